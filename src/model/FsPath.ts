@@ -1,0 +1,261 @@
+/**
+ * A path is a root-relative string in one normal form, made in one place. Everything below the service takes only this form, so
+ * no other module has to ask whether a string climbs out, repeats a slash or hides a control character.
+ *
+ * @since 0.1.0
+ */
+import * as Order_ from "effect/Order"
+import * as Schema from "effect/Schema"
+import type { Fault } from "./FsError.ts"
+import type { LimitsShape } from "./Limits.ts"
+
+/**
+ * Root-relative, "/"-separated, normalised. The root itself is ".".
+ *
+ * @since 0.1.0
+ */
+export type FsPath = string & { readonly "~fs-algebra/FsPath": "FsPath" }
+
+/**
+ * How input strings are read: `standard` everywhere by default, `vfs` and `branch` are the stricter dialects.
+ *
+ * - `standard`: inner `..` is resolved lexically, `.` and repeated slashes are dropped
+ * - `vfs`: ASCII only, `.` and `..` are refused (`.` alone is the root), repeated slashes are dropped
+ * - `branch`: `..` and empty segments are refused, `.` is dropped
+ *
+ * @since 0.1.0
+ */
+export type PathPolicy = "standard" | "vfs" | "branch"
+
+/**
+ * The root of a filesystem, which always exists and is always a directory.
+ *
+ * @since 0.1.0
+ */
+export const root: FsPath = "." as FsPath
+
+const SLASH = 47
+const DOT = 46
+
+/** 0: nothing to normalise, 1: normalise, 2: invalid. One pass over the UTF-16 units, which is all that a usual path costs. */
+const inspect = (input: string): 0 | 1 | 2 => {
+  let previous = SLASH
+  let plain: 0 | 1 = 0
+  let surrogates = false
+  for (let i = 0; i < input.length; i++) {
+    const unit = input.charCodeAt(i)
+    if (unit < 32 || unit === 127) return 2
+    if (previous === SLASH && (unit === SLASH || unit === DOT)) plain = 1
+    if ((unit & 0xf800) === 0xd800) surrogates = true
+    previous = unit
+  }
+  if (surrogates && !input.isWellFormed()) return 2
+  return previous === SLASH ? 1 : plain
+}
+
+const invalid = (detail: string): Fault => ({ _tag: "InvalidPath", detail })
+
+const whyInvalid = (input: string): Fault =>
+  input.isWellFormed()
+    ? invalid("it contains a control character")
+    : invalid("it contains a lone surrogate, which no file name can hold")
+
+const isAscii = (input: string): boolean => {
+  for (let i = 0; i < input.length; i++) if (input.charCodeAt(i) > 127) return false
+  return true
+}
+
+/** Names that atomic writes use while they work: hidden from listings, refused from callers. */
+const temporary = /^\.~fsa-[^/]*\.tmp$/i
+
+/**
+ * Whether a name is one of ours for a write in progress: never listed, never accepted from a caller.
+ *
+ * @since 0.1.0
+ */
+export const isTemporaryName = (name: string): boolean =>
+  name.charCodeAt(0) === DOT && name.charCodeAt(1) === 126 && temporary.test(name)
+
+/**
+ * The number of Unicode code points of a text.
+ *
+ * @since 0.1.0
+ */
+export const codePoints = (text: string): number => {
+  let count = text.length
+  for (let i = 0; i < text.length - 1; i++) {
+    if ((text.charCodeAt(i) & 0xfc00) === 0xd800 && (text.charCodeAt(i + 1) & 0xfc00) === 0xdc00) {
+      count--
+      i++
+    }
+  }
+  return count
+}
+
+const tooLong = (detail: string): Fault => ({ _tag: "PathTooLong", detail })
+
+/**
+ * Checks a normal path against the limits: characters in all, segments, characters in a segment. Answers the fault, or `undefined`.
+ *
+ * @since 0.1.0
+ */
+export const checkLimits = (
+  path: FsPath,
+  limits: Pick<LimitsShape, "maxPathLength" | "maxPathDepth" | "maxSegmentLength">
+): Fault | undefined => {
+  if (path.length > limits.maxPathLength && codePoints(path) > limits.maxPathLength) {
+    return tooLong(`it has ${codePoints(path)} characters where ${limits.maxPathLength} are allowed`)
+  }
+  let depth = 1
+  let start = 0
+  for (;;) {
+    const slash = path.indexOf("/", start)
+    const end = slash === -1 ? path.length : slash
+    if (end - start > limits.maxSegmentLength && codePoints(path.slice(start, end)) > limits.maxSegmentLength) {
+      return tooLong(`a name in it has more than ${limits.maxSegmentLength} characters`)
+    }
+    if (slash === -1) break
+    start = slash + 1
+    depth++
+  }
+  return depth > limits.maxPathDepth ? tooLong(`it has ${depth} segments where ${limits.maxPathDepth} are allowed`) : undefined
+}
+
+/**
+ * Reads a caller's string. Answers the normal form, or the fault that says why there is none: `InvalidPath` for what is not a
+ * string, holds control characters or lone surrogates, climbs above the root or breaks the policy. Limits are checked apart.
+ *
+ * @since 0.1.0
+ */
+export const parse = (input: string, policy: PathPolicy = "standard"): FsPath | Fault => {
+  if (typeof input !== "string") return invalid("it is not a string")
+  const shape = inspect(input)
+  if (shape === 2) return whyInvalid(input)
+  if (policy === "vfs" && !isAscii(input)) return invalid("it has characters outside ASCII, which this workspace does not take")
+  if (input === "" || input === "." || input === "/") return root
+  if (shape === 0) {
+    return input.includes("~") && input.split("/").some(isTemporaryName)
+      ? invalid("names of this form are kept for writes in progress")
+      : (input as FsPath)
+  }
+  const out: Array<string> = []
+  const segments = (input.charCodeAt(0) === SLASH ? input.slice(1) : input).split("/")
+  for (let i = 0; i < segments.length; i++) {
+    const segment = segments[i]!
+    if (segment === "") {
+      if (policy === "branch") return invalid("it has an empty segment")
+    } else if (segment === ".") {
+      if (policy === "vfs") return invalid('it has a "." segment')
+    } else if (segment === "..") {
+      if (policy !== "standard") return invalid('it has a ".." segment')
+      if (out.length === 0) return invalid("it climbs above the root")
+      out.pop()
+    } else {
+      if (isTemporaryName(segment)) return invalid("names of this form are kept for writes in progress")
+      out.push(segment)
+    }
+  }
+  return out.length === 0 ? root : (out.join("/") as FsPath)
+}
+
+/**
+ * @since 0.1.0
+ */
+export const join = (parent: FsPath, name: string): FsPath => (parent === root ? name : `${parent}/${name}`) as FsPath
+
+/**
+ * One path below another: `below("a", "b/c")` is `a/b/c`, and the root is neutral on both sides.
+ *
+ * @since 0.1.0
+ */
+export const below = (base: FsPath, path: FsPath): FsPath => (path === root ? base : join(base, path))
+
+/**
+ * The part of `path` below `base`, which must contain it: `relative("a", "a/b/c")` is `b/c`.
+ *
+ * @since 0.1.0
+ */
+export const relative = (base: FsPath, path: FsPath): FsPath =>
+  base === root ? path : path === base ? root : (path.slice(base.length + 1) as FsPath)
+
+/**
+ * The directory that holds the path; the root's is the root.
+ *
+ * @since 0.1.0
+ */
+export const parent = (path: FsPath): FsPath => {
+  const at = path.lastIndexOf("/")
+  return (at === -1 ? "." : path.slice(0, at)) as FsPath
+}
+
+/**
+ * The last segment; "" for the root.
+ *
+ * @since 0.1.0
+ */
+export const name = (path: FsPath): string => (path === root ? "" : path.slice(path.lastIndexOf("/") + 1))
+
+/**
+ * No segments for the root.
+ *
+ * @since 0.1.0
+ */
+export const segments = (path: FsPath): ReadonlyArray<string> => (path === root ? [] : path.split("/"))
+
+/**
+ * The path of these segments; none is the root.
+ *
+ * @since 0.1.0
+ */
+export const fromSegments = (segments: ReadonlyArray<string>): FsPath =>
+  (segments.length === 0 ? "." : segments.join("/")) as FsPath
+
+/**
+ * Whether `path` is `base` or lies below it.
+ *
+ * @since 0.1.0
+ */
+export const isWithin = (base: FsPath, path: FsPath): boolean =>
+  base === root ||
+  path === base ||
+  (path.length > base.length && path.charCodeAt(base.length) === SLASH && path.startsWith(base))
+
+/**
+ * The form in which paths are the same where case does not distinguish them.
+ *
+ * @since 0.1.0
+ */
+export const fold = <Text extends string>(path: Text): Text => path.toLowerCase() as Text
+
+const rank = (unit: number): number => (unit >= 0xe000 ? unit - 0x800 : unit >= 0xd800 ? unit + 0x2000 : unit)
+
+/**
+ * Compares by code point, which UTF-16 comparison does not beyond the basic plane.
+ *
+ * @since 0.1.0
+ */
+export const compare = (self: string, that: string): -1 | 0 | 1 => {
+  const length = Math.min(self.length, that.length)
+  for (let i = 0; i < length; i++) {
+    const a = self.charCodeAt(i)
+    const b = that.charCodeAt(i)
+    if (a !== b) return rank(a) < rank(b) ? -1 : 1
+  }
+  return self.length === that.length ? 0 : self.length < that.length ? -1 : 1
+}
+
+/**
+ * The order of every listing, walk and search: by code point.
+ *
+ * @since 0.1.0
+ */
+export const Order: Order_.Order<string> = Order_.make(compare)
+
+/**
+ * Decodes only strings that are already in normal form.
+ *
+ * @since 0.1.0
+ */
+export const FsPath: Schema.Codec<FsPath, string> = Schema.String.check(
+  Schema.makeFilter((path: string) => parse(path) === path || "must be a root-relative path in normal form")
+) as unknown as Schema.Codec<FsPath, string>

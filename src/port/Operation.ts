@@ -1,0 +1,67 @@
+/**
+ * Each primitive call as data. There is no other way to touch a backend, so what sees every operation sees everything.
+ *
+ * @since 0.1.0
+ */
+import type { FsPath } from "../model/FsPath.ts"
+
+/** @since 0.1.0 */
+export type Operation =
+  | { readonly _tag: "Stat"; readonly path: FsPath }
+  | { readonly _tag: "List"; readonly path: FsPath }
+  | { readonly _tag: "Open"; readonly path: FsPath }
+  | {
+      readonly _tag: "Write"
+      readonly path: FsPath
+      readonly mode: "create" | "replace" | "append"
+      /** Bytes; left out for a stream, which can be run only once. */
+      readonly size?: number
+    }
+  | { readonly _tag: "MakeDirectory"; readonly path: FsPath }
+  | { readonly _tag: "Remove"; readonly path: FsPath }
+  | { readonly _tag: "Rename"; readonly path: FsPath; readonly to: FsPath; readonly replace: boolean }
+  | { readonly _tag: "ReadLink"; readonly path: FsPath }
+  | { readonly _tag: "MakeLink"; readonly path: FsPath; readonly target: string }
+  | { readonly _tag: "SetAttributes"; readonly path: FsPath }
+  | { readonly _tag: "Watch"; readonly path: FsPath }
+
+/**
+ * What the backend's permissions distinguish.
+ *
+ * @since 0.1.0
+ */
+export type Action = "read" | "write" | "delete"
+
+/** @since 0.1.0 */
+export const action = (operation: Operation): Action => {
+  switch (operation._tag) {
+    case "Stat":
+    case "List":
+    case "Open":
+    case "ReadLink":
+    case "Watch":
+      return "read"
+    case "Remove":
+    case "Rename":
+      return "delete"
+    case "Write":
+    case "MakeDirectory":
+    case "MakeLink":
+    case "SetAttributes":
+      return "write"
+  }
+}
+
+/** @since 0.1.0 */
+export const isMutation = (operation: Operation): boolean => action(operation) !== "read"
+
+/**
+ * One call of the service as data: what a person asked for, of which the primitive operations are the steps.
+ *
+ * @since 0.1.0
+ */
+export interface Call {
+  readonly operation: string
+  /** As the caller wrote it. */
+  readonly path: string
+}
