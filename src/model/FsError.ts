@@ -386,14 +386,25 @@ export interface Fault {
 }
 
 /**
- * Makes a fault an error of the operation that met it, at the caller's own path.
+ * The tags of a union, for `promote`.
  *
  * @since 0.1.0
  */
-export const promote = (fault: Fault, operation: string, path: string): FsError => {
+export const tagsOf = (union: { readonly members: ReadonlyArray<unknown> }): ReadonlySet<string> =>
+  new Set(Object.entries(classes).flatMap(([tag, schema]) => (union.members.includes(schema) ? [tag] : [])))
+
+/**
+ * Makes a fault an error of the operation that met it, at the caller's own path. What the operation's type does not name, which only
+ * a backend out of contract or a change underneath a call can bring about, becomes an IoError with the tag as its code.
+ *
+ * @since 0.1.0
+ */
+export const promote = (fault: Fault, operation: string, path: string, tags?: ReadonlySet<string>): FsError => {
   const { _tag, cause: _, path: at, ...details } = fault
   const shown = typeof at === "string" ? at : typeof path === "string" ? path : String(path)
-  return new (classes[_tag] as new (fields: object) => FsError)({ operation, path: shown, ...details })
+  return tags === undefined || tags.has(_tag)
+    ? new (classes[_tag] as new (fields: object) => FsError)({ operation, path: shown, ...details })
+    : new IoError({ operation, path: shown, code: _tag, detail: `${operation} met ${_tag}, which it cannot` })
 }
 
 /**
@@ -411,7 +422,8 @@ export const located = (fault: Fault, path: string): Fault => (fault["path"] ===
 export const toFault = (error: FsError): Fault => {
   const fault: Record<string, unknown> = { _tag: error._tag }
   for (const key of Object.keys(classes[error._tag].fields)) {
-    if (key !== "operation" && key !== "path" && key !== "_tag") fault[key] = error[key as never]
+    const value: unknown = error[key as never]
+    if (key !== "operation" && key !== "path" && key !== "_tag" && value !== undefined) fault[key] = value
   }
   return fault as unknown as Fault
 }

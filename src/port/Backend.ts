@@ -51,6 +51,13 @@ export interface Child {
   readonly sizeBytes?: number
 }
 
+/**
+ * The segment by which the backend knows a child, which for almost every one is its name.
+ *
+ * @since 0.1.0
+ */
+export const keyOf = (child: Child): string => child.key ?? child.name
+
 /** @since 0.1.0 */
 export interface Handle {
   /** Pinned: what `read` answers belongs to it. */
@@ -115,6 +122,8 @@ export interface Locks {
 export interface Rules {
   /** Without a path: whether the action is possible anywhere at all. @default everything is permitted */
   readonly permits?: ((action: "write" | "delete", path?: FsPath) => boolean) | undefined
+  /** Directories that, like the root, can be neither removed, moved nor replaced: what is mounted on, and what holds it. */
+  readonly pinned?: ((path: FsPath) => boolean) | undefined
   /** @default "standard" */
   readonly policy?: PathPolicy | undefined
   /** @default "follow" */
@@ -244,6 +253,7 @@ export const around = (self: Backend, advice: Advice): Backend => {
 export const mapPath = (self: Backend, into: (path: FsPath) => FsPath, out: (path: FsPath) => FsPath): Backend => {
   const { accelerations, attributes, links, locks, rules, watch } = self
   const permits = rules?.permits
+  const pinned = rules?.pinned
   return {
     ...self,
     stat: (path) => self.stat(into(path)),
@@ -262,7 +272,8 @@ export const mapPath = (self: Backend, into: (path: FsPath) => FsPath, out: (pat
       watch && ((path) => Stream.map(watch(into(path)), (event): WatchEvent => ({ _tag: event._tag, path: out(event.path) }))),
     rules: rules && {
       ...rules,
-      permits: permits && ((action, path) => permits(action, path === undefined ? undefined : into(path)))
+      permits: permits && ((action, path) => permits(action, path === undefined ? undefined : into(path))),
+      pinned: pinned && ((path) => pinned(into(path)))
     },
     locks: locks && { exclusive: (paths, effect) => locks.exclusive(paths.map(into), effect) },
     accelerations: accelerations && {

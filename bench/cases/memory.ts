@@ -1,0 +1,82 @@
+/** Single operations in memory: what the service costs beside a bare loop that does the same work on a Map. */
+import * as Effect from "effect/Effect"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import * as Filesystem from "../../src/filesystem/Filesystem.ts"
+import type { Case } from "../harness.ts"
+
+const content = new Uint8Array(1024).fill(97)
+const path = "src/model/file.ts"
+
+/** The service on a fresh memory tree with one file in it. */
+const prepared = Effect.runPromise(
+  Effect.gen(function* () {
+    const fs = yield* Filesystem.Filesystem
+    yield* fs.writeBytes(path, content)
+    return fs
+  }).pipe(Effect.provide(InMemory.layer()))
+)
+
+const loop = (operation: Effect.Effect<unknown, unknown>) => (count: number) =>
+  Effect.runPromise(
+    Effect.gen(function* () {
+      for (let i = 0; i < count; i++) yield* operation
+    })
+  )
+
+/** The same loop over an effect that does the bare work: what is left is the service's own. */
+const bare = (work: () => unknown) => loop(Effect.sync(work))
+
+const check = (condition: boolean) => {
+  if (!condition) throw new Error("the two sides do not answer the same")
+}
+
+export const cases: ReadonlyArray<Case> = [
+  {
+    name: "memory: stat",
+    target: "≤ 0.5 µs beyond a bare loop",
+    bound: 0.5,
+    figure: "overhead µs",
+    count: 100_000,
+    samples: 15,
+    make: async () => {
+      const fs = await prepared
+      const map = new Map([[path, { sizeBytes: 1024 }]])
+      check((await Effect.runPromise(fs.stat(path))).sizeBytes === map.get(path)!.sizeBytes)
+      return { ours: { name: "stat", run: loop(fs.stat(path)) }, baseline: { name: "Map.get", run: bare(() => map.get(path)) } }
+    }
+  },
+  {
+    name: "memory: readBytes of 1 KiB",
+    target: "≤ 1.5 µs beyond a bare loop",
+    bound: 1.5,
+    figure: "overhead µs",
+    count: 100_000,
+    samples: 15,
+    make: async () => {
+      const fs = await prepared
+      const map = new Map([[path, content]])
+      check(Buffer.compare((await Effect.runPromise(fs.readBytes(path))).content, map.get(path)!) === 0)
+      return {
+        ours: { name: "readBytes", run: loop(fs.readBytes(path)) },
+        baseline: { name: "copy", run: bare(() => map.get(path)!.slice()) }
+      }
+    }
+  },
+  {
+    name: "memory: writeBytes of 1 KiB",
+    target: "≤ 6 µs beyond a bare loop",
+    bound: 6,
+    figure: "overhead µs",
+    count: 50_000,
+    samples: 15,
+    make: async () => {
+      const fs = await prepared
+      const map = new Map([[path, content]])
+      check((await Effect.runPromise(fs.writeBytes(path, content))).bytesWritten === content.length)
+      return {
+        ours: { name: "writeBytes", run: loop(fs.writeBytes(path, content)) },
+        baseline: { name: "copy", run: bare(() => map.set(path, content.slice())) }
+      }
+    }
+  }
+]

@@ -1,0 +1,96 @@
+/**
+ * Each case runs in a process of its own, one time in one order and one time in the other, so that neither side profits from what the
+ * other has warmed or cleaned up. Answers are compared before anything is timed; medians and the ratio to the baseline of the same
+ * run are reported, never a time alone.
+ */
+import { spawnSync } from "node:child_process"
+import { fileURLToPath } from "node:url"
+
+export interface Side {
+  readonly name: string
+  /** Runs `count` operations. */
+  readonly run: (count: number) => unknown
+}
+
+export interface Case {
+  readonly name: string
+  /** What is promised, as a bound on the figure below. */
+  readonly target: string
+  readonly bound: number
+  /** `ratio` to the baseline, or microseconds beyond it. */
+  readonly figure: "ratio" | "overhead µs" | "baseline ÷ ours"
+  /** Operations in a sample. */
+  readonly count: number
+  readonly samples: number
+  /** Checks that both sides answer the same, then gives them. */
+  readonly make: () => Promise<{ readonly ours: Side; readonly baseline: Side; readonly close?: () => unknown }>
+}
+
+export interface Report {
+  readonly name: string
+  readonly target: string
+  readonly ours: number
+  readonly baseline: number
+  readonly spread: readonly [number, number]
+  readonly figure: number
+  readonly unit: Case["figure"]
+  readonly held: boolean
+}
+
+export const median = (values: ReadonlyArray<number>): number => {
+  const sorted = [...values].sort((a, b) => a - b)
+  const half = sorted.length >> 1
+  return sorted.length % 2 === 1 ? sorted[half]! : (sorted[half - 1]! + sorted[half]!) / 2
+}
+
+const sample = async (side: Side, count: number): Promise<number> => {
+  const start = process.hrtime.bigint()
+  await side.run(count)
+  return Number(process.hrtime.bigint() - start) / 1000 / count
+}
+
+export const measure = async (self: Case): Promise<Report> => {
+  const { baseline, close, ours } = await self.make()
+  for (let i = 0; i < 3; i++) {
+    await ours.run(self.count)
+    await baseline.run(self.count)
+  }
+  const a: Array<number> = []
+  const b: Array<number> = []
+  for (let i = 0; i < self.samples; i++) {
+    if (i % 2 === 0) {
+      a.push(await sample(ours, self.count))
+      b.push(await sample(baseline, self.count))
+    } else {
+      b.push(await sample(baseline, self.count))
+      a.push(await sample(ours, self.count))
+    }
+  }
+  await close?.()
+  const [x, y] = [median(a), median(b)]
+  const figure = self.figure === "ratio" ? x / y : self.figure === "overhead µs" ? x - y : y / x
+  return {
+    name: self.name,
+    target: self.target,
+    ours: x,
+    baseline: y,
+    spread: [Math.min(...a), Math.max(...a)],
+    figure,
+    unit: self.figure,
+    held: self.figure === "baseline ÷ ours" ? figure >= self.bound : figure <= self.bound
+  }
+}
+
+/** Runs one case in a fresh process and answers its report. */
+export const isolated = (module: string, index: number): Report => {
+  const child = spawnSync(
+    process.execPath,
+    ["--expose-gc", fileURLToPath(new URL("one.ts", import.meta.url)), module, `${index}`],
+    {
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "inherit"]
+    }
+  )
+  if (child.status !== 0) throw new Error(`${module} case ${index} ended with ${child.status}`)
+  return JSON.parse(child.stdout.trim().split("\n").pop()!) as Report
+}

@@ -1,0 +1,211 @@
+/**
+ * Runs the regular expressions that picomatch makes of extglobs and other rare globs, in a time that no pattern can blow up: all
+ * ways through the expression are followed at once, and what a lookahead says at a place is worked out once. Only whether a text
+ * matches as a whole is asked, so neither the order of alternatives nor groups matter. It reads the part of the language that
+ * picomatch writes; a pattern that smuggles in anything else (backreferences, lookbehind) is not a glob.
+ */
+
+type Node =
+  | { readonly _tag: "Unit"; readonly has: (unit: number) => boolean }
+  | { readonly _tag: "Start" | "End" | "Never" }
+  | { readonly _tag: "Sequence" | "Choice"; readonly nodes: ReadonlyArray<Node> }
+  | { readonly _tag: "Repeat"; readonly node: Node; readonly least: number; readonly most: number }
+  | { readonly _tag: "Look"; readonly node: Node; readonly negative: boolean }
+
+/** The expression is not one that this reads; the message says what stands in the way. */
+export class NotAGlob extends Error {}
+
+const parse = (source: string, ignoreCase: boolean): Node => {
+  let at = 0
+  const single = (body: string): Node => {
+    const expression = new RegExp(`^${body}$`, ignoreCase ? "is" : "s")
+    return { _tag: "Unit", has: (unit) => expression.test(String.fromCharCode(unit)) }
+  }
+  const choice = (): Node => {
+    const nodes: Array<Node> = [sequence()]
+    while (source[at] === "|") {
+      at++
+      nodes.push(sequence())
+    }
+    return nodes.length === 1 ? nodes[0]! : { _tag: "Choice", nodes }
+  }
+  const sequence = (): Node => {
+    const nodes: Array<Node> = []
+    while (at < source.length && source[at] !== "|" && source[at] !== ")") nodes.push(quantified(atom()))
+    return { _tag: "Sequence", nodes }
+  }
+  const quantified = (node: Node): Node => {
+    const found = /^(?:([*+?])|\{(\d+),(\d+)\})\??/.exec(source.slice(at, at + 16))
+    if (found === null) return node
+    if (node._tag === "Look") throw new NotAGlob("it repeats a condition")
+    at += found[0].length
+    const [, sign, least, most] = found
+    return {
+      _tag: "Repeat",
+      node,
+      least: sign === undefined ? Number(least) : sign === "+" ? 1 : 0,
+      most: sign === undefined ? Number(most) : sign === "?" ? 1 : Number.POSITIVE_INFINITY
+    }
+  }
+  const group = (): Node => {
+    const opening = /^\((?:\?[:=!])?/.exec(source.slice(at, at + 3))![0]
+    at += opening.length
+    if (source[at] === "?") throw new NotAGlob("it holds a group that no glob has")
+    const node = choice()
+    if (source[at++] !== ")") throw new NotAGlob("a parenthesis is not closed")
+    return opening === "(?=" || opening === "(?!" ? { _tag: "Look", node, negative: opening === "(?!" } : node
+  }
+  const atom = (): Node => {
+    const sign = source[at]!
+    if (sign === "(") return group()
+    if (sign === "[") {
+      let end = at + 1
+      while (end < source.length && source[end] !== "]") end += source[end] === "\\" ? 2 : 1
+      const body = source.slice(at, end + 1)
+      at = end + 1
+      return single(body)
+    }
+    at++
+    if (sign === "^") return { _tag: "Start" }
+    if (sign === "$") return { _tag: "End" }
+    if (sign === ".") return { _tag: "Unit", has: () => true }
+    if (/[*+?{]/.test(sign)) throw new NotAGlob("there is nothing for it to repeat")
+    if (sign !== "\\") return single(sign)
+    const escaped = source[at++] ?? ""
+    if (/[A-Za-z0-9]/.test(escaped)) throw new NotAGlob(`"\\${escaped}" means nothing in a glob`)
+    return single(`\\${escaped}`)
+  }
+  const node = choice()
+  if (at < source.length) throw new NotAGlob("a parenthesis is not opened")
+  return node
+}
+
+type Step =
+  | { readonly _tag: "Unit"; readonly has: (unit: number) => boolean }
+  | { readonly _tag: "Start" | "End" | "Never" | "Done" }
+  | { readonly _tag: "Go"; readonly to: ReadonlyArray<number> }
+  | { readonly _tag: "Look"; readonly end: number; readonly negative: boolean; readonly index: number }
+
+const maxSteps = 8192
+const maxLooks = 64
+
+const assemble = (root: Node): { readonly steps: ReadonlyArray<Step>; readonly looks: number } => {
+  const steps: Array<Step> = []
+  let looks = 0
+  const put = (step: Step): number => {
+    if (steps.length >= maxSteps) throw new NotAGlob("it is too complex")
+    return steps.push(step) - 1
+  }
+  const emit = (node: Node): void => {
+    switch (node._tag) {
+      case "Sequence":
+        for (const part of node.nodes) emit(part)
+        return
+      case "Choice": {
+        const to: Array<number> = []
+        const exits: Array<Array<number>> = []
+        put({ _tag: "Go", to })
+        for (const part of node.nodes) {
+          to.push(steps.length)
+          emit(part)
+          const exit: Array<number> = []
+          put({ _tag: "Go", to: exit })
+          exits.push(exit)
+        }
+        for (const exit of exits) exit.push(steps.length)
+        return
+      }
+      case "Repeat": {
+        for (let i = 0; i < node.least; i++) emit(node.node)
+        if (node.most === Number.POSITIVE_INFINITY) {
+          const to: Array<number> = []
+          const again = put({ _tag: "Go", to })
+          to.push(again + 1)
+          emit(node.node)
+          put({ _tag: "Go", to: [again] })
+          to.push(steps.length)
+          return
+        }
+        for (let i = node.least; i < node.most; i++) {
+          const to: Array<number> = [steps.length + 1]
+          put({ _tag: "Go", to })
+          emit(node.node)
+          to.push(steps.length)
+        }
+        return
+      }
+      case "Look": {
+        if (++looks > maxLooks) throw new NotAGlob("it is too complex")
+        const at = put({ _tag: "Never" })
+        const index = looks - 1
+        emit(node.node)
+        const end = put({ _tag: "Done" })
+        steps[at] = { _tag: "Look", end, negative: node.negative, index }
+        return
+      }
+      default:
+        put(node)
+    }
+  }
+  emit(root)
+  put({ _tag: "Done" })
+  return { steps, looks }
+}
+
+/** Whether a whole text matches. Throws NotAGlob, before any text is seen, for what it cannot read or what is too complex. */
+export const compileExpression = (source: string, ignoreCase: boolean): ((text: string) => boolean) => {
+  const { looks, steps } = assemble(parse(source, ignoreCase))
+
+  return (text) => {
+    // Per lookahead and place: 0 not known, 1 holds, 2 does not.
+    const known = Array.from({ length: looks }, () => new Uint8Array(text.length + 1))
+
+    const run = (entry: number, from: number): boolean => {
+      let now: Array<number> = []
+      let next: Array<number> = []
+      const seen = new Int32Array(steps.length).fill(-1)
+      const follow = (out: Array<number>, entry: number, place: number): boolean => {
+        const todo = [entry]
+        while (todo.length > 0) {
+          const at = todo.pop()!
+          if (seen[at] === place) continue
+          seen[at] = place
+          const step = steps[at]!
+          switch (step._tag) {
+            case "Done":
+              return true
+            case "Unit":
+              out.push(at)
+              break
+            case "Start":
+              if (place === 0) todo.push(at + 1)
+              break
+            case "End":
+              if (place === text.length) todo.push(at + 1)
+              break
+            case "Go":
+              for (const to of step.to) todo.push(to)
+              break
+            case "Look": {
+              const memo = known[step.index]!
+              if (memo[place] === 0) memo[place] = run(at + 1, place) ? 1 : 2
+              if ((memo[place] === 1) !== step.negative) todo.push(step.end + 1)
+            }
+          }
+        }
+        return false
+      }
+      if (follow(now, entry, from)) return true
+      for (let place = from; place < text.length && now.length > 0; place++) {
+        const unit = text.charCodeAt(place)
+        for (const at of now) {
+          if ((steps[at] as { has: (unit: number) => boolean }).has(unit) && follow(next, at + 1, place + 1)) return true
+        }
+        ;[now, next] = [next, now]
+        next.length = 0
+      }
+      return false
+    }
+    return run(0, 0)
+  }
+}

@@ -1,0 +1,115 @@
+/**
+ * Directories come into being here: for `mkdir`, and as the parents of what is written, copied, moved or linked. What was made for a
+ * call that then fails is taken away again.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import { type Fault, located } from "../model/FsError.ts"
+import * as FsPath from "../model/FsPath.ts"
+import type { Backend } from "../port/Backend.ts"
+import { resolve, resolveLink } from "./resolve.ts"
+
+const notFound: Fault = { _tag: "NotFound" }
+const notADirectory: Fault = { _tag: "NotADirectory" }
+const exists: Fault = { _tag: "AlreadyExists" }
+
+/** Under the backend's own locks, where it has them. */
+export const exclusively = <A, E, R>(
+  port: Backend,
+  paths: ReadonlyArray<FsPath.FsPath>,
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> => (port.locks === undefined ? effect : port.locks.exclusive(paths, effect))
+
+/** With the path at fault where a call names two. */
+export const at = <A, R>(path: string, effect: Effect.Effect<A, Fault, R>): Effect.Effect<A, Fault, R> =>
+  Effect.mapError(effect, (fault) => located(fault, path))
+
+export const isFault = (error: unknown, tag?: Fault["_tag"]): error is Fault =>
+  typeof error === "object" && error !== null && "_tag" in error && (tag === undefined || error._tag === tag)
+
+/** Makes the missing directories of `directory`, which has no links left in it, and notes each in `made`. */
+export const makeDirectories = Effect.fnUntraced(function* (
+  port: Backend,
+  directory: FsPath.FsPath,
+  made: Array<FsPath.FsPath>
+): Effect.fn.Return<void, Fault> {
+  const missing: Array<FsPath.FsPath> = []
+  for (let at = directory; ; at = FsPath.parent(at)) {
+    const stat = yield* port.stat(at)
+    if (stat?.kind === "directory") break
+    if (stat !== undefined) return yield* Effect.fail(notADirectory)
+    if (at === FsPath.root) return yield* Effect.fail(notFound)
+    missing.push(at)
+  }
+  for (let i = missing.length - 1; i >= 0; i--) {
+    const at = missing[i]!
+    yield* Effect.uninterruptible(
+      Effect.matchEffect(port.makeDirectory(at), {
+        onSuccess: () => Effect.sync(() => void made.push(at)),
+        onFailure: (fault) => (fault._tag === "AlreadyExists" ? Effect.void : Effect.fail(fault))
+      })
+    )
+  }
+})
+
+/** Gives `use` a list to note the directories in that it makes; when it does not succeed they go again, as far as they are empty. */
+export const undoing = <A, E, R>(
+  port: Backend,
+  use: (made: Array<FsPath.FsPath>) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> =>
+  Effect.suspend(() => {
+    const made: Array<FsPath.FsPath> = []
+    return Effect.onExit(use(made), (exit) =>
+      Exit.isSuccess(exit) || made.length === 0
+        ? Effect.void
+        : Effect.ignore(Effect.forEach([...made].reverse(), (path) => port.remove(path), { discard: true }))
+    )
+  })
+
+/** With the parents made first, and made again where someone else's failed write has just removed them. */
+export const withParents = <A, E, R>(
+  port: Backend,
+  path: FsPath.FsPath,
+  run: Effect.Effect<A, E | Fault, R>
+): Effect.Effect<A, E | Fault, R> =>
+  undoing(port, (made) => {
+    const attempt = (left: number): Effect.Effect<A, E | Fault, R> =>
+      Effect.andThen(
+        makeDirectories(port, FsPath.parent(path), made),
+        left === 0 ? run : Effect.catch(run, (error) => (isFault(error, "NotFound") ? attempt(left - 1) : Effect.fail(error)))
+      )
+    return attempt(3)
+  })
+
+export const mkdir = (
+  port: Backend,
+  path: FsPath.FsPath,
+  options: { readonly parents: boolean; readonly existOk: boolean }
+): Effect.Effect<void, Fault> =>
+  Effect.flatMap(resolveLink(port, path), (found): Effect.Effect<void, Fault> => {
+    if (found.stat !== undefined) {
+      if (!options.existOk) return Effect.fail(exists)
+      if (found.stat.kind === "directory") return Effect.void
+      return found.stat.kind === "symlink"
+        ? Effect.flatMap(resolve(port, path), ({ stat }) => (stat?.kind === "directory" ? Effect.void : Effect.fail(exists)))
+        : Effect.fail(exists)
+    }
+    if (found.blocked) return Effect.fail(notADirectory)
+    return Effect.flatMap(makeOne(port, found.path, options.parents), (made) =>
+      made || options.existOk ? Effect.void : Effect.fail(exists)
+    )
+  })
+
+/** Whether it was this call that made it: another fiber may have come first. */
+const makeOne = (port: Backend, path: FsPath.FsPath, parents: boolean): Effect.Effect<boolean, Fault> => {
+  const one = Effect.as(port.makeDirectory(path), true)
+  return exclusively(
+    port,
+    [path],
+    Effect.catch(parents ? withParents(port, path, one) : one, (fault) =>
+      fault._tag === "AlreadyExists"
+        ? Effect.flatMap(port.stat(path), (stat) => (stat?.kind === "directory" ? Effect.succeed(false) : Effect.fail(exists)))
+        : Effect.fail(fault)
+    )
+  )
+}

@@ -1,0 +1,155 @@
+/**
+ * All edits or none, each looked for in the text as it was: so their order does not matter, none can undo or hide another, and what
+ * would depend on the order, an overlap, is refused.
+ */
+import type { Fault } from "../model/FsError.ts"
+import { codePoints } from "../model/FsPath.ts"
+import { type Replacement, unified } from "./diff.ts"
+import { type Find, finder, type Match, writer } from "./endings.ts"
+import { ambiguous, explain, lineAt } from "./nearest.ts"
+import { documentOf, splice } from "./splice.ts"
+import { maxStringLength, surrogate } from "./text.ts"
+
+/**
+ * @since 0.1.0
+ */
+export interface Edit {
+  /** Must occur in the file; its LFs match CRLF too. */
+  readonly oldText: string
+  /** Takes its place, with the line endings found there. */
+  readonly newText: string
+  /** `unique` fails unless there is exactly one match; `all` replaces them from the left, without overlap. @default "unique" */
+  readonly match?: "unique" | "first" | "all" | undefined
+}
+
+export interface Edited {
+  readonly bytes: Uint8Array
+  readonly replacements: number
+  /** Unified, with three lines of context; empty where nothing changed. */
+  readonly diff: string
+  /** Code points of all text that was put in. */
+  readonly inserted: number
+}
+
+/** More do not fit in memory with all that is made of them. */
+const maxReplacements = 5_000_000
+
+const invalid = (argument: string, detail: string): Fault => ({ _tag: "InvalidArgument", argument, detail })
+
+const exceeded = (limit: string, allowed: number, actual: number): Fault => ({ _tag: "LimitExceeded", limit, allowed, actual })
+
+/** A single edit may have been given without a list. */
+const nameOf = (edits: ReadonlyArray<Edit>, index: number, field: string): string =>
+  edits.length === 1 ? field : `edits[${index}].${field}`
+
+const matches: ReadonlySet<unknown> = new Set([undefined, "unique", "first", "all"])
+
+/** InvalidArgument for edits that can work on no file. */
+export const check = (edits: ReadonlyArray<Edit>): Fault | undefined => {
+  if (edits.length === 0) return invalid("edits", "there are none; give at least one")
+  for (const [index, edit] of edits.entries()) {
+    if (typeof edit !== "object" || edit === null) return invalid("edits", "each must be an object with oldText and newText")
+    for (const field of ["oldText", "newText"] as const) {
+      const text: unknown = edit[field]
+      if (typeof text !== "string") return invalid(nameOf(edits, index, field), "it must be a string")
+      if (!text.isWellFormed()) return invalid(nameOf(edits, index, field), `it holds a lone surrogate, ${surrogate(text)}`)
+    }
+    if (edit.oldText === "") {
+      return invalid(nameOf(edits, index, "oldText"), "it is empty; to insert, name the text beside the place and repeat it")
+    }
+    if (!matches.has(edit.match)) return invalid(nameOf(edits, index, "match"), "it must be unique, first or all")
+  }
+  return undefined
+}
+
+interface Placed extends Replacement {
+  /** The edit's index. */
+  readonly edit: number
+}
+
+/** The matches that an edit means, or why there are none. */
+const select = (text: string, find: Find, edits: ReadonlyArray<Edit>, index: number): ReadonlyArray<Match> | Fault => {
+  const { match = "unique", oldText } = edits[index]!
+  const found = find(oldText, maxReplacements + 1)
+  if (found.length === 0) return invalid(nameOf(edits, index, "oldText"), missing(text, edits, index))
+  if (match === "all") return found
+  const exact = found.filter(({ end, start }) => end - start === oldText.length)
+  const preferred = exact.length === 0 ? found : exact
+  if (match === "first") return preferred.slice(0, 1)
+  return preferred.length === 1 ? preferred : invalid(nameOf(edits, index, "oldText"), ambiguous(text, preferred))
+}
+
+const missing = (text: string, edits: ReadonlyArray<Edit>, index: number): string => {
+  const { oldText } = edits[index]!
+  const maker = edits.findIndex(({ newText }, other) => other !== index && newText.includes(oldText))
+  return maker === -1
+    ? explain(text, oldText)
+    : `it does not occur in the file as it is; edits[${maker}] would put it there, but every edit is looked for in the text before all edits, so make these two one`
+}
+
+/** The replacements of all edits in order, or the fault that keeps every one of them from being made. */
+const place = (text: string, edits: ReadonlyArray<Edit>, maxInserted: number): Array<Placed> | Fault => {
+  const find = finder(text)
+  const placed: Array<Placed> = []
+  let inserted = 0
+  for (const [index, edit] of edits.entries()) {
+    const found = select(text, find, edits, index)
+    if ("_tag" in found) return found
+    inserted += codePoints(edit.newText) * found.length
+    if (inserted > maxInserted) return exceeded("maxFileSize", maxInserted, inserted)
+    if (placed.length + found.length > maxReplacements)
+      return exceeded("maxReplacements", maxReplacements, placed.length + found.length)
+    const write = writer(text, edit.oldText, edit.newText)
+    for (const match of found) placed.push({ start: match.start, end: match.end, text: write(match), edit: index })
+  }
+  if (edits.length > 1) placed.sort((a, b) => a.start - b.start)
+  for (let i = 1; i < placed.length; i++) {
+    const [one, two] = [placed[i - 1]!, placed[i]!]
+    if (two.start < one.end) {
+      const [first, second] = [one.edit, two.edit].sort((a, b) => a - b)
+      return invalid("edits", `edits[${first}] and edits[${second}] overlap at line ${lineAt(text, two.start)}; make them one`)
+    }
+  }
+  return placed
+}
+
+/**
+ * Makes the edits in the content of a file; `path` is for the diff's header.
+ *
+ * Answers InvalidArgument for edits that `check` refuses, that overlap, or whose `oldText` does not occur as often as `match` demands,
+ * saying where it does, or what is nearest; NotText for what is neither UTF-8 nor UTF-16 with a byte order mark; LimitExceeded for
+ * more than `maxInserted` code points put in, and for what cannot be held in memory.
+ *
+ * @default maxInserted: no bound
+ */
+export const apply = (
+  bytes: Uint8Array,
+  edits: ReadonlyArray<Edit>,
+  path: string,
+  maxInserted = Number.POSITIVE_INFINITY
+): Edited | Fault => {
+  const fault = check(edits)
+  if (fault !== undefined) return fault
+  const document = documentOf(bytes)
+  if ("_tag" in document) return document
+  const { text } = document
+  const placed = place(text, edits, maxInserted)
+  if ("_tag" in placed) return placed
+  const points = edits.map(({ newText }) => codePoints(newText))
+  let units = text.length
+  let inserted = 0
+  for (const replacement of placed) {
+    units += replacement.text.length - (replacement.end - replacement.start)
+    // It may have become longer by the CRs of the place.
+    inserted += points[replacement.edit]! + replacement.text.length - edits[replacement.edit]!.newText.length
+  }
+  if (inserted > maxInserted) return exceeded("maxFileSize", maxInserted, inserted)
+  // What could not be read as text again, and its diff, which is as long where all of it changes.
+  if (units > maxStringLength) return exceeded("maxStringLength", maxStringLength, units)
+  try {
+    return { bytes: splice(document, placed), replacements: placed.length, diff: unified(path, text, placed), inserted }
+  } catch (error) {
+    if (error instanceof RangeError) return exceeded("maxStringLength", maxStringLength, text.length + units)
+    throw error
+  }
+}

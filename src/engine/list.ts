@@ -1,0 +1,66 @@
+/** One directory, by name, with the size of everything in it. */
+import * as Effect from "effect/Effect"
+import type { FileEntry } from "../model/Entry.ts"
+import type { Fault } from "../model/FsError.ts"
+import * as FsPath from "../model/FsPath.ts"
+import type { Backend, Child } from "../port/Backend.ts"
+import { following } from "./resolve.ts"
+
+const entry = (path: FsPath.FsPath, child: Child, sizeBytes: number): FileEntry => ({
+  name: child.name,
+  path: FsPath.join(path, child.name),
+  kind: child.kind,
+  isFile: child.kind === "file",
+  isDirectory: child.kind === "directory",
+  sizeBytes,
+  addressable: child.addressable
+})
+
+export const list = (port: Backend, path: FsPath.FsPath, maxEntries: number): Effect.Effect<ReadonlyArray<FileEntry>, Fault> =>
+  following(port, path, (at) =>
+    Effect.flatMap(port.list(at), (all) => {
+      const children = all.filter((child) => !FsPath.isTemporaryName(child.name))
+      if (children.length > maxEntries) {
+        return Effect.fail<Fault>({
+          _tag: "LimitExceeded",
+          limit: "maxListEntries",
+          allowed: maxEntries,
+          actual: children.length
+        })
+      }
+      return children.every(isSized)
+        ? Effect.succeed(
+            inOrder(
+              port,
+              children.map((child) => entry(path, child, child.sizeBytes ?? 0))
+            )
+          )
+        : Effect.map(measured(port, path, at, children), (entries) => inOrder(port, entries))
+    })
+  )
+
+const isSized = (child: Child): boolean => child.kind === "directory" || child.sizeBytes !== undefined
+
+/** What is gone by the time it is looked at was never listed. */
+const measured = Effect.fnUntraced(function* (
+  port: Backend,
+  path: FsPath.FsPath,
+  at: FsPath.FsPath,
+  children: ReadonlyArray<Child>
+): Effect.fn.Return<Array<FileEntry>, Fault> {
+  const out: Array<FileEntry> = []
+  for (const child of children) {
+    if (isSized(child)) {
+      out.push(entry(path, child, child.sizeBytes ?? 0))
+      continue
+    }
+    const stat = yield* port.stat(FsPath.join(at, child.key ?? child.name))
+    if (stat !== undefined) out.push(entry(path, child, stat.sizeBytes))
+  }
+  return out
+})
+
+const inOrder = (port: Backend, entries: Array<FileEntry>): ReadonlyArray<FileEntry> =>
+  port.info.caseSensitive
+    ? entries.sort((a, b) => FsPath.compare(a.name, b.name))
+    : entries.sort((a, b) => FsPath.compare(FsPath.fold(a.name), FsPath.fold(b.name)) || FsPath.compare(a.name, b.name))

@@ -1,0 +1,321 @@
+/**
+ * An edit that was not made says enough for the next attempt to succeed: where its text stands if it stands in several places, and
+ * else what in the file is nearest to it and how that differs. However large the file, the work stays bounded, and where that left
+ * something out, the sentence says so.
+ */
+import type { Match } from "./endings.ts"
+
+const maxPlaces = 10
+/** UTF-16 units and lines of the file that are compared, and lines of the text sought. */
+const maxUnits = 400_000
+const maxLines = 20_000
+const maxSought = 200
+const maxQuoted = 120
+
+/** 1-based. */
+export const lineAt = (text: string, index: number): number => {
+  let line = 1
+  for (let at = text.indexOf("\n"); at !== -1 && at < index; at = text.indexOf("\n", at + 1)) line++
+  return line
+}
+
+const and = (words: ReadonlyArray<string | number>): string =>
+  words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`
+
+/** Why a text that occurs several times cannot be told apart. */
+export const ambiguous = (text: string, places: ReadonlyArray<Match>): string => {
+  const lines: Array<number> = []
+  let line = 1
+  let from = 0
+  let more = 0
+  for (const { start } of places) {
+    if (lines.length === maxPlaces) {
+      more++
+      continue
+    }
+    for (let at = text.indexOf("\n", from); at !== -1 && at < start; at = text.indexOf("\n", from)) {
+      line++
+      from = at + 1
+    }
+    if (lines.at(-1) !== line) lines.push(line)
+  }
+  const shown = more === 0 ? and(lines) : `${lines.join(", ")} and in ${more} more places`
+  const where = lines.length === 1 && more === 0 ? "line" : "lines"
+  return `it occurs ${places.length} times, on ${where} ${shown}; give more of the text around it so that one place is left, or ask for the first or for all of them`
+}
+
+const absent = "it does not occur in the file"
+
+/** Why a text that does not occur may have been expected to. */
+export const explain = (text: string, sought: string): string => {
+  if (text === "" || text === "\uFEFF") return `${absent}, which is empty`
+  if (sought.trim() === "") return `${absent}; it is only white space, so name the text beside it`
+  const numbered = withoutNumbers(text, sought)
+  if (numbered !== undefined) return numbered
+  if (sought.endsWith("\n") && text.endsWith(sought.trimEnd())) {
+    return `${absent}, which ends on line ${lineAt(text, text.length)} without a newline`
+  }
+  const file = linesOf(text, sought)
+  const wanted = soughtLines(sought)
+  const detail = variants(file, wanted, sought) ?? overlap(file, wanted) ?? similar(file, wanted)
+  return `${absent}${detail === undefined ? ", nor anything much like it" : `; ${detail}`}${file.bounds}`
+}
+
+/** Lines copied from a listing, with the numbers that it shows before them. */
+const withoutNumbers = (text: string, sought: string): string | undefined => {
+  const number = /^ *\d+(?: \| ?|\t|→)/
+  const lines = sought.split("\n")
+  if (!lines.every((line) => line === "" || number.test(line))) return undefined
+  const at = text.indexOf(lines.map((line) => line.replace(number, "")).join("\n"))
+  return at === -1
+    ? undefined
+    : `${absent}: its lines begin with line numbers; without these it occurs on line ${lineAt(text, at)}`
+}
+
+/** A line that is not blank. */
+interface Line {
+  /** 1-based. */
+  readonly number: number
+  readonly text: string
+  /** Without what two lines may differ in and still be called variants of each other. */
+  readonly folded: string
+}
+
+interface Lines {
+  readonly lines: ReadonlyArray<Line>
+  /** What was left out, to be said at the end. */
+  readonly bounds: string
+}
+
+const blanks = (text: string): string => text.replaceAll(/\s+/g, "")
+const lower = (text: string): string => text.toLowerCase()
+const plain = (text: string): string =>
+  /[^\0-\x7f]/.test(text)
+    ? text
+        .normalize("NFKC")
+        .replaceAll(/[\u2018-\u201b\u2032]/g, "'")
+        .replaceAll(/[\u201c-\u201f\u2033]/g, '"')
+        .replaceAll(/[\u2010-\u2015\u2212]/g, "-")
+        .replaceAll(/[\u00ad\u200b-\u200d\u2060\ufeff]/g, "")
+    : text
+
+const fold = (text: string): string => lower(blanks(plain(text)))
+
+const notBlank = (lines: ReadonlyArray<string>, first: number): ReadonlyArray<Line> => {
+  const out: Array<Line> = []
+  for (const [index, line] of lines.entries()) {
+    const folded = fold(line)
+    if (folded !== "") out.push({ number: first + index, text: line.endsWith("\r") ? line.slice(0, -1) : line, folded })
+  }
+  return out
+}
+
+/** The file's lines; of a large file those around the first place that has the longest line sought, or else a word of it. */
+const linesOf = (text: string, sought: string): Lines => {
+  if (text.length <= maxUnits && !exceeds(text, maxLines)) return { lines: notBlank(text.split("\n"), 1), bounds: "" }
+  const at = anchor(text, sought)
+  const earliest = Math.max(0, at - maxUnits / 2)
+  let from = at
+  for (let i = 0; i < maxLines / 2 && from > earliest; i++) from = text.lastIndexOf("\n", from - 2) + 1
+  from = Math.max(from, earliest)
+  const lines = text.slice(from, from + maxUnits).split("\n", maxLines)
+  const first = lineAt(text, from)
+  return {
+    lines: notBlank(lines, first),
+    bounds: ` (of this large file only ${span(first, first + lines.length - 1)} were compared)`
+  }
+}
+
+const anchor = (text: string, sought: string): number => {
+  const line = longestOf(
+    sought.split("\n", maxSought).map((line) => line.trim()),
+    ({ length }) => length
+  ).slice(0, 1000)
+  const words = line.match(/[\p{L}\p{N}_]{4,}/gu) ?? []
+  for (const word of [line, ...words.sort((a, b) => b.length - a.length).slice(0, 5)]) {
+    const at = text.indexOf(word)
+    if (at !== -1) return at
+  }
+  return 0
+}
+
+const exceeds = (text: string, lines: number): boolean => {
+  let at = -1
+  for (let i = 0; i < lines; i++) {
+    at = text.indexOf("\n", at + 1)
+    if (at === -1) return false
+  }
+  return true
+}
+
+const longestOf = <A>(values: ReadonlyArray<A>, length: (value: A) => number): A =>
+  values.reduce((longest, value) => (length(value) > length(longest) ? value : longest))
+
+interface Sought {
+  readonly lines: ReadonlyArray<Line>
+  /** It begins, or ends, with text that may be a part of a line. */
+  readonly opens: boolean
+  readonly closes: boolean
+}
+
+const soughtLines = (sought: string): Sought => {
+  const all = sought.split("\n")
+  const lines = notBlank(all.slice(0, maxSought), 1)
+  return { lines, opens: lines[0]?.number === 1, closes: lines.at(-1)?.number === all.length }
+}
+
+/** Whether a line of the file stands to one sought as it must: equal, or where text begins or ends within a line, with it in it. */
+const relation = ({ closes, lines, opens }: Sought, index: number): ((line: string, sought: string) => boolean) => {
+  const first = opens && index === 0
+  const last = closes && index === lines.length - 1
+  if (first && last) return (line, sought) => line.includes(sought)
+  if (first) return (line, sought) => line.endsWith(sought)
+  if (last) return (line, sought) => line.startsWith(sought)
+  return (line, sought) => line === sought
+}
+
+const span = (from: number, to: number): string => (from === to ? `line ${from}` : `lines ${from}-${to}`)
+
+/** Text that is the same but for white space, line endings, case or characters that look alike. */
+const variants = ({ lines }: Lines, sought: Sought, text: string): string | undefined => {
+  const wanted = sought.lines
+  const relations = wanted.map((_, index) => relation(sought, index))
+  const places: Array<number> = []
+  for (let at = 0; at + wanted.length <= lines.length && places.length < 4; at++) {
+    if (wanted.every((line, index) => relations[index]!(lines[at + index]!.folded, line.folded))) places.push(at)
+  }
+  const at = places[0]
+  if (at === undefined) return undefined
+  const reasons = new Set<string>()
+  let example = ""
+  for (const [index, line] of wanted.entries()) {
+    const found = lines[at + index]!
+    const why = differences(found.text, line.text, relations[index]!)
+    for (const reason of why) reasons.add(reason)
+    if (why.length > 0 && example === "") {
+      const on = wanted.length === 1 ? "" : `on line ${found.number} `
+      example = `: ${on}${compared(found.text, line.text, why.includes(lookalikes))}`
+    }
+  }
+  const row = (place: number, index: number): number => lines[place + index]!.number - lines[place]!.number
+  if (wanted.some((line, index) => row(at, index) !== line.number - wanted[0]!.number)) reasons.add("blank lines")
+  if (reasons.size === 0) {
+    reasons.add(text.includes("\r") ? "line endings, LF in the file and CRLF in it" : "the blank lines around it")
+  }
+  const differ = `${wanted.length === 1 ? "differs" : "differ"} from it only in ${and([...reasons])}${example}`
+  const [here, ...others] = places.map((place) => span(lines[place]!.number, lines[place + wanted.length - 1]!.number))
+  return `${here} ${differ}${others.length === 0 ? "" : `; much the same holds for ${and(others)}`}`
+}
+
+const lookalikes = "characters that look alike"
+
+/** What two lines differ in that are the same when folded. */
+const differences = (
+  line: string,
+  sought: string,
+  related: (line: string, sought: string) => boolean
+): ReadonlyArray<string> => {
+  const same = (f: (text: string) => string): boolean => related(f(line), f(sought))
+  if (same((text) => text)) return []
+  const reasons: Array<string> = []
+  if (!same((text) => lower(plain(text)))) {
+    if (same((text) => lower(plain(text)).trimEnd())) reasons.push("trailing blanks")
+    else if (same((text) => lower(plain(text)).trim())) {
+      const mixed = line.slice(0, line.search(/\S/)).includes("\t") !== sought.slice(0, sought.search(/\S/)).includes("\t")
+      reasons.push(mixed ? "indentation, tabs against spaces" : "indentation")
+    } else reasons.push("white space")
+  }
+  if (!same((text) => blanks(plain(text)))) reasons.push("case")
+  if (reasons.length === 0 || !same((text) => lower(blanks(text)))) reasons.push(lookalikes)
+  return reasons
+}
+
+/** Several lines of which some are the same: where most of them stand in a row, and the first that is not. */
+const overlap = ({ lines }: Lines, sought: Sought): string | undefined => {
+  const wanted = sought.lines
+  const known = new Map<string, Array<number>>()
+  for (const [index, { folded }] of wanted.entries()) {
+    const at = known.get(folded)
+    if (at === undefined) known.set(folded, [index])
+    else at.push(index)
+  }
+  // One for each place where the first line sought could stand, also before the file and so that it ends after it.
+  const weights = new Int32Array(wanted.length + lines.length)
+  let best = 0
+  for (const [at, { folded }] of lines.entries()) {
+    for (const index of known.get(folded) ?? []) {
+      const place = at - index + wanted.length
+      weights[place]! += Math.min(folded.length, 40)
+      if (weights[place]! > weights[best]!) best = place
+    }
+  }
+  // A bracket that is the same says nothing.
+  if (weights[best]! < 4) return undefined
+  const at = best - wanted.length
+  const first = wanted.findIndex((line, index) => !relation(sought, index)(lines[at + index]?.folded ?? "", line.folded))
+  const same = wanted.filter((line, index) => lines[at + index]?.folded === line.folded).length
+  const from = lines[Math.max(0, at)]!.number
+  const to = lines[Math.min(lines.length, at + wanted.length) - 1]!.number
+  const other = lines[at + first]
+  const differs = wanted[first]!.text
+  return `nearest to it ${from === to ? "is" : "are"} ${span(from, to)}, with ${same} of its ${wanted.length} lines: ${
+    other === undefined
+      ? `the file has no line for ${quoted(differs, 0)}`
+      : `on line ${other.number} ${compared(other.text, differs)}`
+  }`
+}
+
+const pairs = (text: string): ReadonlyArray<number> => {
+  const out: Array<number> = []
+  for (let i = 1; i < text.length; i++) out.push(text.charCodeAt(i - 1) * 0x10000 + text.charCodeAt(i))
+  return out
+}
+
+/** The line that has most pairs of characters in common with the longest line sought. */
+const similar = ({ lines }: Lines, { lines: wanted }: Sought): string | undefined => {
+  const line = longestOf(wanted, ({ folded }) => folded.length)
+  const sought = new Set(pairs(line.folded.slice(0, 1000)))
+  let best = 0
+  let nearest: Line | undefined
+  for (const candidate of lines) {
+    const own = pairs(candidate.folded)
+    let common = 0
+    for (const pair of own) if (sought.has(pair)) common++
+    // A line may hold what is sought as a part, so its length counts only up to twice that.
+    const score = (2 * Math.min(common, sought.size)) / (sought.size + Math.min(own.length, 2 * sought.size))
+    if (score > best) {
+      best = score
+      nearest = candidate
+    }
+  }
+  return nearest === undefined || best < 0.5
+    ? undefined
+    : `most like it is line ${nearest.number}: ${compared(nearest.text, line.text)}`
+}
+
+/** Both, from shortly before where they begin to differ; of a long line the part that has something of what is sought. */
+const compared = (line: string, sought: string, escape = false): string => {
+  const start = line.length > maxQuoted ? beginning(line, sought) : 0
+  let same = 0
+  while (same < sought.length && line[start + same] === sought[same]) same++
+  const from = same > maxQuoted / 2 ? same - maxQuoted / 4 : 0
+  return `the file has ${quoted(line, start + from, escape)}, it has ${quoted(sought, from, escape)}`
+}
+
+/** Where in a long line the text sought would begin, by the first few characters that both have. */
+const beginning = (line: string, sought: string): number => {
+  const few = 12
+  for (let i = 0; i < sought.length && i < 1000; i += few) {
+    const at = line.indexOf(sought.slice(i, i + few))
+    if (at !== -1) return Math.max(0, at - i)
+  }
+  return 0
+}
+
+const quoted = (text: string, from: number, escape = false): string => {
+  const shown = JSON.stringify(text.slice(from, from + maxQuoted).toWellFormed())
+  const told = escape ? shown.replaceAll(/(?=[^\0-\x7f])[\p{M}\p{Z}\p{P}\p{C}\p{S}]/gu, escaped) : shown
+  return `${from > 0 ? "…" : ""}${told}${from + maxQuoted < text.length ? "…" : ""}`
+}
+
+const escaped = (character: string): string => `\\u${character.codePointAt(0)!.toString(16).padStart(4, "0")}`

@@ -1,0 +1,136 @@
+/**
+ * Reading is one pinned handle and windows of it: whole files, pages, streams and versions differ only in which bytes they ask for.
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import type { Fault } from "../model/FsError.ts"
+import type { FsPath } from "../model/FsPath.ts"
+import type { Backend, Handle, Whole } from "../port/Backend.ts"
+import { following } from "./resolve.ts"
+import * as Version from "./version.ts"
+
+const notAFile: Fault = { _tag: "NotAFile" }
+
+const tooLarge = (allowed: number, actual: number): Fault => ({ _tag: "LimitExceeded", limit: "maxReadBytes", allowed, actual })
+
+export const open = (port: Backend, path: FsPath): Effect.Effect<Handle, Fault, Scope.Scope> =>
+  following(port, path, (at) =>
+    Effect.flatMap(port.open(at), (handle) => (handle.stat.kind === "file" ? Effect.succeed(handle) : Effect.fail(notAFile)))
+  )
+
+/** Exactly `length` bytes from `offset`, fewer only where the file has become shorter. */
+export const range = (handle: Handle, offset: number, length: number): Effect.Effect<Uint8Array, Fault> =>
+  length === 0
+    ? Effect.sync(() => new Uint8Array(0))
+    : Effect.flatMap(handle.read(offset, length), (first) =>
+        first.length === length || first.length === 0 ? Effect.succeed(first) : rest(handle, offset, length, first)
+      )
+
+const rest = Effect.fnUntraced(function* (
+  handle: Handle,
+  offset: number,
+  length: number,
+  first: Uint8Array
+): Effect.fn.Return<Uint8Array, Fault> {
+  const out = new Uint8Array(length)
+  out.set(first)
+  let have = first.length
+  while (have < length) {
+    const chunk = yield* handle.read(offset + have, length - have)
+    if (chunk.length === 0) return out.slice(0, have)
+    out.set(chunk, have)
+    have += chunk.length
+  }
+  return out
+})
+
+const wholeOf = (handle: Handle, maxBytes: number): Effect.Effect<Whole, Fault> =>
+  handle.stat.sizeBytes > maxBytes
+    ? Effect.fail(tooLarge(maxBytes, handle.stat.sizeBytes))
+    : Effect.map(range(handle, 0, handle.stat.sizeBytes), (bytes) => ({
+        stat: handle.stat,
+        bytes,
+        ...(handle.version && bytes.length === handle.stat.sizeBytes ? { version: handle.version } : {})
+      }))
+
+/** The whole file as it is, when it holds at most `maxBytes`; else LimitExceeded. No link is followed. */
+export const wholeAt = (port: Backend, at: FsPath, maxBytes: number): Effect.Effect<Whole, Fault> => {
+  const derived = Effect.scoped(Effect.flatMap(port.open(at), (handle) => wholeOf(handle, maxBytes)))
+  const read = port.accelerations?.read
+  return read === undefined
+    ? derived
+    : Effect.flatMap(read(at, maxBytes), (whole) => (whole === undefined ? derived : Effect.succeed(whole)))
+}
+
+/** The whole file the path leads to, when it holds at most `maxBytes`; else LimitExceeded. */
+export const whole = (port: Backend, path: FsPath, maxBytes: number): Effect.Effect<Whole, Fault> =>
+  following(port, path, (at) => wholeAt(port, at, maxBytes))
+
+export const versionOf = (whole: Whole): Effect.Effect<string, Fault> =>
+  whole.version ?? Effect.sync(() => Version.ofBytes(whole.bytes))
+
+export interface Window {
+  readonly bytes: Uint8Array
+  readonly offset: number
+  readonly sizeBytes: number
+  readonly version?: string
+}
+
+/** A window of bytes; past the end it is empty, at the end. */
+export const window = (
+  port: Backend,
+  path: FsPath,
+  offset: number,
+  limit: number,
+  maxBytes: number,
+  version: boolean
+): Effect.Effect<Window, Fault> =>
+  Effect.scoped(
+    Effect.flatMap(open(port, path), (handle) => {
+      const size = handle.stat.sizeBytes
+      const start = Math.min(offset, size)
+      const length = Math.min(limit, size - start)
+      if (length > maxBytes) return Effect.fail(tooLarge(maxBytes, length))
+      const bytes = range(handle, start, length)
+      const found = Effect.map(bytes, (content): Window => ({ bytes: content, offset: start, sizeBytes: size }))
+      if (!version) return found
+      return length === size
+        ? Effect.map(found, (window): Window => ({ ...window, version: Version.ofBytes(window.bytes) }))
+        : Effect.flatMap(found, (window) => Effect.map(Version.ofHandle(handle), (version): Window => ({ ...window, version })))
+    })
+  )
+
+const blockSize = 512 * 1024
+
+/** `chunk` bytes at a time; several of them are read at once, because a system call costs more than a slice. */
+export const chunks = (handle: Handle, start: number, end: number, chunk: number): Stream.Stream<Uint8Array, Fault> => {
+  const block = chunk >= blockSize ? chunk : Math.floor(blockSize / chunk) * chunk
+  return Stream.fromPull(
+    Effect.sync(() => {
+      let offset = Math.min(start, handle.stat.sizeBytes)
+      const stop = Math.min(end, handle.stat.sizeBytes)
+      return Effect.suspend(() =>
+        offset >= stop
+          ? Cause.done()
+          : Effect.flatMap(range(handle, offset, Math.min(block, stop - offset)), (bytes) => {
+              if (bytes.length === 0) return Cause.done()
+              offset += bytes.length
+              const out: [Uint8Array, ...Array<Uint8Array>] = [bytes.subarray(0, chunk)]
+              for (let at = chunk; at < bytes.length; at += chunk) out.push(bytes.subarray(at, at + chunk))
+              return Effect.succeed(out)
+            })
+      )
+    })
+  )
+}
+
+export const stream = (
+  port: Backend,
+  path: FsPath,
+  offset: number,
+  length: number,
+  chunk: number
+): Stream.Stream<Uint8Array, Fault> =>
+  Stream.unwrap(Effect.map(open(port, path), (handle) => chunks(handle, offset, offset + length, chunk)))

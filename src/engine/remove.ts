@@ -1,0 +1,98 @@
+/** Deleting acts on what the name is, never on what a link leads to, and counts what it took. */
+import * as Effect from "effect/Effect"
+import type { DeleteResult, FileStat } from "../model/Entry.ts"
+import type { Fault } from "../model/FsError.ts"
+import * as FsPath from "../model/FsPath.ts"
+import { type Backend, keyOf } from "../port/Backend.ts"
+import { at as locate, exclusively } from "./directories.ts"
+import { resolveLink } from "./resolve.ts"
+import { type Expected, precondition } from "./write.ts"
+
+const notFound: Fault = { _tag: "NotFound" }
+const root: Fault = { _tag: "AccessDenied", why: "root" }
+
+/** The root, and what is mounted on or holds a mount, stays where it is. */
+export const isPinned = (port: Backend, path: FsPath.FsPath): boolean =>
+  path === FsPath.root || port.rules?.pinned?.(path) === true
+
+const nothing: DeleteResult = { deleted: 0, directories: 0 }
+
+export const remove = (
+  port: Backend,
+  path: FsPath.FsPath,
+  options: { readonly recursive: boolean; readonly missing: "fail" | "ignore"; readonly ifMatch: Expected }
+): Effect.Effect<DeleteResult, Fault> =>
+  Effect.flatMap(resolveLink(port, path), ({ path: at }) =>
+    isPinned(port, at)
+      ? Effect.fail(root)
+      : exclusively(
+          port,
+          [at],
+          Effect.flatMap(Effect.andThen(precondition(port, at, options.ifMatch), port.stat(at)), (stat) =>
+            stat === undefined
+              ? options.missing === "ignore"
+                ? Effect.succeed(nothing)
+                : Effect.fail(notFound)
+              : removeAt(port, at, stat, options.recursive)
+          )
+        )
+  )
+
+export const removeAt = (
+  port: Backend,
+  at: FsPath.FsPath,
+  stat: FileStat,
+  recursive: boolean
+): Effect.Effect<DeleteResult, Fault> => {
+  if (stat.kind !== "directory") return Effect.as(port.remove(at), { deleted: 1, directories: 0 })
+  const one = Effect.as(port.remove(at), { deleted: 1, directories: 1 })
+  if (!recursive) {
+    return Effect.catch(one, (fault) =>
+      fault._tag === "DirectoryNotEmpty"
+        ? Effect.flatMap(sweep(port, at), (swept) => (swept ? one : Effect.fail(fault)))
+        : Effect.fail(fault)
+    )
+  }
+  return Effect.map(port.accelerations?.removeTree?.(at) ?? removeTree(port, at), ({ deleted, directories }) => ({
+    deleted: Math.max(deleted, 1),
+    directories
+  }))
+}
+
+/** A directory that shows nothing may hold what a killed writer left behind; it is empty all the same. */
+const sweep = Effect.fnUntraced(function* (port: Backend, at: FsPath.FsPath): Effect.fn.Return<boolean, Fault> {
+  const children = yield* port.list(at)
+  if (!children.every((child) => FsPath.isTemporaryName(child.name))) return false
+  for (const child of children) yield* port.remove(FsPath.join(at, child.name))
+  return true
+})
+
+export const removeTree = Effect.fnUntraced(function* (
+  port: Backend,
+  top: FsPath.FsPath
+): Effect.fn.Return<DeleteResult, Fault> {
+  let deleted = 0
+  let directories = 0
+  const stack: Array<{ readonly path: FsPath.FsPath; listed: boolean }> = [{ path: top, listed: false }]
+  while (stack.length > 0) {
+    const here = stack[stack.length - 1]!
+    if (here.listed) {
+      yield* Effect.catch(locate(here.path, port.remove(here.path)), ignoreGone)
+      directories++
+      stack.pop()
+      continue
+    }
+    here.listed = true
+    for (const child of yield* locate(here.path, port.list(here.path))) {
+      const path = FsPath.join(here.path, keyOf(child))
+      if (child.kind === "directory") stack.push({ path, listed: false })
+      else {
+        yield* Effect.catch(locate(path, port.remove(path)), ignoreGone)
+        if (!FsPath.isTemporaryName(child.name)) deleted++
+      }
+    }
+  }
+  return { deleted, directories }
+})
+
+const ignoreGone = (fault: Fault): Effect.Effect<void, Fault> => (fault._tag === "NotFound" ? Effect.void : Effect.fail(fault))

@@ -1,0 +1,133 @@
+/**
+ * Symbolic links are resolved here and nowhere else, on the port, component by component. That is why `subdirectory`, `overlay` and
+ * `mount` confine links correctly without a line of their own: what they show is all that this walk can see.
+ *
+ * Almost no path has a link in it, so callers try the path as it is and come here when the port found nothing there.
+ */
+import * as Effect from "effect/Effect"
+import type { FileStat } from "../model/Entry.ts"
+import type { Fault } from "../model/FsError.ts"
+import * as FsPath from "../model/FsPath.ts"
+import type { Backend } from "../port/Backend.ts"
+
+export interface Resolved {
+  /** Where the path really is, or would be. */
+  readonly path: FsPath.FsPath
+  /** `undefined`: nothing is there. */
+  readonly stat: FileStat | undefined
+  /** Nothing is there because the way leads through something that is no directory. */
+  readonly blocked: boolean
+}
+
+const maxLinks = 40
+const maxSteps = 1024
+
+const notFound: Fault = { _tag: "NotFound" }
+const escape: Fault = { _tag: "AccessDenied", why: "escape" }
+const refused: Fault = { _tag: "AccessDenied", why: "link" }
+const loop: Fault = { _tag: "InvalidPath", detail: "its links lead in a circle, or through too many others" }
+
+/**
+ * Whether a link's text leads out, decided on the text alone: nothing outside is ever looked at, so nothing about it can be learnt.
+ */
+export const escapes = (directory: FsPath.FsPath, target: string): boolean => {
+  if (target.startsWith("/")) return true
+  let depth = FsPath.segments(directory).length
+  for (const segment of target.split("/")) {
+    if (segment === "" || segment === ".") continue
+    depth += segment === ".." ? -1 : 1
+    if (depth < 0) return true
+  }
+  return false
+}
+
+/** The whole way through links. `keepLast` stops at a link that is the last component. */
+const throughLinks = Effect.fnUntraced(function* (
+  port: Backend,
+  path: FsPath.FsPath,
+  keepLast: boolean
+): Effect.fn.Return<Resolved, Fault> {
+  const links = port.links
+  const todo: Array<string> = [...FsPath.segments(path)].reverse()
+  let here = FsPath.root
+  let stat: FileStat | undefined = yield* port.stat(here)
+  let followed = 0
+  let steps = 0
+  while (todo.length > 0) {
+    if (++steps > maxSteps) return yield* Effect.fail(loop)
+    const segment = todo.pop()!
+    if (segment === "" || segment === ".") continue
+    if (segment === "..") {
+      if (here === FsPath.root) return yield* Effect.fail(escape)
+      here = FsPath.parent(here)
+      stat = yield* port.stat(here)
+      continue
+    }
+    const next = FsPath.join(here, segment)
+    stat = yield* port.stat(next)
+    if (stat?.kind === "symlink" && links !== undefined) {
+      if (todo.length === 0 && keepLast) return { path: next, stat, blocked: false }
+      if (port.rules?.symlinks === "refuse") return yield* Effect.fail(refused)
+      if (++followed > maxLinks) return yield* Effect.fail(loop)
+      const target = yield* links.read(next)
+      if (escapes(here, target)) return yield* Effect.fail(escape)
+      const segments = target.split("/")
+      for (let i = segments.length - 1; i >= 0; i--) todo.push(segments[i]!)
+      continue
+    }
+    here = next
+    if (todo.length > 0 && stat?.kind !== "directory") {
+      // Only a path that was spelt with ".." by a link could still come back from here, and POSIX does not let it.
+      if (todo.includes("..")) return yield* Effect.fail(notFound)
+      const rest = todo.filter((name) => name !== "" && name !== ".").reverse()
+      if (rest.length === 0) break
+      return { path: FsPath.below(here, FsPath.fromSegments(rest)), stat: undefined, blocked: stat !== undefined }
+    }
+  }
+  return { path: here, stat, blocked: false }
+})
+
+const absent = Effect.fnUntraced(function* (
+  port: Backend,
+  path: FsPath.FsPath,
+  keepLast: boolean
+): Effect.fn.Return<Resolved, Fault> {
+  for (let above = path; above !== FsPath.root;) {
+    above = FsPath.parent(above)
+    const stat = yield* port.stat(above)
+    if (stat === undefined) continue
+    if (stat.kind === "symlink") return yield* throughLinks(port, path, keepLast)
+    return { path, stat: undefined, blocked: stat.kind !== "directory" }
+  }
+  return { path, stat: undefined, blocked: false }
+})
+
+const resolveWith = (port: Backend, path: FsPath.FsPath, keepLast: boolean): Effect.Effect<Resolved, Fault> =>
+  Effect.flatMap(port.stat(path), (stat) => {
+    if (stat === undefined) return absent(port, path, keepLast)
+    if (stat.kind === "symlink" && !keepLast && port.links !== undefined) return throughLinks(port, path, keepLast)
+    return Effect.succeed({ path, stat, blocked: false })
+  })
+
+/** Where the path leads, links followed. Fails with AccessDenied (`escape`, `link`) and InvalidPath for a loop. */
+export const resolve = (port: Backend, path: FsPath.FsPath): Effect.Effect<Resolved, Fault> => resolveWith(port, path, false)
+
+/** The same, but a link that is the last component stands for itself. */
+export const resolveLink = (port: Backend, path: FsPath.FsPath): Effect.Effect<Resolved, Fault> => resolveWith(port, path, true)
+
+const mayBeLink = (fault: Fault): boolean =>
+  fault._tag === "NotFound" || fault._tag === "NotAFile" || fault._tag === "NotADirectory" || fault._tag === "InvalidArgument"
+
+/** Runs on the path as it is; where that found nothing fitting and links explain it, once more on where they lead. */
+export const following = <A, R>(
+  port: Backend,
+  path: FsPath.FsPath,
+  run: (path: FsPath.FsPath) => Effect.Effect<A, Fault, R>
+): Effect.Effect<A, Fault, R> =>
+  port.links === undefined
+    ? run(path)
+    : Effect.catch(run(path), (fault) =>
+        mayBeLink(fault)
+          ? Effect.flatMap(resolve(port, path), (found) => (found.path === path ? Effect.fail(fault) : run(found.path)))
+          : Effect.fail(fault)
+      )

@@ -1,0 +1,179 @@
+/**
+ * A pattern is a row of segments, matched name by name: what is known of a directory is the set of places that its path has reached
+ * in the rows. So a walk tests names only, never joins a path to reject it, and sees at once where nothing below can match. Both
+ * globs and ignore rules compile to this. Nothing in it backtracks: the cost is at most the pattern's length times the name's.
+ */
+
+/** One unit of a name: a code unit, or what stands for several of them. */
+export type Element = number | CharClass
+export const ANY = -1
+export const STAR = -2
+
+export interface CharClass {
+  readonly has: (unit: number) => boolean
+}
+
+export type Fold = (unit: number) => number
+export type Test = (name: string) => boolean
+
+/** Upper case as a regular expression with the flag `i` and without `u` compares it. */
+export const foldCase: Fold = (unit) => {
+  if (unit < 128) return unit >= 97 && unit <= 122 ? unit - 32 : unit
+  const upper = String.fromCharCode(unit).toUpperCase()
+  return upper.length === 1 && upper.charCodeAt(0) >= 128 ? upper.charCodeAt(0) : unit
+}
+
+/** A set given as the body of a regular expression's class; throws SyntaxError where that is none. */
+export const charClass = (body: string, ignoreCase: boolean): CharClass => {
+  const expression = new RegExp(`^[${body}]$`, ignoreCase ? "i" : "")
+  const ascii = Uint8Array.from({ length: 128 }, (_, unit) => (expression.test(String.fromCharCode(unit)) ? 1 : 0))
+  return { has: (unit) => (unit < 128 ? ascii[unit] === 1 : expression.test(String.fromCharCode(unit))) }
+}
+
+const isLiteral = (element: Element): element is number => typeof element === "number" && element >= 0
+
+const textOf = (elements: ReadonlyArray<Element>): string => {
+  let text = ""
+  for (const element of elements) text += String.fromCharCode(element as number)
+  return text
+}
+
+/** Greedy: where a star is followed by parts of fixed length, the leftmost place for each is as good as any. */
+const general = (elements: ReadonlyArray<Element>, fold: Fold | undefined): Test => {
+  const length = elements.length
+  return (name) => {
+    let i = 0
+    let j = 0
+    let star = -1
+    let mark = 0
+    while (j < name.length) {
+      const element = elements[i]
+      if (element === STAR) {
+        star = i++
+        mark = j
+        continue
+      }
+      if (element !== undefined) {
+        const unit = name.charCodeAt(j)
+        if (
+          typeof element === "object"
+            ? element.has(unit)
+            : element === ANY || element === unit || (fold !== undefined && element === fold(unit))
+        ) {
+          i++
+          j++
+          continue
+        }
+      }
+      if (star === -1) return false
+      i = star + 1
+      j = ++mark
+    }
+    while (elements[i] === STAR) i++
+    return i === length
+  }
+}
+
+/** Whether a whole name is what the elements say. Stars next to each other are one. */
+export const compileTest = (source: ReadonlyArray<Element>, fold?: Fold): Test => {
+  const elements = source
+    .filter((element, index) => element !== STAR || source[index - 1] !== STAR)
+    .map((element) => (fold !== undefined && isLiteral(element) ? fold(element) : element))
+  if (elements.length === 1 && elements[0] === STAR) return () => true
+  if (fold !== undefined) return general(elements, fold)
+  const star = elements.indexOf(STAR)
+  if (!elements.every((element, index) => isLiteral(element) || index === star)) return general(elements, undefined)
+  if (star === -1) {
+    const text = textOf(elements)
+    return (name) => name === text
+  }
+  const head = textOf(elements.slice(0, star))
+  const tail = textOf(elements.slice(star + 1))
+  const least = head.length + tail.length
+  return head === ""
+    ? (name) => name.endsWith(tail)
+    : (name) => name.length >= least && name.startsWith(head) && name.endsWith(tail)
+}
+
+/** Zero or more whole segments; at the end of a row, one or more. */
+export const GLOBSTAR = undefined
+
+export interface Row {
+  readonly segments: ReadonlyArray<Test | typeof GLOBSTAR>
+  /** Which of the patterns it came from. */
+  readonly pattern: number
+  /** Only directories. */
+  readonly directory: boolean
+}
+
+/** The places that a directory's path has reached, in no order; none means that nothing below can match. */
+export type Positions = ReadonlyArray<number>
+
+export interface Rows {
+  readonly start: Positions
+  readonly below: (positions: Positions, name: string) => Positions
+  /** The highest pattern that matches this child, or -1. */
+  readonly decide: (positions: Positions, name: string, directory: boolean) => number
+}
+
+interface Place extends Omit<Row, "segments"> {
+  readonly test: Test | typeof GLOBSTAR
+  readonly last: boolean
+}
+
+export const compileRows = (rows: ReadonlyArray<Row>): Rows => {
+  const places: Array<Place> = []
+  const first: Array<number> = []
+  for (const { directory, pattern, segments } of rows) {
+    first.push(places.length)
+    segments.forEach((test, index) => {
+      if (test === GLOBSTAR && index > 0 && segments[index - 1] === GLOBSTAR) return
+      places.push({ test, last: index === segments.length - 1, pattern, directory })
+    })
+    // Two globstars in a row are one, and the one that stays may be the last of its row.
+    const end = places.length - 1
+    places[end] = { ...places[end]!, last: true }
+  }
+
+  // What is in the set under construction carries the number of its construction.
+  const seen = new Float64Array(places.length)
+  let generation = 0
+  const add = (out: Array<number>, place: number): void => {
+    for (let at = place; seen[at] !== generation; at++) {
+      seen[at] = generation
+      out.push(at)
+      const { last, test } = places[at]!
+      if (test !== GLOBSTAR || last) return
+    }
+  }
+
+  generation++
+  const start: Array<number> = []
+  for (const place of first) add(start, place)
+
+  return {
+    start,
+    below: (positions, name) => {
+      generation++
+      const out: Array<number> = []
+      for (let i = 0; i < positions.length; i++) {
+        const at = positions[i]!
+        const { last, test } = places[at]!
+        if (test === GLOBSTAR) add(out, at)
+        else if (!last && test(name)) add(out, at + 1)
+      }
+      if (out.length !== positions.length) return out
+      for (let i = 0; i < out.length; i++) if (out[i] !== positions[i]) return out
+      return positions
+    },
+    decide: (positions, name, directory) => {
+      let found = -1
+      for (let i = 0; i < positions.length; i++) {
+        const place = places[positions[i]!]!
+        if (!place.last || place.pattern <= found || (place.directory && !directory)) continue
+        if (place.test === GLOBSTAR || place.test(name)) found = place.pattern
+      }
+      return found
+    }
+  }
+}

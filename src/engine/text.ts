@@ -1,0 +1,326 @@
+/**
+ * Bytes become text exactly or not at all: decoding never puts a replacement character where something else was, and keeps a byte
+ * order mark as the character it is, so that encoding what was decoded gives the same bytes back.
+ */
+import * as Arr from "effect/Array"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Pull from "effect/Pull"
+import * as Stream from "effect/Stream"
+import type { Fault } from "../model/FsError.ts"
+
+/** UTF-16 units that a JavaScript string can hold in V8. */
+export const maxStringLength = 2 ** 29 - 24
+
+const decoderOf = (encoding: string) => new TextDecoder(encoding, { fatal: true, ignoreBOM: true })
+
+const utf8 = decoderOf("utf-8")
+const encoder = new TextEncoder()
+
+const notText = (encoding: string, offset: number): Fault => ({ _tag: "NotText", encoding, offset })
+
+/**
+ * The text that the bytes are, a byte order mark included as U+FEFF. `encoding` is any label that the WHATWG Encoding Standard knows.
+ *
+ * Answers InvalidArgument for other labels, NotText with the offset of the first byte that belongs to no character, and
+ * LimitExceeded for more text than a string can hold.
+ *
+ * @default encoding: "utf-8"
+ */
+export const decode = (bytes: Uint8Array, encoding = "utf-8"): string | Fault => {
+  let decoder = utf8
+  if (encoding !== "utf-8") {
+    try {
+      decoder = decoderOf(encoding)
+    } catch {
+      return { _tag: "InvalidArgument", argument: "encoding", detail: `${JSON.stringify(encoding)} is no known text encoding` }
+    }
+  }
+  try {
+    return decoder.decode(bytes)
+  } catch {
+    const offset = decoder.encoding === "utf-8" ? illFormedAt(bytes) : undecodableAt(bytes, decoder.encoding)
+    return offset === undefined ? tooLong(unitsOf(bytes, decoder.encoding)) : notText(decoder.encoding, offset)
+  }
+}
+
+const tooLong = (actual: number): Fault => ({
+  _tag: "LimitExceeded",
+  limit: "maxStringLength",
+  allowed: maxStringLength,
+  actual
+})
+
+/**
+ * The offset of the first ill-formed sequence of UTF-8, which is where its first byte stands, also when it is only cut short by the
+ * end; `undefined` where there is none. The bounds of the second byte exclude overlong forms, surrogates and what is beyond U+10FFFF.
+ */
+export const illFormedAt = (bytes: Uint8Array): number | undefined => {
+  const end = bytes.length
+  for (let at = 0; at < end;) {
+    const lead = bytes[at]!
+    if (lead < 0x80) {
+      at++
+      continue
+    }
+    const length = lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0
+    if (length === 0 || at + length > end) return at
+    const low = lead === 0xe0 ? 0xa0 : lead === 0xf0 ? 0x90 : 0x80
+    const high = lead === 0xed ? 0x9f : lead === 0xf4 ? 0x8f : 0xbf
+    const second = bytes[at + 1]!
+    if (second < low || second > high) return at
+    for (let i = 2; i < length; i++) if ((bytes[at + i]! & 0xc0) !== 0x80) return at
+    at += length
+  }
+  return undefined
+}
+
+/**
+ * The same for any encoding: the length of the longest prefix that is text by itself. An encoding may have states, so every search
+ * starts at the front; each coarser step says where the next finer one has to begin looking.
+ */
+const undecodableAt = (bytes: Uint8Array, encoding: string): number | undefined => {
+  let from = 0
+  for (const step of [pieceSize, 1024, 16, 1]) {
+    const decoder = decoderOf(encoding)
+    for (const piece of pieces(bytes.subarray(0, from))) decoder.decode(piece, { stream: true })
+    try {
+      for (; from < bytes.length; from += step) {
+        decoder.decode(bytes.subarray(from, from + step), { stream: from + step < bytes.length })
+      }
+      return undefined
+    } catch {
+      // `from` is the step that holds the byte at which decoding stopped.
+    }
+  }
+  while (from > 0 && !isText(bytes.subarray(0, from), encoding)) from--
+  return from
+}
+
+const isText = (bytes: Uint8Array, encoding: string): boolean => {
+  try {
+    const decoder = decoderOf(encoding)
+    for (const piece of pieces(bytes)) decoder.decode(piece, { stream: true })
+    decoder.decode()
+    return true
+  } catch {
+    return false
+  }
+}
+
+const unitsOf = (bytes: Uint8Array, encoding: string): number => {
+  const decoder = decoderOf(encoding)
+  let units = 0
+  for (const piece of pieces(bytes)) units += decoder.decode(piece, { stream: true }).length
+  return units
+}
+
+/** Bytes decoded at once: above this, V8 makes strings many times slower. */
+const pieceSize = 65_536
+
+const pieces = function* (bytes: Uint8Array): Generator<Uint8Array> {
+  for (let at = 0; at < bytes.length; at += pieceSize) yield bytes.subarray(at, at + pieceSize)
+}
+
+/** The text as UTF-8. A lone surrogate, which has no bytes, is InvalidArgument. */
+export const encode = (text: string): Uint8Array | Fault =>
+  text.isWellFormed()
+    ? encoder.encode(text)
+    : { _tag: "InvalidArgument", argument: "content", detail: `it holds a lone surrogate, ${surrogate(text)}` }
+
+/** Names the first lone surrogate of a text that has one. */
+export const surrogate = (text: string): string => {
+  const at = text.search(/[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/)
+  return `\\u${text.charCodeAt(at).toString(16)} at index ${at}`
+}
+
+/** A window of lines; the fields are those of `ReadResult`. */
+export interface Page {
+  readonly content: string
+  readonly totalLines: number
+  readonly offset: number
+  readonly limit: number
+  readonly truncated: boolean
+  readonly next?: number
+  readonly endsWithNewline: boolean
+}
+
+const isCount = (value: unknown): boolean =>
+  typeof value === "number" && (Number.isInteger(value) || value === Number.POSITIVE_INFINITY) && value >= 0
+
+/** InvalidArgument for what can be no window: negatives (other than a limit of -1), fractions, NaN, what is no number. */
+export const checkPage = (offset: number, limit: number): Fault | undefined =>
+  !isCount(offset)
+    ? { _tag: "InvalidArgument", argument: "offset", detail: "it must be a whole number of lines, 0 for the first line" }
+    : !isCount(limit) && limit !== -1
+      ? { _tag: "InvalidArgument", argument: "limit", detail: "it must be a whole number of lines, 0 for none, -1 for all" }
+      : undefined
+
+/**
+ * `limit` lines from line `offset` on (0-based; -1 is all of them). Lines end at LF or CRLF only, and a last terminator begins no
+ * further line. Past the end the window is empty, at `offset: totalLines`.
+ *
+ * `content` lacks the terminator of the window's last line, and `endsWithNewline` says whether there is one: true for every window
+ * that has a line after it, what the file does for the last window, false for a window without lines. So pages put together, each
+ * with its terminator, are the file.
+ */
+export const page = (text: string, offset: number, limit: number): Page => {
+  let line = 0
+  let start = 0
+  while (line < offset && start < text.length) {
+    start = afterLine(text, start)
+    line++
+  }
+  const first = line
+  const stop = limit === -1 ? Number.POSITIVE_INFINITY : first + limit
+  let end = start
+  if (stop === Number.POSITIVE_INFINITY) {
+    line += countLines(text, start)
+    end = text.length
+  } else {
+    while (line < stop && end < text.length) {
+      end = afterLine(text, end)
+      line++
+    }
+  }
+  const window = { content: content(text, start, end), offset: first, limit: line - first }
+  const endsWithNewline = end > start && text.charCodeAt(end - 1) === 10
+  return end < text.length
+    ? { ...window, totalLines: line + countLines(text, end), truncated: true, next: line, endsWithNewline }
+    : { ...window, totalLines: line, truncated: false, endsWithNewline }
+}
+
+const afterLine = (text: string, from: number): number => {
+  const newline = text.indexOf("\n", from)
+  return newline === -1 ? text.length : newline + 1
+}
+
+const countLines = (text: string, from: number): number => {
+  let lines = 0
+  for (let at = from; at < text.length; at = afterLine(text, at)) lines++
+  return lines
+}
+
+const content = (text: string, start: number, end: number): string => {
+  const stop = end > start && text.charCodeAt(end - 1) === 10 ? end - 1 : end
+  const slice = text.slice(start, stop < end && stop > start && text.charCodeAt(stop - 1) === 13 ? stop - 1 : stop)
+  // A slice keeps the text that it was cut from alive. Joining copies, so that a kept page does not cost a file.
+  return slice.length * 2 < text.length ? [slice.slice(0, 1), slice.slice(1)].join("") : slice
+}
+
+/**
+ * The lines of UTF-8 bytes, without their terminators, wherever the chunks are cut. Each chunk gives one array of lines; nothing but
+ * the line in progress is kept between them.
+ *
+ * Fails with NotText, after the lines before the one with the bad byte, and with IoError for a line that no string can hold.
+ */
+export const lines = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stream<string, E | Fault, R> =>
+  Stream.transformPull(bytes, (pull) =>
+    Effect.sync(() => {
+      const splitter = makeSplitter()
+      let ended = false
+      const more = Pull.catchDone(
+        Effect.map(pull, (chunks) => {
+          for (const chunk of chunks) {
+            for (const piece of pieces(chunk)) splitter.feed(piece)
+          }
+        }),
+        () => {
+          ended = true
+          splitter.end()
+          return Effect.void
+        }
+      )
+      const next: Pull.Pull<Arr.NonEmptyReadonlyArray<string>, E | Fault> = Effect.suspend(() => {
+        const found = splitter.take()
+        if (Arr.isArrayNonEmpty(found)) return Effect.succeed(found)
+        const fault = splitter.fault()
+        if (fault !== undefined) return Effect.fail(fault)
+        return ended ? Cause.done() : Effect.andThen(more, next)
+      })
+      return next
+    })
+  )
+
+interface Splitter {
+  /** At most `pieceSize` bytes. Nothing is taken in after a fault. */
+  readonly feed: (piece: Uint8Array) => void
+  /** There are no more bytes: what is left over is the last line, or the beginning of a character that never came. */
+  readonly end: () => void
+  /** The lines that were completed since it was asked last. */
+  readonly take: () => Array<string>
+  readonly fault: () => Fault | undefined
+}
+
+const makeSplitter = (): Splitter => {
+  const none = new Uint8Array(0)
+  let found: Array<string> = []
+  let fault: Fault | undefined
+  /** The first bytes of a character whose others are in the next piece, and where in the file they stand. */
+  let pending = none
+  let offset = 0
+  /** The line in progress. */
+  let line = ""
+  const cut = (text: string): void => {
+    let from = 0
+    for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", from)) {
+      // The CR that belongs to this LF may have come with an earlier piece.
+      const whole = from === 0 ? line + text.slice(0, at) : text.slice(from, at)
+      found.push(whole.endsWith("\r") ? whole.slice(0, -1) : whole)
+      from = at + 1
+      line = ""
+    }
+    if (line.length + text.length - from > maxStringLength) {
+      fault = { _tag: "IoError", code: "ERR_STRING_TOO_LONG", detail: "a line is longer than a string can be" }
+    } else line += text.slice(from)
+  }
+  const decode = (bytes: Uint8Array): void => {
+    let text: string
+    try {
+      text = utf8.decode(bytes)
+    } catch {
+      const bad = illFormedAt(bytes)!
+      text = utf8.decode(bytes.subarray(0, bad))
+      fault = notText("utf-8", offset + bad)
+    }
+    offset += bytes.length
+    cut(text)
+  }
+  return {
+    feed: (piece) => {
+      if (fault !== undefined) return
+      const bytes = pending.length === 0 ? piece : concat(pending, piece)
+      const whole = bytes.length - unfinished(bytes)
+      pending = whole === bytes.length ? none : bytes.slice(whole)
+      decode(bytes.subarray(0, whole))
+    },
+    end: () => {
+      if (fault !== undefined) return
+      if (pending.length > 0) fault = notText("utf-8", offset)
+      else if (line !== "") found.push(line)
+    },
+    take: () => {
+      const taken = found
+      found = []
+      return taken
+    },
+    fault: () => fault
+  }
+}
+
+const concat = (a: Uint8Array, b: Uint8Array): Uint8Array<ArrayBuffer> => {
+  const out = new Uint8Array(a.length + b.length)
+  out.set(a)
+  out.set(b, a.length)
+  return out
+}
+
+/** How many bytes at the end begin a character that needs more than there are; whether they can be one is seen when they have come. */
+const unfinished = (bytes: Uint8Array): number => {
+  for (let back = 1; back <= 3 && back <= bytes.length; back++) {
+    const byte = bytes[bytes.length - back]!
+    if (byte >= 0xc0) return back < (byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4) ? back : 0
+    if (byte < 0x80) return 0
+  }
+  return 0
+}

@@ -1,0 +1,322 @@
+/**
+ * Copy and move look at both ends once, under their locks, and act on what they saw. A failed copy of a tree takes away what it had
+ * put there.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Random from "effect/Random"
+import type { FileStat, TransferResult } from "../model/Entry.ts"
+import { type Fault, located } from "../model/FsError.ts"
+import * as FsPath from "../model/FsPath.ts"
+import { type Backend, keyOf } from "../port/Backend.ts"
+import { at as locate, exclusively, makeDirectories, undoing } from "./directories.ts"
+import * as Read from "./read.ts"
+import { isPinned, removeAt, removeTree } from "./remove.ts"
+import { type Resolved, resolveLink } from "./resolve.ts"
+
+const notFound: Fault = { _tag: "NotFound" }
+const notAFile: Fault = { _tag: "NotAFile" }
+const notADirectory: Fault = { _tag: "NotADirectory" }
+const notEmpty: Fault = { _tag: "DirectoryNotEmpty" }
+const exists: Fault = { _tag: "AlreadyExists" }
+const root: Fault = { _tag: "AccessDenied", why: "root" }
+
+interface Ends {
+  readonly from: FsPath.FsPath
+  readonly source: FileStat
+  readonly to: FsPath.FsPath
+  readonly target: FileStat | undefined
+}
+
+const intoItself: Fault = {
+  _tag: "InvalidArgument",
+  argument: "to",
+  detail: "a file cannot be put onto itself, nor a directory into itself"
+}
+
+const sameName = (port: Backend, path: FsPath.FsPath): FsPath.FsPath => (port.info.caseSensitive ? path : FsPath.fold(path))
+
+/** What can be said from the names alone. */
+export const checkNames = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): Fault | undefined => {
+  if (isPinned(port, to)) return located(root, to)
+  return FsPath.isWithin(sameName(port, from), sameName(port, to)) && !isRecasing(port, from, to)
+    ? located(intoItself, to)
+    : undefined
+}
+
+/** Another spelling of the same name, which is a rename where case does not distinguish. */
+const isRecasing = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): boolean =>
+  !port.info.caseSensitive && from !== to && FsPath.fold(from) === FsPath.fold(to)
+
+const replaces = (source: FileStat, target: FileStat): Fault | undefined =>
+  source.kind === "directory"
+    ? target.kind === "directory"
+      ? undefined
+      : notADirectory
+    : target.kind === "directory"
+      ? notAFile
+      : undefined
+
+/** Looks at both ends under their locks; what it answers is what will be acted on. */
+const ends = Effect.fnUntraced(function* (
+  port: Backend,
+  from: FsPath.FsPath,
+  to: FsPath.FsPath,
+  overwrite: boolean
+): Effect.fn.Return<Ends, Fault> {
+  const source = yield* locate(from, port.stat(from))
+  if (source === undefined) return yield* Effect.fail(located(notFound, from))
+  const target = yield* locate(to, port.stat(to))
+  if (target === undefined || isRecasing(port, from, to)) return { from, source, to, target: undefined }
+  if (!overwrite) return yield* Effect.fail(located(exists, to))
+  if (target.kind === "directory") {
+    const children = yield* locate(to, port.list(to))
+    if (children.some((child) => !FsPath.isTemporaryName(child.name))) return yield* Effect.fail(located(notEmpty, to))
+  }
+  const fault = replaces(source, target)
+  if (fault !== undefined) return yield* Effect.fail(located(fault, to))
+  return { from, source, to, target }
+})
+
+const transfer = (
+  port: Backend,
+  from: FsPath.FsPath,
+  to: FsPath.FsPath,
+  overwrite: boolean,
+  held: (from: FsPath.FsPath, to: FsPath.FsPath) => ReadonlyArray<FsPath.FsPath>,
+  run: (ends: Ends) => Effect.Effect<TransferResult, Fault>
+): Effect.Effect<TransferResult, Fault> =>
+  Effect.flatMap(locate(from, resolveLink(port, from)), (source): Effect.Effect<TransferResult, Fault> => {
+    if (source.stat === undefined) return Effect.fail(located(notFound, from))
+    return Effect.flatMap(locate(to, resolveLink(port, to)), (target): Effect.Effect<TransferResult, Fault> => {
+      if (target.blocked) return Effect.fail(located(notADirectory, to))
+      const fault = checkNames(port, source.path, target.path)
+      if (fault !== undefined) return Effect.fail({ ...fault, path: to })
+      return exclusively(
+        port,
+        held(source.path, target.path),
+        Effect.flatMap(ends(port, source.path, target.path, overwrite), run).pipe(
+          Effect.mapError((fault) => renamed(fault, source, from, target, to))
+        )
+      )
+    })
+  })
+
+/** The caller's path for one that links have led elsewhere. */
+const renamed = (fault: Fault, source: Resolved, from: FsPath.FsPath, target: Resolved, to: FsPath.FsPath): Fault =>
+  fault["path"] === source.path ? { ...fault, path: from } : fault["path"] === target.path ? { ...fault, path: to } : fault
+
+export const copy = (
+  port: Backend,
+  from: FsPath.FsPath,
+  to: FsPath.FsPath,
+  overwrite: boolean
+): Effect.Effect<TransferResult, Fault> =>
+  transfer(
+    port,
+    from,
+    to,
+    overwrite,
+    (_, to) => [to],
+    (ends) => copyTree(port, ends)
+  )
+
+const copyTree = (port: Backend, ends: Ends): Effect.Effect<TransferResult, Fault> =>
+  undoing(port, (made) =>
+    Effect.andThen(
+      ends.target === undefined ? locate(ends.to, makeDirectories(port, FsPath.parent(ends.to), made)) : Effect.void,
+      Effect.onExit(copyInto(port, ends), (exit) =>
+        Exit.isSuccess(exit) || ends.source.kind !== "directory" ? Effect.void : Effect.ignore(withdraw(port, ends))
+      )
+    )
+  )
+
+/** Takes away what a failed copy of a directory has put there. */
+const withdraw = Effect.fnUntraced(function* (port: Backend, ends: Ends): Effect.fn.Return<void, Fault> {
+  if ((yield* port.stat(ends.to)) === undefined) return
+  if (ends.target === undefined) return void (yield* removeTree(port, ends.to))
+  for (const child of yield* port.list(ends.to)) {
+    const path = FsPath.join(ends.to, keyOf(child))
+    if (child.kind === "directory") yield* removeTree(port, path)
+    else yield* port.remove(path)
+  }
+})
+
+const copyInto = Effect.fnUntraced(function* (port: Backend, ends: Ends): Effect.fn.Return<TransferResult, Fault> {
+  if (ends.source.kind !== "directory") return yield* copyLeaf(port, ends.from, ends.source, ends.to, ends.target)
+  let files = 0
+  let directories = 1
+  let bytes = 0
+  if (ends.target === undefined) yield* locate(ends.to, port.makeDirectory(ends.to))
+  const stack: Array<readonly [from: FsPath.FsPath, to: FsPath.FsPath]> = [[ends.from, ends.to]]
+  while (stack.length > 0) {
+    const [from, to] = stack.pop()!
+    for (const child of yield* locate(from, port.list(from))) {
+      if (FsPath.isTemporaryName(child.name)) continue
+      const source = FsPath.join(from, keyOf(child))
+      const target = FsPath.join(to, keyOf(child))
+      if (child.kind === "directory") {
+        yield* locate(target, port.makeDirectory(target))
+        directories++
+        stack.push([source, target])
+        continue
+      }
+      const stat = yield* locate(source, port.stat(source))
+      if (stat === undefined) continue
+      const done = yield* copyLeaf(port, source, stat, target, undefined)
+      files += done.files
+      bytes += done.bytes
+    }
+  }
+  if (port.rules?.preservePermissions === true) yield* copyModes(port, ends.from, ends.to)
+  return { files, directories, bytes }
+})
+
+const copyLeaf = (
+  port: Backend,
+  from: FsPath.FsPath,
+  source: FileStat,
+  to: FsPath.FsPath,
+  target: FileStat | undefined
+): Effect.Effect<TransferResult, Fault> => {
+  const put = source.kind === "file" ? copyFile : source.kind === "symlink" ? copyLink : undefined
+  if (put === undefined) return Effect.fail(located(notAFile, from))
+  if (target === undefined || (target.kind === "file" && source.kind === "file")) return put(port, from, to, target)
+  return Effect.flatMap(besides(to), (aside) =>
+    Effect.onExit(
+      Effect.tap(put(port, from, aside, undefined), () => locate(to, port.rename(aside, to, { replace: true }))),
+      (exit) => (Exit.isSuccess(exit) ? Effect.void : Effect.ignore(port.remove(aside)))
+    )
+  )
+}
+
+/** A hidden name in the same directory, from which a rename replaces what a write would not. */
+const besides = (path: FsPath.FsPath): Effect.Effect<FsPath.FsPath> =>
+  Effect.map(Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER), (number) =>
+    FsPath.join(FsPath.parent(path), `.~fsa-${number.toString(36)}.tmp`)
+  )
+
+const copyLink = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): Effect.Effect<TransferResult, Fault> => {
+  const links = port.links
+  return links === undefined
+    ? Effect.fail(located({ _tag: "IoError", code: "ENOTSUP", detail: "there are no links on this backend" }, to))
+    : Effect.as(
+        Effect.flatMap(locate(from, links.read(from)), (text) => locate(to, links.make(to, text))),
+        { files: 1, directories: 0, bytes: 0 }
+      )
+}
+
+const copyFile = (
+  port: Backend,
+  from: FsPath.FsPath,
+  to: FsPath.FsPath,
+  target: FileStat | undefined
+): Effect.Effect<TransferResult, Fault> =>
+  Effect.scoped(
+    Effect.flatMap(locate(from, port.open(from)), (handle) => {
+      const size = handle.stat.sizeBytes
+      const mode = target === undefined ? "create" : "replace"
+      const written =
+        size <= wholeFile
+          ? Effect.flatMap(locate(from, Read.range(handle, 0, size)), (bytes) =>
+              locate(to, port.write<never, never>(to, bytes, mode))
+            )
+          : locate(to, port.write(to, Read.chunks(handle, 0, size, chunk), mode))
+      const keepsMode = target === undefined && port.rules?.preservePermissions === true
+      return Effect.flatMap(written, (stat) =>
+        Effect.as(keepsMode ? copyMode(port, handle.stat, to) : Effect.void, {
+          files: 1,
+          directories: 0,
+          bytes: stat.sizeBytes
+        })
+      )
+    })
+  )
+
+const wholeFile = 1024 * 1024
+const chunk = 64 * 1024
+
+const copyMode = (port: Backend, source: FileStat, to: FsPath.FsPath): Effect.Effect<void, Fault> =>
+  source.mode === undefined || port.attributes === undefined
+    ? Effect.void
+    : locate(to, port.attributes.set(to, { mode: source.mode }))
+
+/** Directories last, since one that may not be written to could not have been filled. */
+const copyModes = Effect.fnUntraced(function* (
+  port: Backend,
+  from: FsPath.FsPath,
+  to: FsPath.FsPath
+): Effect.fn.Return<void, Fault> {
+  const pairs: Array<readonly [FsPath.FsPath, FsPath.FsPath]> = [[from, to]]
+  for (let i = 0; i < pairs.length; i++) {
+    const [source, target] = pairs[i]!
+    for (const child of yield* port.list(source)) {
+      if (child.kind === "directory") pairs.push([FsPath.join(source, keyOf(child)), FsPath.join(target, keyOf(child))])
+    }
+  }
+  for (let i = pairs.length - 1; i >= 0; i--) {
+    const stat = yield* port.stat(pairs[i]![0])
+    if (stat !== undefined) yield* copyMode(port, stat, pairs[i]![1])
+  }
+})
+
+const count = Effect.fnUntraced(function* (
+  port: Backend,
+  top: FsPath.FsPath,
+  stat: FileStat
+): Effect.fn.Return<TransferResult, Fault> {
+  if (stat.kind !== "directory") return { files: 1, directories: 0, bytes: stat.kind === "file" ? stat.sizeBytes : 0 }
+  let files = 0
+  let directories = 1
+  let bytes = 0
+  const stack = [top]
+  while (stack.length > 0) {
+    const here = stack.pop()!
+    for (const child of yield* locate(here, port.list(here))) {
+      if (FsPath.isTemporaryName(child.name)) continue
+      const path = FsPath.join(here, keyOf(child))
+      if (child.kind === "directory") {
+        directories++
+        stack.push(path)
+        continue
+      }
+      files++
+      if (child.kind === "file") bytes += child.sizeBytes ?? (yield* port.stat(path))?.sizeBytes ?? 0
+    }
+  }
+  return { files, directories, bytes }
+})
+
+export const move = (
+  port: Backend,
+  from: FsPath.FsPath,
+  to: FsPath.FsPath,
+  overwrite: boolean
+): Effect.Effect<TransferResult, Fault> =>
+  transfer(
+    port,
+    from,
+    to,
+    overwrite,
+    (from, to) => [from, to],
+    (ends) => (isPinned(port, ends.from) ? Effect.fail(located(root, ends.from)) : moveTree(port, ends))
+  )
+
+const isCrossing = (fault: Fault): boolean => fault._tag === "IoError" && fault["code"] === "EXDEV"
+
+const moveTree = (port: Backend, ends: Ends): Effect.Effect<TransferResult, Fault> =>
+  Effect.flatMap(count(port, ends.from, ends.source), (counted) =>
+    undoing(port, (made) =>
+      Effect.andThen(
+        ends.target === undefined ? locate(ends.to, makeDirectories(port, FsPath.parent(ends.to), made)) : Effect.void,
+        Effect.catch(
+          Effect.as(locate(ends.to, port.rename(ends.from, ends.to, { replace: ends.target !== undefined })), counted),
+          (fault) => (isCrossing(fault) ? moveByCopying(port, ends) : Effect.fail(fault))
+        )
+      )
+    )
+  )
+
+/** Between two disks: the copy stands before the first byte of the original goes. */
+const moveByCopying = (port: Backend, ends: Ends): Effect.Effect<TransferResult, Fault> =>
+  Effect.tap(copyTree(port, ends), () => removeAt(port, ends.from, ends.source, true))

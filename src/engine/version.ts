@@ -1,0 +1,44 @@
+/**
+ * The version of a file is the SHA-256 of its bytes, so it is equal on every backend and says nothing but what the content is.
+ */
+import * as Effect from "effect/Effect"
+import type { Fault } from "../model/FsError.ts"
+import type { Handle } from "../port/Backend.ts"
+import { type Hasher, hasher, sha256 } from "../runtime/hash.ts"
+
+const blockSize = 512 * 1024
+
+/** Bytes hashed before other fibers get their turn: some 4 ms. */
+const sliceSize = 4 * 1024 * 1024
+
+/** The version of content that is at hand. */
+export const ofBytes: (bytes: Uint8Array) => string = sha256
+
+/**
+ * Takes up the whole content of the handle, block by block. What is appended to the file afterwards can be given to the same hasher,
+ * whose digest is then the version of the longer file, without a second reading.
+ */
+export const absorb = Effect.fnUntraced(function* (handle: Handle, into: Hasher): Effect.fn.Return<void, Fault> {
+  const size = handle.stat.sizeBytes
+  let sinceYield = 0
+  for (let offset = 0; offset < size;) {
+    const block = yield* handle.read(offset, Math.min(blockSize, size - offset))
+    if (block.length === 0) return
+    into.update(block)
+    offset += block.length
+    sinceYield += block.length
+    if (sinceYield >= sliceSize) {
+      sinceYield = 0
+      yield* Effect.yieldNow
+    }
+  }
+})
+
+const computed = (handle: Handle): Effect.Effect<string, Fault> =>
+  Effect.suspend(() => {
+    const hash = hasher()
+    return Effect.map(absorb(handle, hash), hash.digest)
+  })
+
+/** The version of an open file, from the backend where it keeps one, else from the content in constant memory. */
+export const ofHandle = (handle: Handle): Effect.Effect<string, Fault> => handle.version ?? computed(handle)

@@ -1,0 +1,135 @@
+/**
+ * What every operation has in common: the order of the first checks (permissions, path, then its own arguments), the limits of the
+ * calling fiber, and the one place where a fault becomes an error with operation and path.
+ */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import * as FsError from "../../model/FsError.ts"
+import type { Fault } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import { Limits, type LimitsShape } from "../../model/Limits.ts"
+import type { Backend } from "../../port/Backend.ts"
+
+export const notFound: Fault = { _tag: "NotFound" }
+export const notAFile: Fault = { _tag: "NotAFile" }
+export const notADirectory: Fault = { _tag: "NotADirectory" }
+export const readOnly: Fault = { _tag: "AccessDenied", why: "readOnly" }
+
+export const invalid = (argument: string, detail: string): Fault => ({ _tag: "InvalidArgument", argument, detail })
+export const unsupported = (feature: string): Fault => ({ _tag: "Unsupported", feature })
+
+/** The tags that an operation's type names. */
+export type Tags = ReadonlySet<string>
+
+export const tags = {
+  exists: FsError.tagsOf(FsError.BackendError),
+  stat: FsError.tagsOf(FsError.StatError),
+  list: FsError.tagsOf(FsError.ListError),
+  glob: FsError.tagsOf(FsError.GlobError),
+  grep: FsError.tagsOf(FsError.GrepError),
+  read: FsError.tagsOf(FsError.ReadError),
+  readBytes: FsError.tagsOf(FsError.ReadBytesError),
+  stream: FsError.tagsOf(FsError.StreamError),
+  lines: new Set([...FsError.tagsOf(FsError.StreamError), "NotText"]),
+  write: FsError.tagsOf(FsError.WriteError),
+  edit: FsError.tagsOf(FsError.EditError),
+  delete: FsError.tagsOf(FsError.DeleteError),
+  mkdir: FsError.tagsOf(FsError.MkdirError),
+  transfer: FsError.tagsOf(FsError.TransferError),
+  link: FsError.tagsOf(FsError.LinkError),
+  attributes: new Set([...FsError.tagsOf(FsError.StatError), "InvalidArgument", "Unsupported"]),
+  watch: new Set([...FsError.tagsOf(FsError.StatError), "NotADirectory", "Unsupported"])
+} satisfies Record<string, Tags>
+
+export type Action = "read" | "write" | "delete"
+
+export const reading: ReadonlyArray<Action> = ["read"]
+export const writing: ReadonlyArray<Action> = ["write"]
+export const deleting: ReadonlyArray<Action> = ["delete"]
+export const moving: ReadonlyArray<Action> = ["write", "delete"]
+
+export const isFault = (value: object | string): value is Fault => typeof value === "object" && "_tag" in value
+
+export const isWhole = (value: unknown, least: number): value is number =>
+  typeof value === "number" && (Number.isSafeInteger(value) || value === Number.POSITIVE_INFINITY) && value >= least
+
+export const checkWhole = (argument: string, value: number | undefined, least = 0): Fault | undefined =>
+  value === undefined || isWhole(value, least) ? undefined : invalid(argument, `it must be a whole number of at least ${least}`)
+
+export interface Caller {
+  readonly port: Backend
+  /** Without a path: whether the action is possible anywhere at all. */
+  readonly may: (action: Action, path?: FsPath.FsPath) => boolean
+  readonly parse: (input: string, limits: LimitsShape) => FsPath.FsPath | Fault
+  /** The error type is what `expected` lists. */
+  readonly run: <A, E>(
+    operation: string,
+    input: string,
+    expected: Tags,
+    body: (limits: LimitsShape) => Effect.Effect<A, Fault>
+  ) => Effect.Effect<A, E>
+  /** The same for an operation on one path: permissions, then the path, then `body`. */
+  readonly call: <A, E>(
+    operation: string,
+    input: string,
+    expected: Tags,
+    actions: ReadonlyArray<Action>,
+    body: (path: FsPath.FsPath, limits: LimitsShape) => Effect.Effect<A, Fault>
+  ) => Effect.Effect<A, E>
+  readonly streaming: <A, E>(
+    operation: string,
+    input: string,
+    expected: Tags,
+    body: (path: FsPath.FsPath, limits: LimitsShape) => Effect.Effect<Stream.Stream<A, Fault>, Fault>
+  ) => Stream.Stream<A, E>
+}
+
+export const make = (port: Backend): Caller => {
+  const { calls, info, rules } = port
+  const permits = rules?.permits
+  const policy = rules?.policy
+
+  const may = (action: Action, path?: FsPath.FsPath): boolean =>
+    action === "read" || (!info.readOnly && (permits === undefined || permits(action, path)))
+
+  const parse = (input: string, limits: LimitsShape): FsPath.FsPath | Fault => {
+    const path = FsPath.parse(input, policy)
+    return typeof path === "string" ? (FsPath.checkLimits(path, limits) ?? path) : path
+  }
+
+  const reject = (fault: Fault, operation: string, input: string, expected: Tags) => {
+    const error = Effect.fail(FsError.promote(fault, operation, input, expected))
+    const cause = fault["cause"]
+    return cause === undefined ? error : Effect.andThen(Effect.logDebug(`fs-algebra: ${operation} failed`, cause), error)
+  }
+
+  const run: Caller["run"] = (operation, input, expected, body) => {
+    const effect = Effect.withFiber((fiber) =>
+      Effect.catch(body(fiber.getRef(Limits)), (fault) => reject(fault, operation, input, expected))
+    ) as ReturnType<typeof body> & Effect.Effect<never, never>
+    return calls === undefined ? effect : calls.effect({ operation, path: input }, effect)
+  }
+
+  const call: Caller["call"] = (operation, input, expected, actions, body) =>
+    run(operation, input, expected, (limits) => {
+      for (const action of actions) if (!may(action)) return Effect.fail(readOnly)
+      const path = parse(input, limits)
+      if (typeof path !== "string") return Effect.fail(path)
+      for (const action of actions) if (!may(action, path)) return Effect.fail(readOnly)
+      return body(path, limits)
+    })
+
+  const streaming: Caller["streaming"] = (operation, input, expected, body) => {
+    const made = Effect.withFiber<Effect.Success<ReturnType<typeof body>>, Fault>((fiber) => {
+      const limits = fiber.getRef(Limits)
+      const path = parse(input, limits)
+      return typeof path === "string" ? body(path, limits) : Effect.fail(path)
+    })
+    const stream = Stream.catch(Stream.unwrap(made), (fault) =>
+      Stream.fromEffect(reject(fault, operation, input, expected))
+    ) as Stream.Stream<never>
+    return calls === undefined ? stream : calls.stream({ operation, path: input }, stream)
+  }
+
+  return { port, may, parse, run, call, streaming }
+}

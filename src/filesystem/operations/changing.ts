@@ -1,0 +1,125 @@
+/** Names changed: delete, mkdir, copy, move, and links and attributes where the backend has them. */
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import { exclusively, mkdir, withParents } from "../../engine/directories.ts"
+import { remove } from "../../engine/remove.ts"
+import { escapes, resolve, resolveLink } from "../../engine/resolve.ts"
+import * as Transfer from "../../engine/transfer.ts"
+import type { TransferResult } from "../../model/Entry.ts"
+import { type Fault, located, type TransferError } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import type { Algebra } from "../Filesystem.ts"
+import {
+  type Action,
+  type Caller,
+  deleting,
+  invalid,
+  isWhole,
+  moving,
+  notADirectory,
+  notFound,
+  reading,
+  readOnly,
+  tags,
+  unsupported,
+  writing
+} from "./call.ts"
+
+const pinnedRoot: Fault = { _tag: "AccessDenied", why: "root" }
+const exists: Fault = { _tag: "AlreadyExists" }
+const escape: Fault = { _tag: "AccessDenied", why: "escape" }
+
+const checkTarget = (target: string): Fault | undefined =>
+  typeof target !== "string" || target === "" || target.includes("\0") || !target.isWellFormed()
+    ? invalid("target", "it must be a path, without NUL and lone surrogates")
+    : undefined
+
+export const changing = (
+  self: Caller
+): Pick<Algebra, "delete" | "mkdir" | "copy" | "move" | "readLink" | "symlink" | "setAttributes"> => {
+  const { call, may, parse, port, run } = self
+
+  const transfer = (
+    operation: "copy" | "move",
+    from: string,
+    to: string,
+    actions: ReadonlyArray<Action>,
+    body: (source: FsPath.FsPath, target: FsPath.FsPath) => Effect.Effect<TransferResult, Fault>
+  ) =>
+    run<TransferResult, TransferError>(operation, from, tags.transfer, (limits) => {
+      for (const action of actions) if (!may(action)) return Effect.fail(readOnly)
+      const source = parse(from, limits)
+      if (typeof source !== "string") return Effect.fail(located(source, String(from)))
+      const target = parse(to, limits)
+      if (typeof target !== "string") return Effect.fail(located(target, String(to)))
+      if (operation === "move" && !may("delete", source)) return Effect.fail(located(readOnly, from))
+      if (!may("write", target)) return Effect.fail(located(readOnly, to))
+      if (operation === "move" && source === FsPath.root) return Effect.fail(located(pinnedRoot, from))
+      const fault = Transfer.checkNames(port, source, target)
+      if (fault !== undefined) return Effect.fail(located(fault, to))
+      // The caller's own spelling, where the fault is at one of the two ends.
+      return Effect.mapError(body(source, target), (fault) =>
+        fault["path"] === source ? { ...fault, path: from } : fault["path"] === target ? { ...fault, path: to } : fault
+      )
+    })
+
+  return {
+    delete: (input, options) =>
+      call("delete", input, tags.delete, deleting, (path) =>
+        remove(port, path, {
+          recursive: options?.recursive ?? false,
+          missing: options?.missing ?? "fail",
+          ifMatch: options?.ifMatch
+        })
+      ),
+    mkdir: (input, options) =>
+      call("mkdir", input, tags.mkdir, writing, (path) =>
+        mkdir(port, path, { parents: options?.parents ?? true, existOk: options?.existOk ?? true })
+      ),
+    copy: (from, to, options) =>
+      transfer("copy", from, to, writing, (source, target) => Transfer.copy(port, source, target, options?.overwrite ?? false)),
+    move: (from, to, options) =>
+      transfer("move", from, to, moving, (source, target) => Transfer.move(port, source, target, options?.overwrite ?? false)),
+    readLink: (input) =>
+      call("readLink", input, tags.attributes, reading, (path) => {
+        const links = port.links
+        if (links === undefined) return Effect.fail(unsupported("symbolic links"))
+        return Effect.flatMap(resolveLink(port, path), ({ path: at, stat }) =>
+          stat === undefined
+            ? Effect.fail(notFound)
+            : stat.kind === "symlink"
+              ? links.read(at)
+              : Effect.fail(invalid("path", "it is not a symbolic link"))
+        )
+      }),
+    symlink: (input, target) =>
+      call("symlink", input, tags.link, writing, (path) => {
+        const fault = checkTarget(target)
+        if (fault !== undefined) return Effect.fail(fault)
+        const links = port.links
+        if (links === undefined) return Effect.fail(unsupported("symbolic links"))
+        return Effect.flatMap(resolveLink(port, path), (found): Effect.Effect<void, Fault> => {
+          if (found.stat !== undefined) return Effect.fail(exists)
+          if (found.blocked) return Effect.fail(notADirectory)
+          if (escapes(FsPath.parent(found.path), target)) return Effect.fail(escape)
+          const make = links.make(found.path, target)
+          return exclusively(port, [found.path], withParents<void, never, never>(port, found.path, make))
+        })
+      }),
+    setAttributes: (input, attributes) =>
+      call("setAttributes", input, tags.attributes, writing, (path) => {
+        const { mode, modifiedAt } = attributes
+        if (mode !== undefined && !(isWhole(mode, 0) && mode <= 0o777)) {
+          return Effect.fail(invalid("mode", "it must be permission bits, at most 0o777"))
+        }
+        if (modifiedAt !== undefined && !DateTime.isDateTime(modifiedAt)) {
+          return Effect.fail(invalid("modifiedAt", "it must be a DateTime"))
+        }
+        const ability = port.attributes
+        if (ability === undefined) return Effect.fail(unsupported("attributes"))
+        return Effect.flatMap(resolve(port, path), ({ path: at, stat }) =>
+          stat === undefined ? Effect.fail(notFound) : exclusively(port, [at], ability.set(at, { mode, modifiedAt }))
+        )
+      })
+  }
+}

@@ -1,0 +1,74 @@
+/** What is there: exists, stat, list, walk, watch. */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { list } from "../../engine/list.ts"
+import { resolve, resolveLink } from "../../engine/resolve.ts"
+import * as Walk from "../../engine/walk.ts"
+import type { FileStat } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import type { Algebra } from "../Filesystem.ts"
+import { type Caller, isFault, notADirectory, notFound, reading, tags, unsupported } from "./call.ts"
+
+const shown = (stat: FileStat, path: FsPath.FsPath): FileStat => (stat.path === path ? stat : { ...stat, path })
+
+/** The directory at `path`, and where it really is. */
+const directory = (self: Caller, path: FsPath.FsPath): Effect.Effect<{ path: FsPath.FsPath; at: FsPath.FsPath }, Fault> =>
+  Effect.flatMap(resolve(self.port, path), ({ path: at, stat }) =>
+    stat === undefined
+      ? Effect.fail(notFound)
+      : stat.kind === "directory"
+        ? Effect.succeed({ path, at })
+        : Effect.fail(notADirectory)
+  )
+
+export const looking = (self: Caller): Pick<Algebra, "exists" | "stat" | "list" | "walk" | "watch"> => {
+  const { call, parse, port, run, streaming } = self
+  const reports = port.rules?.symlinks === "report"
+
+  const statLink = (path: FsPath.FsPath): Effect.Effect<FileStat, Fault> =>
+    Effect.flatMap(resolveLink(port, path), (found): Effect.Effect<FileStat, Fault> => {
+      if (found.stat === undefined) return Effect.fail(notFound)
+      if (found.stat.kind !== "symlink") return Effect.succeed(shown(found.stat, path))
+      return reports
+        ? Effect.succeed({ ...found.stat, path, isSymlink: true })
+        : Effect.flatMap(resolve(port, found.path), ({ stat }) =>
+            stat === undefined ? Effect.fail(notFound) : Effect.succeed({ ...stat, path, isSymlink: true })
+          )
+    })
+  const stat = (path: FsPath.FsPath): Effect.Effect<FileStat, Fault> =>
+    Effect.flatMap(port.stat(path), (stat) =>
+      stat === undefined || stat.kind === "symlink" ? statLink(path) : Effect.succeed(shown(stat, path))
+    )
+
+  return {
+    exists: (input) =>
+      run("exists", input, tags.exists, (limits) => {
+        const path = parse(input, limits)
+        return typeof path !== "string"
+          ? Effect.succeed(false)
+          : Effect.matchEffect(stat(path), {
+              onSuccess: () => Effect.succeed(true),
+              onFailure: (fault) => (tags.exists.has(fault._tag) ? Effect.fail(fault) : Effect.succeed(false))
+            })
+      }),
+    stat: (input) => call("stat", input, tags.stat, reading, stat),
+    list: (input = ".") => call("list", input, tags.list, reading, (path, limits) => list(port, path, limits.maxListEntries)),
+    walk: (input = ".", options = {}) =>
+      streaming("walk", input, tags.list, (path, limits) => {
+        const plan = Walk.plan(options, { limits, caseSensitive: port.info.caseSensitive })
+        return isFault(plan) ? Effect.fail(plan) : Effect.map(directory(self, path), (base) => Walk.walk(port, base, plan))
+      }),
+    watch: (input = ".") =>
+      streaming("watch", input, tags.watch, (path) => {
+        const ability = port.watch
+        if (ability === undefined) return Effect.fail(unsupported("watching"))
+        return Effect.map(directory(self, path), ({ at }) => {
+          const events = ability(at)
+          return at === path
+            ? events
+            : Stream.map(events, (event) => ({ ...event, path: FsPath.below(path, FsPath.relative(at, event.path)) }))
+        })
+      })
+  }
+}

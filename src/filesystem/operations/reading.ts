@@ -1,0 +1,82 @@
+/** Contents: pages, texts, bytes, versions, streams. */
+import * as Effect from "effect/Effect"
+import * as Read from "../../engine/read.ts"
+import * as Text from "../../engine/text.ts"
+import * as Version from "../../engine/version.ts"
+import type { Algebra } from "../Filesystem.ts"
+import { type Caller, checkWhole, reading as asReader, tags } from "./call.ts"
+
+const everything = Number.POSITIVE_INFINITY
+const chunkSize = 65_536
+
+export const reading = (self: Caller): Pick<Algebra, "read" | "readString" | "readBytes" | "version" | "stream" | "lines"> => {
+  const { call, port, streaming } = self
+  return {
+    read: (input, options) =>
+      call("read", input, tags.read, asReader, (path, limits) => {
+        const offset = options?.offset ?? 0
+        const limit = options?.limit ?? limits.defaultReadLimit
+        const fault = Text.checkPage(offset, limit)
+        if (fault !== undefined) return Effect.fail(fault)
+        return Effect.flatMap(Read.whole(port, path, limits.maxReadBytes), (whole) => {
+          const text = Text.decode(whole.bytes, options?.encoding)
+          if (typeof text !== "string") return Effect.fail(text)
+          const page = { path, ...Text.page(text, offset, limit) }
+          return options?.version === true
+            ? Effect.map(Read.versionOf(whole), (version) => ({ ...page, version }))
+            : Effect.succeed(page)
+        })
+      }),
+    readString: (input, encoding) =>
+      call("readString", input, tags.read, asReader, (path, limits) =>
+        Effect.flatMap(Read.whole(port, path, limits.maxReadBytes), (whole) => {
+          const text = Text.decode(whole.bytes, encoding)
+          return typeof text === "string" ? Effect.succeed(text) : Effect.fail(text)
+        })
+      ),
+    readBytes: (input, options) =>
+      call("readBytes", input, tags.readBytes, asReader, (path, limits) => {
+        const fault = checkWhole("offset", options?.offset) ?? checkWhole("limit", options?.limit)
+        if (fault !== undefined) return Effect.fail(fault)
+        const offset = options?.offset ?? 0
+        const version = options?.version === true
+        const answer = ({ bytes, offset, sizeBytes, version }: Read.Window) => ({
+          path,
+          content: bytes,
+          sizeBytes,
+          offset,
+          limit: bytes.length,
+          truncated: offset + bytes.length < sizeBytes,
+          ...(version === undefined ? {} : { version })
+        })
+        if (offset !== 0 || options?.limit !== undefined) {
+          const limit = options?.limit ?? everything
+          return Effect.map(Read.window(port, path, offset, limit, limits.maxReadBytes, version), answer)
+        }
+        return Effect.flatMap(Read.whole(port, path, limits.maxReadBytes), (whole) => {
+          const window = { bytes: whole.bytes, offset: 0, sizeBytes: whole.bytes.length }
+          return version
+            ? Effect.map(Read.versionOf(whole), (version) => answer({ ...window, version }))
+            : Effect.succeed(answer(window))
+        })
+      }),
+    version: (input) =>
+      call("version", input, tags.stream, asReader, (path) =>
+        Effect.scoped(Effect.flatMap(Read.open(port, path), Version.ofHandle))
+      ),
+    stream: (input, options) =>
+      streaming("stream", input, tags.stream, (path) => {
+        const fault =
+          checkWhole("offset", options?.offset) ??
+          checkWhole("length", options?.length) ??
+          checkWhole("chunkSize", options?.chunkSize, 1)
+        if (fault !== undefined) return Effect.fail(fault)
+        const length = options?.length ?? everything
+        return Effect.succeed(Read.stream(port, path, options?.offset ?? 0, length, options?.chunkSize ?? chunkSize))
+      }),
+    lines: (input) =>
+      streaming("lines", input, tags.lines, (path) =>
+        Effect.succeed(Text.lines(Read.stream(port, path, 0, everything, chunkSize)))
+      )
+  }
+}

@@ -1,0 +1,168 @@
+/** Contents changed: write, writeBytes, sink, edit. */
+import * as Effect from "effect/Effect"
+import * as Sink from "effect/Sink"
+import * as Stream from "effect/Stream"
+import { exclusively } from "../../engine/directories.ts"
+import * as Edit from "../../engine/edit.ts"
+import * as Read from "../../engine/read.ts"
+import { resolve } from "../../engine/resolve.ts"
+import * as Text from "../../engine/text.ts"
+import * as Version from "../../engine/version.ts"
+import * as Write from "../../engine/write.ts"
+import type { EditResult, WriteMode, WriteResult } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import type { LimitsShape } from "../../model/Limits.ts"
+import { hasher } from "../../runtime/hash.ts"
+import type { Algebra, EditOptions, Precondition, WriteOptions } from "../Filesystem.ts"
+import { type Caller, invalid, isFault, notAFile, notFound, reading, tags, writing as asWriter } from "./call.ts"
+
+const modes: ReadonlyArray<WriteMode> = ["create", "overwrite", "append", "replace", "appendExisting"]
+
+const checkPrecondition = (options: Precondition | undefined): Fault | undefined => {
+  const expected = options?.ifMatch
+  return expected === undefined || expected === null || typeof expected === "string"
+    ? undefined
+    : invalid("ifMatch", "it must be a version, or null for no file")
+}
+
+const checkOptions = (options: WriteOptions | undefined): Fault | undefined => {
+  const mode = options?.mode
+  if (mode !== undefined && !modes.includes(mode)) return invalid("mode", `it must be one of ${modes.join(", ")}`)
+  if (mode === "create" && options?.ifMatch !== undefined) {
+    return invalid("ifMatch", "a file that is to be created has no version to compare with; leave one of the two out")
+  }
+  return checkPrecondition(options)
+}
+
+const planOf = (options: WriteOptions | undefined): Write.Plan => ({
+  mode: options?.mode ?? "overwrite",
+  createParents: options?.createParents ?? true,
+  ifMatch: options?.ifMatch,
+  version: options?.version ?? false
+})
+
+const checkSize = (actual: number, limits: LimitsShape): Fault | undefined =>
+  actual > limits.maxFileSize ? { _tag: "LimitExceeded", limit: "maxFileSize", allowed: limits.maxFileSize, actual } : undefined
+
+/** Text that may be written, as bytes. */
+const encoded = (content: string, limits: LimitsShape): Uint8Array | Fault => {
+  if (typeof content !== "string") return invalid("content", "it must be a string; bytes are for writeBytes")
+  if (!content.isWellFormed()) return invalid("content", "it holds a lone surrogate, which no encoding can write")
+  const fault = content.length > limits.maxFileSize ? checkSize(FsPath.codePoints(content), limits) : undefined
+  return fault ?? Text.encode(content)
+}
+
+const result = (path: FsPath.FsPath, bytesWritten: number, plan: Write.Plan, version: string | undefined): WriteResult =>
+  version === undefined ? { path, bytesWritten, mode: plan.mode } : { path, bytesWritten, mode: plan.mode, version }
+
+export const writing = (self: Caller): Pick<Algebra, "write" | "writeBytes" | "sink" | "edit"> => {
+  const { call, port } = self
+
+  const writeAll = (path: FsPath.FsPath, bytes: Uint8Array, plan: Write.Plan): Effect.Effect<WriteResult, Fault> =>
+    path === FsPath.root
+      ? Effect.fail(notAFile)
+      : Effect.map(Write.bytes(port, path, bytes, plan), ({ version }) => result(path, bytes.length, plan, version))
+
+  /** Counts, checks and hashes what goes by, and knows afterwards what it was. */
+  const observed = (source: Stream.Stream<Uint8Array>, plan: Write.Plan, limits: LimitsShape) => {
+    const digest = plan.version ? hasher() : undefined
+    let size = 0
+    const content = Stream.mapArrayEffect(source, (chunks) => {
+      for (const chunk of chunks) {
+        if (!(chunk instanceof Uint8Array)) return Effect.fail(invalid("content", "a sink takes bytes"))
+        size += chunk.length
+        digest?.update(chunk)
+      }
+      const fault = checkSize(size, limits)
+      return fault === undefined ? Effect.succeed(chunks) : Effect.fail(fault)
+    })
+    return { content, size: () => size, digest: () => digest!.digest() }
+  }
+
+  const sink: Algebra["sink"] = (input, options) =>
+    Sink.fromTransform((upstream) =>
+      Effect.map(
+        call<WriteResult, Effect.Error<ReturnType<Algebra["write"]>>>("sink", input, tags.write, asWriter, (path, limits) => {
+          const fault = checkOptions(options) ?? (path === FsPath.root ? notAFile : undefined)
+          if (fault !== undefined) return Effect.fail(fault)
+          const plan = planOf(options)
+          const { content, digest, size } = observed(Stream.fromPull(Effect.succeed(upstream)), plan, limits)
+          return Effect.map(Write.stream(port, path, content, plan, digest), ({ version }) =>
+            result(path, size(), plan, version)
+          )
+        }),
+        (written) => [written] as const
+      )
+    )
+
+  const editAt = (
+    path: FsPath.FsPath,
+    at: FsPath.FsPath,
+    edits: ReadonlyArray<Edit.Edit>,
+    options: EditOptions | undefined,
+    limits: LimitsShape
+  ): Effect.Effect<EditResult, Fault> =>
+    Effect.flatMap(Read.wholeAt(port, at, limits.maxReadBytes), (whole) => {
+      const expected = options?.ifMatch
+      const apply = Effect.suspend((): Effect.Effect<EditResult, Fault> => {
+        const edited = Edit.apply(whole.bytes, edits, path)
+        if (isFault(edited)) return Effect.fail(edited)
+        const fault = checkSize(edited.inserted, limits)
+        if (fault !== undefined) return Effect.fail(fault)
+        const answer: EditResult = {
+          path,
+          bytesWritten: edited.bytes.length,
+          mode: "replace",
+          replacements: edited.replacements,
+          diff: edited.diff,
+          ...(options?.version === true ? { version: Version.ofBytes(edited.bytes) } : {})
+        }
+        return options?.dryRun === true
+          ? Effect.succeed(answer)
+          : Effect.as(port.write<never, never>(at, edited.bytes, "replace"), answer)
+      })
+      return expected === undefined
+        ? apply
+        : Effect.flatMap(Read.versionOf(whole), (actual) =>
+            actual === expected ? apply : Effect.fail<Fault>({ _tag: "Conflict", expected, actual })
+          )
+    })
+
+  return {
+    write: (input, content, options) =>
+      call("write", input, tags.write, asWriter, (path, limits) => {
+        const fault = checkOptions(options)
+        if (fault !== undefined) return Effect.fail(fault)
+        const bytes = encoded(content, limits)
+        return isFault(bytes) ? Effect.fail(bytes) : writeAll(path, bytes, planOf(options))
+      }),
+    writeBytes: (input, content, options) =>
+      call("writeBytes", input, tags.write, asWriter, (path, limits) => {
+        const fault =
+          checkOptions(options) ??
+          (content instanceof Uint8Array
+            ? checkSize(content.length, limits)
+            : invalid("content", "it must be a Uint8Array; text is for write"))
+        return fault === undefined ? writeAll(path, content, planOf(options)) : Effect.fail(fault)
+      }),
+    sink,
+    edit: (input, edits, options) => {
+      const dryRun = options?.dryRun === true
+      return call("edit", input, tags.edit, dryRun ? reading : asWriter, (path, limits) => {
+        const fault = checkPrecondition(options)
+        if (fault !== undefined) return Effect.fail(fault)
+        const list: ReadonlyArray<Edit.Edit> = Array.isArray(edits) ? edits : [edits as Edit.Edit]
+        return Effect.flatMap(resolve(port, path), ({ path: at, stat }): Effect.Effect<EditResult, Fault> => {
+          const expected = options?.ifMatch
+          if (stat === undefined) {
+            return Effect.fail(typeof expected === "string" ? { _tag: "Conflict", expected, actual: null } : notFound)
+          }
+          if (stat.kind !== "file") return Effect.fail(notAFile)
+          const edited = editAt(path, at, list, options, limits)
+          return dryRun ? edited : exclusively(port, [at], edited)
+        })
+      })
+    }
+  }
+}

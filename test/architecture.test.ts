@@ -1,0 +1,129 @@
+import { assert, describe, it } from "@effect/vitest"
+import { readdirSync, readFileSync } from "node:fs"
+import { dirname, join, relative, resolve } from "node:path"
+import { fileURLToPath } from "node:url"
+
+const root = fileURLToPath(new URL("..", import.meta.url))
+const src = join(root, "src")
+
+const sources = readdirSync(src, { recursive: true, encoding: "utf8" })
+  .filter((file) => file.endsWith(".ts"))
+  .sort()
+const text = (file: string) => readFileSync(join(src, file), "utf8")
+
+/** Without comments and the contents of strings, so that prose about Date or console is no use of them. */
+const code = (file: string) =>
+  text(file)
+    .replace(/\/\*[^]*?\*\/|\/\/[^\n]*/g, "")
+    .replace(/"(?:[^"\\\n]|\\.)*"/g, '""')
+
+const imports = (file: string): ReadonlyArray<{ readonly specifier: string; readonly typeOnly: boolean }> =>
+  [
+    ...text(file).matchAll(
+      /^\s*(?:import|export)\b(\s+type\b)?[^"';]*?\bfrom\s+"([^"]+)"|\bimport\(\s*"([^"]+)"\s*\)|^import\s+"([^"]+)"/gm
+    )
+  ].map((match) => ({ specifier: match[2] ?? match[3] ?? match[4]!, typeOnly: match[1] !== undefined }))
+
+const effect = (specifier: string) => /^effect\/[A-Z]\w*$/.test(specifier)
+const node = (specifier: string) => specifier.startsWith("node:")
+const is =
+  (...specifiers: ReadonlyArray<string>) =>
+  (specifier: string) =>
+    specifiers.some((prefix) => specifier === prefix || specifier.startsWith(`${prefix}/`))
+
+/** The table of the design: what a folder may import beside its own files and effect's root modules. */
+const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly packages: (specifier: string) => boolean }> = {
+  model: { folders: [], packages: () => false },
+  port: { folders: ["model"], packages: () => false },
+  runtime: { folders: ["model"], packages: node },
+  engine: { folders: ["model", "port", "runtime"], packages: is("picomatch") },
+  filesystem: { folders: ["model", "port", "engine", "runtime"], packages: () => false },
+  backends: {
+    folders: ["model", "port", "runtime", "filesystem/Filesystem.ts"],
+    packages: (specifier) => node(specifier) || is("effect/process", "@effect/platform-node")(specifier)
+  },
+  testing: {
+    folders: ["model", "port", "filesystem", "backends/InMemory.ts"],
+    packages: is("@effect/vitest")
+  },
+  cli: { folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "testing"], packages: () => true }
+}
+
+describe("architecture", () => {
+  it("finds the sources", () => assert.isAbove(sources.length, 30))
+
+  for (const file of sources.filter((file) => file !== "index.ts")) {
+    it(`${file} imports only what its layer may`, () => {
+      const folder = file.split("/")[0]!
+      const rule = table[folder]!
+      assert.isDefined(rule, `${folder} is not in the table`)
+      for (const { specifier } of imports(file)) {
+        if (specifier.startsWith(".")) {
+          const target = relative(src, resolve(src, dirname(file), specifier))
+          assert.isTrue(
+            [folder, ...rule.folders].some((allowed) => target === allowed || target.startsWith(`${allowed}/`)),
+            `${file} imports ${target}`
+          )
+          assert.isTrue(sources.includes(target), `${file} imports ${target}, which is not there`)
+          if (folder === "backends" && !file.includes("/internal/")) {
+            assert.isFalse(/^backends\/[A-Z]/.test(target), `${file} imports its sibling ${target}`)
+          }
+        } else {
+          assert.isTrue(effect(specifier) || rule.packages(specifier), `${file} imports ${specifier}`)
+          assert.notStrictEqual(specifier, "effect", "the barrel costs 100 ms at start; import the module")
+        }
+      }
+    })
+
+    if (file !== "cli/bin.ts") {
+      it(`${file} takes time, randomness, output and configuration from services`, () => {
+        const body = code(file)
+        for (const forbidden of [
+          /\bconsole\s*\./,
+          /\bprocess\s*\.\s*env\b/,
+          /\bnew Date\b|\bDate\s*\.\s*now\b/,
+          /\bMath\s*\.\s*random\b/
+        ]) {
+          assert.notMatch(body, forbidden)
+        }
+      })
+    }
+  }
+
+  const isPublic = (file: string) => /^[A-Z]/.test(file.split("/").pop()!)
+  const modules = sources.filter((file) => isPublic(file) && !/^(testing|cli)\//.test(file) && !file.includes("/internal/"))
+  const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
+
+  it("the barrel names every public module, and nothing else", () => {
+    const lines = text("index.ts")
+      .replace(/\/\*[^]*?\*\//g, "")
+      .trim()
+      .split("\n")
+    assert.deepStrictEqual(
+      lines.sort(),
+      modules.map((file) => `export * as ${file.split("/").pop()!.slice(0, -3)} from "./${file}"`).sort()
+    )
+  })
+
+  it("the export map names every public module, the barrel, the testing kit, and nothing else", () => {
+    const expected: Record<string, string> = {
+      "./package.json": "./package.json",
+      ".": "./dist/index.js",
+      "./testing": "./dist/testing/index.js"
+    }
+    for (const file of modules) expected[`./${file.split("/").pop()!.slice(0, -3)}`] = `./dist/${file.slice(0, -3)}.js`
+    assert.deepStrictEqual(manifest.exports, expected)
+  })
+
+  it("a source file stays below 500 lines", () => {
+    for (const file of sources) assert.isAtMost(text(file).split("\n").length, 500, file)
+  })
+
+  it("nothing stands at the top level but what the layout names", () => {
+    const allowed = ["package.json", "package-lock.json", "tsconfig.json", "README.md", "LICENSE", "src", "test", "bench"]
+    const built = ["node_modules", "dist"]
+    for (const name of readdirSync(root)) {
+      assert.isTrue(name.startsWith(".") || allowed.includes(name) || built.includes(name) || name.endsWith(".tgz"), name)
+    }
+  })
+})

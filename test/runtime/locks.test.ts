@@ -1,0 +1,176 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Schema from "effect/Schema"
+import { type FsPath, isWithin } from "../../src/model/FsPath.ts"
+import { make } from "../../src/runtime/locks.ts"
+
+const path = (text: string) => text as FsPath
+
+describe("locks", () => {
+  it.effect("one path is taken in order of arrival", () =>
+    Effect.gen(function* () {
+      const locks = make()
+      const order: Array<number> = []
+      const fibers = []
+      for (let i = 0; i < 20; i++) {
+        const step = Effect.gen(function* () {
+          yield* Effect.yieldNow
+          order.push(i)
+        })
+        fibers.push(yield* Effect.forkChild(locks.exclusive([path("a/b")], step), { startImmediately: true }))
+      }
+      yield* Fiber.joinAll(fibers)
+      assert.deepStrictEqual(order, [...Array(20).keys()])
+    })
+  )
+
+  it.effect("other paths go on while one is held", () =>
+    Effect.gen(function* () {
+      const locks = make()
+      const gate = yield* Deferred.make<void>()
+      const held = yield* Effect.forkChild(locks.exclusive([path("a/b")], Deferred.await(gate)), { startImmediately: true })
+      assert.strictEqual(yield* locks.exclusive([path("a/c")], Effect.succeed("went")), "went")
+      assert.strictEqual(yield* locks.exclusive([path("b")], Effect.succeed("went")), "went")
+      yield* Deferred.succeed(gate, undefined)
+      yield* Fiber.join(held)
+    })
+  )
+
+  it.effect("a directory waits for the writers below it, and the root for everybody", () =>
+    Effect.gen(function* () {
+      for (const above of ["a", "."]) {
+        const locks = make()
+        const gate = yield* Deferred.make<void>()
+        const log: Array<string> = []
+        const writer = yield* Effect.forkChild(
+          locks.exclusive(
+            [path("a/b")],
+            Effect.andThen(
+              Deferred.await(gate),
+              Effect.sync(() => log.push("writer"))
+            )
+          ),
+          { startImmediately: true }
+        )
+        const remover = yield* Effect.forkChild(
+          locks.exclusive(
+            [path(above)],
+            Effect.sync(() => log.push("remover"))
+          ),
+          {
+            startImmediately: true
+          }
+        )
+        const late = yield* Effect.forkChild(
+          locks.exclusive(
+            [path("a/c")],
+            Effect.sync(() => log.push("late"))
+          ),
+          {
+            startImmediately: true
+          }
+        )
+        yield* Effect.yieldNow
+        yield* Deferred.succeed(gate, undefined)
+        yield* Fiber.joinAll([writer, remover, late])
+        assert.deepStrictEqual(log, ["writer", "remover", "late"])
+      }
+    })
+  )
+
+  it.effect("failure and defect give the path back", () =>
+    Effect.gen(function* () {
+      const locks = make()
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(locks.exclusive([path("a")], Effect.fail("no")))))
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(locks.exclusive([path("a")], Effect.die("no")))))
+      assert.strictEqual(yield* locks.exclusive([path("a")], Effect.succeed(1)), 1)
+    })
+  )
+
+  it.effect("interruption at any point gives the place back", () =>
+    Effect.gen(function* () {
+      const locks = make()
+      for (let round = 0; round < 200; round++) {
+        const gate = yield* Deferred.make<void>()
+        const holder = yield* Effect.forkChild(locks.exclusive([path("a")], Deferred.await(gate)), { startImmediately: true })
+        const waiters = []
+        for (let i = 0; i < 5; i++) {
+          waiters.push(
+            yield* Effect.forkChild(locks.exclusive([path("a")], Effect.andThen(Effect.yieldNow, Effect.yieldNow)), {
+              startImmediately: true
+            })
+          )
+        }
+        const victim = waiters[round % 5]!
+        if (round % 3 === 0) yield* Fiber.interrupt(victim)
+        yield* Deferred.succeed(gate, undefined)
+        if (round % 3 === 1) yield* Effect.forkChild(Fiber.interrupt(victim), { startImmediately: true })
+        if (round % 3 === 2) yield* Effect.andThen(Effect.yieldNow, Fiber.interrupt(victim))
+        yield* Fiber.join(holder)
+        yield* Fiber.awaitAll(waiters)
+        assert.strictEqual(yield* locks.exclusive([path(".")], Effect.succeed("free")), "free")
+      }
+    })
+  )
+
+  it.effect("names that differ in case are one where case does not distinguish", () =>
+    Effect.gen(function* () {
+      const locks = make({ caseSensitive: false })
+      const gate = yield* Deferred.make<void>()
+      const log: Array<string> = []
+      const first = yield* Effect.forkChild(
+        locks.exclusive(
+          [path("A/x")],
+          Effect.andThen(
+            Deferred.await(gate),
+            Effect.sync(() => log.push("first"))
+          )
+        ),
+        { startImmediately: true }
+      )
+      const second = yield* Effect.forkChild(
+        locks.exclusive(
+          [path("a/X")],
+          Effect.sync(() => log.push("second"))
+        ),
+        {
+          startImmediately: true
+        }
+      )
+      yield* Deferred.succeed(gate, undefined)
+      yield* Fiber.joinAll([first, second])
+      assert.deepStrictEqual(log, ["first", "second"])
+    })
+  )
+
+  const Name = Schema.Literals([".", "a", "a/b", "a/b/c", "a/c", "d", "d/e"])
+  const requests = Arbitrary.schema(
+    Schema.Array(Schema.Array(Name).check(Schema.isMinLength(1), Schema.isMaxLength(2))).check(Schema.isMaxLength(12))
+  )
+  it.effect.prop("nobody is inside with a path that another holds, and all get their turn", [requests], ([all]) =>
+    Effect.gen(function* () {
+      const locks = make()
+      const inside: Array<ReadonlyArray<FsPath>> = []
+      const fibers = []
+      for (const paths of all as ReadonlyArray<ReadonlyArray<FsPath>>) {
+        const body = Effect.gen(function* () {
+          for (const other of inside) {
+            for (const mine of paths) {
+              for (const theirs of other) assert.isFalse(isWithin(mine, theirs) || isWithin(theirs, mine))
+            }
+          }
+          inside.push(paths)
+          yield* Effect.yieldNow
+          yield* Effect.yieldNow
+          inside.splice(inside.indexOf(paths), 1)
+        })
+        fibers.push(yield* Effect.forkChild(locks.exclusive(paths, body), { startImmediately: true }))
+      }
+      yield* Fiber.joinAll(fibers)
+    })
+  )
+})
