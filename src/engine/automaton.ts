@@ -4,10 +4,11 @@
  * matches as a whole is asked, so neither the order of alternatives nor groups matter. It reads the part of the language that
  * picomatch writes; a pattern that smuggles in anything else (backreferences, lookbehind) is not a glob.
  */
+import { charClass } from "./segment.ts"
 
 type Node =
   | { readonly _tag: "Unit"; readonly has: (unit: number) => boolean }
-  | { readonly _tag: "Start" | "End" | "Never" }
+  | { readonly _tag: "Start" | "End" }
   | { readonly _tag: "Sequence" | "Choice"; readonly nodes: ReadonlyArray<Node> }
   | { readonly _tag: "Repeat"; readonly node: Node; readonly least: number; readonly most: number }
   | { readonly _tag: "Look"; readonly node: Node; readonly negative: boolean }
@@ -17,10 +18,7 @@ export class NotAGlob extends Error {}
 
 const parse = (source: string, ignoreCase: boolean): Node => {
   let at = 0
-  const single = (body: string): Node => {
-    const expression = new RegExp(`^${body}$`, ignoreCase ? "is" : "s")
-    return { _tag: "Unit", has: (unit) => expression.test(String.fromCharCode(unit)) }
-  }
+  const single = (part: string): Node => ({ _tag: "Unit", has: charClass(part, ignoreCase).has })
   const choice = (): Node => {
     const nodes: Array<Node> = [sequence()]
     while (source[at] === "|") {
@@ -72,7 +70,7 @@ const parse = (source: string, ignoreCase: boolean): Node => {
     if (/[*+?{]/.test(sign)) throw new NotAGlob("there is nothing for it to repeat")
     if (sign !== "\\") return single(sign)
     const escaped = source[at++] ?? ""
-    if (/[A-Za-z0-9]/.test(escaped)) throw new NotAGlob(`"\\${escaped}" means nothing in a glob`)
+    if (/[dDwWsSbBnrtvfcxuk0-9]/.test(escaped)) throw new NotAGlob(`"\\${escaped}" means nothing in a glob`)
     return single(`\\${escaped}`)
   }
   const node = choice()
@@ -82,16 +80,15 @@ const parse = (source: string, ignoreCase: boolean): Node => {
 
 type Step =
   | { readonly _tag: "Unit"; readonly has: (unit: number) => boolean }
-  | { readonly _tag: "Start" | "End" | "Never" | "Done" }
+  | { readonly _tag: "Start" | "End" | "Done" }
   | { readonly _tag: "Go"; readonly to: ReadonlyArray<number> }
-  | { readonly _tag: "Look"; readonly end: number; readonly negative: boolean; readonly index: number }
+  | { readonly _tag: "Look"; readonly end: number; readonly negative: boolean }
 
+/** The cost of a text is at most its length times these, each a step of a nanosecond or so. */
 const maxSteps = 8192
-const maxLooks = 64
 
-const assemble = (root: Node): { readonly steps: ReadonlyArray<Step>; readonly looks: number } => {
+const assemble = (root: Node): ReadonlyArray<Step> => {
   const steps: Array<Step> = []
-  let looks = 0
   const put = (step: Step): number => {
     if (steps.length >= maxSteps) throw new NotAGlob("it is too complex")
     return steps.push(step) - 1
@@ -135,12 +132,10 @@ const assemble = (root: Node): { readonly steps: ReadonlyArray<Step>; readonly l
         return
       }
       case "Look": {
-        if (++looks > maxLooks) throw new NotAGlob("it is too complex")
-        const at = put({ _tag: "Never" })
-        const index = looks - 1
+        const at = put({ _tag: "Start" })
         emit(node.node)
         const end = put({ _tag: "Done" })
-        steps[at] = { _tag: "Look", end, negative: node.negative, index }
+        steps[at] = { _tag: "Look", end, negative: node.negative }
         return
       }
       default:
@@ -149,63 +144,92 @@ const assemble = (root: Node): { readonly steps: ReadonlyArray<Step>; readonly l
   }
   emit(root)
   put({ _tag: "Done" })
-  return { steps, looks }
+  return steps
+}
+
+/** What a lookahead says at every place of a text, found from the end backwards, so that no part of the text is read twice. */
+const survey = (
+  steps: ReadonlyArray<Step>,
+  comesFrom: ReadonlyArray<ReadonlyArray<number>>,
+  look: number,
+  text: string,
+  says: (look: number, place: number) => boolean
+): Uint8Array => {
+  const { end } = steps[look] as { readonly end: number }
+  const holds = new Uint8Array(text.length + 1)
+  let now = new Uint8Array(end + 1)
+  let next = new Uint8Array(end + 1)
+  const passes = (at: number, place: number): boolean => {
+    const step = steps[at]!
+    return (
+      step._tag === "Go" ||
+      (step._tag === "Start" && place === 0) ||
+      (step._tag === "End" && place === text.length) ||
+      (step._tag === "Look" && says(at, place))
+    )
+  }
+  for (let place = text.length; place >= 0; place--) {
+    now.fill(0)
+    const unit = text.charCodeAt(place)
+    const todo = [end]
+    for (let at = look + 1; at < end; at++) {
+      const step = steps[at]!
+      if (step._tag === "Unit" && next[at + 1] === 1 && step.has(unit)) todo.push(at)
+    }
+    for (let at = todo.pop(); at !== undefined; at = todo.pop()) {
+      if (now[at] === 1) continue
+      now[at] = 1
+      for (const from of comesFrom[at]!) if (from > look && passes(from, place)) todo.push(from)
+    }
+    holds[place] = now[look + 1]!
+    ;[now, next] = [next, now]
+  }
+  return holds
 }
 
 /** Whether a whole text matches. Throws NotAGlob, before any text is seen, for what it cannot read or what is too complex. */
 export const compileExpression = (source: string, ignoreCase: boolean): ((text: string) => boolean) => {
-  const { looks, steps } = assemble(parse(source, ignoreCase))
+  const steps = assemble(parse(source, ignoreCase))
+  const comesFrom: Array<Array<number>> = steps.map(() => [])
+  steps.forEach((step, at) => {
+    if (step._tag === "Go") for (const to of step.to) comesFrom[to]!.push(at)
+    else if (step._tag === "Look") comesFrom[step.end + 1]!.push(at)
+    else if (step._tag === "Start" || step._tag === "End") comesFrom[at + 1]!.push(at)
+  })
 
   return (text) => {
-    // Per lookahead and place: 0 not known, 1 holds, 2 does not.
-    const known = Array.from({ length: looks }, () => new Uint8Array(text.length + 1))
-
-    const run = (entry: number, from: number): boolean => {
-      let now: Array<number> = []
-      let next: Array<number> = []
-      const seen = new Int32Array(steps.length).fill(-1)
-      const follow = (out: Array<number>, entry: number, place: number): boolean => {
-        const todo = [entry]
-        while (todo.length > 0) {
-          const at = todo.pop()!
-          if (seen[at] === place) continue
-          seen[at] = place
-          const step = steps[at]!
-          switch (step._tag) {
-            case "Done":
-              return true
-            case "Unit":
-              out.push(at)
-              break
-            case "Start":
-              if (place === 0) todo.push(at + 1)
-              break
-            case "End":
-              if (place === text.length) todo.push(at + 1)
-              break
-            case "Go":
-              for (const to of step.to) todo.push(to)
-              break
-            case "Look": {
-              const memo = known[step.index]!
-              if (memo[place] === 0) memo[place] = run(at + 1, place) ? 1 : 2
-              if ((memo[place] === 1) !== step.negative) todo.push(step.end + 1)
-            }
-          }
-        }
-        return false
-      }
-      if (follow(now, entry, from)) return true
-      for (let place = from; place < text.length && now.length > 0; place++) {
-        const unit = text.charCodeAt(place)
-        for (const at of now) {
-          if ((steps[at] as { has: (unit: number) => boolean }).has(unit) && follow(next, at + 1, place + 1)) return true
-        }
-        ;[now, next] = [next, now]
-        next.length = 0
+    const surveys = new Map<number, Uint8Array>()
+    const says = (look: number, place: number): boolean => {
+      let holds = surveys.get(look)
+      if (holds === undefined) surveys.set(look, (holds = survey(steps, comesFrom, look, text, says)))
+      return (holds[place] === 1) !== (steps[look] as { readonly negative: boolean }).negative
+    }
+    const seen = new Int32Array(steps.length).fill(-1)
+    const follow = (out: Array<number>, entry: number, place: number): boolean => {
+      const todo = [entry]
+      for (let at = todo.pop(); at !== undefined; at = todo.pop()) {
+        if (seen[at] === place) continue
+        seen[at] = place
+        const step = steps[at]!
+        if (step._tag === "Done") return true
+        if (step._tag === "Unit") out.push(at)
+        else if (step._tag === "Go") todo.push(...step.to)
+        else if (step._tag === "Start" ? place === 0 : step._tag === "End" && place === text.length) todo.push(at + 1)
+        else if (step._tag === "Look" && says(at, place)) todo.push(step.end + 1)
       }
       return false
     }
-    return run(0, 0)
+    let now: Array<number> = []
+    let next: Array<number> = []
+    if (follow(now, 0, 0)) return true
+    for (let place = 0; place < text.length && now.length > 0; place++) {
+      const unit = text.charCodeAt(place)
+      for (const at of now) {
+        if ((steps[at] as { readonly has: (unit: number) => boolean }).has(unit) && follow(next, at + 1, place + 1)) return true
+      }
+      ;[now, next] = [next, now]
+      next.length = 0
+    }
+    return false
   }
 }

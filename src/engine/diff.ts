@@ -11,19 +11,22 @@ export interface Replacement {
   readonly text: string
 }
 
-const context = 3
-
-/** How many differing lines are searched for the smallest diff; beyond, it is a good one. */
-const maxEdits = 500
-
-/** Lines that replacements touch, with what they become. */
-interface Block {
+/** Whole lines of the text before, from one index to another, and the whole lines that they become. */
+interface Change {
   readonly from: number
   readonly to: number
   readonly after: string
 }
 
-type Line = TextDiff.Edit<string>
+const context = 3
+
+/**
+ * Comparing takes steps in proportion to lines times differences. So many are spent on one change; beyond them its diff is not the
+ * smallest.
+ */
+const maxSteps = 10_000_000
+
+const isNewline = (text: string, at: number): boolean => text.charCodeAt(at) === 10
 
 const lineStart = (text: string, at: number): number => (at === 0 ? 0 : text.lastIndexOf("\n", at - 1) + 1)
 
@@ -44,46 +47,61 @@ const backward = (text: string, at: number, lines: number): number => {
   return start
 }
 
-const split = (text: string, from: number, to: number): Array<string> => {
-  const lines: Array<string> = []
-  for (let at = from; at < to;) {
-    const end = lineEnd(text, at)
-    lines.push(text.slice(at, end))
-    at = end
-  }
-  return lines
-}
-
-/** Replacements on the same lines are one block. */
-const blocks = function* (before: string, replacements: ReadonlyArray<Replacement>): Generator<Block> {
+/** The replacements as changes of lines: those on the same lines are one. */
+const coarse = function* (before: string, replacements: ReadonlyArray<Replacement>): Generator<Change> {
   for (let i = 0; i < replacements.length;) {
     const from = lineStart(before, replacements[i]!.start)
     let at = from
     let to = from
     let after = ""
-    let closed = true
+    let whole = true
     do {
       const { end, start, text } = replacements[i]!
       after += before.slice(at, start) + text
       // Whether `after` is whole lines, without looking at all of it again.
-      if (text !== "") closed = text.endsWith("\n")
-      else if (start > at) closed = isNewline(before, start - 1)
+      if (text !== "") whole = text.endsWith("\n")
+      else if (start > at) whole = isNewline(before, start - 1)
       at = end
-      if (end > to) to = closed && isNewline(before, end - 1) ? end : lineEnd(before, end)
-      else if (end === to && !closed) to = lineEnd(before, end)
+      if (end > to) to = whole && isNewline(before, end - 1) ? end : lineEnd(before, end)
+      else if (end === to && !whole) to = lineEnd(before, end)
       i++
     } while (i < replacements.length && replacements[i]!.start < to)
     yield { from, to, after: after + before.slice(at, to) }
   }
 }
 
-const isNewline = (text: string, at: number): boolean => text.charCodeAt(at) === 10
-
-const count = (edits: ReadonlyArray<Line>, not: Line["_tag"]): number => {
+const countLines = (text: string, from: number, to: number): number => {
   let lines = 0
-  for (const edit of edits) if (edit._tag !== not) lines += edit.items.length
+  for (let at = from; at < to; at = lineEnd(text, at)) lines++
   return lines
 }
+
+/** The lines of a change that really differ. */
+const fine = function* (before: string, { after, from, to }: Change): Generator<Change> {
+  const removed = countLines(before, from, to)
+  const added = countLines(after, 0, after.length)
+  if (removed < 2 && added < 2) {
+    if (before.slice(from, to) !== after) yield { from, to, after }
+    return
+  }
+  const runs = TextDiff.lines(before.slice(from, to), after, { maxEdits: Math.ceil(maxSteps / (removed + added)) })
+  let at = from
+  for (let i = 0; i < runs.length; i++) {
+    const { _tag, items } = runs[i]!
+    const text = items.join("")
+    if (_tag === "Equal") at += text.length
+    else if (_tag === "Insert") yield { from: at, to: at, after: text }
+    else {
+      const next = runs[i + 1]
+      if (next?._tag === "Insert") i++
+      yield { from: at, to: at + text.length, after: next?._tag === "Insert" ? next.items.join("") : "" }
+      at += text.length
+    }
+  }
+}
+
+const range = (start: number, lines: number): string =>
+  lines === 0 ? `${start},0` : lines === 1 ? `${start + 1}` : `${start + 1},${lines}`
 
 /** As git writes names: in quotes where they hold what needs it, with a tab behind where they hold a blank. */
 const header = (sign: string, side: string, path: string): string => {
@@ -97,41 +115,54 @@ const header = (sign: string, side: string, path: string): string => {
  * The replacements are in order and do not overlap.
  */
 export const unified = (path: string, before: string, replacements: ReadonlyArray<Replacement>): string => {
-  const hunks: Array<string> = []
-  /** What of the text is behind us, and at which line, before and after, that is. */
+  let out = ""
+  let hunk = ""
+  /** What of the text is behind us, and its lines, before and after; and those in this hunk. */
   let at = 0
   let line = 0
-  let shift = 0
-  let group: Array<Line> = []
-  let reach = 0
-  const flush = (): void => {
-    if (group.length === 0) return
-    group.push({ _tag: "Equal", items: split(before, at, forward(before, at, context)) })
-    hunks.push(moved(TextDiff.unified(group, { context }), line, shift))
-    line += count(group.slice(0, -1), "Insert")
-    shift += count(group, "Delete") - count(group, "Insert")
-    group = []
-  }
-  for (const block of blocks(before, replacements)) {
-    if (group.length > 0 && block.from > reach) flush()
-    if (group.length === 0) {
-      const start = Math.max(at, backward(before, block.from, context))
-      for (; at < start; at = lineEnd(before, at)) line++
+  let newLine = 0
+  let removed = 0
+  let added = 0
+  const put = (sign: string, text: string, from: number, to: number): void => {
+    for (let start = from; start < to;) {
+      const end = lineEnd(text, start)
+      hunk += sign + text.slice(start, end)
+      if (!isNewline(text, end - 1)) hunk += "\n\\ No newline at end of file\n"
+      if (sign !== "+") removed++
+      if (sign !== "-") added++
+      start = end
     }
-    group.push({ _tag: "Equal", items: split(before, at, block.from) })
-    group.push(...TextDiff.lines(before.slice(block.from, block.to), block.after, { maxEdits }))
-    at = block.to
-    reach = forward(before, at, 2 * context)
   }
-  flush()
-  const body = hunks.join("")
-  return body === "" ? "" : header("---", "a", path) + header("+++", "b", path) + body
+  const keep = (to: number): void => {
+    put(" ", before, at, to)
+    at = to
+  }
+  const close = (): void => {
+    if (hunk === "") return
+    keep(forward(before, at, context))
+    out += `@@ -${range(line, removed)} +${range(newLine, added)} @@\n${hunk}`
+    line += removed
+    newLine += added
+    hunk = ""
+    removed = 0
+    added = 0
+  }
+  for (const block of coarse(before, replacements)) {
+    for (const { after, from, to } of fine(before, block)) {
+      if (from > forward(before, at, 2 * context)) close()
+      if (hunk === "") {
+        const start = Math.max(at, backward(before, from, context))
+        const passed = countLines(before, at, start)
+        line += passed
+        newLine += passed
+        at = start
+      }
+      keep(from)
+      put("-", before, from, to)
+      put("+", after, 0, after.length)
+      at = to
+    }
+  }
+  close()
+  return out === "" ? "" : header("---", "a", path) + header("+++", "b", path) + out
 }
-
-/** The hunks with their line numbers moved. No line of content begins as a hunk's header does. */
-const moved = (hunks: string, line: number, shift: number): string =>
-  hunks.replaceAll(
-    /(^|\n)@@ -(\d+)(,\d+)? \+(\d+)/g,
-    (_, before: string, from: string, length: string | undefined, to: string) =>
-      `${before}@@ -${Number(from) + line}${length ?? ""} +${Number(to) + line + shift}`
-  )

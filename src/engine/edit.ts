@@ -32,7 +32,7 @@ export interface Edited {
 }
 
 /** More do not fit in memory with all that is made of them. */
-const maxReplacements = 5_000_000
+const maxReplacements = 1_000_000
 
 const invalid = (argument: string, detail: string): Fault => ({ _tag: "InvalidArgument", argument, detail })
 
@@ -76,7 +76,9 @@ const select = (text: string, find: Find, edits: ReadonlyArray<Edit>, index: num
   const exact = found.filter(({ end, start }) => end - start === oldText.length)
   const preferred = exact.length === 0 ? found : exact
   if (match === "first") return preferred.slice(0, 1)
-  return preferred.length === 1 ? preferred : invalid(nameOf(edits, index, "oldText"), ambiguous(text, preferred))
+  return preferred.length === 1
+    ? preferred
+    : invalid(nameOf(edits, index, "oldText"), ambiguous(text, preferred, maxReplacements))
 }
 
 const missing = (text: string, edits: ReadonlyArray<Edit>, index: number): string => {
@@ -97,17 +99,18 @@ const place = (text: string, edits: ReadonlyArray<Edit>, maxInserted: number): A
     if ("_tag" in found) return found
     inserted += codePoints(edit.newText) * found.length
     if (inserted > maxInserted) return exceeded("maxFileSize", maxInserted, inserted)
-    if (placed.length + found.length > maxReplacements)
-      return exceeded("maxReplacements", maxReplacements, placed.length + found.length)
+    const count = placed.length + found.length
+    if (count > maxReplacements) return exceeded("maxReplacements", maxReplacements, count)
     const write = writer(text, edit.oldText, edit.newText)
     for (const match of found) placed.push({ start: match.start, end: match.end, text: write(match), edit: index })
   }
   if (edits.length > 1) placed.sort((a, b) => a.start - b.start)
   for (let i = 1; i < placed.length; i++) {
-    const [one, two] = [placed[i - 1]!, placed[i]!]
-    if (two.start < one.end) {
-      const [first, second] = [one.edit, two.edit].sort((a, b) => a - b)
-      return invalid("edits", `edits[${first}] and edits[${second}] overlap at line ${lineAt(text, two.start)}; make them one`)
+    const before = placed[i - 1]!
+    const { edit, start } = placed[i]!
+    if (start < before.end) {
+      const both = `edits[${Math.min(before.edit, edit)}] and edits[${Math.max(before.edit, edit)}]`
+      return invalid("edits", `${both} overlap on line ${lineAt(text, start)}; make them one`)
     }
   }
   return placed

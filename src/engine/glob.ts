@@ -1,11 +1,83 @@
-// INTERIM by the lead; the search engineer's file overwrites this one.
+/** A glob is a walk that answers what a matcher matches, and a cursor to go on from. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import type { GlobMatch, GlobResult } from "../model/Entry.ts"
+import type { FileEntry, GlobMatch, GlobResult } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
+import * as FsPath from "../model/FsPath.ts"
 import type { Backend } from "../port/Backend.ts"
-import type { GlobOptions } from "./options.ts"
-export interface GlobPlan { readonly interim: true }
-export const plan = (_pattern: string | ReadonlyArray<string>, _options: GlobOptions, _context: unknown): GlobPlan | Fault => ({ _tag: "Unsupported", feature: "search, in the interim" })
-export const stream = (_port: Backend, _base: unknown, _plan: GlobPlan): Stream.Stream<GlobMatch, Fault> => Stream.empty
-export const collect = (_port: Backend, _base: unknown, _plan: GlobPlan): Effect.Effect<GlobResult, Fault> => Effect.fail({ _tag: "Unsupported", feature: "search" })
+import * as Matcher from "./matcher.ts"
+import { count, type GlobOptions, invalid, isFault, list, type PlanContext } from "./options.ts"
+import * as Skips from "./skips.ts"
+import * as Walk from "./walk.ts"
+
+export interface GlobPlan {
+  readonly walk: Walk.Plan
+  readonly after: string | undefined
+  readonly maxMatches: number | undefined
+  readonly defaultMatches: number
+  readonly onSkip: GlobOptions["onSkip"]
+}
+
+export const plan = (pattern: string | ReadonlyArray<string>, options: GlobOptions, context: PlanContext): GlobPlan | Fault => {
+  const patterns = list(pattern)
+  if (patterns.length === 0) return invalid("pattern", "there is none")
+  const { dialect } = options
+  if (dialect !== undefined && dialect !== "path" && dialect !== "fnmatch")
+    return invalid("dialect", "it must be path or fnmatch")
+  const include = Matcher.compile(patterns, { argument: "pattern", dialect }, context)
+  if (isFault(include)) return include
+  const maxMatches = count("maxMatches", options.maxMatches, 0)
+  if (isFault(maxMatches)) return maxMatches
+  const after = options.after
+  if (after !== undefined && (typeof after !== "string" || after === ""))
+    return invalid("after", "it is not the `next` of a glob")
+  const walk = Walk.searchPlan({ ...options, include, kinds: options.kinds ?? ["file"], from: after }, context)
+  if (isFault(walk)) return walk
+  return {
+    walk,
+    after,
+    maxMatches: options.maxMatches,
+    defaultMatches: context.limits.maxGlobMatches,
+    onSkip: options.onSkip
+  }
+}
+
+const matchOf = ({ isFile, kind, path, sizeBytes }: FileEntry): GlobMatch =>
+  sizeBytes === undefined ? { path, kind, isFile } : { path, kind, isFile, sizeBytes }
+
+const found = (port: Backend, base: Walk.Base, self: GlobPlan, skip: Skips.Skips["add"]): Stream.Stream<FileEntry, Fault> => {
+  const { after } = self
+  const entries = Walk.search(port, base, self.walk, skip)
+  if (after === undefined) return entries
+  const fold = port.info.caseSensitive ? (key: string) => key : (key: string) => FsPath.fold(key)
+  return Stream.filter(entries, ({ kind, path }) => FsPath.compare(fold(Walk.keyIn(path, kind)), fold(after)) > 0)
+}
+
+export const stream = (port: Backend, base: Walk.Base, self: GlobPlan): Stream.Stream<GlobMatch, Fault> => {
+  const matches = Stream.map(
+    found(port, base, self, (path, why) => self.onSkip?.(path, why)),
+    matchOf
+  )
+  return self.maxMatches === undefined ? matches : Stream.take(matches, self.maxMatches)
+}
+
+export const collect = (port: Backend, base: Walk.Base, self: GlobPlan): Effect.Effect<GlobResult, Fault> =>
+  Effect.suspend(() => {
+    const most = self.maxMatches ?? self.defaultMatches
+    const skips = Skips.make(self.onSkip)
+    const entries = found(port, base, self, skips.add)
+    // One more than fits tells that there is more.
+    const wanted = most === Number.POSITIVE_INFINITY ? entries : Stream.take(entries, most + 1)
+    return Effect.map(Stream.runCollect(wanted), (all): GlobResult => {
+      const truncated = all.length > most
+      const answered = truncated ? all.slice(0, most) : all
+      const last = answered[answered.length - 1]
+      const next = last === undefined ? self.after : Walk.keyIn(last.path, last.kind)
+      return {
+        matches: answered.map(matchOf),
+        truncated,
+        ...(truncated && next !== undefined ? { next } : {}),
+        skipped: skips.upTo(last && Walk.keyIn(last.path, last.kind), truncated)
+      }
+    })
+  })

@@ -1,11 +1,327 @@
-// INTERIM by the lead; the search engineer's file overwrites this one.
+/**
+ * A search reads a few files ahead and answers in order of path and line. What cannot be read as text is counted and named, and
+ * whatever the pattern, the program stays responsive: only expressions whose cost is known to be small run here, the others in a
+ * worker with a budget.
+ */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import type { GrepMatch, GrepResult } from "../model/Entry.ts"
-import type { Fault } from "../model/FsError.ts"
+import type { GrepMatch, GrepResult, Kind } from "../model/Entry.ts"
+import { type Fault, located } from "../model/FsError.ts"
+import * as FsPath from "../model/FsPath.ts"
+import type { LimitsShape } from "../model/Limits.ts"
 import type { Backend } from "../port/Backend.ts"
-import type { GrepOptions } from "./options.ts"
-export interface GrepPlan { readonly interim: true }
-export const plan = (_pattern: string | RegExp, _options: GrepOptions, _context: unknown): GrepPlan | Fault => ({ _tag: "Unsupported", feature: "search, in the interim" })
-export const stream = (_port: Backend, _base: unknown, _plan: GrepPlan): Stream.Stream<GrepMatch, Fault> => Stream.empty
-export const collect = (_port: Backend, _base: unknown, _plan: GrepPlan): Effect.Effect<GrepResult, Fault> => Effect.fail({ _tag: "Unsupported", feature: "search" })
+import { type Answer, Matching } from "../runtime/pool.ts"
+import { type Found, type Question, scan } from "../runtime/scan.ts"
+import * as Matcher from "./matcher.ts"
+import { count, type GrepOptions, invalid, isFault, list, type PlanContext, type Why } from "./options.ts"
+import * as Pattern from "./pattern.ts"
+import * as Read from "./read.ts"
+import * as Skips from "./skips.ts"
+import * as Text from "./text.ts"
+import * as Walk from "./walk.ts"
+
+/** After which path and line to go on. */
+interface Cursor {
+  readonly path: string
+  readonly lineNumber: number
+}
+
+export interface GrepPlan {
+  readonly pattern: Pattern.Pattern
+  readonly question: Question
+  readonly walk: Walk.Plan
+  readonly after: Cursor | undefined
+  readonly maxMatches: number | undefined
+  readonly maxFileSize: number
+  readonly onSkip: GrepOptions["onSkip"]
+  readonly limits: LimitsShape
+}
+
+/** A directory or a single file: what the caller calls it, where it is, what it is. */
+export interface Base {
+  readonly path: FsPath.FsPath
+  readonly at: FsPath.FsPath
+  readonly kind: Kind
+}
+
+const cursorOf = (match: { readonly path: string; readonly lineNumber: number }): string => `${match.lineNumber}:${match.path}`
+
+/** Before everything: what continues a search of which nothing was answered. */
+const start: Cursor = { path: "", lineNumber: 0 }
+
+const readCursor = (text: string): Cursor | undefined => {
+  if (typeof text !== "string") return undefined
+  const colon = text.indexOf(":")
+  const digits = text.slice(0, colon)
+  return colon > 0 && /^\d{1,15}$/.test(digits) ? { lineNumber: Number(digits), path: text.slice(colon + 1) } : undefined
+}
+
+const contextOf = (context: GrepOptions["context"]): readonly [number, number] =>
+  context === undefined ? [0, 0] : typeof context === "number" ? [context, context] : context
+
+export const plan = (pattern: string | RegExp, options: GrepOptions, context: PlanContext): GrepPlan | Fault => {
+  const compiled = Pattern.compile(pattern, options, context.limits)
+  if (isFault(compiled)) return compiled
+  const [before, after] = contextOf(options.context)
+  for (const [argument, value] of [
+    ["maxMatches", options.maxMatches],
+    ["maxFileSize", options.maxFileSize],
+    ["context", before],
+    ["context", after]
+  ] as const) {
+    const checked = count(argument, value, 0)
+    if (isFault(checked)) return checked
+  }
+  const cursor = options.after === undefined ? undefined : readCursor(options.after)
+  if (options.after !== undefined && cursor === undefined) return invalid("after", "it is not the `next` of a grep")
+  const globs = list(options.glob)
+  const include = globs.length === 0 ? undefined : Matcher.compile(globs, { argument: "glob" }, context)
+  if (isFault(include)) return include
+  // Others are walked to only to be counted.
+  const walk = Walk.searchPlan({ ...options, include, kinds: ["file", "other"], from: cursor?.path }, context)
+  if (isFault(walk)) return walk
+  const { flags, literal, multiline, source } = compiled
+  return {
+    pattern: compiled,
+    question: { source, flags, literal, multiline, before, after },
+    walk,
+    after: cursor,
+    maxMatches: options.maxMatches,
+    maxFileSize: options.maxFileSize ?? Number.POSITIVE_INFINITY,
+    onSkip: options.onSkip,
+    limits: context.limits
+  }
+}
+
+/** What became of a file: its matches, or why it has none. */
+interface Outcome {
+  readonly path: FsPath.FsPath
+  readonly found: ReadonlyArray<Found> | Why | "gone"
+}
+
+/** A file's text, ready to be searched. */
+interface Loaded {
+  readonly path: FsPath.FsPath
+  readonly text: string
+  readonly isUtf8: boolean
+}
+
+const sniffed = 8192
+
+const hasNul = (bytes: Uint8Array): boolean => bytes.subarray(0, sniffed).includes(0)
+
+/** Its beginning tells whether the rest is worth reading. */
+const bytesOf = (port: Backend, at: FsPath.FsPath, self: GrepPlan): Effect.Effect<Uint8Array | Why, Fault> => {
+  const most = Math.min(self.maxFileSize, self.limits.maxReadBytes, Text.maxStringLength)
+  const opened = Effect.scoped(
+    Effect.flatMap(port.open(at), (handle): Effect.Effect<Uint8Array | Why, Fault> => {
+      const size = handle.stat.sizeBytes
+      if (size > most) return Effect.succeed("tooLarge")
+      return Effect.flatMap(Read.range(handle, 0, Math.min(size, sniffed)), (head) =>
+        head.length === size || hasNul(head) ? Effect.succeed(head) : Read.range(handle, 0, size)
+      )
+    })
+  )
+  const read = port.accelerations?.read
+  return read === undefined
+    ? opened
+    : Effect.flatMap(read(at, Math.min(most, smallFile)), (whole) =>
+        whole === undefined ? opened : Effect.succeed(whole.bytes)
+      )
+}
+
+const smallFile = 256 * 1024
+
+const load = (port: Backend, base: Base, self: GrepPlan, path: FsPath.FsPath): Effect.Effect<Loaded | Outcome, Fault> => {
+  const at = FsPath.below(base.at, FsPath.relative(base.path, path))
+  return Effect.catch(
+    Effect.map(bytesOf(port, at, self), (bytes): Loaded | Outcome => {
+      if (typeof bytes === "string") return { path, found: bytes }
+      if (hasNul(bytes)) return { path, found: "binary" }
+      const text = Text.decode(bytes)
+      return typeof text === "string" ? { path, text, isUtf8: true } : { path, text: lossily(bytes), isUtf8: false }
+    }),
+    (fault) =>
+      fault._tag === "Unavailable"
+        ? Effect.fail(fault)
+        : Effect.succeed<Outcome>({ path, found: fault._tag === "NotFound" ? "gone" : "unreadable" })
+  )
+}
+
+const lossily = (bytes: Uint8Array): string => new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes)
+
+/** What may run here without anybody noticing: some milliseconds. */
+const fewSteps = 2_000_000
+
+const isQuick = ({ literal, steps }: Pattern.Pattern, text: string): boolean => {
+  if (literal !== undefined) return true
+  let longest = 0
+  let lines = 1
+  for (let at = 0; ; lines++) {
+    const lf = text.indexOf("\n", at)
+    longest = Math.max(longest, (lf === -1 ? text.length : lf) - at)
+    if (lf === -1) break
+    at = lf + 1
+  }
+  // Twice the average for most lines, and the longest once.
+  return steps(longest) + lines * steps(Math.min(longest, (2 * text.length) / lines)) <= fewSteps
+}
+
+const timeout = (self: GrepPlan, path: string): Fault =>
+  located({ _tag: "Timeout", detail: `the pattern worked on this file for more than ${self.limits.patternBudget} ms` }, path)
+
+const firstLine = (self: GrepPlan, path: string): number => (self.after?.path === path ? self.after.lineNumber + 1 : 1)
+
+/** A file that has a match and is not valid UTF-8 is not text. */
+const outcome = ({ isUtf8, path }: Loaded, found: ReadonlyArray<Found>): Outcome => ({
+  path,
+  found: isUtf8 || found.length === 0 ? found : "binary"
+})
+
+const isLoaded = (value: Loaded | Outcome): value is Loaded => "text" in value
+
+/** What one batch answers, in its order. */
+const matchAll = (
+  self: GrepPlan,
+  most: number,
+  files: ReadonlyArray<Loaded | Outcome>
+): Effect.Effect<ReadonlyArray<Outcome>, Fault> =>
+  Effect.withFiber((fiber) => {
+    const out: Array<Outcome> = []
+    const slow: Array<{ readonly index: number; readonly file: Loaded }> = []
+    for (const [index, file] of files.entries()) {
+      if (!isLoaded(file)) out[index] = file
+      else if (isQuick(self.pattern, file.text)) {
+        out[index] = outcome(file, scan(self.question, file.text, firstLine(self, file.path), most))
+      } else slow.push({ index, file })
+    }
+    if (slow.length === 0) return Effect.succeed(out)
+    const job = {
+      question: self.question,
+      texts: slow.map(({ file }) => file.text),
+      // Only the first file of a search can be the one to go on in, and it is a batch of its own.
+      from: firstLine(self, slow[0]!.file.path),
+      most,
+      budget: self.limits.patternBudget
+    }
+    return Effect.flatMap(fiber.getRef(Matching).match(job), (answer: Answer) => {
+      if (answer._tag === "Overrun") return Effect.fail(timeout(self, slow[answer.index]!.file.path))
+      if (answer._tag === "Failed")
+        return Effect.fail<Fault>({ _tag: "IoError", detail: `the search failed: ${answer.detail}` })
+      for (const [i, { file, index }] of slow.entries()) out[index] = outcome(file, answer.found[i]!)
+      return Effect.succeed(out)
+    })
+  })
+
+const batchFiles = 32
+const readsAhead = 8
+
+/** A search of `most` lines per file, in order. `skip` hears of what the walk passes over. */
+const outcomes = (
+  port: Backend,
+  base: Base,
+  self: GrepPlan,
+  most: number,
+  skip: (path: FsPath.FsPath, why: Why) => void
+): Stream.Stream<Outcome, Fault> => {
+  const files: Stream.Stream<FsPath.FsPath, Fault> =
+    base.kind === "directory"
+      ? Stream.map(Walk.search(port, base, self.walk, skip), ({ path }) => path)
+      : Stream.succeed(base.path)
+  const wanted = self.after === undefined ? files : Stream.filter(files, (path) => isFrom(port, path, self.after!.path))
+  return wanted.pipe(
+    Stream.mapArray((paths) => inBatches(self, paths)),
+    Stream.mapEffect((paths) =>
+      Effect.flatMap(
+        Effect.forEach(paths, (path) => load(port, base, self, path), { concurrency: readsAhead }),
+        (loaded) => matchAll(self, most, loaded)
+      )
+    ),
+    Stream.flattenIterable
+  )
+}
+
+const isFrom = (port: Backend, path: string, first: string): boolean =>
+  port.info.caseSensitive ? FsPath.compare(path, first) >= 0 : FsPath.compare(FsPath.fold(path), FsPath.fold(first)) >= 0
+
+/** The file in which a search goes on stands alone, since it starts at another line than the rest. */
+const inBatches = (self: GrepPlan, paths: ReadonlyArray<FsPath.FsPath>): [Batch, ...Array<Batch>] => {
+  const batches: Array<Array<FsPath.FsPath>> = []
+  for (const path of paths) {
+    const last = batches[batches.length - 1]
+    if (last === undefined || last.length === batchFiles || last[0] === self.after?.path) batches.push([path])
+    else last.push(path)
+  }
+  return batches as unknown as [Batch, ...Array<Batch>]
+}
+
+type Batch = ReadonlyArray<FsPath.FsPath>
+
+const matchesOf = ({ found, path }: Outcome): ReadonlyArray<GrepMatch> =>
+  typeof found === "string" ? [] : found.map((match) => ({ path, ...match }))
+
+const isSkip = (found: Outcome["found"]): found is Why => typeof found === "string" && found !== "gone"
+
+export const stream = (port: Backend, base: Base, self: GrepPlan): Stream.Stream<GrepMatch, Fault> => {
+  const most = self.maxMatches ?? Number.POSITIVE_INFINITY
+  if (most === 0) return Stream.empty
+  const skip = (path: FsPath.FsPath, why: Why): void => self.onSkip?.(path, why)
+  const matches = outcomes(port, base, self, most, skip).pipe(
+    Stream.mapArray((all) => {
+      for (const { found, path } of all) if (isSkip(found)) skip(path, found)
+      return all
+    }),
+    Stream.map(matchesOf),
+    Stream.flattenIterable
+  )
+  return most === Number.POSITIVE_INFINITY ? matches : Stream.take(matches, most)
+}
+
+/** Ends a search that has all it was asked for. */
+const enough: unique symbol = Symbol("fs-algebra/grep/enough")
+
+export const collect = (port: Backend, base: Base, self: GrepPlan): Effect.Effect<GrepResult, Fault> =>
+  Effect.suspend(() => {
+    const most = self.maxMatches ?? self.limits.maxGrepMatches
+    const matches: Array<GrepMatch> = []
+    const skips = Skips.make(self.onSkip)
+    let filesSearched = 0
+    let filesMatched = 0
+    let isTruncated = false
+
+    /** Whether the search may go on. */
+    const take = (self: Outcome): boolean => {
+      const { found, path } = self
+      if (typeof found === "string") {
+        if (found !== "gone") skips.add(path, found)
+        return true
+      }
+      const fitting = Math.min(found.length, most - matches.length)
+      isTruncated = fitting < found.length
+      if (isTruncated && fitting === 0) return false
+      filesSearched++
+      if (found.length > 0) filesMatched++
+      for (let i = 0; i < fitting; i++) matches.push({ path, ...found[i]! })
+      return !isTruncated
+    }
+    // One more than fits tells that there is more.
+    const all = Stream.runForEachArray(
+      outcomes(port, base, self, most + 1, skips.add),
+      (batch): Effect.Effect<void, Fault | typeof enough> =>
+        batch.every(take) ? Effect.void : Effect.fail<typeof enough>(enough)
+    )
+    return Effect.map(
+      Effect.catch(all, (stop) => (stop === enough ? Effect.void : Effect.fail(stop))),
+      (): GrepResult => {
+        const last = matches[matches.length - 1]
+        return {
+          matches,
+          filesSearched,
+          filesMatched,
+          truncated: isTruncated,
+          ...(isTruncated ? { next: cursorOf(last ?? self.after ?? start) } : {}),
+          skipped: skips.upTo(isTruncated ? last?.path : undefined, isTruncated)
+        }
+      }
+    )
+  })

@@ -7,8 +7,8 @@ import type { Match } from "./endings.ts"
 
 const maxPlaces = 10
 /** UTF-16 units and lines of the file that are compared, and lines of the text sought. */
-const maxUnits = 400_000
-const maxLines = 20_000
+const maxUnits = 250_000
+const maxLines = 10_000
 const maxSought = 200
 const maxQuoted = 120
 
@@ -22,8 +22,8 @@ export const lineAt = (text: string, index: number): number => {
 const and = (words: ReadonlyArray<string | number>): string =>
   words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`
 
-/** Why a text that occurs several times cannot be told apart. */
-export const ambiguous = (text: string, places: ReadonlyArray<Match>): string => {
+/** Why a text that occurs several times cannot be told apart; of more than `limit` places only that they are more is known. */
+export const ambiguous = (text: string, places: ReadonlyArray<Match>, limit: number): string => {
   const lines: Array<number> = []
   let line = 1
   let from = 0
@@ -41,7 +41,7 @@ export const ambiguous = (text: string, places: ReadonlyArray<Match>): string =>
   }
   const shown = more === 0 ? and(lines) : `${lines.join(", ")} and in ${more} more places`
   const where = lines.length === 1 && more === 0 ? "line" : "lines"
-  return `it occurs ${places.length} times, on ${where} ${shown}; give more of the text around it so that one place is left, or ask for the first or for all of them`
+  return `it occurs ${places.length > limit ? `more than ${limit}` : places.length} times, on ${where} ${shown}; give more of the text around it so that one place is left, or ask for the first or for all of them`
 }
 
 const absent = "it does not occur in the file"
@@ -55,10 +55,14 @@ export const explain = (text: string, sought: string): string => {
   if (sought.endsWith("\n") && text.endsWith(sought.trimEnd())) {
     return `${absent}, which ends on line ${lineAt(text, text.length)} without a newline`
   }
-  const file = linesOf(text, sought)
-  const wanted = soughtLines(sought)
-  const detail = variants(file, wanted, sought) ?? overlap(file, wanted) ?? similar(file, wanted)
-  return `${absent}${detail === undefined ? ", nor anything much like it" : `; ${detail}`}${file.bounds}`
+  const wanted = soughtLines(text, sought)
+  const file = linesOf(text, wanted)
+  const detail =
+    wanted.lines.length === 0 ? undefined : (variants(file, wanted, sought) ?? overlap(file, wanted) ?? similar(file, wanted))
+  const bounds = [...file.bounds, ...wanted.bounds]
+  return `${absent}${detail === undefined ? ", nor anything much like it" : `; ${detail}`}${
+    bounds.length === 0 ? "" : ` (only compared: ${and(bounds)})`
+  }`
 }
 
 /** Lines copied from a listing, with the numbers that it shows before them. */
@@ -83,8 +87,8 @@ interface Line {
 
 interface Lines {
   readonly lines: ReadonlyArray<Line>
-  /** What was left out, to be said at the end. */
-  readonly bounds: string
+  /** What was compared, where that is not all. */
+  readonly bounds: ReadonlyArray<string>
 }
 
 const blanks = (text: string): string => text.replaceAll(/\s+/g, "")
@@ -111,8 +115,8 @@ const notBlank = (lines: ReadonlyArray<string>, first: number): ReadonlyArray<Li
 }
 
 /** The file's lines; of a large file those around the first place that has the longest line sought, or else a word of it. */
-const linesOf = (text: string, sought: string): Lines => {
-  if (text.length <= maxUnits && !exceeds(text, maxLines)) return { lines: notBlank(text.split("\n"), 1), bounds: "" }
+const linesOf = (text: string, sought: Sought): Lines => {
+  if (text.length <= maxUnits && !exceeds(text, maxLines)) return { lines: notBlank(text.split("\n"), 1), bounds: [] }
   const at = anchor(text, sought)
   const earliest = Math.max(0, at - maxUnits / 2)
   let from = at
@@ -122,15 +126,15 @@ const linesOf = (text: string, sought: string): Lines => {
   const first = lineAt(text, from)
   return {
     lines: notBlank(lines, first),
-    bounds: ` (of this large file only ${span(first, first + lines.length - 1)} were compared)`
+    bounds: [`${span(first, first + lines.length - 1)} of this large file`]
   }
 }
 
-const anchor = (text: string, sought: string): number => {
-  const line = longestOf(
-    sought.split("\n", maxSought).map((line) => line.trim()),
-    ({ length }) => length
-  ).slice(0, 1000)
+const anchor = (text: string, { lines }: Sought): number => {
+  if (lines.length === 0) return 0
+  const line = longestOf(lines, ({ text }) => text.trim().length)
+    .text.trim()
+    .slice(0, 1000)
   const words = line.match(/[\p{L}\p{N}_]{4,}/gu) ?? []
   for (const word of [line, ...words.sort((a, b) => b.length - a.length).slice(0, 5)]) {
     const at = text.indexOf(word)
@@ -151,17 +155,33 @@ const exceeds = (text: string, lines: number): boolean => {
 const longestOf = <A>(values: ReadonlyArray<A>, length: (value: A) => number): A =>
   values.reduce((longest, value) => (length(value) > length(longest) ? value : longest))
 
-interface Sought {
-  readonly lines: ReadonlyArray<Line>
+interface Sought extends Lines {
   /** It begins, or ends, with text that may be a part of a line. */
   readonly opens: boolean
   readonly closes: boolean
 }
 
-const soughtLines = (sought: string): Sought => {
-  const all = sought.split("\n")
-  const lines = notBlank(all.slice(0, maxSought), 1)
-  return { lines, opens: lines[0]?.number === 1, closes: lines.at(-1)?.number === all.length }
+const soughtLines = (text: string, sought: string): Sought => {
+  const all = sought.replaceAll("\r\n", "\n").split("\n")
+  const from = all.length <= maxSought ? 0 : Math.max(0, agreeing(text, all) - maxSought / 2)
+  const some = all.slice(from, from + maxSought)
+  const lines = notBlank(some, from + 1)
+  return {
+    lines,
+    bounds: some.length === all.length ? [] : [`${span(from + 1, from + some.length)} of its ${all.length}`],
+    opens: lines[0]?.number === 1,
+    closes: lines.at(-1)?.number === all.length
+  }
+}
+
+/** How many lines from the first are in the file as they are; fewer than are compared anyway count as none. */
+const agreeing = (text: string, sought: ReadonlyArray<string>): number => {
+  const file = text.replaceAll("\r\n", "\n")
+  let at = file.indexOf(`${sought.slice(0, maxSought).join("\n")}\n`)
+  if (at === -1) return 0
+  let lines = 0
+  while (lines < sought.length && file.startsWith(`${sought[lines]}\n`, at)) at += sought[lines++]!.length + 1
+  return lines
 }
 
 /** Whether a line of the file stands to one sought as it must: equal, or where text begins or ends within a line, with it in it. */

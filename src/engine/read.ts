@@ -8,6 +8,7 @@ import * as Stream from "effect/Stream"
 import type { Fault } from "../model/FsError.ts"
 import type { FsPath } from "../model/FsPath.ts"
 import type { Backend, Handle, Whole } from "../port/Backend.ts"
+import * as Eager from "./eager.ts"
 import { following } from "./resolve.ts"
 import * as Version from "./version.ts"
 
@@ -55,13 +56,15 @@ const wholeOf = (handle: Handle, maxBytes: number): Effect.Effect<Whole, Fault> 
         ...(handle.version && bytes.length === handle.stat.sizeBytes ? { version: handle.version } : {})
       }))
 
-/** The whole file as it is, when it holds at most `maxBytes`; else LimitExceeded. No link is followed. */
+const derived = (port: Backend, at: FsPath, maxBytes: number): Effect.Effect<Whole, Fault> =>
+  Effect.scoped(Effect.flatMap(port.open(at), (handle) => wholeOf(handle, maxBytes)))
+
+/** The whole file as it is, when it holds at most `maxBytes`; else LimitExceeded. No link is followed. Called when it is to happen. */
 export const wholeAt = (port: Backend, at: FsPath, maxBytes: number): Effect.Effect<Whole, Fault> => {
-  const derived = Effect.scoped(Effect.flatMap(port.open(at), (handle) => wholeOf(handle, maxBytes)))
   const read = port.accelerations?.read
   return read === undefined
-    ? derived
-    : Effect.flatMap(read(at, maxBytes), (whole) => (whole === undefined ? derived : Effect.succeed(whole)))
+    ? derived(port, at, maxBytes)
+    : Eager.flatMap(read(at, maxBytes), (whole) => (whole === undefined ? derived(port, at, maxBytes) : Effect.succeed(whole)))
 }
 
 /** The whole file the path leads to, when it holds at most `maxBytes`; else LimitExceeded. */

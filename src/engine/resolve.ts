@@ -9,6 +9,7 @@ import type { FileStat } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { Backend } from "../port/Backend.ts"
+import * as Eager from "./eager.ts"
 
 export interface Resolved {
   /** Where the path really is, or would be. */
@@ -126,7 +127,7 @@ export const following = <A, R>(
 ): Effect.Effect<A, Fault, R> =>
   port.links === undefined
     ? run(path)
-    : Effect.catch(run(path), (fault) =>
+    : Eager.catch(run(path), (fault) =>
         mayBeLink(fault)
           ? Effect.flatMap(resolve(port, path), (found) => (found.path === path ? Effect.fail(fault) : run(found.path)))
           : Effect.fail(fault)

@@ -23,9 +23,9 @@ export const foldCase: Fold = (unit) => {
   return upper.length === 1 && upper.charCodeAt(0) >= 128 ? upper.charCodeAt(0) : unit
 }
 
-/** A set given as the body of a regular expression's class; throws SyntaxError where that is none. */
-export const charClass = (body: string, ignoreCase: boolean): CharClass => {
-  const expression = new RegExp(`^[${body}]$`, ignoreCase ? "i" : "")
+/** A set given as a part of a regular expression that takes one unit; throws SyntaxError where it is none. */
+export const charClass = (part: string, ignoreCase: boolean): CharClass => {
+  const expression = new RegExp(`^${part}$`, ignoreCase ? "is" : "s")
   const ascii = Uint8Array.from({ length: 128 }, (_, unit) => (expression.test(String.fromCharCode(unit)) ? 1 : 0))
   return { has: (unit) => (unit < 128 ? ascii[unit] === 1 : expression.test(String.fromCharCode(unit))) }
 }

@@ -133,11 +133,13 @@ export interface Rules {
 }
 
 /**
- * Faster ways to what is derived. Each is equal to the derivation, not similar, which the acceleration laws check.
+ * Faster ways to what is derived. Each is equal to the derivation, not similar, which the acceleration laws check. The engine calls
+ * them when they are to happen, so one that needs no waiting may do its work in the call and answer an effect that is done.
  *
  * @since 0.1.0
  */
 export interface Accelerations {
+  readonly stat?: (path: FsPath) => Effect.Effect<FileStat | undefined, Fault>
   /** A whole file, when it holds at most `maxBytes`; `undefined` to decline, also where it is larger. */
   readonly read?: (path: FsPath, maxBytes: number) => Effect.Effect<Whole | undefined, Fault>
   /** Removes a directory and everything in it. */
@@ -147,8 +149,9 @@ export interface Accelerations {
 /** @since 0.1.0 */
 export interface Whole {
   readonly stat: FileStat
-  /** The caller's own. */
   readonly bytes: Uint8Array
+  /** The bytes are the backend's own: they may be looked at, and are copied before they are handed out. */
+  readonly isLent?: boolean
   readonly version?: Effect.Effect<string, Fault>
 }
 
@@ -277,6 +280,7 @@ export const mapPath = (self: Backend, into: (path: FsPath) => FsPath, out: (pat
     },
     locks: locks && { exclusive: (paths, effect) => locks.exclusive(paths.map(into), effect) },
     accelerations: accelerations && {
+      ...(accelerations.stat && { stat: (path: FsPath) => accelerations.stat!(into(path)) }),
       ...(accelerations.read && { read: (path: FsPath, maxBytes: number) => accelerations.read!(into(path), maxBytes) }),
       ...(accelerations.removeTree && { removeTree: (path: FsPath) => accelerations.removeTree!(into(path)) })
     }

@@ -4,6 +4,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import * as Eager from "../../engine/eager.ts"
 import * as FsError from "../../model/FsError.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
@@ -105,7 +106,7 @@ export const make = (port: Backend): Caller => {
 
   const run: Caller["run"] = (operation, input, expected, body) => {
     const effect = Effect.withFiber((fiber) =>
-      Effect.catch(body(fiber.getRef(Limits)), (fault) => reject(fault, operation, input, expected))
+      Eager.catch(body(fiber.getRef(Limits)), (fault) => reject(fault, operation, input, expected))
     ) as ReturnType<typeof body> & Effect.Effect<never, never>
     return calls === undefined ? effect : calls.effect({ operation, path: input }, effect)
   }

@@ -1,6 +1,7 @@
 /** What is there: exists, stat, list, walk, watch. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import * as Eager from "../../engine/eager.ts"
 import { list } from "../../engine/list.ts"
 import { resolve, resolveLink } from "../../engine/resolve.ts"
 import * as Walk from "../../engine/walk.ts"
@@ -36,8 +37,9 @@ export const looking = (self: Caller): Pick<Algebra, "exists" | "stat" | "list" 
             stat === undefined ? Effect.fail(notFound) : Effect.succeed({ ...stat, path, isSymlink: true })
           )
     })
+  const lookUp = port.accelerations?.stat ?? port.stat
   const stat = (path: FsPath.FsPath): Effect.Effect<FileStat, Fault> =>
-    Effect.flatMap(port.stat(path), (stat) =>
+    Eager.flatMap(lookUp(path), (stat) =>
       stat === undefined || stat.kind === "symlink" ? statLink(path) : Effect.succeed(shown(stat, path))
     )
 

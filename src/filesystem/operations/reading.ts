@@ -1,5 +1,6 @@
 /** Contents: pages, texts, bytes, versions, streams. */
 import * as Effect from "effect/Effect"
+import * as Eager from "../../engine/eager.ts"
 import * as Read from "../../engine/read.ts"
 import * as Text from "../../engine/text.ts"
 import * as Version from "../../engine/version.ts"
@@ -18,7 +19,7 @@ export const reading = (self: Caller): Pick<Algebra, "read" | "readString" | "re
         const limit = options?.limit ?? limits.defaultReadLimit
         const fault = Text.checkPage(offset, limit)
         if (fault !== undefined) return Effect.fail(fault)
-        return Effect.flatMap(Read.whole(port, path, limits.maxReadBytes), (whole) => {
+        return Eager.flatMap(Read.whole(port, path, limits.maxReadBytes), (whole) => {
           const text = Text.decode(whole.bytes, options?.encoding)
           if (typeof text !== "string") return Effect.fail(text)
           const page = { path, ...Text.page(text, offset, limit) }
@@ -29,7 +30,7 @@ export const reading = (self: Caller): Pick<Algebra, "read" | "readString" | "re
       }),
     readString: (input, encoding) =>
       call("readString", input, tags.read, asReader, (path, limits) =>
-        Effect.flatMap(Read.whole(port, path, limits.maxReadBytes), (whole) => {
+        Eager.flatMap(Read.whole(port, path, limits.maxReadBytes), (whole) => {
           const text = Text.decode(whole.bytes, encoding)
           return typeof text === "string" ? Effect.succeed(text) : Effect.fail(text)
         })
@@ -53,8 +54,9 @@ export const reading = (self: Caller): Pick<Algebra, "read" | "readString" | "re
           const limit = options?.limit ?? everything
           return Effect.map(Read.window(port, path, offset, limit, limits.maxReadBytes, version), answer)
         }
-        return Effect.flatMap(Read.whole(port, path, limits.maxReadBytes), (whole) => {
-          const window = { bytes: whole.bytes, offset: 0, sizeBytes: whole.bytes.length }
+        return Eager.flatMap(Read.whole(port, path, limits.maxReadBytes), (whole) => {
+          const bytes = whole.isLent === true ? whole.bytes.slice() : whole.bytes
+          const window = { bytes, offset: 0, sizeBytes: bytes.length }
           return version
             ? Effect.map(Read.versionOf(whole), (version) => answer({ ...window, version }))
             : Effect.succeed(answer(window))

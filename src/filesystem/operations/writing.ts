@@ -159,7 +159,7 @@ export const writing = (self: Caller): Pick<Algebra, "write" | "writeBytes" | "s
             return Effect.fail(typeof expected === "string" ? { _tag: "Conflict", expected, actual: null } : notFound)
           }
           if (stat.kind !== "file") return Effect.fail(notAFile)
-          const edited = editAt(path, at, list, options, limits)
+          const edited = Effect.suspend(() => editAt(path, at, list, options, limits))
           return dryRun ? edited : exclusively(port, [at], edited)
         })
       })

@@ -1,0 +1,171 @@
+/**
+ * A filesystem that lives and dies with its layer. It keeps every rule that a disk would enforce (parents, kinds, links, modes,
+ * case where asked), so that what works here works on a host; what a disk cannot promise it does promise: a call that fails has
+ * changed nothing.
+ *
+ * @since 0.1.0
+ */
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { Filesystem, make as makeAlgebra } from "../filesystem/Filesystem.ts"
+import { InvalidArgument, InvalidPath, type PathTooLong, promote } from "../model/FsError.ts"
+import * as FsPath from "../model/FsPath.ts"
+import { Limits, type LimitsShape } from "../model/Limits.ts"
+import type { Backend } from "../port/Backend.ts"
+import { type CommonOptions, enforce, fromOptions } from "../port/Rules.ts"
+import * as Content from "./internal/memoryContent.ts"
+import * as MemoryPort from "./internal/memoryPort.ts"
+import * as MemoryTree from "./internal/memoryTree.ts"
+import * as MemoryWatch from "./internal/memoryWatch.ts"
+
+export type {
+  /**
+   * @since 0.1.0
+   */
+  CommonOptions
+} from "../port/Rules.ts"
+
+/**
+ * What a filesystem starts with. Keys are single names. A string is a file of UTF-8 text, an object a directory, except that an
+ * object whose only key is `link`, with a string, is a symbolic link (a directory with just a text file of that name takes the
+ * text as bytes).
+ *
+ * @since 0.1.0
+ */
+export type Tree = { readonly [name: string]: string | Uint8Array | { readonly link: string } | Tree }
+
+/** @since 0.1.0 */
+export interface InMemoryOptions extends CommonOptions {
+  /** The first content, put there whatever else the options forbid. @default empty */
+  readonly tree?: Tree | undefined
+  /** Compare names as Windows does, so its rules can be exercised anywhere. @default false */
+  readonly caseInsensitive?: boolean | undefined
+}
+
+/** Without a tree, building cannot fail. */
+type Empty = Omit<InMemoryOptions, "tree"> & { readonly tree?: undefined }
+
+type TreeError = InvalidPath | PathTooLong | InvalidArgument
+
+const operation = "InMemory.make"
+
+const invalid = (path: string, detail: string): InvalidArgument =>
+  new InvalidArgument({ operation, path, argument: "tree", detail })
+
+type Described =
+  | { readonly kind: "file"; readonly content: Content.Content }
+  | { readonly kind: "directory"; readonly entries: ReadonlyArray<readonly [name: string, value: unknown]> }
+  | { readonly kind: "link"; readonly target: string }
+
+const isPlainObject = (value: unknown): value is object => {
+  if (typeof value !== "object" || value === null) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === null || Object.getPrototypeOf(prototype) === null
+}
+
+const surrogate = "a text with a lone surrogate cannot be encoded"
+
+const encoder = new TextEncoder()
+
+/** What a value of the tree stands for, or why it can stand for nothing. */
+const describe = (value: unknown): Described | string => {
+  if (typeof value === "string" && !value.isWellFormed()) return surrogate
+  if (typeof value === "string" || value instanceof Uint8Array) {
+    const content = Content.of(typeof value === "string" ? encoder.encode(value) : value)
+    return content === undefined ? "there is not enough memory for it" : { kind: "file", content }
+  }
+  if (!isPlainObject(value)) return "it is neither text nor bytes, a link or an object of these"
+  const entries = Object.entries(value)
+  const [name, target] = entries.length === 1 ? entries[0]! : []
+  if (name !== "link" || typeof target !== "string") return { kind: "directory", entries }
+  if (!target.isWellFormed()) return surrogate
+  return target === "" || target.includes("\0") ? "it is not the target of a link" : { kind: "link", target }
+}
+
+interface Pending {
+  readonly path: FsPath.FsPath
+  readonly value: unknown
+  readonly above: Pending | undefined
+}
+
+const holdsItself = (self: Pending): boolean => {
+  for (let at = self.above; at !== undefined; at = at.above) if (at.value === self.value) return true
+  return false
+}
+
+const checkName = (key: string, path: FsPath.FsPath, options: InMemoryOptions, limits: LimitsShape): TreeError | undefined => {
+  const parsed = FsPath.parse(key, options.policy)
+  if (typeof parsed !== "string") return promote(parsed, operation, path) as TreeError
+  if (parsed !== key || parsed === FsPath.root || key.includes("/")) {
+    return new InvalidPath({ operation, path, detail: "a key of the tree must be a single name" })
+  }
+  const fault = FsPath.checkLimits(path, limits)
+  return fault && (promote(fault, operation, path) as TreeError)
+}
+
+/** Puts everything in its place, or answers why it cannot be. */
+const plant = (
+  tree: MemoryTree.MemoryTree,
+  options: InMemoryOptions,
+  limits: LimitsShape,
+  now: DateTime.Utc
+): TreeError | undefined => {
+  const pending: Array<Pending> = [{ path: FsPath.root, value: options.tree, above: undefined }]
+  while (pending.length > 0) {
+    const here = pending.pop()!
+    const { path, value } = here
+    const described = describe(value)
+    if (typeof described === "string") return invalid(path, described)
+    if (path === FsPath.root && described.kind !== "directory") return invalid(path, "the root must be a directory")
+    if (tree.get(path) !== undefined && path !== FsPath.root) {
+      return invalid(path, "another key of the same directory is the same name where case does not distinguish")
+    }
+    if (described.kind === "file") tree.write(path, described.content, "create", now)
+    else if (described.kind === "link") tree.makeLink(path, described.target, now)
+    else {
+      if (holdsItself(here)) return invalid(path, "it is within itself")
+      if (path !== FsPath.root) tree.makeDirectory(path, now)
+      for (const [key, value] of described.entries) {
+        const child = FsPath.join(path, key)
+        const error = checkName(key, child, options, limits)
+        if (error !== undefined) return error
+        pending.push({ path: child, value, above: here })
+      }
+    }
+  }
+  return undefined
+}
+
+/**
+ * The backend alone, for combinators and tests. Fails with InvalidPath for a key of the tree that is no single name, PathTooLong
+ * beyond the limits in force, InvalidArgument for a value that is no content and for keys that are the same name.
+ *
+ * @since 0.1.0
+ */
+export function make(options?: Empty): Effect.Effect<Backend>
+export function make(options: InMemoryOptions): Effect.Effect<Backend, InvalidPath | PathTooLong | InvalidArgument>
+export function make(options: InMemoryOptions = {}): Effect.Effect<Backend, TreeError> {
+  return Effect.flatMap(Limits, (limits) =>
+    Effect.clockWith((clock): Effect.Effect<Backend, TreeError> => {
+      const now = DateTime.makeUnsafe(clock.currentTimeMillisUnsafe())
+      const caseInsensitive = options.caseInsensitive === true
+      const watchers = MemoryWatch.make({ caseInsensitive })
+      const tree = MemoryTree.make({ now, caseInsensitive, listener: watchers })
+      const error = options.tree === undefined ? undefined : plant(tree, options, limits, now)
+      if (error !== undefined) return Effect.fail(error)
+      return Effect.succeed(enforce(MemoryPort.make(tree, watchers, { caseInsensitive, rules: fromOptions(options) })))
+    })
+  )
+}
+
+/**
+ * A filesystem in memory, empty or with the given tree.
+ *
+ * @since 0.1.0
+ */
+export function layer(options?: Empty): Layer.Layer<Filesystem>
+export function layer(options: InMemoryOptions): Layer.Layer<Filesystem, InvalidPath | PathTooLong | InvalidArgument>
+export function layer(options: InMemoryOptions = {}): Layer.Layer<Filesystem, TreeError> {
+  return Layer.effect(Filesystem, Effect.map(make(options), makeAlgebra))
+}

@@ -1,0 +1,242 @@
+/**
+ * A file becomes visible whole or not at all: everything is written to a hidden temporary file in the same directory, and one rename
+ * (or, where nothing may be replaced, one link) gives it its name. Until then a failure, a defect or an interruption leaves what was
+ * there and takes the temporary file away; a killed process leaves it behind, hidden, to be swept by age.
+ */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { randomBytes } from "node:crypto"
+import * as Fs from "node:fs"
+import type { FileStat } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+import { type FsPath, name, parent } from "../../model/FsPath.ts"
+import type { Commit } from "../../port/Backend.ts"
+import { attempt, isFault } from "./attempt.ts"
+import { type Confined, look, maxLooks, type Place, unstable } from "./confined.ts"
+import { codeOf } from "./errno.ts"
+import { closeQuietly, type Durability, settle, unlinkQuietly, write } from "./hostBytes.ts"
+import { inside, toStat } from "./hostFile.ts"
+import type { HostPath } from "./hostNames.ts"
+
+const alreadyExists: Fault = { _tag: "AlreadyExists" }
+const notAFile: Fault = { _tag: "NotAFile" }
+
+/** The temporary files that this process is writing, which are not stale however old they look. */
+const inUse = new Set<string>()
+
+/** Such names are hidden from every listing and refused from callers. */
+export const temporaryName = (): string => `.~fsa-${randomBytes(9).toString("hex")}.tmp`
+
+/** Older than this, in milliseconds, a temporary file of another process is taken for one of a writer that was killed. */
+const staleAfter = 60 * 60 * 1000
+
+/** Removes a temporary file where it is what a killed writer has left. `now` in milliseconds. */
+export const sweep = (place: Place, segment: string, now: number): void => {
+  if (inUse.has(segment)) return
+  const at = place.at(segment)
+  try {
+    const found = look(at)
+    if (found?.isFile() === true && now - found.mtimeMs > staleAfter) Fs.unlinkSync(at)
+  } catch {
+    // It stays hidden, and whoever lists the directory next tries again.
+  }
+}
+
+/** What is to be published. */
+export interface Staged {
+  readonly descriptor: number
+  readonly place: Place
+  readonly segment: string
+  /** Of the file as it will be published; once known, the descriptor is closed and the mode and owner are set. */
+  stat: FileStat | undefined
+  isPublished: boolean
+}
+
+export type Mode = "create" | "replace" | "append"
+
+const { O_CREAT, O_EXCL, O_NOFOLLOW, O_RDWR } = Fs.constants
+
+const openTemporary = (confined: Confined, place: Place, mode: number): Staged | undefined => {
+  const segment = temporaryName()
+  const descriptor = Fs.openSync(place.at(segment), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode)
+  if (confined.holds(descriptor, place, segment)) {
+    inUse.add(segment)
+    return { descriptor, place, segment, stat: undefined, isPublished: false }
+  }
+  try {
+    confined.withdraw(descriptor, place, segment)
+  } finally {
+    closeQuietly(descriptor)
+  }
+  return undefined
+}
+
+/** Fails where publishing would have to, so that a long stream is not read for nothing. */
+const stageHere = (confined: Confined, place: Place, segment: string, mode: Mode): Staged | Fault | undefined => {
+  const found = look(place.at(segment))
+  if (found !== undefined && mode === "create") return alreadyExists
+  if (found !== undefined && !found.isFile()) return notAFile
+  // Less the process's mask for a new file; never more open than the one that it will replace.
+  return openTemporary(confined, place, found === undefined ? 0o666 : found.mode & 0o777)
+}
+
+const stage = (confined: Confined, path: FsPath, mode: Mode): Staged | Fault => {
+  for (let looks = 0; looks < maxLooks; looks++) {
+    const place = confined.directory(parent(path))
+    if (isFault(place)) return place
+    let staged: Staged | Fault | undefined
+    try {
+      staged = stageHere(confined, place, name(path), mode)
+    } finally {
+      if (staged === undefined || isFault(staged)) place.release()
+    }
+    if (staged !== undefined) return staged
+  }
+  return unstable
+}
+
+const discard = (staged: Staged): void => {
+  if (staged.stat === undefined) closeQuietly(staged.descriptor)
+  if (!staged.isPublished) unlinkQuietly(staged.place.at(staged.segment))
+  inUse.delete(staged.segment)
+  staged.place.release()
+}
+
+/** A hidden file next to the path, open and empty, for as long as `use` runs; gone afterwards unless it was published. */
+export const staging = <A, E, R>(
+  confined: Confined,
+  path: FsPath,
+  mode: Mode,
+  use: (staged: Staged) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E | Fault, R> =>
+  Effect.acquireUseRelease(
+    attempt(() => stage(confined, path, mode)),
+    use,
+    (staged) => Effect.sync(() => discard(staged))
+  )
+
+export const fill = <E, R>(
+  staged: Staged,
+  content: Uint8Array | Stream.Stream<Uint8Array, E, R>
+): Effect.Effect<void, Fault | E, R> =>
+  content instanceof Uint8Array
+    ? write(staged.descriptor, content)
+    : Stream.runForEachArray(content, (chunks) =>
+        Effect.forEach(chunks, (bytes) => write(staged.descriptor, bytes), { discard: true })
+      )
+
+const notPermitted = new Set(["EPERM", "EINVAL", "ENOSYS", "ENOTSUP", "EOPNOTSUPP"])
+
+const tryChown = (descriptor: number, uid: number, gid: number): boolean => {
+  try {
+    Fs.fchownSync(descriptor, uid, gid)
+    return true
+  } catch (error) {
+    if (notPermitted.has(codeOf(error) ?? "")) return false
+    throw error
+  }
+}
+
+/** Owner, group and permission bits of the file that is replaced. The bits last, since a change of owner may take some away. */
+const inherit = (descriptor: number, old: Fs.Stats): void => {
+  const { gid, mode, uid } = Fs.fstatSync(descriptor)
+  if (uid !== old.uid || gid !== old.gid) void (tryChown(descriptor, old.uid, old.gid) || tryChown(descriptor, -1, old.gid))
+  if ((mode & 0o777) !== (old.mode & 0o777)) Fs.fchmodSync(descriptor, old.mode & 0o777)
+}
+
+/** Disks and mounts on which a file can have but one name. */
+const noSecondName = new Set(["EPERM", "ENOSYS", "ENOTSUP", "EOPNOTSUPP", "EMLINK"])
+
+/** Gives the file a name that must be free. Where there are no links the name is taken first, by an empty file. */
+const nameNew = (from: HostPath, to: HostPath): void => {
+  try {
+    Fs.linkSync(from, to)
+  } catch (error) {
+    if (!noSecondName.has(codeOf(error) ?? "")) throw error
+    Fs.closeSync(Fs.openSync(to, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600))
+    try {
+      Fs.renameSync(from, to)
+    } catch (error) {
+      unlinkQuietly(to)
+      throw error
+    }
+    return
+  }
+  unlinkQuietly(from)
+}
+
+/** The one step that anybody can see. `append` publishes only where nothing is, and leaves the descriptor open. */
+export const publish = (confined: Confined, staged: Staged, path: FsPath, mode: Mode): FileStat | Fault =>
+  inside(confined, path, (place, segment) => {
+    const to = place.at(segment)
+    const found = look(to)
+    if (found !== undefined && mode !== "replace") return alreadyExists
+    if (found !== undefined && !found.isFile()) return notAFile
+    const stat = staged.stat ?? finished(staged, path, found)
+    if (mode !== "append" && staged.stat === undefined) {
+      staged.stat = stat
+      // Not quietly: some network disks say only now that they could not keep what was written.
+      Fs.closeSync(staged.descriptor)
+    }
+    const from = staged.place.at(staged.segment)
+    if (mode === "replace") Fs.renameSync(from, to)
+    else nameNew(from, to)
+    staged.isPublished = true
+    return stat
+  })
+
+const finished = (staged: Staged, path: FsPath, old: Fs.Stats | undefined): FileStat => {
+  if (old !== undefined) inherit(staged.descriptor, old)
+  return toStat(path, Fs.fstatSync(staged.descriptor))
+}
+
+export const committed = <A, E, R>(
+  commit: Commit | undefined,
+  publishing: Effect.Effect<A, E, R>
+): Effect.Effect<A, E | Fault, R> => (commit === undefined ? publishing : commit(publishing))
+
+const unsettled = (fault: Fault): Fault => ({
+  _tag: "IoError",
+  ...(fault._tag === "IoError" && typeof fault["code"] === "string" ? { code: fault["code"] } : {}),
+  detail: "the change is made, but the disk did not confirm that it would outlast a crash of the machine",
+  cause: fault["cause"]
+})
+
+/** The names in the path's directory are on disk, where that was asked for. */
+export const settleName = (confined: Confined, path: FsPath, durability: Durability): Effect.Effect<void, Fault> =>
+  durability !== "full"
+    ? Effect.void
+    : Effect.mapError(
+        Effect.acquireUseRelease(
+          attempt(() =>
+            inside(confined, path, ({ directory }) =>
+              Fs.openSync(directory, Fs.constants.O_RDONLY | Fs.constants.O_DIRECTORY | O_NOFOLLOW)
+            )
+          ),
+          settle,
+          (descriptor) => Effect.sync(() => closeQuietly(descriptor))
+        ),
+        unsettled
+      )
+
+/** Writes a new file, or another in place of the one that is there. */
+export const put = <E, R>(
+  confined: Confined,
+  path: FsPath,
+  content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
+  mode: "create" | "replace",
+  durability: Durability,
+  commit: Commit | undefined
+): Effect.Effect<FileStat, Fault | E, R> => {
+  const written = staging(confined, path, mode, (staged) => {
+    const filled = fill(staged, content)
+    return Effect.andThen(
+      durability === "none" ? filled : Effect.andThen(filled, settle(staged.descriptor)),
+      committed(
+        commit,
+        attempt(() => publish(confined, staged, path, mode))
+      )
+    )
+  })
+  return durability === "full" ? Effect.tap(written, () => settleName(confined, path, durability)) : written
+}

@@ -1,0 +1,80 @@
+/**
+ * One table says what a code of the operating system means. Nothing else in a host backend interprets an error, so every operation
+ * that meets the same state fails in the same way; what a single call knows better (a FIFO where a file was wanted) it finds out
+ * before it asks the system.
+ *
+ * The host's own error stays in `cause`, which is for the debug log: its message holds host paths, the other fields never do.
+ */
+import { getSystemErrorMessage } from "node:util"
+import type { Kind } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+
+interface SystemError extends Error {
+  readonly code: string
+  readonly errno?: number
+  readonly syscall?: string
+}
+
+type Row = Fault | ((error: SystemError, kind: Kind | undefined) => Fault)
+
+const permission: Fault = { _tag: "AccessDenied", why: "permission" }
+const busy: Fault = { _tag: "AccessDenied", why: "busy" }
+const notAFile: Fault = { _tag: "NotAFile" }
+const diskFull: Fault = { _tag: "DiskFull" }
+const invalid: Fault = { _tag: "InvalidPath", detail: "the disk does not take such a name" }
+
+const ioError = (error: SystemError): Fault => ({
+  _tag: "IoError",
+  code: error.code,
+  detail: error.errno === undefined ? "the system reported an error" : getSystemErrorMessage(error.errno)
+})
+
+/** The calls whose only argument that can be invalid is a name. */
+const takesName = new Set(["lstat", "open", "mkdir", "rmdir", "unlink", "rename", "link", "symlink", "scandir", "opendir"])
+
+const table: Readonly<Record<string, Row>> = {
+  ENOENT: { _tag: "NotFound" },
+  EEXIST: (error) => (error.syscall === "rmdir" ? { _tag: "DirectoryNotEmpty" } : { _tag: "AlreadyExists" }),
+  EACCES: permission,
+  EPERM: (error, kind) => (error.syscall === "unlink" && kind === "directory" ? notAFile : permission),
+  ETXTBSY: permission,
+  EROFS: { _tag: "AccessDenied", why: "readOnly" },
+  EBUSY: busy,
+  EAGAIN: busy,
+  ENOTEMPTY: { _tag: "DirectoryNotEmpty" },
+  ENOTDIR: { _tag: "NotADirectory" },
+  EISDIR: notAFile,
+  ENOSPC: diskFull,
+  EDQUOT: diskFull,
+  EFBIG: diskFull,
+  ENAMETOOLONG: { _tag: "PathTooLong", detail: "the disk takes no name, or no path, of that length" },
+  EINVAL: (error) => (takesName.has(error.syscall ?? "") ? invalid : ioError(error)),
+  EILSEQ: invalid,
+  ELOOP: { _tag: "InvalidPath", detail: "its links lead in a circle, or through too many others" },
+  ETIMEDOUT: { _tag: "Timeout", detail: "the disk did not answer" },
+  // What Node itself says to a path with NUL in it.
+  ERR_INVALID_ARG_VALUE: invalid
+}
+
+/** EDQUOT, on Linux and on macOS: the runtime has no name for it. */
+const byNumber: Readonly<Record<number, Row>> = { [-122]: diskFull, [-69]: diskFull }
+
+/**
+ * The fault that an error of `node:fs` stands for. `kind` is what the call was made on, where that is known. What is not an error of
+ * the system is a mistake in this program, and is thrown on.
+ */
+export const fromErrno = (error: unknown, kind?: Kind): Fault => {
+  if (!isSystemError(error)) throw error
+  const row = table[error.code] ?? byNumber[error.errno ?? 0] ?? ioError
+  return { ...(typeof row === "function" ? row(error, kind) : row), cause: error }
+}
+
+const isSystemError = (error: unknown): error is SystemError =>
+  error instanceof Error && "code" in error && typeof error.code === "string"
+
+export const codeOf = (error: unknown): string | undefined => (isSystemError(error) ? error.code : undefined)
+
+const passing = new Set(["EBUSY", "EAGAIN", "EMFILE", "ENFILE"])
+
+/** Whether the same call may well succeed a moment later. */
+export const isTransient = (fault: Fault): boolean => passing.has(codeOf(fault["cause"]) ?? "")

@@ -1,0 +1,156 @@
+/**
+ * Appending is the one write in place: bytes go to the end in a single system call, which no other writer can come between, and a
+ * failure cuts the file back to where it ended before. A stream is staged first, and appended when it has ended well.
+ */
+import * as Effect from "effect/Effect"
+import type * as Stream from "effect/Stream"
+import * as Fs from "node:fs"
+import type { FileStat } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+import type { FsPath } from "../../model/FsPath.ts"
+import type { Commit } from "../../port/Backend.ts"
+import { committed, fill, publish, settleName, staging } from "./atomicReplace.ts"
+import { attempt, isFault } from "./attempt.ts"
+import { type Confined, isSameFile, look, maxLooks, unstable } from "./confined.ts"
+import { codeOf } from "./errno.ts"
+import { allocate, closeQuietly, type Durability, largest, type Progress, read, settle, write } from "./hostBytes.ts"
+import { type Hardlinks, inside, openFile, type Opened, toStat } from "./hostFile.ts"
+
+interface Target extends Opened, Progress {
+  /** It was made for this append. */
+  readonly isNew: boolean
+  isComplete: boolean
+}
+
+const { O_APPEND, O_CREAT, O_EXCL, O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_WRONLY } = Fs.constants
+
+const target = (opened: Opened, isNew: boolean): Target => ({ ...opened, isNew, written: 0, isComplete: false })
+
+const makeTarget = (confined: Confined, path: FsPath): Target | Fault | undefined =>
+  inside(confined, path, (place, segment) => {
+    let descriptor: number
+    try {
+      descriptor = Fs.openSync(
+        place.at(segment),
+        O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
+        0o666
+      )
+    } catch (error) {
+      if (codeOf(error) === "EEXIST") return undefined
+      throw error
+    }
+    let made: Target | undefined
+    try {
+      if (confined.holds(descriptor, place, segment)) made = target({ descriptor, stats: Fs.fstatSync(descriptor) }, true)
+      else confined.withdraw(descriptor, place, segment)
+      return made
+    } finally {
+      if (made === undefined) closeQuietly(descriptor)
+    }
+  })
+
+const openTarget = (confined: Confined, path: FsPath, hardlinks: Hardlinks): Target | Fault => {
+  for (let looks = 0; looks < maxLooks; looks++) {
+    const opened = openFile(confined, path, O_WRONLY | O_APPEND, hardlinks)
+    if (!isFault(opened)) return target(opened, false)
+    if (opened._tag !== "NotFound") return opened
+    const made = makeTarget(confined, path)
+    if (made !== undefined) return made
+  }
+  return unstable
+}
+
+/** Takes away what a failed append has left, unless somebody else has already written behind it. */
+const cutBack = (confined: Confined, path: FsPath, { descriptor, isNew, stats, written }: Target): void => {
+  try {
+    if (Fs.fstatSync(descriptor).size !== stats.size + written) return
+    if (!isNew) return Fs.ftruncateSync(descriptor, stats.size)
+    void inside(confined, path, (place, segment) => {
+      const found = look(place.at(segment))
+      if (found !== undefined && isSameFile(found, stats)) Fs.unlinkSync(place.at(segment))
+    })
+  } catch {
+    // The disk that refused the bytes refuses this too; the failure itself is reported.
+  }
+}
+
+const appendTo = (
+  confined: Confined,
+  path: FsPath,
+  hardlinks: Hardlinks,
+  durability: Durability,
+  putInto: (target: Target) => Effect.Effect<void, Fault>
+): Effect.Effect<FileStat, Fault> =>
+  Effect.acquireUseRelease(
+    attempt(() => openTarget(confined, path, hardlinks)),
+    (target) =>
+      Effect.andThen(
+        durability === "none" ? putInto(target) : Effect.andThen(putInto(target), settle(target.descriptor)),
+        Effect.sync(() => {
+          target.isComplete = true
+          return toStat(path, Fs.fstatSync(target.descriptor))
+        })
+      ),
+    (target) =>
+      Effect.sync(() => {
+        if (!target.isComplete) cutBack(confined, path, target)
+        closeQuietly(target.descriptor)
+      })
+  )
+
+const blockSize = 1024 * 1024
+
+/** The whole of one open file to the end of another. */
+const copyFrom = (descriptor: number, target: Target): Effect.Effect<void, Fault> =>
+  Effect.suspend(() => {
+    const block = allocate(blockSize)
+    const from = (offset: number): Effect.Effect<void, Fault> =>
+      Effect.flatMap(read(descriptor, block, offset), (length) =>
+        length === 0
+          ? Effect.void
+          : Effect.flatMap(write(target.descriptor, block.subarray(0, length), target), () => from(offset + length))
+      )
+    return from(0)
+  })
+
+const appendStream = <E, R>(
+  confined: Confined,
+  path: FsPath,
+  content: Stream.Stream<Uint8Array, E, R>,
+  hardlinks: Hardlinks,
+  durability: Durability,
+  commit: Commit | undefined
+): Effect.Effect<FileStat, Fault | E, R> =>
+  staging(confined, path, "append", (staged) => {
+    const filled = fill(staged, content)
+    const published = Effect.catch(
+      attempt(() => publish(confined, staged, path, "append")),
+      (fault) =>
+        fault._tag === "AlreadyExists"
+          ? appendTo(confined, path, hardlinks, durability, (target) => copyFrom(staged.descriptor, target))
+          : Effect.fail(fault)
+    )
+    return Effect.andThen(
+      durability === "none" ? filled : Effect.andThen(filled, settle(staged.descriptor)),
+      committed(commit, published)
+    )
+  })
+
+/** Puts the bytes behind those that are there, or makes the file. */
+export const append = <E, R>(
+  confined: Confined,
+  path: FsPath,
+  content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
+  hardlinks: Hardlinks,
+  durability: Durability,
+  commit: Commit | undefined
+): Effect.Effect<FileStat, Fault | E, R> =>
+  Effect.tap(
+    content instanceof Uint8Array
+      ? committed(
+          commit,
+          appendTo(confined, path, hardlinks, durability, (target) => write(target.descriptor, content, target, largest))
+        )
+      : appendStream(confined, path, content, hardlinks, durability, commit),
+    () => settleName(confined, path, durability)
+  )

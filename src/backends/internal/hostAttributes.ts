@@ -1,0 +1,103 @@
+/**
+ * What belongs to a name beside its content: a link's text, permission bits, the time of the last change. None of it is ever set
+ * through a link.
+ */
+import type * as DateTime from "effect/DateTime"
+import { isUtf8 } from "node:buffer"
+import * as Fs from "node:fs"
+import type { Fault } from "../../model/FsError.ts"
+import { type FsPath, root } from "../../model/FsPath.ts"
+import { isFault } from "./attempt.ts"
+import { type Confined, look, O_PATH, type Place, unstable } from "./confined.ts"
+import { closeQuietly } from "./hostBytes.ts"
+import { absent, type Hardlinks, inside, isRefused } from "./hostFile.ts"
+import type { HostPath } from "./hostNames.ts"
+
+const notFound: Fault = { _tag: "NotFound" }
+const alreadyExists: Fault = { _tag: "AlreadyExists" }
+const linked: Fault = { _tag: "AccessDenied", why: "link" }
+const notALink: Fault = { _tag: "InvalidArgument", argument: "path", detail: "it is not a symbolic link" }
+const linkMode: Fault = { _tag: "InvalidArgument", argument: "mode", detail: "a link has no permission bits of its own" }
+const undecodable: Fault = { _tag: "InvalidPath", detail: "the text of a link on this path is not UTF-8" }
+
+export const readLink = (confined: Confined, path: FsPath): string | Fault => {
+  if (path === root) return notALink
+  const text = inside(confined, path, (place, segment): string | Fault => {
+    const found = look(place.at(segment))
+    if (found === undefined) return notFound
+    if (!found.isSymbolicLink()) return notALink
+    const bytes = Fs.readlinkSync(place.at(segment), { encoding: "buffer" })
+    return isUtf8(bytes) ? bytes.toString() : undecodable
+  })
+  return isFault(text) ? absent(text) : text
+}
+
+export const makeLink = (confined: Confined, path: FsPath, target: string): Fault | undefined =>
+  path === root ? alreadyExists : inside(confined, path, (place, segment) => void Fs.symlinkSync(target, place.at(segment)))
+
+export interface Values {
+  readonly mode?: number | undefined
+  readonly modifiedAt?: DateTime.Utc | undefined
+}
+
+/**
+ * Seconds, as text because Node takes negative numbers for "now". A fraction is cut off by the system, and most milliseconds have no
+ * exact one: half a microsecond more makes sure that they come back as they were.
+ */
+const toSeconds = (millis: number): string => String(Number.isInteger(millis / 1000) ? millis / 1000 : millis / 1000 + 5e-7)
+
+/** What a directory has beyond permissions, such as the sticky bit; of a file nothing of the kind is kept. */
+const specialBits = (stats: Fs.Stats): number => (stats.isDirectory() ? stats.mode & 0o7000 : 0)
+
+/** By its descriptor, where the system has a path for that; macOS has a call for it, and elsewhere the name has just been looked at. */
+const setMode = (confined: Confined, place: Place, segment: string, mode: number): Fault | undefined => {
+  const at = place.at(segment)
+  if (confined.alias === undefined) {
+    const change = (Fs.lchmodSync as typeof Fs.lchmodSync | undefined) ?? Fs.chmodSync
+    return void change(at, mode)
+  }
+  const descriptor = Fs.openSync(at, O_PATH | Fs.constants.O_NOFOLLOW)
+  try {
+    return confined.holds(descriptor, place, segment) ? void Fs.chmodSync(confined.alias(descriptor), mode) : unstable
+  } finally {
+    closeQuietly(descriptor)
+  }
+}
+
+const setTime = (at: HostPath, stats: Fs.Stats, modifiedAt: DateTime.Utc): void =>
+  Fs.lutimesSync(at, toSeconds(stats.atimeMs), toSeconds(modifiedAt.epochMilliseconds))
+
+const setAt = (
+  confined: Confined,
+  place: Place,
+  segment: string,
+  { mode, modifiedAt }: Values,
+  hardlinks: Hardlinks
+): Fault | undefined => {
+  const found = look(place.at(segment))
+  if (found === undefined) return notFound
+  if (found.isSymbolicLink() && mode !== undefined) return linkMode
+  if (isRefused(found, hardlinks)) return linked
+  const fault = mode === undefined ? undefined : setMode(confined, place, segment, mode | specialBits(found))
+  if (fault === undefined && modifiedAt !== undefined) setTime(place.at(segment), found, modifiedAt)
+  return fault
+}
+
+const setRoot = (confined: Confined, { mode, modifiedAt }: Values): Fault | undefined => {
+  const place = confined.directory(root)
+  if (isFault(place)) return place
+  const { directory, release, stats } = place
+  try {
+    if (mode !== undefined) Fs.chmodSync(directory, mode | specialBits(stats))
+    if (modifiedAt !== undefined) setTime(directory, stats, modifiedAt)
+    return undefined
+  } finally {
+    release()
+  }
+}
+
+export const setAttributes = (confined: Confined, path: FsPath, values: Values, hardlinks: Hardlinks): Fault | undefined => {
+  if (path === root) return setRoot(confined, values)
+  const fault = inside(confined, path, (place, segment) => setAt(confined, place, segment, values, hardlinks))
+  return fault && absent(fault)
+}

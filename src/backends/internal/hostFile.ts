@@ -1,0 +1,203 @@
+/**
+ * A file is opened only after a look at it: a FIFO would hang, a device may act, a link would lead elsewhere. What has been opened is
+ * looked at again, because only an open file cannot be exchanged any more.
+ */
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import * as Fs from "node:fs"
+import type { FileStat, Kind } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+import { type FsPath, name, parent, root } from "../../model/FsPath.ts"
+import type { Handle, Whole } from "../../port/Backend.ts"
+import { attempt, isFault } from "./attempt.ts"
+import { type Confined, look, maxLooks, type Place, unstable } from "./confined.ts"
+import { codeOf } from "./errno.ts"
+import { allocate, closeQuietly, inlineBytes, largest, read, readSync } from "./hostBytes.ts"
+
+const notFound: Fault = { _tag: "NotFound" }
+const notAFile: Fault = { _tag: "NotAFile" }
+const linked: Fault = { _tag: "AccessDenied", why: "link" }
+const closed: Fault = { _tag: "IoError", detail: "the file has been closed" }
+
+export const kindOf = (stats: Fs.Stats | Fs.Dirent | Fs.Dirent<Buffer>): Kind =>
+  stats.isFile() ? "file" : stats.isDirectory() ? "directory" : stats.isSymbolicLink() ? "symlink" : "other"
+
+const permissionBits = 0o777
+
+export const toStat = (path: FsPath, stats: Fs.Stats): FileStat => {
+  const kind = kindOf(stats)
+  return {
+    path,
+    kind,
+    isFile: kind === "file",
+    isDirectory: kind === "directory",
+    sizeBytes: kind === "file" || kind === "symlink" ? stats.size : 0,
+    // Disks that do not know it say 0.
+    ...(stats.birthtimeMs > 0 ? { createdAt: DateTime.makeUnsafe(Math.floor(stats.birthtimeMs)) } : undefined),
+    modifiedAt: DateTime.makeUnsafe(Math.floor(stats.mtimeMs)),
+    mode: stats.mode & permissionBits,
+    ...(kind === "symlink" ? { isSymlink: true } : undefined)
+  }
+}
+
+/** Runs in the path's directory, which is given back when it has returned. */
+export const inside = <A>(confined: Confined, path: FsPath, use: (place: Place, segment: string) => A | Fault): A | Fault => {
+  const place = confined.directory(parent(path))
+  if (isFault(place)) return place
+  try {
+    return use(place, name(path))
+  } finally {
+    place.release()
+  }
+}
+
+/** For those who only look: below a file or a link there is nothing. */
+export const absent = (fault: Fault): Fault => (fault._tag === "NotADirectory" ? notFound : fault)
+
+const rootStats = (confined: Confined): Fs.Stats | Fault => {
+  const place = confined.directory(root)
+  if (!isFault(place)) place.release()
+  return isFault(place) ? place : place.stats
+}
+
+/** `undefined` where nothing is. */
+export const stat = (confined: Confined, path: FsPath): FileStat | undefined | Fault => {
+  const found =
+    path === root ? rootStats(confined) : inside(confined, path, (place, segment) => look(place.at(segment)) ?? notFound)
+  if (!isFault(found)) return toStat(path, found)
+  return absent(found)._tag === "NotFound" ? undefined : found
+}
+
+export type Hardlinks = "allow" | "reject"
+
+/** A file with more names than one may be changed, or read, through one that is not in the root. */
+export const isRefused = (stats: Fs.Stats, hardlinks: Hardlinks): boolean =>
+  hardlinks === "reject" && stats.isFile() && stats.nlink > 1
+
+export interface Opened {
+  readonly descriptor: number
+  readonly stats: Fs.Stats
+}
+
+const { O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = Fs.constants
+
+/** What opening says where something else has taken the place of the file that was looked at. */
+const changed = new Set(["ELOOP", "ENXIO", "EISDIR", "ENOENT"])
+
+const openHere = (
+  confined: Confined,
+  place: Place,
+  segment: string,
+  flags: number,
+  hardlinks: Hardlinks
+): Opened | Fault | undefined => {
+  const at = place.at(segment)
+  const found = look(at)
+  if (found === undefined) return notFound
+  if (!found.isFile()) return notAFile
+  let descriptor: number
+  try {
+    descriptor = Fs.openSync(at, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+  } catch (error) {
+    if (changed.has(codeOf(error) ?? "")) return undefined
+    throw error
+  }
+  let opened: Opened | Fault | undefined
+  try {
+    const stats = Fs.fstatSync(descriptor)
+    if (stats.isFile() && confined.holds(descriptor, place, segment)) {
+      opened = isRefused(stats, hardlinks) ? linked : { descriptor, stats }
+    }
+    return opened
+  } finally {
+    if (opened === undefined || isFault(opened)) closeQuietly(descriptor)
+  }
+}
+
+/** A regular file that is there, pinned. To `flags` are added those that keep it safe. */
+export const openFile = (confined: Confined, path: FsPath, flags: number, hardlinks: Hardlinks): Opened | Fault => {
+  if (path === root) return notAFile
+  for (let looks = 0; looks < maxLooks; looks++) {
+    const opened = inside(confined, path, (place, segment) => openHere(confined, place, segment, flags, hardlinks))
+    if (opened !== undefined) return opened
+  }
+  return unstable
+}
+
+const openToRead = (confined: Confined, path: FsPath, hardlinks: Hardlinks): Opened | Fault => {
+  const opened = openFile(confined, path, O_RDONLY, hardlinks)
+  return isFault(opened) ? absent(opened) : opened
+}
+
+const cut = (bytes: Uint8Array, length: number): Uint8Array => (length === bytes.length ? bytes : bytes.slice(0, length))
+
+/** The descriptor is closed when the handle is and no read is in flight any more. */
+const handleOf = (path: FsPath, { descriptor, stats }: Opened): { readonly handle: Handle; readonly close: () => void } => {
+  const stat = toStat(path, stats)
+  let reading = 0
+  let isClosed = false
+  const leave = (): void => {
+    reading--
+    if (isClosed && reading === 0) closeQuietly(descriptor)
+  }
+  return {
+    handle: {
+      stat,
+      read: (offset, length) =>
+        Effect.uninterruptible(
+          Effect.suspend(() => {
+            if (isClosed) return Effect.fail(closed)
+            // What has been appended since is not of this file as it was opened.
+            const bytes = allocate(Math.max(0, Math.min(length, largest, stats.size - offset)))
+            if (bytes.length === 0) return Effect.succeed(bytes)
+            reading++
+            return Effect.map(Effect.ensuring(read(descriptor, bytes, offset), Effect.sync(leave)), (length) =>
+              cut(bytes, length)
+            )
+          })
+        )
+    },
+    close: () => {
+      isClosed = true
+      if (reading === 0) closeQuietly(descriptor)
+    }
+  }
+}
+
+export const open = (confined: Confined, path: FsPath, hardlinks: Hardlinks): Effect.Effect<Handle, Fault, Scope.Scope> =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.map(
+        attempt(() => openToRead(confined, path, hardlinks)),
+        (opened) => handleOf(path, opened)
+      ),
+      ({ close }) => Effect.sync(close)
+    ),
+    ({ handle }) => handle
+  )
+
+const wholeOf = (path: FsPath, stats: Fs.Stats, bytes: Uint8Array): Whole => {
+  const stat = toStat(path, stats)
+  return { stat: stat.sizeBytes === bytes.length ? stat : { ...stat, sizeBytes: bytes.length }, bytes }
+}
+
+/** A small file in one go, which spares the scope and the handle; `undefined` for a larger one. */
+export const whole = (
+  confined: Confined,
+  path: FsPath,
+  maxBytes: number,
+  hardlinks: Hardlinks
+): Effect.Effect<Whole | undefined, Fault> =>
+  attempt(() => {
+    const opened = openToRead(confined, path, hardlinks)
+    if (isFault(opened)) return opened
+    const { descriptor, stats } = opened
+    try {
+      if (stats.size > Math.min(maxBytes, inlineBytes)) return undefined
+      const bytes = allocate(stats.size)
+      return wholeOf(path, stats, cut(bytes, readSync(descriptor, bytes, 0)))
+    } finally {
+      closeQuietly(descriptor)
+    }
+  })

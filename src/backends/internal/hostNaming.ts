@@ -1,0 +1,115 @@
+/**
+ * Changes of names: single system calls, atomic of themselves. What they act on is looked at directly before, with nothing else of
+ * this program in between, so what is there is never replaced unasked; another process could still put something there in the
+ * microseconds that are left, which Node has no call to prevent.
+ */
+import * as Fs from "node:fs"
+import type { Fault } from "../../model/FsError.ts"
+import { fold, type FsPath, isTemporaryName, isWithin, name, parent, root } from "../../model/FsPath.ts"
+import { isFault } from "./attempt.ts"
+import { type Confined, isSameFile, look, type Place } from "./confined.ts"
+import { codeOf, fromErrno } from "./errno.ts"
+import { absent, inside, kindOf } from "./hostFile.ts"
+import { childrenNow } from "./hostList.ts"
+
+const isRoot: Fault = { _tag: "AccessDenied", why: "root" }
+const notFound: Fault = { _tag: "NotFound" }
+const notAFile: Fault = { _tag: "NotAFile" }
+const notADirectory: Fault = { _tag: "NotADirectory" }
+const alreadyExists: Fault = { _tag: "AlreadyExists" }
+const notEmpty: Fault = { _tag: "DirectoryNotEmpty" }
+const intoItself: Fault = { _tag: "InvalidArgument", argument: "to", detail: "a directory cannot be moved into itself" }
+
+/** 0o777 less the process's mask. */
+export const makeDirectory = (confined: Confined, path: FsPath): Fault | undefined =>
+  path === root ? alreadyExists : inside(confined, path, (place, segment) => void Fs.mkdirSync(place.at(segment)))
+
+export const remove = (confined: Confined, path: FsPath): Fault | undefined => {
+  if (path === root) return isRoot
+  const fault = inside(confined, path, (place, segment) => {
+    const at = place.at(segment)
+    const found = look(at)
+    if (found === undefined) return notFound
+    try {
+      if (found.isDirectory()) Fs.rmdirSync(at)
+      else Fs.unlinkSync(at)
+      return undefined
+    } catch (error) {
+      const now = look(at)
+      return fromErrno(error, now && kindOf(now))
+    }
+  })
+  return fault && absent(fault)
+}
+
+/** What cannot take the place of what. */
+const misfit = (source: Fs.Stats, target: Fs.Stats): Fault | undefined =>
+  source.isDirectory() === target.isDirectory() ? undefined : source.isDirectory() ? notADirectory : notAFile
+
+/** Takes away what killed writers have left; whether the directory is empty then. */
+const clear = (place: Place, segment: string): boolean => {
+  const directory = place.enter(segment)
+  if (isFault(directory)) return false
+  try {
+    const children = childrenNow(directory)
+    if (!children.every(({ kind, name }) => kind === "file" && isTemporaryName(name))) return false
+    for (const { name } of children) Fs.unlinkSync(directory.at(name))
+    return true
+  } finally {
+    directory.release()
+  }
+}
+
+const occupied = new Set(["ENOTEMPTY", "EEXIST"])
+
+interface End {
+  readonly path: FsPath
+  readonly place: Place
+  readonly segment: string
+  readonly stats: Fs.Stats | undefined
+}
+
+const endOf = (path: FsPath, place: Place, segment: string): End => ({ path, place, segment, stats: look(place.at(segment)) })
+
+const move = (from: End, to: End): undefined => void Fs.renameSync(from.place.at(from.segment), to.place.at(to.segment))
+
+const replaceDirectory = (from: End, to: End): Fault | undefined => {
+  try {
+    return move(from, to)
+  } catch (error) {
+    if (!occupied.has(codeOf(error) ?? "")) throw error
+    return clear(to.place, to.segment) ? move(from, to) : notEmpty
+  }
+}
+
+const replaceAny = (from: End, source: Fs.Stats, to: End, target: Fs.Stats): Fault | undefined => {
+  const fault = misfit(source, target)
+  if (fault !== undefined) return fault
+  if (source.isDirectory()) return replaceDirectory(from, to)
+  if (!isSameFile(source, target)) return move(from, to)
+  // Between two names of one file the system's rename does nothing, and says that it was done.
+  return void Fs.unlinkSync(from.place.at(from.segment))
+}
+
+const renameTo = (from: End, source: Fs.Stats, to: End, isRespelling: boolean, replace: boolean): Fault | undefined => {
+  if (isRespelling) return from.path !== to.path ? move(from, to) : replace ? undefined : alreadyExists
+  if (to.stats === undefined) return move(from, to)
+  return replace ? replaceAny(from, source, to, to.stats) : alreadyExists
+}
+
+export const rename = (confined: Confined, from: FsPath, to: FsPath, replace: boolean): Fault | undefined => {
+  if (from === root || to === root) return isRoot
+  const key = (path: FsPath): FsPath => (confined.caseSensitive ? path : fold(path))
+  const holder = confined.directory(parent(from))
+  if (isFault(holder)) return absent(holder)
+  try {
+    const source = endOf(from, holder, name(from))
+    const { stats } = source
+    if (stats === undefined) return notFound
+    const isRespelling = key(from) === key(to)
+    if (stats.isDirectory() && !isRespelling && isWithin(key(from), key(to))) return intoItself
+    return inside(confined, to, (place, segment) => renameTo(source, stats, endOf(to, place, segment), isRespelling, replace))
+  } finally {
+    holder.release()
+  }
+}

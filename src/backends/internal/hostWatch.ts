@@ -1,0 +1,214 @@
+/**
+ * One watcher per directory, since the recursive one of Node follows links and loses what is made while it looks. What an event
+ * names is looked at, and compared with what was known to be there: so an atomic replacement is one update of its name, its
+ * temporary file nothing at all, and a directory that appears brings what is in it. Changes that come faster than they are read are
+ * folded into one per path.
+ */
+import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
+import * as Stream from "effect/Stream"
+import * as Fs from "node:fs"
+import type { WatchEvent } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+import { type FsPath, join, name, parent, parse } from "../../model/FsPath.ts"
+import type { Child } from "../../port/Backend.ts"
+import { attempt, isFault } from "./attempt.ts"
+import { type Confined, look, type Place } from "./confined.ts"
+import { fromErrno } from "./errno.ts"
+import { inside } from "./hostFile.ts"
+import { children, childrenNow, isSmall, openDirectory } from "./hostList.ts"
+
+interface Watched {
+  readonly watcher: Fs.FSWatcher
+  /** What is known to be in it; the inode of a directory, which may be replaced by another. */
+  readonly names: Map<string, number | undefined>
+}
+
+/** Directories between two yields to the event loop. */
+const slice = 64
+/** Entries of one directory between two yields. */
+const manyEntries = 1000
+/** Events that wait for a slow reader before changes are folded. */
+const bufferSize = 1024
+
+const nameless: Fault = { _tag: "IoError", detail: "the system does not tell which names have changed" }
+const tooMany: Fault = {
+  _tag: "IoError",
+  code: "ENOSPC",
+  detail: "the system watches no more directories than it does already"
+}
+
+/** For a watcher, "no space" is not a full disk. */
+const ofWatching = (fault: Fault): Fault => (fault._tag === "DiskFull" ? { ...tooMany, cause: fault["cause"] } : fault)
+
+const isGone = (fault: Fault): boolean => fault._tag === "NotFound" || fault._tag === "NotADirectory"
+
+const isVisible = (name: string): boolean => parse(name) === name
+
+const inodeOf = (stats: Fs.Stats): number | undefined => (stats.isDirectory() ? stats.ino : undefined)
+
+/** The changes below one directory, while its watchers live. */
+const observer = (confined: Confined, base: FsPath, tell: (event: WatchEvent) => Effect.Effect<unknown>) => {
+  const watched = new Map<FsPath, Watched>()
+  const pending = new Set<FsPath>()
+  let failure: Fault | undefined
+  let wake: (() => void) | undefined
+
+  const notice = (directory: FsPath, filename: string | null): void => {
+    if (filename === null) failure ??= nameless
+    else if (isVisible(filename)) pending.add(join(directory, filename))
+    wake?.()
+  }
+
+  const watchPlace = (path: FsPath, place: Place): Watched | undefined => {
+    const watcher = Fs.watch(place.directory, (_, filename) => notice(path, filename))
+    watcher.on("error", (error) => {
+      failure ??= fromErrno(error)
+      wake?.()
+    })
+    if (place.isSame()) {
+      const entry: Watched = { watcher, names: new Map() }
+      watched.get(path)?.watcher.close()
+      watched.set(path, entry)
+      return entry
+    }
+    watcher.close()
+    return undefined
+  }
+
+  const listed = (place: Place): Effect.Effect<ReadonlyArray<Child>, Fault> =>
+    isSmall(place) ? attempt(() => childrenNow(place)) : children(place)
+
+  const note = Effect.fnUntraced(function* (
+    path: FsPath,
+    entry: Watched,
+    place: Place,
+    announces: boolean
+  ): Effect.fn.Return<Array<FsPath>, Fault> {
+    const directories: Array<FsPath> = []
+    let count = 0
+    for (const child of yield* listed(place)) {
+      if (++count % manyEntries === 0) yield* Effect.yieldNow
+      const stats = isVisible(child.name) && child.addressable ? look(place.at(child.name)) : undefined
+      if (stats === undefined) continue
+      entry.names.set(child.name, inodeOf(stats))
+      const at = join(path, child.name)
+      if (announces) yield* tell({ _tag: "Created", path: at })
+      if (stats.isDirectory()) directories.push(at)
+    }
+    return directories
+  })
+
+  const attachOne = (path: FsPath, announces: boolean): Effect.Effect<Array<FsPath>, Fault> =>
+    Effect.acquireUseRelease(
+      attempt(() => openDirectory(confined, path)),
+      (place) =>
+        Effect.flatMap(
+          attempt(() => watchPlace(path, place)),
+          (entry) => (entry === undefined ? Effect.succeed([]) : note(path, entry, place, announces))
+        ),
+      (place) => Effect.sync(place.release)
+    )
+
+  /** Watches a directory and all below it. One that has vanished meanwhile is the business of the directory above it. */
+  const attach = Effect.fnUntraced(function* (top: FsPath, announces: boolean): Effect.fn.Return<void, Fault> {
+    const todo = [top]
+    for (let count = 1; todo.length > 0; count++) {
+      const path = todo.pop()!
+      const below = yield* Effect.catch(attachOne(path, announces), (fault) =>
+        isGone(fault) && path !== base ? Effect.succeed<Array<FsPath>>([]) : Effect.fail(ofWatching(fault))
+      )
+      todo.push(...below)
+      if (count % slice === 0) yield* Effect.yieldNow
+    }
+  })
+
+  const detach = Effect.fnUntraced(function* (path: FsPath): Effect.fn.Return<void> {
+    const entry = watched.get(path)
+    if (entry === undefined) return
+    watched.delete(path)
+    entry.watcher.close()
+    for (const [child, inode] of entry.names) {
+      const at = join(path, child)
+      if (inode !== undefined) yield* detach(at)
+      yield* tell({ _tag: "Removed", path: at })
+    }
+  })
+
+  const removed = (entry: Watched, path: FsPath): Effect.Effect<void> => {
+    entry.names.delete(name(path))
+    return Effect.andThen(detach(path), tell({ _tag: "Removed", path }))
+  }
+
+  const created = (entry: Watched, path: FsPath, inode: number | undefined): Effect.Effect<void, Fault> => {
+    entry.names.set(name(path), inode)
+    return Effect.andThen(tell({ _tag: "Created", path }), inode === undefined ? Effect.void : attach(path, true))
+  }
+
+  const examine = (path: FsPath): Effect.Effect<unknown, Fault> =>
+    Effect.flatMap(
+      attempt(() => inside(confined, path, (place, segment) => ({ stats: look(place.at(segment)) }))).pipe(
+        Effect.catch((fault) => (isGone(fault) ? Effect.succeed({ stats: undefined }) : Effect.fail(fault)))
+      ),
+      ({ stats }): Effect.Effect<unknown, Fault> => {
+        const entry = watched.get(parent(path))
+        if (entry === undefined) return Effect.void
+        const isKnown = entry.names.has(name(path))
+        if (stats === undefined) return isKnown ? removed(entry, path) : Effect.void
+        const inode = inodeOf(stats)
+        if (!isKnown) return created(entry, path, inode)
+        if (entry.names.get(name(path)) === inode) return tell({ _tag: "Updated", path })
+        return Effect.andThen(removed(entry, path), created(entry, path, inode))
+      }
+    )
+
+  const awaken = Effect.callback<void>((resume) => {
+    wake = () => resume(Effect.void)
+    if (pending.size > 0 || failure !== undefined) wake()
+    return Effect.sync(() => {
+      wake = undefined
+    })
+  })
+
+  const drain = Effect.fnUntraced(function* (place: Place): Effect.fn.Return<void, Fault> {
+    const paths = [...pending]
+    pending.clear()
+    for (const path of paths) yield* examine(path)
+    if (failure !== undefined) return yield* Effect.fail(failure)
+    if (!place.isSame()) {
+      yield* detach(base)
+      return yield* Effect.fail<Fault>({ _tag: "NotFound" })
+    }
+  })
+
+  return {
+    start: attach(base, false),
+    /** Ends only by failing. */
+    run: (place: Place): Effect.Effect<never, Fault> =>
+      // One turn of the event loop later, so that all the events of one change are seen as one.
+      Effect.forever(Effect.andThen(awaken, Effect.andThen(Effect.yieldNow, drain(place)))),
+    stop: () => {
+      for (const { watcher } of watched.values()) watcher.close()
+      watched.clear()
+    }
+  }
+}
+
+/** Begins when it is first pulled from; ends only with its scope, or when the directory itself has gone. */
+export const watch = (confined: Confined, path: FsPath): Stream.Stream<WatchEvent, Fault> =>
+  Stream.callback<WatchEvent, Fault>(
+    (queue) =>
+      Effect.acquireUseRelease(
+        attempt(() => {
+          const place = openDirectory(confined, path)
+          return isFault(place) ? place : { place, self: observer(confined, path, (event) => Queue.offer(queue, event)) }
+        }),
+        ({ place, self }) => Effect.andThen(self.start, self.run(place)),
+        ({ place, self }) =>
+          Effect.sync(() => {
+            self.stop()
+            place.release()
+          })
+      ),
+    { bufferSize }
+  )

@@ -1,0 +1,177 @@
+/**
+ * A directory's entries are a trie over the hashes of their names. Changing one copies only the few small pieces on its way, so what
+ * the first change after a capture costs does not grow with the directory; a `Map` would have to be copied whole. Pieces made since
+ * the last capture carry the changing tree's `owner` and are changed in place, so that plain writes copy nothing at all.
+ */
+
+export interface Entry {
+  /** What distinguishes it in its directory. */
+  readonly key: string
+  /** `hashOf` the key. */
+  readonly hash: number
+}
+
+interface Leaf<E> {
+  readonly kind: "leaf"
+  readonly owner: object
+  readonly items: Array<E>
+}
+
+interface Branch<E> {
+  readonly kind: "branch"
+  readonly owner: object
+  readonly items: Array<Children<E> | undefined>
+}
+
+/** Names whose hashes are the same to the last bit, which somebody has looked for. */
+interface Bucket<E> {
+  readonly kind: "bucket"
+  readonly owner: object
+  readonly items: Map<string, E>
+}
+
+export type Children<E> = Leaf<E> | Branch<E> | Bucket<E>
+
+const leafSize = 16
+const bits = 5
+const fan = 1 << bits
+const mask = fan - 1
+/** Below this many bits a hash has nothing left to tell. */
+const depth = 35
+
+/** No tree's own, so the first change of it copies it. */
+export const empty: Children<never> = { kind: "leaf", owner: {}, items: [] }
+
+/** Of a part of a text, so that a path need not be cut into names to be followed. */
+export const hashOf = (text: string, start: number, end: number): number => {
+  let hash = 0x811c9dc5
+  for (let i = start; i < end; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
+  hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d)
+  return (hash ^ (hash >>> 13)) | 0
+}
+
+const indexIn = <E extends Entry>(items: ReadonlyArray<E>, hash: number, text: string, start: number, end: number): number => {
+  for (let i = 0; i < items.length; i++) {
+    const item = items[i]!
+    if (item.hash === hash && item.key === text.slice(start, end)) return i
+  }
+  return -1
+}
+
+/** The entry whose key is the part of `text` from `start` to `end`. */
+export const get = <E extends Entry>(self: Children<E>, text: string, start: number, end: number): E | undefined =>
+  find(self, hashOf(text, start, end), text, start, end, 0)
+
+const find = <E extends Entry>(
+  self: Children<E>,
+  hash: number,
+  text: string,
+  start: number,
+  end: number,
+  shift: number
+): E | undefined => {
+  let at = self
+  for (let rest = shift; at.kind === "branch"; rest += bits) {
+    const next = at.items[(hash >>> rest) & mask]
+    if (next === undefined) return undefined
+    at = next
+  }
+  if (at.kind === "bucket") return at.items.get(text.slice(start, end))
+  const index = indexIn(at.items, hash, text, start, end)
+  return index === -1 ? undefined : at.items[index]
+}
+
+const owned = <E>(self: Children<E>, owner: object): Children<E> => {
+  if (self.owner === owner) return self
+  switch (self.kind) {
+    case "leaf":
+      return { kind: "leaf", owner, items: self.items.slice() }
+    case "branch":
+      return { kind: "branch", owner, items: self.items.slice() }
+    case "bucket":
+      return { kind: "bucket", owner, items: new Map(self.items) }
+  }
+}
+
+const split = <E extends Entry>(full: Leaf<E>, owner: object, shift: number): Children<E> => {
+  if (shift >= depth) return { kind: "bucket", owner, items: new Map(full.items.map((item) => [item.key, item])) }
+  let branch: Children<E> = { kind: "branch", owner, items: Array.from<undefined>({ length: fan }).fill(undefined) }
+  for (const item of full.items) branch = set(branch, item, owner, shift)
+  return branch
+}
+
+/** Adds the entry, in place of one with the same key. */
+export const set = <E extends Entry>(self: Children<E>, entry: E, owner: object, shift = 0): Children<E> => {
+  if (self.kind === "leaf" && self.items.length === leafSize) {
+    const { hash, key } = entry
+    if (indexIn(self.items, hash, key, 0, key.length) === -1) return set(split(self, owner, shift), entry, owner, shift)
+  }
+  const own = owned(self, owner)
+  switch (own.kind) {
+    case "leaf": {
+      const index = indexIn(own.items, entry.hash, entry.key, 0, entry.key.length)
+      if (index === -1) own.items.push(entry)
+      else own.items[index] = entry
+      break
+    }
+    case "branch": {
+      const slot = (entry.hash >>> shift) & mask
+      const child = own.items[slot]
+      own.items[slot] = child === undefined ? { kind: "leaf", owner, items: [entry] } : set(child, entry, owner, shift + bits)
+      break
+    }
+    case "bucket":
+      own.items.set(entry.key, entry)
+  }
+  return own
+}
+
+/** Takes away an entry that is there. */
+export const remove = <E extends Entry>(self: Children<E>, entry: E, owner: object, shift = 0): Children<E> => {
+  const own = owned(self, owner)
+  switch (own.kind) {
+    case "leaf":
+      own.items.splice(indexIn(own.items, entry.hash, entry.key, 0, entry.key.length), 1)
+      break
+    case "branch": {
+      const slot = (entry.hash >>> shift) & mask
+      own.items[slot] = remove(own.items[slot]!, entry, owner, shift + bits)
+      break
+    }
+    case "bucket":
+      own.items.delete(entry.key)
+  }
+  return own
+}
+
+/** In no particular order. */
+export const forEach = <E>(self: Children<E>, visit: (entry: E) => void): void => {
+  if (self.kind === "branch") {
+    for (const child of self.items) if (child !== undefined) forEach(child, visit)
+  } else for (const entry of self.items.values()) visit(entry)
+}
+
+/** Both sides of every key that does not hold the very same entry. What the two have in common is not looked at. */
+export const forEachDifference = <E extends Entry>(
+  before: Children<E>,
+  after: Children<E>,
+  visit: (before: E | undefined, after: E | undefined) => void,
+  shift = 0
+): void => {
+  if (before === after) return
+  if (before.kind === "branch" && after.kind === "branch") {
+    for (let slot = 0; slot < fan; slot++) {
+      forEachDifference(before.items[slot] ?? empty, after.items[slot] ?? empty, visit, shift + bits)
+    }
+    return
+  }
+  const twin = (entry: E, children: Children<E>): E | undefined =>
+    find(children, entry.hash, entry.key, 0, entry.key.length, shift)
+  forEach(before, (entry) => {
+    const other = twin(entry, after)
+    if (other !== entry) visit(entry, other)
+  })
+  forEach(after, (entry) => {
+    if (twin(entry, before) === undefined) visit(undefined, entry)
+  })
+}

@@ -1,0 +1,389 @@
+/**
+ * A filesystem in memory is a tree of nodes. Capturing it is keeping its root and taking a new `owner`: whatever the old owner made
+ * is from then on copied before it is changed, path by path, as it is first touched. Everything here is synchronous, so that each
+ * change is whole, and answers a fault instead of failing, so that nothing is paid for a "no".
+ */
+import type * as DateTime from "effect/DateTime"
+import type { WatchEvent } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+import { fold, type FsPath, isTemporaryName, isWithin, join, name, root } from "../../model/FsPath.ts"
+import * as Children from "./memoryChildren.ts"
+import * as Content from "./memoryContent.ts"
+
+interface Common {
+  /** The name, folded where case does not distinguish. */
+  readonly key: string
+  readonly hash: number
+  readonly name: string
+  readonly owner: object
+  readonly createdAt: DateTime.Utc
+  modifiedAt: DateTime.Utc
+  mode: number
+}
+
+export interface File extends Common {
+  readonly kind: "file"
+  content: Content.Content
+}
+
+export interface Directory extends Common {
+  readonly kind: "directory"
+  children: Children.Children<Node>
+  size: number
+}
+
+export interface Link extends Common {
+  readonly kind: "symlink"
+  readonly target: string
+  /** UTF-8 bytes of the target. */
+  readonly sizeBytes: number
+}
+
+export type Node = File | Directory | Link
+
+/** The tree as it was when it was captured; nothing changes it any more. */
+export interface Captured {
+  readonly root: Directory
+}
+
+/** Who is told of changes. */
+export interface Listener {
+  /** Whether anybody listens: what is told otherwise need not be found out. */
+  readonly isActive: () => boolean
+  readonly tell: (tag: WatchEvent["_tag"], path: FsPath) => void
+}
+
+export interface Removed {
+  /** Files and links. */
+  readonly deleted: number
+  readonly directories: number
+}
+
+export interface MemoryTree {
+  /** The node at a path; `undefined` too where the way leads through a file or a link. */
+  readonly get: (path: FsPath) => Node | undefined
+  readonly write: (
+    path: FsPath,
+    content: Content.Content,
+    mode: "create" | "replace" | "append",
+    now: DateTime.Utc
+  ) => File | Fault
+  readonly makeDirectory: (path: FsPath, now: DateTime.Utc) => Fault | undefined
+  readonly makeLink: (path: FsPath, target: string, now: DateTime.Utc) => Fault | undefined
+  readonly remove: (path: FsPath, now: DateTime.Utc) => Fault | undefined
+  /** With everything in it, whatever it is. */
+  readonly removeTree: (path: FsPath, now: DateTime.Utc) => Removed | Fault
+  readonly rename: (from: FsPath, to: FsPath, replace: boolean, now: DateTime.Utc) => Fault | undefined
+  readonly setAttributes: (
+    path: FsPath,
+    attributes: { readonly mode?: number | undefined; readonly modifiedAt?: DateTime.Utc | undefined }
+  ) => Fault | undefined
+  /** Takes microseconds, whatever the tree holds. */
+  readonly capture: () => Captured
+  /** Takes microseconds, unless somebody listens who must be told of every difference. */
+  readonly restore: (captured: Captured) => void
+}
+
+const fault = (fault: Fault): Fault => Object.freeze(fault)
+const notFound = fault({ _tag: "NotFound" })
+const alreadyExists = fault({ _tag: "AlreadyExists" })
+const notADirectory = fault({ _tag: "NotADirectory" })
+const notAFile = fault({ _tag: "NotAFile" })
+const directoryNotEmpty = fault({ _tag: "DirectoryNotEmpty" })
+const isRoot = fault({ _tag: "AccessDenied", why: "root" })
+const intoItself = fault({ _tag: "InvalidArgument", argument: "to", detail: "a directory cannot be moved into itself" })
+const linkMode = fault({ _tag: "InvalidArgument", argument: "mode", detail: "a link has no permission bits of its own" })
+export const diskFull = fault({ _tag: "DiskFull" })
+
+export const isFault = <A extends object>(result: A | Fault): result is Fault => "_tag" in result
+
+const permissions = 0o7777
+
+/** What is gone comes first, the innermost before what held it; then what is new or changed, the outermost first. */
+const forEachDifference = (before: Directory, after: Directory, visit: Listener["tell"]): void => {
+  const removed: Array<FsPath> = []
+  const present: Array<readonly [tag: "Created" | "Updated", path: FsPath]> = []
+  const pending: Array<readonly [path: FsPath, before: Node | undefined, after: Node | undefined]> = [[root, before, after]]
+  while (pending.length > 0) {
+    const [path, before, after] = pending.pop()!
+    if (after === undefined) removed.push(path)
+    else if (before === undefined) present.push(["Created", path])
+    else if (after.kind !== "directory" || before.mode !== after.mode) present.push(["Updated", path])
+    const inside = (node: Node | undefined) => (node?.kind === "directory" ? node.children : Children.empty)
+    Children.forEachDifference<Node>(inside(before), inside(after), (before, after) => {
+      const isSame = before?.kind === after?.kind && before?.name === after?.name
+      if (before !== undefined) pending.push([join(path, before.name), before, isSame ? after : undefined])
+      if (after !== undefined && !isSame) pending.push([join(path, after.name), undefined, after])
+    })
+  }
+  for (let i = removed.length - 1; i >= 0; i--) visit("Removed", removed[i]!)
+  for (const [tag, path] of present) visit(tag, path)
+}
+
+export const make = (options: {
+  readonly now: DateTime.Utc
+  readonly caseInsensitive: boolean
+  readonly listener: Listener
+}): MemoryTree => {
+  const { caseInsensitive: folds, listener } = options
+  let owner: object = {}
+  let top: Directory = {
+    kind: "directory",
+    key: "",
+    hash: 0,
+    name: "",
+    owner,
+    createdAt: options.now,
+    modifiedAt: options.now,
+    mode: 0o755,
+    children: Children.empty,
+    size: 0
+  }
+
+  const keyOf = <Text extends string>(text: Text): Text => (folds ? fold(text) : text)
+
+  const tell = (tag: WatchEvent["_tag"], path: FsPath): void => {
+    if (listener.isActive()) listener.tell(tag, path)
+  }
+
+  /**
+   * The directory that was last found, and how the paths below it begin: what is read or written next is mostly near. It cannot go
+   * out of date, since whatever changes, copies or takes away an entry has first found the directory that holds it.
+   */
+  let known = top
+  let prefix = ""
+
+  const remember = (key: string, slash: number, directory: Directory): Directory => {
+    prefix = key.slice(0, slash + 1)
+    return (known = directory)
+  }
+
+  const setTop = (directory: Directory): Directory => {
+    prefix = ""
+    return (top = known = directory)
+  }
+
+  /** The directory in which the last name of a path stands, for reading; `slash` is where the name begins. */
+  const findHolder = (key: string, slash: number): Directory | undefined => {
+    const isNear = key.startsWith(prefix)
+    let at = isNear ? known : top
+    for (let start = isNear ? prefix.length : 0; start <= slash;) {
+      const end = key.indexOf("/", start)
+      const next = Children.get(at.children, key, start, end)
+      if (next?.kind !== "directory") return undefined
+      at = next
+      start = end + 1
+    }
+    return remember(key, slash, at)
+  }
+
+  const get = (path: FsPath): Node | undefined => {
+    if (path === root) return top
+    const key = keyOf(path)
+    const slash = key.lastIndexOf("/")
+    const holder = findHolder(key, slash)
+    return holder && Children.get(holder.children, key, slash + 1, key.length)
+  }
+
+  const ownTop = (): Directory => (top.owner === owner ? top : setTop({ ...top, owner }))
+
+  /** The same for changing it, or why there is none. Where a directory is the owner's, so is every one above it. */
+  const holderOf = (path: FsPath): Directory | Fault => {
+    const key = keyOf(path)
+    const slash = key.lastIndexOf("/")
+    const isNear = known.owner === owner && key.startsWith(prefix)
+    let at = isNear ? known : ownTop()
+    for (let start = isNear ? prefix.length : 0; start <= slash;) {
+      const end = key.indexOf("/", start)
+      const next = Children.get(at.children, key, start, end)
+      if (next === undefined) return notFound
+      if (next.kind !== "directory") return notADirectory
+      at = own(at, next)
+      start = end + 1
+    }
+    return remember(key, slash, at)
+  }
+
+  /** The same node, for changing it. */
+  const own = <N extends Node>(holder: Directory, node: N): N =>
+    node.owner === owner ? node : place(holder, { ...node, owner })
+
+  const place = <N extends Node>(holder: Directory, node: N): N => {
+    holder.children = Children.set<Node>(holder.children, node, owner)
+    return node
+  }
+
+  const childOf = (holder: Directory, path: FsPath): Node | undefined => {
+    const key = keyOf(path)
+    return Children.get(holder.children, key, key.lastIndexOf("/") + 1, key.length)
+  }
+
+  const named = (path: FsPath): Pick<Common, "name" | "key" | "hash" | "owner"> => {
+    const own = name(path)
+    const key = keyOf(own)
+    return { name: own, key, hash: Children.hashOf(key, 0, key.length), owner }
+  }
+
+  const insert = <N extends Node>(holder: Directory, node: N, now: DateTime.Utc): N => {
+    holder.size++
+    holder.modifiedAt = now
+    return place(holder, node)
+  }
+
+  const detach = (holder: Directory, node: Node, now: DateTime.Utc): void => {
+    holder.size--
+    holder.modifiedAt = now
+    holder.children = holder.size === 0 ? Children.empty : Children.remove<Node>(holder.children, node, owner)
+  }
+
+  /** Where something new can be made: nothing is there yet. */
+  const vacancy = (path: FsPath): Directory | Fault => {
+    if (path === root) return alreadyExists
+    const holder = holderOf(path)
+    return isFault(holder) || childOf(holder, path) === undefined ? holder : alreadyExists
+  }
+
+  /** What is at a path, and the directory that it is in. Not for the root. */
+  const occupant = (path: FsPath): { readonly holder: Directory; readonly node: Node } | undefined => {
+    const holder = holderOf(path)
+    const node = isFault(holder) ? undefined : childOf(holder, path)
+    return node && { holder: holder as Directory, node }
+  }
+
+  const write: MemoryTree["write"] = (path, content, mode, now) => {
+    if (path === root) return mode === "create" ? alreadyExists : notAFile
+    const holder = holderOf(path)
+    if (isFault(holder)) return holder
+    const found = childOf(holder, path)
+    if (found === undefined) {
+      const file: File = { kind: "file", ...named(path), createdAt: now, modifiedAt: now, mode: 0o644, content }
+      insert(holder, file, now)
+      tell("Created", path)
+      return file
+    }
+    if (mode === "create") return alreadyExists
+    if (found.kind !== "file") return notAFile
+    const next = mode === "replace" ? content : Content.append(found.content, Content.view(content))
+    if (next === undefined) return diskFull
+    const file = own(holder, found)
+    file.content = next
+    file.modifiedAt = now
+    tell("Updated", path)
+    return file
+  }
+
+  const makeDirectory: MemoryTree["makeDirectory"] = (path, now) => {
+    const holder = vacancy(path)
+    if (isFault(holder)) return holder
+    const times = { createdAt: now, modifiedAt: now }
+    insert(holder, { kind: "directory", ...named(path), ...times, mode: 0o755, children: Children.empty, size: 0 }, now)
+    tell("Created", path)
+    return undefined
+  }
+
+  const makeLink: MemoryTree["makeLink"] = (path, target, now) => {
+    const holder = vacancy(path)
+    if (isFault(holder)) return holder
+    const times = { createdAt: now, modifiedAt: now }
+    const sizeBytes = Buffer.byteLength(target)
+    insert(holder, { kind: "symlink", ...named(path), ...times, mode: 0o777, target, sizeBytes }, now)
+    tell("Created", path)
+    return undefined
+  }
+
+  const remove: MemoryTree["remove"] = (path, now) => {
+    if (path === root) return isRoot
+    const found = occupant(path)
+    if (found === undefined) return notFound
+    if (found.node.kind === "directory" && found.node.size > 0) return directoryNotEmpty
+    detach(found.holder, found.node, now)
+    tell("Removed", path)
+    return undefined
+  }
+
+  const removeTree: MemoryTree["removeTree"] = (path, now) => {
+    if (path === root) return isRoot
+    const found = occupant(path)
+    if (found === undefined) return notFound
+    detach(found.holder, found.node, now)
+    let deleted = 0
+    let directories = 0
+    const gone: Array<FsPath> = []
+    const listening = listener.isActive()
+    const pending: Array<readonly [path: FsPath, node: Node]> = [[path, found.node]]
+    while (pending.length > 0) {
+      const [at, node] = pending.pop()!
+      if (listening) gone.push(at)
+      if (node.kind === "directory") {
+        directories++
+        Children.forEach(node.children, (child) => pending.push([listening ? join(at, child.name) : at, child]))
+      } else if (!isTemporaryName(node.name)) deleted++
+    }
+    for (let i = gone.length - 1; i >= 0; i--) listener.tell("Removed", gone[i]!)
+    return { deleted, directories }
+  }
+
+  const rename: MemoryTree["rename"] = (from, to, replace, now) => {
+    if (from === root || to === root) return isRoot
+    const source = occupant(from)
+    if (source === undefined) return notFound
+    const { node } = source
+    const [fromKey, toKey] = [keyOf(from), keyOf(to)]
+    if (fromKey !== toKey && node.kind === "directory" && isWithin(fromKey, toKey)) return intoItself
+    const holder = holderOf(to)
+    if (isFault(holder)) return holder
+    const target = childOf(holder, to)
+    // Onto itself: another spelling is a new name, the same one is there already.
+    if (target === node && name(to) === node.name) return replace ? undefined : alreadyExists
+    if (target !== undefined && target !== node) {
+      if (!replace) return alreadyExists
+      if (node.kind === "directory" && target.kind !== "directory") return notADirectory
+      if (node.kind !== "directory" && target.kind === "directory") return notAFile
+      if (target.kind === "directory" && target.size > 0) return directoryNotEmpty
+      detach(holder, target, now)
+    }
+    detach(source.holder, node, now)
+    insert(holder, { ...node, ...named(to) }, now)
+    tell("Removed", from)
+    tell("Created", to)
+    return undefined
+  }
+
+  const ownAt = (path: FsPath): Node | undefined => {
+    if (path === root) return ownTop()
+    const found = occupant(path)
+    return found && own(found.holder, found.node)
+  }
+
+  const setAttributes: MemoryTree["setAttributes"] = (path, { mode, modifiedAt }) => {
+    const node = ownAt(path)
+    if (node === undefined) return notFound
+    if (node.kind === "symlink" && mode !== undefined) return linkMode
+    if (mode !== undefined) node.mode = mode & permissions
+    if (modifiedAt !== undefined) node.modifiedAt = modifiedAt
+    tell("Updated", path)
+    return undefined
+  }
+
+  const restore: MemoryTree["restore"] = (captured) => {
+    const before = top
+    const after = setTop(captured.root)
+    if (listener.isActive()) forEachDifference(before, after, listener.tell)
+  }
+
+  return {
+    get,
+    write,
+    makeDirectory,
+    makeLink,
+    remove,
+    removeTree,
+    rename,
+    setAttributes,
+    capture: () => {
+      owner = {}
+      return { root: top }
+    },
+    restore
+  }
+}

@@ -1,0 +1,22 @@
+/**
+ * What the layers of both host backends take.
+ */
+import type { Info } from "../../port/Backend.ts"
+import type { CommonOptions } from "../../port/Rules.ts"
+
+/**
+ * @since 0.1.0
+ */
+export interface HostOptions extends CommonOptions {
+  /** Absolute; must exist and be a directory unless `createRoot`. It may be a link: what it leads to is then the root for good. */
+  readonly root: string
+  /** Make the directory, with its parents, where there is none. @default false */
+  readonly createRoot?: boolean | undefined
+  /**
+   * What an answered write survives. `none`: any crash of the program, not of the machine. `file`: the file's bytes are on disk.
+   * `full`: its name is too. @default "none"
+   */
+  readonly durability?: "none" | "file" | "full" | undefined
+  /** Refuse to build where containment would be weaker. @default "best-effort" */
+  readonly requireConfinement?: Info["confinement"] | undefined
+}

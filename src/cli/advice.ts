@@ -1,0 +1,73 @@
+/**
+ * An error says what happened; this table says what to do next, for every error there is.
+ */
+import type * as FsError from "../model/FsError.ts"
+import type { CommandLine } from "./shell.ts"
+
+/** The operation of an error that met the root itself, before there was a filesystem. */
+export const opening = "open"
+
+const whyDenied: Readonly<Record<FsError.AccessDenied["why"], string>> = {
+  permission: "Look at the permissions of the file and its directory, or run as a user who has them.",
+  readOnly: "This filesystem only answers; nothing in it can be changed.",
+  escape: "Follow the link yourself, and choose a --root that contains its target.",
+  root: "Name something below the root instead.",
+  link: "Name the target of the link instead.",
+  policy: "Ask whoever set the policy.",
+  busy: "Close what uses it, then try again."
+}
+
+const argumentAdvice: Readonly<Record<string, string>> = {
+  pattern: "Quote the pattern for your shell; to find it just as it is written, use grep --literal.",
+  oldText: "Give --old text exactly as it stands in the file, and enough of it to be there once; or use --first or --all.",
+  ifMatch: "Leave out either --if-match or --mode create.",
+  to: "Choose a destination that is neither the source nor inside it.",
+  after: "Give --after what the previous answer called its continuation, and nothing else."
+}
+
+type Advice = {
+  readonly [Tag in FsError.FsError["_tag"]]: (
+    error: Extract<FsError.FsError, { readonly _tag: Tag }>,
+    line: CommandLine
+  ) => string
+}
+
+const advice: Advice = {
+  NotFound: ({ operation }, line) =>
+    operation === opening ? "Give a directory that exists: --root DIR." : `See what there is: ${line("tree")}`,
+  AlreadyExists: ({ operation, path }, line) =>
+    operation === "copy" || operation === "move"
+      ? "Use --overwrite to replace it, or end the destination with / to put it inside that directory."
+      : operation === "mkdir"
+        ? "Leave out --no-exist-ok, or choose another name."
+        : `Use --mode overwrite to replace it, or change part of it: ${line("edit", path)}`,
+  AccessDenied: ({ why }) => whyDenied[why],
+  InvalidPath: () => "Paths are relative to the root and stay below it; choose another --root to reach what lies outside.",
+  PathTooLong: () => "Choose a --root further down, or shorter names.",
+  NotADirectory: ({ operation, path }, line) =>
+    operation === opening ? "Give a directory: --root DIR." : `See what it is: ${line("stat", path)}`,
+  NotAFile: ({ operation, path }, line) =>
+    operation === "copy" || operation === "move"
+      ? "End the destination with / to put it inside that directory."
+      : `See what it is: ${line("stat", path)}`,
+  DirectoryNotEmpty: ({ operation, path }, line) =>
+    operation === "delete"
+      ? `Remove it with all that is in it: ${line("rm", "--recursive", path)}`
+      : "Choose another destination, or remove that directory first.",
+  DiskFull: () => "Make room, then try again; the old content is still there.",
+  Timeout: () => "Make the pattern simpler, or search for plain text with --literal.",
+  IoError: () => "Check the disk and the connection to it, then try again.",
+  NotText: ({ path }, line) => `Read it as bytes: ${line("cat", "--bytes", "0:256", path)} | xxd`,
+  LimitExceeded: ({ path }, line) => `Take a part of it: ${line("cat", "--bytes", "0:65536", path)}`,
+  InvalidArgument: ({ argument }) => argumentAdvice[argument] ?? "See --help for what it may be.",
+  Conflict: ({ actual, path }, line) =>
+    actual === undefined || actual === null
+      ? `Look at it again: ${line("stat", path)}`
+      : `Read it again, then say so: ${line("cat", path)} and --if-match ${actual}`,
+  Unsupported: () => "Try the other backend: --backend host or --backend memory.",
+  Unavailable: () => "Start what the files are on, then try again."
+}
+
+/** One sentence of what to do next. */
+export const adviceOn = (error: FsError.FsError, line: CommandLine): string =>
+  (advice[error._tag] as (error: FsError.FsError, line: CommandLine) => string)(error, line)

@@ -1,0 +1,94 @@
+#!/usr/bin/env node
+/**
+ * The one file that touches the process: arguments, streams, terminal, signals, exit code.
+ */
+import { readFileSync } from "node:fs"
+import { enableCompileCache } from "node:module"
+import type { Effect as Effect_ } from "effect/Effect"
+import type { ScreenShape } from "./screen.ts"
+
+// Before anything large is loaded: it halves the time until the first line.
+enableCompileCache()
+
+const Effect = await import("effect/Effect")
+const Exit = await import("effect/Exit")
+const Stream = await import("effect/Stream")
+const { IoError } = await import("../model/FsError.ts")
+const { OutputFailed, Screen } = await import("./screen.ts")
+const { run } = await import("./main.ts")
+
+const { env, stderr, stdin, stdout } = process
+
+/** https://no-color.org, https://force-color.org */
+const hasColors = (stream: NodeJS.WriteStream): boolean => {
+  if (env["NO_COLOR"] !== undefined && env["NO_COLOR"] !== "") return false
+  const forced = env["FORCE_COLOR"]
+  if (forced !== undefined && forced !== "") return forced !== "0" && forced !== "false"
+  return stream.isTTY === true && env["TERM"] !== "dumb"
+}
+
+let status = ""
+
+const clearStatus = (): void => {
+  if (status !== "") stderr.write("\r\u001b[K")
+  status = ""
+}
+
+const write = (stream: NodeJS.WriteStream, content: string | Uint8Array): Effect_<void, InstanceType<typeof OutputFailed>> =>
+  Effect.callback((resume) => {
+    clearStatus()
+    stream.write(content, (error: NodeJS.ErrnoException | null | undefined) => {
+      if (error === null || error === undefined) resume(Effect.void)
+      else resume(Effect.fail(new OutputFailed({ code: error.code ?? "EIO", detail: error.message })))
+    })
+  })
+
+// A stream whose reader has gone also says so here, where nobody listening would end the process.
+for (const stream of [stdout, stderr]) stream.on("error", () => {})
+
+const screen: ScreenShape = {
+  directory: process.cwd(),
+  isTerminal: stdout.isTTY === true,
+  isInteractive: stdin.isTTY === true,
+  showsProgress: stderr.isTTY === true && env["TERM"] !== "dumb",
+  colors: hasColors(stdout),
+  errorColors: hasColors(stderr),
+  columns: stdout.columns ?? 80,
+  write: (content) => write(stdout, content),
+  warn: (line) => Effect.ignore(write(stderr, `${line}\n`)),
+  status: (line) =>
+    Effect.sync(() => {
+      clearStatus()
+      status = line.slice(0, (stderr.columns ?? 80) - 1)
+      stderr.write(status)
+    }),
+  input: Stream.fromAsyncIterable<Uint8Array, InstanceType<typeof IoError>>(
+    stdin,
+    (error) => new IoError({ operation: "read", path: "standard input", detail: String(error) })
+  )
+}
+
+const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as { version: string }
+
+const fiber = Effect.runFork(Effect.provideService(run(process.argv.slice(2), { version }), Screen, screen))
+
+/** An exit code says which signal ended a process. */
+const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
+let signalled: number | undefined
+
+for (const [signal, code] of Object.entries(signals)) {
+  process.on(signal, () => {
+    // Who asks twice does not want to wait for the end of a write.
+    if (signalled !== undefined) process.exit(code)
+    signalled = code
+    fiber.interruptUnsafe()
+  })
+}
+
+// Work in memory alone leaves the process nothing to wait for.
+const alive = setInterval(() => {}, 0x7fffffff)
+fiber.addObserver((exit) => {
+  clearInterval(alive)
+  clearStatus()
+  process.exit(signalled ?? (Exit.isSuccess(exit) ? exit.value : signals.SIGINT))
+})

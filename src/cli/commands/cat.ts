@@ -1,0 +1,121 @@
+/**
+ * `cat`: what is in files. Into a pipe go the bytes as they are; a terminal gets text, and nothing that could act on it.
+ */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import * as CliError from "effect/cli/CliError"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import { type Algebra, Filesystem } from "../../filesystem/Filesystem.ts"
+import { ReadBytesResult, ReadResult } from "../../model/Entry.ts"
+import { NotText } from "../../model/FsError.ts"
+import { document } from "../answer.ts"
+import { forEachPath } from "../failure.ts"
+import * as flags from "../flags.ts"
+import { look } from "../look.ts"
+import { printableLines } from "../printable.ts"
+import { Screen } from "../screen.ts"
+import { Settings } from "../settings.ts"
+import { subcommand } from "../subcommand.ts"
+
+/** Of this much of a file's beginning we ask whether it is binary, as searches do. */
+const sniffed = 8192
+
+const refuseBinary = Effect.fnUntraced(function* (fs: Algebra, path: string) {
+  const { content } = yield* fs.readBytes(path, { limit: sniffed })
+  const offset = content.indexOf(0)
+  if (offset !== -1) return yield* new NotText({ operation: "cat", path, encoding: "utf-8", offset })
+})
+
+const onTerminal = (fs: Algebra, path: string) =>
+  Effect.andThen(
+    refuseBinary(fs, path),
+    Effect.gen(function* () {
+      const screen = yield* Screen
+      const decoder = new TextDecoder()
+      const safe = printableLines()
+      yield* Stream.runForEachArray(fs.stream(path), (chunks) =>
+        screen.write(safe(chunks.map((chunk) => decoder.decode(chunk, { stream: true })).join(""), false))
+      )
+      yield* screen.write(safe(decoder.decode(), true))
+    })
+  )
+
+const raw = (fs: Algebra, path: string) =>
+  Effect.flatMap(Screen, (screen) => Stream.runForEach(fs.stream(path), (chunk) => screen.write(chunk)))
+
+const numberWidth = 6
+
+const numbered = Effect.fnUntraced(function* (fs: Algebra, path: string) {
+  const screen = yield* Screen
+  const shown = look(screen)
+  let line = 0
+  yield* Stream.runForEachArray(fs.lines(path), (lines) =>
+    screen.write(lines.map((text) => `${shown.dim(`${++line}`.padStart(numberWidth))}  ${shown.text(text)}\n`).join(""))
+  )
+})
+
+const window = Effect.fnUntraced(function* (fs: Algebra, path: string, [from, to]: flags.Span, number: boolean) {
+  const first = from ?? 1
+  const result = yield* fs.read(path, { offset: first - 1, limit: to === undefined ? -1 : to - first + 1, version: true })
+  yield* document(ReadResult, result, (look) => {
+    if (result.limit === 0) return ""
+    const end = result.truncated || result.endsWithNewline ? "\n" : ""
+    if (!number) return look.lines(result.content) + end
+    return result.content
+      .split(/\r?\n/)
+      .map((text, index) => `${look.dim(`${result.offset + index + 1}`.padStart(numberWidth))}  ${look.text(text)}\n`)
+      .join("")
+  })
+})
+
+const range = Effect.fnUntraced(function* (fs: Algebra, path: string, [from, to]: flags.Span) {
+  const screen = yield* Screen
+  const { json } = yield* Settings
+  const offset = from ?? 0
+  const length = to === undefined ? undefined : to - offset
+  if (json) {
+    const result = yield* fs.readBytes(path, { offset, limit: length, version: true })
+    return yield* document(ReadBytesResult, result, () => "")
+  }
+  if (screen.isTerminal) yield* refuseBinary(fs, path)
+  yield* Stream.runForEach(fs.stream(path, { offset, length }), (chunk) => screen.write(chunk))
+})
+
+export const cat = subcommand(
+  "cat",
+  {
+    summary: "Print files",
+    description: `Print files one after another, byte for byte into a pipe. On a terminal binary files are refused and control
+characters are shown as escapes. With --json the text, its line count and its version; with --bytes as base64.`,
+    examples: [
+      ["README.md", "A whole file"],
+      ["-n --lines 10:20 src/main.ts", "Lines 10 to 20, with their numbers"],
+      ["--bytes 0:256 image.png | xxd", "The first 256 bytes"],
+      ["--json notes.txt | jq -r .version", "The version, for --if-match"]
+    ]
+  },
+  {
+    paths: flags.paths("The files"),
+    lines: flags.span("lines", 1, "From line A to line B; either may be left out"),
+    bytes: flags.span("bytes", 0, "From byte A up to byte B; the first byte is 0"),
+    number: flags.toggle("number", "Number the lines").pipe(Flag.withAlias("n"))
+  },
+  Effect.fnUntraced(function* ({ bytes, lines, number, paths }) {
+    const fs = yield* Filesystem
+    const screen = yield* Screen
+    const { json } = yield* Settings
+    yield* forEachPath(paths, (path) => {
+      if (bytes !== undefined) return range(fs, path, bytes)
+      if (json || lines !== undefined) return window(fs, path, lines ?? [undefined, undefined], number)
+      if (number) return numbered(fs, path)
+      return screen.isTerminal ? onTerminal(fs, path) : raw(fs, path)
+    })
+  })
+).pipe(
+  Command.validate(({ bytes, lines, number }) =>
+    bytes !== undefined && (lines !== undefined || number)
+      ? new CliError.ValidationError({ message: "--bytes goes with neither --lines nor --number" })
+      : Effect.void
+  )
+)

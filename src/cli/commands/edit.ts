@@ -1,0 +1,55 @@
+/**
+ * `edit`: one passage of a file for another. The answer is the difference, which a person checks and `patch` takes.
+ */
+import * as Effect from "effect/Effect"
+import * as CliError from "effect/cli/CliError"
+import * as Command from "effect/cli/Command"
+import { Filesystem } from "../../filesystem/Filesystem.ts"
+import { EditResult } from "../../model/Entry.ts"
+import { document } from "../answer.ts"
+import { paintDiff } from "../diff.ts"
+import * as flags from "../flags.ts"
+import * as humanise from "../humanise.ts"
+import { errorLook } from "../look.ts"
+import { Screen } from "../screen.ts"
+import { Settings } from "../settings.ts"
+import { subcommand } from "../subcommand.ts"
+
+export const edit = subcommand(
+  "edit",
+  {
+    summary: "Replace text in a file and show the difference",
+    description: `Replace a passage that is in the file exactly once, and print the difference. Everything else keeps its bytes:
+line endings, encoding, byte order mark. The difference goes to standard output, the rest to standard error.`,
+    examples: [
+      ["src/main.ts --old 'port = 80' --new 'port = 8080'", "One passage"],
+      ["README.md --old colour --new color --all --dry-run", "See what would change everywhere"],
+      ["config.yml --old=- --new='* ' --first", "A text that begins with a dash"]
+    ]
+  },
+  {
+    path: flags.path("The file"),
+    oldText: flags.requiredText("old", "TEXT", "What is there now"),
+    newText: flags.requiredText("new", "TEXT", "What shall take its place"),
+    all: flags.toggle("all", "Replace it wherever it is"),
+    first: flags.toggle("first", "Replace it where it is first"),
+    dryRun: flags.toggle("dry-run", "Show the difference and change nothing"),
+    ifMatch: flags.ifMatch
+  },
+  Effect.fnUntraced(function* ({ all, dryRun, first, ifMatch, newText, oldText, path }) {
+    const fs = yield* Filesystem
+    const screen = yield* Screen
+    const { json } = yield* Settings
+    const match = all ? "all" : first ? "first" : "unique"
+    const result = yield* fs.edit(path, { oldText, newText, match }, { dryRun, ifMatch, version: true })
+    yield* document(EditResult, result, (look) => paintDiff(look, result.diff))
+    if (json) return
+    const { dim, name } = errorLook(screen)
+    const what = `${humanise.count(result.replacements, "replacement")} in ${name(result.path)}`
+    yield* screen.warn(dim(dryRun ? `${what} to make; nothing has changed` : `${what}, version ${result.version}`))
+  })
+).pipe(
+  Command.validate(({ all, first }) =>
+    all && first ? new CliError.ValidationError({ message: "--all and --first exclude each other" }) : Effect.void
+  )
+)

@@ -1,0 +1,75 @@
+/**
+ * `glob`: paths by pattern, written as they are found.
+ */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import * as Argument from "effect/cli/Argument"
+import * as Flag from "effect/cli/Flag"
+import { Filesystem } from "../../filesystem/Filesystem.ts"
+import { GlobMatch } from "../../model/Entry.ts"
+import { list } from "../answer.ts"
+import { nothingFound, Quit } from "../exit.ts"
+import * as flags from "../flags.ts"
+import * as humanise from "../humanise.ts"
+import { withProgress } from "../progress.ts"
+import * as skipped from "../skipped.ts"
+import { subcommand } from "../subcommand.ts"
+import { sayContinuation } from "../continuation.ts"
+
+const sizeWidth = 8
+
+export const glob = subcommand(
+  "glob",
+  {
+    summary: "Find paths by pattern",
+    description: `Find files by glob, in the order of their paths, hidden ones too. A pattern without / matches names at any depth, one
+with / starts at --path; * stays within a name, ** crosses directories, {a,b} and [a-z] choose. Quote patterns,
+or the shell expands them first.`,
+    examples: [
+      ["'*.ts'", "By name, at any depth"],
+      ["'src/**/*.ts' -x '*.test.ts' --gitignore", "By path, without tests and what git ignores"],
+      ["'**/node_modules' --kinds directory", "Directories"],
+      ["'*' --max 100 --json", "The first hundred, as JSON"]
+    ]
+  },
+  {
+    patterns: Argument.String("pattern").pipe(
+      Argument.withDescription("What to match; one of several is enough"),
+      Argument.variadic({ min: 1 })
+    ),
+    path: flags.text("path", "DIR", "Where to start (default: the root)"),
+    exclude: flags.exclude,
+    gitignore: flags.gitignore,
+    kinds: flags.kinds,
+    sizes: flags.toggle("long", "With sizes").pipe(Flag.withAlias("l")),
+    max: flags.max,
+    after: flags.after
+  },
+  Effect.fnUntraced(function* ({ max, patterns, ...options }) {
+    const fs = yield* Filesystem
+    let found = 0
+    const print = <E, R>(matches: Stream.Stream<GlobMatch, E, R>) =>
+      list(GlobMatch, matches, (look) => ({
+        lines: (matches) => {
+          found += matches.length
+          return matches
+            .map(({ kind, path, sizeBytes }) => {
+              const size = !options.sizes ? "" : kind === "file" && sizeBytes !== undefined ? humanise.bytes(sizeBytes) : "-"
+              return `${options.sizes ? `${look.green(size.padStart(sizeWidth))}  ` : ""}${look.entry(path, kind)}\n`
+            })
+            .join("")
+        }
+      }))
+    const searching = withProgress("Searching", () => humanise.count(found, "match"))
+    if (max === undefined) {
+      const passedOver = skipped.collect()
+      yield* print(fs.globStream(patterns, { ...options, onSkip: passedOver.onSkip })).pipe(searching)
+      yield* skipped.sayUnreadable(passedOver)
+    } else {
+      const result = yield* fs.glob(patterns, { ...options, maxMatches: max }).pipe(searching)
+      yield* print(Stream.fromArray(result.matches))
+      yield* sayContinuation(result)
+    }
+    if (found === 0) yield* new Quit({ code: nothingFound })
+  })
+)

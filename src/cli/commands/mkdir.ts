@@ -1,0 +1,37 @@
+/**
+ * `mkdir`: directories, with those above them.
+ */
+import * as Effect from "effect/Effect"
+import { Filesystem } from "../../filesystem/Filesystem.ts"
+import { FileStat } from "../../model/Entry.ts"
+import { document } from "../answer.ts"
+import { forEachPath } from "../failure.ts"
+import * as flags from "../flags.ts"
+import { subcommand } from "../subcommand.ts"
+
+export const mkdir = subcommand(
+  "mkdir",
+  {
+    summary: "Make directories",
+    description: "Make directories and those above them. One that is there already is no failure.",
+    examples: [
+      ["src/cli docs", "Two directories"],
+      ["--no-exist-ok build", "Fail if it is there already"]
+    ]
+  },
+  {
+    paths: flags.paths("The directories"),
+    parents: flags.negatable("parents", "Make those above it; --no-parents fails where they are missing"),
+    existOk: flags.negatable("exist-ok", "Be content with one that is there; --no-exist-ok fails")
+  },
+  Effect.fnUntraced(function* ({ existOk, parents, paths }) {
+    const fs = yield* Filesystem
+    yield* forEachPath(paths, (path) =>
+      Effect.gen(function* () {
+        yield* fs.mkdir(path, { parents, existOk })
+        const stat = yield* fs.stat(path)
+        yield* document(FileStat, stat, (look) => `Made ${look.entry(stat.path, "directory")}\n`)
+      })
+    )
+  })
+)

@@ -1,0 +1,29 @@
+/**
+ * `tour`: what the library does, shown on the reader's own files. It is loaded when it is asked for.
+ */
+import * as Effect from "effect/Effect"
+import * as Command from "effect/cli/Command"
+import { reported } from "../failure.ts"
+import { Settings, settingsOf } from "../settings.ts"
+import { described } from "../subcommand.ts"
+import { hostLayer } from "../workspace.ts"
+
+export const showTour = reported(
+  Effect.flatMap(
+    Effect.promise(() => import("../tour.ts")),
+    ({ run }) => run
+  )
+).pipe(Effect.provide(hostLayer))
+
+export const tour = Command.make("tour", {}, () => showTour).pipe(
+  described({
+    summary: "See what it can do, on the files of this directory",
+    description: `Load the directory into memory, without what git ignores, and show on those files, with timings: list, glob, grep,
+an edit and its difference, a conflict, a typed failure. Nothing on disk is touched.`,
+    examples: [
+      ["", "On the current directory"],
+      ["--root ~/src/project", "On another one"]
+    ]
+  }),
+  Command.provideEffect(Settings, settingsOf("tour"))
+)

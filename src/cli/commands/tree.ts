@@ -1,0 +1,99 @@
+/**
+ * `tree`: everything below a directory, drawn. A branch can be drawn only when its last leaf is known, so people wait for all of it;
+ * programs get it line by line.
+ */
+import * as Effect from "effect/Effect"
+import * as Flag from "effect/cli/Flag"
+import { Filesystem } from "../../filesystem/Filesystem.ts"
+import { GlobMatch } from "../../model/Entry.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import { list } from "../answer.ts"
+import * as flags from "../flags.ts"
+import * as humanise from "../humanise.ts"
+import type { Look } from "../look.ts"
+import { withProgress } from "../progress.ts"
+import { Screen } from "../screen.ts"
+import * as skipped from "../skipped.ts"
+import { subcommand } from "../subcommand.ts"
+
+/** Box drawing is for terminals; into a pipe goes what every program can read. */
+const strokes = (isTerminal: boolean) =>
+  isTerminal
+    ? { item: "├── ", last: "└── ", through: "│   ", empty: "    " }
+    : { item: "|-- ", last: "`-- ", through: "|   ", empty: "    " }
+
+/** The entries are in path order, so the last child of a directory is the last one that names it as its parent. */
+const draw = (look: Look, isTerminal: boolean, base: FsPath.FsPath, entries: ReadonlyArray<GlobMatch>): string => {
+  const stroke = strokes(isTerminal)
+  const lastChild = new Map<string, string>()
+  for (const { path } of entries) lastChild.set(FsPath.parent(path), path)
+  const indents = new Map<string, string>([[base, ""]])
+  return entries
+    .map(({ kind, path, sizeBytes }) => {
+      const parent = FsPath.parent(path)
+      const indent = indents.get(parent) ?? ""
+      const isLast = lastChild.get(parent) === path
+      if (kind === "directory") indents.set(path, indent + (isLast ? stroke.empty : stroke.through))
+      const size = kind === "file" && sizeBytes !== undefined ? look.dim(`  ${humanise.bytes(sizeBytes)}`) : ""
+      return `${look.dim(indent + (isLast ? stroke.last : stroke.item))}${look.entry(FsPath.name(path), kind)}${size}\n`
+    })
+    .join("")
+}
+
+const summary = (look: Look, entries: ReadonlyArray<GlobMatch>): string => {
+  let directories = 0
+  let size = 0
+  for (const entry of entries) {
+    if (entry.kind === "directory") directories++
+    else size += entry.sizeBytes ?? 0
+  }
+  const files = entries.length - directories
+  return look.dim(`\n${humanise.count(directories, "directory")}, ${humanise.count(files, "file")}, ${humanise.bytes(size)}\n`)
+}
+
+export const tree = subcommand(
+  "tree",
+  {
+    summary: "Draw what is below a directory",
+    description: `Draw everything below a directory, with sizes, hidden files too.
+What cannot be read is left out, and said at the end.`,
+    examples: [
+      ["--gitignore", "The project without what git ignores"],
+      ["src --depth 2", "Two levels of one directory"],
+      ["-x node_modules -x dist", "Without some directories"]
+    ]
+  },
+  {
+    path: flags.directory("The directory to draw"),
+    depth: flags.natural("depth", "N", "How many levels (default: all)").pipe(Flag.withAlias("d")),
+    exclude: flags.exclude,
+    gitignore: flags.gitignore
+  },
+  Effect.fnUntraced(function* ({ depth, exclude, gitignore, path }) {
+    const fs = yield* Filesystem
+    const screen = yield* Screen
+    const stat = yield* fs.stat(path)
+    const base = stat.path
+    const shown: Array<GlobMatch> = []
+    const passedOver = skipped.collect()
+    // What is excluded is not entered, so this is where the walk ends.
+    const deeper = depth === undefined ? [] : [Array.from({ length: depth + 1 }, () => "*").join("/")]
+    const matches = fs.globStream("*", {
+      path,
+      kinds: ["file", "directory", "symlink", "other"],
+      exclude: [...exclude, ...deeper],
+      gitignore,
+      sizes: true,
+      onSkip: passedOver.onSkip
+    })
+    yield* list(GlobMatch, matches, (look) => ({
+      lines: (entries) => {
+        for (const entry of entries) shown.push(entry)
+        return ""
+      },
+      end: () =>
+        `${look.entry(base === FsPath.root ? "." : base, "directory")}\n${draw(look, screen.isTerminal, base, shown)}${summary(look, shown)}`
+    })).pipe(withProgress("Reading", () => humanise.count(shown.length, "entry")))
+    yield* skipped.sayUnreadable(passedOver)
+  })
+)

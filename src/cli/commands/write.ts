@@ -1,0 +1,75 @@
+/**
+ * `write`: a whole file, or an end to one, from an argument or from standard input. Nothing can be seen of it until all of it is there.
+ */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import * as Flag from "effect/cli/Flag"
+import { Filesystem } from "../../filesystem/Filesystem.ts"
+import { WriteResult } from "../../model/Entry.ts"
+import { document } from "../answer.ts"
+import * as flags from "../flags.ts"
+import * as humanise from "../humanise.ts"
+import { errorLook } from "../look.ts"
+import { withProgress } from "../progress.ts"
+import { Screen } from "../screen.ts"
+import { subcommand } from "../subcommand.ts"
+
+const mode = Flag.ChoiceWithValue("mode", [
+  ["create", "create"],
+  ["overwrite", "overwrite"],
+  ["append", "append"],
+  ["replace", "replace"],
+  ["append-existing", "appendExisting"]
+] as const).pipe(
+  Flag.withAlias("m"),
+  Flag.withDescription("What may be there, as said above"),
+  Flag.withMetavar("MODE"),
+  Flag.withDefault("overwrite" as const)
+)
+
+const verbs = {
+  create: "Created",
+  overwrite: "Wrote",
+  append: "Appended to",
+  replace: "Replaced",
+  appendExisting: "Appended to"
+} as const
+
+export const write = subcommand(
+  "write",
+  {
+    summary: "Write a file from --text or standard input",
+    description: `Write a file from --text, or from standard input without it. The old content stays until the new one is
+complete, also when the input breaks off or the command is interrupted.
+--mode create takes only a new file, replace and append-existing only one that is there, overwrite (the default)
+and append take either.`,
+    examples: [
+      ["notes.txt --text 'remember the milk'", "From an argument"],
+      ["data/report.json < report.json", "From standard input; directories are made"],
+      ['log.txt --mode append --text "$(date)"', "At the end of a file"],
+      ["notes.txt --if-match VERSION < new.txt", "Only if nobody has changed it since"]
+    ]
+  },
+  {
+    path: flags.path("The file"),
+    text: flags.text("text", "TEXT", "The content, just as given (default: standard input)"),
+    mode,
+    ifMatch: flags.ifMatch,
+    parents: flags.negatable("parents", "Make the directories above it; --no-parents fails where they are missing")
+  },
+  Effect.fnUntraced(function* ({ ifMatch, mode, parents, path, text }) {
+    const fs = yield* Filesystem
+    const screen = yield* Screen
+    const options = { mode, ifMatch, createParents: parents, version: true }
+    if (text === undefined && screen.isInteractive) {
+      yield* screen.warn(errorLook(screen).dim("Type the content; Ctrl-D ends it, Ctrl-C leaves everything as it was."))
+    }
+    const result = yield* text === undefined
+      ? Stream.run(screen.input, fs.sink(path, options)).pipe(withProgress(`Writing ${path}`))
+      : fs.write(path, text, options)
+    yield* document(WriteResult, result, (look) => {
+      const size = look.green(humanise.bytes(result.bytesWritten))
+      return `${verbs[result.mode]} ${look.name(result.path)}, ${size}\n${look.dim(`version ${result.version}`)}\n`
+    })
+  })
+)

@@ -1,0 +1,21 @@
+/**
+ * An answer that was cut says so, and how to get the rest.
+ */
+import * as Effect from "effect/Effect"
+import { remark } from "./answer.ts"
+import { errorLook } from "./look.ts"
+import { Screen } from "./screen.ts"
+import { quote } from "./shell.ts"
+
+export const sayContinuation = Effect.fnUntraced(function* (result: {
+  readonly truncated: boolean
+  readonly next?: string | undefined
+}) {
+  if (!result.truncated) return
+  const { yellow } = errorLook(yield* Screen)
+  const how = result.next === undefined ? "" : `; go on with --after ${quote(result.next)}`
+  yield* remark(`${yellow("more:")} there is more than --max allows${how}`, {
+    truncated: true,
+    ...(result.next !== undefined && { next: result.next })
+  })
+})

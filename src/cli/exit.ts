@@ -1,0 +1,41 @@
+/**
+ * One table says what every exit code means and which errors end with it; the help text, the errors and the tests read it.
+ */
+import * as Data from "effect/Data"
+import type { FsError } from "../model/FsError.ts"
+
+export interface ExitCode {
+  readonly code: number
+  readonly meaning: string
+  readonly tags: ReadonlyArray<FsError["_tag"]>
+}
+
+export const exitCodes: ReadonlyArray<ExitCode> = [
+  { code: 0, meaning: "done", tags: [] },
+  { code: 1, meaning: "nothing was found (glob, grep)", tags: [] },
+  { code: 2, meaning: "wrong usage, an argument or a path that can never work", tags: ["InvalidArgument", "InvalidPath"] },
+  { code: 3, meaning: "there is no such file or directory", tags: ["NotFound"] },
+  { code: 4, meaning: "it exists already", tags: ["AlreadyExists"] },
+  { code: 5, meaning: "access denied", tags: ["AccessDenied"] },
+  { code: 6, meaning: "the file is not the version that was expected", tags: ["Conflict"] },
+  {
+    code: 7,
+    meaning: "not a file, not a directory, not text, or a directory that is not empty",
+    tags: ["NotAFile", "NotADirectory", "NotText", "DirectoryNotEmpty"]
+  },
+  { code: 8, meaning: "too large, too long, or no space left", tags: ["LimitExceeded", "PathTooLong", "DiskFull"] },
+  { code: 9, meaning: "the system failed, took too long or is not there", tags: ["IoError", "Timeout", "Unavailable"] },
+  { code: 10, meaning: "this backend cannot do that", tags: ["Unsupported"] },
+  { code: 70, meaning: "a mistake in fs-algebra itself", tags: [] },
+  { code: 130, meaning: "interrupted; nothing was left half done", tags: [] }
+]
+
+export const nothingFound = 1
+export const wrongUsage = 2
+export const systemFailed = 9
+export const ownMistake = 70
+
+export const exitCodeOf = (tag: FsError["_tag"]): number => exitCodes.find((row) => row.tags.includes(tag))!.code
+
+/** Ends the command with this code; whatever there was to say has been said. */
+export class Quit extends Data.TaggedError("Quit")<{ readonly code: number }> {}

@@ -1,0 +1,82 @@
+/**
+ * A failed command leaves nothing on standard output: one sentence of what happened and one of what to do next go to standard error,
+ * or one JSON document, and the exit code says which kind it was.
+ */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import { type Algebra, Filesystem } from "../filesystem/Filesystem.ts"
+import * as FsError from "../model/FsError.ts"
+import { adviceOn, opening } from "./advice.ts"
+import { exitCodeOf, Quit } from "./exit.ts"
+import { errorLook } from "./look.ts"
+import { existingDirectory, nearby } from "./nearby.ts"
+import { type OutputFailed, Screen } from "./screen.ts"
+import { Settings } from "./settings.ts"
+import { type CommandLine, commandLine, quote } from "./shell.ts"
+
+/** What a command may fail with. */
+export type Failure = FsError.FsError | OutputFailed | Quit
+
+const isFsError = (error: Failure): error is FsError.FsError => error._tag !== "OutputFailed" && error._tag !== "Quit"
+
+const didYouMean = (paths: ReadonlyArray<string>): string =>
+  `Did you mean ${paths.map(quote).join(paths.length === 2 ? " or " : ", ")}?`
+
+/** For what is missing: what is there, as near to it as can be. */
+const instead = Effect.fnUntraced(function* (fs: Algebra, path: string, line: CommandLine) {
+  const absolute = path.startsWith("/") ? "Paths start at the root, also those that begin with a slash. " : ""
+  const paths = yield* nearby(fs, path)
+  if (paths.length > 0) return absolute + didYouMean(paths)
+  return `${absolute}See what is there: ${line("ls", yield* existingDirectory(fs, path))}`
+})
+
+const next = Effect.fnUntraced(function* (error: FsError.FsError) {
+  const { root } = yield* Settings
+  const line = commandLine(root)
+  const fs = yield* Effect.serviceOption(Filesystem)
+  return error._tag === "NotFound" && error.operation !== opening && Option.isSome(fs)
+    ? yield* instead(fs.value, error.path, line)
+    : adviceOn(error, line)
+})
+
+/** Says it, and answers the exit code. */
+export const report = Effect.fnUntraced(function* (error: FsError.FsError) {
+  const screen = yield* Screen
+  const { command, json } = yield* Settings
+  const hint = yield* next(error)
+  if (json) {
+    const encoded = Schema.encodeSync(Schema.toCodecJson(FsError.FsError))(error)
+    yield* screen.warn(JSON.stringify({ error: encoded, message: error.message, hint }))
+  } else {
+    const { bold, dim, red, text } = errorLook(screen)
+    const { message } = error.operation === opening ? error : FsError.promote(FsError.toFault(error), command, error.path)
+    yield* screen.warn(`${red(bold("error:"))} ${text(message)}\n${dim("hint:")}  ${hint}`)
+  }
+  return exitCodeOf(error._tag)
+})
+
+/** Ends with the code of the error, after reporting it where the filesystem can still be asked for names like the one that failed. */
+export const reported = <A, E extends Failure, R>(self: Effect.Effect<A, E, R>) =>
+  Effect.catch(self, (error: Failure) =>
+    isFsError(error)
+      ? Effect.flatMap(report(error), (code) => Effect.fail<OutputFailed | Quit>(new Quit({ code })))
+      : Effect.fail<OutputFailed | Quit>(error)
+  )
+
+/** The same for a filesystem that cannot be opened. */
+export const reportedLayer = <A, R>(layer: Layer.Layer<A, FsError.FsError, R>) =>
+  Layer.catch(layer, (error) => Layer.effectContext(Effect.flatMap(report(error), (code) => Effect.fail(new Quit({ code })))))
+
+/** Does it for every path, whatever happened to the others; the first failure decides the exit code. */
+export const forEachPath = Effect.fnUntraced(function* <E extends Failure, R>(
+  paths: ReadonlyArray<string>,
+  body: (path: string) => Effect.Effect<void, E, R>
+) {
+  let failed: Quit | undefined
+  for (const path of paths) {
+    yield* Effect.catchTag(reported(body(path)), "Quit", (quit) => Effect.sync(() => void (failed ??= quit)))
+  }
+  if (failed !== undefined) yield* Effect.fail(failed)
+})

@@ -1,0 +1,103 @@
+/**
+ * Flags that several commands have, said once so that they mean the same everywhere.
+ */
+import * as Option from "effect/Option"
+import * as Argument from "effect/cli/Argument"
+import * as Flag from "effect/cli/Flag"
+import type { Kind } from "../model/Entry.ts"
+
+/** Off unless given. */
+export const toggle = (name: string, description: string): Flag.Flag<boolean> =>
+  Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withoutNegation, Flag.withDefault(false))
+
+/** On unless `--no-<name>` is given. */
+export const negatable = (name: string, description: string): Flag.Flag<boolean> =>
+  Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(true))
+
+const undefinedWhenAbsent = <A>(flag: Flag.Flag<A>): Flag.Flag<A | undefined> =>
+  Flag.map(Flag.optional(flag), Option.getOrUndefined)
+
+export const text = (name: string, metavar: string, description: string): Flag.Flag<string | undefined> =>
+  undefinedWhenAbsent(Flag.String(name).pipe(Flag.withDescription(description), Flag.withMetavar(metavar)))
+
+export const requiredText = (name: string, metavar: string, description: string): Flag.Flag<string> =>
+  Flag.String(name).pipe(Flag.withDescription(description), Flag.withMetavar(metavar))
+
+export const natural = (name: string, metavar: string, description: string): Flag.Flag<number | undefined> =>
+  undefinedWhenAbsent(
+    Flag.Int(name).pipe(
+      Flag.withDescription(description),
+      Flag.withMetavar(metavar),
+      Flag.filter(
+        (n) => n >= 0,
+        (n) => `${n} is below 0`
+      )
+    )
+  )
+
+export const repeated = (name: string, metavar: string, description: string): Flag.Flag<ReadonlyArray<string>> =>
+  Flag.String(name).pipe(Flag.withDescription(description), Flag.withMetavar(metavar), Flag.atLeast(0))
+
+export const path = (description: string): Argument.Argument<string> =>
+  Argument.Path("path").pipe(Argument.withDescription(description))
+
+export const paths = (description: string): Argument.Argument<ReadonlyArray<string>> =>
+  path(description).pipe(Argument.variadic({ min: 1 }))
+
+/** The root unless given. */
+export const directory = (description: string): Argument.Argument<string> =>
+  path(`${description} (default: the root)`).pipe(Argument.withDefault("."))
+
+/** A version of `stat`, or `none`. */
+export const ifMatch: Flag.Flag<string | null | undefined> = text(
+  "if-match",
+  "VERSION",
+  "Only if the file is this version, as stat shows it; none: only if there is no such file"
+).pipe(Flag.map((version) => (version === "none" ? null : version)))
+
+export const exclude = repeated("exclude", "GLOB", "Leave these out; !GLOB takes back (may be repeated)").pipe(
+  Flag.withAlias("x")
+)
+
+export const gitignore = toggle("gitignore", "Leave out what .gitignore and .ignore name, and .git")
+
+export const max = natural("max", "N", "Stop after this many, and say how to go on")
+
+export const after = text("after", "PLACE", "Go on where an answer that was cut at --max said it stopped")
+
+const kindNames: ReadonlyArray<string> = ["file", "directory", "symlink", "other"] satisfies ReadonlyArray<Kind>
+
+export const kinds: Flag.Flag<ReadonlyArray<Kind>> = Flag.String("kinds").pipe(
+  Flag.withDescription("Which kinds to find, with commas: file, directory, symlink, other (default: file)"),
+  Flag.withMetavar("KINDS"),
+  Flag.filterMap(
+    (list) => {
+      const names = list.split(",").map((name) => name.trim())
+      return names.every((name) => kindNames.includes(name)) ? Option.some(names as ReadonlyArray<Kind>) : Option.none()
+    },
+    (list) => `"${list}" is not a list of file, directory, symlink, other`
+  ),
+  Flag.withDefault(["file"] as const)
+)
+
+/** From A to B, either of which may be left out. */
+export type Span = readonly [from: number | undefined, to: number | undefined]
+
+const spanOf = (text: string, least: number): Option.Option<Span> => {
+  const match = /^(\d*):(\d*)$/.exec(/^\d+$/.test(text) && least === 1 ? `${text}:${text}` : text)
+  if (match === null || text === ":") return Option.none()
+  const [from, to] = match.slice(1).map((digits) => (digits === "" ? undefined : Number(digits)))
+  return (from ?? least) < least || (to ?? Number.MAX_SAFE_INTEGER) < (from ?? least) ? Option.none() : Option.some([from, to])
+}
+
+export const span = (name: string, least: 0 | 1, description: string): Flag.Flag<Span | undefined> =>
+  undefinedWhenAbsent(
+    Flag.String(name).pipe(
+      Flag.withDescription(description),
+      Flag.withMetavar("A:B"),
+      Flag.filterMap(
+        (text) => spanOf(text, least),
+        (text) => `"${text}" is not A:B, A: or :B, with A at least ${least} and B not below A`
+      )
+    )
+  )

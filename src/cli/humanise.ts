@@ -1,0 +1,47 @@
+/**
+ * Numbers as people read them. Only human output uses these; `--json` has the numbers themselves.
+ */
+import * as DateTime from "effect/DateTime"
+
+const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]
+
+/** `12 B`, `1.5 KiB`, `340 MiB`: three digits at most, except for bytes. */
+export const bytes = (count: number): string => {
+  let value = count
+  let unit = 0
+  while (value >= 1000 && unit < units.length - 1) {
+    value /= 1024
+    unit++
+  }
+  return `${unit > 0 && value < 9.95 ? value.toFixed(1) : Math.round(value)} ${units[unit]}`
+}
+
+/** `1,234,567` */
+export const whole = (count: number): string => count.toString().replace(/\B(?=(\d{3})+$)/g, ",")
+
+const plurals: Readonly<Record<string, string>> = { directory: "directories", entry: "entries", match: "matches" }
+
+/** `1 file`, `2 directories` */
+export const count = (count: number, noun: string): string =>
+  `${whole(count)} ${count === 1 ? noun : (plurals[noun] ?? `${noun}s`)}`
+
+/** `0.74 ms`, `12 ms`, `3.4 s`, `2 min 5 s` */
+export const duration = (nanos: bigint): string => {
+  const micros = Number(nanos) / 1000
+  if (micros < 1000) return `${(micros / 1000).toFixed(2)} ms`
+  if (micros < 10_000) return `${(micros / 1000).toFixed(1)} ms`
+  if (micros < 1_000_000) return `${Math.round(micros / 1000)} ms`
+  const seconds = micros / 1_000_000
+  return seconds < 60 ? `${seconds.toFixed(1)} s` : `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`
+}
+
+/** `2026-01-31 23:59 UTC` */
+export const time = (at: DateTime.Utc): string => {
+  const iso = DateTime.formatIso(at)
+  return `${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC`
+}
+
+const letters = ["---", "--x", "-w-", "-wx", "r--", "r-x", "rw-", "rwx"]
+
+/** `rw-r--r--` */
+export const mode = (bits: number): string => `${letters[(bits >> 6) & 7]}${letters[(bits >> 3) & 7]}${letters[bits & 7]}`

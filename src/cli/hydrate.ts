@@ -1,0 +1,117 @@
+/**
+ * A copy of one filesystem in another, so that what follows works on real files and can harm none of them. What cannot be copied
+ * (no permission, a link that leads out, a device) is left out and said, never dropped in silence.
+ */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type { Algebra } from "../filesystem/Filesystem.ts"
+import type { GlobMatch } from "../model/Entry.ts"
+import type { FsError } from "../model/FsError.ts"
+import * as FsPath from "../model/FsPath.ts"
+import { Limits, unlimited } from "../model/Limits.ts"
+
+export interface HydrateOptions {
+  /** Leave out what .gitignore and .ignore files name, and `.git`. @default false */
+  readonly gitignore?: boolean | undefined
+  /** Stop before more than this is in memory. @default no bound */
+  readonly upTo?: { readonly files: number; readonly bytes: number } | undefined
+  /** Called for each file that has been copied, with its bytes. */
+  readonly onFile?: ((bytes: number) => void) | undefined
+}
+
+export interface Hydrated {
+  readonly files: number
+  readonly directories: number
+  readonly links: number
+  readonly bytes: number
+  /** `upTo` was reached: not everything is there. */
+  readonly truncated: boolean
+  readonly leftOut: ReadonlyArray<{ readonly path: string; readonly why: string }>
+}
+
+const concurrency = 16
+
+export const hydrate = Effect.fnUntraced(
+  function* (from: Algebra, to: Algebra, options: HydrateOptions = {}): Effect.fn.Return<Hydrated, FsError> {
+    const leftOut: Array<{ readonly path: string; readonly why: string }> = []
+    const directories: Array<FsPath.FsPath> = []
+    const links: Array<FsPath.FsPath> = []
+    let files = 0
+    let copiedLinks = 0
+    let bytes = 0
+    let truncated = false
+    const leaveOut = (path: string) => (error: FsError) => Effect.sync(() => void leftOut.push({ path, why: error.message }))
+
+    const attributes = Effect.fnUntraced(function* (path: FsPath.FsPath) {
+      const { mode, modifiedAt } = yield* from.stat(path)
+      yield* to.setAttributes(path, { mode, modifiedAt })
+    })
+
+    /** Counted before it is read, so that what is read at the same time is counted too. */
+    const planned = { files: 0, bytes: 0 }
+    const fits = (size: number): boolean => {
+      if (options.upTo === undefined) return true
+      if (planned.files + 1 > options.upTo.files || planned.bytes + size > options.upTo.bytes) return false
+      planned.files++
+      planned.bytes += size
+      return true
+    }
+
+    const copy = ({ kind, path, sizeBytes }: GlobMatch): Effect.Effect<void, FsError> => {
+      if (kind === "directory") {
+        directories.push(path)
+        return to.mkdir(path)
+      }
+      if (kind === "symlink") {
+        links.push(path)
+        return Effect.void
+      }
+      if (kind === "other") {
+        leftOut.push({ path, why: "it is neither a file, a directory nor a link" })
+        return Effect.void
+      }
+      if (!fits(sizeBytes ?? 0)) {
+        truncated = true
+        return Effect.void
+      }
+      return Effect.matchEffect(from.readBytes(path), {
+        onFailure: leaveOut(path),
+        onSuccess: ({ content }) =>
+          Effect.andThen(
+            to.writeBytes(path, content),
+            Effect.suspend(() => {
+              files++
+              bytes += content.length
+              options.onFile?.(content.length)
+              return Effect.ignore(attributes(path))
+            })
+          )
+      })
+    }
+
+    yield* from
+      .globStream("*", {
+        kinds: ["file", "directory", "symlink", "other"],
+        gitignore: options.gitignore,
+        sizes: options.upTo !== undefined,
+        onSkip: (path, why) => {
+          if (why === "unreadable") leftOut.push({ path, why: "it cannot be read" })
+        }
+      })
+      .pipe(
+        Stream.takeWhile(() => planned.files < (options.upTo?.files ?? Number.POSITIVE_INFINITY)),
+        Stream.runForEachArray((matches) => Effect.forEach(matches, copy, { concurrency, discard: true }))
+      )
+    for (const path of links) {
+      yield* Effect.matchEffect(
+        Effect.flatMap(from.readLink(path), (target) => to.symlink(path, target)),
+        { onFailure: leaveOut(path), onSuccess: () => Effect.sync(() => void copiedLinks++) }
+      )
+    }
+    // From the bottom, since what is made in a directory changes its time.
+    for (const path of directories.reverse()) yield* Effect.ignore(attributes(path))
+    leftOut.sort((a, b) => FsPath.compare(a.path, b.path))
+    return { files, directories: directories.length, links: copiedLinks, bytes, truncated, leftOut }
+  },
+  Effect.provideService(Limits, unlimited)
+)

@@ -1,0 +1,71 @@
+/**
+ * How things look: colours where there are any, and names made safe where a terminal would act on them. Piped output is the bare data.
+ */
+import type { Kind } from "../model/Entry.ts"
+import { printableName, printableText } from "./printable.ts"
+import type { ScreenShape } from "./screen.ts"
+
+export interface Look {
+  readonly bold: (text: string) => string
+  readonly dim: (text: string) => string
+  readonly red: (text: string) => string
+  readonly green: (text: string) => string
+  readonly yellow: (text: string) => string
+  readonly cyan: (text: string) => string
+  readonly magenta: (text: string) => string
+  /** A name or a path, on one line. */
+  readonly name: (name: string) => string
+  /** A line of a file. */
+  readonly text: (text: string) => string
+  /** Lines of a file, with their ends. */
+  readonly lines: (text: string) => string
+  /** A name in the colour of its kind, directories with a slash at the end. */
+  readonly entry: (name: string, kind: Kind) => string
+}
+
+const same = (text: string): string => text
+
+const ansi =
+  (colors: boolean) =>
+  (open: string, close: string) =>
+  (text: string): string =>
+    !colors || text === "" ? text : `\u001b[${open}m${text}\u001b[${close}m`
+
+/** Where output is data a name stays a name: the slash is part of the path, the others would not be. */
+const marks = (isTerminal: boolean): Readonly<Record<Kind, string>> => ({
+  file: "",
+  directory: "/",
+  symlink: isTerminal ? "@" : "",
+  other: isTerminal ? "=" : ""
+})
+
+const make = (colors: boolean, isTerminal: boolean): Look => {
+  const paint = ansi(colors)
+  const name = isTerminal ? printableName : same
+  const mark = marks(isTerminal)
+  const paints: Readonly<Record<Kind, (text: string) => string>> = {
+    file: same,
+    directory: paint("1;34", "22;39"),
+    symlink: paint("36", "39"),
+    other: paint("33", "39")
+  }
+  return {
+    bold: paint("1", "22"),
+    dim: paint("2", "22"),
+    red: paint("31", "39"),
+    green: paint("32", "39"),
+    yellow: paint("33", "39"),
+    cyan: paint("36", "39"),
+    magenta: paint("35", "39"),
+    name,
+    text: isTerminal ? printableText : same,
+    lines: isTerminal ? (text) => printableText(text.replaceAll("\r\n", "\n")) : same,
+    entry: (text, kind) => paints[kind](name(text)) + mark[kind]
+  }
+}
+
+/** Of standard output. */
+export const look = (screen: ScreenShape): Look => make(screen.colors, screen.isTerminal)
+
+/** Of standard error, which people read wherever it goes. */
+export const errorLook = (screen: ScreenShape): Look => make(screen.errorColors, true)

@@ -1,0 +1,176 @@
+/**
+ * The command line as a value: arguments and a Screen in, an exit code out. What it prints, it prints through the Screen.
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import * as Stdio from "effect/Stdio"
+import * as Terminal from "effect/Terminal"
+import * as CliConfig from "effect/cli/CliConfig"
+import * as CliOutput from "effect/cli/CliOutput"
+import * as Command from "effect/cli/Command"
+import * as Completions from "effect/cli/Completions"
+import * as Flag from "effect/cli/Flag"
+import * as GlobalFlag from "effect/cli/GlobalFlag"
+import { ChildProcessSpawner, make as makeSpawner } from "effect/process/ChildProcessSpawner"
+import { Limits, standard } from "../model/Limits.ts"
+import { normalise } from "./argv.ts"
+import { cat } from "./commands/cat.ts"
+import { edit } from "./commands/edit.ts"
+import { glob } from "./commands/glob.ts"
+import { grep } from "./commands/grep.ts"
+import { ls } from "./commands/ls.ts"
+import { mkdir } from "./commands/mkdir.ts"
+import { rm } from "./commands/remove.ts"
+import { stat } from "./commands/stat.ts"
+import { showTour, tour } from "./commands/tour.ts"
+import { cp, mv } from "./commands/transfer.ts"
+import { tree } from "./commands/tree.ts"
+import { write } from "./commands/write.ts"
+import { ownMistake, systemFailed, wrongUsage } from "./exit.ts"
+import { formatter } from "./help.ts"
+import { errorLook } from "./look.ts"
+import { type OutputFailed, Screen, type ScreenShape } from "./screen.ts"
+import { base, program, Settings } from "./settings.ts"
+import { described } from "./subcommand.ts"
+
+/** All commands; without one of them it is the tour. */
+export const command = base.pipe(
+  Command.withHandler((flags) => Effect.provideService(showTour, Settings, { ...flags, command: "tour" })),
+  Command.withSubcommands([
+    { group: "LOOK", commands: [ls, tree, cat, stat] },
+    { group: "FIND", commands: [glob, grep] },
+    { group: "CHANGE", commands: [write, edit, mkdir, cp, mv, rm] },
+    { group: "LEARN", commands: [tour] }
+  ]),
+  described({
+    summary: "Files of a directory, on the disk or in memory",
+    description: `List, read, search and change the files of one directory, which no path and no link leads out of:
+on the disk, or on a copy in memory, where everything can be tried and nothing is touched.`,
+    examples: [
+      ["", "The tour: what it can do, shown on the files of this directory"],
+      ["tree --gitignore", "What is here"],
+      ["grep 'TODO|FIXME' --glob '*.ts'", "Find lines"],
+      ["edit README.md --old teh --new the --all --dry-run", "See a change before it is made"],
+      ["rm -r src --backend memory", "Try something on a copy"],
+      ["--completions bash > ~/.local/share/bash-completion/completions/fs-algebra", "Complete with Tab"]
+    ]
+  })
+)
+
+/** A person's own machine is the only limit of what they write and list; patterns keep their budget. */
+const limits = {
+  ...standard,
+  maxFileSize: Number.POSITIVE_INFINITY,
+  maxListEntries: Number.POSITIVE_INFINITY,
+  maxGlobMatches: Number.POSITIVE_INFINITY,
+  maxGrepMatches: Number.POSITIVE_INFINITY
+}
+
+/**
+ * effect/cli asks for what prompts and flags of files would need. We have neither: paths are relative to the root and mean nothing to
+ * the machine, so they are taken as they are.
+ */
+const environment = Layer.mergeAll(
+  FileSystem.layerNoop({}),
+  Layer.effect(
+    Path.Path,
+    Effect.map(Path.Path, (path) => ({ ...path, isAbsolute: () => true }))
+  ).pipe(Layer.provide(Path.layer)),
+  Stdio.layerTest({}),
+  Layer.succeed(
+    Terminal.Terminal,
+    Terminal.make({
+      columns: Effect.succeed(80),
+      rows: Effect.succeed(24),
+      size: Effect.never,
+      readInput: Effect.never,
+      readLine: Effect.never,
+      display: () => Effect.void
+    })
+  ),
+  Layer.succeed(
+    ChildProcessSpawner,
+    makeSpawner(() => Effect.never)
+  )
+)
+
+const usage = (screen: ScreenShape, json: boolean, event: CliOutput.Presenter.InvalidInvocation): Effect.Effect<void> => {
+  const { bold, dim, red, text } = errorLook(screen)
+  const messages = event.errors.map((error) => error.message)
+  const hint = `See ${event.commandPath.join(" ")} --help`
+  if (json) {
+    return screen.warn(JSON.stringify({ error: { _tag: "UsageError" }, message: messages.join("; "), hint }))
+  }
+  const lines = messages.map((message) => `${red(bold("error:"))} ${text(message)}`)
+  return screen.warn([...lines, `${dim("usage:")} ${event.helpDoc.usage}`, `${dim("hint:")}  ${hint}`].join("\n"))
+}
+
+const settings = (screen: ScreenShape, json: boolean) => {
+  const print = (text: string) => Effect.orDie(screen.write(`${text}\n`))
+  const format = formatter(screen)
+  return Layer.mergeAll(
+    CliOutput.layer(format),
+    CliOutput.layerPresenter({
+      present: (event) =>
+        event._tag === "InvalidInvocation"
+          ? usage(screen, json, event)
+          : print(event._tag === "Help" ? format.formatHelpDoc(event.helpDoc) : format.formatVersion(event.name, event.version))
+    }),
+    CliConfig.layer({
+      builtIns: [
+        GlobalFlag.Help,
+        GlobalFlag.Version,
+        {
+          ...GlobalFlag.Completions,
+          flag: GlobalFlag.Completions.flag.pipe(
+            Flag.withDescription("Print the completion script"),
+            Flag.withMetavar("SHELL")
+          ),
+          run: (shell: Option.Option<Completions.Shell>, { command }: GlobalFlag.HandlerContext) =>
+            Option.isNone(shell)
+              ? Effect.void
+              : print(Completions.generate(program, shell.value, Completions.fromCommand(command)))
+        }
+      ]
+    }),
+    Layer.succeed(Limits, limits)
+  )
+}
+
+const outputFailed = (screen: ScreenShape, error: OutputFailed): Effect.Effect<number> =>
+  error.code === "EPIPE"
+    ? Effect.succeed(0)
+    : Effect.as(
+        screen.warn(
+          `error: the answer could not be written, ${error.detail} (${error.code})\nhint:  Look at where it goes to.`
+        ),
+        systemFailed
+      )
+
+/** Runs one command line to its exit code. It fails with nothing; interruption stays interruption. */
+export const run = (args: ReadonlyArray<string>, options: { readonly version: string }): Effect.Effect<number, never, Screen> =>
+  Effect.flatMap(Screen, (screen) => {
+    const end = args.indexOf("--")
+    const json = (end === -1 ? args : args.slice(0, end)).includes("--json")
+    return Command.runWith(
+      command,
+      options
+    )(normalise(Completions.fromCommand(command), args)).pipe(
+      Effect.as(0),
+      Effect.catch((error) => {
+        if (error._tag === "Quit") return Effect.succeed(error.code)
+        if (error._tag === "OutputFailed") return outputFailed(screen, error)
+        return Effect.succeed(wrongUsage)
+      }),
+      Effect.catchCause((cause) =>
+        Cause.hasInterruptsOnly(cause)
+          ? Effect.failCause(cause as Cause.Cause<never>)
+          : Effect.as(screen.warn(`error: this is a mistake in fs-algebra itself\n${Cause.pretty(cause)}`), ownMistake)
+      ),
+      Effect.provide([environment, settings(screen, json)])
+    )
+  })

@@ -1,0 +1,30 @@
+/**
+ * Work that takes longer than a second says so, on a line that goes away again: only on a terminal, and never into an answer.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import { duration } from "./humanise.ts"
+import { Screen } from "./screen.ts"
+
+/** `detail` is asked each time the line is drawn. */
+export const withProgress =
+  (what: string, detail?: () => string) =>
+  <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R | Screen> =>
+    Effect.flatMap(Screen, (screen) => {
+      if (!screen.showsProgress) return self
+      return Effect.flatMap(Clock.currentTimeNanos, (start) => {
+        const draw = Effect.flatMap(Clock.currentTimeNanos, (now) =>
+          screen.status(
+            [what, detail?.(), duration(now - start)].filter((part) => part !== undefined && part !== "").join(" · ")
+          )
+        )
+        const drawing = Effect.andThen(Effect.sleep("1 second"), Effect.repeat(draw, Schedule.spaced("200 millis")))
+        return Effect.scoped(
+          Effect.andThen(
+            Effect.acquireRelease(Effect.forkScoped(drawing), () => screen.status("")),
+            self
+          )
+        ) as Effect.Effect<A, E, R>
+      })
+    })

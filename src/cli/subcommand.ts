@@ -1,0 +1,46 @@
+/**
+ * How a command is made: its texts, with at least one example, its flags, and a handler that is given the filesystem and whose errors
+ * are reported while that filesystem can still say what lies near.
+ */
+import type * as Effect from "effect/Effect"
+import * as Command from "effect/cli/Command"
+import { type Failure, reported } from "./failure.ts"
+import { Settings, settingsOf } from "./settings.ts"
+import { workspaceLayer } from "./workspace.ts"
+
+export interface About {
+  /** For the list of commands. */
+  readonly summary: string
+  /** For the command's own help; the lines are wrapped already. */
+  readonly description: string
+  /** Arguments, without the program and the command, and what they do. */
+  readonly examples: readonly [Example, ...ReadonlyArray<Example>]
+}
+
+type Example = readonly [args: string, description: string]
+
+/** The texts alone. */
+export const described =
+  (about: About) =>
+  <Name extends string, Input, ContextInput, E, R>(
+    self: Command.Command<Name, Input, ContextInput, E, R>
+  ): Command.Command<Name, Input, ContextInput, E, R> =>
+    self.pipe(
+      Command.withShortDescription(about.summary),
+      Command.withDescription(about.description.replaceAll("\n", "\n  ")),
+      Command.withExamples(({ commandPath }) =>
+        about.examples.map(([args, description]) => ({ command: [...commandPath, args].join(" ").trim(), description }))
+      )
+    )
+
+export const subcommand = <const Name extends string, const Config extends Command.Command.Config, E extends Failure, R>(
+  name: Name,
+  about: About,
+  config: Config,
+  handler: (input: Command.Command.Config.Infer<Config>) => Effect.Effect<void, E, R>
+) =>
+  Command.make(name, config, (input) => reported(handler(input))).pipe(
+    described(about),
+    Command.provide(workspaceLayer),
+    Command.provideEffect(Settings, settingsOf(name))
+  )

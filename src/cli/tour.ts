@@ -1,0 +1,235 @@
+/**
+ * The tour is a program like any that a reader would write: each step runs the line that it shows, on a copy in memory, and prints
+ * what came back and how long it took.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import { displayWidth } from "effect/cli/CliOutput"
+import { type Algebra, Filesystem } from "../filesystem/Filesystem.ts"
+import type { GlobMatch } from "../model/Entry.ts"
+import type { FsError } from "../model/FsError.ts"
+import { paintDiff } from "./diff.ts"
+import * as humanise from "./humanise.ts"
+import { type Look, look } from "./look.ts"
+import { nearby } from "./nearby.ts"
+import { type OutputFailed, Screen } from "./screen.ts"
+import { program, Settings } from "./settings.ts"
+import { commonPattern, demonstration, editablePassage, findablePattern, misspelt, type Passage } from "./tourSubjects.ts"
+import { copyInMemory } from "./workspace.ts"
+
+interface Step<A> {
+  readonly title: string
+  /** What one would write. */
+  readonly code: string
+  readonly run: Effect.Effect<A, FsError, Screen | Settings>
+  readonly show: (value: A, look: Look) => ReadonlyArray<string>
+}
+
+interface Guide {
+  /** Prose: not part of a JSON answer. */
+  readonly say: (lines: (look: Look) => ReadonlyArray<string>) => Effect.Effect<void, OutputFailed>
+  readonly step: <A>(step: Step<A>) => Effect.Effect<A, FsError | OutputFailed, Screen | Settings>
+}
+
+const indent = "   "
+const widest = 100
+
+const makeGuide = Effect.gen(function* () {
+  const screen = yield* Screen
+  const { json } = yield* Settings
+  const shown = look(screen)
+  let steps = 0
+
+  const asText = <A>({ code, show, title }: Step<A>, value: A, took: bigint): string => {
+    const head = `${steps}. ${title}`
+    const time = humanise.duration(took)
+    const gap = " ".repeat(Math.max(2, Math.min(screen.columns, widest) - displayWidth(head) - displayWidth(time)))
+    const body = [shown.cyan(code), ...show(value, shown)].map((line) => `${indent}${line}\n`).join("")
+    return `\n${shown.bold(head)}${gap}${shown.dim(time)}\n${body}`
+  }
+  const asJson = <A>({ code, show, title }: Step<A>, value: A, took: bigint): string => {
+    const plain = show(value, look({ ...screen, colors: false, isTerminal: false }))
+    return `${JSON.stringify({ step: steps, title, code, answer: plain, millis: Number(took) / 1_000_000 })}\n`
+  }
+  const guide: Guide = {
+    say: (lines) =>
+      json
+        ? Effect.void
+        : screen.write(
+            lines(shown)
+              .map((line) => `${line}\n`)
+              .join("")
+          ),
+    step: Effect.fnUntraced(function* (step) {
+      const start = yield* Clock.currentTimeNanos
+      const value = yield* step.run
+      const took = (yield* Clock.currentTimeNanos) - start
+      steps++
+      yield* screen.write(json ? asJson(step, value, took) : asText(step, value, took))
+      return value
+    })
+  }
+  return guide
+})
+
+const quoted = (text: string): string => JSON.stringify(text)
+
+/** As many as are to be shown, and how many there are beyond. */
+const some = <A>(items: ReadonlyArray<A>, most: number, line: (item: A) => string): ReadonlyArray<string> => [
+  ...items.slice(0, most).map(line),
+  ...(items.length > most ? [`... and ${humanise.whole(items.length - most)} more`] : [])
+]
+
+/** The error of an effect that is meant to fail. */
+const failing = <A, R>(self: Effect.Effect<A, FsError, R>): Effect.Effect<FsError | undefined, never, R> =>
+  Effect.match(self, { onFailure: (error) => error, onSuccess: () => undefined })
+
+/** A tour of somebody's home directory must end, and must fit. */
+const upTo = { files: 20_000, bytes: 256 * 1024 * 1024 }
+
+const loading = Effect.fnUntraced(function* (guide: Guide, host: Algebra) {
+  const { copied, fs } = yield* guide.step({
+    title: "Load the directory into memory, without what git ignores",
+    code: "const fs = yield* Filesystem.Filesystem",
+    run: copyInMemory(host, { gitignore: true, upTo }),
+    show: ({ copied }, look) => [
+      [
+        humanise.count(copied.files, "file"),
+        humanise.count(copied.directories, "directory"),
+        ...(copied.links > 0 ? [humanise.count(copied.links, "link")] : []),
+        humanise.bytes(copied.bytes)
+      ].join(", "),
+      ...(copied.truncated ? [look.yellow("There is more; the tour goes on with the first of it.")] : [])
+    ]
+  })
+  if (copied.files > 0) return fs
+  yield* guide.say((look) => [look.dim(`${indent}There is no file here, so these are four of our own.`)])
+  for (const [path, text] of Object.entries(demonstration)) yield* fs.write(path, text)
+  return fs
+})
+
+const searching = Effect.fnUntraced(function* (guide: Guide, fs: Algebra, files: ReadonlyArray<GlobMatch>) {
+  yield* guide.step({
+    title: "List",
+    code: `yield* fs.list()`,
+    run: fs.list(),
+    show: (entries, look) => {
+      const line = entries
+        .slice(0, 10)
+        .map((entry) => look.entry(entry.name, entry.kind))
+        .join("  ")
+      return [line + (entries.length > 10 ? `  ... ${entries.length - 10} more` : "")]
+    }
+  })
+  const glob = commonPattern(files)
+  yield* guide.step({
+    title: "Find files",
+    code: `yield* fs.glob(${quoted(glob)})`,
+    run: fs.glob(glob),
+    show: ({ matches }, look) => some(matches, 3, ({ path }) => look.name(path))
+  })
+  const pattern = yield* findablePattern(fs)
+  yield* guide.step({
+    title: "Find lines",
+    code: `yield* fs.grep(${quoted(pattern)})`,
+    run: fs.grep(pattern),
+    show: ({ filesMatched, filesSearched, matches, truncated }, look) => [
+      ...matches.slice(0, 3).map(({ lineContent, lineNumber, matchEnd, matchStart, path }) => {
+        const text = [
+          lineContent.slice(0, matchStart).trimStart(),
+          lineContent.slice(matchStart, matchEnd),
+          lineContent.slice(matchEnd)
+        ]
+        const [before, match, after] = text.map((part) => look.text(part.slice(0, 60)))
+        return `${look.magenta(look.name(path))}:${look.green(`${lineNumber}`)}: ${before}${look.red(match!)}${after}`
+      }),
+      `${truncated ? "the first " : ""}${humanise.count(matches.length, "match")} in ${filesMatched} of ${humanise.count(filesSearched, "file")}`
+    ]
+  })
+})
+
+const showConflict = (error: FsError | undefined, look: Look): ReadonlyArray<string> =>
+  error?._tag !== "Conflict"
+    ? ["no conflict"]
+    : [
+        look.red(`Conflict on ${look.name(error.path)}`),
+        `expected ${error.expected?.slice(0, 16)}...  what was read`,
+        `actual   ${error.actual?.slice(0, 16)}...  what the first edit left`,
+        look.dim("Nothing was written: read it again, then decide.")
+      ]
+
+const changing = Effect.fnUntraced(function* (guide: Guide, fs: Algebra, { line, path }: Passage) {
+  const read = yield* fs.version(path)
+  const change = { oldText: line, newText: `${line} (edited)` }
+  yield* guide.step({
+    title: "Edit, if it is still what was read",
+    code: `yield* fs.edit(${quoted(path)}, { oldText, newText }, { ifMatch: version })`,
+    run: fs.edit(path, change, { ifMatch: read }),
+    show: ({ diff }, look) => some(paintDiff(look, diff.trimEnd()).split("\n"), 10, (line) => line)
+  })
+  yield* guide.step({
+    title: "The same once more, with a version that is no longer true",
+    code: `yield* fs.edit(${quoted(path)}, { oldText, newText }, { ifMatch: version })`,
+    run: failing(fs.edit(path, change, { ifMatch: read })),
+    show: showConflict
+  })
+  return read
+})
+
+const misreading = (guide: Guide, fs: Algebra, { path }: Passage) => {
+  const wrong = misspelt(path)
+  return guide.step({
+    title: "Failures are typed and say what to do",
+    code: `yield* Effect.catchTag(fs.read(${quoted(wrong)}), "NotFound", (error) => ...)`,
+    run: Effect.all([failing(fs.read(wrong)), nearby(fs, wrong)]),
+    show: ([error, near], look) => [
+      look.red(look.text(error === undefined ? "no failure" : `${error._tag}: ${error.message}`)),
+      ...(near.length === 0 ? [] : [`Did you mean ${near.map(look.name).join(", ")}?`])
+    ]
+  })
+}
+
+const disk = (guide: Guide, host: Algebra, path: string, read: string) =>
+  guide.step({
+    title: "And the disk?",
+    code: `(yield* onDisk.version(${quoted(path)})) === version`,
+    run: host.version(path),
+    show: (version, look) => [
+      version === read ? look.green("true: it is as it was") : look.yellow("false: somebody else changed it")
+    ]
+  })
+
+const goingOn = (look: Look): ReadonlyArray<string> => {
+  const row = (code: string, what: string) => `${indent}${look.cyan(code.padEnd(48))}${look.dim(what)}`
+  return [
+    "",
+    look.bold("Where to go next"),
+    row(`${program} tree --gitignore`, "what is here, drawn"),
+    row(`${program} grep 'TODO|FIXME' --root ../other`, "the same in another directory"),
+    row(`${program} --help`, "all commands"),
+    "",
+    `${indent}In a program  ${look.cyan("Effect.provide(program, PosixHost.layer({ root }))")}`,
+    `${indent}In a test     ${look.cyan('Effect.provide(program, InMemory.layer({ tree: { "a.txt": "hello" } }))')}`,
+    `${indent}For an agent  the same operations as tools, with limits and with undo`,
+    `${indent}README.md says more of each.`
+  ]
+}
+
+export const run = Effect.gen(function* () {
+  const host = yield* Filesystem
+  const guide = yield* makeGuide
+  yield* guide.say((look) => [
+    look.bold(`A tour of fs-algebra, on the files of ${look.name(host.root)}`),
+    "All of it happens on a copy in memory: nothing on disk is touched."
+  ])
+  const fs = yield* loading(guide, host)
+  const { matches: files } = yield* fs.glob("*", { sizes: true })
+  yield* searching(guide, fs, files)
+  const passage = yield* editablePassage(fs, files)
+  if (passage !== undefined) {
+    const read = yield* changing(guide, fs, passage)
+    yield* misreading(guide, fs, passage)
+    if (yield* host.exists(passage.path)) yield* disk(guide, host, passage.path, read)
+  }
+  yield* guide.say(goingOn)
+})

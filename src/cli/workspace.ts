@@ -1,0 +1,89 @@
+/**
+ * The filesystem that a command works on: the directory itself, or a copy of it in memory. Backends are loaded when they are needed,
+ * since `--help` needs none.
+ */
+import { resolve } from "node:path"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { type Algebra, Filesystem, make } from "../filesystem/Filesystem.ts"
+import * as FsError from "../model/FsError.ts"
+import { opening } from "./advice.ts"
+import { remark } from "./answer.ts"
+import { reportedLayer } from "./failure.ts"
+import { hydrate, type Hydrated, type HydrateOptions } from "./hydrate.ts"
+import { bytes, count } from "./humanise.ts"
+import { errorLook } from "./look.ts"
+import { withProgress } from "./progress.ts"
+import { Screen } from "./screen.ts"
+import { Settings } from "./settings.ts"
+
+/** Opens an absolute directory of the machine. */
+export interface OpenHost {
+  (root: string): Layer.Layer<Filesystem, FsError.FsError>
+}
+
+/** The machine's own directories, unless a test has others. */
+export const Host: Context.Reference<OpenHost> = Context.Reference<OpenHost>("fs-algebra/cli/Host", {
+  defaultValue: () => (root) =>
+    Layer.unwrap(
+      Effect.map(
+        Effect.promise(() => import("../backends/PosixHost.ts")),
+        (host) => host.layer({ root })
+      )
+    )
+})
+
+/** Errors name the directory as it was given. */
+const directoryLayer = Layer.unwrap(
+  Effect.gen(function* () {
+    const { root } = yield* Settings
+    const { directory } = yield* Screen
+    const open = yield* Host
+    const named = (error: FsError.FsError): FsError.FsError => FsError.promote(FsError.toFault(error), opening, root)
+    return Layer.catch(open(resolve(directory, root)), (error) => Layer.effect(Filesystem, Effect.fail(named(error))))
+  })
+)
+
+const named = 3
+
+const leftOut = ({ leftOut }: Hydrated) =>
+  Effect.gen(function* () {
+    if (leftOut.length === 0) return
+    const { name, yellow } = errorLook(yield* Screen)
+    const rest = leftOut.length > named ? `\n  and ${leftOut.length - named} more` : ""
+    const lines = leftOut.slice(0, named).map(({ path, why }) => `\n  ${name(path)}: ${name(why)}`)
+    yield* remark(`${yellow("note:")}  left out of the copy, ${count(leftOut.length, "entry")}:${lines.join("")}${rest}`, {
+      leftOut
+    })
+  })
+
+/** A copy in memory, made with a progress line where it takes a while. */
+export const copyInMemory = Effect.fnUntraced(function* (from: Algebra, options?: Pick<HydrateOptions, "gitignore" | "upTo">) {
+  const memory = yield* Effect.promise(() => import("../backends/InMemory.ts"))
+  const to = make(yield* memory.make())
+  let files = 0
+  let size = 0
+  const onFile = (bytes: number) => {
+    files++
+    size += bytes
+  }
+  const copied = yield* hydrate(from, to, { ...options, onFile }).pipe(
+    withProgress("Copying into memory", () => `${count(files, "file")}, ${bytes(size)}`)
+  )
+  yield* leftOut(copied)
+  return { fs: to, copied }
+})
+
+const memoryLayer = Layer.effect(
+  Filesystem,
+  Effect.flatMap(Filesystem, (from) => Effect.map(copyInMemory(from), ({ fs }) => fs)).pipe(Effect.provide(directoryLayer))
+)
+
+/** What `--root` says. */
+export const hostLayer = reportedLayer(directoryLayer)
+
+/** What `--root` and `--backend` say. */
+export const workspaceLayer = reportedLayer(
+  Layer.unwrap(Effect.map(Settings, ({ backend }) => (backend === "memory" ? memoryLayer : directoryLayer)))
+)

@@ -1,0 +1,212 @@
+/**
+ * One meaning for every glob: picomatch's, on the path relative to the base. Common patterns run on rows of segments (`segment.ts`),
+ * the rest on the expression that picomatch makes of them, run by `automaton.ts`; neither can be made to work for long by a pattern or
+ * a name. A matcher walks along: it knows for each directory whether anything below it can match.
+ *
+ * In two places it differs from picomatch, whose expressions take U+2028 and U+2029 for line ends: `**` finds names with those too.
+ * And a list of patterns is a union: `!` does not negate in it, for that is what `exclude` is for.
+ */
+import picomatch from "picomatch"
+import type { Fault } from "../model/FsError.ts"
+import { codePoints } from "../model/FsPath.ts"
+import { compileExpression, NotAGlob } from "./automaton.ts"
+import { invalid, type PlanContext } from "./options.ts"
+import {
+  ANY,
+  charClass,
+  compileRows,
+  compileTest,
+  type Element,
+  foldCase,
+  GLOBSTAR,
+  type Positions,
+  type Row,
+  STAR,
+  type Test
+} from "./segment.ts"
+import { parse, unitsOf } from "./syntax.ts"
+
+/** What is known of a directory. */
+export interface State {
+  readonly rows: Positions
+  readonly reach: Positions
+  readonly path: string
+}
+
+export interface Matcher {
+  readonly start: State
+  /** For a directory's child that is one; `undefined` when nothing below it can match. */
+  readonly below: (state: State, name: string) => State | undefined
+  readonly matches: (state: State, name: string, directory: boolean) => boolean
+}
+
+/** A pattern that is not made of rows: asked with the whole path, or with the name when it may stand at any depth. */
+interface Wide {
+  readonly pattern: number
+  readonly directory: boolean
+  readonly anchored: boolean
+  readonly test: (text: string) => boolean
+}
+
+interface Compiled {
+  readonly rows: Array<Row>
+  readonly wide: Array<Wide>
+  /** Rows that say below which directories the wide ones can match. */
+  readonly reach: Array<Row>
+}
+
+const options = { dot: true, posix: true, regex: false, nonegate: true, strictSlashes: true } as const
+
+const exact =
+  (text: string): Test =>
+  (name) =>
+    name === text
+
+/** Into `out`; answers what is wrong with the pattern. */
+const addPath = (
+  text: string,
+  anchored: boolean,
+  shape: Omit<Row, "segments">,
+  caseSensitive: boolean,
+  out: Compiled
+): string | undefined => {
+  const glob = parse(text, anchored, !caseSensitive)
+  if (typeof glob === "string") return glob
+  const fold = caseSensitive ? undefined : foldCase
+  const anywhere = anchored ? [] : [GLOBSTAR]
+  if (glob.itself) out.rows.push({ ...shape, segments: [...anywhere, ...text.split("/").map(exact)] })
+  if (glob.rows !== undefined) {
+    for (const segments of glob.rows) {
+      const tests = segments.map((segment) => (segment === undefined ? GLOBSTAR : compileTest(segment, fold)))
+      out.rows.push({ ...shape, segments: [...anywhere, ...tests] })
+    }
+    return undefined
+  }
+  try {
+    const { source } = picomatch.makeRe(text, { ...options, nocase: !caseSensitive })
+    // What picomatch answers when it could not make a regular expression of its own translation.
+    if (source !== "$^") out.wide.push({ ...shape, anchored, test: compileExpression(source, !caseSensitive) })
+  } catch (error) {
+    if (error instanceof NotAGlob || error instanceof SyntaxError) return error.message
+    throw error
+  }
+  out.reach.push({ ...shape, segments: [...glob.prefix.map((name) => literal(name, caseSensitive)), GLOBSTAR] })
+  return undefined
+}
+
+const literal = (text: string, caseSensitive: boolean): Test => compileTest(unitsOf(text), caseSensitive ? undefined : foldCase)
+
+/** As Python's: the path as one text, no braces, no escapes. */
+const addFnmatch = (text: string, shape: Omit<Row, "segments">, caseSensitive: boolean, out: Compiled): string | undefined => {
+  if (text.split("/").includes("..")) return 'it has a ".." segment'
+  const elements: Array<Element> = []
+  for (let at = 0; at < text.length; at++) {
+    const sign = text[at]!
+    if (sign === "*") elements.push(STAR)
+    else if (sign === "?") elements.push(ANY)
+    else if (sign !== "[") elements.push(text.charCodeAt(at))
+    else {
+      const negated = text[at + 1] === "!"
+      const first = at + (negated ? 2 : 1)
+      const end = text.indexOf("]", first + 1)
+      if (end === -1) return '"[" is not closed; write "[[]" for the sign itself'
+      const body = text.slice(first, end).replace(/[\\\]^[]/g, "\\$&")
+      try {
+        elements.push(charClass(`[${negated ? "^" : ""}${body}]`, !caseSensitive))
+      } catch {
+        return `the range in "${text.slice(at, end + 1)}" runs backwards`
+      }
+      at = end
+    }
+  }
+  const prefix = text.split(/[*?[]/, 1)[0]!.split("/").slice(0, -1)
+  const test = compileTest(elements, caseSensitive ? undefined : foldCase)
+  out.wide.push({ ...shape, anchored: true, test })
+  out.reach.push({ ...shape, segments: [...prefix.map((name) => literal(name, caseSensitive)), GLOBSTAR] })
+  return undefined
+}
+
+/** What can be said of any pattern before it is read. */
+const refusal = (pattern: unknown, maxLength: number): string | undefined => {
+  if (typeof pattern !== "string") return "it is not a string"
+  if (pattern.trim() === "") return "it is blank"
+  if (pattern.length > maxLength && codePoints(pattern) > maxLength) return `it has more than ${maxLength} characters`
+  if (pattern.includes("\0")) return "it contains a NUL"
+  return pattern.isWellFormed() ? undefined : "it contains a lone surrogate"
+}
+
+export interface CompileOptions {
+  /** The parameter that faults name. */
+  readonly argument: string
+  readonly dialect?: "path" | "fnmatch" | undefined
+  /** Read as ignore rules are: the last pattern that matches decides, and `!` takes back. */
+  readonly rules?: boolean | undefined
+}
+
+/** A matcher for all of these, or the fault of the first that is no pattern. */
+export const compile = (
+  patterns: ReadonlyArray<string>,
+  { argument, dialect, rules = false }: CompileOptions,
+  { caseSensitive, limits }: PlanContext
+): Matcher | Fault => {
+  const out: Compiled = { rows: [], wide: [], reach: [] }
+  const takesBack: Array<boolean> = []
+  for (let pattern = 0; pattern < patterns.length; pattern++) {
+    const input = patterns[pattern]!
+    const wrong = refusal(input, limits.maxPatternLength)
+    if (wrong !== undefined) return invalid(argument, wrong)
+    // `!(` opens an extglob, as it does for picomatch.
+    const negated = rules && input[0] === "!" && input[1] !== "("
+    const whole = negated ? input.slice(1) : input
+    const directory = whole.endsWith("/")
+    const text = whole.replace(/^(?:\.?\/)+/, "").replace(/\/$/, "")
+    if (text.trim() === "") return invalid(argument, "it is blank")
+    const shape = { pattern, directory }
+    const anchored = text.includes("/") || /^\.?\//.test(whole)
+    const refused =
+      dialect === "fnmatch" ? addFnmatch(text, shape, caseSensitive, out) : addPath(text, anchored, shape, caseSensitive, out)
+    if (refused !== undefined) return invalid(argument, `${JSON.stringify(input)}: ${refused}`)
+    takesBack.push(negated)
+  }
+  return assemble(out, takesBack)
+}
+
+const assemble = ({ reach: reaches, rows: patterns, wide }: Compiled, takesBack: ReadonlyArray<boolean>): Matcher => {
+  const rows = compileRows(patterns)
+  const reach = compileRows(reaches)
+  const wanted = wide.length > 0
+  return {
+    start: { rows: rows.start, reach: reach.start, path: "" },
+    below: (state, name) => {
+      const next = rows.below(state.rows, name)
+      if (!wanted) {
+        return next.length === 0 ? undefined : next === state.rows ? state : { rows: next, reach: state.reach, path: "" }
+      }
+      const open = reach.below(state.reach, name)
+      return next.length === 0 && open.length === 0
+        ? undefined
+        : { rows: next, reach: open, path: state.path === "" ? name : `${state.path}/${name}` }
+    },
+    matches: (state, name, directory) => {
+      let found = rows.decide(state.rows, name, directory)
+      for (let i = wide.length - 1; i >= 0; i--) {
+        const { anchored, directory: only, pattern, test } = wide[i]!
+        if (pattern <= found || (only && !directory)) continue
+        if (test(anchored && state.path !== "" ? `${state.path}/${name}` : name)) found = pattern
+      }
+      return found !== -1 && !takesBack[found]!
+    }
+  }
+}
+
+/** The same for a path that is not walked to. */
+export const test = (matcher: Matcher, path: string, directory = false): boolean => {
+  const names = path.split("/")
+  const last = names.pop()!
+  let state: State | undefined = matcher.start
+  for (const name of names) {
+    state = matcher.below(state, name)
+    if (state === undefined) return false
+  }
+  return matcher.matches(state, last, directory)
+}

@@ -1,0 +1,158 @@
+/**
+ * Regular expressions are JavaScript's, matched against one line at a time, which knows no line ending but LF and CRLF. What other
+ * dialects write for the same thing is translated, so that a pattern from Python or ripgrep means here what it meant there.
+ */
+import type { Fault } from "../model/FsError.ts"
+import { codePoints } from "../model/FsPath.ts"
+import type { LimitsShape } from "../model/Limits.ts"
+
+export interface Pattern {
+  readonly source: string
+  readonly flags: string
+  /** The text itself, where the pattern is nothing but text in this case. */
+  readonly literal: string | undefined
+  readonly multiline: boolean
+  /** At most so many steps on a line of that many characters; Infinity where nothing is known. */
+  readonly steps: (length: number) => number
+}
+
+export interface PatternOptions {
+  readonly literal?: boolean | undefined
+  readonly ignoreCase?: boolean | undefined
+  readonly wholeWord?: boolean | undefined
+  readonly multiline?: boolean | undefined
+}
+
+const invalid = (detail: string): Fault => ({ _tag: "InvalidArgument", argument: "pattern", detail })
+
+const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")
+
+/** One piece of an expression: an escape, a class, a group's opening, or a single character. */
+const piece =
+  /\\(?:[pP]\{[^}]*\}|u\{[^}]*\}|k<[^>]*>|[^])|\[(?:\\[^]|[^\]\\])*\]|\(\?P<|\(\?P=[A-Za-z_]\w*\)|\(\?<[=!]|\(\?[=!:]|\(\?<|[^]/g
+
+const anchors = {
+  line: { "^": "^", $: "$", "\\A": "^", "\\Z": "$", ".": "." },
+  // The `m` flag would take a lone CR and U+2028 for line ends too.
+  text: { "^": "(?<![^\\n])", $: "(?=\\r?\\n|(?![^]))", "\\A": "(?<![^])", "\\Z": "(?![^])", ".": "(?:[^\\r\\n]|\\r(?!\\n))" }
+} as const
+
+const translate = (source: string, multiline: boolean, dotAll: boolean): string => {
+  const table: Record<string, string> = multiline ? (dotAll ? { ...anchors.text, ".": "[^]" } : anchors.text) : anchors.line
+  return source.replace(piece, (part) => {
+    const anchor = table[part]
+    if (anchor !== undefined) return anchor
+    if (part === "(?P<") return "(?<"
+    return part.startsWith("(?P=") ? `\\k<${part.slice(4, -1)}>` : part
+  })
+}
+
+const needsUnicode = (source: string): boolean => /(?:^|[^\\])(?:\\\\)*\\(?:[pP]\{|u\{)/.test(source)
+
+/** `(?i)`, `(?m)`, `(?s)` and what is made of them, at the start. */
+const prefix = /^\(\?([ims]+)\)/
+
+interface Read {
+  readonly source: string
+  readonly ignoreCase: boolean
+  readonly dotAll: boolean
+  readonly unicode: "" | "u" | "v"
+}
+
+const readString = (pattern: string, options: PatternOptions): Read => {
+  if (options.literal === true) {
+    return { source: escaped(pattern), ignoreCase: options.ignoreCase === true, dotAll: false, unicode: "" }
+  }
+  const inline = prefix.exec(pattern)
+  const flags = inline?.[1] ?? ""
+  const source = inline === null ? pattern : pattern.slice(inline[0].length)
+  return {
+    source,
+    ignoreCase: options.ignoreCase === true || flags.includes("i"),
+    dotAll: flags.includes("s"),
+    unicode: needsUnicode(source) ? "u" : ""
+  }
+}
+
+const readRegExp = ({ flags, source }: RegExp, options: PatternOptions): Read => ({
+  source: source === "(?:)" ? "" : source,
+  ignoreCase: options.ignoreCase === true || flags.includes("i"),
+  dotAll: flags.includes("s"),
+  unicode: flags.includes("v") ? "v" : flags.includes("u") ? "u" : needsUnicode(source) ? "u" : ""
+})
+
+const check = (pattern: string | RegExp, options: PatternOptions, limits: LimitsShape): Fault | undefined => {
+  const isText = typeof pattern === "string"
+  if (!isText && !(pattern instanceof RegExp)) return invalid("it must be a string or a RegExp")
+  if (!isText && options.literal === true) return invalid("a RegExp cannot be taken literally; give the text as a string")
+  const source = isText ? pattern : pattern.source
+  if (isText && (pattern === "" || (options.literal !== true && pattern.trim() === ""))) {
+    return invalid("it is blank; to look for white space say so, as in [ ] or \\s, or set literal")
+  }
+  if (!source.isWellFormed()) return invalid("it holds a lone surrogate, which no text can")
+  return source.length > limits.maxPatternLength && codePoints(source) > limits.maxPatternLength
+    ? invalid(`it has ${codePoints(source)} characters where ${limits.maxPatternLength} are allowed`)
+    : undefined
+}
+
+/** A pattern that can be run, or the fault that says why there is none. */
+export const compile = (pattern: string | RegExp, options: PatternOptions, limits: LimitsShape): Pattern | Fault => {
+  const fault = check(pattern, options, limits)
+  if (fault !== undefined) return fault
+  const { dotAll, ignoreCase, source, unicode } =
+    typeof pattern === "string" ? readString(pattern, options) : readRegExp(pattern, options)
+  const multiline = options.multiline === true
+  const body = options.literal === true ? source : translate(source, multiline, dotAll)
+  // A line holds no line ending, so that there "." may match whatever is in it.
+  const flags = `${ignoreCase ? "i" : ""}${multiline && !dotAll ? "" : "s"}${unicode}`
+  const whole = options.wholeWord === true ? `(?<![A-Za-z0-9_])(?:${body})(?![A-Za-z0-9_])` : body
+  try {
+    // Apart first: a stray parenthesis must not pair with one that was put around it.
+    void new RegExp(body, flags)
+    void new RegExp(whole, flags)
+  } catch (error) {
+    return invalid(
+      error instanceof Error ? error.message.replace(/^Invalid regular expression: /, "") : "it cannot be compiled"
+    )
+  }
+  return {
+    source: whole,
+    flags,
+    literal: options.wholeWord === true || ignoreCase ? undefined : literalOf(source, options),
+    multiline,
+    steps: stepsOf(body, multiline)
+  }
+}
+
+const literalOf = (source: string, options: PatternOptions): string | undefined => {
+  if (options.literal === true) return source.replace(/\\([^])/g, "$1")
+  return /[\\^$.*+?()[\]{}|]/.test(source) ? undefined : source
+}
+
+/**
+ * What an expression can cost on one line, from above. Quantifiers that stand side by side can share a run of characters in as many
+ * ways as the length to the power of their number; ones within ones, alternatives within groups and backreferences in more ways than
+ * can be counted, so for them nothing is promised.
+ */
+const stepsOf = (source: string, multiline: boolean): ((length: number) => number) => {
+  const unknown = () => Number.POSITIVE_INFINITY
+  if (multiline) return unknown
+  let power = 1
+  let alternatives = 1
+  let depth = 0
+  for (const part of source.match(piece) ?? []) {
+    if (/^\\(?:[1-9]|k<)/.test(part) || part.startsWith("(?<") || part === "(?=" || part === "(?!") return unknown
+    if (part.startsWith("(")) depth++
+    else if (part === ")") depth--
+    else if (part === "|") {
+      if (depth > 0) return unknown
+      alternatives++
+    } else if (part === "*" || part === "+" || part === "?" || part === "{") {
+      if (depth > 0) return unknown
+      power++
+    }
+  }
+  // A quantifier after a group repeats all that the group can do.
+  if (/\)[*+?{]/.test(source)) return unknown
+  return (length) => alternatives * source.length * (length + 1) ** power
+}

@@ -1,0 +1,290 @@
+/**
+ * Reads a glob as picomatch reads it, and tells its meaning as rows of segments where that can be told so: stars, question marks,
+ * globstars, classes and braces in the places where everyone writes them. What is left (extglobs, quotes, a globstar within braces,
+ * and whatever picomatch treats in a way of its own) is `wide`: its meaning is the expression that picomatch makes of it.
+ *
+ * What picomatch would quietly take as text because something is not closed, a user has mistyped: an open `[`, `{` or `(` and a
+ * backslash at the end are refused, with the way to write them as text. Closers without an opener are text. Refused are also a range
+ * that runs backwards, a range in braces over more than single letters or digits (picomatch reads `{8..12}` as a set of characters,
+ * which nobody means), and a backslash before a letter or digit to which a regular expression would give a meaning of its own.
+ */
+import { ANY, type CharClass, charClass, type Element, STAR } from "./segment.ts"
+
+const DOT = 46
+const SLASH = -3
+const GLOBSTAR = -4
+/** A star that does not open its segment, so that picomatch does not ask for anything in its place. */
+const LOOSE = -5
+
+type Token = Element | Choice
+
+interface Choice {
+  readonly options: ReadonlyArray<ReadonlyArray<Token>>
+  /** Not braces, but a set in brackets that may also stand for its own text. */
+  readonly set: boolean
+}
+
+/** A row of segments in elements; a globstar is `undefined`. */
+export type Segments = ReadonlyArray<ReadonlyArray<Element> | undefined>
+
+export interface Glob {
+  /** `undefined` when the pattern is wide. */
+  readonly rows: ReadonlyArray<Segments> | undefined
+  /** Leading segments without anything special: only below them can a wide pattern match. */
+  readonly prefix: ReadonlyArray<string>
+  /** Whether it is worth asking for a path that is the pattern letter by letter, which picomatch takes too. */
+  readonly itself: boolean
+}
+
+const maxExpansions = 1024
+
+class Malformed extends Error {}
+
+const isChoice = (token: Token | undefined): token is Choice => typeof token === "object" && "options" in token
+
+const width = (tokens: ReadonlyArray<Token>, sets: boolean): number => {
+  let product = 1
+  for (const token of tokens) {
+    if (isChoice(token) && (sets || !token.set)) {
+      product *= token.options.reduce((sum, option) => sum + width(option, sets), 0)
+    }
+  }
+  return product
+}
+
+const withoutSets = (tokens: ReadonlyArray<Token>): ReadonlyArray<Token> =>
+  tokens.map((token) =>
+    !isChoice(token) ? token : token.set ? token.options[0]![0]! : { ...token, options: token.options.map(withoutSets) }
+  )
+
+const expand = (tokens: ReadonlyArray<Token>): ReadonlyArray<ReadonlyArray<Element>> => {
+  let out: Array<Array<Element>> = [[]]
+  for (const token of tokens) {
+    if (isChoice(token)) {
+      const options = token.options.flatMap(expand)
+      out = out.flatMap((head) => options.map((option) => head.concat(option)))
+    } else {
+      for (const head of out) head.push(token)
+    }
+  }
+  return out
+}
+
+const split = (elements: ReadonlyArray<Element>): Array<Array<Element>> => {
+  const out: Array<Array<Element>> = [[]]
+  for (const element of elements) {
+    if (element === SLASH) out.push([])
+    else out.at(-1)!.push(element)
+  }
+  return out
+}
+
+const isParent = (segment: ReadonlyArray<Element>): boolean => segment.length === 2 && segment[0] === DOT && segment[1] === DOT
+
+/** What may be empty where picomatch lets a globstar before it take the "/" along: nothing, or stars without a condition. */
+const mayBeEmpty = (segment: ReadonlyArray<Element>): boolean => segment.every((element) => element === LOOSE)
+
+const strict = (element: Element): Element => (element === LOOSE ? STAR : element)
+
+export const unitsOf = (text: string): Array<number> =>
+  Array.from({ length: text.length }, (_, index) => text.charCodeAt(index))
+
+/** A globstar at the end, which is all that braces may hold of one. */
+const endsOpen = (tokens: ReadonlyArray<Token>): boolean => {
+  const last = tokens.at(-1)
+  return last === GLOBSTAR || (isChoice(last) && last.options.some(endsOpen))
+}
+
+interface Read {
+  readonly tokens: ReadonlyArray<Token>
+  readonly wide: boolean
+  /** It has a "|" outside parentheses, which picomatch takes for a choice of the whole. */
+  readonly divided: boolean
+}
+
+const read = (text: string, ignoreCase: boolean): Read => {
+  // Patterns like these take a shorter way through picomatch, on which doubled signs come out differently.
+  const short = !/^[*!]|[/()[\]{}"]/.test(text)
+  let at = 0
+  let wide = false
+  let divided = false
+  let braces = 0
+  let parentheses = 0
+
+  const escape = (out: Array<Token>): void => {
+    const next = text[at + 1]
+    if (next === undefined) throw new Malformed('it ends with a backslash; write "\\\\" for the sign itself')
+    if (/[dDwWsSbBnrtvfcxuk0-9]/.test(next)) {
+      throw new Malformed(`"\\${next}" has no meaning in a glob; directories are separated by "/"`)
+    }
+    // picomatch runs past the end of these and never comes back.
+    if (text.startsWith("\\\\\\\\", at)) throw new Malformed("it has more than three backslashes in a row")
+    at += 2
+    if (next === "\\" || next === "/") wide = true
+    doubled(next)
+    if (next === ".") dot(out)
+    else out.push(next === "/" ? SLASH : next.charCodeAt(0))
+  }
+  const dot = (out: Array<Token>): void => {
+    if (braces > 0 && out.at(-1) === DOT) {
+      throw new Malformed('".." in braces is a range between two letters or two digits; write out any other')
+    }
+    out.push(DOT)
+  }
+  const doubled = (sign: string): void => {
+    if (short && /[+$^]/.test(sign) && text[at] === sign) wide = true
+  }
+  const stars = (out: Array<Token>): void => {
+    const from = at
+    while (text[at] === "*") at++
+    const next = text[at]
+    const starts = out.at(-1) === SLASH || (out.length === 0 && braces === 0)
+    const ends = braces === 0 ? next === undefined || next === "/" : next === "," || next === "}"
+    const globstar = at - from === 2 && starts && ends
+    if (at - from > 2 || (at - from === 2 && !globstar && (braces > 0 || (starts && next === "{")))) wide = true
+    if (braces > 0 && out.at(-1) === DOT) wide = true
+    out.push(globstar ? GLOBSTAR : starts ? STAR : LOOSE)
+  }
+  const bracketed = (out: Array<Token>): void => {
+    const opening = at++
+    const negated = text[at] === "!" || text[at] === "^"
+    if (negated) at++
+    const first = at
+    if (text[at] === "]") at++
+    let plain = true
+    while (at < text.length && text[at] !== "]") {
+      const named = text.startsWith("[:", at) ? text.indexOf(":]", at + 2) : -1
+      if (named !== -1 || text[at] === "\\" || text[at] === "/") plain = false
+      at = named !== -1 ? named + 2 : at + (text[at] === "\\" ? 2 : 1)
+    }
+    if (at >= text.length) throw new Malformed('"[" is not closed; write "\\[" for the sign itself')
+    const content = text.slice(first, at++)
+    if (!plain) {
+      wide = true
+      return
+    }
+    const body = content.replace(/\[/g, "\\[").replace(/^\]/, "\\]").replace(/-$/, "\\-")
+    let set: CharClass
+    try {
+      set = charClass(negated ? `[^${body}/]` : `[${body}]`, ignoreCase)
+    } catch {
+      throw new Malformed(`the range in "${text.slice(opening, at)}" runs backwards`)
+    }
+    if (set.has(47)) wide = true
+    // Without a sign in it that makes it a set for certain, picomatch takes the brackets for text as well.
+    const certain = negated || /[-*+?.^${}(|)[\]]/.test(content)
+    out.push(certain ? set : { options: [[set], unitsOf(text.slice(opening, at))], set: true })
+  }
+  const braced = (out: Array<Token>): void => {
+    if (/^\{[A-Za-z0-9]\.\.[A-Za-z0-9]\}$/.test(text.slice(at, at + 6))) {
+      at += 6
+      wide = true
+      out.push(ANY)
+      return
+    }
+    braces++
+    const options: Array<ReadonlyArray<Token>> = []
+    do {
+      at++
+      options.push(sequence())
+    } while (text[at] === ",")
+    if (text[at++] !== "}") throw new Malformed('"{" is not closed; write "\\{" for the sign itself')
+    braces--
+    const ends = at === text.length || (braces > 0 && (text[at] === "," || text[at] === "}"))
+    if (options.some(endsOpen) && (options.length === 1 || !ends)) wide = true
+    if (options.length > 1) out.push({ options, set: false })
+    else out.push(123, ...options[0]!, 125)
+  }
+  const other = (sign: string, out: Array<Token>): void => {
+    at++
+    switch (sign) {
+      case "/":
+        out.push(SLASH)
+        return
+      case "?":
+        out.push(ANY)
+        return
+      case '"':
+        wide = true
+        return
+      case "(":
+        parentheses++
+        wide = true
+        break
+      case ")":
+        if (parentheses > 0) parentheses--
+        wide = true
+        break
+      case "|":
+        if (parentheses === 0) divided = true
+        wide = true
+        break
+      case ".":
+        dot(out)
+        return
+      default:
+        doubled(sign)
+    }
+    out.push(sign.charCodeAt(0))
+  }
+  /** Up to the end, or to the comma or brace that ends a part of braces. */
+  const sequence = (): ReadonlyArray<Token> => {
+    const out: Array<Token> = []
+    while (at < text.length) {
+      const sign = text[at]!
+      if (braces > 0 && (sign === "," || sign === "}")) break
+      if (sign === "\\") escape(out)
+      else if (sign === "*") stars(out)
+      else if (sign === "[") bracketed(out)
+      else if (sign === "{") braced(out)
+      else other(sign, out)
+    }
+    return out
+  }
+
+  const tokens = sequence()
+  if (parentheses > 0) throw new Malformed('"(" is not closed; write "\\(" for the sign itself')
+  return { tokens, wide, divided }
+}
+
+/** The leading segments that say exactly one name each; never the last one. */
+const plainPrefix = (text: string): ReadonlyArray<string> => {
+  const segments = text.split("/").slice(0, -1)
+  const end = segments.findIndex((segment) => !/^[^\\*?[\]{}()|"!+@$^]+$/.test(segment))
+  return end === -1 ? segments : segments.slice(0, end)
+}
+
+const climbs = 'it has a ".." segment'
+
+/**
+ * `text` is without its leading "/" or "./" and its trailing "/", `anchored` whether it is matched on the whole path. Answers a string
+ * for what cannot be a pattern, saying why.
+ */
+export const parse = (text: string, anchored: boolean, ignoreCase: boolean): Glob | string => {
+  let found: Read
+  try {
+    // picomatch wants something after the dot here, and only here.
+    found = read(text.replace(/^(\*\*\/)?\*\.\*$/, "$1*.?*"), ignoreCase)
+  } catch (error) {
+    if (error instanceof Malformed) return error.message
+    throw error
+  }
+  if (width(found.tokens, false) > maxExpansions) return `its braces expand to more than ${maxExpansions} patterns`
+  const many = width(found.tokens, true) > maxExpansions
+  // picomatch lets `**` in `**.js`, and only there, run across "/".
+  let wide = found.wide || many || (anchored && /^\*\*(?:\.\w+)+$/.test(text))
+  if (wide && /(?:^|[/({|,])\.\.(?:$|[/)}|,])/.test(text.replace(/["\\]/g, ""))) return climbs
+  const rows: Array<Segments> = []
+  for (const elements of expand(many ? withoutSets(found.tokens) : found.tokens)) {
+    const segments = split(elements)
+    if (segments.some(isParent)) return climbs
+    if (segments.some(mayBeEmpty) && elements.includes(GLOBSTAR)) wide = true
+    if (segments.some((segment) => segment.length === 0)) continue
+    rows.push(segments.map((segment) => (segment[0] === GLOBSTAR ? undefined : segment.map(strict))))
+  }
+  return {
+    rows: wide ? undefined : rows,
+    prefix: found.divided ? [] : plainPrefix(text),
+    itself: wide || /[[{\\]/.test(text)
+  }
+}

@@ -1,0 +1,206 @@
+/**
+ * What changes one filesystem into another that does the same with a difference: less is permitted, less is seen, less fits, more is
+ * known, more is tried. Each is written on the port, where there is no way past it, and made a filesystem again by `make`.
+ *
+ * What a decorator does not name it drops: accelerations that write, and history. All keep the rules, the locks and the order of
+ * writes of what they decorate.
+ *
+ * @since 0.1.0
+ */
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import { isFault } from "../engine/directories.ts"
+import { resolve } from "../engine/resolve.ts"
+import type { Fault, ListError, NotADirectory, StatError } from "../model/FsError.ts"
+import * as FsPath from "../model/FsPath.ts"
+import { type Accelerations, around, type Backend, mapPath } from "../port/Backend.ts"
+import { isMutation } from "../port/Operation.ts"
+import { type Algebra, make } from "./Filesystem.ts"
+import { composed, exclusively } from "./locking.ts"
+import * as Caller from "./operations/call.ts"
+import * as Quota from "./quota.ts"
+import * as Traced from "./traced.ts"
+
+const denied = (why: "readOnly" | "root"): Effect.Effect<never, Fault> => Effect.fail({ _tag: "AccessDenied", why })
+
+/** A whole file read is what opening it and reading it is, so it may stay where only changing is decorated. */
+const reading = ({ accelerations }: Backend): Accelerations | undefined => accelerations?.read && { read: accelerations.read }
+
+/**
+ * Neither write nor delete, whoever asks and by whatever way: AccessDenied `readOnly`, before any look at the backend.
+ *
+ * @since 0.1.0
+ */
+export const readOnly = (self: Algebra): Algebra => {
+  const { port } = self
+  return make({
+    ...around(port, (operation, next) => (isMutation(operation) ? denied("readOnly") : next)),
+    info: { ...port.info, readOnly: true },
+    rules: { ...port.rules, permits: () => false },
+    accelerations: reading(port)
+  })
+}
+
+const isRoot = (path: FsPath.FsPath): boolean => path === FsPath.root
+
+const below = (self: Backend, base: FsPath.FsPath): Backend => {
+  const into = (path: FsPath.FsPath): FsPath.FsPath => FsPath.below(base, path)
+  const port = mapPath(self, into, (path) => FsPath.relative(base, path))
+  const { root } = self.info
+  const { locks } = self
+  const removeTree = port.accelerations?.removeTree
+  return {
+    ...port,
+    info: { ...self.info, root: isRoot(base) ? root : root.endsWith("/") ? `${root}${base}` : `${root}/${base}` },
+    remove: (path) => (isRoot(path) ? denied("root") : port.remove(path)),
+    rename: (from, to, options) => (isRoot(from) || isRoot(to) ? denied("root") : port.rename(from, to, options)),
+    locks: locks && composed((paths) => [{ locks, paths: paths.map(into) }]),
+    accelerations: port.accelerations && {
+      ...reading(port),
+      ...(removeTree && { removeTree: (path: FsPath.FsPath) => (isRoot(path) ? denied("root") : removeTree(path)) })
+    }
+  }
+}
+
+const directory: Caller.Tags = new Set([...Caller.tags.stat, "NotADirectory"])
+
+/**
+ * A directory as a filesystem of its own, with that directory as its root. Links on the way to it are followed now, once; links
+ * inside that lead out of it are AccessDenied `escape` from then on, also where they would have stayed within the whole.
+ * Fails with NotFound where there is nothing: the directory is not made.
+ *
+ * @since 0.1.0
+ */
+export const subdirectory =
+  (path: string) =>
+  (self: Algebra): Effect.Effect<Algebra, StatError | NotADirectory> => {
+    const { port } = self
+    return Caller.make(port).call("subdirectory", path, directory, Caller.reading, (path) =>
+      Effect.flatMap(resolve(port, path), (found) =>
+        found.stat === undefined
+          ? Effect.fail(Caller.notFound)
+          : found.stat.kind === "directory"
+            ? Effect.sync(() => make(below(port, found.path)))
+            : Effect.fail(Caller.notADirectory)
+      )
+    )
+  }
+
+/** @since 0.1.0 */
+export interface QuotaOptions {
+  /** Of all regular files together, in bytes. @default no bound */
+  readonly maxBytes?: number | undefined
+  /** Files, links and others; directories are free. @default no bound */
+  readonly maxFiles?: number | undefined
+}
+
+const bound = (name: string, value = Number.POSITIVE_INFINITY): number => {
+  if (typeof value === "number" && value >= 0) return value
+  throw new RangeError(`quota: ${name} must be a number of at least 0, not ${String(value)}`)
+}
+
+/**
+ * No more than so many bytes and files: what would pass a bound is DiskFull and leaves nothing behind, a stream as soon as it comes to
+ * that. What is there is counted now, once; from then on what goes through this filesystem is. A file that replaces another counts
+ * by the difference. What is over a bound already stays, and may shrink.
+ *
+ * A bound that is negative or not a number is a mistake in the program, not something that a caller could handle: a defect.
+ *
+ * @since 0.1.0
+ */
+export const quota =
+  (options: QuotaOptions) =>
+  (self: Algebra): Effect.Effect<Algebra, ListError> =>
+    Effect.suspend(() => {
+      const bounds = { maxBytes: bound("maxBytes", options.maxBytes), maxFiles: bound("maxFiles", options.maxFiles) }
+      const { port } = self
+      return Caller.make(port).run("quota", ".", Caller.tags.list, () =>
+        Effect.map(exclusively([{ locks: port.locks, paths: [FsPath.root] }], Quota.measure(port)), (usage) =>
+          make(Quota.around(port, bounds, usage))
+        )
+      )
+    })
+
+/**
+ * One span `Filesystem.<operation>` per call, with the attributes `path` (as the caller wrote it) and `backend`, and metrics:
+ *
+ * - `fs_algebra_calls_total` and `fs_algebra_call_duration_ms`, by operation and backend
+ * - `fs_algebra_errors_total`, by operation, backend and the error's tag
+ * - `fs_algebra_read_bytes_total` and `fs_algebra_written_bytes_total`, by backend
+ *
+ * Without it there are none of these. What is traced already stays as it is.
+ *
+ * @since 0.1.0
+ */
+export const traced = (self: Algebra): Algebra => (Traced.isTraced(self.port) ? self : make(Traced.around(self.port)))
+
+/** @since 0.1.0 */
+export interface RetryOptions {
+  /** After the first attempt. A whole number, at least 0; anything else is a defect. */
+  readonly times: number
+  /** The first pause; each following one is twice as long, and all vary by a fifth either way. @default 50 milliseconds */
+  readonly base?: Duration.Input | undefined
+}
+
+/** The backend says that it could not begin. */
+const undone = new Set<unknown>(["EMFILE", "ENFILE", "EAGAIN"])
+
+/** It may be otherwise the next time, and reading twice does no harm. */
+const passing = new Set<unknown>([
+  ...undone,
+  "EBUSY",
+  "EINTR",
+  "ECONNABORTED",
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "ENETRESET",
+  "ENOBUFS",
+  "EPIPE",
+  "ETIMEDOUT"
+])
+
+const isBusy = (error: unknown): boolean => isFault(error, "AccessDenied") && error["why"] === "busy"
+
+const isUndone = (error: unknown): boolean => isBusy(error) || (isFault(error, "IoError") && undone.has(error["code"]))
+
+const isPassing = (error: unknown): boolean =>
+  isBusy(error) ||
+  isFault(error, "Timeout") ||
+  isFault(error, "Unavailable") ||
+  (isFault(error, "IoError") && passing.has(error["code"]))
+
+/**
+ * Tries again what failed for a reason that passes. Reads: Timeout, Unavailable, AccessDenied `busy`, and IoError with a code such as
+ * EMFILE, EAGAIN, EINTR or ECONNRESET. Changes: only where the fault says that nothing was done (`busy`, EMFILE, ENFILE, EAGAIN).
+ * Never a write of a stream, which can be run only once.
+ *
+ * @since 0.1.0
+ */
+export const retry = (options: RetryOptions): ((self: Algebra) => Algebra) => {
+  const { base = "50 millis", times } = options
+  if (!Number.isSafeInteger(times) || times < 0)
+    throw new RangeError(`retry: times must be a whole number, not ${String(times)}`)
+  const schedule = Schedule.jittered(Schedule.exponential(base))
+  const again = <A, E, R>(self: Effect.Effect<A, E, R>, passes: (error: unknown) => boolean): Effect.Effect<A, E, R> =>
+    Effect.retry(self, { schedule, times, while: passes })
+  return ({ port }) => {
+    const retried = around(port, (operation, next) =>
+      !isMutation(operation)
+        ? again(next, isPassing)
+        : operation._tag === "Write" && operation.size === undefined
+          ? next
+          : again(next, isUndone)
+    )
+    const read = port.accelerations?.read
+    return make({
+      ...retried,
+      open: (path) =>
+        Effect.map(retried.open(path), (handle) => ({
+          ...handle,
+          read: (offset, length) => again(handle.read(offset, length), isPassing)
+        })),
+      accelerations: read && { read: (path, maxBytes) => again(read(path, maxBytes), isPassing) }
+    })
+  }
+}

@@ -1,0 +1,167 @@
+/**
+ * The port over two trees, of which one stands in a directory of the other. Each path belongs to one side, which does with it what it
+ * would do alone: its permissions, its locks, its faults. What concerns both is a rename between them, which is not possible and must be
+ * copied, and the directories that lead to the mount, which stay.
+ */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type { FileStat, Kind, WatchEvent } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import type { Backend, Child, Info, Locks, Rules } from "../../port/Backend.ts"
+import { strictest, weakest } from "../both.ts"
+import { composed } from "../locking.ts"
+
+const root: Effect.Effect<never, Fault> = Effect.fail({ _tag: "AccessDenied", why: "root" })
+const crossing: Effect.Effect<never, Fault> = Effect.fail({
+  _tag: "IoError",
+  code: "EXDEV",
+  detail: "the two lie on different filesystems"
+})
+
+const unsupported = (feature: string): Effect.Effect<never, Fault> => Effect.fail({ _tag: "Unsupported", feature })
+
+const opaque = (kind: Kind): Kind => (kind === "symlink" ? "other" : kind)
+
+/** What has no means to read its links shows them as something that cannot be read. */
+const withoutLinks = (self: Backend): Backend =>
+  self.links !== undefined
+    ? self
+    : {
+        ...self,
+        stat: (path) =>
+          Effect.map(self.stat(path), (stat): FileStat | undefined => stat && { ...stat, kind: opaque(stat.kind) }),
+        list: (path) =>
+          Effect.map(self.list(path), (children) => children.map((child): Child => ({ ...child, kind: opaque(child.kind) })))
+      }
+
+/** Where the paths of both sides lie. */
+interface Map {
+  /** Belongs to the mounted side. */
+  readonly isInside: (path: FsPath.FsPath) => boolean
+  /** Is mounted on, or holds what is. */
+  readonly isPinned: (path: FsPath.FsPath) => boolean
+  readonly into: (path: FsPath.FsPath) => FsPath.FsPath
+}
+
+const mapOf = (at: FsPath.FsPath, caseSensitive: boolean): Map => {
+  if (caseSensitive) {
+    return {
+      isInside: (path) => FsPath.isWithin(at, path),
+      isPinned: (path) => FsPath.isWithin(path, at),
+      into: (path) => FsPath.relative(at, path)
+    }
+  }
+  const top = FsPath.fold(at)
+  const depth = FsPath.segments(at).length
+  return {
+    isInside: (path) => FsPath.isWithin(top, FsPath.fold(path)),
+    isPinned: (path) => FsPath.isWithin(FsPath.fold(path), top),
+    // Another spelling need not be equally long.
+    into: (path) => FsPath.fromSegments(FsPath.segments(path).slice(depth))
+  }
+}
+
+export const make = (outerSide: Backend, at: FsPath.FsPath, innerSide: Backend): Backend => {
+  const hasLinks = outerSide.links !== undefined || innerSide.links !== undefined
+  const outer = hasLinks ? withoutLinks(outerSide) : outerSide
+  const inner = hasLinks ? withoutLinks(innerSide) : innerSide
+  const map = mapOf(at, outer.info.caseSensitive)
+  const { into, isInside, isPinned } = map
+
+  const on = <A>(path: FsPath.FsPath, use: (side: Backend, path: FsPath.FsPath) => A): A =>
+    isInside(path) ? use(inner, into(path)) : use(outer, path)
+
+  /** The directory that is mounted on is there, whatever has become of what it hides. */
+  const showing = (children: ReadonlyArray<Child>): ReadonlyArray<Child> => {
+    const name = FsPath.name(at)
+    const isIt = (child: Child): boolean =>
+      child.name === name || (!outer.info.caseSensitive && FsPath.fold(child.name) === FsPath.fold(name))
+    const shown = children.find(isIt)?.name ?? name
+    return [...children.filter((child) => !isIt(child)), { name: shown, kind: "directory", addressable: true }]
+  }
+
+  const isHolder = (path: FsPath.FsPath): boolean =>
+    isPinned(path) && FsPath.segments(path).length === FsPath.segments(at).length - 1
+
+  const list: Backend["list"] = (path) =>
+    isHolder(path) ? Effect.map(outer.list(path), showing) : on(path, (side, path) => side.list(path))
+
+  const rename: Backend["rename"] = (from, to, options) =>
+    isPinned(from) || isPinned(to)
+      ? root
+      : isInside(from) !== isInside(to)
+        ? crossing
+        : on(from, (side, source) => on(to, (_, target) => side.rename(source, target, options)))
+
+  const watch = (path: FsPath.FsPath): Stream.Stream<WatchEvent, Fault> => {
+    const above = (event: WatchEvent): WatchEvent => ({ ...event, path: FsPath.below(at, event.path) })
+    const watchInner = (path: FsPath.FsPath) =>
+      inner.watch === undefined ? Stream.fromEffect(unsupported("watching")) : Stream.map(inner.watch(path), above)
+    const watchOuter =
+      outer.watch === undefined
+        ? Stream.fromEffect(unsupported("watching"))
+        : Stream.filter(outer.watch(path), (event) => !isInside(event.path))
+    if (isInside(path)) return watchInner(into(path))
+    return isPinned(path) ? Stream.merge(watchOuter, watchInner(FsPath.root)) : watchOuter
+  }
+
+  return {
+    info: infoOf(outer.info, inner.info),
+    stat: (path) => on(path, (side, path) => side.stat(path)),
+    list,
+    open: (path) => on(path, (side, path) => side.open(path)),
+    write: (path, bytes, mode, how) => on(path, (side, path) => side.write(path, bytes, mode, how)),
+    makeDirectory: (path) => on(path, (side, path) => side.makeDirectory(path)),
+    remove: (path) => (isPinned(path) ? root : on(path, (side, path) => side.remove(path))),
+    rename,
+    links: hasLinks
+      ? {
+          read: (path) => on(path, (side, path) => side.links?.read(path) ?? unsupported("symbolic links")),
+          make: (path, target) => on(path, (side, path) => side.links?.make(path, target) ?? unsupported("symbolic links"))
+        }
+      : undefined,
+    attributes:
+      outer.attributes || inner.attributes
+        ? { set: (path, values) => on(path, (side, path) => side.attributes?.set(path, values) ?? unsupported("attributes")) }
+        : undefined,
+    watch: outer.watch || inner.watch ? watch : undefined,
+    rules: rulesOf(outer, inner, map),
+    locks: outer.locks || inner.locks ? locksOf(outer, inner, map) : undefined,
+    calls: outer.calls
+  }
+}
+
+const infoOf = (outer: Info, inner: Info): Info => ({
+  ...outer,
+  readOnly: outer.readOnly && inner.readOnly,
+  confinement: weakest(outer, inner)
+})
+
+const permits = ({ info, rules }: Backend, action: "write" | "delete", path?: FsPath.FsPath): boolean =>
+  !info.readOnly && (rules?.permits === undefined || rules.permits(action, path))
+
+const rulesOf = (outer: Backend, inner: Backend, { into, isInside, isPinned }: Map): Rules => ({
+  permits: (action, path) =>
+    path === undefined
+      ? permits(outer, action) || permits(inner, action)
+      : isInside(path)
+        ? permits(inner, action, into(path))
+        : permits(outer, action, path),
+  pinned: (path) =>
+    isPinned(path) || (isInside(path) ? inner.rules?.pinned?.(into(path)) === true : outer.rules?.pinned?.(path) === true),
+  policy: outer.rules?.policy,
+  symlinks: strictest(outer.rules, inner.rules),
+  preservePermissions:
+    outer.rules?.preservePermissions === true && outer.attributes !== undefined && inner.attributes !== undefined
+})
+
+/** What holds the mount is not anybody's alone unless the whole of the mounted side is too. */
+const locksOf = (outer: Backend, inner: Backend, { into, isInside, isPinned }: Map): Locks =>
+  composed((paths) => [
+    { locks: outer.locks, paths: paths.filter((path) => !isInside(path)) },
+    {
+      locks: inner.locks,
+      paths: paths.flatMap((path) => (isInside(path) ? [into(path)] : isPinned(path) ? [FsPath.root] : []))
+    }
+  ])

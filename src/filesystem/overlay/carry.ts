@@ -1,0 +1,119 @@
+/**
+ * One entry taken from one backend to another, as it is: a file with its bytes, mode and time, a link with its text, a directory without
+ * what is in it, which the owner may still fill. It is made under a hidden name, never more open than the original, and gets its own name in one step, so that
+ * nobody sees half of it and two fibers that carry the same do not disturb each other.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Random from "effect/Random"
+import type * as Stream from "effect/Stream"
+import * as Read from "../../engine/read.ts"
+import type { FileStat } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import type { Backend } from "../../port/Backend.ts"
+
+const noLinks: Fault = { _tag: "IoError", code: "ENOTSUP", detail: "there are no links on this backend" }
+const notAFile: Fault = { _tag: "NotAFile" }
+
+const chunk = 64 * 1024
+const nothing = new Uint8Array(0)
+
+/** Gives `use` a hidden name in the directory of `path`; what is left under it is taken away when that has failed. */
+export const aside = <A, E, R>(
+  port: Backend,
+  path: FsPath.FsPath,
+  use: (aside: FsPath.FsPath) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> =>
+  Effect.flatMap(Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER), (number) => {
+    const hidden = FsPath.join(FsPath.parent(path), `.~fsa-${number.toString(36)}.tmp`)
+    return Effect.onExit(use(hidden), (exit) => (Exit.isSuccess(exit) ? Effect.void : Effect.ignore(port.remove(hidden))))
+  })
+
+/** Permission bits where both know them. */
+export const setMode = (to: Backend, path: FsPath.FsPath, mode: number | undefined): Effect.Effect<void, Fault> =>
+  mode === undefined || to.attributes === undefined ? Effect.void : to.attributes.set(path, { mode: mode & 0o777 })
+
+/** A link has no time that could be set everywhere, and keeps that of its making. */
+export const setTime = (to: Backend, path: FsPath.FsPath, { kind, modifiedAt }: FileStat): Effect.Effect<void, Fault> =>
+  modifiedAt === undefined || to.attributes === undefined || kind === "symlink"
+    ? Effect.void
+    : to.attributes.set(path, { modifiedAt })
+
+const ownerMayFill = 0o700
+
+/** A new file with the mode of an old one, which is set before the first byte is there to be read. */
+export const writeLike = <E, R>(
+  to: Backend,
+  path: FsPath.FsPath,
+  like: FileStat,
+  content: Uint8Array | Stream.Stream<Uint8Array, E, R>
+): Effect.Effect<void, Fault | E, R> =>
+  like.mode === undefined || to.attributes === undefined
+    ? Effect.asVoid(to.write(path, content, "create"))
+    : Effect.andThen(to.write<never, never>(path, nothing, "create"), setMode(to, path, like.mode)).pipe(
+        Effect.andThen(to.write(path, content, "replace")),
+        Effect.asVoid
+      )
+
+/** The bytes of a file, a block at a time. */
+export const withContent = <A, E, R>(
+  from: Backend,
+  path: FsPath.FsPath,
+  use: (content: Stream.Stream<Uint8Array, Fault>, stat: FileStat) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E | Fault, R> =>
+  Effect.scoped(
+    Effect.flatMap(from.open(path), (handle) => use(Read.chunks(handle, 0, Number.POSITIVE_INFINITY, chunk), handle.stat))
+  )
+
+const makeAt = (
+  from: Backend,
+  path: FsPath.FsPath,
+  stat: FileStat,
+  to: Backend,
+  at: FsPath.FsPath
+): Effect.Effect<void, Fault> => {
+  if (stat.kind === "file") return withContent(from, path, (content, stat) => writeLike(to, at, stat, content))
+  if (stat.kind === "directory") {
+    return Effect.andThen(to.makeDirectory(at), setMode(to, at, stat.mode === undefined ? undefined : stat.mode | ownerMayFill))
+  }
+  if (stat.kind === "other") return Effect.fail(notAFile)
+  const { links } = to
+  return links === undefined || from.links === undefined
+    ? Effect.fail(noLinks)
+    : Effect.flatMap(from.links.read(path), (target) => links.make(at, target))
+}
+
+/** Whether names may be given up here, without which nothing can be made aside and then get its own. */
+export const mayRename = (port: Backend, path: FsPath.FsPath): boolean => port.rules?.permits?.("delete", path) !== false
+
+/** Under its own name at once: the content is whole all the same, only the mode comes after it. */
+const makeInPlace = (
+  from: Backend,
+  path: FsPath.FsPath,
+  stat: FileStat,
+  to: Backend,
+  mode: "create" | "replace"
+): Effect.Effect<void, Fault> =>
+  stat.kind === "file"
+    ? withContent(from, path, (content, stat) => Effect.andThen(to.write(path, content, mode), setMode(to, path, stat.mode)))
+    : makeAt(from, path, stat, to, path)
+
+/** Fails with AlreadyExists where something is, unless it may be replaced. */
+export const carry = (
+  from: Backend,
+  path: FsPath.FsPath,
+  stat: FileStat,
+  to: Backend,
+  options: { readonly replace: boolean }
+): Effect.Effect<void, Fault> => {
+  const timed = Effect.ignore(setTime(to, path, stat))
+  return mayRename(to, path)
+    ? aside(to, path, (hidden) =>
+        Effect.andThen(
+          makeAt(from, path, stat, to, hidden),
+          Effect.uninterruptible(Effect.andThen(to.rename(hidden, path, options), timed))
+        )
+      )
+    : Effect.andThen(makeInPlace(from, path, stat, to, options.replace ? "replace" : "create"), timed)
+}

@@ -1,0 +1,145 @@
+/**
+ * Two trees seen as one. The upper one is what has changed, and stands before the lower one; what was deleted is remembered here as the
+ * set of paths at which the lower one is hidden, with everything below them. Where something stands in the upper tree at a hidden path
+ * it is opaque, where nothing does it is gone: one set for both, and no name in either tree that a user could see.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type { FileStat } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import type { Backend, Child } from "../../port/Backend.ts"
+
+export const notFound: Effect.Effect<never, Fault> = Effect.fail({ _tag: "NotFound" })
+export const notADirectory: Effect.Effect<never, Fault> = Effect.fail({ _tag: "NotADirectory" })
+
+/** The paths at which the lower tree does not show. */
+export interface Hidden {
+  /** The path, or something above it. */
+  readonly covers: (path: FsPath.FsPath) => boolean
+  /** Every directory that holds such a path, at whatever depth. */
+  readonly holders: () => ReadonlySet<FsPath.FsPath>
+  /** Hides the paths while `effect` runs, and from then on unless it fails. */
+  readonly while: <A>(paths: ReadonlyArray<FsPath.FsPath>, effect: Effect.Effect<A, Fault>) => Effect.Effect<A, Fault>
+  readonly clear: () => void
+}
+
+const makeHidden = (keyOf: Layers["keyOf"]): Hidden => {
+  const hidden = new Set<FsPath.FsPath>()
+  let roomy = 1024
+
+  const covers = (key: FsPath.FsPath): boolean => {
+    for (let at = key; ; at = FsPath.parent(at)) {
+      if (hidden.has(at)) return true
+      if (at === FsPath.root) return false
+    }
+  }
+  /** What is hidden anyway by something above it need not be remembered. */
+  const prune = (): void => {
+    for (const path of hidden) if (path !== FsPath.root && covers(FsPath.parent(path))) hidden.delete(path)
+    roomy = Math.max(1024, hidden.size * 2)
+  }
+
+  return {
+    covers: (path) => hidden.size > 0 && covers(keyOf(path)),
+    holders: () => {
+      const holders = new Set<FsPath.FsPath>()
+      for (const path of hidden) {
+        for (let at = path; at !== FsPath.root && !holders.has(FsPath.parent(at));) holders.add((at = FsPath.parent(at)))
+      }
+      return holders
+    },
+    while: (paths, effect) =>
+      Effect.uninterruptible(
+        Effect.suspend(() => {
+          const added = paths.map(keyOf).filter((path) => !hidden.has(path))
+          for (const path of added) hidden.add(path)
+          return Effect.onExit(effect, (exit) =>
+            Effect.sync(() => {
+              if (Exit.isFailure(exit)) for (const path of added) hidden.delete(path)
+              else if (hidden.size > roomy) prune()
+            })
+          )
+        })
+      ),
+    clear: () => hidden.clear()
+  }
+}
+
+export interface Layers {
+  readonly upper: Backend
+  readonly lower: Backend
+  readonly hidden: Hidden
+  /** The form in which paths are compared. */
+  readonly keyOf: (path: FsPath.FsPath) => FsPath.FsPath
+  /** What the lower tree shows at a path, whether or not something stands before it. */
+  readonly below: (path: FsPath.FsPath) => Effect.Effect<FileStat | undefined, Fault>
+  readonly stat: Backend["stat"]
+  readonly list: Backend["list"]
+  readonly open: Backend["open"]
+}
+
+export const make = (upper: Backend, lower: Backend): Layers => {
+  const keyOf: Layers["keyOf"] = upper.info.caseSensitive ? (path) => path : FsPath.fold
+  const hidden = makeHidden(keyOf)
+
+  /** Whether the upper tree has something on the way to a path that is no directory, so that nothing below shows through. */
+  const isBlocked = Effect.fnUntraced(function* (path: FsPath.FsPath): Effect.fn.Return<boolean, Fault> {
+    for (let slash = path.indexOf("/"); slash !== -1; slash = path.indexOf("/", slash + 1)) {
+      const stat = yield* upper.stat(path.slice(0, slash) as FsPath.FsPath)
+      if (stat === undefined) return false
+      if (stat.kind !== "directory") return true
+    }
+    return false
+  })
+
+  const shows = (path: FsPath.FsPath): Effect.Effect<boolean, Fault> =>
+    Effect.suspend(() =>
+      hidden.covers(path)
+        ? Effect.succeed(false)
+        : path.includes("/")
+          ? Effect.map(isBlocked(path), (blocked) => !blocked)
+          : Effect.succeed(true)
+    )
+
+  const below: Layers["below"] = (path) =>
+    Effect.flatMap(shows(path), (shown) => (shown ? lower.stat(path) : Effect.succeed(undefined)))
+
+  const stat: Backend["stat"] = (path) =>
+    Effect.flatMap(upper.stat(path), (found) => (found === undefined ? below(path) : Effect.succeed(found)))
+
+  const showing = (path: FsPath.FsPath, children: ReadonlyArray<Child>): ReadonlyArray<Child> =>
+    children.filter((child) => !hidden.covers(FsPath.join(path, child.name)))
+
+  const nameOf = (name: string): string => (upper.info.caseSensitive ? name : FsPath.fold(name))
+
+  const listBelow = (path: FsPath.FsPath): Effect.Effect<ReadonlyArray<Child>, Fault> =>
+    Effect.flatMap(below(path), (stat) =>
+      stat === undefined
+        ? notFound
+        : stat.kind === "directory"
+          ? Effect.map(lower.list(path), (children) => showing(path, children))
+          : notADirectory
+    )
+
+  const list: Backend["list"] = (path) =>
+    Effect.flatMap(upper.stat(path), (found) => {
+      if (found === undefined) return listBelow(path)
+      if (found.kind !== "directory") return notADirectory
+      return Effect.flatMap(below(path), (stat) =>
+        stat?.kind === "directory"
+          ? Effect.zipWith(upper.list(path), lower.list(path), (above, under) => {
+              const taken = new Set(above.map((child) => nameOf(child.name)))
+              return [...above, ...showing(path, under).filter((child) => !taken.has(nameOf(child.name)))]
+            })
+          : upper.list(path)
+      )
+    })
+
+  const open: Backend["open"] = (path) =>
+    Effect.flatMap(upper.stat(path), (found) =>
+      found === undefined ? Effect.flatMap(shows(path), (shown) => (shown ? lower.open(path) : notFound)) : upper.open(path)
+    )
+
+  return { upper, lower, hidden, keyOf, below, stat, list, open }
+}

@@ -1,0 +1,242 @@
+/**
+ * The port over two layers. Each change first brings into the upper tree what it needs there, then is one step in that tree alone; so
+ * nobody sees anything of it before it is done, and a change that fails has changed nothing that shows.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Stream from "effect/Stream"
+import type { FileStat, WatchEvent } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import type { Attributes, Backend, Commit, Info, Links, Rules, WriteHow } from "../../port/Backend.ts"
+import { aside, mayRename, setMode, writeLike } from "./carry.ts"
+import { type Layers, notADirectory, notFound } from "./layers.ts"
+import * as Raise from "./raise.ts"
+import { strictest, weakest } from "../both.ts"
+import * as Watchers from "./watchers.ts"
+
+const notAFile: Effect.Effect<never, Fault> = Effect.fail({ _tag: "NotAFile" })
+const notEmpty: Effect.Effect<never, Fault> = Effect.fail({ _tag: "DirectoryNotEmpty" })
+const exists: Effect.Effect<never, Fault> = Effect.fail({ _tag: "AlreadyExists" })
+const root: Effect.Effect<never, Fault> = Effect.fail({ _tag: "AccessDenied", why: "root" })
+const intoItself: Effect.Effect<never, Fault> = Effect.fail({
+  _tag: "InvalidArgument",
+  argument: "to",
+  detail: "a directory cannot be moved into itself"
+})
+
+type Mode = "create" | "replace" | "append"
+
+/** What must be true of a place before a file can be written there. */
+const admitted = (mode: Mode, found: FileStat): Effect.Effect<void, Fault> =>
+  mode === "create" ? exists : found.kind === "file" ? Effect.void : notAFile
+
+const replaceable = (source: FileStat, target: FileStat): Effect.Effect<void, Fault> =>
+  source.kind === "directory" && target.kind !== "directory"
+    ? notADirectory
+    : source.kind !== "directory" && target.kind === "directory"
+      ? notAFile
+      : Effect.void
+
+export const make = (layers: Layers): Backend => {
+  const { below, hidden, keyOf, list, lower, open, stat, upper } = layers
+  const raise = Raise.make(layers)
+  const { tell, watch } = Watchers.make(keyOf)
+
+  const telling = <A, E, R>(effect: Effect.Effect<A, E, R>, news: () => void): Effect.Effect<A, E, R> =>
+    Effect.onExit(effect, (exit) => (Exit.isSuccess(exit) ? Effect.sync(news) : Effect.void))
+
+  /** Where something new can be made: nothing is there, in a directory. */
+  const vacant = (path: FsPath.FsPath): Effect.Effect<void, Fault> =>
+    Effect.flatMap(stat(path), (found) => (found === undefined ? inDirectory(path) : exists))
+
+  const inDirectory = (path: FsPath.FsPath): Effect.Effect<void, Fault> =>
+    Effect.flatMap(stat(FsPath.parent(path)), (above) =>
+      above === undefined ? notFound : above.kind === "directory" ? Effect.void : notADirectory
+    )
+
+  /** Hidden in the lower tree where that shows anything, while and after the upper one changes. */
+  const hiding = (paths: ReadonlyArray<FsPath.FsPath>, effect: Effect.Effect<void, Fault>): Effect.Effect<void, Fault> =>
+    Effect.flatMap(
+      Effect.filter(paths, (path) => Effect.map(below(path), (stat) => stat !== undefined)),
+      (shown) => hidden.while(shown, effect)
+    )
+
+  /** Whether the file that is to be replaced has its mode in the lower tree alone, where the upper one would not know of it. */
+  const modeIsBelow = (path: FsPath.FsPath, mode: Mode, found: FileStat | undefined): Effect.Effect<boolean, Fault> =>
+    mode !== "replace" || found?.mode === undefined || upper.attributes === undefined
+      ? Effect.succeed(false)
+      : Effect.map(upper.stat(path), (above) => above === undefined)
+
+  const write = <E, R>(
+    path: FsPath.FsPath,
+    bytes: Uint8Array | Stream.Stream<Uint8Array, E, R>,
+    mode: Mode,
+    how?: WriteHow
+  ): Effect.Effect<FileStat, Fault | E, R> =>
+    Effect.suspend(() => {
+      let found: FileStat | undefined
+      const ready = Effect.flatMap(stat(path), (now) => {
+        found = now
+        const admits = now === undefined ? inDirectory(path) : admitted(mode, now)
+        return Effect.andThen(admits, raise.directory(FsPath.parent(path)))
+      })
+      const copied = mode === "append" ? raise.entry(path) : Effect.void
+      const outer = how?.commit
+      const commit: Commit = <A, E2, R2>(publish: Effect.Effect<A, E2, R2>) => {
+        const told = telling(publish, () => tell(found === undefined ? "Created" : "Updated", path))
+        if (outer === undefined) return Effect.andThen(copied, told)
+        // What was found before a stream was staged need not hold when it has ended.
+        return outer<A, E2 | Fault, R2>(Effect.andThen(Effect.andThen(ready, copied), told))
+      }
+      const written = Effect.suspend(() => modeIsBelow(path, mode, found)).pipe(
+        Effect.flatMap((isBelow) =>
+          isBelow && found !== undefined ? replaceLike(path, found, bytes, commit) : upper.write(path, bytes, mode, { commit })
+        )
+      )
+      return Effect.andThen(ready, written)
+    })
+
+  const replaceLike = <E, R>(
+    path: FsPath.FsPath,
+    like: FileStat,
+    bytes: Uint8Array | Stream.Stream<Uint8Array, E, R>,
+    commit: Commit
+  ): Effect.Effect<FileStat, Fault | E, R> =>
+    Effect.flatMap(
+      mayRename(upper, path)
+        ? aside(upper, path, (staged) =>
+            Effect.andThen(writeLike(upper, staged, like, bytes), commit(upper.rename(staged, path, { replace: true })))
+          )
+        : upper.write(path, bytes, "replace", {
+            commit: (publish) => commit(Effect.tap(publish, () => setMode(upper, path, like.mode)))
+          }),
+      () => Effect.flatMap(upper.stat(path), (stat) => (stat === undefined ? notFound : Effect.succeed(stat)))
+    )
+
+  const remove = (path: FsPath.FsPath): Effect.Effect<void, Fault> =>
+    path === FsPath.root
+      ? root
+      : Effect.flatMap(stat(path), (found) => {
+          if (found === undefined) return notFound
+          const gone = Effect.flatMap(upper.stat(path), (above) =>
+            hiding([path], above === undefined ? Effect.void : upper.remove(path))
+          )
+          return telling(
+            found.kind === "directory"
+              ? Effect.flatMap(list(path), (children) => (children.length === 0 ? gone : notEmpty))
+              : gone,
+            () => tell("Removed", path)
+          )
+        })
+
+  const rename = Effect.fnUntraced(function* (
+    from: FsPath.FsPath,
+    to: FsPath.FsPath,
+    replace: boolean
+  ): Effect.fn.Return<void, Fault> {
+    if (from === FsPath.root || to === FsPath.root) return yield* root
+    const source = yield* stat(from)
+    if (source === undefined) return yield* notFound
+    if (from === to) return yield* replace ? Effect.void : exists
+    const isSame = keyOf(from) === keyOf(to)
+    if (source.kind === "directory" && !isSame && FsPath.isWithin(keyOf(from), keyOf(to))) return yield* intoItself
+    const target = isSame ? undefined : yield* stat(to)
+    if (target === undefined) yield* inDirectory(to)
+    else {
+      if (!replace) return yield* exists
+      yield* replaceable(source, target)
+      if (target.kind === "directory" && (yield* list(to)).length > 0) return yield* notEmpty
+    }
+    yield* raise.directory(FsPath.parent(to))
+    if ((yield* below(from)) !== undefined) yield* source.kind === "directory" ? raise.tree(from) : raise.entry(from)
+    // A directory that is replaced must stand in the upper tree when the lower one is hidden, or it would be gone for a moment.
+    if (target?.kind === "directory") yield* raise.directory(to)
+    yield* telling(hiding(target?.kind === "directory" ? [from, to] : [from], upper.rename(from, to, { replace })), () => {
+      tell("Removed", from)
+      tell("Created", to)
+    })
+  })
+
+  const made = (path: FsPath.FsPath, make: Effect.Effect<void, Fault>): Effect.Effect<void, Fault> =>
+    Effect.andThen(vacant(path), raise.directory(FsPath.parent(path))).pipe(
+      Effect.andThen(telling(make, () => tell("Created", path)))
+    )
+
+  const linksOf = (above: Links, under: Links): Links => ({
+    read: (path) =>
+      Effect.flatMap(upper.stat(path), (found) =>
+        found === undefined
+          ? Effect.flatMap(below(path), (stat) => (stat === undefined ? notFound : under.read(path)))
+          : above.read(path)
+      ),
+    make: (path, target) => made(path, above.make(path, target))
+  })
+
+  const attributesOf = (above: Attributes): Attributes => ({
+    set: (path, values) =>
+      Effect.flatMap(stat(path), (found) => {
+        if (found === undefined) return notFound
+        const raised = found.kind === "directory" ? raise.directory(path) : raise.entry(path)
+        return Effect.andThen(
+          raised,
+          telling(above.set(path, values), () => tell("Updated", path))
+        )
+      })
+  })
+
+  const showsThrough = (path: FsPath.FsPath): Effect.Effect<boolean, Fault> =>
+    Effect.map(upper.stat(path), (above) => above === undefined && !hidden.covers(path))
+
+  /** What others change in the lower tree, as far as it shows. */
+  const changesBelow = (path: FsPath.FsPath): Stream.Stream<WatchEvent, Fault> =>
+    Stream.unwrap(
+      Effect.map(below(path), (stat) =>
+        stat?.kind !== "directory" || lower.watch === undefined
+          ? Stream.empty
+          : Stream.filterEffect(lower.watch(path), (event) => showsThrough(event.path))
+      )
+    )
+
+  const watchAll = (path: FsPath.FsPath): Stream.Stream<WatchEvent, Fault> =>
+    Stream.unwrap(
+      Effect.flatMap(stat(path), (found) => {
+        if (found === undefined) return notFound
+        return found.kind === "directory" ? Effect.succeed(Stream.merge(watch(path), changesBelow(path))) : notADirectory
+      })
+    )
+
+  return {
+    info: infoOf(upper.info, lower.info),
+    stat,
+    list,
+    open,
+    write,
+    makeDirectory: (path) => made(path, upper.makeDirectory(path)),
+    remove,
+    rename: (from, to, { replace }) => rename(from, to, replace),
+    links: upper.links && lower.links && linksOf(upper.links, lower.links),
+    attributes: upper.attributes && lower.attributes && attributesOf(upper.attributes),
+    watch: lower.watch && watchAll,
+    rules: rulesOf(upper, lower),
+    locks: upper.locks,
+    calls: lower.calls
+  }
+}
+
+const infoOf = (upper: Info, lower: Info): Info => ({
+  name: `overlay(${upper.name}, ${lower.name})`,
+  root: lower.root,
+  caseSensitive: lower.caseSensitive,
+  readOnly: upper.readOnly,
+  confinement: weakest(upper, lower)
+})
+
+/** Changes go to the upper tree, so it says which are permitted; how a path is read is for the tree that is overlaid to say. */
+const rulesOf = (upper: Backend, lower: Backend): Rules => ({
+  permits: upper.rules?.permits,
+  pinned: (path) => lower.rules?.pinned?.(path) === true || upper.rules?.pinned?.(path) === true,
+  policy: lower.rules?.policy,
+  symlinks: strictest(upper.rules, lower.rules),
+  preservePermissions: lower.rules?.preservePermissions
+})

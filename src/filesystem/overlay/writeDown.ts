@@ -1,0 +1,100 @@
+/**
+ * Committing: what is new or different is written down first, parents before what is in them, and what is gone is removed last, so that
+ * nothing is ever only in memory that was on a disk before. Each step is whole, and until the last is done the overlay keeps
+ * everything: an interruption loses nothing and shows nothing half, and committing again goes on.
+ */
+import * as Effect from "effect/Effect"
+import { removeTree } from "../../engine/remove.ts"
+import type { FileStat } from "../../model/Entry.ts"
+import { type Fault, located } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import { type Backend, keyOf } from "../../port/Backend.ts"
+import { carry, setMode, setTime, withContent } from "./carry.ts"
+import { type Difference, differences } from "./differences.ts"
+import type { Layers } from "./layers.ts"
+
+const removeAll = (port: Backend, path: FsPath.FsPath): Effect.Effect<void, Fault> =>
+  Effect.flatMap(port.stat(path), (stat) =>
+    stat === undefined
+      ? Effect.void
+      : stat.kind === "directory"
+        ? Effect.asVoid(port.accelerations?.removeTree?.(path) ?? removeTree(port, path))
+        : port.remove(path)
+  )
+
+/** Afterwards the lower tree is all there is. */
+export const forget = (layers: Layers): Effect.Effect<void, Fault> =>
+  Effect.uninterruptible(
+    Effect.suspend(() => {
+      layers.hidden.clear()
+      return Effect.flatMap(layers.upper.list(FsPath.root), (children) =>
+        Effect.forEach(children, (child) => removeAll(layers.upper, FsPath.join(FsPath.root, keyOf(child))), { discard: true })
+      )
+    })
+  )
+
+/** A file keeps its place, and whatever else the lower tree knows of it, such as its owner. */
+const rewrite = (layers: Layers, { extent, path }: Difference, above: FileStat): Effect.Effect<void, Fault> => {
+  const { lower, upper } = layers
+  const content =
+    extent === "content"
+      ? withContent(upper, path, (content) => Effect.asVoid(lower.write(path, content, "replace")))
+      : Effect.void
+  return content.pipe(
+    Effect.andThen(extent === "time" ? Effect.void : setMode(lower, path, above.mode)),
+    Effect.andThen(setTime(lower, path, above))
+  )
+}
+
+const writeOne = Effect.fnUntraced(function* (layers: Layers, difference: Difference): Effect.fn.Return<void, Fault> {
+  const { lower, upper } = layers
+  const { path } = difference
+  const above = yield* upper.stat(path)
+  if (above === undefined) return
+  const under = yield* lower.stat(path)
+  if (under?.kind === above.kind) yield* respell(lower, path)
+  if (under?.kind === above.kind && above.kind === "file") return yield* rewrite(layers, difference, above)
+  if (under?.kind === above.kind && above.kind === "directory") return
+  if (under?.kind === "directory" || above.kind === "directory") yield* removeAll(lower, path)
+  yield* carry(upper, path, above, lower, { replace: under !== undefined })
+})
+
+/** Where case does not distinguish, what is there may have to take another spelling. */
+const respell = (lower: Backend, path: FsPath.FsPath): Effect.Effect<void, Fault> =>
+  lower.info.caseSensitive
+    ? Effect.void
+    : Effect.flatMap(lower.list(FsPath.parent(path)), (children) => {
+        const name = FsPath.name(path)
+        const other = children.find((child) => child.name !== name && FsPath.fold(child.name) === FsPath.fold(name))
+        return other === undefined
+          ? Effect.void
+          : lower.rename(FsPath.join(FsPath.parent(path), other.name), path, { replace: true })
+      })
+
+const settleDirectory = Effect.fnUntraced(function* (
+  { lower, upper }: Layers,
+  path: FsPath.FsPath
+): Effect.fn.Return<void, Fault> {
+  const above = yield* upper.stat(path)
+  if (above?.kind === "directory") yield* setMode(lower, path, above.mode)
+})
+
+/** First what takes no other thing's place, then what does, with all that is in it. */
+const inOrder = (all: ReadonlyArray<Difference>): ReadonlyArray<Difference> => {
+  const later = new Set<FsPath.FsPath>()
+  const waits = (path: FsPath.FsPath): boolean => later.has(path) || (path !== FsPath.root && waits(FsPath.parent(path)))
+  const written = all.filter(({ _tag }) => _tag !== "Removed")
+  for (const { _tag, extent, path } of written) if (_tag === "Modified" && extent === "kind") later.add(path)
+  return [...written.filter(({ path }) => !waits(path)), ...written.filter(({ path }) => waits(path))]
+}
+
+export const writeDown = Effect.fnUntraced(function* (layers: Layers): Effect.fn.Return<ReadonlyArray<Difference>, Fault> {
+  const all = yield* differences(layers)
+  const written = inOrder(all)
+  const at = (path: FsPath.FsPath, step: Effect.Effect<void, Fault>) => Effect.mapError(step, (fault) => located(fault, path))
+  for (const difference of written) yield* at(difference.path, writeOne(layers, difference))
+  for (const { _tag, path } of all) if (_tag === "Removed") yield* at(path, removeAll(layers.lower, path))
+  for (const { path } of written.toReversed()) yield* at(path, settleDirectory(layers, path))
+  yield* forget(layers)
+  return all
+})

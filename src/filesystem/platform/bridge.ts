@@ -1,0 +1,131 @@
+/**
+ * What the methods of effect's FileSystem share: the service that answers them, a look at what a path is, and the one place where an
+ * error of ours becomes a `PlatformError`.
+ */
+import * as ByteSize from "effect/ByteSize"
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import type { File } from "effect/FileSystem"
+import * as Option from "effect/Option"
+import type { PlatformError } from "effect/PlatformError"
+import { following, type Resolved, resolve, resolveLink } from "../../engine/resolve.ts"
+import type { FileStat, Kind } from "../../model/Entry.ts"
+import type { Fault, FsError } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import type { Backend, Child } from "../../port/Backend.ts"
+import type { Algebra } from "../Filesystem.ts"
+import { type Action, type Caller, make as makeCaller, reading, tags } from "../operations/call.ts"
+import { badArgument, toPlatform } from "./errors.ts"
+
+export interface Bridge {
+  readonly fs: Algebra
+  readonly port: Backend
+  /** A step on the port, as an operation of the service: with its checks, limits and errors. */
+  readonly step: <A>(
+    method: string,
+    path: string,
+    run: (path: FsPath.FsPath) => Effect.Effect<A, Fault>,
+    actions?: ReadonlyArray<Action>
+  ) => Effect.Effect<A, FsError>
+  /** What is at the path, links followed. */
+  readonly look: (method: string, path: string, actions?: ReadonlyArray<Action>) => Effect.Effect<Resolved, FsError>
+  /** What is at the path, a link being a link. */
+  readonly lookAtLink: (method: string, path: string, actions?: ReadonlyArray<Action>) => Effect.Effect<Resolved, FsError>
+  /** The entries of a directory, by name. */
+  readonly children: (method: string, path: string) => Effect.Effect<ReadonlyArray<Child>, FsError>
+  readonly failure: (method: string, path: string, error: FsError) => Effect.Effect<never, PlatformError>
+  readonly answer: <A, R>(
+    method: string,
+    path: string,
+    effect: Effect.Effect<A, FsError, R>
+  ) => Effect.Effect<A, PlatformError, R>
+}
+
+export const make = (fs: Algebra): Bridge => {
+  const { port } = fs
+  const caller: Caller = makeCaller(port)
+
+  const step: Bridge["step"] = (method, path, run, actions = reading) => caller.call(method, path, tags.write, actions, run)
+
+  /** What Node calls ENOTDIR, our errors call NotFound. It is told apart only where a call has failed already. */
+  const isBlocked = (path: FsPath.FsPath): Effect.Effect<boolean> =>
+    Effect.match(resolve(port, path), { onFailure: () => false, onSuccess: ({ blocked }) => blocked })
+
+  const failure: Bridge["failure"] = (method, path, error) => {
+    if (error._tag !== "NotFound" && error._tag !== "InvalidPath") return Effect.fail(toPlatform(error, method, path))
+    const parsed = FsPath.parse(error.path, port.rules?.policy)
+    if (typeof parsed !== "string") return Effect.fail(toPlatform(error, method, path, "BadArgument"))
+    return error._tag === "InvalidPath"
+      ? Effect.fail(toPlatform(error, method, path))
+      : Effect.flatMap(isBlocked(parsed), (blocked) =>
+          Effect.fail(toPlatform(error, method, path, blocked ? "BadResource" : undefined))
+        )
+  }
+
+  return {
+    fs,
+    port,
+    step,
+    look: (method, path, actions) => step(method, path, (path) => resolve(port, path), actions),
+    lookAtLink: (method, path, actions) => step(method, path, (path) => resolveLink(port, path), actions),
+    children: (method, path) =>
+      step(method, path, (path) =>
+        Effect.map(
+          following(port, path, (at) => port.list(at)),
+          (children) =>
+            children.filter((child) => !FsPath.isTemporaryName(child.name)).sort((a, b) => FsPath.compare(a.name, b.name))
+        )
+      ),
+    failure,
+    answer: (method, path, effect) => Effect.catch(effect, (error) => failure(method, path, error))
+  }
+}
+
+/** What may be asked of a `mode`. The bits of the file's type are looked past, as the system does. */
+export const permissionBits = (method: string, mode: number): Effect.Effect<number, PlatformError> =>
+  !Number.isInteger(mode) || mode < 0 || mode > 0xffff_ffff
+    ? Effect.fail(badArgument(method, "the mode must be a whole number from 0 to 2^32 - 1"))
+    : (mode & 0o7000) === 0
+      ? Effect.succeed(mode & 0o777)
+      : Effect.fail(badArgument(method, "set-user-ID, set-group-ID and sticky bits are not given here"))
+
+/**
+ * What the mode asked for comes to for something just made, whose own mode tells what the backend's mask takes away. A file is made
+ * without the bits to execute it, which are taken to be masked as those to read it.
+ */
+export const masked = (mode: number, made: FileStat): number =>
+  made.mode === undefined ? mode : mode & (made.isDirectory ? made.mode : made.mode | ((made.mode >> 2) & 0o111))
+
+export const typeOf: { readonly [K in Kind]: File.Type } = {
+  file: "File",
+  directory: "Directory",
+  symlink: "SymbolicLink",
+  // A FIFO, a socket or a device: the port does not say which.
+  other: "Unknown"
+}
+
+const typeBits: { readonly [K in Kind]: number } = { file: 0o100000, directory: 0o040000, symlink: 0o120000, other: 0 }
+
+/** For backends that know nothing of permissions. */
+const usualMode: { readonly [K in Kind]: number } = { file: 0o644, directory: 0o755, symlink: 0o777, other: 0o644 }
+
+const dateOf = (time: DateTime.Utc | undefined): Option.Option<Date> =>
+  Option.map(Option.fromNullishOr(time), DateTime.toDateUtc)
+
+/** Owner, device and number of names are not known here, nor when it was read last. */
+export const infoOf = (stat: FileStat): File.Info => ({
+  type: typeOf[stat.kind],
+  mtime: dateOf(stat.modifiedAt),
+  atime: Option.none(),
+  birthtime: dateOf(stat.createdAt),
+  dev: 0n,
+  ino: Option.none(),
+  mode: typeBits[stat.kind] | (stat.mode ?? usualMode[stat.kind]),
+  nlink: Option.none(),
+  uid: Option.none(),
+  gid: Option.none(),
+  rdev: Option.none(),
+  size: ByteSize.bytes(stat.sizeBytes),
+  blksize: Option.none(),
+  blocks: Option.none()
+})

@@ -1,0 +1,233 @@
+/** The methods that change names, contents and attributes. */
+import * as Clock from "effect/Clock"
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import type { FileSystem, OpenFlag } from "effect/FileSystem"
+import type { PlatformError } from "effect/PlatformError"
+import * as Sink from "effect/Sink"
+import type { Resolved } from "../../engine/resolve.ts"
+import * as FsError from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import { deleting, moving, writing } from "../operations/call.ts"
+import { type Bridge, masked, permissionBits } from "./bridge.ts"
+import { badArgument, toPlatform } from "./errors.ts"
+
+type Changing = Pick<
+  FileSystem,
+  | "chmod"
+  | "chown"
+  | "copyFile"
+  | "link"
+  | "makeDirectory"
+  | "remove"
+  | "rename"
+  | "sink"
+  | "symlink"
+  | "truncate"
+  | "utimes"
+  | "writeFile"
+>
+
+/** The flags for which the service has a mode; the others need a handle. */
+const modes: { readonly [Flag in OpenFlag]?: "overwrite" | "create" | "append" } = {
+  w: "overwrite",
+  "w+": "overwrite",
+  wx: "create",
+  "wx+": "create",
+  a: "append",
+  "a+": "append",
+  ax: "create",
+  "ax+": "create"
+}
+
+export const make = (bridge: Bridge, open: FileSystem["open"]): Changing => {
+  const { answer, failure, fs, look, lookAtLink, port } = bridge
+
+  const notFound = (operation: string, path: string) => new FsError.NotFound({ operation, path })
+
+  /** The service makes parents; effect's FileSystem does not. */
+  const parentOf = Effect.fnUntraced(function* (
+    method: string,
+    path: string,
+    target: Resolved
+  ): Effect.fn.Return<void, FsError.FsError> {
+    if (target.stat !== undefined) return
+    const parent = yield* look(method, FsPath.parent(target.path), writing)
+    if (parent.stat?.kind === "directory") return
+    const operation = method
+    return yield* Effect.fail(
+      target.blocked || parent.stat !== undefined ? new FsError.NotADirectory({ operation, path }) : notFound(method, path)
+    )
+  })
+
+  /** What exists is in the way of a create, whatever it is. */
+  const exclusive = (error: FsError.FsError, mode: string | undefined): FsError.FsError =>
+    mode === "create" && error._tag === "NotAFile"
+      ? new FsError.AlreadyExists({ operation: error.operation, path: error.path })
+      : error
+
+  const unsupported = (method: string, path: string, feature: string) =>
+    answer(
+      method,
+      path,
+      Effect.andThen(fs.stat(path), Effect.fail(new FsError.Unsupported({ operation: method, path, feature })))
+    )
+
+  /** The directories that the making will make, the deepest first. */
+  const missing = Effect.fnUntraced(function* (
+    path: string,
+    recursive: boolean
+  ): Effect.fn.Return<Array<FsPath.FsPath>, FsError.FsError> {
+    const out: Array<FsPath.FsPath> = []
+    for (let at = path; ;) {
+      const found = yield* lookAtLink("makeDirectory", at, writing)
+      if (found.stat !== undefined) return out
+      out.push(found.path)
+      if (!recursive) return out
+      at = FsPath.parent(found.path)
+    }
+  })
+
+  const makeDirectory = (path: string, recursive: boolean): Effect.Effect<void, FsError.FsError> =>
+    Effect.catchTag(fs.mkdir(path, { parents: recursive, existOk: recursive }), "AlreadyExists", (error) =>
+      recursive
+        ? Effect.flatMap(look("makeDirectory", path), ({ stat }) =>
+            Effect.fail(stat === undefined ? notFound("makeDirectory", path) : error)
+          )
+        : Effect.fail(error)
+    )
+
+  const makeDirectoryWith = Effect.fnUntraced(function* (
+    path: string,
+    recursive: boolean,
+    mode: number
+  ): Effect.fn.Return<void, FsError.FsError> {
+    const made = yield* missing(path, recursive)
+    yield* makeDirectory(path, recursive)
+    for (const directory of made) {
+      yield* fs.setAttributes(directory, { mode: masked(mode, yield* fs.stat(directory)) })
+    }
+  })
+
+  const copyFile = Effect.fnUntraced(function* (from: string, to: string): Effect.fn.Return<void, FsError.FsError> {
+    const operation = "copyFile"
+    const source = yield* look(operation, from)
+    if (source.stat === undefined) return yield* Effect.fail(notFound(operation, from))
+    if (source.stat.kind !== "file") return yield* Effect.fail(new FsError.NotAFile({ operation, path: from }))
+    const target = yield* look(operation, to, writing)
+    if (target.path === source.path) return
+    if (target.stat?.kind === "directory") return yield* Effect.fail(new FsError.NotAFile({ operation, path: to }))
+    yield* parentOf(operation, to, target)
+    yield* fs.copy(source.path, target.path, { overwrite: true })
+    if (source.stat.mode !== undefined && port.attributes !== undefined) {
+      yield* fs.setAttributes(target.path, { mode: source.stat.mode })
+    }
+  })
+
+  const remove = Effect.fnUntraced(function* (
+    path: string,
+    recursive: boolean,
+    force: boolean
+  ): Effect.fn.Return<void, FsError.FsError | PlatformError> {
+    const operation = "remove"
+    const { blocked, stat } = yield* lookAtLink(operation, path, deleting)
+    if (stat === undefined) return force && !blocked ? undefined : yield* Effect.fail(notFound(operation, path))
+    if (stat.isDirectory && !recursive) {
+      return yield* Effect.fail(toPlatform(new FsError.NotAFile({ operation, path }), operation, path, "Unknown"))
+    }
+    yield* fs.delete(path, { recursive, missing: force ? "ignore" : "fail" })
+  })
+
+  const rename = Effect.fnUntraced(function* (from: string, to: string): Effect.fn.Return<void, FsError.FsError> {
+    const operation = "rename"
+    const source = yield* lookAtLink(operation, from, moving)
+    if (source.stat === undefined) return yield* Effect.fail(notFound(operation, from))
+    const target = yield* lookAtLink(operation, to, moving)
+    if (target.path === source.path) return
+    yield* parentOf(operation, to, target)
+    const isAbove = FsPath.isWithin(target.path, source.path)
+    if (target.stat?.isDirectory === true && !source.stat.isDirectory && !isAbove) {
+      return yield* Effect.fail(new FsError.NotAFile({ operation, path: to }))
+    }
+    yield* fs.move(from, to, { overwrite: true })
+  })
+
+  const symlink = Effect.fnUntraced(function* (target: string, path: string): Effect.fn.Return<void, FsError.FsError> {
+    yield* parentOf("symlink", path, yield* lookAtLink("symlink", path, writing))
+    yield* fs.symlink(path, target)
+  })
+
+  /** Node's own reading of a time: seconds, and now for what no time can be. */
+  const millis = (method: string, time: Date | number): Effect.Effect<number, PlatformError> => {
+    const value = typeof time === "number" ? time : time.getTime()
+    if (Number.isNaN(value)) return Effect.fail(badArgument(method, "it is not a time"))
+    if (typeof time !== "number") return Effect.succeed(value)
+    return Number.isFinite(value) && value >= 0 ? Effect.succeed(value * 1000) : Clock.currentTimeMillis
+  }
+
+  const withHandle = (
+    path: string,
+    options: { readonly flag?: OpenFlag | undefined; readonly mode?: number | undefined },
+    data: Uint8Array
+  ): Effect.Effect<void, PlatformError> =>
+    Effect.scoped(Effect.flatMap(open(path, options), (file) => Effect.andThen(file.writeAll(data), file.sync)))
+
+  const published = (path: string, mode: "overwrite" | "create"): Sink.Sink<void, Uint8Array, never, PlatformError> => {
+    const sink = Sink.as(fs.sink(path, { mode, createParents: false }), undefined)
+    return Sink.fromTransform((upstream, scope) =>
+      Effect.catch(sink.transform(upstream, scope), (error) => failure("sink", path, exclusive(error, mode)))
+    )
+  }
+
+  return {
+    chmod: (path, mode) =>
+      Effect.flatMap(permissionBits("chmod", mode), (mode) => answer("chmod", path, fs.setAttributes(path, { mode }))),
+    chown: (path) => unsupported("chown", path, "owners"),
+    copyFile: (from, to) => answer("copyFile", from, copyFile(from, to)),
+    link: (from) => unsupported("link", from, "hard links"),
+    makeDirectory: (path, options) => {
+      const recursive = options?.recursive === true
+      return options?.mode === undefined
+        ? answer("makeDirectory", path, makeDirectory(path, recursive))
+        : Effect.flatMap(permissionBits("makeDirectory", options.mode), (mode) =>
+            answer("makeDirectory", path, makeDirectoryWith(path, recursive, mode))
+          )
+    },
+    remove: (path, options) =>
+      Effect.catch(remove(path, options?.recursive === true, options?.force === true), (error) =>
+        error._tag === "PlatformError" ? Effect.fail(error) : failure("remove", path, error)
+      ),
+    rename: (from, to) => answer("rename", from, rename(from, to)),
+    sink: (path, options) => {
+      const flag = options?.flag ?? "w"
+      const mode = modes[flag]
+      return mode === undefined || mode === "append" || options?.mode !== undefined
+        ? Sink.unwrap(
+            Effect.map(open(path, { ...options, flag }), (file) => Sink.mapEffect(Sink.forEach(file.writeAll), () => file.sync))
+          )
+        : published(path, mode)
+    },
+    symlink: (target, path) => answer("symlink", path, symlink(target, path)),
+    truncate: (path, length = 0) =>
+      Number.isSafeInteger(length)
+        ? Effect.scoped(Effect.flatMap(open(path, { flag: "r+" }), (file) => Effect.andThen(file.truncate(length), file.sync)))
+        : Effect.fail(badArgument("truncate", "the length must be an integer")),
+    utimes: (path, atime, mtime) =>
+      Effect.flatMap(Effect.andThen(millis("utimes", atime), millis("utimes", mtime)), (modified) =>
+        answer("utimes", path, fs.setAttributes(path, { modifiedAt: DateTime.makeUnsafe(modified) }))
+      ),
+    writeFile: (path, data, options) => {
+      const flag = options?.flag ?? "w"
+      const mode = modes[flag]
+      return mode === undefined || options?.mode !== undefined
+        ? withHandle(path, { ...options, flag }, data)
+        : answer(
+            "writeFile",
+            path,
+            Effect.mapError(Effect.asVoid(fs.writeBytes(path, data, { mode, createParents: false })), (error) =>
+              exclusive(error, mode)
+            )
+          )
+    }
+  }
+}

@@ -1,0 +1,128 @@
+/**
+ * The two tables between our errors and effect's `PlatformError`. Outward each error gets the tag that effect's Node implementation
+ * gives in the same situation, with our error as its `cause`; inward the code of the cause counts first, because effect's tags fold
+ * together what has to be told apart.
+ */
+import * as PlatformError from "effect/PlatformError"
+import { type Fault, type FsError, tagsOf, FsError as FsErrors, toFault } from "../../model/FsError.ts"
+
+type Tag = PlatformError.SystemErrorTag | "BadArgument"
+
+/** EINVAL of the system, where the caller named a path that cannot be meant, and the argument that Node itself refuses. */
+const invalidArgument = (argument: string): Tag => (["path", "from", "to"].includes(argument) ? "Unknown" : "BadArgument")
+
+const outward: { readonly [T in FsError["_tag"]]: Tag | ((error: Extract<FsError, { readonly _tag: T }>) => Tag) } = {
+  NotFound: "NotFound",
+  AlreadyExists: "AlreadyExists",
+  AccessDenied: (error) => (error.why === "busy" ? "Busy" : "PermissionDenied"),
+  // Of a path that could be read, all that is left is where its links lead.
+  InvalidPath: "BadResource",
+  PathTooLong: "Unknown",
+  NotADirectory: "BadResource",
+  NotAFile: "BadResource",
+  DirectoryNotEmpty: "Unknown",
+  DiskFull: "Unknown",
+  Timeout: "TimedOut",
+  IoError: "Unknown",
+  NotText: "InvalidData",
+  LimitExceeded: "Unknown",
+  InvalidArgument: (error) => invalidArgument(error.argument),
+  Conflict: "Unknown",
+  Unsupported: "BadArgument",
+  Unavailable: "Unknown"
+}
+
+const module = "FileSystem"
+
+export const badArgument = (method: string, description: string, cause?: unknown): PlatformError.PlatformError =>
+  PlatformError.badArgument({ module, method, description, cause })
+
+export const systemError = (
+  method: string,
+  path: string,
+  _tag: PlatformError.SystemErrorTag,
+  description: string,
+  cause?: unknown
+): PlatformError.PlatformError =>
+  PlatformError.systemError({ module, method, _tag, pathOrDescriptor: path, description, cause })
+
+/** `path` is the one that the caller of effect's method named. */
+export const toPlatform = (error: FsError, method: string, path: string, instead?: Tag): PlatformError.PlatformError => {
+  const row = outward[error._tag] as Tag | ((error: FsError) => Tag)
+  const tag = instead ?? (typeof row === "string" ? row : row(error))
+  return tag === "BadArgument"
+    ? badArgument(method, error.message, error)
+    : systemError(method, path, tag, error.message, error)
+}
+
+const permission: Fault = { _tag: "AccessDenied", why: "permission" }
+const busy: Fault = { _tag: "AccessDenied", why: "busy" }
+const diskFull: Fault = { _tag: "DiskFull" }
+const invalidPath: Fault = { _tag: "InvalidPath", detail: "the filesystem underneath does not take such a path" }
+const timeout: Fault = { _tag: "Timeout", detail: "the filesystem underneath did not answer" }
+
+const byCode: Readonly<Record<string, Fault>> = {
+  ENOENT: { _tag: "NotFound" },
+  EEXIST: { _tag: "AlreadyExists" },
+  EACCES: permission,
+  EPERM: permission,
+  ETXTBSY: permission,
+  EROFS: { _tag: "AccessDenied", why: "readOnly" },
+  EBUSY: busy,
+  EAGAIN: busy,
+  ENOTEMPTY: { _tag: "DirectoryNotEmpty" },
+  ENOTDIR: { _tag: "NotADirectory" },
+  EISDIR: { _tag: "NotAFile" },
+  ERR_FS_EISDIR: { _tag: "NotAFile" },
+  ENOSPC: diskFull,
+  EDQUOT: diskFull,
+  "Unknown system error -122": diskFull,
+  EFBIG: diskFull,
+  ENAMETOOLONG: { _tag: "PathTooLong", detail: "the filesystem underneath takes no path of that length" },
+  EINVAL: invalidPath,
+  EILSEQ: invalidPath,
+  ELOOP: invalidPath,
+  ERR_INVALID_ARG_VALUE: invalidPath,
+  ETIMEDOUT: timeout
+}
+
+const byTag: { readonly [T in PlatformError.SystemErrorTag]?: Fault } = {
+  NotFound: { _tag: "NotFound" },
+  AlreadyExists: { _tag: "AlreadyExists" },
+  PermissionDenied: permission,
+  Busy: busy,
+  WouldBlock: busy,
+  TimedOut: timeout
+}
+
+const ours = tagsOf(FsErrors)
+
+const isOurs = (cause: unknown): cause is FsError =>
+  cause instanceof Error && "_tag" in cause && ours.has(String(cause._tag)) && "operation" in cause
+
+const codeOf = (cause: unknown): string | undefined =>
+  typeof cause === "object" && cause !== null && "code" in cause && typeof cause.code === "string" ? cause.code : undefined
+
+/**
+ * `wrongKind` is what the call can only mean by BadResource where there is no code. What an error says in words may hold paths of the
+ * filesystem underneath, so none of it is kept but the cause, for the debug log.
+ */
+export const fromPlatform = (error: PlatformError.PlatformError, wrongKind: Fault = { _tag: "NotAFile" }): Fault => {
+  const { reason } = error
+  const { cause } = reason
+  if (isOurs(cause)) return { ...toFault(cause), cause }
+  const code = codeOf(cause)
+  const known =
+    code !== undefined
+      ? byCode[code]
+      : reason._tag === "BadResource"
+        ? wrongKind
+        : byTag[reason._tag as PlatformError.SystemErrorTag]
+  if (known !== undefined) return { ...known, cause: error }
+  return {
+    _tag: "IoError",
+    code: code ?? reason._tag,
+    detail: `the filesystem underneath could not do it (${reason.method})`,
+    cause: error
+  }
+}

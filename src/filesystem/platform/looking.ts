@@ -1,0 +1,143 @@
+/** The methods that change nothing. */
+import * as Effect from "effect/Effect"
+import type { FileSystem, WatchEvent } from "effect/FileSystem"
+import type { PlatformError } from "effect/PlatformError"
+import * as Stream from "effect/Stream"
+import * as Read from "../../engine/read.ts"
+import type { FileStat, WatchEvent as OurEvent } from "../../model/Entry.ts"
+import * as FsError from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import { Limits } from "../../model/Limits.ts"
+import { type Bridge, infoOf, typeOf } from "./bridge.ts"
+import { systemError } from "./errors.ts"
+
+type Looking = Pick<
+  FileSystem,
+  "access" | "stat" | "lstat" | "readDirectory" | "readDirectoryEntries" | "readFile" | "readLink" | "realPath" | "watch"
+>
+
+const tagOf = { Created: "Create", Updated: "Update", Removed: "Remove" } as const
+
+export const make = (bridge: Bridge): Looking => {
+  const { answer, children, failure, fs, look, lookAtLink, port, step } = bridge
+
+  const denied = (path: string, what: string) =>
+    Effect.fail(systemError("access", path, "PermissionDenied", `its permission bits let nobody ${what} it`))
+
+  const mayWrite = (stat: FileStat): boolean =>
+    !fs.readOnly &&
+    port.rules?.permits?.("write", stat.path) !== false &&
+    (stat.mode === undefined || (stat.mode & 0o222) !== 0)
+
+  /** A file is asked by opening it. Of the rest only the permission bits can be known without doing something. */
+  const readable = (path: string, stat: FileStat): Effect.Effect<void, PlatformError> =>
+    stat.isFile
+      ? answer(
+          "access",
+          path,
+          step("access", path, (path) => Effect.asVoid(Effect.scoped(Read.open(port, path))))
+        )
+      : stat.mode === undefined || (stat.mode & 0o444) !== 0
+        ? Effect.void
+        : denied(path, "read")
+
+  const listed = (method: string, path: string) =>
+    answer(
+      method,
+      path,
+      Effect.flatMap(Limits, ({ maxListEntries: allowed }) =>
+        Effect.filterOrFail(
+          children(method, path),
+          ({ length }) => length <= allowed,
+          ({ length: actual }) =>
+            new FsError.LimitExceeded({ operation: method, path, limit: "maxListEntries", allowed, actual })
+        )
+      )
+    )
+
+  /** Below the directory, in path order. A linked directory is listed and not entered. */
+  const everything = (path: string): Effect.Effect<Array<string>, PlatformError> =>
+    answer(
+      "readDirectory",
+      path,
+      Effect.flatMap(
+        step("readDirectory", path, (path) => Effect.succeed(path)),
+        (base) => Stream.runCollect(Stream.map(fs.walk(path), (entry) => FsPath.relative(base, entry.path) as string))
+      )
+    )
+
+  const real = (method: string, path: string): Effect.Effect<Place, FsError.FsError> =>
+    Effect.flatMap(look(method, path), (found) =>
+      found.stat === undefined
+        ? Effect.fail(new FsError.NotFound({ operation: method, path }))
+        : Effect.succeed({ path: found.path, stat: found.stat })
+    )
+
+  /** Of the direct entries, unless `deep`; of a file, what its directory tells about it. */
+  const events = (path: string, at: Place, deep: boolean): Stream.Stream<WatchEvent, PlatformError> => {
+    const base = at.stat.isDirectory ? at.path : FsPath.parent(at.path)
+    const concerns = (event: OurEvent): boolean =>
+      at.stat.isDirectory ? deep || !FsPath.relative(base, event.path).includes("/") : event.path === at.path
+    return fs.watch(base).pipe(
+      Stream.filter(concerns),
+      Stream.map((event): WatchEvent => ({ _tag: tagOf[event._tag], path: FsPath.relative(base, event.path) })),
+      Stream.catch((error) => Stream.fromEffect(failure("watch", path, error)))
+    )
+  }
+
+  return {
+    access: (path, options) =>
+      Effect.flatMap(answer("access", path, fs.stat(path)), (stat) => {
+        const reading = options?.readable === true ? readable(path, stat) : Effect.void
+        return options?.writable === true && !mayWrite(stat) ? Effect.andThen(reading, denied(path, "write")) : reading
+      }),
+    stat: (path) => answer("stat", path, Effect.map(fs.stat(path), infoOf)),
+    lstat: (path) =>
+      answer(
+        "lstat",
+        path,
+        Effect.flatMap(lookAtLink("lstat", path), ({ stat }) =>
+          stat === undefined ? Effect.fail(new FsError.NotFound({ operation: "lstat", path })) : Effect.succeed(infoOf(stat))
+        )
+      ),
+    readDirectory: (path, options) =>
+      options?.recursive === true
+        ? everything(path)
+        : Effect.map(listed("readDirectory", path), (children) => children.map((child) => child.name)),
+    readDirectoryEntries: (path) =>
+      Effect.map(listed("readDirectoryEntries", path), (children) =>
+        children.map((child) => ({ name: child.name, type: typeOf[child.kind] }))
+      ),
+    readFile: (path) =>
+      answer(
+        "readFile",
+        path,
+        Effect.map(fs.readBytes(path), ({ content }) => content)
+      ),
+    readLink: (path) => answer("readLink", path, fs.readLink(path)),
+    realPath: (path) =>
+      answer(
+        "realPath",
+        path,
+        Effect.map(real("realPath", path), ({ path }) => (path === FsPath.root ? "/" : `/${path}`))
+      ),
+    watch: (path, options) =>
+      Stream.unwrap(
+        Effect.map(answer("watch", path, real("watch", path)), (at) => {
+          const stream = events(path, at, options?.recursive === true)
+          return options?.onReady === undefined ? stream : announced(stream, options.onReady)
+        })
+      )
+  }
+}
+
+interface Place {
+  readonly path: FsPath.FsPath
+  readonly stat: FileStat
+}
+
+/** A watch is installed when it is first pulled, so it is pulled before that is told. */
+const announced = <A, E>(stream: Stream.Stream<A, E>, onReady: () => void): Stream.Stream<A, E> =>
+  Stream.callback<A, E>((queue) =>
+    Effect.andThen(Effect.forkScoped(Stream.runIntoQueue(stream, queue), { startImmediately: true }), Effect.sync(onReady))
+  )

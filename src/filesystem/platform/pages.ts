@@ -1,0 +1,97 @@
+/**
+ * Content that is being changed in place where the port can only replace it whole: pages of 64 KiB, of which those that were written
+ * to are in memory and the others still show the file as it was opened. So the memory taken is what was written, however large the
+ * file, and no write costs more than the pages it touches.
+ */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import * as Read from "../../engine/read.ts"
+import type { Fault } from "../../model/FsError.ts"
+import type { Handle } from "../../port/Backend.ts"
+
+const pageSize = 64 * 1024
+
+export interface Pages {
+  readonly size: () => number
+  /** Fewer bytes than `length` only at the end. */
+  readonly read: (offset: number, length: number) => Effect.Effect<Uint8Array, Fault>
+  /** Copies the bytes. What is between the end and `offset` becomes zeros. */
+  readonly write: (offset: number, bytes: Uint8Array) => Effect.Effect<void, Fault>
+  readonly truncate: (size: number) => Effect.Effect<void>
+  readonly content: Stream.Stream<Uint8Array, Fault>
+}
+
+/** `base` must stay open as long as the pages are used; without one there is no content yet. */
+export const make = (base: Handle | undefined): Pages => {
+  const written = new Map<number, Uint8Array>()
+  let size = base?.stat.sizeBytes ?? 0
+  /** What was once cut off the base does not come back. */
+  let visible = size
+
+  const fromBase = (index: number): Effect.Effect<Uint8Array, Fault> => {
+    const page = new Uint8Array(pageSize)
+    const start = index * pageSize
+    const length = Math.min(pageSize, visible - start)
+    return base === undefined || length <= 0
+      ? Effect.succeed(page)
+      : Effect.map(Read.range(base, start, length), (bytes) => {
+          page.set(bytes)
+          return page
+        })
+  }
+  const pageAt = (index: number): Effect.Effect<Uint8Array, Fault> => {
+    const page = written.get(index)
+    return page === undefined ? fromBase(index) : Effect.succeed(page)
+  }
+
+  const read = Effect.fnUntraced(function* (offset: number, length: number): Effect.fn.Return<Uint8Array, Fault> {
+    const end = Math.min(offset + length, size)
+    const out = new Uint8Array(Math.max(0, end - offset))
+    for (let at = offset; at < end;) {
+      const index = Math.floor(at / pageSize)
+      const start = at - index * pageSize
+      const page = yield* pageAt(index)
+      const part = page.subarray(start, Math.min(pageSize, start + end - at))
+      out.set(part, at - offset)
+      at += part.length
+    }
+    return out
+  })
+
+  const write = Effect.fnUntraced(function* (offset: number, bytes: Uint8Array): Effect.fn.Return<void, Fault> {
+    if (bytes.length === 0) return
+    const end = offset + bytes.length
+    const last = Math.floor((end - 1) / pageSize)
+    const touched: Array<readonly [index: number, page: Uint8Array]> = []
+    for (let index = Math.floor(offset / pageSize); index <= last; index++) {
+      const isWhole = offset <= index * pageSize && end >= (index + 1) * pageSize
+      touched.push([index, isWhole ? (written.get(index) ?? new Uint8Array(pageSize)) : yield* pageAt(index)])
+    }
+    for (const [index, page] of touched) {
+      const start = Math.max(0, index * pageSize - offset)
+      page.set(bytes.subarray(start, (index + 1) * pageSize - offset), Math.max(0, offset - index * pageSize))
+      written.set(index, page)
+    }
+    size = Math.max(size, end)
+  })
+
+  const truncate = (length: number): Effect.Effect<void> =>
+    Effect.sync(() => {
+      if (length < size) {
+        for (const index of written.keys()) if (index * pageSize >= length) written.delete(index)
+        written.get(Math.floor(length / pageSize))?.fill(0, length % pageSize)
+        visible = Math.min(visible, length)
+      }
+      size = length
+    })
+
+  return {
+    size: () => size,
+    read: (offset, length) => Effect.suspend(() => read(offset, length)),
+    write: (offset, bytes) => Effect.suspend(() => write(offset, bytes)),
+    truncate,
+    content: Stream.unfold(0, (at) =>
+      at >= size ? Effect.undefined : Effect.map(read(at, pageSize), (bytes) => [bytes, at + pageSize] as const)
+    )
+  }
+}

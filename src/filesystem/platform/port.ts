@@ -1,0 +1,222 @@
+/** Any FileSystem of effect as a port: a look at what is there, one call, and the rules of the port for what it meant. */
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import type { File } from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import type { WatchEvent } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import type { Attributes, Backend, Child, Handle, Info, Links, Rules } from "../../port/Backend.ts"
+import * as Locks from "../../runtime/locks.ts"
+import { ask, type Ground, kindOf, toStat } from "./ground.ts"
+import * as Staging from "./staging.ts"
+
+const notAFile: Fault = { _tag: "NotAFile" }
+const notADirectory: Fault = { _tag: "NotADirectory" }
+const notEmpty: Fault = { _tag: "DirectoryNotEmpty" }
+const exists: Fault = { _tag: "AlreadyExists" }
+const pinned: Fault = { _tag: "AccessDenied", why: "root" }
+const notALink: Fault = { _tag: "InvalidArgument", argument: "path", detail: "it is not a symbolic link" }
+const ofLinks: Fault = { _tag: "InvalidArgument", argument: "path", detail: "a link has no attributes of its own here" }
+
+const tagOf = { Create: "Created", Update: "Updated", Remove: "Removed" } as const
+
+/** Readable, and different for different names: what cannot be shown is `\x01`, a backslash is doubled. */
+const escaped = (name: string): string =>
+  name.replace(/[\\\u0000-\u001f\u007f]/g, (unit) =>
+    unit === "\\" ? "\\\\" : `\\x${unit.charCodeAt(0).toString(16).padStart(2, "0")}`
+  )
+
+const isExpressible = (name: string): boolean => FsPath.isTemporaryName(name) || FsPath.parse(name) === name
+
+/** What decoders put in the place of bytes that are no text: a name that has it may be none that can be asked for. */
+const isDoubtful = (name: string): boolean => name.includes("\ufffd")
+
+/** Seconds. Half a microsecond more, so that a fraction is not cut below its millisecond; before 1970 only a Date is understood. */
+const secondsOf = (time: DateTime.Utc): number | Date =>
+  time.epochMilliseconds < 0
+    ? DateTime.toDateUtc(time)
+    : time.epochMilliseconds % 1000 === 0
+      ? time.epochMilliseconds / 1000
+      : time.epochMilliseconds / 1000 + 5e-7
+
+export const make = (ground: Ground, info: Info, rules: Rules): Backend => {
+  const { at, beside, fs, look, nameOf, place, reach, seek } = ground
+
+  const childOf = ({ name, type }: { readonly name: string; readonly type: File.Type }): Child =>
+    isExpressible(name)
+      ? { name, kind: kindOf(type), addressable: true }
+      : { name: escaped(name), kind: kindOf(type), addressable: false, key: name }
+
+  /** An entry whose kind or name the listing leaves open. */
+  const settled = (directory: FsPath.FsPath, name: string): Effect.Effect<Child | undefined, Fault> =>
+    Effect.map(look(FsPath.join(directory, name)), (found) =>
+      found !== undefined
+        ? childOf({ name, type: found.type })
+        : isDoubtful(name)
+          ? { name, kind: "other", addressable: false }
+          : undefined
+    )
+
+  const entries = (
+    path: FsPath.FsPath
+  ): Effect.Effect<ReadonlyArray<{ readonly name: string; readonly type: File.Type }>, Fault> =>
+    Effect.map(ask(fs.readDirectoryEntries(at(path)), notADirectory), (entries) =>
+      entries.map(({ name, type }) => ({ name: nameOf(name), type }))
+    )
+
+  const list = Effect.fnUntraced(function* (path: FsPath.FsPath): Effect.fn.Return<ReadonlyArray<Child>, Fault> {
+    if ((yield* reach(path)).type !== "Directory") return yield* Effect.fail(notADirectory)
+    const out: Array<Child> = []
+    for (const entry of yield* entries(path)) {
+      const child = entry.type === "Unknown" || isDoubtful(entry.name) ? yield* settled(path, entry.name) : childOf(entry)
+      if (child !== undefined) out.push(child)
+    }
+    return out
+  })
+
+  const handleOf = (path: FsPath.FsPath, file: File, found: File.Info): Handle => {
+    const stat = toStat(path, found)
+    return {
+      stat,
+      read: (offset, length) => {
+        // What has been appended since is not of this file as it was opened.
+        const size = Math.max(0, Math.min(length, stat.sizeBytes - offset))
+        return Effect.uninterruptible(
+          Effect.map(ask(file.readAlloc(size, { position: BigInt(offset) })), (bytes) =>
+            Option.match(bytes, {
+              onNone: () => new Uint8Array(0),
+              onSome: ({ buffer, byteOffset, length }) => new Uint8Array(buffer, byteOffset, length)
+            })
+          )
+        )
+      }
+    }
+  }
+
+  const open: Backend["open"] = Effect.fnUntraced(function* (path) {
+    // A FIFO would hang.
+    if ((yield* reach(path)).type !== "File") return yield* Effect.fail(notAFile)
+    const file = yield* ask(
+      Effect.catch(fs.open(at(path), { flag: "r", noFollow: true }), (error) =>
+        error.reason._tag === "BadArgument" ? fs.open(at(path), { flag: "r" }) : Effect.fail(error)
+      )
+    )
+    const found = yield* ask(file.stat)
+    return found.type === "File" ? handleOf(path, file, found) : yield* Effect.fail(notAFile)
+  })
+
+  const makeDirectory = (path: FsPath.FsPath): Effect.Effect<void, Fault> =>
+    path === FsPath.root
+      ? Effect.fail(exists)
+      : Effect.flatMap(place(path), (found) =>
+          found === undefined ? Effect.uninterruptible(ask(fs.makeDirectory(at(path)), notADirectory)) : Effect.fail(exists)
+        )
+
+  /**
+   * Effect's FileSystem removes a directory with all that is in it or not at all, so an empty one is moved out of everyone's way and
+   * looked at again before it goes.
+   */
+  const removeDirectory = Effect.fnUntraced(function* (path: FsPath.FsPath): Effect.fn.Return<void, Fault> {
+    if ((yield* entries(path)).length > 0) return yield* Effect.fail(notEmpty)
+    const aside = yield* beside(path)
+    yield* ask(fs.rename(at(path), at(aside)))
+    if ((yield* entries(aside)).length === 0) return yield* ask(fs.remove(at(aside), { recursive: true }))
+    yield* ask(fs.rename(at(aside), at(path)))
+    return yield* Effect.fail(notEmpty)
+  }, Effect.uninterruptible)
+
+  const remove = (path: FsPath.FsPath): Effect.Effect<void, Fault> =>
+    path === FsPath.root
+      ? Effect.fail(pinned)
+      : Effect.flatMap(reach(path), ({ type }) =>
+          type === "Directory" ? removeDirectory(path) : Effect.uninterruptible(ask(fs.remove(at(path))))
+        )
+
+  const isSameName = (from: FsPath.FsPath, to: FsPath.FsPath): boolean =>
+    info.caseSensitive ? from === to : FsPath.fold(from) === FsPath.fold(to)
+
+  /** Whether what is at `to` may give way to what comes. */
+  const replaces = Effect.fnUntraced(function* (
+    source: File.Info,
+    target: File.Info,
+    to: FsPath.FsPath
+  ): Effect.fn.Return<void, Fault> {
+    if (source.type !== "Directory") return target.type === "Directory" ? yield* Effect.fail(notAFile) : undefined
+    if (target.type !== "Directory") return yield* Effect.fail(notADirectory)
+    if ((yield* entries(to)).length > 0) return yield* Effect.fail(notEmpty)
+  })
+
+  const rename: Backend["rename"] = Effect.fnUntraced(function* (from, to, options) {
+    if (from === FsPath.root || to === FsPath.root) return yield* Effect.fail(pinned)
+    const source = yield* reach(from)
+    const target = yield* place(to)
+    if (target !== undefined && !isSameName(from, to)) {
+      if (!options.replace) return yield* Effect.fail(exists)
+      yield* replaces(source, target, to)
+    }
+    yield* ask(fs.rename(at(from), at(to)))
+  }, Effect.uninterruptible)
+
+  const links: Links = {
+    read: (path) =>
+      Effect.flatMap(reach(path), ({ type }) => (type === "SymbolicLink" ? ask(fs.readLink(at(path))) : Effect.fail(notALink))),
+    make: (path, target) =>
+      Effect.flatMap(place(path), (found) =>
+        found === undefined ? Effect.uninterruptible(ask(fs.symlink(target, at(path)))) : Effect.fail(exists)
+      )
+  }
+
+  const attributes: Attributes = {
+    set: Effect.fnUntraced(function* (path, { mode, modifiedAt }) {
+      const found = yield* reach(path)
+      if (found.type === "SymbolicLink") return yield* Effect.fail(ofLinks)
+      if (mode !== undefined) yield* ask(fs.chmod(at(path), mode))
+      if (modifiedAt !== undefined) {
+        const time = secondsOf(modifiedAt)
+        yield* ask(
+          fs.utimes(
+            at(path),
+            Option.getOrElse(found.atime, () => time),
+            time
+          )
+        )
+      }
+    }, Effect.uninterruptible)
+  }
+
+  const isVisible = (path: string): boolean => {
+    const parsed = FsPath.parse(path)
+    return parsed === path && !FsPath.isTemporaryName(nameOf(FsPath.name(parsed as FsPath.FsPath)))
+  }
+
+  const watch = (path: FsPath.FsPath): Stream.Stream<WatchEvent, Fault> =>
+    Stream.unwrap(
+      Effect.map(reach(path), ({ type }) =>
+        type === "Directory"
+          ? fs.watch(at(path), { recursive: true }).pipe(
+              Stream.catch((error) => Stream.fromEffect(ask(Effect.fail(error), notADirectory))),
+              Stream.filter(({ path }) => isVisible(path)),
+              Stream.map((event) => ({ _tag: tagOf[event._tag], path: FsPath.below(path, event.path as FsPath.FsPath) }))
+            )
+          : Stream.fromEffect(Effect.fail(notADirectory))
+      )
+    )
+
+  return {
+    info,
+    stat: (path) => Effect.map(seek(path), (found) => found && toStat(path, found)),
+    list,
+    open,
+    write: Staging.make(ground),
+    makeDirectory,
+    remove,
+    rename,
+    links,
+    attributes,
+    watch,
+    rules,
+    locks: Locks.make({ caseSensitive: info.caseSensitive })
+  }
+}

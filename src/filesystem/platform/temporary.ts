@@ -1,0 +1,71 @@
+/**
+ * Temporary files and directories are ordinary ones with a random name, in the directory that the caller names, and in the root where
+ * none is named: a filesystem of ours has no place of the system's to put them.
+ */
+import * as Effect from "effect/Effect"
+import type { FileSystem } from "effect/FileSystem"
+import type { PlatformError } from "effect/PlatformError"
+import * as Random from "effect/Random"
+import type { FsError } from "../../model/FsError.ts"
+import type { Bridge } from "./bridge.ts"
+
+type Temporary = Pick<FileSystem, "makeTempDirectory" | "makeTempDirectoryScoped" | "makeTempFile" | "makeTempFileScoped">
+
+type DirectoryOptions = Parameters<FileSystem["makeTempDirectory"]>[0]
+type FileOptions = Parameters<FileSystem["makeTempFile"]>[0]
+
+const alphabet = 36
+const random = (digits: number): Effect.Effect<string> =>
+  Effect.map(Random.nextIntBetween(0, alphabet ** digits), (number) => number.toString(alphabet).padStart(digits, "0"))
+
+const onlyOwner = 0o700
+
+export const make = ({ answer, fs, port }: Bridge): Temporary => {
+  const withdraw = (directory: string) => fs.delete(directory, { recursive: true, missing: "ignore" })
+
+  const one = (path: string): Effect.Effect<string, FsError> => {
+    const made = Effect.as(fs.mkdir(path, { parents: false, existOk: false }), path)
+    return port.attributes === undefined
+      ? made
+      : Effect.tap(made, () => Effect.onError(fs.setAttributes(path, { mode: onlyOwner }), () => Effect.ignore(withdraw(path))))
+  }
+
+  const makeDirectory = (method: string, options: DirectoryOptions): Effect.Effect<string, PlatformError> => {
+    const above = (options?.directory ?? "").replace(/\/+$/, "")
+    const named = Effect.map(random(6), (name) => `${above}/${options?.prefix ?? ""}${name}`)
+    return answer(
+      method,
+      options?.directory ?? "/",
+      Effect.retry(Effect.flatMap(named, one), { times: 16, while: (error) => error._tag === "AlreadyExists" })
+    )
+  }
+
+  const makeFile = (
+    method: string,
+    options: FileOptions
+  ): Effect.Effect<{ readonly directory: string; readonly path: string }, PlatformError> =>
+    Effect.flatMap(makeDirectory(method, options), (directory) =>
+      Effect.flatMap(random(10), (name) => {
+        const path = `${directory}/${name}${options?.suffix ?? ""}`
+        const made = answer(method, path, fs.writeBytes(path, new Uint8Array(0), { mode: "create", createParents: false }))
+        return Effect.as(
+          Effect.onError(made, () => Effect.ignore(withdraw(directory))),
+          { directory, path }
+        )
+      })
+    )
+
+  /** There is nobody left to fail to; so that it is not lost, it is logged. */
+  const release = (directory: string) => Effect.ignore(withdraw(directory), { log: "Warn" })
+
+  return {
+    makeTempDirectory: (options) => makeDirectory("makeTempDirectory", options),
+    makeTempDirectoryScoped: (options) => Effect.acquireRelease(makeDirectory("makeTempDirectoryScoped", options), release),
+    makeTempFile: (options) => Effect.map(makeFile("makeTempFile", options), ({ path }) => path),
+    makeTempFileScoped: (options) =>
+      Effect.map(
+        Effect.acquireRelease(makeFile("makeTempFileScoped", options), ({ directory }) => release(directory)),
+        ({ path }) => path
+      )
+  }
+}

@@ -1,0 +1,140 @@
+/**
+ * What a call costs and how it ends is seen around the whole call, in the one place where the service runs it; how many bytes it moves
+ * is seen at the port, because only there is every byte that was read or written, also by a search.
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Metric from "effect/Metric"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import type { FileStat } from "../model/Entry.ts"
+import type { Fault } from "../model/FsError.ts"
+import type { FsPath } from "../model/FsPath.ts"
+import type { Backend, Calls, Handle, WriteHow } from "../port/Backend.ts"
+import type { Call } from "../port/Operation.ts"
+
+const calls = Metric.counter("fs_algebra_calls_total", {
+  description: "Calls of the service that have ended, by operation and backend",
+  incremental: true
+})
+const errors = Metric.counter("fs_algebra_errors_total", {
+  description: "Calls that failed, by the error's tag; Interrupt and Defect where there was no error",
+  incremental: true
+})
+const readBytes = Metric.counter("fs_algebra_read_bytes_total", {
+  description: "Bytes read from files, searches included",
+  incremental: true
+})
+const writtenBytes = Metric.counter("fs_algebra_written_bytes_total", {
+  description: "Bytes written to files",
+  incremental: true
+})
+const duration = Metric.histogram("fs_algebra_call_duration_ms", {
+  description: "Milliseconds from the beginning of a call to its end; of a stream, to its end",
+  boundaries: Metric.exponentialBoundaries({ start: 0.01, factor: 4, count: 12 })
+})
+
+const hasTag = (error: unknown): error is { readonly _tag: string } =>
+  typeof error === "object" && error !== null && "_tag" in error && typeof error._tag === "string"
+
+const reason = (cause: Cause.Cause<unknown>): string => {
+  const error = Option.getOrUndefined(Cause.findErrorOption(cause))
+  return hasTag(error) ? error._tag : Cause.hasInterruptsOnly(cause) ? "Interrupt" : "Defect"
+}
+
+const record = (backend: string, operation: string, nanos: bigint, exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> => {
+  const attributes = { operation, backend }
+  const ended = Effect.andThen(
+    Metric.update(Metric.withAttributes(calls, attributes), 1),
+    Metric.update(Metric.withAttributes(duration, attributes), Number(nanos) / 1e6)
+  )
+  return Exit.isSuccess(exit)
+    ? ended
+    : Effect.andThen(ended, Metric.update(Metric.withAttributes(errors, { ...attributes, error: reason(exit.cause) }), 1))
+}
+
+const hooks = (backend: string): Calls => {
+  const span = ({ operation, path }: Call) =>
+    [`Filesystem.${operation}`, { attributes: { path, backend }, captureStackTrace: false }] as const
+  return {
+    effect: <A, E, R>(call: Call, self: Effect.Effect<A, E, R>) =>
+      Effect.clockWith((clock) => {
+        const start = clock.currentTimeNanosUnsafe()
+        const recorded = Effect.onExit(self, (exit) =>
+          record(backend, call.operation, clock.currentTimeNanosUnsafe() - start, exit)
+        )
+        // A span is what is provided here, and nothing that `self` could need besides.
+        return Effect.withSpan(recorded, ...span(call)) as Effect.Effect<A, E, R>
+      }),
+    stream: <A, E, R>(call: Call, self: Stream.Stream<A, E, R>) =>
+      Stream.unwrap(
+        Effect.clockWith((clock) => {
+          const start = clock.currentTimeNanosUnsafe()
+          const recorded = Stream.onExit(self, (exit) =>
+            record(backend, call.operation, clock.currentTimeNanosUnsafe() - start, exit)
+          )
+          return Effect.succeed(Stream.withSpan(recorded, ...span(call)) as Stream.Stream<A, E, R>)
+        })
+      )
+  }
+}
+
+const within = (outer: Calls, inner: Calls | undefined): Calls =>
+  inner === undefined
+    ? outer
+    : {
+        effect: (call, self) => outer.effect(call, inner.effect(call, self)),
+        stream: (call, self) => outer.stream(call, inner.stream(call, self))
+      }
+
+const traces = new WeakSet<Calls>()
+
+/** Whether the calls are traced already: a second span around the first would tell nothing new. */
+export const isTraced = (port: Backend): boolean => port.calls !== undefined && traces.has(port.calls)
+
+export const around = (self: Backend): Backend => {
+  const { accelerations, info } = self
+  const read = Metric.withAttributes(readBytes, { backend: info.name })
+  const written = Metric.withAttributes(writtenBytes, { backend: info.name })
+  const calls = within(hooks(info.name), self.calls)
+  traces.add(calls)
+
+  const counting = (handle: Handle): Handle => ({
+    ...handle,
+    read: (offset, length) => Effect.tap(handle.read(offset, length), (bytes) => Metric.update(read, bytes.length))
+  })
+
+  const write = <E, R>(
+    path: FsPath,
+    content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
+    mode: "create" | "replace" | "append",
+    how?: WriteHow
+  ): Effect.Effect<FileStat, Fault | E, R> =>
+    Effect.suspend(() => {
+      let size = content instanceof Uint8Array ? content.length : 0
+      const counted =
+        content instanceof Uint8Array
+          ? content
+          : Stream.mapArray(content, (chunks) => {
+              for (const chunk of chunks) size += chunk.length
+              return chunks
+            })
+      return Effect.tap(self.write(path, counted, mode, how), () => Metric.update(written, size))
+    })
+
+  const readWhole = accelerations?.read
+  return {
+    ...self,
+    calls,
+    open: (path) => Effect.map(self.open(path), counting),
+    write,
+    accelerations: readWhole && {
+      ...accelerations,
+      read: (path, maxBytes) =>
+        Effect.tap(readWhole(path, maxBytes), (whole) =>
+          whole === undefined ? Effect.void : Metric.update(read, whole.bytes.length)
+        )
+    }
+  }
+}

@@ -1,0 +1,161 @@
+/**
+ * A program run twice, on the model and on a filesystem: every outcome and the final tree must be the same.
+ *
+ * @since 0.1.0
+ */
+import * as Arbitrary from "effect/Arbitrary"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Equal from "effect/Equal"
+import type * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
+import { type Algebra, Filesystem } from "../filesystem/Filesystem.ts"
+import type { FsError, Unsupported } from "../model/FsError.ts"
+import * as Arbitraries from "./Arbitraries.ts"
+import { show } from "./expect.ts"
+import { capture } from "./Files.ts"
+import { type Command, empty, type Match, type Outcome, picture, print, step } from "./Model.ts"
+
+/**
+ * Where a filesystem and the model part, and how they got there.
+ *
+ * @since 0.1.0
+ */
+export class Disagreement extends Data.TaggedError("Disagreement")<{
+  /** Up to the call at which they part. */
+  readonly program: ReadonlyArray<string>
+  readonly expected: string
+  readonly actual: string
+}> {
+  override get message(): string {
+    return `\n  ${this.program.join("\n  ")}\n  model:      ${this.expected}\n  filesystem: ${this.actual}`
+  }
+}
+
+type Call = Effect.Effect<unknown, FsError | Unsupported>
+
+const stale = "0".repeat(64)
+
+const versionFor = (fs: Algebra, path: string, match: Match | undefined): Effect.Effect<string | null | undefined> =>
+  match === undefined
+    ? Effect.succeed(undefined)
+    : match === "absent"
+      ? Effect.succeed(null)
+      : match === "stale"
+        ? Effect.succeed(stale)
+        : Effect.catch(fs.version(path), () => Effect.succeed(stale))
+
+/** The call that the command stands for, and what of its answer counts. */
+const run = (fs: Algebra, command: Command): Call => {
+  switch (command._tag) {
+    case "Write": {
+      const { createParents, mode, path, text, via } = command
+      return Effect.flatMap(versionFor(fs, path, command.ifMatch), (ifMatch) => {
+        const options = { mode, createParents, ifMatch }
+        const bytes = new TextEncoder().encode(text)
+        const written =
+          via === "write"
+            ? fs.write(path, text, options)
+            : via === "writeBytes"
+              ? fs.writeBytes(path, bytes, options)
+              : Stream.run(Stream.make(bytes.subarray(0, 3), bytes.subarray(3)), fs.sink(path, options))
+        return Effect.map(written, ({ bytesWritten, mode }) => ({ bytesWritten, mode }))
+      })
+    }
+    case "Edit": {
+      const { match, newText, oldText, path } = command
+      return Effect.flatMap(versionFor(fs, path, command.ifMatch), (ifMatch) =>
+        Effect.map(fs.edit(path, { oldText, newText, match }, { ifMatch }), ({ replacements }) => ({ replacements }))
+      )
+    }
+    case "Delete": {
+      const { missing, path, recursive } = command
+      return Effect.flatMap(versionFor(fs, path, command.ifMatch), (ifMatch) => fs.delete(path, { recursive, missing, ifMatch }))
+    }
+    case "Mkdir":
+      return fs.mkdir(command.path, { parents: command.parents, existOk: command.existOk })
+    case "Transfer":
+      return fs[command.via](command.from, command.to, { overwrite: command.overwrite })
+    case "Symlink":
+      return fs.symlink(command.path, command.target)
+    case "Walk":
+      return Effect.map(Stream.runCollect(fs.walk()), (entries) => entries.map(({ path }) => path))
+    case "Look":
+      return looking(fs, command.via, command.path)
+  }
+}
+
+const looking = (fs: Algebra, via: Extract<Command, { _tag: "Look" }>["via"], path: string): Call => {
+  switch (via) {
+    case "stat":
+      return Effect.map(fs.stat(path), ({ kind, sizeBytes }) => ({ kind, sizeBytes }))
+    case "list":
+      return Effect.map(fs.list(path), (all) => all.map(({ kind, name }) => `${name} ${kind}`))
+    case "exists":
+      return fs.exists(path)
+    case "readString":
+      return fs.readString(path)
+    case "readLink":
+      return fs.readLink(path)
+  }
+}
+
+const outcomeOf = (call: Call): Effect.Effect<Outcome> =>
+  Effect.match(call, {
+    onSuccess: (value) => ({ tag: "success", value }),
+    onFailure: (error) => ({ tag: error._tag === "AccessDenied" ? `AccessDenied ${error.why}` : error._tag })
+  })
+
+/** A listing of a caseless filesystem is in the order of folded names, which is not what is compared here. */
+const inOrder = (outcome: Outcome): Outcome =>
+  Array.isArray(outcome.value) ? { ...outcome, value: [...outcome.value].sort() } : outcome
+
+/**
+ * Runs the program on an empty filesystem and on the empty model. Fails where an outcome or the final tree differs.
+ *
+ * @since 0.1.0
+ */
+export const agrees = Effect.fnUntraced(function* (
+  program: ReadonlyArray<Command>
+): Effect.fn.Return<void, Disagreement, Filesystem> {
+  const fs = yield* Filesystem
+  const { caseSensitive } = fs.port.info
+  const comparable = caseSensitive ? (outcome: Outcome): Outcome => outcome : inOrder
+  let model = empty({ caseSensitive })
+  for (const [i, command] of program.entries()) {
+    const expected = step(model, command)
+    model = expected.model
+    const actual = yield* outcomeOf(run(fs, command))
+    if (!Equal.equals(comparable(actual), comparable(expected.outcome))) {
+      const upTo = program.slice(0, i + 1).map(print)
+      return yield* new Disagreement({ program: upTo, expected: show(expected.outcome), actual: show(actual) })
+    }
+  }
+  const left = yield* Effect.orDie(capture(fs.port))
+  if (!Equal.equals(left, picture(model))) {
+    return yield* new Disagreement({ program: program.map(print), expected: show(picture(model)), actual: show(left) })
+  }
+})
+
+/**
+ * Holds random programs against the model, each on a filesystem of its own. Fails with the smallest program found that shows a
+ * difference. @default runs: 200
+ *
+ * @since 0.1.0
+ */
+export const agreement = Effect.fnUntraced(function* <E>(
+  layer: Layer.Layer<Filesystem, E>,
+  options?: { readonly runs?: number | undefined; readonly seed?: number | undefined }
+): Effect.fn.Return<void, Disagreement | E> {
+  const links = yield* Effect.provide(
+    Filesystem.useSync((fs) => fs.port.links !== undefined),
+    layer
+  )
+  const result = yield* Arbitrary.checkEffect(
+    Arbitraries.program({ links }),
+    (program) => Effect.as(Effect.provide(agrees(program), layer, { local: true }), true),
+    { runs: options?.runs ?? 200, size: 40, maxShrinks: 2000, seed: options?.seed }
+  )
+  if (result._tag !== "Falsified") return
+  if (result.failure._tag === "PropertyError") return yield* Effect.fail(result.failure.error)
+})

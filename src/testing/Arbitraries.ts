@@ -1,0 +1,158 @@
+/**
+ * Random paths, trees and programs, on effect's own Arbitrary, so that what fails comes back small. Names are few: only programs whose
+ * paths meet have anything to tell.
+ *
+ * @since 0.1.0
+ */
+import * as Arbitrary from "effect/Arbitrary"
+import * as Schema from "effect/Schema"
+import { directory, type Entry, type Files, link } from "./Files.ts"
+import type { Command } from "./Model.ts"
+
+const oneOf = <const A>(values: ReadonlyArray<A>): Arbitrary.Arbitrary<A> =>
+  Arbitrary.map(Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: values.length - 1 }))), (i) => values[i]!)
+
+const among = <A>(...choices: ReadonlyArray<Arbitrary.Arbitrary<A>>): Arbitrary.Arbitrary<A> =>
+  Arbitrary.flatMap(oneOf(choices), (choice) => choice)
+
+/**
+ * A path of one to three segments out of a, b and c (and A), in normal form.
+ *
+ * @since 0.1.0
+ */
+export const path: Arbitrary.Arbitrary<string> = Arbitrary.map(
+  Arbitrary.array(oneOf(["a", "b", "c", "A"]), { minLength: 1, maxLength: 3 }),
+  (segments) => segments.join("/")
+)
+
+/**
+ * The same as callers spell them: with slashes and dots too many, the root, and now and then one that is invalid.
+ *
+ * @since 0.1.0
+ */
+export const input: Arbitrary.Arbitrary<string> = among(
+  path,
+  path,
+  path,
+  path,
+  Arbitrary.map(path, (path) => `/${path}/`),
+  Arbitrary.map(path, (path) => `./${path.replaceAll("/", "//")}`),
+  Arbitrary.map(Arbitrary.all([path, path]), ([up, path]) => `${up.replace(/.*\//, "")}/../${path}`),
+  oneOf([".", "", "/", "a/..", "../a", "a/../../b"])
+)
+
+/**
+ * Names that any backend must take as they are: spaces, dots, percent signs, other scripts, characters beyond the basic plane.
+ *
+ * @since 0.1.0
+ */
+export const name: Arbitrary.Arbitrary<string> = Arbitrary.map(
+  Arbitrary.array(oneOf(["a", "B", "7", " ", ".", "-", "%", "é", "e\u0301", "日", "😀", "\uffee", "'", "$", "*", "[", "{", "\u2028"]), {
+    minLength: 1,
+    maxLength: 12
+  }),
+  (characters) => {
+    const joined = characters.join("")
+    return joined === "." || joined === ".." ? `${joined}a` : joined
+  }
+)
+
+/**
+ * Text of few letters and both line ends, empty at times.
+ *
+ * @since 0.1.0
+ */
+export const text: Arbitrary.Arbitrary<string> = Arbitrary.map(
+  Arbitrary.array(oneOf(["x", "y", "z", "\n", "\r\n", "é", "😀"]), { maxLength: 8 }),
+  (parts) => parts.join("")
+)
+
+const target: Arbitrary.Arbitrary<string> = among(
+  path,
+  oneOf([".", "..", "../a", "../b/c", "../../a", "a/..", "a/../b", "./c", "b//c", "/a", "../../../a"])
+)
+
+/**
+ * A tree that can be planted: no path lies below a file or a link.
+ *
+ * @since 0.1.0
+ */
+export const files: Arbitrary.Arbitrary<Files> = Arbitrary.map(
+  Arbitrary.array(Arbitrary.all([path, among<Entry>(text, text, oneOf<Entry>([directory]), Arbitrary.map(target, link))]), {
+    maxLength: 10
+  }),
+  (entries) => {
+    const out = new Map<string, Entry>()
+    for (const [at, entry] of entries) {
+      const clashes = [...out].some(
+        ([other, there]) =>
+          at.startsWith(`${other}/`) && there !== directory ? true : other.startsWith(`${at}/`) && entry !== directory
+      )
+      if (!clashes && !out.has(at)) out.set(at, entry)
+    }
+    return Object.fromEntries(out)
+  }
+)
+
+const boolean = oneOf([false, true])
+const mostlyTrue = oneOf([true, true, true, false])
+const ifMatch = oneOf([undefined, undefined, undefined, undefined, undefined, "absent", "current", "stale"] as const)
+
+const write = Arbitrary.all({
+  _tag: Arbitrary.Constant("Write"),
+  via: oneOf(["write", "writeBytes", "sink"]),
+  path: input,
+  text,
+  mode: oneOf(["overwrite", "overwrite", "create", "append", "replace", "appendExisting"]),
+  createParents: mostlyTrue,
+  ifMatch
+})
+
+const edit = Arbitrary.all({
+  _tag: Arbitrary.Constant("Edit"),
+  path: input,
+  oldText: oneOf(["x", "y", "xy", "é", "😀", ""]),
+  newText: oneOf(["x", "z", "", "long text"]),
+  match: oneOf(["unique", "first", "all"]),
+  ifMatch
+})
+
+const remove = Arbitrary.all({
+  _tag: Arbitrary.Constant("Delete"),
+  path: input,
+  recursive: boolean,
+  missing: oneOf(["fail", "ignore"]),
+  ifMatch
+})
+
+const mkdir = Arbitrary.all({ _tag: Arbitrary.Constant("Mkdir"), path: input, parents: mostlyTrue, existOk: mostlyTrue })
+
+const transfer = Arbitrary.all({
+  _tag: Arbitrary.Constant("Transfer"),
+  via: oneOf(["copy", "move"]),
+  from: input,
+  to: input,
+  overwrite: boolean
+})
+
+const symlink = Arbitrary.all({ _tag: Arbitrary.Constant("Symlink"), path: input, target })
+
+const look = (links: boolean) =>
+  Arbitrary.all({
+    _tag: Arbitrary.Constant("Look"),
+    via: oneOf(links ? (["exists", "stat", "list", "readString", "readLink"] as const) : (["exists", "stat", "list", "readString"] as const)),
+    path: input
+  })
+
+const walk: Arbitrary.Arbitrary<Command> = Arbitrary.Constant({ _tag: "Walk" })
+
+/**
+ * Calls in a row. With `links`, among them some that make links and look at them.
+ *
+ * @since 0.1.0
+ */
+export const program = (options: { readonly links: boolean }): Arbitrary.Arbitrary<ReadonlyArray<Command>> => {
+  const looks = look(options.links)
+  const common: ReadonlyArray<Arbitrary.Arbitrary<Command>> = [write, write, write, mkdir, mkdir, transfer, transfer, transfer, remove, edit, looks, looks, walk]
+  return Arbitrary.array(among(...common, ...(options.links ? [symlink, symlink] : [])), { minLength: 1, maxLength: 40 })
+}

@@ -1,0 +1,50 @@
+/**
+ * Every law of a filesystem, as one list. What the laws say is the specification's; none of it was read off an implementation.
+ *
+ * @since 0.1.0
+ */
+import type { Law } from "./Law.ts"
+import { accelerationLaws } from "./laws/accelerations.ts"
+import { atomicityLaws, concurrencyLaws } from "./laws/concurrency.ts"
+import { editLaws } from "./laws/edit.ts"
+import { grepLaws } from "./laws/grep.ts"
+import { errorLaws, limitLaws } from "./laws/limits.ts"
+import { linkLaws } from "./laws/links.ts"
+import { otherLaws } from "./laws/others.ts"
+import { pathLaws } from "./laws/paths.ts"
+import { portLaws } from "./laws/port.ts"
+import { lookingLaws, readingLaws } from "./laws/reading.ts"
+import { gitignoreLaws, globLaws, walkLaws } from "./laws/search.ts"
+import { sinkLaws, streamLaws } from "./laws/streams.ts"
+import { deleteLaws, mkdirLaws, transferLaws } from "./laws/trees.ts"
+import { attributeLaws, preconditionLaws, writingLaws } from "./laws/writing.ts"
+
+/**
+ * @since 0.1.0
+ */
+export const laws: ReadonlyArray<Law> = [
+  ...portLaws,
+  ...pathLaws,
+  ...lookingLaws,
+  ...readingLaws,
+  ...streamLaws,
+  ...sinkLaws,
+  ...writingLaws,
+  ...preconditionLaws,
+  ...attributeLaws,
+  ...editLaws,
+  ...mkdirLaws,
+  ...deleteLaws,
+  ...transferLaws,
+  ...linkLaws,
+  ...walkLaws,
+  ...globLaws,
+  ...gitignoreLaws,
+  ...grepLaws,
+  ...limitLaws,
+  ...errorLaws,
+  ...otherLaws,
+  ...concurrencyLaws,
+  ...atomicityLaws,
+  ...accelerationLaws
+]

@@ -1,0 +1,127 @@
+/**
+ * A filesystem for tests of what uses one: it records the calls it gets, gives the answers it was told to give, and otherwise is a
+ * filesystem in memory, or fails, so that no call goes unnoticed.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Sink from "effect/Sink"
+import * as Stream from "effect/Stream"
+import * as InMemory from "../backends/InMemory.ts"
+import { type Algebra, Filesystem, make as fromBackend } from "../filesystem/Filesystem.ts"
+import { type InvalidArgument, type InvalidPath, type PathTooLong, Unavailable } from "../model/FsError.ts"
+
+/**
+ * The calls of the algebra.
+ *
+ * @since 0.1.0
+ */
+export type Operations = Omit<Algebra, "root" | "readOnly" | "name" | "port">
+
+/** @since 0.1.0 */
+export interface Call {
+  readonly operation: keyof Operations
+  /** The first argument: the path, or the pattern of a search. */
+  readonly path: string | undefined
+  /** The last argument, where it is a record of options. */
+  readonly options: object | undefined
+  /** All of them, as they were given. */
+  readonly arguments: ReadonlyArray<unknown>
+}
+
+/** @since 0.1.0 */
+export interface Options {
+  /** Canned answers: functions with the signatures of the algebra. */
+  readonly answers?: Partial<Operations> | undefined
+  /** What answers the other calls; `fail` is Unavailable. @default "memory" */
+  readonly otherwise?: "memory" | "fail" | undefined
+  /** What the memory begins with. @default empty */
+  readonly tree?: InMemory.Tree | undefined
+}
+
+/** @since 0.1.0 */
+export interface Mock {
+  readonly filesystem: Algebra
+  /** Every call so far, in order. */
+  readonly calls: ReadonlyArray<Call>
+  /** Those of one operation. */
+  readonly callsOf: (operation: keyof Operations) => ReadonlyArray<Call>
+  readonly forget: Effect.Effect<void>
+}
+
+/**
+ * The record of the calls, beside the filesystem that `layer` provides.
+ *
+ * @since 0.1.0
+ */
+export class MockFilesystem extends Context.Service<MockFilesystem, Mock>()("fs-algebra/testing/MockFilesystem") {}
+
+const streaming: ReadonlySet<string> = new Set(["walk", "globStream", "grepStream", "stream", "lines", "watch"])
+
+/** Fails as the operation does: an effect, a stream or a sink. */
+const unanswered = (operation: string, path: string): unknown => {
+  const error = new Unavailable({ operation, path, detail: "the mock has no answer for this call" })
+  return operation === "sink" ? Sink.fail(error) : streaming.has(operation) ? Stream.fail(error) : Effect.fail(error)
+}
+
+type AnyCall = (...args: ReadonlyArray<unknown>) => unknown
+
+const isOptions = (value: unknown): value is object =>
+  typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array) && !(value instanceof RegExp)
+
+const callOf = (operation: keyof Operations, args: ReadonlyArray<unknown>): Call => {
+  const last = args.length > 1 ? args.at(-1) : undefined
+  return {
+    operation,
+    path: typeof args[0] === "string" ? args[0] : undefined,
+    options: isOptions(last) ? last : undefined,
+    arguments: args
+  }
+}
+
+/**
+ * A mock of its own. Fails where `tree` is no tree.
+ *
+ * @since 0.1.0
+ */
+export const make = Effect.fnUntraced(function* (
+  options: Options = {}
+): Effect.fn.Return<Mock, InvalidPath | PathTooLong | InvalidArgument> {
+  const memory = fromBackend(yield* InMemory.make({ tree: options.tree ?? {} }))
+  const answers: Readonly<Record<string, unknown>> = { ...options.answers }
+  const calls: Array<Call> = []
+  const filesystem: Record<string, unknown> = { ...memory }
+  for (const [key, original] of Object.entries(memory)) {
+    if (typeof original !== "function") continue
+    const operation = key as keyof Operations
+    filesystem[key] = (...args: ReadonlyArray<unknown>): unknown => {
+      const call = callOf(operation, args)
+      calls.push(call)
+      const answer = answers[key]
+      if (answer !== undefined) return (answer as AnyCall)(...args)
+      return options.otherwise === "fail" ? unanswered(operation, call.path ?? "") : (original as AnyCall)(...args)
+    }
+  }
+  return {
+    filesystem: filesystem as unknown as Algebra,
+    calls,
+    callsOf: (operation) => calls.filter((call) => call.operation === operation),
+    forget: Effect.sync(() => void calls.splice(0))
+  }
+})
+
+/**
+ * The mock as the filesystem of a program, and its record of calls.
+ *
+ * @since 0.1.0
+ */
+export const layer = (
+  options?: Options
+): Layer.Layer<Filesystem | MockFilesystem, InvalidPath | PathTooLong | InvalidArgument> =>
+  Layer.effectContext(
+    Effect.map(make(options), (mock) =>
+      Context.make(Filesystem, mock.filesystem).pipe(Context.add(MockFilesystem, mock))
+    )
+  )

@@ -1,0 +1,440 @@
+/**
+ * What a filesystem is, as a value: a tree of names, and one pure function that says what a call answers and what is there afterwards.
+ * It was written from the specification alone and shares nothing with the engine, so that the two can be held against each other.
+ *
+ * @since 0.1.0
+ */
+import type { WriteMode } from "../model/Entry.ts"
+import * as FsPath from "../model/FsPath.ts"
+import type { Picture } from "./Files.ts"
+
+/** @since 0.1.0 */
+export type Node =
+  | { readonly kind: "file"; readonly text: string }
+  | { readonly kind: "link"; readonly target: string }
+  | Directory
+
+/** @since 0.1.0 */
+export interface Directory {
+  readonly kind: "directory"
+  /** By the name as it is compared. */
+  readonly entries: ReadonlyMap<string, { readonly name: string; readonly node: Node }>
+}
+
+/** @since 0.1.0 */
+export interface Model {
+  readonly root: Directory
+  readonly caseSensitive: boolean
+}
+
+/**
+ * What `ifMatch` is given: `null`, the version of the file as it is, or that of a file as it never was.
+ *
+ * @since 0.1.0
+ */
+export type Match = "absent" | "current" | "stale"
+
+/** @since 0.1.0 */
+export type Command =
+  | {
+      readonly _tag: "Write"
+      readonly via: "write" | "writeBytes" | "sink"
+      readonly path: string
+      readonly text: string
+      readonly mode: WriteMode
+      readonly createParents: boolean
+      readonly ifMatch?: Match | undefined
+    }
+  | {
+      readonly _tag: "Edit"
+      readonly path: string
+      /** Without line ends, and such that it cannot overlap itself. */
+      readonly oldText: string
+      readonly newText: string
+      readonly match: "unique" | "first" | "all"
+      readonly ifMatch?: Match | undefined
+    }
+  | {
+      readonly _tag: "Delete"
+      readonly path: string
+      readonly recursive: boolean
+      readonly missing: "fail" | "ignore"
+      readonly ifMatch?: Match | undefined
+    }
+  | { readonly _tag: "Mkdir"; readonly path: string; readonly parents: boolean; readonly existOk: boolean }
+  | {
+      readonly _tag: "Transfer"
+      readonly via: "copy" | "move"
+      readonly from: string
+      readonly to: string
+      readonly overwrite: boolean
+    }
+  | { readonly _tag: "Symlink"; readonly path: string; readonly target: string }
+  | { readonly _tag: "Look"; readonly via: "exists" | "stat" | "list" | "readString" | "readLink"; readonly path: string }
+  | { readonly _tag: "Walk" }
+
+/**
+ * The tag of the failure, with the `why` of a refusal; or "success", with what was answered.
+ *
+ * @since 0.1.0
+ */
+export interface Outcome {
+  readonly tag: string
+  readonly value?: unknown
+}
+
+/** @since 0.1.0 */
+export const empty = (options?: { readonly caseSensitive?: boolean | undefined }): Model => ({
+  root: { kind: "directory", entries: new Map() },
+  caseSensitive: options?.caseSensitive ?? true
+})
+
+const success = (value?: unknown): Outcome => ({ tag: "success", value })
+const failure = (tag: string): Outcome => ({ tag })
+const escape = failure("AccessDenied escape")
+const pinned = failure("AccessDenied root")
+const loop = failure("InvalidPath")
+
+const isOutcome = (value: object): value is Outcome => "tag" in value
+
+const text = (value: string): Uint8Array => new TextEncoder().encode(value)
+
+// ── names ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+type Names = ReadonlyArray<string>
+
+/** The segments of a caller's path, or why it is none. */
+const parse = (input: string): Names | Outcome => {
+  const out: Array<string> = []
+  for (const segment of input.split("/")) {
+    if (segment === "" || segment === ".") continue
+    if (segment !== "..") out.push(segment)
+    else if (out.pop() === undefined) return failure("InvalidPath")
+  }
+  return out
+}
+
+const folded = (self: Model, name: string): string => (self.caseSensitive ? name : name.toLowerCase())
+
+const isBelow = (self: Model, above: Names, names: Names): boolean =>
+  above.length <= names.length && above.every((name, i) => folded(self, name) === folded(self, names[i]!))
+
+const isSame = (self: Model, one: Names, other: Names): boolean => one.length === other.length && isBelow(self, one, other)
+
+const child = (self: Model, at: Directory, name: string) => at.entries.get(folded(self, name))
+
+// ── places ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Where a path leads. */
+interface Place {
+  /** Without links, each name as it is spelt there. */
+  readonly names: Names
+  readonly node: Node | undefined
+  /** Nothing can be there, because something above is no directory. */
+  readonly blocked: boolean
+  readonly hops: number
+}
+
+const climbsOut = (depth: number, target: string): boolean => {
+  if (target.startsWith("/")) return true
+  let level = depth
+  for (const segment of target.split("/")) {
+    if (segment === "..") level--
+    else if (segment !== "" && segment !== ".") level++
+    if (level < 0) return true
+  }
+  return false
+}
+
+/** The place of all but the last name, then one step from there. */
+const place = (self: Model, names: Names, keepLink: boolean, hops = 0): Place | Outcome => {
+  if (names.length === 0) return { names: [], node: self.root, blocked: false, hops }
+  const name = names.at(-1)!
+  const above = place(self, names.slice(0, -1), false, hops)
+  if (isOutcome(above)) return above
+  if (name === "..") {
+    if (above.node?.kind !== "directory") return failure("NotFound")
+    return above.names.length === 0 ? escape : place(self, above.names.slice(0, -1), false, above.hops)
+  }
+  if (above.node?.kind !== "directory") {
+    return { names: [...above.names, name], node: undefined, blocked: above.blocked || above.node !== undefined, hops: above.hops }
+  }
+  const found = child(self, above.node, name)
+  const here = [...above.names, found?.name ?? name]
+  if (found?.node.kind !== "link" || keepLink) return { names: here, node: found?.node, blocked: false, hops: above.hops }
+  if (above.hops >= 40) return loop
+  const { target } = found.node
+  if (climbsOut(above.names.length, target)) return escape
+  const onward = target.split("/").filter((segment) => segment !== "" && segment !== ".")
+  return place(self, [...above.names, ...onward], false, above.hops + 1)
+}
+
+/** The tree with another node at the names, or none. Directories on the way are made where they are missing. */
+const put = (self: Model, at: Directory, names: Names, node: Node | undefined): Directory => {
+  const [name, ...rest] = names as [string, ...Array<string>]
+  const key = folded(self, name)
+  const found = at.entries.get(key)
+  const entries = new Map(at.entries)
+  if (rest.length > 0) {
+    const below = found?.node.kind === "directory" ? found.node : empty().root
+    entries.set(key, { name: found?.name ?? name, node: put(self, below, rest, node) })
+  } else if (node === undefined) entries.delete(key)
+  else entries.set(key, { name: found?.name ?? name, node })
+  return { kind: "directory", entries }
+}
+
+const set = (self: Model, names: Names, node: Node | undefined): Model => ({ ...self, root: put(self, self.root, names, node) })
+
+/** @since 0.1.0 */
+export interface Step {
+  readonly model: Model
+  readonly outcome: Outcome
+}
+
+const answer = (model: Model, outcome: Outcome): Step => ({ model, outcome })
+
+// ── writing ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+const conflict = (node: Node | undefined, match: Match | undefined): Outcome | undefined => {
+  if (match === undefined) return undefined
+  if (node === undefined) return match === "absent" ? undefined : failure("Conflict")
+  if (node.kind !== "file") return failure("NotAFile")
+  return match === "current" ? undefined : failure("Conflict")
+}
+
+const hasParent = (self: Model, names: Names): boolean => {
+  const above = place(self, names.slice(0, -1), false)
+  return !isOutcome(above) && above.node !== undefined
+}
+
+const write = (self: Model, command: Extract<Command, { _tag: "Write" }>, names: Names): Step => {
+  const { createParents, ifMatch, mode } = command
+  if (mode === "create" && ifMatch !== undefined) return answer(self, failure("InvalidArgument"))
+  if (!command.text.isWellFormed()) return answer(self, failure("InvalidArgument"))
+  const found = place(self, names, mode === "create" && names.length > 0)
+  if (isOutcome(found)) return answer(self, found)
+  const { node } = found
+  const refused = conflict(node, ifMatch)
+  if (refused !== undefined) return answer(self, refused)
+  if (node?.kind === "directory") return answer(self, failure("NotAFile"))
+  if (node !== undefined && mode === "create") return answer(self, failure("AlreadyExists"))
+  if (found.blocked) return answer(self, failure("NotADirectory"))
+  if (node === undefined && (mode === "replace" || mode === "appendExisting")) return answer(self, failure("NotFound"))
+  if (node === undefined && !createParents && !hasParent(self, found.names)) return answer(self, failure("NotFound"))
+  const before = node?.kind === "file" && (mode === "append" || mode === "appendExisting") ? node.text : ""
+  const after = set(self, found.names, { kind: "file", text: before + command.text })
+  return answer(after, success({ bytesWritten: text(command.text).length, mode }))
+}
+
+const edit = (self: Model, command: Extract<Command, { _tag: "Edit" }>, names: Names): Step => {
+  const { ifMatch, match, newText, oldText } = command
+  if (oldText === "") return answer(self, failure("InvalidArgument"))
+  const found = place(self, names, false)
+  if (isOutcome(found)) return answer(self, found)
+  const refused = conflict(found.node, ifMatch)
+  if (refused !== undefined) return answer(self, refused)
+  if (found.node === undefined) return answer(self, failure("NotFound"))
+  if (found.node.kind !== "file") return answer(self, failure("NotAFile"))
+  const parts = found.node.text.split(oldText)
+  const count = parts.length - 1
+  if (count === 0 || (match === "unique" && count > 1)) return answer(self, failure("InvalidArgument"))
+  const after = match === "first" ? [parts[0], parts.slice(1).join(oldText)] : parts
+  return answer(
+    set(self, found.names, { kind: "file", text: after.join(newText) }),
+    success({ replacements: match === "first" ? 1 : count })
+  )
+}
+
+// ── names that come and go ─────────────────────────────────────────────────────────────────────────────────────────
+
+interface Count {
+  readonly files: number
+  readonly directories: number
+  readonly bytes: number
+}
+
+const count = (node: Node): Count => {
+  if (node.kind === "file") return { files: 1, directories: 0, bytes: text(node.text).length }
+  if (node.kind === "link") return { files: 1, directories: 0, bytes: 0 }
+  return [...node.entries.values()]
+    .map((entry) => count(entry.node))
+    .reduce(
+      (sum, one) => ({
+        files: sum.files + one.files,
+        directories: sum.directories + one.directories,
+        bytes: sum.bytes + one.bytes
+      }),
+      { files: 0, directories: 1, bytes: 0 }
+    )
+}
+
+const remove = (self: Model, command: Extract<Command, { _tag: "Delete" }>, names: Names): Step => {
+  const found = place(self, names, true)
+  if (isOutcome(found)) return answer(self, found)
+  if (names.length === 0) return answer(self, pinned)
+  const refused = conflict(found.node, command.ifMatch)
+  if (refused !== undefined) return answer(self, refused)
+  if (found.node === undefined) {
+    return answer(self, command.missing === "ignore" ? success({ deleted: 0, directories: 0 }) : failure("NotFound"))
+  }
+  if (found.node.kind === "directory" && found.node.entries.size > 0 && !command.recursive) {
+    return answer(self, failure("DirectoryNotEmpty"))
+  }
+  const { directories, files } = count(found.node)
+  return answer(set(self, found.names, undefined), success({ deleted: Math.max(files, 1), directories }))
+}
+
+const mkdir = (self: Model, command: Extract<Command, { _tag: "Mkdir" }>, names: Names): Step => {
+  const found = place(self, names, true)
+  if (isOutcome(found)) return answer(self, found)
+  if (found.node !== undefined) {
+    if (!command.existOk) return answer(self, failure("AlreadyExists"))
+    const led = place(self, names, false)
+    if (isOutcome(led)) return answer(self, led)
+    return answer(self, led.node?.kind === "directory" ? success() : failure("AlreadyExists"))
+  }
+  if (found.blocked) return answer(self, failure("NotADirectory"))
+  if (!command.parents && !hasParent(self, found.names)) return answer(self, failure("NotFound"))
+  return answer(set(self, found.names, empty().root), success())
+}
+
+const overwriting = (source: Node, target: Node): Outcome | undefined => {
+  if (target.kind === "directory" && target.entries.size > 0) return failure("DirectoryNotEmpty")
+  if (source.kind === "directory") return target.kind === "directory" ? undefined : failure("NotADirectory")
+  return target.kind === "directory" ? failure("NotAFile") : undefined
+}
+
+const transfer = (self: Model, { from, overwrite, to, via }: Extract<Command, { _tag: "Transfer" }>): Step => {
+  const fromNames = parse(from)
+  if (isOutcome(fromNames)) return answer(self, fromNames)
+  const toNames = parse(to)
+  if (isOutcome(toNames)) return answer(self, toNames)
+  if (toNames.length === 0 || (via === "move" && fromNames.length === 0)) return answer(self, pinned)
+  const recases = (one: Names, other: Names): boolean => isSame(self, one, other) && one.join("/") !== other.join("/")
+  if (isBelow(self, fromNames, toNames) && !recases(fromNames, toNames)) {
+    return answer(self, failure("InvalidArgument"))
+  }
+  const source = place(self, fromNames, true)
+  if (isOutcome(source)) return answer(self, source)
+  if (source.node === undefined) return answer(self, failure("NotFound"))
+  const target = place(self, toNames, true)
+  if (isOutcome(target)) return answer(self, target)
+  if (target.blocked) return answer(self, failure("NotADirectory"))
+  const spelt = [...target.names.slice(0, -1), toNames.at(-1)!]
+  if (recases(source.names, spelt) && via === "move") {
+    return answer(set(set(self, source.names, undefined), spelt, source.node), success(count(source.node)))
+  }
+  if (isBelow(self, source.names, target.names)) return answer(self, failure("InvalidArgument"))
+  if (target.node !== undefined) {
+    const refused = overwrite ? overwriting(source.node, target.node) : failure("AlreadyExists")
+    if (refused !== undefined) return answer(self, refused)
+  }
+  const without = via === "move" ? set(self, source.names, undefined) : self
+  return answer(set(without, target.names, source.node), success(count(source.node)))
+}
+
+const symlink = (self: Model, { target }: Extract<Command, { _tag: "Symlink" }>, names: Names): Step => {
+  const found = place(self, names, true)
+  if (isOutcome(found)) return answer(self, found)
+  if (found.node !== undefined) return answer(self, failure("AlreadyExists"))
+  if (found.blocked) return answer(self, failure("NotADirectory"))
+  if (climbsOut(found.names.length - 1, target)) return answer(self, escape)
+  return answer(set(self, found.names, { kind: "link", target }), success())
+}
+
+// ── looking ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+const kindOf = (node: Node): string => (node.kind === "link" ? "symlink" : node.kind)
+
+const sizeOf = (node: Node): number => (node.kind === "file" ? text(node.text).length : 0)
+
+const look = (self: Model, via: Extract<Command, { _tag: "Look" }>["via"], names: Names): Outcome => {
+  const found = place(self, names, via === "readLink")
+  if (isOutcome(found)) return via === "exists" ? success(false) : found
+  const { node } = found
+  if (via === "exists") return success(node !== undefined)
+  if (node === undefined) return failure("NotFound")
+  switch (via) {
+    case "stat":
+      return success({ kind: kindOf(node), sizeBytes: sizeOf(node) })
+    case "list":
+      return node.kind === "directory"
+        ? success([...node.entries.values()].map((entry) => `${entry.name} ${kindOf(entry.node)}`).sort(FsPath.compare))
+        : failure("NotADirectory")
+    case "readString":
+      return node.kind === "file" ? success(node.text) : failure("NotAFile")
+    case "readLink":
+      return node.kind === "link" ? success(node.target) : failure("InvalidArgument")
+  }
+}
+
+const flatten = (at: Directory, prefix: string): ReadonlyArray<readonly [path: string, node: Node]> =>
+  [...at.entries.values()].flatMap(({ name, node }) => {
+    const path = `${prefix}${name}`
+    return [[path, node] as const, ...(node.kind === "directory" ? flatten(node, `${path}/`) : [])]
+  })
+
+const walk = (self: Model): ReadonlyArray<string> => {
+  const sortKey = (path: string, node: Node): string =>
+    folded(self, node.kind === "directory" ? `${path}/` : path)
+  return flatten(self.root, "")
+    .map(([path, node]) => [sortKey(path, node), path] as const)
+    .sort(([a], [b]) => FsPath.compare(a, b))
+    .map(([, path]) => path)
+}
+
+/**
+ * What the call answers, and what is there afterwards.
+ *
+ * @since 0.1.0
+ */
+export const step = (self: Model, command: Command): Step => {
+  if (command._tag === "Walk") return answer(self, success(walk(self)))
+  if (command._tag === "Transfer") return transfer(self, command)
+  const names = parse(command.path)
+  if (isOutcome(names)) {
+    return answer(self, command._tag === "Look" && command.via === "exists" ? success(false) : names)
+  }
+  switch (command._tag) {
+    case "Write":
+      return write(self, command, names)
+    case "Edit":
+      return edit(self, command, names)
+    case "Delete":
+      return remove(self, command, names)
+    case "Mkdir":
+      return mkdir(self, command, names)
+    case "Symlink":
+      return symlink(self, command, names)
+    case "Look":
+      return answer(self, look(self, command.via, names))
+  }
+}
+
+/**
+ * The whole tree, as `Files.capture` shows that of a filesystem.
+ *
+ * @since 0.1.0
+ */
+export const picture = (self: Model): Picture =>
+  Object.fromEntries(
+    flatten(self.root, "")
+      .map(([path, node]): readonly [string, string] => [
+        path,
+        node.kind === "file" ? `file ${JSON.stringify(node.text)}` : node.kind === "link" ? `link -> ${node.target}` : "directory"
+      ])
+      .sort(([a], [b]) => FsPath.compare(a, b))
+  )
+
+/**
+ * The command as it would be written in a program.
+ *
+ * @since 0.1.0
+ */
+export const print = (command: Command): string => {
+  const { _tag, ...rest } = command
+  const options = Object.entries(rest)
+    .filter(([key, value]) => key !== "via" && value !== undefined)
+    .map(([key, value]) => `${key}: ${JSON.stringify(value)}`)
+  return `${"via" in command ? command.via : _tag.toLowerCase()} { ${options.join(", ")} }`
+}

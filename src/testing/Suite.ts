@@ -1,0 +1,67 @@
+/**
+ * The laws as tests of vitest: one call makes a filesystem's conformance a test file. Only this module needs `@effect/vitest`.
+ *
+ * @since 0.1.0
+ */
+import { describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import type { Filesystem } from "../filesystem/Filesystem.ts"
+import { agreement } from "./Agreement.ts"
+import type { Files } from "./Files.ts"
+import { type Law, verdict } from "./Law.ts"
+import { laws } from "./Laws.ts"
+import { policyLaws, type PolicyOptions } from "./Policies.ts"
+
+/** @since 0.1.0 */
+export interface SuiteOptions {
+  /** Random programs that are held against the model; 0 where the filesystem cannot be written to. @default 200 */
+  readonly programs?: number | undefined
+  /** @default all */
+  readonly laws?: ReadonlyArray<Law> | undefined
+}
+
+const patience = 120_000
+
+const lawTest = <E>(law: Law, layer: Layer.Layer<Filesystem, E>): void =>
+  it(law.name, { timeout: patience }, async (context) => {
+    const found = await Effect.runPromise(Effect.provide(verdict(law), layer))
+    if (found._tag === "NotApplicable") context.skip(`not applicable: no ${found.missing.join(", no ")}`)
+    if (found._tag === "Broken") throw found.error
+  })
+
+/**
+ * Tests that the filesystem of the layer keeps every law, and agrees with the model on random programs. The layer is built anew for
+ * each, and each time must give an empty filesystem; provide `Bench` beside it where the laws need a hand. A law of an ability that
+ * the filesystem lacks is skipped, and says so.
+ *
+ * @since 0.1.0
+ */
+export const suite = <E>(name: string, layer: Layer.Layer<Filesystem, E>, options?: SuiteOptions): void => {
+  describe(name, () => {
+    for (const law of options?.laws ?? laws) lawTest(law, layer)
+    const runs = options?.programs ?? 200
+    if (runs > 0) {
+      it.live(`${runs} random programs come to what the model says`, () => agreement(layer, { runs }), { timeout: patience * 5 })
+    }
+  })
+}
+
+/**
+ * Tests what a backend's options do. `make` answers a layer with these options in force, whose filesystem holds the files; an option
+ * that the backend does not have may be left aside, its laws are then skipped.
+ *
+ * @since 0.1.0
+ */
+export const policySuite = <E>(
+  name: string,
+  make: (options: PolicyOptions, files: Files) => Layer.Layer<Filesystem, E> | undefined
+): void => {
+  describe(`${name}, its options`, () => {
+    for (const { files, law, options } of policyLaws) {
+      const layer = make(options, files)
+      if (layer === undefined) it.skip(`${law.name} (not applicable: ${JSON.stringify(options)})`)
+      else lawTest(law, layer)
+    }
+  })
+}

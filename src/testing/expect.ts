@@ -1,0 +1,88 @@
+/** What a law says when it looks: each failure tells what was expected and what there was, in the terms of the call. */
+import * as Effect from "effect/Effect"
+import * as Equal from "effect/Equal"
+
+/** A statement that did not hold. Whoever runs it knows the law and the calls. */
+export class Broken extends Error {
+  readonly expected: string
+  readonly actual: string
+  constructor(expected: string, actual: string) {
+    super(`expected ${expected}, actual ${actual}`)
+    this.expected = expected
+    this.actual = actual
+  }
+}
+
+const longest = 2000
+
+const cut = (text: string): string => (text.length > longest ? `${text.slice(0, longest)}… (${text.length} characters)` : text)
+
+const replacer = (_: string, value: unknown): unknown =>
+  value instanceof Uint8Array
+    ? `bytes ${Array.from(value.subarray(0, 64), (byte) => byte.toString(16).padStart(2, "0")).join("")}${value.length > 64 ? `… (${value.length})` : ""}`
+    : typeof value === "string" && value.length > 200
+      ? `${value.slice(0, 200)}… (${value.length} characters)`
+      : typeof value === "bigint" || typeof value === "symbol"
+        ? value.toString()
+        : typeof value === "number" && !Number.isFinite(value)
+          ? value.toString()
+          : value
+
+/** A value as it would be written down, on one line. */
+export const show = (value: unknown): string => {
+  if (typeof value === "function") return "…"
+  if (value instanceof RegExp) return String(value)
+  if (Effect.isEffect(value) && !(value instanceof Error)) return "an effect"
+  if (value instanceof Error) {
+    return "_tag" in value ? cut(`${String(value._tag)}: ${value.message}`) : cut(value.stack ?? String(value))
+  }
+  return cut(JSON.stringify(value, replacer) ?? String(value))
+}
+
+const fail = (expected: string, actual: string): Effect.Effect<never, Broken> => Effect.fail(new Broken(expected, actual))
+
+/** Structural equality of plain values. `what` names the value where the call does not. */
+export const equal = <A>(actual: A, expected: A, what = ""): Effect.Effect<void, Broken> =>
+  Equal.equals(actual, expected)
+    ? Effect.void
+    : fail(what === "" ? show(expected) : `${what}: ${show(expected)}`, show(actual))
+
+/** Equality of the fields that are expected; `undefined` expects the field to be left out. */
+export const has = <A extends object>(
+  actual: A,
+  expected: { readonly [K in keyof A]?: A[K] | undefined },
+  what = ""
+): Effect.Effect<void, Broken> => {
+  const seen = Object.fromEntries(Object.keys(expected).map((key) => [key, actual[key as keyof A]]))
+  return equal<object>(seen, { ...expected }, what)
+}
+
+export const holds = (condition: boolean, what: string, actual?: unknown): Effect.Effect<void, Broken> =>
+  condition ? Effect.void : fail(what, actual === undefined ? "it is not so" : show(actual))
+
+interface Tagged {
+  readonly _tag: string
+}
+
+type Of<E, Tag> = E extends { readonly _tag: infer T } ? (T extends Tag ? E : never) : never
+
+/** The failure, when it is the expected one: its tag, or one of them, and the given fields. */
+export const fails = <A, E extends Tagged, R, const Tag extends E["_tag"]>(
+  effect: Effect.Effect<A, E, R>,
+  tag: Tag | ReadonlyArray<Tag>,
+  fields?: { readonly [field: string]: unknown }
+): Effect.Effect<Of<E, Tag>, Broken, R> => {
+  const tags: ReadonlyArray<string> = typeof tag === "string" ? [tag] : tag
+  const wanted = `failure ${tags.join(" or ")}${fields === undefined ? "" : ` ${show(fields)}`}`
+  return Effect.matchEffect(effect, {
+    onSuccess: (value) => fail(wanted, `success ${show(value)}`),
+    onFailure: (error): Effect.Effect<Of<E, Tag>, Broken> => {
+      const held =
+        tags.includes(error._tag) &&
+        Object.entries(fields ?? {}).every(([key, value]) => Equal.equals((error as Record<string, unknown>)[key], value))
+      return held ? Effect.succeed(error as Of<E, Tag>) : fail(wanted, `failure ${describe(error)}`)
+    }
+  })
+}
+
+const describe = (error: Tagged): string => `${error._tag} ${cut(JSON.stringify({ ...error, _tag: undefined }, replacer))}`

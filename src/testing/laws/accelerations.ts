@@ -1,0 +1,128 @@
+/** The fast way and the derived one answer the same, order included. */
+import * as Effect from "effect/Effect"
+import { type Algebra, make } from "../../filesystem/Filesystem.ts"
+import type { Fault } from "../../model/FsError.ts"
+import { portable } from "../../port/Backend.ts"
+import { arrange, chapter } from "../chapter.ts"
+import { equal } from "../expect.ts"
+import { capture, directory, type Files, type Picture } from "../Files.ts"
+import type { Law } from "../Law.ts"
+import { bytes, collect, utf8 } from "../operations.ts"
+
+const { law } = chapter({ kind: "acceleration", needs: ["accelerations"] })
+const deleting = chapter({ kind: "acceleration", needs: ["accelerations", "write", "delete"] })
+
+const files: Files = {
+  "text.txt": "one\ntwo hit\r\nthree",
+  "mark.txt": bytes(0xef, 0xbb, 0xbf, ...utf8("hit")),
+  "binary.bin": bytes(0, 1, 2, 255),
+  empty: "",
+  large: "0123456789hit\n".repeat(20_000),
+  "d/e/f.ts": "hit\nhit",
+  "d/e-f.ts": "hit",
+  "d/.hidden": "hit",
+  "d/none": directory,
+  ".gitignore": "*.bin\n/d/e/\n"
+}
+
+type Outcome = Effect.Effect<unknown, { readonly _tag: string }>
+
+/** What a call came to, in a form that can be compared. */
+const outcome = (call: Outcome): Effect.Effect<unknown> =>
+  Effect.match(call, { onSuccess: (value) => value, onFailure: (error) => ({ failed: { ...error } }) })
+
+const paths = ["text.txt", "mark.txt", "binary.bin", "empty", "large", "d", ".", "missing", "empty/x", "d/e/f.ts"]
+
+const readings: ReadonlyArray<readonly [what: string, call: (fs: Algebra, path: string) => Outcome]> = [
+  ["stat", (fs, path) => fs.stat(path)],
+  ["list", (fs, path) => fs.list(path)],
+  ["read", (fs, path) => fs.read(path, { version: true })],
+  ["read of a page", (fs, path) => fs.read(path, { offset: 1, limit: 1 })],
+  ["readString", (fs, path) => fs.readString(path)],
+  ["readBytes", (fs, path) => fs.readBytes(path, { version: true })],
+  ["readBytes of a part", (fs, path) => fs.readBytes(path, { offset: 2, limit: 3 })],
+  ["version", (fs, path) => fs.version(path)],
+  ["lines", (fs, path) => collect(fs.lines(path))],
+  ["stream", (fs, path) => collect(fs.stream(path))]
+]
+
+const searches: ReadonlyArray<readonly [what: string, call: (fs: Algebra) => Outcome]> = [
+  ["walk", (fs) => collect(fs.walk(".", { sizes: true }))],
+  ["walk with ignore files", (fs) => collect(fs.walk(".", { gitignore: true, exclude: "e" }))],
+  ["glob", (fs) => fs.glob("**", { sizes: true, kinds: ["file", "directory"] })],
+  ["glob with ignore files", (fs) => fs.glob("*", { gitignore: true })],
+  ["glob of a page", (fs) => fs.glob("**", { maxMatches: 3 })],
+  ["grep", (fs) => fs.grep("h(i)t", { context: 1 })],
+  ["grep with ignore files", (fs) => fs.grep("hit", { gitignore: true })],
+  ["grep of a page", (fs) => fs.grep("hit", { maxMatches: 2 })],
+  ["grep of text that is none", (fs) => fs.grep("\\x01")],
+  ["grep of small files", (fs) => fs.grep("hit", { maxFileSize: 100 })]
+]
+
+const derived = (fs: Algebra): Algebra => make(portable(fs.port))
+
+/** What is there below a path, relative to it. */
+const below = (path: string, all: Picture): Picture =>
+  Object.fromEntries(
+    Object.entries(all)
+      .filter(([key]) => key === path || key.startsWith(`${path}/`))
+      .map(([key, value]) => [key.slice(path.length), value])
+  )
+
+const twice = (tree: Files): Files =>
+  Object.fromEntries(Object.entries(tree).flatMap(([path, entry]) => [[`fast/${path}`, entry], [`slow/${path}`, entry]]))
+
+const same = (fs: Algebra): Effect.Effect<void, unknown> =>
+  Effect.flatMap(capture(fs.port) as Effect.Effect<Picture, Fault>, (all) => equal(below("fast", all), below("slow", all)))
+
+export const accelerationLaws: ReadonlyArray<Law> = [
+  ...readings.map(([what, call]) =>
+    law(`${what} answers the same with and without accelerations`, "architecture: accelerations", function* (fs) {
+      yield* arrange(fs, files)
+      for (const path of paths) {
+        yield* equal(yield* outcome(call(fs, path)), yield* outcome(call(derived(fs), path)), `${what} of ${path}`)
+      }
+    })
+  ),
+  ...searches.map(([what, call]) =>
+    law(`${what} finds the same with and without accelerations`, "architecture: accelerations", function* (fs) {
+      yield* arrange(fs, files)
+      yield* equal(yield* outcome(call(fs)), yield* outcome(call(derived(fs))))
+    })
+  ),
+  deleting.law("deleting a tree leaves and counts the same with and without accelerations", "architecture: accelerations", function* (fs) {
+    yield* arrange(fs, twice(files))
+    const options = { recursive: true }
+    for (const path of ["d", "empty"]) {
+      const fast = yield* fs.delete(`fast/${path}`, options)
+      yield* equal(fast, yield* derived(fs).delete(`slow/${path}`, options))
+      yield* same(fs)
+    }
+  }),
+  deleting.law("what was read fast is what was written last", "architecture: accelerations", function* (fs) {
+    const slow = derived(fs)
+    for (const content of ["first", "second, longer", "", "third"]) {
+      yield* slow.write("a", content)
+      yield* equal(yield* fs.readString("a"), content)
+      yield* fs.write("a", "!", { mode: "append" })
+      yield* equal(yield* slow.readString("a"), `${content}!`)
+      yield* fs.copy("a", "b", { overwrite: true })
+      yield* equal(yield* slow.readString("b"), `${content}!`)
+      yield* slow.delete("a")
+      yield* equal(yield* fs.exists("a"), false)
+    }
+  }),
+  deleting.law("copying and moving come to the same with and without accelerations", "architecture: accelerations", function* (fs) {
+    const slow = derived(fs)
+    yield* arrange(fs, twice(files))
+    yield* equal(yield* fs.copy("fast/d", "fast/new/d"), yield* slow.copy("slow/d", "slow/new/d"))
+    yield* same(fs)
+    yield* equal(yield* fs.move("fast/d", "fast/moved"), yield* slow.move("slow/d", "slow/moved"))
+    yield* same(fs)
+    yield* equal(
+      yield* fs.copy("fast/large", "fast/text.txt", { overwrite: true }),
+      yield* slow.copy("slow/large", "slow/text.txt", { overwrite: true })
+    )
+    yield* same(fs)
+  })
+]

@@ -1,0 +1,186 @@
+/** Safe for concurrent fibers: writes to one path one after another, others in parallel, and nobody waits for ever. */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Stream from "effect/Stream"
+import { quota } from "../../filesystem/Decorator.ts"
+import { arrange, chapter, failing, leaves } from "../chapter.ts"
+import { equal, holds } from "../expect.ts"
+import { directory } from "../Files.ts"
+import { type Law, noted } from "../Law.ts"
+import { utf8 } from "../operations.ts"
+
+const { law } = chapter({ kind: "service", needs: ["write"] })
+const moving = chapter({ kind: "service", needs: ["write", "delete"] })
+
+const numbers = Array.from({ length: 20 }, (_, i) => i)
+
+const together = <A, E>(calls: ReadonlyArray<Effect.Effect<A, E>>) => Effect.all(calls, { concurrency: "unbounded" })
+
+/** How many of the calls succeeded, and the tags of the others. */
+const outcomes = <A, E extends { readonly _tag: string }>(calls: ReadonlyArray<Effect.Effect<A, E>>) =>
+  together(
+    calls.map((call) => Effect.match(call, { onSuccess: () => "success", onFailure: (error): string => error._tag }))
+  )
+
+const once = (tag: string): ReadonlyArray<string> => ["success", ...numbers.slice(1).map(() => tag)].sort()
+
+export const concurrencyLaws: ReadonlyArray<Law> = [
+  law("no append is lost, and each is whole", "C-42", function* (fs) {
+    yield* together(numbers.map((n) => fs.write("log", `${n}`.repeat(50) + "\n", { mode: "append" })))
+    const lines = (yield* fs.readString("log")).trimEnd().split("\n")
+    yield* equal([...lines].sort(), numbers.map((n) => `${n}`.repeat(50)).sort())
+  }),
+  law("of many creates one succeeds", "C-42", function* (fs) {
+    const seen = yield* outcomes(numbers.map((n) => fs.write("p/a", `${n}`, { mode: "create" })))
+    yield* equal([...seen].sort(), [...once("AlreadyExists")].sort())
+    yield* leaves(fs, { "p/a": `${seen.indexOf("success")}` })
+  }),
+  law("of many writes with one precondition one succeeds", "C-42, C-50", function* (fs) {
+    yield* arrange(fs, { a: "old" })
+    const ifMatch = yield* fs.version("a")
+    const seen = yield* outcomes(numbers.map((n) => fs.write("a", `${n}`, { ifMatch })))
+    yield* equal([...seen].sort(), [...once("Conflict")].sort())
+    yield* leaves(fs, { a: `${seen.indexOf("success")}` })
+  }),
+  law("no edit is lost", "C-42", function* (fs) {
+    yield* arrange(fs, { a: numbers.map((n) => `<${n}>`).join("") })
+    yield* together(numbers.map((n) => fs.edit("a", { oldText: `<${n}>`, newText: `[${n}]` })))
+    yield* leaves(fs, { a: numbers.map((n) => `[${n}]`).join("") })
+  }),
+  law("many may make one directory", "C-42", function* (fs) {
+    yield* together(numbers.map(() => fs.mkdir("a/b/c")))
+    yield* leaves(fs, { "a/b/c": directory })
+  }),
+  law("of many that insist on a new directory one succeeds", "C-42", function* (fs) {
+    const seen = yield* outcomes(numbers.map(() => fs.mkdir("a/b", { existOk: false })))
+    yield* equal([...seen].sort(), [...once("AlreadyExists")].sort())
+  }),
+  law("many may write into one new directory", "C-42", function* (fs) {
+    yield* together(numbers.map((n) => fs.write(`p/q/${n}`, `${n}`)))
+    yield* leaves(fs, Object.fromEntries(numbers.map((n) => [`p/q/${n}`, `${n}`])))
+  }),
+  law("a failing write takes no directory away that another needs", "C-13, C-42", function* (fs) {
+    const seen = yield* outcomes(numbers.map((n) => fs.write("p/q/a", "x", { mode: n % 2 === 0 ? "create" : "overwrite" })))
+    yield* holds(seen.includes("success"), "a write that succeeded", seen)
+    yield* leaves(fs, { "p/q/a": "x" })
+  }),
+  law("a reader sees one write or another, never a mixture", "C-42, C-49", function* (fs) {
+    yield* fs.write("a", "0".repeat(100_000))
+    const write = (n: number) => fs.write("a", `${n % 10}`.repeat(100_000 - (n % 7)))
+    const read = Effect.flatMap(fs.readString("a"), (text) =>
+      holds(text === (text[0] ?? "").repeat(text.length) && text.length > 99_000, "one write's content", new Set(text).size)
+    )
+    yield* together(numbers.flatMap((n): ReadonlyArray<Effect.Effect<unknown, unknown>> => [write(n), read]))
+  }),
+  law("writes to one path happen in the order of arrival", "C-42", function* (fs) {
+    yield* fs.write("a", "")
+    const fibers = yield* Effect.forEach(numbers, (n) =>
+      Effect.forkChild(fs.write("a", `${n},`, { mode: "append" }), { startImmediately: true })
+    )
+    yield* Effect.forEach(fibers, Fiber.join)
+    yield* leaves(fs, { a: numbers.map((n) => `${n},`).join("") })
+  }),
+  moving.law("moves that cross do not lock up", "C-42", function* (fs) {
+    yield* arrange(fs, { "a/x": "1", "b/y": "2" })
+    yield* outcomes(numbers.map((n) => (n % 2 === 0 ? fs.move("a/x", "b/x") : fs.move("b/x", "a/x"))))
+    const places = yield* Effect.all([fs.exists("a/x"), fs.exists("b/x")])
+    yield* equal(places.filter((there) => there).length, 1)
+    yield* equal(yield* fs.readString("b/y"), "2")
+  }),
+  moving.law("deleting a tree and writing into it do not lock up", "C-42", function* (fs) {
+    yield* arrange(fs, { "d/a": "1" })
+    const seen = yield* outcomes<unknown, { readonly _tag: string }>(
+      numbers.map((n) => (n % 5 === 0 ? fs.delete("d", { recursive: true, missing: "ignore" }) : fs.write(`d/${n}`, "x")))
+    )
+    yield* holds(
+      seen.every((tag) => tag === "success" || tag === "NotFound" || tag === "DirectoryNotEmpty"),
+      "success or what the other explains",
+      seen
+    )
+    yield* fs.write("d/last", "x")
+    yield* equal(yield* fs.readString("d/last"), "x")
+  }),
+  law("whoever is interrupted while it waits gives its place back", "C-42", function* (fs) {
+    yield* arrange(fs, { a: "old" })
+    const slow = failing(fs, { operation: "Write", path: "a", nth: 1, fault: "hang" })
+    const holder = yield* Effect.forkChild(slow.write("a", "1"), { startImmediately: true })
+    const waiting = yield* Effect.forkChild(slow.write("a", "2"), { startImmediately: true })
+    const last = yield* Effect.forkChild(slow.write("a", "3"), { startImmediately: true })
+    yield* Fiber.interrupt(waiting)
+    yield* Fiber.interrupt(holder)
+    yield* Fiber.join(last)
+    yield* leaves(fs, { a: "3" })
+  }),
+  law("other paths go on while one is held", "C-42", function* (fs) {
+    yield* arrange(fs, { "a/x": "old", "b/x": "old" })
+    const slow = failing(fs, { operation: "Write", path: "a/x", fault: "hang" })
+    const holder = yield* Effect.forkChild(slow.write("a/x", "1"), { startImmediately: true })
+    yield* fs.write("b/x", "2")
+    yield* fs.write("a/y", "3")
+    yield* equal(yield* fs.readString("a/x"), "old")
+    yield* Fiber.interrupt(holder)
+    yield* leaves(fs, { "a/x": "old", "b/x": "2", "a/y": "3" })
+  })
+]
+
+/** Calls on a single file or directory, which change nothing when they fail. */
+const single = [
+  ["overwrite", (fs) => fs.write("p/a", "new")],
+  ["overwrite of a file", (fs) => fs.write("d/f", "new")],
+  ["create", (fs) => fs.write("p/q/a", "new", { mode: "create" })],
+  ["append", (fs) => fs.write("d/f", "new", { mode: "append" })],
+  ["edit", (fs) => fs.edit("d/f", { oldText: "old", newText: "new" })],
+  ["delete", (fs) => fs.delete("d/f")],
+  ["mkdir", (fs) => fs.mkdir("p/q/r")],
+  ["copy", (fs) => fs.copy("d/f", "p/q/copy")],
+  ["copy over a file", (fs) => fs.copy("d/f", "other", { overwrite: true })],
+  ["move", (fs) => fs.move("d/f", "p/q/moved")],
+  ["copy of a tree", (fs) => fs.copy("d", "p/d")],
+  ["move of a tree", (fs) => fs.move("d", "p/d")]
+] as ReadonlyArray<readonly [string, (fs: Parameters<Parameters<typeof law>[2]>[0]) => Effect.Effect<unknown, unknown>]>
+
+const before = { "d/f": "old", "d/e/g": "x", other: "y" }
+
+const mutations = ["Write", "MakeDirectory", "Remove", "Rename"] as const
+
+export const atomicityLaws: ReadonlyArray<Law> = [
+  ...single.flatMap(([what, call]) => [
+    moving.law(`${what} that fails at any step changes nothing`, "C-13, C-55", function* (fs) {
+      yield* arrange(fs, before)
+      for (let nth = 1; nth < 50; nth++) {
+        const broken = failing(fs, { operation: mutations, nth, fault: { _tag: "DiskFull" } })
+        const exit = yield* Effect.exit(call(broken))
+        if (Exit.isSuccess(exit)) return yield* holds(nth > 1, "at least one step that could fail")
+        yield* leaves(fs, before)
+      }
+    }),
+    moving.law(`${what} that is interrupted at any step changes nothing`, "C-13, C-55", function* (fs) {
+      yield* arrange(fs, before)
+      for (let nth = 1; nth < 50; nth++) {
+        const broken = failing(fs, { operation: mutations, nth, fault: "hang" })
+        const fiber = yield* Effect.forkChild(call(broken), { startImmediately: true })
+        const hung = yield* Effect.raceFirst(Effect.as(broken.hung, true), Effect.as(Fiber.await(fiber), false))
+        if (!hung) return yield* holds(nth > 1, "at least one step that could hang")
+        yield* Fiber.interrupt(fiber)
+        yield* leaves(fs, before)
+      }
+    })
+  ]),
+  law("a full disk keeps the old file", "behaviours: regressions", function* (fs) {
+    yield* arrange(fs, { a: "old" })
+    const small = noted(fs, yield* quota({ maxBytes: 5 })(fs))
+    const seen = yield* outcomes<unknown, { readonly _tag: string }>([
+      small.write("a", "too long"),
+      small.writeBytes("a", utf8("new"), { mode: "append" }),
+      small.edit("a", { oldText: "old", newText: "longer" }),
+      small.write("p/q", "new"),
+      Stream.run(Stream.make(utf8("too"), utf8("long")), small.sink("a")),
+      small.copy("a", "b")
+    ])
+    yield* equal(seen, Array.from(seen, () => "DiskFull"))
+    yield* leaves(fs, { a: "old" })
+    yield* small.write("a", "newer")
+    yield* leaves(fs, { a: "newer" })
+  })
+]

@@ -1,0 +1,268 @@
+/** Edits are spliced into the bytes: all or none, and everything outside a match stays. */
+import * as Effect from "effect/Effect"
+import { arrange, chapter, leaves } from "../chapter.ts"
+import { equal, fails, has, holds } from "../expect.ts"
+import { directory } from "../Files.ts"
+import type { Law } from "../Law.ts"
+import { bytes, utf8 } from "../operations.ts"
+import type { Edit } from "../../filesystem/Filesystem.ts"
+
+const { changes, law, refuses } = chapter({ kind: "service", needs: ["write"] })
+
+const mark = bytes(0xef, 0xbb, 0xbf)
+
+const utf16 = (text: string, littleEndian: boolean): Uint8Array => {
+  const out = new Uint8Array(2 + text.length * 2)
+  const view = new DataView(out.buffer)
+  view.setUint16(0, 0xfeff, littleEndian)
+  for (let i = 0; i < text.length; i++) view.setUint16(2 + i * 2, text.charCodeAt(i), littleEndian)
+  return out
+}
+
+interface Row {
+  readonly what: string
+  readonly before: string | Uint8Array
+  readonly edits: Edit | ReadonlyArray<Edit>
+  readonly after: string | Uint8Array
+  readonly replacements: number
+}
+
+const rows: ReadonlyArray<Row> = [
+  {
+    what: "a unique match is replaced, and nothing else",
+    before: "one two three",
+    edits: { oldText: "two", newText: "2" },
+    after: "one 2 three",
+    replacements: 1
+  },
+  {
+    what: "a match can be replaced by nothing",
+    before: "one two",
+    edits: { oldText: " two", newText: "" },
+    after: "one",
+    replacements: 1
+  },
+  {
+    what: "the first of several matches is replaced on request",
+    before: "a a a",
+    edits: { oldText: "a", newText: "b", match: "first" },
+    after: "b a a",
+    replacements: 1
+  },
+  {
+    what: "all matches are replaced on request",
+    before: "a a a",
+    edits: { oldText: "a", newText: "b", match: "all" },
+    after: "b b b",
+    replacements: 3
+  },
+  {
+    what: "matches do not overlap, from the left",
+    before: "aaa",
+    edits: { oldText: "aa", newText: "b", match: "all" },
+    after: "ba",
+    replacements: 1
+  },
+  {
+    what: "what was put in is not matched again",
+    before: "a",
+    edits: { oldText: "a", newText: "aa", match: "all" },
+    after: "aa",
+    replacements: 1
+  },
+  {
+    what: "several edits all match the original",
+    before: "a b",
+    edits: [
+      { oldText: "a", newText: "b" },
+      { oldText: "b", newText: "a" }
+    ],
+    after: "b a",
+    replacements: 2
+  },
+  {
+    what: "several edits may be given in any order",
+    before: "one two three",
+    edits: [
+      { oldText: "three", newText: "3" },
+      { oldText: "one", newText: "1" }
+    ],
+    after: "1 two 3",
+    replacements: 2
+  },
+  {
+    what: "edits that touch do not overlap",
+    before: "abcd",
+    edits: [
+      { oldText: "ab", newText: "1" },
+      { oldText: "cd", newText: "2" }
+    ],
+    after: "12",
+    replacements: 2
+  },
+  {
+    what: "an edit with LF matches CRLF and writes CRLF back",
+    before: "a\r\nb\r\nc\r\n",
+    edits: { oldText: "a\nb", newText: "x\ny\nz" },
+    after: "x\r\ny\r\nz\r\nc\r\n",
+    replacements: 1
+  },
+  {
+    what: "line endings outside a match stay as they are, mixed or not",
+    before: "a\nb\r\nc\rd\n\r\n",
+    edits: { oldText: "c", newText: "C" },
+    after: "a\nb\r\nC\rd\n\r\n",
+    replacements: 1
+  },
+  {
+    what: "a missing last newline stays missing",
+    before: "a\nb",
+    edits: { oldText: "a\n", newText: "A\n" },
+    after: "A\nb",
+    replacements: 1
+  },
+  {
+    what: "the byte order mark stays before a match at the start",
+    before: bytes(...mark, ...utf8("abc")),
+    edits: { oldText: "a", newText: "x" },
+    after: bytes(...mark, ...utf8("xbc")),
+    replacements: 1
+  },
+  {
+    what: "UTF-16 little endian is edited in place",
+    before: utf16("one é\r\ntwo", true),
+    edits: { oldText: "é\ntwo", newText: "😀\n2" },
+    after: utf16("one 😀\r\n2", true),
+    replacements: 1
+  },
+  {
+    what: "UTF-16 big endian is edited in place",
+    before: utf16("one two", false),
+    edits: { oldText: "two", newText: "2" },
+    after: utf16("one 2", false),
+    replacements: 1
+  },
+  {
+    what: "a match is of text, not a pattern",
+    before: "a.c abc $&",
+    edits: [
+      { oldText: "a.c", newText: "$&" },
+      { oldText: " $&", newText: "" }
+    ],
+    after: "$& abc",
+    replacements: 2
+  },
+  {
+    what: "editing works beyond line 2,000",
+    before: `${"x\n".repeat(2500)}here`,
+    edits: { oldText: "here", newText: "there" },
+    after: `${"x\n".repeat(2500)}there`,
+    replacements: 1
+  }
+]
+
+export const editLaws: ReadonlyArray<Law> = [
+  ...rows.map(({ what, before, edits, after, replacements }) =>
+    changes(what, "C-34", { a: before }, (fs) => fs.edit("a", edits), { a: after }, { replacements, path: "a" as never })
+  ),
+  refuses("no match is InvalidArgument", "C-34", { a: "text" }, (fs) => fs.edit("a", { oldText: "none", newText: "y" }), "InvalidArgument"),
+  ...(["first", "all"] as const).map((match) =>
+    refuses(
+      `no match is InvalidArgument, also with match ${match}`,
+      "C-34",
+      { a: "text" },
+      (fs) => fs.edit("a", { oldText: "none", newText: "y", match }),
+      "InvalidArgument"
+    )
+  ),
+  law("several matches are InvalidArgument, which says how many and on which lines", "C-34", function* (fs) {
+    const content = `${"\n".repeat(10)}here\n${"\n".repeat(11)}here\n`
+    yield* arrange(fs, { a: content })
+    const { message } = yield* fails(fs.edit("a", { oldText: "here", newText: "there" }), "InvalidArgument")
+    yield* holds(/\b2\b/.test(message) && /\b11\b/.test(message) && /\b23\b/.test(message), "a message with 2, 11 and 23", message)
+    yield* leaves(fs, { a: content })
+  }),
+  ...(
+    [
+      ["white space", "  if (x) {\n", "    if (x) {\n", /white ?space|indent|spaces/i],
+      ["case", "Hello World\n", "hello world\n", /case/i],
+      ["line endings", "a\nb\n", "a\r\nb\r\n", /line (ending|break|end)|\bCR\b|\\r/i]
+    ] as const
+  ).map(([why, content, oldText, pattern]) =>
+    law(`no match because of ${why} is told so, with the line`, "C-34", function* (fs) {
+      yield* arrange(fs, { a: `first\n${content}last\n` })
+      const { message } = yield* fails(fs.edit("a", { oldText, newText: "x" }), "InvalidArgument")
+      yield* holds(pattern.test(message) && /\b2\b/.test(message), `a message about ${why} in line 2`, message)
+    })
+  ),
+  refuses(
+    "of several edits all are made or none",
+    "C-34",
+    { a: "one two" },
+    (fs) =>
+      fs.edit("a", [
+        { oldText: "one", newText: "1" },
+        { oldText: "three", newText: "3" }
+      ]),
+    "InvalidArgument"
+  ),
+  refuses(
+    "edits that overlap are InvalidArgument",
+    "C-34",
+    { a: "abcd" },
+    (fs) =>
+      fs.edit("a", [
+        { oldText: "abc", newText: "1" },
+        { oldText: "cd", newText: "2" }
+      ]),
+    "InvalidArgument"
+  ),
+  refuses("empty oldText is InvalidArgument", "C-34", { a: "abc" }, (fs) => fs.edit("a", { oldText: "", newText: "x" }), "InvalidArgument"),
+  refuses(
+    "a lone surrogate in newText is InvalidArgument",
+    "semantics: -",
+    { a: "abc" },
+    (fs) => fs.edit("a", { oldText: "a", newText: "\ud800" }),
+    "InvalidArgument"
+  ),
+  refuses(
+    "what is neither UTF-8 nor marked as UTF-16 is NotText",
+    "C-34",
+    { a: bytes(0x61, 0xe9, 0x62) },
+    (fs) => fs.edit("a", { oldText: "a", newText: "b" }),
+    "NotText",
+    { offset: 1 }
+  ),
+  refuses("edit of nothing is NotFound", "S0-19", {}, (fs) => fs.edit("a", { oldText: "a", newText: "b" }), "NotFound"),
+  refuses("edit of a directory is NotAFile", "S0-20", { d: directory }, (fs) => fs.edit("d", { oldText: "a", newText: "b" }), "NotAFile"),
+  refuses("edit below a file is NotFound", "semantics: -", { f: "x" }, (fs) => fs.edit("f/x", { oldText: "a", newText: "b" }), "NotFound"),
+  law("a dry run answers what would happen, and changes nothing", "C-34", function* (fs) {
+    yield* arrange(fs, { a: "one two" })
+    const dry = yield* fs.edit("a", { oldText: "two", newText: "2" }, { dryRun: true })
+    yield* has(dry, { replacements: 1 })
+    yield* leaves(fs, { a: "one two" })
+    yield* equal(dry.diff, (yield* fs.edit("a", { oldText: "two", newText: "2" })).diff)
+  }),
+  law("a dry run fails as the edit would", "C-34", function* (fs) {
+    yield* arrange(fs, { a: "one" })
+    yield* fails(fs.edit("a", { oldText: "two", newText: "2" }, { dryRun: true }), "InvalidArgument")
+  }),
+  law("the diff is unified, with three lines of context", "api: EditResult", function* (fs) {
+    yield* arrange(fs, { a: "1\n2\n3\n4\n5\n6\n7\n8\n9\n" })
+    const { diff } = yield* fs.edit("a", { oldText: "5", newText: "five" })
+    const body = diff.slice(diff.indexOf("@@")).trimEnd().split("\n")
+    yield* equal(body[0]?.replace(/@@[^@]*$/, "@@"), "@@ -2,7 +2,7 @@")
+    yield* equal(body.slice(1), [" 2", " 3", " 4", "-5", "+five", " 6", " 7", " 8"])
+  }),
+  law("edit answers the new version when it is asked for", "C-50", function* (fs) {
+    yield* arrange(fs, { a: "abd" })
+    yield* has(yield* fs.edit("a", { oldText: "d", newText: "c" }, { version: true }), {
+      version: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    })
+  }),
+  law("edit finds what is there at that moment", "S0-96", function* (fs) {
+    yield* arrange(fs, { a: "1" })
+    for (let i = 1; i < 5; i++) yield* Effect.asVoid(fs.edit("a", { oldText: `${i}`, newText: `${i + 1}` }))
+    yield* leaves(fs, { a: "5" })
+  })
+]

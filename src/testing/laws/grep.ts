@@ -1,0 +1,201 @@
+/** Regular expressions over lines: the first match of each, in order, with what was passed over. */
+import * as Effect from "effect/Effect"
+import type { Algebra, GrepOptions } from "../../filesystem/Filesystem.ts"
+import type { GrepMatch } from "../../model/Entry.ts"
+import { arrange, chapter, failing, limited } from "../chapter.ts"
+import { equal, fails, has, holds } from "../expect.ts"
+import type { Files } from "../Files.ts"
+import type { Law } from "../Law.ts"
+import { bytes, collect, utf8 } from "../operations.ts"
+
+const { answers, law, refuses } = chapter({ kind: "service" })
+
+const short = ({ path, lineNumber, lineContent, matchStart, matchEnd }: GrepMatch): string =>
+  `${path}:${lineNumber}:${lineContent.slice(matchStart, matchEnd)}`
+
+const hits = (pattern: string | RegExp, options?: GrepOptions) => (fs: Algebra) =>
+  Effect.map(fs.grep(pattern, options), ({ matches }) => matches.map(short))
+
+interface Row {
+  readonly what: string
+  readonly text: string | Uint8Array
+  readonly pattern: string | RegExp
+  readonly options?: GrepOptions
+  /** Line and matched text. */
+  readonly expected: ReadonlyArray<string>
+}
+
+const rows: ReadonlyArray<Row> = [
+  { what: "a line matches once, at its first match", text: "aXbX\nX", pattern: "X", expected: ["1:X", "2:X"] },
+  { what: "^ and $ are the ends of a line", text: "ab\nba\nb", pattern: "^b$", expected: ["3:b"] },
+  { what: "$ stands before CRLF", text: "a\r\nb\r\n", pattern: "[ab]$", expected: ["1:a", "2:b"] },
+  { what: "a lone CR ends no line", text: "a\rb", pattern: "^b", expected: [] },
+  { what: ". is any character of a line, CR and U+2028 too", text: "a\rb a\u2028b", pattern: "^a.b a.b$", expected: ["1:a\rb a\u2028b"] },
+  { what: "no match crosses lines", text: "a\nb", pattern: "a\\sb", expected: [] },
+  { what: "an empty line can match", text: "a\n\nb\n", pattern: "^$", expected: ["2:"] },
+  { what: "patterns tell case apart", text: "a\nA", pattern: "A", expected: ["2:A"] },
+  { what: "ignoreCase does not", text: "a\nA", pattern: "A", options: { ignoreCase: true }, expected: ["1:a", "2:A"] },
+  { what: "(?i) in front is ignoreCase", text: "a\nA", pattern: "(?i)A", expected: ["1:a", "2:A"] },
+  { what: "a RegExp's flag i counts", text: "a\nA", pattern: /A/i, expected: ["1:a", "2:A"] },
+  { what: "a RegExp's flags g and y do not count", text: "xa\nxa", pattern: /a/gy, expected: ["1:a", "2:a"] },
+  { what: "Python's named groups are understood", text: "abab\nabba", pattern: "(?P<x>ab)(?P=x)", expected: ["1:abab"] },
+  { what: "Python's \\A and \\Z are understood", text: "ab\nb", pattern: "\\Ab\\Z", expected: ["2:b"] },
+  { what: "properties of characters are understood", text: "a\né", pattern: "^\\p{Ll}$", expected: ["1:a", "2:é"] },
+  { what: "without them a backslash before a letter is the letter", text: "-\ny", pattern: "[\\-]", expected: ["1:-"] },
+  { what: "literal is no pattern", text: "a.c\nabc", pattern: "a.c", options: { literal: true }, expected: ["1:a.c"] },
+  { what: "literal may ignore case", text: "A.C\nabc", pattern: "a.c", options: { literal: true, ignoreCase: true }, expected: ["1:A.C"] },
+  { what: "wholeWord is bounded by other characters", text: "cat\nconcat cat\ncats", pattern: "cat", options: { wholeWord: true }, expected: ["1:cat", "2:cat"] },
+  { what: "wholeWord holds for each alternative", text: "ab\nx", pattern: "a|x", options: { wholeWord: true }, expected: ["2:x"] },
+  { what: "the byte order mark is not part of the first line", text: bytes(0xef, 0xbb, 0xbf, ...utf8("x\n")), pattern: "^x", expected: ["1:x"] },
+  { what: "a match after the last line end is in the last line", text: "a\nb", pattern: "b", expected: ["2:b"] },
+  { what: "a final line end begins no line", text: "a\n", pattern: "^", expected: ["1:"] }
+]
+
+const several: Files = { "b/x.ts": "hit\nno\nhit", "a.ts": "no\nhit", "b-c.ts": "hit", "d.txt": "hit" }
+
+const badPatterns: ReadonlyArray<readonly [what: string, pattern: string]> = [
+  ["that is malformed", "(a"],
+  ["with a class that does not end", "[a"],
+  ["of 1,001 characters", "a".repeat(1001)]
+]
+
+export const grepLaws: ReadonlyArray<Law> = [
+  ...rows.map(({ what, text, pattern, options, expected }) =>
+      answers(`in grep, ${what}`, "C-20, C-21", { f: text }, hits(pattern, options), expected.map((line) => `f:${line}`))
+    ),
+  law("a match across lines is at the line where it begins", "api: GrepOptions", function* (fs) {
+    yield* arrange(fs, { f: "x\na\nb\nc" })
+    const { matches } = yield* fs.grep("a\\nb", { multiline: true })
+    yield* equal(
+      matches.map(({ lineNumber }) => lineNumber),
+      [2]
+    )
+    yield* equal(yield* hits("a\\nb")(fs), [])
+  }),
+  answers(
+    "a match has its line, and columns in UTF-16 units",
+    "C-21",
+    { "d/f": "first\n😀é hit, hit\r\n" },
+    (fs) => Effect.map(fs.grep("hit"), ({ matches }) => matches),
+    [{ path: "d/f" as never, lineNumber: 2, lineContent: "😀é hit, hit", matchStart: 4, matchEnd: 7 }]
+  ),
+  answers("matches are in the order of path and line", "C-18, C-21", several, hits("hit"), [
+    "a.ts:2:hit",
+    "b-c.ts:1:hit",
+    "b/x.ts:1:hit",
+    "b/x.ts:3:hit",
+    "d.txt:1:hit"
+  ]),
+  answers("a glob chooses the files", "S0-39", several, hits("hit", { glob: "*.txt" }), ["d.txt:1:hit"]),
+  answers("several globs choose together", "S0-39", several, hits("hit", { glob: ["*.txt", "/a.ts"] }), ["a.ts:2:hit", "d.txt:1:hit"]),
+  answers("a base bounds the search", "S0-38", several, hits("hit", { path: "b" }), ["b/x.ts:1:hit", "b/x.ts:3:hit"]),
+  answers("a glob is relative to the base", "S0-39", several, hits("hit", { path: "b", glob: "/x.ts" }), ["b/x.ts:1:hit", "b/x.ts:3:hit"]),
+  answers("a base that is a file searches that file", "C-21", several, hits("hit", { path: "a.ts" }), ["a.ts:2:hit"]),
+  answers("a base that is missing holds nothing to grep", "C-21", several, hits("hit", { path: "missing" }), []),
+  answers("a base below a file holds nothing to grep", "semantics: -", several, hits("hit", { path: "a.ts/x" }), []),
+  answers("what is excluded is not searched", "C-19", several, hits("hit", { exclude: ["b", "*.txt"] }), ["a.ts:2:hit", "b-c.ts:1:hit"]),
+  answers(
+    "a grep counts files searched and matched",
+    "api: GrepResult",
+    { a: "hit\nhit", b: "no", c: "hit" },
+    (fs) => fs.grep("hit"),
+    { filesSearched: 3, filesMatched: 2, truncated: false, next: undefined }
+  ),
+  ...badPatterns.map(([what, pattern]) =>
+    refuses(`a regular expression ${what} is InvalidArgument`, "C-20", several, (fs) => fs.grep(pattern), "InvalidArgument", {
+      argument: "pattern"
+    })
+  ),
+  refuses("a RegExp is not literal", "C-20", several, (fs) => fs.grep(/a/, { literal: true }), "InvalidArgument"),
+  refuses("grep refuses a negative maximum", "C-21", several, (fs) => fs.grep("x", { maxMatches: -1 }), "InvalidArgument", {
+    argument: "maxMatches"
+  }),
+  refuses("a bad glob in grep is InvalidArgument", "C-19", several, (fs) => fs.grep("x", { glob: "../*" }), "InvalidArgument"),
+  answers("no matches are what a maximum of 0 gives, in grep", "C-21", several, hits("hit", { maxMatches: 0 }), []),
+  law("a grep that is cut says so, and continues strictly after the path and the line", "C-20", function* (fs) {
+    yield* arrange(fs, several)
+    const seen: Array<string> = []
+    let after: string | undefined
+    for (let page = 0; page < 10; page++) {
+      const result = yield* fs.grep("hit", { maxMatches: 2, after })
+      seen.push(...result.matches.map(short))
+      yield* equal(result.truncated, result.next !== undefined, "truncated where there is a next")
+      after = result.next
+      if (after === undefined) break
+    }
+    yield* equal(seen, ["a.ts:2:hit", "b-c.ts:1:hit", "b/x.ts:1:hit", "b/x.ts:3:hit", "d.txt:1:hit"])
+  }),
+  law("1,000 matches are answered by default, and all are streamed", "C-20", function* (fs) {
+    yield* arrange(fs, { f: "x\n".repeat(1001) })
+    const result = yield* fs.grep("x")
+    yield* equal([result.matches.length, result.truncated], [1000, true])
+    yield* equal((yield* fs.grep("x", { after: result.next })).matches.map(short), ["f:1001:x"])
+    yield* equal((yield* collect(fs.grepStream("x"))).length, 1001)
+  }),
+  law("greps are cut at the limit of the scope", "C-22", function* (fs) {
+    yield* arrange(fs, several)
+    yield* equal((yield* limited({ maxGrepMatches: 2 })(fs.grep("hit"))).matches.length, 2)
+  }),
+  law("grepStream is grep", "C-20", function* (fs) {
+    yield* arrange(fs, several)
+    for (const options of [{}, { path: "b" }, { glob: "*.ts" }, { context: 1 }, { ignoreCase: true }]) {
+      yield* equal(yield* collect(fs.grepStream("hit", options)), (yield* fs.grep("hit", options)).matches, JSON.stringify(options))
+    }
+  }),
+  law("lines around a match are told where they are asked for", "api: GrepMatch", function* (fs) {
+    yield* arrange(fs, { f: "1\n2\nhit\n4\n5\r\n6" })
+    yield* equal<object | undefined>((yield* fs.grep("hit", { context: 1 })).matches[0], {
+      path: "f",
+      lineNumber: 3,
+      lineContent: "hit",
+      matchStart: 0,
+      matchEnd: 3,
+      before: ["2"],
+      after: ["4"]
+    })
+    const uneven = (yield* fs.grep("hit", { context: [3, 2] })).matches[0]
+    yield* equal<unknown>([uneven?.before, uneven?.after], [["1", "2"], ["4", "5"]])
+    const none = (yield* fs.grep("hit")).matches[0]
+    yield* equal<unknown>([none?.before, none?.after], [undefined, undefined])
+  }),
+
+  law("a NUL in the first 8,192 bytes is binary", "C-21", function* (fs) {
+    yield* arrange(fs, { early: utf8("hit\n".padEnd(8191, "x") + "\0"), late: utf8("hit\n".padEnd(8192, "x") + "\0") })
+    const result = yield* fs.grep("hit")
+    yield* equal(result.matches.map(short), ["late:1:hit"])
+    yield* has(result.skipped, { binary: 1 })
+  }),
+  law("a match in what is not UTF-8 is binary, no match is nothing", "C-21", function* (fs) {
+    yield* arrange(fs, { hit: bytes(...utf8("hit\n"), 0xff), none: bytes(...utf8("none\n"), 0xff) })
+    const result = yield* fs.grep("hit")
+    yield* equal(result.matches, [])
+    yield* has(result.skipped, { binary: 1 })
+  }),
+  law("a file over the size of the search is counted", "api: Skipped", function* (fs) {
+    yield* arrange(fs, { big: "hit hit", small: "hit" })
+    const skipped: Array<string> = []
+    const result = yield* fs.grep("hit", { maxFileSize: 6, onSkip: (path, why) => skipped.push(`${why} ${path}`) })
+    yield* equal(result.matches.map(short), ["small:1:hit"])
+    yield* has(result.skipped, { tooLarge: 1 })
+    yield* equal(skipped, ["tooLarge big"])
+  }),
+  law("a file that cannot be read is counted and named, and the rest is searched", "C-21", function* (fs) {
+    yield* arrange(fs, { a: "hit", b: "hit", c: "hit" })
+    const broken = failing(fs, { operation: "Open", path: "b", fault: { _tag: "AccessDenied", why: "permission" } })
+    const skipped: Array<string> = []
+    const result = yield* broken.grep("hit", { onSkip: (path, why) => skipped.push(`${why} ${path}`) })
+    yield* equal(result.matches.map(short), ["a:1:hit", "c:1:hit"])
+    yield* has(result.skipped, { unreadable: 1, unreadablePaths: ["b" as never] })
+    yield* equal(skipped, ["unreadable b"])
+  }),
+  law("a hostile pattern ends as Timeout, which names the file", "C-20", function* (fs) {
+    yield* arrange(fs, { "fine.txt": "aaa\n", "hostile.txt": `${"a".repeat(40)}!\n` })
+    const error = yield* fails(limited({ patternBudget: 200 })(fs.grep("^(a+)+$")), "Timeout")
+    yield* holds(error.message.includes("hostile.txt"), "a message that names hostile.txt", error.message)
+  }),
+  law("searching goes on after a hostile pattern", "C-20", function* (fs) {
+    yield* arrange(fs, { f: `${"a".repeat(40)}!\nhit\n` })
+    yield* fails(limited({ patternBudget: 200 })(fs.grep("^(a+)+$")), "Timeout")
+    yield* equal(yield* hits("hit")(fs), ["f:2:hit"])
+  })
+]

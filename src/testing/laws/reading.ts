@@ -1,0 +1,377 @@
+/** Whole files, pages of lines and of bytes, versions, and what cannot be read. */
+import * as Effect from "effect/Effect"
+import type { Algebra } from "../../filesystem/Filesystem.ts"
+import { arrange, chapter, limited } from "../chapter.ts"
+import { equal, fails, has, holds } from "../expect.ts"
+import { directory, type Files } from "../Files.ts"
+import type { Law } from "../Law.ts"
+import { bytes, readingCalls, utf8 } from "../operations.ts"
+
+const { answers, law, refuses } = chapter({ kind: "service" })
+const writing = chapter({ kind: "service", needs: ["write"] })
+
+const manyLines = Array.from({ length: 2001 }, (_, i) => `line ${i}`).join("\n")
+
+/** Of the text, in the order of the columns. */
+interface LineCase {
+  readonly what: string
+  readonly text: string
+  readonly content: string
+  readonly totalLines: number
+  readonly endsWithNewline: boolean
+}
+
+const lineCases: ReadonlyArray<LineCase> = [
+  { what: "an empty file has no lines", text: "", content: "", totalLines: 0, endsWithNewline: false },
+  { what: "a single line feed is one empty line", text: "\n", content: "", totalLines: 1, endsWithNewline: true },
+  { what: "lines end at LF", text: "a\nb\n", content: "a\nb", totalLines: 2, endsWithNewline: true },
+  { what: "the last line needs no terminator", text: "a\nb", content: "a\nb", totalLines: 2, endsWithNewline: false },
+  { what: "an empty last line counts", text: "a\n\n", content: "a\n", totalLines: 2, endsWithNewline: true },
+  { what: "a CRLF file is answered without its last CRLF", text: "a\r\nb\r\n", content: "a\r\nb", totalLines: 2, endsWithNewline: true },
+  { what: "a lone CR ends no line", text: "a\rb\r", content: "a\rb\r", totalLines: 1, endsWithNewline: false },
+  {
+    what: "text with VT, FF, NEL, U+2028 and U+2029 has one line",
+    text: "a\vb\fc\u0085d\u2028e\u2029f",
+    content: "a\vb\fc\u0085d\u2028e\u2029f",
+    totalLines: 1,
+    endsWithNewline: false
+  }
+]
+
+const wholeNumbers = ["offset", "limit"] as const
+const neverWhole = [-2, 1.5, Number.NaN]
+
+interface BadText {
+  readonly what: string
+  readonly content: Uint8Array
+  readonly offset: number
+}
+
+const badTexts: ReadonlyArray<BadText> = [
+  { what: "a byte that no text has", content: bytes(0x61, 0x62, 0xff, 0x63), offset: 2 },
+  { what: "a lone continuation byte", content: bytes(0xc3, 0xa9, 0x80), offset: 2 },
+  { what: "an encoded surrogate", content: bytes(0x61, 0xed, 0xa0, 0x80), offset: 1 },
+  { what: "an overlong form", content: bytes(0xc0, 0xaf), offset: 0 },
+  { what: "a sequence that the end cuts off", content: bytes(0x61, 0xe2, 0x82), offset: 1 }
+]
+
+const mark = bytes(0xef, 0xbb, 0xbf)
+
+const abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+const none = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+const fileReaders = readingCalls.filter(({ operation }) =>
+  ["read", "readString", "readBytes", "version", "stream", "lines"].includes(operation)
+)
+
+const places: Files = { file: "text", "dir/inner": "x" }
+
+export const readingLaws: ReadonlyArray<Law> = [
+  ...lineCases.map(({ what, text, ...expected }) =>
+    law(what, "C-10", function* (fs) {
+      yield* arrange(fs, { "a.txt": text })
+      yield* has(yield* fs.read("a.txt"), { ...expected, offset: 0, limit: expected.totalLines, truncated: false, next: undefined })
+    })
+  ),
+  answers(
+    "a page holds 2,000 lines unless it is told otherwise",
+    "C-10, C-22",
+    { a: manyLines },
+    (fs) => fs.read("a"),
+    { limit: 2000, offset: 0, totalLines: 2001, truncated: true, next: 2000, content: manyLines.slice(0, manyLines.lastIndexOf("\n")) }
+  ),
+  law("the default page is a limit of the scope", "C-22", function* (fs) {
+    yield* arrange(fs, { a: "1\n2\n3" })
+    yield* has(yield* limited({ defaultReadLimit: 2 })(fs.read("a")), { content: "1\n2", limit: 2, truncated: true, next: 2 })
+  }),
+  answers("a limit of -1 is all lines", "C-10", { a: manyLines }, (fs) => fs.read("a", { limit: -1 }), {
+    content: manyLines,
+    limit: 2001,
+    truncated: false,
+    next: undefined
+  }),
+  answers("a limit of 0 is no lines, and tells how many there are", "C-10", { a: "1\n2" }, (fs) => fs.read("a", { limit: 0 }), {
+    content: "",
+    limit: 0,
+    totalLines: 2
+  }),
+  answers(
+    "a page begins at its offset and tells where the next one does",
+    "C-10",
+    { a: "0\n1\n2\n3\n4\n" },
+    (fs) => fs.read("a", { offset: 1, limit: 2 }),
+    { content: "1\n2", offset: 1, limit: 2, totalLines: 5, truncated: true, next: 3, endsWithNewline: true }
+  ),
+  answers("the last page has no next", "C-10", { a: "0\n1\n2\n" }, (fs) => fs.read("a", { offset: 1, limit: 2 }), {
+    content: "1\n2",
+    truncated: false,
+    next: undefined
+  }),
+  answers("past the end is an empty page at the end", "C-10", { a: "0\n1\n" }, (fs) => fs.read("a", { offset: 7, limit: 2 }), {
+    content: "",
+    offset: 2,
+    limit: 0,
+    totalLines: 2,
+    truncated: false
+  }),
+  answers(
+    "the terminators inside a page are as they stand",
+    "C-10",
+    { a: "0\r\n1\n2\r\n3" },
+    (fs) => fs.read("a", { offset: 0, limit: 3 }),
+    { content: "0\r\n1\n2" }
+  ),
+  ...wholeNumbers.flatMap((argument) =>
+    neverWhole.map((value) =>
+      refuses(
+        `read refuses ${argument} ${value}`,
+        "C-10",
+        { a: "x" },
+        (fs) => fs.read("a", { [argument]: value }),
+        "InvalidArgument",
+        { argument }
+      )
+    )
+  ),
+  ...wholeNumbers.flatMap((argument) =>
+    neverWhole.map((value) =>
+      refuses(
+        `readBytes refuses ${argument} ${value}`,
+        "C-10",
+        { a: "x" },
+        (fs) => fs.readBytes("a", { [argument]: value }),
+        "InvalidArgument",
+        { argument }
+      )
+    )
+  ),
+  refuses("read refuses an offset of -1", "C-10", { a: "x" }, (fs) => fs.read("a", { offset: -1 }), "InvalidArgument", {
+    argument: "offset"
+  }),
+
+  answers("bytes come in pages of bytes", "C-10", { a: "0123456789" }, (fs) => fs.readBytes("a", { offset: 3, limit: 4 }), {
+    content: utf8("3456"),
+    offset: 3,
+    limit: 4,
+    sizeBytes: 10,
+    truncated: true
+  }),
+  answers("a page of bytes past the end is at the end", "C-10", { a: "0123" }, (fs) => fs.readBytes("a", { offset: 9 }), {
+    content: bytes(),
+    offset: 4,
+    limit: 0,
+    sizeBytes: 4,
+    truncated: false
+  }),
+  answers("a page of bytes over the end is cut there", "C-10", { a: "0123" }, (fs) => fs.readBytes("a", { offset: 2, limit: 9 }), {
+    content: utf8("23"),
+    limit: 2,
+    truncated: false
+  }),
+  answers("a page of no bytes is one", "C-10", { a: "0123" }, (fs) => fs.readBytes("a", { offset: 1, limit: 0 }), {
+    content: bytes(),
+    offset: 1,
+    limit: 0,
+    truncated: true
+  }),
+  answers("all bytes are read unless a limit is given", "C-10", { a: "0123" }, (fs) => fs.readBytes("a"), {
+    content: utf8("0123"),
+    offset: 0,
+    limit: 4,
+    sizeBytes: 4,
+    truncated: false
+  }),
+  law("every byte can be read", "C-08", function* (fs) {
+    const all = Uint8Array.from({ length: 256 }, (_, i) => i)
+    yield* arrange(fs, { a: all })
+    yield* equal((yield* fs.readBytes("a")).content, all)
+  }),
+
+  ...badTexts.map(({ what, content, offset }) =>
+    law(`${what} is NotText at its offset`, "C-09", function* (fs) {
+      yield* arrange(fs, { a: content })
+      yield* fails(fs.read("a"), "NotText", { offset })
+      yield* fails(fs.readString("a"), "NotText", { offset })
+      yield* equal((yield* fs.readBytes("a")).content, content)
+    })
+  ),
+  answers("U+FFFD is text like any other", "C-09", { a: "a\ufffdb" }, (fs) => fs.readString("a"), "a\ufffdb"),
+  answers("characters beyond the basic plane are text", "C-09", { a: "😀é" }, (fs) => fs.readString("a"), "😀é"),
+  law("a byte order mark is U+FEFF in what is read", "C-09", function* (fs) {
+    yield* arrange(fs, { a: bytes(...mark, 0x78) })
+    yield* equal(yield* fs.readString("a"), "\ufeffx")
+    yield* has(yield* fs.read("a"), { content: "\ufeffx" })
+  }),
+  writing.law("writing back what was read is the identity, byte order mark and line endings included", "C-09", function* (fs) {
+    const content = bytes(...mark, ...utf8("a\r\nb\nc\r"))
+    yield* arrange(fs, { a: content })
+    yield* fs.write("a", yield* fs.readString("a"))
+    yield* equal((yield* fs.readBytes("a")).content, content)
+  }),
+  answers("another encoding is read by its name", "S0-18", { a: bytes(0xe9) }, (fs) => fs.readString("a", "latin1"), "é"),
+  answers(
+    "a page is read in another encoding too",
+    "S0-18",
+    { a: bytes(0x61, 0, 0x0a, 0, 0x62, 0) },
+    (fs) => fs.read("a", { encoding: "utf-16le" }),
+    { content: "a\nb", totalLines: 2 }
+  ),
+  refuses("an unknown encoding is InvalidArgument", "S0-18", { a: "x" }, (fs) => fs.readString("a", "klingon"), "InvalidArgument", {
+    argument: "encoding"
+  }),
+  refuses(
+    "an unknown encoding of a page is InvalidArgument",
+    "S0-18",
+    { a: "x" },
+    (fs) => fs.read("a", { encoding: "klingon" }),
+    "InvalidArgument",
+    { argument: "encoding" }
+  ),
+
+  ...fileReaders.flatMap(({ operation, run }) => [
+    refuses(`${operation} of nothing is NotFound`, "S0-19", places, (fs) => run(fs, "missing"), "NotFound"),
+    refuses(`${operation} of a directory is NotAFile`, "S0-20", places, (fs) => run(fs, "dir"), "NotAFile"),
+    refuses(`${operation} of the root is NotAFile`, "S0-20", places, (fs) => run(fs, "."), "NotAFile"),
+    refuses(`${operation} below a file is NotFound`, "semantics: -", places, (fs) => run(fs, "file/x"), "NotFound")
+  ]),
+
+  answers("the version is the SHA-256 of the bytes", "C-50", { a: "abc" }, (fs) => fs.version("a"), abc),
+  answers("an empty file has a version", "C-50", { a: "" }, (fs) => fs.version("a"), none),
+  answers("a page answers the version of the whole file", "C-50", { a: "abc" }, (fs) => fs.read("a", { version: true, limit: 0 }), {
+    version: abc
+  }),
+  answers(
+    "a page of bytes answers the version of the whole file",
+    "C-50",
+    { a: "abc" },
+    (fs) => fs.readBytes("a", { version: true, offset: 1, limit: 1 }),
+    { version: abc, content: utf8("b") }
+  ),
+  law("a version is answered only when it is asked for", "C-50", function* (fs) {
+    yield* arrange(fs, { a: "abc" })
+    yield* has(yield* fs.read("a"), { version: undefined })
+    yield* has(yield* fs.readBytes("a"), { version: undefined })
+  }),
+  writing.law("a version changes with the content and returns with it", "C-50", function* (fs) {
+    yield* fs.write("a", "abc")
+    yield* equal(yield* fs.version("a"), abc)
+    yield* fs.write("a", "")
+    yield* equal(yield* fs.version("a"), none)
+    yield* fs.write("a", "ab")
+    yield* fs.write("a", "c", { mode: "append" })
+    yield* equal(yield* fs.version("a"), abc)
+  }),
+
+  law("more bytes than a read may have are LimitExceeded", "C-22", function* (fs) {
+    yield* arrange(fs, { a: "12345" })
+    const small = limited({ maxReadBytes: 4 })
+    const expected = { limit: "maxReadBytes", allowed: 4, actual: 5 }
+    yield* fails(small(fs.read("a")), "LimitExceeded", expected)
+    yield* fails(small(fs.readString("a")), "LimitExceeded", expected)
+    yield* fails(small(fs.readBytes("a")), "LimitExceeded", expected)
+  }),
+  law("as many bytes as a read may have can be read", "C-22", function* (fs) {
+    yield* arrange(fs, { a: "12345" })
+    yield* equal(yield* limited({ maxReadBytes: 5 })(fs.readString("a")), "12345")
+    yield* has(yield* limited({ maxReadBytes: 2 })(fs.readBytes("a", { offset: 1, limit: 2 })), { content: utf8("23") })
+  }),
+
+  law("what a read answers is the caller's own", "S0-04", function* (fs) {
+    yield* arrange(fs, { a: "0123" })
+    const first = yield* fs.readBytes("a")
+    first.content.fill(0x78)
+    const part = yield* fs.readBytes("a", { offset: 1, limit: 2 })
+    yield* equal(part.content, utf8("12"))
+    part.content.fill(0x78)
+    yield* equal(yield* fs.readString("a"), "0123")
+  }),
+  writing.law("what a read answered does not change with the file", "S0-04", function* (fs) {
+    yield* fs.write("a", "old")
+    const before = yield* fs.readBytes("a")
+    yield* fs.write("a", "new")
+    yield* fs.write("a", "er", { mode: "append" })
+    yield* equal(before.content, utf8("old"))
+  }),
+  writing.law("what was written does not change with the caller's array", "S0-04", function* (fs) {
+    const content = utf8("mine")
+    yield* fs.writeBytes("a", content)
+    content.fill(0x78)
+    yield* equal(yield* fs.readString("a"), "mine")
+  }),
+  writing.law("a read sees the whole of the last write", "S0-96", function* (fs) {
+    for (const content of ["long long long", "short", ""]) {
+      yield* fs.write("a", content)
+      yield* equal(yield* fs.readString("a"), content)
+      yield* equal((yield* fs.stat("a")).sizeBytes, content.length)
+    }
+  })
+]
+
+const statOf = (path: string) => (fs: Algebra) => fs.stat(path)
+
+export const lookingLaws: ReadonlyArray<Law> = [
+  answers("a file's stat has its size in bytes", "S0-08", { "a/f": "é" }, statOf("a/f"), {
+    path: "a/f" as never,
+    kind: "file",
+    isFile: true,
+    isDirectory: false,
+    sizeBytes: 2
+  }),
+  answers("a directory's stat has no size", "S0-08", { "a/f": "x" }, statOf("a"), {
+    kind: "directory",
+    isFile: false,
+    isDirectory: true,
+    sizeBytes: 0
+  }),
+  refuses("stat of nothing is NotFound", "S0-28", places, statOf("missing"), "NotFound"),
+  refuses("stat below a file is NotFound", "semantics: -", places, statOf("file/x"), "NotFound"),
+  writing.law("times have milliseconds, and overwriting does not set them back", "C-44", function* (fs) {
+    yield* fs.write("a", "1")
+    const first = yield* fs.stat("a")
+    yield* fs.write("a", "2")
+    const second = yield* fs.stat("a")
+    for (const time of [first.createdAt, first.modifiedAt, second.modifiedAt]) {
+      if (time !== undefined) yield* holds(Number.isInteger(time.epochMilliseconds), "whole milliseconds", time.epochMilliseconds)
+    }
+    if (first.modifiedAt !== undefined && second.modifiedAt !== undefined) {
+      yield* holds(second.modifiedAt.epochMilliseconds >= first.modifiedAt.epochMilliseconds, "a time not before the first write's")
+    }
+  }),
+
+  law("what there is exists", "S0-26", function* (fs) {
+    yield* arrange(fs, places)
+    for (const path of [".", "file", "dir", "dir/inner", "/dir/"]) yield* equal(yield* fs.exists(path), true, path)
+  }),
+  law("what there is not does not exist, and asking never fails", "C-54", function* (fs) {
+    yield* arrange(fs, places)
+    for (const path of ["missing", "dir/missing", "missing/x", "file/x", "file/x/y"]) {
+      yield* equal(yield* fs.exists(path), false, path)
+    }
+  }),
+
+  law("a listing has the entries of one directory", "S0-29", function* (fs) {
+    yield* arrange(fs, { "d/f": "12", "d/sub/deep": "x", other: "x" })
+    const common = { addressable: true }
+    yield* equal<ReadonlyArray<object>>(yield* fs.list("d"), [
+      { ...common, name: "f", path: "d/f", kind: "file", isFile: true, isDirectory: false, sizeBytes: 2 },
+      { ...common, name: "sub", path: "d/sub", kind: "directory", isFile: false, isDirectory: true, sizeBytes: 0 }
+    ])
+  }),
+  answers("an empty directory lists nothing", "S0-29", { d: directory }, (fs) => fs.list("d"), []),
+  answers(
+    "a listing is in the order of code points",
+    "C-18",
+    { "\u{1f600}": "", "\uffee": "", z: "", Z: "", "a-b": "", a: "", "a.b": "" },
+    (fs) => Effect.map(fs.list(), (all) => all.map(({ name }) => name)),
+    ["Z", "a", "a-b", "a.b", "z", "\uffee", "\u{1f600}"]
+  ),
+  refuses("a listing of nothing is NotFound", "C-17", places, (fs) => fs.list("missing"), "NotFound"),
+  refuses("a listing of a file is NotADirectory", "C-17", places, (fs) => fs.list("file"), "NotADirectory"),
+  refuses("a listing below a file is NotFound", "semantics: -", places, (fs) => fs.list("file/x"), "NotFound"),
+  law("more entries than a listing may have are LimitExceeded", "C-22", function* (fs) {
+    yield* arrange(fs, { "d/1": "", "d/2": "", "d/3": "" })
+    const expected = { limit: "maxListEntries", allowed: 2, actual: 3 }
+    yield* fails(limited({ maxListEntries: 2 })(fs.list("d")), "LimitExceeded", expected)
+    yield* equal((yield* limited({ maxListEntries: 3 })(fs.list("d"))).length, 3)
+  })
+]

@@ -1,0 +1,274 @@
+/** Walks and globs: one meaning, one order, and what was passed over is told. */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type { Algebra, GlobOptions } from "../../filesystem/Filesystem.ts"
+import type { Kind } from "../../model/Entry.ts"
+import { arrange, chapter, failing, limited } from "../chapter.ts"
+import { equal, fails, has, holds } from "../expect.ts"
+import { directory, type Files } from "../Files.ts"
+import type { Law } from "../Law.ts"
+import { collect, paths } from "../operations.ts"
+
+const plain = chapter({ kind: "service" })
+const { answers, law, refuses } = plain
+const changing = chapter({ kind: "service", needs: ["write", "delete"] })
+const caseful = chapter({ kind: "service", needs: ["case sensitive"] })
+
+const python: Files = { "r.py": "", ".h.py": "", "s/a.py": "", "s/t/c.py": "", "s/.d/x.py": "", "s/n.txt": "12345", README: "" }
+const everyPython = [".h.py", "r.py", "s/.d/x.py", "s/a.py", "s/t/c.py"]
+const everything = [".h.py", "README", "r.py", "s/.d/x.py", "s/a.py", "s/n.txt", "s/t/c.py"]
+
+interface Row {
+  readonly what: string
+  readonly pattern: string | ReadonlyArray<string>
+  readonly options?: GlobOptions
+  readonly expected: ReadonlyArray<string>
+  readonly files?: Files
+  /** Holds only where case distinguishes. */
+  readonly cased?: boolean
+}
+
+const directories: ReadonlyArray<Kind> = ["directory"]
+
+const rows: ReadonlyArray<Row> = [
+  { what: "a pattern without a slash matches names at any depth", pattern: "*.py", expected: everyPython },
+  { what: "**/*.py finds files in the root", pattern: "**/*.py", expected: everyPython },
+  { what: "s/*.py does not find s/t/c.py", pattern: "s/*.py", expected: ["s/a.py"] },
+  { what: "a leading slash anchors a name", pattern: "/*.py", expected: [".h.py", "r.py"] },
+  { what: "a leading ./ anchors a name", pattern: "./*.py", expected: [".h.py", "r.py"] },
+  { what: "** is every file, hidden ones included", pattern: "**", expected: everything },
+  { what: "** in the middle is zero or more segments", pattern: "s/**/*.py", expected: ["s/.d/x.py", "s/a.py", "s/t/c.py"] },
+  { what: "? is one character and never a slash", pattern: "s?a.py", expected: [] },
+  { what: "? is one character", pattern: "?.py", expected: ["r.py", "s/.d/x.py", "s/a.py", "s/t/c.py"] },
+  { what: "braces are alternatives", pattern: "{r,s/a}.py", expected: ["r.py", "s/a.py"] },
+  { what: "brackets are a class", pattern: "[rc].py", expected: ["r.py", "s/t/c.py"] },
+  { what: "several patterns are alternatives, and match once", pattern: ["*.txt", "s/*", "*.txt"], expected: ["s/a.py", "s/n.txt"] },
+  { what: "patterns tell case apart", pattern: "readme", expected: [], cased: true },
+  { what: "directories match where the kinds ask for them", pattern: "*", options: { kinds: directories }, expected: ["s", "s/.d", "s/t"] },
+  { what: "a trailing slash means directories only", pattern: "t/", options: { kinds: ["file", "directory"] }, expected: ["s/t"] },
+  { what: "files never match a trailing slash", pattern: "README/", options: { kinds: ["file", "directory"] }, expected: [] },
+  { what: "a pattern is relative to its base, what it finds to the root", pattern: "*.py", options: { path: "s" }, expected: ["s/.d/x.py", "s/a.py", "s/t/c.py"] },
+  { what: "a leading slash anchors to the base", pattern: "/*.py", options: { path: "s" }, expected: ["s/a.py"] },
+  { what: "an excluded directory is not entered", pattern: "**", options: { exclude: "s" }, expected: [".h.py", "README", "r.py"] },
+  { what: "excludes have the meaning of patterns", pattern: "**", options: { exclude: ["*.py", "/README"] }, expected: ["s/n.txt"] },
+  { what: "a later exclude takes back an earlier one", pattern: "**/*.py", options: { exclude: ["s/*", "!s/a.py"] }, expected: [".h.py", "r.py", "s/a.py"] },
+  { what: "excludes are relative to the base", pattern: "**", options: { path: "s", exclude: "/t" }, expected: ["s/.d/x.py", "s/a.py", "s/n.txt"] },
+  { what: "a base that is missing holds nothing", pattern: "**", options: { path: "missing" }, expected: [] },
+  { what: "a base below a file holds nothing", pattern: "**", options: { path: "README/x" }, expected: [] },
+  { what: "in fnmatch a star crosses slashes", pattern: "s*.py", options: { dialect: "fnmatch" }, expected: ["s/.d/x.py", "s/a.py", "s/t/c.py"] },
+  { what: "in fnmatch a question mark crosses slashes", pattern: "s?a.py", options: { dialect: "fnmatch" }, expected: ["s/a.py"] },
+  { what: "in fnmatch the whole path matches", pattern: "?.py", options: { dialect: "fnmatch" }, expected: ["r.py"] },
+  { what: "in fnmatch [!x] negates", pattern: "[!s]*", options: { dialect: "fnmatch" }, expected: [".h.py", "README", "r.py"] },
+  { what: "spaces in a pattern are spaces", pattern: " a ", files: { " a ": "", a: "" }, expected: [" a "] }
+]
+
+const badPatterns: ReadonlyArray<readonly [what: string, pattern: string]> = [
+  ["a blank pattern", ""],
+  ["a pattern of spaces", "   "],
+  ["a pattern with NUL", "a\0b"],
+  ["a pattern with a lone surrogate", "a\ud800"],
+  ["a pattern with a segment of two dots", "s/../*.py"],
+  ["a pattern that begins with two dots", "../*"],
+  ["two dots after the expansion of braces", "{..,s}/*.py"],
+  ["a pattern of 1,001 characters", "a".repeat(1001)],
+  ["braces that stand for more than 1,024 patterns", "{a,b}".repeat(11)]
+]
+
+const found = (pattern: Row["pattern"], options?: GlobOptions) => (fs: Algebra) =>
+  Effect.map(fs.glob(pattern, options), ({ matches }) => paths(matches))
+
+const globRow = ({ cased = false, what, pattern, options, expected, files = python }: Row): Law =>
+  (cased ? caseful : plain).answers(what, "C-19", files, found(pattern, options), expected)
+
+export const globLaws: ReadonlyArray<Law> = [
+  ...rows.map(globRow),
+  answers(
+    "globs are in the order of the whole path",
+    "C-18, behaviours: regressions",
+    { "a/b.txt": "", "a.txt": "", "a-b.txt": "" },
+    found("**/*.txt"),
+    ["a-b.txt", "a.txt", "a/b.txt"]
+  ),
+  answers("globs are in the order of code points", "C-18", { "\u{1f600}": "", "\uffee": "" }, found("*"), ["\uffee", "\u{1f600}"]),
+  ...badPatterns.flatMap(([what, pattern]) => [
+    refuses(`${what} is InvalidArgument in glob`, "C-19", python, (fs) => fs.glob(pattern), "InvalidArgument", { argument: "pattern" }),
+    refuses(
+      `${what} is InvalidArgument among several`,
+      "C-19",
+      python,
+      (fs) => collect(fs.globStream(["*", pattern])),
+      "InvalidArgument",
+      { argument: "pattern" }
+    )
+  ]),
+  refuses("a base that is a file is NotADirectory", "C-19", python, (fs) => fs.glob("*", { path: "README" }), "NotADirectory"),
+  refuses("glob refuses a negative maximum", "C-21", python, (fs) => fs.glob("*", { maxMatches: -1 }), "InvalidArgument", {
+    argument: "maxMatches"
+  }),
+  law("a glob that is cut says so, and continues strictly after", "C-18", function* (fs) {
+    yield* arrange(fs, python)
+    const seen: Array<string> = []
+    let after: string | undefined
+    for (let page = 0; page < 10; page++) {
+      const result = yield* fs.glob("**/*.py", { maxMatches: 2, after })
+      seen.push(...paths(result.matches))
+      yield* equal(result.truncated, result.next !== undefined, "truncated where there is a next")
+      yield* holds(result.matches.length <= 2, "at most two matches", result.matches)
+      after = result.next
+      if (after === undefined) break
+    }
+    yield* equal(seen, everyPython)
+  }),
+  law("as many matches as there may be are not truncated", "C-22", function* (fs) {
+    yield* arrange(fs, python)
+    yield* has(yield* fs.glob("*.py", { maxMatches: 5 }), { truncated: false, next: undefined })
+    yield* has(yield* fs.glob("*.py", { maxMatches: 4 }), { truncated: true })
+  }),
+  answers("no matches are what a maximum of 0 gives", "C-21", python, (fs) => fs.glob("*", { maxMatches: 0 }), { matches: [] }),
+  law("globs are cut at the limit of the scope, streams are not", "C-22", function* (fs) {
+    yield* arrange(fs, python)
+    const small = limited({ maxGlobMatches: 2 })
+    yield* has(yield* small(fs.glob("*.py")), { truncated: true })
+    yield* equal(paths(yield* small(collect(fs.globStream("*.py")))), everyPython)
+  }),
+  changing.law("a continuation holds whatever has changed in between", "C-20", function* (fs) {
+    yield* arrange(fs, { a: "", b: "", c: "" })
+    const { next } = yield* fs.glob("*", { maxMatches: 2 })
+    yield* fs.delete("b")
+    yield* fs.write("a2", "")
+    yield* fs.write("b2", "")
+    yield* equal(paths((yield* fs.glob("*", { after: next })).matches), ["b2", "c"])
+  }),
+  law("sizes are told where they are asked for", "S0-10", function* (fs) {
+    yield* arrange(fs, python)
+    yield* equal<object>((yield* fs.glob("n.txt", { sizes: true })).matches, [
+      { path: "s/n.txt", kind: "file", isFile: true, sizeBytes: 5 }
+    ])
+    yield* equal<object>((yield* fs.glob("n.txt")).matches, [{ path: "s/n.txt", kind: "file", isFile: true }])
+  }),
+  law("globStream is glob", "C-19", function* (fs) {
+    yield* arrange(fs, python)
+    for (const options of [{}, { path: "s" }, { exclude: "t" }, { kinds: ["directory", "file"] as const }, { sizes: true }]) {
+      yield* equal(yield* collect(fs.globStream("**", options)), (yield* fs.glob("**", options)).matches, JSON.stringify(options))
+    }
+  }),
+  law("what is ignored is counted, and told to onSkip", "api: Skipped", function* (fs) {
+    yield* arrange(fs, { a: "", "x/b": "", "x/c": "", ".gitignore": "x/\n" })
+    const skipped: Array<string> = []
+    const result = yield* fs.glob("*", { gitignore: true, onSkip: (path, why) => skipped.push(`${why} ${path}`) })
+    yield* equal(paths(result.matches), [".gitignore", "a"])
+    yield* equal(result.skipped.ignored, 1)
+    yield* equal(skipped.map((line) => line.replace(/\/$/, "")), ["ignored x"])
+  }),
+  law("a directory that cannot be read is counted and named, and the rest is found", "C-21", function* (fs) {
+    yield* arrange(fs, { "a/x": "", "b/x": "", "c/x": "" })
+    const broken = failing(fs, { operation: "List", path: "b", fault: { _tag: "AccessDenied", why: "permission" } })
+    const result = yield* broken.glob("*")
+    yield* equal(paths(result.matches), ["a/x", "c/x"])
+    yield* has(result.skipped, { unreadable: 1, unreadablePaths: ["b" as never] })
+  }),
+  law("a backend that is gone fails a search", "C-21, C-54", function* (fs) {
+    yield* arrange(fs, { "a/x": "", "b/x": "" })
+    const gone = failing(fs, { operation: "List", path: "b", fault: { _tag: "Unavailable", detail: "stopped" } })
+    yield* fails(gone.glob("*"), "Unavailable")
+    yield* fails(gone.grep("x"), "Unavailable")
+  })
+]
+
+const ignoring: Files = {
+  ".git/config": "",
+  ".gitignore": "*.log\n/build/\n!keep.log\n# *.ts\n",
+  "a.log": "",
+  "keep.log": "",
+  "a.ts": "",
+  "build/out": "",
+  "src/build/in": "",
+  "src/b.log": "",
+  "src/.gitignore": "!b.log\n*.tmp\n",
+  "src/c.tmp": "",
+  "other/c.tmp": "",
+  "other/.ignore": "c.tmp\n"
+}
+
+export const gitignoreLaws: ReadonlyArray<Law> = [
+  answers(
+    "ignore files count at every level, and .git is skipped",
+    "semantics: gitignore",
+    ignoring,
+    found("**", { gitignore: true }),
+    [".gitignore", "a.ts", "keep.log", "other/.ignore", "src/.gitignore", "src/b.log", "src/build/in"]
+  ),
+  answers("without gitignore nothing is ignored", "semantics: gitignore", ignoring, (fs) => Effect.map(found("**")(fs), (all) => all.length), 12),
+  answers(
+    "ignore files above the base count too",
+    "semantics: gitignore",
+    ignoring,
+    found("**", { gitignore: true, path: "src" }),
+    ["src/.gitignore", "src/b.log", "src/build/in"]
+  ),
+  answers(
+    "greps honour ignore files",
+    "semantics: gitignore",
+    { ".gitignore": "b\n", a: "x", b: "x" },
+    (fs) => Effect.map(fs.grep("x", { gitignore: true }), ({ matches }) => paths(matches)),
+    ["a"]
+  ),
+  answers(
+    "walks honour ignore files",
+    "semantics: gitignore",
+    { ".gitignore": "b\n", a: "x", "b/c": "x" },
+    (fs) => Effect.map(collect(fs.walk(".", { gitignore: true })), paths),
+    [".gitignore", "a"]
+  )
+]
+
+const ordered: Files = { "a-b.txt": "", "a.txt": "1", "a/b.txt": "22", "a/c": directory, b: "" }
+
+export const walkLaws: ReadonlyArray<Law> = [
+  answers(
+    "a walk is in the order of the whole path, in which a directory ends in a slash",
+    "C-18",
+    ordered,
+    (fs) => Effect.map(collect(fs.walk()), paths),
+    ["a-b.txt", "a.txt", "a", "a/b.txt", "a/c", "b"]
+  ),
+  law("a walk answers entries", "api: walk", function* (fs) {
+    yield* arrange(fs, { "d/f": "12" })
+    yield* equal<object>(yield* collect(fs.walk()), [
+      { name: "d", path: "d", kind: "directory", isFile: false, isDirectory: true, addressable: true },
+      { name: "f", path: "d/f", kind: "file", isFile: true, isDirectory: false, addressable: true }
+    ])
+    yield* equal((yield* collect(fs.walk("d", { sizes: true })))[0]?.sizeBytes, 2)
+  }),
+  answers("a walk begins at its base", "api: walk", ordered, (fs) => Effect.map(collect(fs.walk("a")), paths), ["a/b.txt", "a/c"]),
+  answers(
+    "a walk goes as deep as it may",
+    "api: walk",
+    { "a/b/c": "", d: "" },
+    (fs) => Effect.map(collect(fs.walk(".", { maxDepth: 2 })), paths),
+    ["a", "a/b", "d"]
+  ),
+  answers(
+    "a walk leaves out what is excluded",
+    "api: walk",
+    { "a/b/c": "", "d/c": "", e: "" },
+    (fs) => Effect.map(collect(fs.walk(".", { exclude: ["a", "c"] })), paths),
+    ["d", "e"]
+  ),
+  answers("a walk of an empty directory is empty", "api: walk", { d: directory }, (fs) => collect(fs.walk("d")), []),
+  answers(
+    "a walk is worth only what is taken of it",
+    "api: walk",
+    ordered,
+    (fs) => Effect.map(Stream.runCollect(Stream.take(fs.walk(), 2)), paths),
+    ["a-b.txt", "a.txt"]
+  ),
+  refuses("a walk of nothing is NotFound", "C-17", ordered, (fs) => collect(fs.walk("missing")), "NotFound"),
+  refuses("a walk of a file is NotADirectory", "C-17", ordered, (fs) => collect(fs.walk("b")), "NotADirectory"),
+  law("a walk fails on a directory that it cannot read", "C-21", function* (fs) {
+    yield* arrange(fs, { "a/x": "", "b/x": "" })
+    const broken = failing(fs, { operation: "List", path: "b", fault: { _tag: "AccessDenied", why: "permission" } })
+    yield* fails(collect(broken.walk()), "AccessDenied", { why: "permission" })
+    yield* fails(broken.list("b"), "AccessDenied", { why: "permission" })
+  })
+]

@@ -1,0 +1,315 @@
+/** The five modes, parents, preconditions, and what a refused write leaves behind: nothing. */
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import type { WriteMode } from "../../model/Entry.ts"
+import { arrange, chapter, leaves, limited } from "../chapter.ts"
+import { equal, fails, has } from "../expect.ts"
+import { directory, type Files } from "../Files.ts"
+import type { Law } from "../Law.ts"
+import { bytes, utf8 } from "../operations.ts"
+
+const { changes, law, refuses } = chapter({ kind: "service", needs: ["write"] })
+const deleting = chapter({ kind: "service", needs: ["write", "delete"] })
+const attributes = chapter({ kind: "ability", needs: ["write", "attributes"] })
+const unattributed = chapter({ kind: "ability", needs: ["write", "no attributes"] })
+
+interface ModeRow {
+  readonly mode: WriteMode
+  /** What becomes of a file with "old" in it when "new" is written, or the failure. */
+  readonly onFile: readonly ["file", string] | readonly ["fails", "AlreadyExists"]
+  readonly onNothing: readonly ["file", string] | readonly ["fails", "NotFound"]
+}
+
+const modes: ReadonlyArray<ModeRow> = [
+  { mode: "create", onFile: ["fails", "AlreadyExists"], onNothing: ["file", "new"] },
+  { mode: "overwrite", onFile: ["file", "new"], onNothing: ["file", "new"] },
+  { mode: "append", onFile: ["file", "oldnew"], onNothing: ["file", "new"] },
+  { mode: "replace", onFile: ["file", "new"], onNothing: ["fails", "NotFound"] },
+  { mode: "appendExisting", onFile: ["file", "oldnew"], onNothing: ["fails", "NotFound"] }
+]
+
+const around: Files = { "d/inner": "x", other: "y" }
+
+const modeLaws = modes.flatMap(({ mode, onFile, onNothing }): ReadonlyArray<Law> => {
+  const on = (where: string, before: Files, path: string, [what, outcome]: readonly [string, string]): Law =>
+    what === "file"
+      ? changes(
+          `mode ${mode} ${where}`,
+          "C-11",
+          before,
+          (fs) => fs.write(path, "new", { mode }),
+          { ...before, [path]: outcome },
+          { mode, bytesWritten: 3 }
+        )
+      : refuses(`mode ${mode} ${where}`, "C-11", before, (fs) => fs.write(path, "new", { mode }), outcome as "NotFound")
+  return [
+    on("on a file", { ...around, a: "old" }, "a", onFile),
+    on("where nothing is", around, "a", onNothing),
+    on("where the parents are missing too", around, "p/q/a", onNothing),
+    refuses(`mode ${mode} on a directory is NotAFile`, "semantics: -", around, (fs) => fs.write("d", "new", { mode }), "NotAFile"),
+    refuses(`mode ${mode} on the root is NotAFile`, "semantics: -", around, (fs) => fs.write("/", "new", { mode }), "NotAFile"),
+    refuses(
+      `mode ${mode} below a file is NotADirectory`,
+      "behaviours: calls",
+      around,
+      (fs) => fs.write("other/a", "new", { mode }),
+      "NotADirectory"
+    ),
+    refuses(
+      `mode ${mode} far below a file is NotADirectory`,
+      "behaviours: calls",
+      around,
+      (fs) => fs.write("other/p/a", "new", { mode }),
+      "NotADirectory"
+    )
+  ]
+})
+
+const surrogate = "a\ud800b"
+
+export const writingLaws: ReadonlyArray<Law> = [
+  ...modeLaws,
+  changes("overwrite is the mode where none is given", "C-11", { a: "old" }, (fs) => fs.write("a", "new"), { a: "new" }, {
+    mode: "overwrite"
+  }),
+  changes("bytes are written as they are", "C-08", {}, (fs) => fs.writeBytes("a", bytes(0, 255, 13, 10)), {
+    a: bytes(0, 255, 13, 10)
+  }),
+  changes("text is written in UTF-8, with nothing added", "C-08", {}, (fs) => fs.write("a", "é\r\n😀"), { a: "é\r\n😀" }, {
+    bytesWritten: 8
+  }),
+  changes("an empty file can be written", "C-11", {}, (fs) => fs.write("a", ""), { a: "" }, { bytesWritten: 0 }),
+  changes(
+    "appending counts its own bytes and adds no line end",
+    "C-12",
+    { a: "no newline" },
+    (fs) => fs.write("a", "é", { mode: "append" }),
+    { a: "no newlineé" },
+    { bytesWritten: 2 }
+  ),
+  changes(
+    "bytes are appended in the modes of text",
+    "S0-52",
+    { a: bytes(1) },
+    (fs) => fs.writeBytes("a", bytes(2), { mode: "appendExisting" }),
+    { a: bytes(1, 2) },
+    { mode: "appendExisting", bytesWritten: 1 }
+  ),
+  refuses("bytes are created in the modes of text", "S0-52", { a: "x" }, (fs) => fs.writeBytes("a", bytes(1), { mode: "create" }), "AlreadyExists"),
+  changes("writing one file leaves the others", "C-55", { a: "1", b: "2", "d/a": "3" }, (fs) => fs.write("a", "new"), {
+    a: "new",
+    b: "2",
+    "d/a": "3"
+  }),
+  refuses(
+    "a missing parent is NotFound where it may not be made",
+    "C-13",
+    { "p/x": "x" },
+    (fs) => fs.write("p/q/a", "new", { createParents: false }),
+    "NotFound"
+  ),
+  changes(
+    "a parent that there is needs not be made",
+    "C-13",
+    { "p/x": "x" },
+    (fs) => fs.write("p/a", "new", { createParents: false }),
+    { "p/x": "x", "p/a": "new" }
+  ),
+  refuses(
+    "a missing parent is NotFound for bytes too",
+    "C-13",
+    {},
+    (fs) => fs.writeBytes("q/a", bytes(1), { createParents: false }),
+    "NotFound"
+  ),
+  refuses("text with a lone surrogate is InvalidArgument and writes nothing", "semantics: -", {}, (fs) => fs.write("p/a", surrogate), "InvalidArgument", {
+    argument: "content"
+  }),
+  refuses(
+    "text with a lone surrogate does not touch the file that there is",
+    "semantics: -",
+    { a: "old" },
+    (fs) => fs.write("a", surrogate, { mode: "append" }),
+    "InvalidArgument"
+  ),
+  law("text is limited by its code points", "C-22", function* (fs) {
+    const small = limited({ maxFileSize: 3 })
+    yield* small(fs.write("a", "😀😀😀"))
+    yield* fails(small(fs.write("p/b", "abcd")), "LimitExceeded", { limit: "maxFileSize", allowed: 3, actual: 4 })
+    yield* leaves(fs, { a: "😀😀😀" })
+  }),
+  law("bytes are limited by their number", "C-22", function* (fs) {
+    const small = limited({ maxFileSize: 3 })
+    yield* small(fs.writeBytes("a", bytes(1, 2, 3)))
+    yield* fails(small(fs.writeBytes("p/b", bytes(1, 2, 3, 4))), "LimitExceeded", { limit: "maxFileSize", allowed: 3, actual: 4 })
+    yield* leaves(fs, { a: bytes(1, 2, 3) })
+  }),
+  law("the limit is of one write, not of the file", "C-22", function* (fs) {
+    const small = limited({ maxFileSize: 3 })
+    yield* small(fs.write("a", "123"))
+    yield* small(fs.write("a", "456", { mode: "append" }))
+    yield* leaves(fs, { a: "123456" })
+  }),
+  law("a write answers the version when it is asked for", "C-50", function* (fs) {
+    const version = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    yield* has(yield* fs.write("a", "ab", { version: false }), { version: undefined })
+    yield* has(yield* fs.write("a", "c", { mode: "append", version: true }), { version })
+    yield* has(yield* fs.writeBytes("b", utf8("abc"), { version: true }), { version })
+  }),
+  law("what a call on one file leaves is what a listing shows", "C-49", function* (fs) {
+    for (let i = 0; i < 5; i++) yield* fs.write("d/a", `${i}`)
+    yield* equal((yield* fs.list("d")).map(({ name }) => name), ["a"])
+    yield* leaves(fs, { "d/a": "4" })
+  })
+]
+
+const stale = "0".repeat(64)
+
+/** Each call that takes `ifMatch`, on a file `a`. */
+const conditional = [
+  ["write", ["overwrite", "append", "replace", "appendExisting"]],
+  ["writeBytes", ["overwrite"]]
+] as const
+
+export const preconditionLaws: ReadonlyArray<Law> = [
+  ...conditional.flatMap(([operation, modes]) =>
+    modes.flatMap((mode) => {
+      const content = operation === "write" ? ("new" as string & Uint8Array) : (utf8("new") as string & Uint8Array)
+      return [
+        law(`${operation} in mode ${mode} goes ahead where ifMatch holds`, "C-50", function* (fs) {
+          yield* arrange(fs, { a: "old" })
+          yield* fs[operation]("a", content, { mode, ifMatch: yield* fs.version("a") })
+          yield* leaves(fs, { a: mode === "append" || mode === "appendExisting" ? "oldnew" : "new" })
+        }),
+        law(`${operation} in mode ${mode} is a Conflict where ifMatch does not hold`, "C-50", function* (fs) {
+          yield* arrange(fs, { a: "old" })
+          const actual = yield* fs.version("a")
+          yield* fails(fs[operation]("a", content, { mode, ifMatch: stale }), "Conflict", { expected: stale, actual })
+          yield* leaves(fs, { a: "old" })
+        }),
+        refuses(
+          `${operation} in mode ${mode} is a Conflict with nothing where a version is expected`,
+          "C-50",
+          {},
+          (fs) => fs[operation]("p/a", content, { mode, ifMatch: stale }),
+          "Conflict",
+          { expected: stale, actual: null }
+        ),
+        refuses(
+          `${operation} in mode ${mode} with ifMatch on a directory is NotAFile`,
+          "C-50",
+          { a: directory },
+          (fs) => fs[operation]("a", content, { mode, ifMatch: stale }),
+          "NotAFile"
+        )
+      ]
+    })
+  ),
+  changes("ifMatch null writes where nothing is", "C-50", {}, (fs) => fs.write("p/a", "new", { ifMatch: null }), { "p/a": "new" }),
+  changes(
+    "ifMatch null appends where nothing is",
+    "C-50",
+    {},
+    (fs) => fs.write("a", "new", { ifMatch: null, mode: "append" }),
+    { a: "new" }
+  ),
+  law("ifMatch null is a Conflict where a file is", "C-50", function* (fs) {
+    yield* arrange(fs, { a: "old" })
+    const actual = yield* fs.version("a")
+    yield* fails(fs.write("a", "new", { ifMatch: null }), "Conflict", { expected: null, actual })
+    yield* fails(fs.write("a", "new", { ifMatch: null, mode: "append" }), "Conflict", { expected: null, actual })
+    yield* leaves(fs, { a: "old" })
+  }),
+  refuses(
+    "ifMatch null on a directory is NotAFile",
+    "C-50",
+    { a: directory },
+    (fs) => fs.write("a", "new", { ifMatch: null }),
+    "NotAFile"
+  ),
+  ...[null, stale].map((ifMatch) =>
+    refuses(
+      `ifMatch ${ifMatch === null ? "null" : "of a version"} with mode create is InvalidArgument`,
+      "C-50",
+      {},
+      (fs) => fs.write("a", "new", { ifMatch, mode: "create" }),
+      "InvalidArgument",
+      { argument: "ifMatch" }
+    )
+  ),
+  law("edit checks ifMatch", "C-50", function* (fs) {
+    yield* arrange(fs, { a: "old" })
+    const actual = yield* fs.version("a")
+    const change = { oldText: "old", newText: "new" }
+    yield* fails(fs.edit("a", change, { ifMatch: stale }), "Conflict", { expected: stale, actual })
+    yield* fails(fs.edit("a", change, { ifMatch: null }), "Conflict", { expected: null, actual })
+    yield* leaves(fs, { a: "old" })
+    yield* fs.edit("a", change, { ifMatch: actual })
+    yield* leaves(fs, { a: "new" })
+  }),
+  deleting.law("delete checks ifMatch", "C-50", function* (fs) {
+    yield* arrange(fs, { a: "old", d: directory })
+    const actual = yield* fs.version("a")
+    yield* fails(fs.delete("a", { ifMatch: stale }), "Conflict", { expected: stale, actual })
+    yield* fails(fs.delete("a", { ifMatch: null }), "Conflict", { expected: null, actual })
+    yield* fails(fs.delete("missing", { ifMatch: stale }), "Conflict", { expected: stale, actual: null })
+    yield* fails(fs.delete("d", { ifMatch: stale }), "NotAFile")
+    yield* leaves(fs, { a: "old", d: directory })
+    yield* fs.delete("a", { ifMatch: actual })
+    yield* leaves(fs, { d: directory })
+  })
+]
+
+export const attributeLaws: ReadonlyArray<Law> = [
+  attributes.law("permission bits can be set and are told", "S0-08", function* (fs) {
+    yield* fs.write("a", "x")
+    yield* fs.setAttributes("a", { mode: 0o640 })
+    yield* has(yield* fs.stat("a"), { mode: 0o640, sizeBytes: 1 })
+  }),
+  attributes.law("the time of modification can be set, to the millisecond", "C-44", function* (fs) {
+    const modifiedAt = DateTime.makeUnsafe(1_600_000_000_123)
+    yield* fs.write("a", "x")
+    yield* fs.setAttributes("a", { modifiedAt })
+    yield* has(yield* fs.stat("a"), { modifiedAt })
+  }),
+  ...(
+    [
+      ["overwriting", (fs) => fs.write("a", "new")],
+      ["replacing", (fs) => fs.write("a", "new", { mode: "replace" })],
+      ["appending", (fs) => fs.write("a", "new", { mode: "append" })],
+      ["editing", (fs) => fs.edit("a", { oldText: "old", newText: "new" })],
+      ["copying over it", (fs) => fs.copy("b", "a", { overwrite: true })]
+    ] as ReadonlyArray<readonly [string, (fs: Parameters<Parameters<typeof law>[2]>[0]) => Effect.Effect<unknown, unknown>]>
+  ).map(([what, call]) =>
+    attributes.law(`a mode of 0755 survives ${what}`, "C-49", function* (fs) {
+      yield* arrange(fs, { a: "old", b: "x" })
+      yield* fs.setAttributes("a", { mode: 0o755 })
+      yield* call(fs)
+      yield* has(yield* fs.stat("a"), { mode: 0o755 })
+    })
+  ),
+  attributes.refuses(
+    "attributes of nothing are NotFound",
+    "S0-28",
+    { f: "x" },
+    (fs) => fs.setAttributes("f/x", { mode: 0o600 }),
+    "NotFound"
+  ),
+  ...[-1, 0o1000, 1.5, Number.NaN].map((mode) =>
+    attributes.refuses(
+      `a mode of ${mode} is InvalidArgument`,
+      "Filesystem: AttributeValues",
+      { a: "x" },
+      (fs) => fs.setAttributes("a", { mode }),
+      "InvalidArgument",
+      { argument: "mode" }
+    )
+  ),
+  unattributed.refuses(
+    "attributes are Unsupported where there are none",
+    "architecture: abilities",
+    { a: "x" },
+    (fs) => fs.setAttributes("a", { mode: 0o600 }),
+    "Unsupported"
+  )
+]

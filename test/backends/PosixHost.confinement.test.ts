@@ -1,0 +1,337 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import * as Fs from "node:fs"
+import { dirname, join } from "node:path"
+import * as Confined from "../../src/backends/internal/confined.ts"
+import * as File from "../../src/backends/internal/hostFile.ts"
+import { isFault } from "../../src/backends/internal/attempt.ts"
+import type { Backend } from "../../src/port/Backend.ts"
+import { replacing } from "./posixFailures.ts"
+import { bytes, faultOf, host, type Host, openDescriptors, p, tree, write } from "./posixHost.ts"
+
+/** What is outside, which has to be the same to the byte, time and bit after every call. */
+const fingerprint = (top: string): ReadonlyArray<string> => {
+  const out: Array<string> = []
+  const visit = (at: string): void => {
+    const { ctimeNs, ino, mode, mtimeNs, nlink, size } = Fs.lstatSync(at, { bigint: true })
+    out.push([at, mode, ino, nlink, size, mtimeNs, ctimeNs].join(" "))
+    if (Fs.lstatSync(at).isDirectory()) for (const name of Fs.readdirSync(at).sort()) visit(join(at, name))
+  }
+  visit(top)
+  return out
+}
+
+const trapped = Effect.map(host(), (made: Host) => {
+  const { outside, root } = made
+  Fs.mkdirSync(join(outside, "dir"))
+  Fs.writeFileSync(join(outside, "dir", "file"), "secret")
+  Fs.writeFileSync(join(outside, "file"), "secret")
+  Fs.writeFileSync(`${root}-twin`, "secret")
+  Fs.mkdirSync(join(root, "in"))
+  Fs.writeFileSync(join(root, "in", "file"), "inside")
+  Fs.writeFileSync(join(root, "plain"), "plain")
+  const links: Record<string, string> = {
+    toDir: outside,
+    toInnerDir: join(outside, "dir"),
+    toFile: join(outside, "file"),
+    relative: "../outside",
+    relativeFile: "../outside/file",
+    toTwin: "../root-twin",
+    toNothing: join(outside, "nothing"),
+    toRoot: root,
+    toParent: "..",
+    toSlash: "/",
+    toSelf: "toSelf",
+    toProc: "/proc/self/root",
+    inner: "in",
+    innerFile: "in/file",
+    innerDot: "in/."
+  }
+  for (const [name, target] of Object.entries(links)) Fs.symlinkSync(target, join(root, name))
+  for (const [name, target] of Object.entries(links)) Fs.symlinkSync(target, join(root, "in", name))
+  return { ...made, links: Object.keys(links) }
+})
+
+/** Every primitive, acting on one path. */
+const primitives = (port: Backend): Record<string, (path: string) => Effect.Effect<unknown, unknown>> => ({
+  stat: (path) => port.stat(p(path)),
+  list: (path) => port.list(p(path)),
+  open: (path) => Effect.scoped(port.open(p(path))),
+  create: (path) => write(port, path, bytes("owned"), "create"),
+  createStream: (path) => write(port, path, Stream.make(bytes("owned")), "create"),
+  replace: (path) => write(port, path, bytes("owned"), "replace"),
+  replaceStream: (path) => write(port, path, Stream.make(bytes("owned")), "replace"),
+  append: (path) => write(port, path, bytes("owned"), "append"),
+  appendStream: (path) => write(port, path, Stream.make(bytes("owned")), "append"),
+  makeDirectory: (path) => port.makeDirectory(p(path)),
+  remove: (path) => port.remove(p(path)),
+  removeTree: (path) => port.accelerations!.removeTree!(p(path)),
+  renameFrom: (path) => port.rename(p(path), p("moved"), { replace: true }),
+  renameTo: (path) => port.rename(p("plain"), p(path), { replace: true }),
+  renameToNew: (path) => port.rename(p("plain"), p(path), { replace: false }),
+  readLink: (path) => port.links!.read(p(path)),
+  makeLink: (path) => port.links!.make(p(path), "plain"),
+  mode: (path) => port.attributes!.set(p(path), { mode: 0o777 }),
+  time: (path) => port.attributes!.set(p(path), { modifiedAt: DateTime.makeUnsafe(0) }),
+  read: (path) => port.accelerations!.read!(p(path), 1000),
+  watch: (path) => Stream.runHead(port.watch!(p(path)))
+})
+
+const absent = new Set(["NotFound", "NotADirectory"])
+/** The calls for which a link is something: themselves answer, move or remove it. */
+const onLinks = new Set(["stat", "remove", "removeTree", "renameFrom", "readLink", "time"])
+const replacesLink = new Set(["renameTo"])
+
+describe("below a link there is nothing", () => {
+  it.effect("for any primitive, wherever the link stands and leads, and nothing outside is touched", () =>
+    Effect.gen(function* () {
+      for (const name of Object.keys(primitives({} as Backend))) {
+        const { links, outside, port, root } = yield* trapped
+        const before = fingerprint(dirname(outside)).filter((line) => !line.startsWith(root))
+        const inside = tree(root)
+        for (const link of links.flatMap((link) => [link, `in/${link}`])) {
+          for (const tail of ["file", "dir", "dir/file", "new", "outside/file", "root/plain", "in/file", "toDir/file"]) {
+            const exit = yield* Effect.result(primitives(port)[name]!(`${link}/${tail}`))
+            const at = `${name} ${link}/${tail}`
+            if (name === "stat") assert.deepStrictEqual(exit._tag === "Success" ? exit.success : exit, undefined, at)
+            else {
+              assert.strictEqual(exit._tag, "Failure", at)
+              if (exit._tag === "Failure") assert.isTrue(absent.has((exit.failure as { _tag: string })._tag), at)
+            }
+          }
+        }
+        assert.deepStrictEqual(
+          fingerprint(dirname(outside)).filter((line) => !line.startsWith(root)),
+          before,
+          name
+        )
+        assert.deepStrictEqual(tree(root), inside, name)
+      }
+    })
+  )
+
+  it.effect("and a link itself is never gone through", () =>
+    Effect.gen(function* () {
+      for (const name of Object.keys(primitives({} as Backend))) {
+        const { links, outside, port, root } = yield* trapped
+        const before = fingerprint(dirname(outside)).filter((line) => !line.startsWith(root))
+        for (const link of links.flatMap((link) => [link, `in/${link}`])) {
+          if (!Fs.existsSync(join(root, "plain"))) Fs.writeFileSync(join(root, "plain"), "plain")
+          const result = yield* Effect.result(primitives(port)[name]!(link))
+          const succeeds = onLinks.has(name) || replacesLink.has(name)
+          assert.strictEqual(result._tag, succeeds ? "Success" : "Failure", `${name} ${link}`)
+          Fs.rmSync(join(root, "moved"), { force: true })
+        }
+        assert.deepStrictEqual(
+          fingerprint(dirname(outside)).filter((line) => !line.startsWith(root)),
+          before,
+          name
+        )
+        assert.strictEqual(tree(root)["in/file"], "inside", name)
+      }
+    })
+  )
+
+  it.effect("so an error says the same whether what a link leads to exists or not", () =>
+    Effect.gen(function* () {
+      const { port } = yield* trapped
+      for (const [name, call] of Object.entries(primitives(port))) {
+        const there = yield* Effect.result(call("toDir/file"))
+        const notThere = yield* Effect.result(call("toNothing/file"))
+        assert.deepStrictEqual(there, notThere, name)
+      }
+    })
+  )
+
+  it.effect("and a tree is removed with its links, not with what they lead to", () =>
+    Effect.gen(function* () {
+      const { links, outside, port, root } = yield* trapped
+      const before = fingerprint(outside)
+      const removed = yield* port.accelerations!.removeTree!(p("in"))
+      assert.deepStrictEqual(removed, { deleted: links.length + 1, directories: 1 })
+      assert.deepStrictEqual(fingerprint(outside), before)
+      assert.isFalse(Fs.existsSync(join(root, "in")))
+    })
+  )
+
+  it.effect("and a path that is in no normal form is refused, though the engine would not send it", () =>
+    Effect.gen(function* () {
+      const { outside, port, root } = yield* trapped
+      const before = fingerprint(outside)
+      const inside = tree(root)
+      const wrong = ["..", "../outside/file", "in/..", "in/../../outside/file", "in/../plain", "in/", "", "/etc", "in//file"]
+      for (const path of [...wrong, "toDir/", "toDir/.", "toDir//file", "toDir/./file", "plain/", "plain/."]) {
+        for (const [name, call] of Object.entries(primitives(port))) {
+          const result = yield* Effect.result(call(path))
+          if (name === "stat" && result._tag === "Success") assert.isUndefined(result.success, path)
+          else assert.strictEqual(result._tag, "Failure", `${name} ${path}`)
+        }
+      }
+      assert.deepStrictEqual(fingerprint(outside), before)
+      assert.deepStrictEqual(tree(root), inside)
+    })
+  )
+})
+
+describe("what was opened is checked again", () => {
+  const swap = (root: string, outside: string) => {
+    Fs.renameSync(join(root, "in"), join(root, "was"))
+    Fs.symlinkSync(join(outside, "dir"), join(root, "in"))
+  }
+
+  for (const [how, descriptors] of [
+    ["by asking the kernel", undefined],
+    ["by comparing inodes, where the kernel does not tell", "/nonexistent"]
+  ] as const) {
+    it.effect(`${how}: a directory that became a link after the look is noticed`, () =>
+      Effect.gen(function* () {
+        const { outside, root } = yield* trapped
+        const confined = Confined.open(root, descriptors)
+        if (isFault(confined)) return assert.fail("the root is there")
+        try {
+          const place = confined.directory(p("in"))
+          if (isFault(place)) return assert.fail("the directory is there")
+          const honest = Fs.openSync(place.at("file") as string, "r")
+          assert.isTrue(confined.holds(honest, place, "file"))
+          swap(root, outside)
+          const trapped = Fs.openSync(place.at("file") as string, "r")
+          assert.strictEqual(Fs.readFileSync(trapped, "utf8"), "secret")
+          assert.isFalse(confined.holds(trapped, place, "file"))
+          assert.isFalse(place.isSame())
+          Fs.closeSync(honest)
+          Fs.closeSync(trapped)
+        } finally {
+          confined.close()
+        }
+      })
+    )
+  }
+
+  it.effect("what was made outside because of such a swap is removed there, and made again where it belongs", () =>
+    Effect.gen(function* () {
+      for (const mode of ["create", "replace", "append"] as const) {
+        for (const content of [bytes("mine"), Stream.make(bytes("mine"))]) {
+          const { outside, port, root } = yield* trapped
+          const before = tree(outside)
+          let swaps = 0
+          yield* Effect.scoped(
+            Effect.andThen(
+              replacing("openSync", (open) => (...args) => {
+                if (swaps > 0 || typeof args[1] !== "number" || (args[1] & Fs.constants.O_CREAT) === 0) return open(...args)
+                swaps++
+                swap(root, outside)
+                try {
+                  return open(...args)
+                } finally {
+                  Fs.unlinkSync(join(root, "in"))
+                  Fs.renameSync(join(root, "was"), join(root, "in"))
+                }
+              }),
+              write(port, "in/new", content, mode)
+            )
+          )
+          assert.strictEqual(swaps, 1)
+          assert.strictEqual(tree(root)["in/new"], "mine")
+          assert.deepStrictEqual(tree(outside), before)
+        }
+      }
+    })
+  )
+
+  it.effect("a file that was replaced or removed after it was opened is still the one that was asked for", () =>
+    Effect.gen(function* () {
+      const { root } = yield* host()
+      Fs.writeFileSync(join(root, "f"), "old")
+      const confined = Confined.open(root) as Confined.Confined
+      const place = confined.directory(p(".")) as Confined.Place
+      const descriptor = Fs.openSync(join(root, "f"), "r")
+      Fs.writeFileSync(join(root, "g"), "new")
+      Fs.renameSync(join(root, "g"), join(root, "f"))
+      assert.isTrue(confined.holds(descriptor, place, "f"))
+      assert.isFalse(confined.holds(descriptor, place, "g"))
+      Fs.closeSync(descriptor)
+      confined.close()
+    })
+  )
+
+  it.effect("without /proc reading works the same", () =>
+    Effect.gen(function* () {
+      const { outside, root } = yield* trapped
+      const confined = Confined.open(root, "/nonexistent") as Confined.Confined
+      const opened = File.openFile(confined, p("in/file"), Fs.constants.O_RDONLY, "allow") as File.Opened
+      assert.strictEqual(Fs.readFileSync(opened.descriptor, "utf8"), "inside")
+      Fs.closeSync(opened.descriptor)
+      assert.deepStrictEqual(File.openFile(confined, p("toDir/file"), Fs.constants.O_RDONLY, "allow"), {
+        _tag: "NotADirectory"
+      })
+      assert.isDefined(outside)
+      confined.close()
+    })
+  )
+
+  it.live("under a process that swaps a directory and a link, no read answers what is outside", () =>
+    Effect.gen(function* () {
+      const { outside, port, root } = yield* host()
+      Fs.mkdirSync(join(outside, "d"))
+      Fs.writeFileSync(join(outside, "d", "f"), "secret")
+      Fs.mkdirSync(join(root, "real"))
+      Fs.writeFileSync(join(root, "real", "f"), "inside")
+      Fs.renameSync(join(root, "real"), join(root, "d"))
+      const before = openDescriptors()
+      const { Worker } = yield* Effect.promise(() => import("node:worker_threads"))
+      const attacker = new Worker(
+        `const fs = require("node:fs"); const { root, outside } = require("node:worker_threads").workerData
+         for (;;) {
+           fs.renameSync(root + "/d", root + "/away"); fs.symlinkSync(outside + "/d", root + "/d")
+           fs.unlinkSync(root + "/d"); fs.renameSync(root + "/away", root + "/d")
+         }`,
+        { eval: true, workerData: { root, outside } }
+      )
+      yield* Effect.addFinalizer(() => Effect.promise(() => attacker.terminate()))
+      yield* Effect.promise(() => new Promise((resolve) => attacker.once("online", resolve)))
+      const seen = new Map<string, number>()
+      // Until the attack has been met often enough to have been one.
+      for (let i = 0; i < 4000 || ((seen.get("NotFound") ?? 0) < 100 && i < 1_000_000); i++) {
+        const result = yield* Effect.result(port.accelerations!.read!(p("d/f"), 100))
+        const key = result._tag === "Success" ? new TextDecoder().decode(result.success!.bytes) : result.failure._tag
+        seen.set(key, (seen.get(key) ?? 0) + 1)
+        if (i % 100 === 0) yield* Effect.yieldNow
+      }
+      yield* Effect.promise(() => attacker.terminate())
+      assert.isUndefined(seen.get("secret"))
+      for (const outcome of seen.keys()) assert.include(["inside", "NotFound", "IoError"], outcome)
+      assert.isAbove(seen.get("inside") ?? 0, 0)
+      assert.isAbove(seen.get("NotFound") ?? 0, 0)
+      assert.isAtMost(openDescriptors(), before + 1)
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("errors", () => {
+  it.effect("name no path of the host outside their cause", () =>
+    Effect.gen(function* () {
+      const { links, outside, port, root } = yield* trapped
+      Fs.chmodSync(join(root, "in"), 0o700)
+      for (const path of [...links, "in/x/y", "plain/x", "none/x", "x".repeat(300), "\u0000zz"]) {
+        for (const [name, call] of Object.entries(primitives(port))) {
+          const result = yield* Effect.result(call(path))
+          if (result._tag === "Success") continue
+          const { cause: _, ...shown } = result.failure as Record<string, unknown>
+          assert.notInclude(JSON.stringify(shown), dirname(root), `${name} ${path}`)
+        }
+      }
+      assert.deepStrictEqual(Object.keys(tree(outside)).sort(), ["dir", "dir/file", "file"])
+    })
+  )
+
+  it.effect("keep the host's own error for the debug log", () =>
+    Effect.gen(function* () {
+      const { port } = yield* trapped
+      const fault = yield* Effect.flip(port.makeDirectory(p("in")))
+      assert.strictEqual((fault["cause"] as NodeJS.ErrnoException).code, "EEXIST")
+      assert.deepStrictEqual(yield* faultOf(port.makeDirectory(p("in"))), { _tag: "AlreadyExists" })
+    })
+  )
+})

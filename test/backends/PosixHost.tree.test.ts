@@ -1,0 +1,186 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import { execFileSync } from "node:child_process"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import type { Backend } from "../../src/port/Backend.ts"
+import { failing, systemError } from "./posixFailures.ts"
+import { faultOf, host, openDescriptors, p, tree } from "./posixHost.ts"
+
+const removeTree = (port: Backend, path: string) => port.accelerations!.removeTree!(p(path))
+
+/** `levels` directories, one in the other, beyond what any path can name. */
+const dig = (top: string, levels: number, name: string): void => {
+  execFileSync("python3", [
+    "-c",
+    `import os,sys
+os.chdir(sys.argv[1])
+for i in range(int(sys.argv[2])):
+    os.mkdir(sys.argv[3]); os.chdir(sys.argv[3])
+    if i % 1000 == 0: open("file","w").close()`,
+    top,
+    String(levels),
+    name
+  ])
+}
+const hasPython = (() => {
+  try {
+    execFileSync("python3", ["--version"], { stdio: "ignore" })
+    return true
+  } catch {
+    return false
+  }
+})()
+
+describe("removing a tree", () => {
+  it.effect("takes all of it and counts it, hidden files too but not as files", () =>
+    Effect.gen(function* () {
+      const { outside, port, root } = yield* host()
+      Fs.writeFileSync(join(outside, "f"), "kept")
+      Fs.mkdirSync(join(root, "t/a/b"), { recursive: true })
+      Fs.mkdirSync(join(root, "t/empty"))
+      for (const name of ["t/f", "t/a/g", "t/a/b/h", "t/a/.~fsa-left.tmp", "t/.hidden"]) Fs.writeFileSync(join(root, name), "")
+      Fs.symlinkSync(outside, join(root, "t/a/out"))
+      Fs.symlinkSync("nowhere", join(root, "t/dangling"))
+      for (const name of [Buffer.from([0xff]), Buffer.from("a\nb")]) {
+        const odd = Buffer.concat([Buffer.from(`${root}/t/`), name])
+        Fs.mkdirSync(odd)
+        Fs.writeFileSync(Buffer.concat([odd, Buffer.from("/inner")]), "")
+      }
+      Fs.mkdirSync(join(root, "beside"))
+      assert.deepStrictEqual(yield* removeTree(port, "t"), { deleted: 8, directories: 6 })
+      assert.deepStrictEqual(tree(root), { beside: "directory" })
+      assert.deepStrictEqual(tree(outside), { f: "kept" })
+    })
+  )
+
+  it.effect("of nothing is NotFound, of a file or a link removes that alone", () =>
+    Effect.gen(function* () {
+      const { outside, port, root } = yield* host()
+      Fs.writeFileSync(join(outside, "f"), "kept")
+      Fs.writeFileSync(join(root, "f"), "")
+      Fs.symlinkSync(outside, join(root, "l"))
+      for (const path of ["none", "none/x", "f/x", "l/f"]) {
+        assert.strictEqual((yield* faultOf(removeTree(port, path)))._tag, "NotFound", path)
+      }
+      assert.deepStrictEqual(yield* removeTree(port, "f"), { deleted: 1, directories: 0 })
+      assert.deepStrictEqual(yield* removeTree(port, "l"), { deleted: 1, directories: 0 })
+      assert.deepStrictEqual(tree(outside), { f: "kept" })
+    })
+  )
+
+  it.live("of a directory with many entries yields to the program meanwhile", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      Fs.mkdirSync(join(root, "t"))
+      for (let i = 0; i < 5000; i++) Fs.writeFileSync(join(root, "t", `a-rather-long-name-for-a-file-${i}`), "")
+      let turns = 0
+      const counting = setInterval(() => turns++, 0)
+      const removed = yield* Effect.ensuring(
+        removeTree(port, "t"),
+        Effect.sync(() => clearInterval(counting))
+      )
+      assert.deepStrictEqual(removed, { deleted: 5000, directories: 1 })
+      assert.isAbove(turns, 5)
+    })
+  )
+
+  it.live.skipIf(!hasPython)("10,000 levels deep needs neither stack, descriptors nor long paths", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      Fs.mkdirSync(join(root, "t"))
+      dig(join(root, "t"), 10_000, "d")
+      const before = openDescriptors()
+      assert.deepStrictEqual(yield* removeTree(port, "t"), { deleted: 10, directories: 10_001 })
+      assert.deepStrictEqual(tree(root), {})
+      assert.strictEqual(openDescriptors(), before)
+    })
+  )
+
+  it.live.skipIf(!hasPython)("of 300 levels with names of 250 bytes works, also below a long path", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      let long = root
+      let path = ""
+      for (let i = 0; i < 13; i++) {
+        long = join(long, "n".repeat(240))
+        path += `${i === 0 ? "" : "/"}${"n".repeat(240)}`
+      }
+      Fs.mkdirSync(join(long, "t"), { recursive: true })
+      dig(join(long, "t"), 300, "d".repeat(250))
+      assert.deepStrictEqual(yield* removeTree(port, `${path}/t`), { deleted: 1, directories: 301 })
+      assert.deepStrictEqual(Fs.readdirSync(long), [])
+    })
+  )
+
+  it.effect("that fails names what could not be removed, and leaves whole files", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      Fs.mkdirSync(join(root, "t/a/b"), { recursive: true })
+      Fs.writeFileSync(join(root, "t/a/b/stuck"), "whole")
+      yield* failing("unlinkSync", (path: string) =>
+        path.endsWith("/stuck") ? systemError("EACCES", -13, "unlink") : undefined
+      )
+      assert.deepStrictEqual(yield* faultOf(removeTree(port, "t")), {
+        _tag: "AccessDenied",
+        why: "permission",
+        path: p("t/a/b/stuck")
+      })
+      assert.strictEqual(tree(root)["t/a/b/stuck"], "whole")
+    })
+  )
+
+  it.effect("that fails far down, where the directory has been moved, names it as the caller knows it", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      const deep = Array.from({ length: 120 }, (_, i) => `d${i}`).join("/")
+      Fs.mkdirSync(join(root, "t", deep), { recursive: true })
+      Fs.writeFileSync(join(root, "t", deep, "stuck"), "whole")
+      yield* failing("unlinkSync", (path: string) =>
+        path.endsWith("/stuck") ? systemError("EACCES", -13, "unlink") : undefined
+      )
+      assert.strictEqual((yield* faultOf(removeTree(port, "t")))["path"], `t/${deep}/stuck`)
+    })
+  )
+
+  it.live("can be interrupted between entries; what is left is whole, and can be removed", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      for (let d = 0; d < 20; d++) {
+        Fs.mkdirSync(join(root, "t", `${d}`), { recursive: true })
+        for (let i = 0; i < 200; i++) Fs.writeFileSync(join(root, "t", `${d}`, `${i}`), "whole")
+      }
+      const before = openDescriptors()
+      const fiber = yield* Effect.forkChild(removeTree(port, "t"), { startImmediately: true })
+      for (let i = 0; i < 3; i++) yield* Effect.yieldNow
+      yield* Fiber.interrupt(fiber)
+      assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(fiber)))
+      const left = Object.values(tree(root)).filter((content) => content !== "directory")
+      assert.isAbove(left.length, 0)
+      assert.isBelow(left.length, 4000)
+      for (const content of left) assert.strictEqual(content, "whole")
+      assert.strictEqual(openDescriptors(), before)
+      assert.strictEqual((yield* removeTree(port, "t")).deleted, left.length)
+    })
+  )
+
+  it.live("while others fill it ends, one way or the other, and goes on until it is empty", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      Fs.mkdirSync(join(root, "t"))
+      for (let i = 0; i < 1000; i++) Fs.writeFileSync(join(root, "t", `${i}`), "")
+      let count = 0
+      const filling = Effect.gen(function* () {
+        for (; count < 200; count++) {
+          if (Fs.existsSync(join(root, "t"))) Fs.writeFileSync(join(root, "t", `more${count}`), "")
+          yield* Effect.yieldNow
+        }
+      })
+      const [result] = yield* Effect.all([Effect.result(removeTree(port, "t")), filling], { concurrency: 2 })
+      if (result._tag === "Success") assert.isFalse(Fs.existsSync(join(root, "t")))
+      else assert.strictEqual(result.failure._tag, "DirectoryNotEmpty")
+    })
+  )
+})

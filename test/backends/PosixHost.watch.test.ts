@@ -1,0 +1,242 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import { failing, systemError } from "./posixFailures.ts"
+import { bytes, faultOf, host, type Host, openDescriptors, p, write } from "./posixHost.ts"
+
+const marker = "zz-marker"
+
+/** What is told of `change`, up to a marker that is written after it. */
+const during = <E>({ port, root }: Host, base: string, change: Effect.Effect<unknown, E>) =>
+  Effect.gen(function* () {
+    const seen = yield* Effect.forkChild(
+      port.watch!(p(base)).pipe(
+        Stream.map(({ _tag, path }) => `${_tag} ${path}`),
+        Stream.takeUntil((event) => event.endsWith(marker)),
+        Stream.runCollect
+      ),
+      { startImmediately: true }
+    )
+    yield* change
+    // A turn of the event loop, so that the marker is not folded into what it follows.
+    yield* Effect.yieldNow
+    Fs.writeFileSync(join(root, base, marker), "")
+    const events = yield* Fiber.join(seen)
+    Fs.unlinkSync(join(root, base, marker))
+    return events.slice(0, -1)
+  })
+
+describe("watching", () => {
+  it.live("tells what is made, changed and removed, by us and by others, at any depth", () =>
+    Effect.gen(function* () {
+      const made = yield* host()
+      const { port, root } = made
+      Fs.mkdirSync(join(root, "d/e"), { recursive: true })
+      Fs.writeFileSync(join(root, "d/e/old"), "")
+      assert.deepStrictEqual(yield* during(made, ".", write(port, "f", bytes("1"), "create")), ["Created f"])
+      assert.deepStrictEqual(yield* during(made, ".", write(port, "f", bytes("2"), "replace")), ["Updated f"])
+      assert.deepStrictEqual(yield* during(made, ".", write(port, "f", bytes("3"), "append")), ["Updated f"])
+      assert.deepStrictEqual(yield* during(made, ".", write(port, "d/e/new", Stream.make(bytes("x")), "create")), [
+        "Created d/e/new"
+      ])
+      assert.deepStrictEqual(yield* during(made, ".", port.attributes!.set(p("d/e/old"), { mode: 0o600 })), ["Updated d/e/old"])
+      assert.deepStrictEqual(yield* during(made, ".", port.rename(p("f"), p("g"), { replace: false })), [
+        "Removed f",
+        "Created g"
+      ])
+      assert.deepStrictEqual(yield* during(made, ".", port.links!.make(p("l"), "nowhere")), ["Created l"])
+      assert.deepStrictEqual(yield* during(made, ".", port.makeDirectory(p("made"))), ["Created made"])
+      assert.deepStrictEqual(yield* during(made, ".", port.remove(p("made"))), ["Removed made"])
+      assert.deepStrictEqual(yield* during(made, ".", port.remove(p("d/e/old"))), ["Removed d/e/old"])
+      assert.deepStrictEqual(
+        yield* during(
+          made,
+          ".",
+          Effect.sync(() => Fs.writeFileSync(join(root, "theirs"), "x"))
+        ),
+        ["Created theirs"]
+      )
+    })
+  )
+
+  it.live("of a directory tells paths of the root, and nothing beside it", () =>
+    Effect.gen(function* () {
+      const made = yield* host()
+      const { port } = made
+      yield* port.makeDirectory(p("d"))
+      const change = Effect.andThen(write(port, "d/f", bytes("1"), "create"), write(port, "f", bytes("1"), "create"))
+      assert.deepStrictEqual(yield* during(made, "d", change), ["Created d/f"])
+    })
+  )
+
+  it.live("never tells of temporary files or of names that no path can express", () =>
+    Effect.gen(function* () {
+      const made = yield* host()
+      const { port, root } = made
+      const change = Effect.gen(function* () {
+        Fs.writeFileSync(join(root, ".~fsa-other.tmp"), "")
+        Fs.writeFileSync(join(root, "a\nb"), "")
+        Fs.writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0x66, 0xff])]), "")
+        yield* write(port, "f", Stream.make(bytes("1"), bytes("2")), "append")
+        yield* write(port, "f", Stream.make(bytes("1"), bytes("2")), "replace")
+      })
+      const events = yield* during(made, ".", change)
+      assert.deepStrictEqual([...new Set(events.map((event) => event.split(" ")[1]))], ["f"])
+    })
+  )
+
+  it.live(
+    "a directory that appears brings what is in it, one that goes takes it along, and one that is replaced does both",
+    () =>
+      Effect.gen(function* () {
+        const made = yield* host()
+        const { outside, port, root } = made
+        Fs.mkdirSync(join(outside, "t/inner"), { recursive: true })
+        Fs.writeFileSync(join(outside, "t/inner/f"), "")
+        const arrive = yield* during(
+          made,
+          ".",
+          Effect.sync(() => Fs.renameSync(join(outside, "t"), join(root, "t")))
+        )
+        assert.deepStrictEqual(arrive, ["Created t", "Created t/inner", "Created t/inner/f"])
+        const seen = yield* during(
+          made,
+          ".",
+          Effect.gen(function* () {
+            Fs.renameSync(join(root, "t"), join(root, "u"))
+            yield* Effect.yieldNow
+            // What has moved is still watched, by its new name.
+            yield* Effect.sleep(20)
+            yield* write(port, "u/inner/g", bytes(""), "create")
+          })
+        )
+        assert.deepStrictEqual([...seen].sort(), [
+          "Created u",
+          "Created u/inner",
+          "Created u/inner/f",
+          "Created u/inner/g",
+          "Removed t",
+          "Removed t/inner",
+          "Removed t/inner/f"
+        ])
+        const removed = yield* during(made, ".", port.accelerations!.removeTree!(p("u")))
+        assert.deepStrictEqual(removed.at(-1), "Removed u")
+        assert.deepStrictEqual([...removed].sort(), ["Removed u", "Removed u/inner", "Removed u/inner/f", "Removed u/inner/g"])
+      })
+  )
+
+  it.live("follows no link", () =>
+    Effect.gen(function* () {
+      const made = yield* host()
+      const { outside, port, root } = made
+      Fs.symlinkSync(outside, join(root, "l"))
+      const change = Effect.sync(() => Fs.writeFileSync(join(outside, "f"), ""))
+      assert.deepStrictEqual(yield* during(made, ".", change), [])
+      assert.strictEqual((yield* faultOf(Stream.runDrain(port.watch!(p("l")))))._tag, "NotADirectory")
+      assert.strictEqual((yield* faultOf(Stream.runDrain(port.watch!(p("l/x")))))._tag, "NotFound")
+    })
+  )
+
+  it.live("of nothing is NotFound, of a file NotADirectory", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      Fs.writeFileSync(join(root, "f"), "")
+      assert.strictEqual((yield* faultOf(Stream.runDrain(port.watch!(p("none")))))._tag, "NotFound")
+      assert.strictEqual((yield* faultOf(Stream.runDrain(port.watch!(p("f")))))._tag, "NotADirectory")
+      assert.strictEqual((yield* faultOf(Stream.runDrain(port.watch!(p("f/x")))))._tag, "NotFound")
+    })
+  )
+
+  it.live("ends as NotFound when its directory goes, as Unavailable when the root does, telling what went", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      Fs.mkdirSync(join(root, "d"))
+      Fs.writeFileSync(join(root, "d/f"), "")
+      for (const [base, away, tag, told] of [
+        ["d", join(root, "d"), "NotFound", ["Removed d/f"]],
+        [".", root, "Unavailable", undefined]
+      ] as const) {
+        const seen: Array<string> = []
+        const fiber = yield* Effect.forkChild(
+          Effect.flip(
+            Stream.runForEach(port.watch!(p(base)), ({ _tag, path }) => Effect.sync(() => seen.push(`${_tag} ${path}`)))
+          ),
+          { startImmediately: true }
+        )
+        Fs.renameSync(away, `${root}-moved`)
+        assert.strictEqual((yield* Fiber.join(fiber))._tag, tag)
+        if (told !== undefined) assert.deepStrictEqual(seen, [...told])
+        Fs.renameSync(`${root}-moved`, away)
+      }
+    })
+  )
+
+  it.live("ends with its scope, leaves no watcher, and begins anew each time", () =>
+    Effect.gen(function* () {
+      const made = yield* host()
+      const { port, root } = made
+      Fs.mkdirSync(join(root, "a/b/c"), { recursive: true })
+      yield* during(made, ".", Effect.void)
+      const before = openDescriptors()
+      // A watcher that has been closed is gone when the event loop has come round.
+      const watchers = Effect.map(
+        Effect.andThen(Effect.yieldNow, Effect.yieldNow),
+        () => process.getActiveResourcesInfo().filter((name) => name === "FSEventWrap").length
+      )
+      const idle = yield* watchers
+      for (let i = 0; i < 20; i++) {
+        const scope = yield* Scope.make()
+        yield* Effect.forkIn(Stream.runDrain(port.watch!(p("."))), scope, { startImmediately: true })
+        assert.strictEqual(yield* watchers, idle + 4)
+        yield* Scope.close(scope, Exit.void)
+        assert.strictEqual(yield* watchers, idle)
+      }
+      assert.strictEqual(openDescriptors(), before)
+      assert.deepStrictEqual(yield* during(made, ".", write(port, "f", bytes(""), "create")), ["Created f"])
+    })
+  )
+
+  it.live("tells a slow reader each path at least once after its last change, however many there were", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      const names = Array.from({ length: 1500 }, (_, i) => `f${i}`)
+      const seen = new Map<string, number>()
+      const fiber = yield* Effect.forkChild(
+        port.watch!(p(".")).pipe(
+          Stream.takeUntil(({ path }) => path === marker),
+          Stream.runForEach(({ path }) =>
+            Effect.andThen(
+              Effect.yieldNow,
+              Effect.sync(() => seen.set(path, Fs.readFileSync(join(root, path)).length))
+            )
+          )
+        ),
+        { startImmediately: true }
+      )
+      for (let round = 1; round <= 3; round++) {
+        for (const name of names) Fs.appendFileSync(join(root, name), "x")
+        yield* Effect.yieldNow
+      }
+      Fs.writeFileSync(join(root, marker), "")
+      yield* Fiber.join(fiber)
+      assert.deepStrictEqual(
+        names.filter((name) => seen.get(name) !== 3),
+        []
+      )
+    })
+  )
+
+  it.live("says what it cannot do when the system watches no more", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      Fs.mkdirSync(join(root, "d"))
+      yield* failing("watch", (path: string) => (path.endsWith("/d") ? systemError("ENOSPC", -28, "watch") : undefined))
+      assert.deepInclude(yield* faultOf(Stream.runDrain(port.watch!(p(".")))), { _tag: "IoError", code: "ENOSPC" })
+    })
+  )
+})

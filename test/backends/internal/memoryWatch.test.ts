@@ -1,0 +1,24 @@
+import { assert, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Stream from "effect/Stream"
+import * as MemoryWatch from "../../../src/backends/internal/memoryWatch.ts"
+import { type FsPath, root } from "../../../src/model/FsPath.ts"
+
+const at = (path: string) => path as FsPath
+
+it.effect("nobody is told, and nothing is to be found out, before a stream runs and after it has ended", () =>
+  Effect.gen(function* () {
+    const watchers = MemoryWatch.make({ caseInsensitive: false })
+    const stream = watchers.watch(root)
+    assert.isFalse(watchers.isActive())
+    const one = yield* Effect.forkChild(Stream.runCollect(Stream.take(stream, 1)), { startImmediately: true })
+    const endless = yield* Effect.forkChild(Stream.runDrain(stream), { startImmediately: true })
+    assert.isTrue(watchers.isActive())
+    watchers.tell("Created", at("a"))
+    assert.deepStrictEqual(yield* Fiber.join(one), [{ _tag: "Created", path: at("a") }])
+    assert.isTrue(watchers.isActive())
+    yield* Fiber.interrupt(endless)
+    assert.isFalse(watchers.isActive())
+  })
+)

@@ -1,0 +1,87 @@
+/**
+ * Real directories for the tests of the host: each its own, gone with its scope, with what is outside beside it.
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type * as Stream from "effect/Stream"
+import * as Fs from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as PosixHost from "../../src/backends/PosixHost.ts"
+import type { FileStat } from "../../src/model/Entry.ts"
+import type { Fault } from "../../src/model/FsError.ts"
+import type { FsPath } from "../../src/model/FsPath.ts"
+import type { Backend, WriteHow } from "../../src/port/Backend.ts"
+
+export const p = (path: string): FsPath => path as FsPath
+
+export const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
+
+export const directory: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
+  Effect.sync(() => Fs.mkdtempSync(join(Fs.realpathSync(tmpdir()), "fs-algebra-test-"))),
+  (path) => Effect.sync(() => Fs.rmSync(path, { recursive: true, force: true }))
+)
+
+export interface Host {
+  readonly port: Backend
+  /** Path of the root on the machine. */
+  readonly root: string
+  /** A directory beside the root, which nothing may touch. */
+  readonly outside: string
+}
+
+/** `root/` and `outside/` in one fresh directory. */
+export const host = (options?: Partial<PosixHost.PosixHostOptions>): Effect.Effect<Host, never, Scope.Scope> =>
+  Effect.flatMap(directory, (top) => {
+    const root = join(top, "root")
+    const outside = join(top, "outside")
+    Fs.mkdirSync(root)
+    Fs.mkdirSync(outside)
+    return Effect.map(Effect.orDie(PosixHost.make({ root, ...options })), (port) => ({ port, root, outside }))
+  })
+
+/** The fault that the effect fails with, without the host's own error. */
+export const faultOf = <A, R>(
+  effect: Effect.Effect<A, Fault, R>
+): Effect.Effect<{ readonly _tag: string; [detail: string]: unknown }, A, R> =>
+  Effect.map(Effect.flip(effect), ({ cause: _cause, ...fault }) => fault as Fault)
+
+/** The port's own `write`, for which bytes need no type arguments. */
+export const write = <E = never, R = never>(
+  port: Backend,
+  path: string,
+  content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
+  mode: "create" | "replace" | "append",
+  how?: WriteHow
+): Effect.Effect<FileStat, Fault | E, R> => port.write<E, R>(p(path), content, mode, how)
+
+/** Every name below a directory with what is there, in order, nothing hidden and nothing followed. */
+export const tree = (top: string): Record<string, string> => {
+  const out: Record<string, string> = {}
+  const visit = (at: string, path: string): void => {
+    for (const name of Fs.readdirSync(at).sort()) {
+      const child = join(at, name)
+      const stats = Fs.lstatSync(child)
+      const key = path === "" ? name : `${path}/${name}`
+      out[key] = stats.isDirectory()
+        ? "directory"
+        : stats.isSymbolicLink()
+          ? `-> ${Fs.readlinkSync(child)}`
+          : stats.isFile()
+            ? Fs.readFileSync(child, "utf8")
+            : "other"
+      if (stats.isDirectory()) visit(child, key)
+    }
+  }
+  visit(top, "")
+  return out
+}
+
+export const readAll = (port: Backend, path: FsPath): Effect.Effect<string, Fault> =>
+  Effect.scoped(
+    Effect.flatMap(port.open(path), (handle) =>
+      Effect.map(handle.read(0, handle.stat.sizeBytes), (bytes) => new TextDecoder().decode(bytes))
+    )
+  )
+
+export const openDescriptors = (): number => Fs.readdirSync("/proc/self/fd").length

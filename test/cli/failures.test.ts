@@ -1,0 +1,200 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import { exitCodeOf, exitCodes } from "../../src/cli/exit.ts"
+import { run } from "../../src/cli/main.ts"
+import { Screen, type ScreenShape } from "../../src/cli/screen.ts"
+import { Host } from "../../src/cli/workspace.ts"
+import { Filesystem } from "../../src/filesystem/Filesystem.ts"
+import * as FsError from "../../src/model/FsError.ts"
+import { shell, shellOver } from "./terminal.ts"
+
+const at = { operation: "stat", path: "a/file" }
+
+/** One of every kind, with the exit code that the documentation promises. */
+const errors: ReadonlyArray<readonly [FsError.FsError, code: number]> = [
+  [new FsError.InvalidArgument({ ...at, argument: "pattern", detail: "it is blank" }), 2],
+  [new FsError.InvalidPath({ ...at, detail: "it climbs above the root" }), 2],
+  [new FsError.NotFound(at), 3],
+  [new FsError.AlreadyExists(at), 4],
+  [new FsError.AccessDenied({ ...at, why: "permission" }), 5],
+  [new FsError.Conflict({ ...at, expected: "a".repeat(64), actual: "b".repeat(64) }), 6],
+  [new FsError.NotAFile(at), 7],
+  [new FsError.NotADirectory(at), 7],
+  [new FsError.DirectoryNotEmpty(at), 7],
+  [new FsError.NotText({ ...at, encoding: "utf-8", offset: 3 }), 7],
+  [new FsError.LimitExceeded({ ...at, limit: "maxReadBytes", allowed: 1, actual: 2 }), 8],
+  [new FsError.PathTooLong({ ...at, detail: "it has 5000 characters" }), 8],
+  [new FsError.DiskFull(at), 8],
+  [new FsError.Timeout({ ...at, detail: "2000 ms" }), 9],
+  [new FsError.Unavailable({ ...at, detail: "it stopped" }), 9],
+  [new FsError.IoError({ ...at, code: "EIO", detail: "input/output error" }), 9],
+  [new FsError.Unsupported({ ...at, feature: "links" }), 10]
+]
+
+describe("exit codes", () => {
+  it("every kind of error has one row of the table", () => {
+    const rows = exitCodes.flatMap(({ tags }) => tags)
+    assert.sameMembers(
+      rows,
+      FsError.FsError.members.map((member) => member.fields._tag.ast.literal as FsError.FsError["_tag"])
+    )
+    assert.strictEqual(new Set(rows).size, rows.length)
+    assert.sameMembers(
+      errors.map(([error]) => error._tag),
+      rows
+    )
+  })
+  it.effect.each(errors)("%s", ([error, code]) =>
+    Effect.gen(function* () {
+      const { fs } = yield* shell({})
+      const { run } = shellOver({ ...fs, stat: () => Effect.fail(error as FsError.StatError) })
+      const ran = yield* run(["stat", "a/file"])
+      assert.strictEqual(ran.code, code)
+      assert.strictEqual(exitCodeOf(error._tag), code)
+      assert.strictEqual(ran.out, "")
+      const lines = ran.err.trimEnd().split("\n")
+      assert.strictEqual(lines[0], `error: ${error.message}`)
+      assert.match(lines[1]!, /^hint: {2}[A-Z].{15,}$/)
+    })
+  )
+  it.effect.each(errors)("as JSON: %s", ([error]) =>
+    Effect.gen(function* () {
+      const { fs } = yield* shell({})
+      const { run } = shellOver({ ...fs, stat: () => Effect.fail(error as FsError.StatError) })
+      const ran = yield* run(["stat", "a/file", "--json"])
+      assert.strictEqual(ran.out, "")
+      const answer = JSON.parse(ran.err) as { error: unknown; hint: string }
+      const decoded = Schema.decodeUnknownSync(Schema.toCodecJson(FsError.FsError))(answer.error)
+      assert.strictEqual(decoded._tag, error._tag)
+      assert.strictEqual(decoded.message, error.message)
+      assert.isAbove(answer.hint.length, 15)
+    })
+  )
+})
+
+describe("what to do next", () => {
+  it.effect("a slip of the finger finds the name that was meant", () =>
+    Effect.gen(function* () {
+      const { run } = yield* shell({ "README.md": "", src: { "main.ts": "" } })
+      const hint = (path: string) => Effect.map(run(["cat", path]), ({ err }) => err.split("\n")[1])
+      assert.strictEqual(yield* hint("REAMDE.md"), "hint:  Did you mean README.md?")
+      assert.strictEqual(yield* hint("readme.md"), "hint:  Did you mean README.md?")
+      assert.strictEqual(yield* hint("src/mian.ts"), "hint:  Did you mean src/main.ts?")
+    })
+  )
+  it.effect("a name that is elsewhere is found there", () =>
+    Effect.gen(function* () {
+      const { run } = yield* shell({ src: { deep: { "main.ts": "" } }, other: {} })
+      assert.include((yield* run(["cat", "main.ts"])).err, "Did you mean src/deep/main.ts?")
+      assert.include((yield* run(["cat", "nowhere/main.ts"])).err, "Did you mean src/deep/main.ts?")
+    })
+  )
+  it.effect("what is like nothing points to the directory", () =>
+    Effect.gen(function* () {
+      const { run } = yield* shell({ src: {} })
+      assert.include((yield* run(["cat", "src/qqqq"])).err, "fs-algebra ls src")
+    })
+  )
+  it.effect("points to a directory that is there, below the same root", () =>
+    Effect.gen(function* () {
+      const { run } = yield* shell({ src: {} })
+      const { err } = yield* run(["cat", "/src/no/such/file", "--root", "/some where"])
+      assert.include(err, "Paths start at the root")
+      assert.include(err, "fs-algebra ls src --root '/some where'")
+    })
+  )
+  it.effect("errors are shown under the name of the command, and given with that of the operation", () =>
+    Effect.gen(function* () {
+      const { run } = yield* shell({})
+      assert.match((yield* run(["rm", "x"])).err, /^error: rm "x": /)
+      assert.include((yield* run(["rm", "x", "--json"])).err, '"operation":"delete"')
+    })
+  )
+  it.effect("suggested commands are quoted for the shell, and safe to print", () =>
+    Effect.gen(function* () {
+      const { run } = yield* shell({ "it's here": { f: "" } })
+      assert.include((yield* run(["rm", "it's here"])).err, String.raw`fs-algebra rm --recursive 'it'\''s here'`)
+      const evil = yield* run(["cat", "x\u009b31m"])
+      assert.notInclude(evil.err, "\u009b")
+    })
+  )
+})
+
+describe("usage", () => {
+  const usage = (...args: ReadonlyArray<string>) => Effect.flatMap(shell({ f: "" }), ({ run }) => run(args))
+  it.effect.each([
+    ["an unknown command", ["lst"], "ls"],
+    ["an unknown flag", ["ls", "--lnog"], "--long"],
+    ["a missing argument", ["grep"], "pattern"],
+    ["a flag without its value", ["edit", "f", "--old"], "old"],
+    ["a number that is none", ["tree", "--depth", "two"], "depth"],
+    ["a negative number", ["tree", "--depth", "-1"], "below 0"],
+    ["a range the wrong way round", ["cat", "f", "--lines", "5:2"], "5:2"],
+    ["an argument too many", ["cp", "a", "b", "c"], "c"]
+  ] as const)("%s ends with 2 and says so on standard error", ([, args, said]) =>
+    Effect.gen(function* () {
+      const ran = yield* usage(...args)
+      assert.strictEqual(ran.code, 2, ran.err)
+      assert.strictEqual(ran.out, "")
+      assert.include(ran.err, said)
+      assert.match(ran.err, /^hint: {2}See fs-algebra.* --help$/m)
+    })
+  )
+  it.effect("is JSON for who wants JSON", () =>
+    Effect.gen(function* () {
+      const ran = yield* usage("ls", "--lnog", "--json")
+      assert.strictEqual(ran.code, 2)
+      assert.deepInclude(JSON.parse(ran.err) as object, { error: { _tag: "UsageError" } })
+    })
+  )
+})
+
+describe("the output", () => {
+  it.effect("a reader who goes away ends the command quietly", () =>
+    Effect.gen(function* () {
+      const { run } = yield* shell({ a: "a", b: "b" })
+      const ran = yield* run(["cat", "a", "b"], { closesAfter: 1 })
+      assert.deepStrictEqual([ran.code, ran.out, ran.err], [0, "a", ""])
+    })
+  )
+  it.effect("a root that cannot be opened is named as it was given", () =>
+    Effect.gen(function* () {
+      const err: Array<string> = []
+      const screen = {
+        directory: "/home/me",
+        isTerminal: false,
+        isInteractive: false,
+        showsProgress: false,
+        colors: false,
+        errorColors: false,
+        columns: 80,
+        write: () => Effect.void,
+        warn: (line) => Effect.sync(() => void err.push(line)),
+        status: () => Effect.void
+      } as Partial<ScreenShape> as ScreenShape
+      const opened: Array<string> = []
+      const code = yield* run(["ls", "--root", "nope"], { version: "0" }).pipe(
+        Effect.provideService(Screen, screen),
+        Effect.provideService(Host, (root) => {
+          opened.push(root)
+          return Layer.effect(Filesystem, Effect.fail(new FsError.NotFound({ operation: "make", path: "." })))
+        })
+      )
+      assert.deepStrictEqual(opened, ["/home/me/nope"])
+      assert.strictEqual(code, 3)
+      assert.deepStrictEqual(err, [
+        'error: open "nope": there is no such file or directory\nhint:  Give a directory that exists: --root DIR.'
+      ])
+    })
+  )
+  it.effect("a defect is our mistake and says so", () =>
+    Effect.gen(function* () {
+      const { fs } = yield* shell({})
+      const ran = yield* shellOver({ ...fs, list: () => Effect.die(new Error("boom")) }).run(["ls"])
+      assert.strictEqual(ran.code, 70)
+      assert.include(ran.err, "boom")
+    })
+  )
+})

@@ -1,0 +1,74 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { exitCodes } from "../../src/cli/exit.ts"
+import { command } from "../../src/cli/main.ts"
+import { shell } from "./terminal.ts"
+
+const names = command.subcommands.flatMap(({ commands }) => commands.map(({ name }) => name))
+
+/** What a shell makes of an example: up to a pipe or a redirection, without the quotes. */
+const words = (line: string): ReadonlyArray<string> =>
+  [...line.replace(/ [|<>] .*$/, "").matchAll(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g)].map(([word]) => word.replace(/['"]/g, ""))
+
+const print = (...args: ReadonlyArray<string>) =>
+  Effect.gen(function* () {
+    const ran = yield* (yield* shell({})).run(args)
+    assert.strictEqual(ran.code, 0, ran.err)
+    assert.strictEqual(ran.err, "")
+    return ran.out
+  })
+
+describe("help", () => {
+  it("has every command that was asked for", () => {
+    assert.sameMembers(names, ["ls", "tree", "cat", "stat", "write", "edit", "rm", "mkdir", "cp", "mv", "glob", "grep", "tour"])
+  })
+  it.effect.each(names)("of %s has a description and its flags, on lines that fit", (name) =>
+    Effect.gen(function* () {
+      const text = yield* print(name, "--help")
+      assert.match(text, /^DESCRIPTION\n {2}[A-Z]/m)
+      assert.match(text, /--root DIR/)
+      for (const line of text.split("\n")) assert.isAtMost(line.length, 130, line)
+    })
+  )
+  it.effect.each(names)("of %s has examples, and all of them are right usage", (name) =>
+    Effect.gen(function* () {
+      const text = yield* print(name, "--help")
+      const examples = text
+        .slice(text.indexOf("EXAMPLES"))
+        .split("\n")
+        .filter((line) => line.startsWith(`  fs-algebra ${name}`))
+      assert.isAbove(examples.length, 0)
+      for (const example of examples) {
+        const ran = yield* (yield* shell({ "README.md": "text" })).run(words(example.trim()).slice(1), { input: "" })
+        assert.notMatch(ran.err, /^usage:/m, example)
+        assert.notStrictEqual(ran.code, 70, ran.err)
+      }
+    })
+  )
+  it.effect("of the program lists all commands and the exit codes", () =>
+    Effect.gen(function* () {
+      const text = yield* print("--help")
+      for (const name of names) assert.match(text, new RegExp(`^ {2}${name} {2,}\\S`, "m"))
+      for (const { code, meaning } of exitCodes)
+        assert.match(text, new RegExp(`^ +${code} {2}${meaning.replace(/[()]/g, "\\$&")}$`, "m"))
+    })
+  )
+  it.effect("has colours only where the screen has them", () =>
+    Effect.gen(function* () {
+      assert.notInclude(yield* print("--help"), "\u001b")
+      const ran = yield* (yield* shell({})).run(["--help"], { colors: true, isTerminal: true })
+      assert.include(ran.out, "\u001b[1m")
+    })
+  )
+  it.effect("--version says which", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(yield* print("--version"), "fs-algebra v1.2.3\n")
+    })
+  )
+  it.effect.each(["bash", "zsh", "fish", "powershell"])("--completions %s knows commands and flags", (name) =>
+    Effect.gen(function* () {
+      const script = yield* print("--completions", name)
+      for (const word of [...names, "gitignore", "if-match", "root"]) assert.include(script, word)
+    })
+  )
+})

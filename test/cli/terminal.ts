@@ -1,0 +1,95 @@
+/**
+ * A terminal made of strings, over a filesystem in memory: what a command printed, where, and its exit code.
+ */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import { run } from "../../src/cli/main.ts"
+import { OutputFailed, Screen, type ScreenShape } from "../../src/cli/screen.ts"
+import { Host } from "../../src/cli/workspace.ts"
+import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
+
+export interface Ran {
+  readonly code: number
+  readonly out: string
+  readonly err: string
+  readonly bytes: Uint8Array
+}
+
+export interface Shell {
+  readonly fs: Algebra
+  readonly run: (args: ReadonlyArray<string>, options?: RunOptions) => Effect.Effect<Ran>
+  /** Each line of what was printed, as JSON. */
+  readonly json: (args: ReadonlyArray<string>, options?: RunOptions) => Effect.Effect<ReadonlyArray<unknown>>
+}
+
+export interface RunOptions extends Partial<Omit<ScreenShape, "write" | "warn" | "status" | "input">> {
+  readonly input?: string | Uint8Array | Stream.Stream<Uint8Array> | undefined
+  /** The reader goes after so many writes. */
+  readonly closesAfter?: number | undefined
+  readonly statuses?: Array<string> | undefined
+}
+
+const encoder = new TextEncoder()
+
+const inputOf = (input: RunOptions["input"]): Stream.Stream<Uint8Array> =>
+  input === undefined
+    ? Stream.empty
+    : typeof input === "string"
+      ? Stream.make(encoder.encode(input))
+      : input instanceof Uint8Array
+        ? Stream.make(input)
+        : input
+
+export const shellOver = (fs: Algebra): Shell => {
+  const go: Shell["run"] = (args, options = {}) =>
+    Effect.suspend(() => {
+      const { closesAfter, input, statuses, ...rest } = options
+      const out: Array<Uint8Array> = []
+      const err: Array<string> = []
+      const screen: ScreenShape = {
+        directory: "/",
+        isTerminal: false,
+        isInteractive: false,
+        showsProgress: false,
+        colors: false,
+        errorColors: false,
+        columns: 80,
+        write: (content) =>
+          Effect.suspend(() => {
+            if (closesAfter !== undefined && out.length >= closesAfter) {
+              return Effect.fail(new OutputFailed({ code: "EPIPE", detail: "write EPIPE" }))
+            }
+            out.push(typeof content === "string" ? encoder.encode(content) : content)
+            return Effect.void
+          }),
+        warn: (line) => Effect.sync(() => void err.push(`${line}\n`)),
+        status: (line) => Effect.sync(() => void statuses?.push(line)),
+        input: inputOf(input),
+        ...rest
+      }
+      return run(args, { version: "1.2.3" }).pipe(
+        Effect.provideService(Screen, screen),
+        Effect.provideService(Host, () => Layer.succeed(Filesystem, fs)),
+        Effect.map((code) => {
+          const bytes = Buffer.concat(out)
+          return { code, out: bytes.toString("utf8"), err: err.join(""), bytes: new Uint8Array(bytes) }
+        })
+      )
+    })
+  return {
+    fs,
+    run: go,
+    json: (args, options) =>
+      Effect.map(go([...args, "--json"], options), ({ out }) =>
+        out
+          .split("\n")
+          .filter((line) => line !== "")
+          .map((line) => JSON.parse(line) as unknown)
+      )
+  }
+}
+
+export const shell = (tree: InMemory.Tree): Effect.Effect<Shell> =>
+  Effect.map(Effect.orDie(InMemory.make({ tree })), (backend) => shellOver(make(backend)))

@@ -1,0 +1,69 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import type { Fault } from "../../src/model/FsError.ts"
+import type { FsPath } from "../../src/model/FsPath.ts"
+import { enforce, fromOptions, isReadOnly } from "../../src/port/Rules.ts"
+
+const at = (path: string) => path as FsPath
+const readOnly: Fault = { _tag: "AccessDenied", why: "readOnly" }
+
+describe("Rules", () => {
+  it("fromOptions permits everything unless told otherwise, and readOnly wins", () => {
+    const permitted = (options: Parameters<typeof fromOptions>[0]) => {
+      const { permits } = fromOptions(options)
+      return [permits?.("write") ?? true, permits?.("delete") ?? true]
+    }
+    assert.deepStrictEqual(permitted(undefined), [true, true])
+    assert.deepStrictEqual(permitted({ readOnly: false, allowDelete: undefined }), [true, true])
+    assert.deepStrictEqual(permitted({ allowDelete: false }), [true, false])
+    assert.deepStrictEqual(permitted({ allowWrite: false }), [false, true])
+    assert.deepStrictEqual(permitted({ readOnly: true, allowWrite: true, allowDelete: true }), [false, false])
+  })
+  it("is read-only only when neither writing nor deleting is permitted", () => {
+    assert.isFalse(isReadOnly(fromOptions()))
+    assert.isFalse(isReadOnly(fromOptions({ allowWrite: false })))
+    assert.isFalse(isReadOnly(fromOptions({ allowDelete: false })))
+    assert.isTrue(isReadOnly(fromOptions({ allowWrite: false, allowDelete: false })))
+    assert.isTrue(isReadOnly(fromOptions({ readOnly: true })))
+  })
+  it("keeps the policy", () => assert.strictEqual(fromOptions({ policy: "vfs" }).policy, "vfs"))
+
+  it.effect("enforce leaves a backend alone that permits everything", () =>
+    Effect.gen(function* () {
+      const port = yield* InMemory.make()
+      assert.strictEqual(enforce(port), port)
+    })
+  )
+  it.effect("enforce asks for each path: a rename deletes the one name and writes the other", () =>
+    Effect.gen(function* () {
+      const port = yield* InMemory.make({ tree: { keep: { a: "1" }, free: { b: "2" } } })
+      const permits = (action: "write" | "delete", path: FsPath = at(".")) => !(action === "delete" && path.startsWith("keep"))
+      const guarded = enforce({ ...port, rules: { permits } })
+      const rename = (from: string, to: string) => guarded.rename(at(from), at(to), { replace: false })
+      assert.deepInclude(yield* Effect.flip(rename("keep/a", "free/a")), readOnly)
+      yield* rename("free/b", "keep/b")
+      assert.deepInclude(yield* Effect.flip(guarded.remove(at("keep/b"))), readOnly)
+      assert.isDefined(yield* port.stat(at("keep/b")))
+    })
+  )
+  it.effect("enforce asks when the call runs, not when it is described", () =>
+    Effect.gen(function* () {
+      const port = yield* InMemory.make({ tree: { f: "1" } })
+      let open = false
+      const remove = enforce({ ...port, rules: { permits: () => open } }).remove(at("f"))
+      assert.deepInclude(yield* Effect.flip(remove), readOnly)
+      open = true
+      yield* remove
+      assert.isUndefined(yield* port.stat(at("f")))
+    })
+  )
+  it.effect("enforce adds no ability that is not there", () =>
+    Effect.gen(function* () {
+      const port = yield* InMemory.make()
+      const bare = { ...port, links: undefined, attributes: undefined, accelerations: undefined }
+      const guarded = enforce({ ...bare, rules: fromOptions({ readOnly: true }) })
+      assert.deepStrictEqual([guarded.links, guarded.attributes, guarded.accelerations], [undefined, undefined, undefined])
+    })
+  )
+})
