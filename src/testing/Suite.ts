@@ -1,9 +1,9 @@
 /**
- * The laws as tests of vitest: one call makes a filesystem's conformance a test file. Only this module needs `@effect/vitest`.
+ * The laws as tests of vitest: one call makes a filesystem's conformance a test file. Only this module needs `@effect/vitest`, and only
+ * when it is called, so that the rest of the kit can be used where another test runner is installed, or none.
  *
  * @since 0.1.0
  */
-import { describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type { Filesystem } from "../filesystem/Filesystem.ts"
@@ -21,10 +21,17 @@ export interface SuiteOptions {
   readonly laws?: ReadonlyArray<Law> | undefined
 }
 
+const vitest = await import("@effect/vitest").catch(() => undefined)
+
+const runner = (): NonNullable<typeof vitest> => {
+  if (vitest === undefined) throw new Error("a suite of fs-algebra/testing needs the package @effect/vitest to be installed")
+  return vitest
+}
+
 const patience = 120_000
 
 const lawTest = <E>(law: Law, layer: Layer.Layer<Filesystem, E>): void =>
-  it(law.name, { timeout: patience }, async (context) => {
+  runner().it(law.name, { timeout: patience }, async (context) => {
     const found = await Effect.runPromise(Effect.provide(verdict(law), layer))
     if (found._tag === "NotApplicable") context.skip(`not applicable: no ${found.missing.join(", no ")}`)
     if (found._tag === "Broken") throw found.error
@@ -38,11 +45,11 @@ const lawTest = <E>(law: Law, layer: Layer.Layer<Filesystem, E>): void =>
  * @since 0.1.0
  */
 export const suite = <E>(name: string, layer: Layer.Layer<Filesystem, E>, options?: SuiteOptions): void => {
-  describe(name, () => {
+  runner().describe(name, () => {
     for (const law of options?.laws ?? laws) lawTest(law, layer)
     const runs = options?.programs ?? 200
     if (runs > 0) {
-      it.live(`${runs} random programs come to what the model says`, () => agreement(layer, { runs }), { timeout: patience * 5 })
+      runner().it.live(`${runs} random programs come to what the model says`, () => agreement(layer, { runs }), { timeout: patience * 5 })
     }
   })
 }
@@ -57,10 +64,10 @@ export const policySuite = <E>(
   name: string,
   make: (options: PolicyOptions, files: Files) => Layer.Layer<Filesystem, E> | undefined
 ): void => {
-  describe(`${name}, its options`, () => {
+  runner().describe(`${name}, its options`, () => {
     for (const { files, law, options } of policyLaws) {
       const layer = make(options, files)
-      if (layer === undefined) it.skip(`${law.name} (not applicable: ${JSON.stringify(options)})`)
+      if (layer === undefined) runner().it.skip(`${law.name} (not applicable: ${JSON.stringify(options)})`)
       else lawTest(law, layer)
     }
   })

@@ -1,6 +1,6 @@
 /**
- * The conformance kit, published as `fs-algebra/testing`. `suite` needs `@effect/vitest`; who has another test runner takes the modules
- * one by one, of which only `Suite` does.
+ * The conformance kit, published as `fs-algebra/testing`. Only calling `suite` or `policySuite` needs `@effect/vitest`: laws are values,
+ * which `Law.verdict` runs anywhere.
  *
  * @since 0.1.0
  */

@@ -271,23 +271,37 @@ describe("options", () => {
     })
   )
 
-  for (const durability of ["none", "file", "full"] as const) {
-    it.effect(`durability ${durability} changes nothing in what is answered or left`, () =>
-      Effect.gen(function* () {
-        const { port, root } = yield* host({ durability })
-        yield* port.makeDirectory(p("d"))
-        assert.strictEqual((yield* write(port, "d/a", bytes("1"), "create")).sizeBytes, 1)
-        assert.strictEqual((yield* write(port, "d/a", bytes("22"), "replace")).sizeBytes, 2)
-        assert.strictEqual((yield* write(port, "d/a", bytes("3"), "append")).sizeBytes, 3)
-        assert.strictEqual((yield* write(port, "d/b", Stream.make(bytes("4")), "append")).sizeBytes, 1)
-        assert.strictEqual((yield* write(port, "d/b", Stream.make(bytes("5")), "append")).sizeBytes, 2)
-        yield* port.rename(p("d/b"), p("b"), { replace: false })
-        yield* port.links!.make(p("l"), "b")
-        yield* write(port, "gone", bytes(""), "create")
-        yield* port.remove(p("gone"))
-        assert.deepStrictEqual(tree(root), { b: "45", d: "directory", "d/a": "223", l: "-> b" })
-        assert.deepStrictEqual(yield* port.accelerations!.removeTree!(p("d")), { deleted: 1, directories: 1 })
-      })
+  for (const [durability, confirmed] of [
+    ["none", ""],
+    // Each write; a stream that is appended to a file has been staged first.
+    ["file", "f f f f ff f"],
+    // The parent of what is made, moved or removed too; both of a move.
+    ["full", "d fd fd fd fd ffd dd d fd d d"]
+  ] as const) {
+    it.effect(
+      `durability ${durability} changes nothing in what is answered or left, only what the disk has confirmed by then`,
+      () =>
+        Effect.gen(function* () {
+          const { port, root } = yield* host({ durability })
+          const synced: Array<string> = []
+          yield* replacing("fsync", (fsync) => (descriptor, done) => {
+            synced.push(Fs.fstatSync(descriptor).isDirectory() ? "d" : "f")
+            return fsync(descriptor, done)
+          })
+          yield* port.makeDirectory(p("d"))
+          assert.strictEqual((yield* write(port, "d/a", bytes("1"), "create")).sizeBytes, 1)
+          assert.strictEqual((yield* write(port, "d/a", bytes("22"), "replace")).sizeBytes, 2)
+          assert.strictEqual((yield* write(port, "d/a", bytes("3"), "append")).sizeBytes, 3)
+          assert.strictEqual((yield* write(port, "d/b", Stream.make(bytes("4")), "append")).sizeBytes, 1)
+          assert.strictEqual((yield* write(port, "d/b", Stream.make(bytes("5")), "append")).sizeBytes, 2)
+          yield* port.rename(p("d/b"), p("b"), { replace: false })
+          yield* port.links!.make(p("l"), "b")
+          yield* write(port, "gone", bytes(""), "create")
+          yield* port.remove(p("gone"))
+          assert.deepStrictEqual(tree(root), { b: "45", d: "directory", "d/a": "223", l: "-> b" })
+          assert.deepStrictEqual(yield* port.accelerations!.removeTree!(p("d")), { deleted: 1, directories: 1 })
+          assert.strictEqual(synced.join(""), confirmed.replaceAll(" ", ""))
+        })
     )
   }
 })

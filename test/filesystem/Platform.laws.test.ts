@@ -21,10 +21,7 @@ const bench = (root: string): Law.Bench => ({
 
 const node = Layer.unwrap(
   Effect.map(temporary, (root) =>
-    Layer.merge(
-      Layer.provide(Platform.fromFileSystem({ root }), NodeFileSystem.layer),
-      Layer.succeed(Law.Bench, bench(root))
-    )
+    Layer.merge(Layer.provide(Platform.fromFileSystem({ root }), NodeFileSystem.layer), Layer.succeed(Law.Bench, bench(root)))
   )
 )
 
@@ -62,13 +59,25 @@ describe("the laws that Platform.fromFileSystem over Platform.toFileSystem canno
     assert.strictEqual(laws.filter((law) => beginsOutside.has(law.name)).length, beginsOutside.size))
 })
 
+/** The files are put there by a Filesystem without options, over the same FileSystem. */
+const planted = (options: Platform.FileSystemOptions, files: Files.Files) =>
+  Layer.effectDiscard(
+    Effect.provide(
+      Effect.flatMap(Filesystem, ({ port }) => Effect.orDie(Files.plant(port, files))),
+      Platform.fromFileSystem({ root: options.root })
+    )
+  ).pipe(Layer.provideMerge(Platform.fromFileSystem(options)))
+
 policySuite("Platform.fromFileSystem over effect's Node implementation", ({ symlinks, ...options }, files) =>
   symlinks === undefined
-    ? Layer.unwrap(
-        Effect.tap(
-          Effect.map(temporary, (root) => Platform.fromFileSystem({ ...options, root })),
-          (_) => Effect.void
-        )
-      ).pipe(Layer.provide(NodeFileSystem.layer))
+    ? Layer.unwrap(Effect.map(temporary, (root) => planted({ ...options, root }, files))).pipe(
+        Layer.provide(NodeFileSystem.layer)
+      )
+    : undefined
+)
+
+policySuite("Platform.fromFileSystem over Platform.toFileSystem of InMemory", ({ symlinks, ...options }, files) =>
+  symlinks === undefined
+    ? planted({ ...options, root: "." }, files).pipe(Layer.provide(Platform.toFileSystem), Layer.provide(InMemory.layer()))
     : undefined
 )

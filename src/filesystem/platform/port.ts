@@ -9,6 +9,7 @@ import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Attributes, Backend, Child, Handle, Info, Links, Rules } from "../../port/Backend.ts"
 import * as Locks from "../../runtime/locks.ts"
+import { fromPlatform } from "./errors.ts"
 import { ask, type Ground, kindOf, toStat } from "./ground.ts"
 import * as Staging from "./staging.ts"
 
@@ -196,7 +197,7 @@ export const make = (ground: Ground, info: Info, rules: Rules): Backend => {
       Effect.map(reach(path), ({ type }) =>
         type === "Directory"
           ? fs.watch(at(path), { recursive: true }).pipe(
-              Stream.catch((error) => Stream.fromEffect(ask(Effect.fail(error), notADirectory))),
+              Stream.mapError((error) => fromPlatform(error, notADirectory)),
               Stream.filter(({ path }) => isVisible(path)),
               Stream.map((event) => ({ _tag: tagOf[event._tag], path: FsPath.below(path, event.path as FsPath.FsPath) }))
             )

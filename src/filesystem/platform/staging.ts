@@ -12,6 +12,7 @@ import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, root } from "../../model/FsPath.ts"
 import type { Backend, WriteHow } from "../../port/Backend.ts"
+import { fromPlatform } from "./errors.ts"
 import { ask, type Ground, permissions, toStat } from "./ground.ts"
 
 const notFound: Fault = { _tag: "NotFound" }
@@ -162,7 +163,7 @@ export const make = (ground: Ground): Backend["write"] => {
                     put(path, empty, "a"),
                     pour(
                       path,
-                      Stream.catch(fs.stream(at(aside)), (error) => Stream.fromEffect(ask(Effect.fail(error))))
+                      Stream.mapError(fs.stream(at(aside)), (error) => fromPlatform(error))
                     )
                   )
                 )

@@ -161,6 +161,13 @@ export const pathLaws: ReadonlyArray<Law> = [
     (fs) => fs.write("A", "2", { mode: "create" }),
     { a: "1", A: "2" }
   ),
+  caseful.answers(
+    "capital letters come before small ones where they are others",
+    "C-18, C-41",
+    { b: "", A: "", a: "", B: "" },
+    (fs) => Effect.map(fs.list(), paths),
+    ["A", "B", "a", "b"]
+  ),
   caseless.answers("a name is found in any case", "C-41", { "Dir/A.txt": "x" }, (fs) => fs.readString("dIR/a.TXT"), "x"),
   caseless.refuses(
     "another case of a name that there is exists already",

@@ -14,9 +14,9 @@ const { answers, law, refuses } = plain
 const changing = chapter({ kind: "service", needs: ["write", "delete"] })
 const caseful = chapter({ kind: "service", needs: ["case sensitive"] })
 
-const python: Files = { "r.py": "", ".h.py": "", "s/a.py": "", "s/t/c.py": "", "s/.d/x.py": "", "s/n.txt": "12345", README: "" }
+const python: Files = { "r.py": "", ".h.py": "", "s/a.py": "", "s/t/c.py": "", "s/.d/x.py": "", "s/n.txt": "12345", readme: "" }
 const everyPython = [".h.py", "r.py", "s/.d/x.py", "s/a.py", "s/t/c.py"]
-const everything = [".h.py", "README", "r.py", "s/.d/x.py", "s/a.py", "s/n.txt", "s/t/c.py"]
+const everything = [".h.py", "r.py", "readme", "s/.d/x.py", "s/a.py", "s/n.txt", "s/t/c.py"]
 
 interface Row {
   readonly what: string
@@ -43,22 +43,22 @@ const rows: ReadonlyArray<Row> = [
   { what: "braces are alternatives", pattern: "{r,s/a}.py", expected: ["r.py", "s/a.py"] },
   { what: "brackets are a class", pattern: "[rc].py", expected: ["r.py", "s/t/c.py"] },
   { what: "several patterns are alternatives, and match once", pattern: ["*.txt", "s/*", "*.txt"], expected: ["s/a.py", "s/n.txt"] },
-  { what: "patterns tell case apart", pattern: "readme", expected: [], cased: true },
+  { what: "patterns tell case apart", pattern: "README", expected: [], cased: true },
   { what: "directories match where the kinds ask for them", pattern: "*", options: { kinds: directories }, expected: ["s", "s/.d", "s/t"] },
   { what: "a trailing slash means directories only", pattern: "t/", options: { kinds: ["file", "directory"] }, expected: ["s/t"] },
-  { what: "files never match a trailing slash", pattern: "README/", options: { kinds: ["file", "directory"] }, expected: [] },
+  { what: "files never match a trailing slash", pattern: "readme/", options: { kinds: ["file", "directory"] }, expected: [] },
   { what: "a pattern is relative to its base, what it finds to the root", pattern: "*.py", options: { path: "s" }, expected: ["s/.d/x.py", "s/a.py", "s/t/c.py"] },
   { what: "a leading slash anchors to the base", pattern: "/*.py", options: { path: "s" }, expected: ["s/a.py"] },
-  { what: "an excluded directory is not entered", pattern: "**", options: { exclude: "s" }, expected: [".h.py", "README", "r.py"] },
-  { what: "excludes have the meaning of patterns", pattern: "**", options: { exclude: ["*.py", "/README"] }, expected: ["s/n.txt"] },
+  { what: "an excluded directory is not entered", pattern: "**", options: { exclude: "s" }, expected: [".h.py", "r.py", "readme"] },
+  { what: "excludes have the meaning of patterns", pattern: "**", options: { exclude: ["*.py", "/readme"] }, expected: ["s/n.txt"] },
   { what: "a later exclude takes back an earlier one", pattern: "**/*.py", options: { exclude: ["s/*", "!s/a.py"] }, expected: [".h.py", "r.py", "s/a.py"] },
   { what: "excludes are relative to the base", pattern: "**", options: { path: "s", exclude: "/t" }, expected: ["s/.d/x.py", "s/a.py", "s/n.txt"] },
   { what: "a base that is missing holds nothing", pattern: "**", options: { path: "missing" }, expected: [] },
-  { what: "a base below a file holds nothing", pattern: "**", options: { path: "README/x" }, expected: [] },
+  { what: "a base below a file holds nothing", pattern: "**", options: { path: "readme/x" }, expected: [] },
   { what: "in fnmatch a star crosses slashes", pattern: "s*.py", options: { dialect: "fnmatch" }, expected: ["s/.d/x.py", "s/a.py", "s/t/c.py"] },
   { what: "in fnmatch a question mark crosses slashes", pattern: "s?a.py", options: { dialect: "fnmatch" }, expected: ["s/a.py"] },
   { what: "in fnmatch the whole path matches", pattern: "?.py", options: { dialect: "fnmatch" }, expected: ["r.py"] },
-  { what: "in fnmatch [!x] negates", pattern: "[!s]*", options: { dialect: "fnmatch" }, expected: [".h.py", "README", "r.py"] },
+  { what: "in fnmatch [!x] negates", pattern: "[!s]*", options: { dialect: "fnmatch" }, expected: [".h.py", "r.py", "readme"] },
   { what: "spaces in a pattern are spaces", pattern: " a ", files: { " a ": "", a: "" }, expected: [" a "] }
 ]
 
@@ -101,7 +101,7 @@ export const globLaws: ReadonlyArray<Law> = [
       { argument: "pattern" }
     )
   ]),
-  refuses("a base that is a file is NotADirectory", "C-19", python, (fs) => fs.glob("*", { path: "README" }), "NotADirectory"),
+  refuses("a base that is a file is NotADirectory", "C-19", python, (fs) => fs.glob("*", { path: "readme" }), "NotADirectory"),
   refuses("glob refuses a negative maximum", "C-21", python, (fs) => fs.glob("*", { maxMatches: -1 }), "InvalidArgument", {
     argument: "maxMatches"
   }),

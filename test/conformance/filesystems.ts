@@ -1,0 +1,107 @@
+/** Every filesystem that must keep the laws, each as a layer that gives an empty one of its own. */
+import { NodeFileSystem } from "@effect/platform-node"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import { execFileSync } from "node:child_process"
+import * as Fs from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import * as PosixHost from "../../src/backends/PosixHost.ts"
+import { quota, readOnly, retry, subdirectory, traced } from "../../src/filesystem/Decorator.ts"
+import { type Algebra, decorate, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
+import { mount } from "../../src/filesystem/Mounts.ts"
+import { overlay } from "../../src/filesystem/Overlay.ts"
+import { fromFileSystem, toFileSystem } from "../../src/filesystem/Platform.ts"
+import { Bench } from "../../src/testing/Law.ts"
+
+/** How many random programs each filesystem is held against the model with. */
+export const programs = process.env["FS_ALGEBRA_SOAK"] === "1" ? 2000 : 200
+
+const memory = Fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir()
+
+/** A directory of its own, gone with its scope, whatever its modes have become. */
+export const directory: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
+  Effect.sync(() => Fs.mkdtempSync(join(Fs.realpathSync(memory), "fs-algebra-law-"))),
+  (path) => Effect.sync(() => Fs.rmSync(path, { recursive: true, force: true }))
+)
+
+/** What only the machine can do: FIFOs, and names of any bytes. */
+export const onDisk = (root: string): Layer.Layer<never> =>
+  Layer.succeed(Bench, {
+    makeOther: (path) => Effect.sync(() => void execFileSync("mkfifo", [join(root, path)])),
+    makeUnaddressable: Effect.sync(() => Fs.writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0x61, 0xff])]), "hit"))
+  })
+
+const inDirectory = <E>(layer: (root: string) => Layer.Layer<Filesystem, E>): Layer.Layer<Filesystem, E> =>
+  Layer.unwrap(Effect.map(directory, (root) => Layer.merge(layer(root), onDisk(root))))
+
+export const inMemory = InMemory.layer()
+export const caseless = InMemory.layer({ caseInsensitive: true })
+
+export const posixHost = inDirectory((root) => PosixHost.layer({ root }))
+
+/** A root that is itself a link. */
+export const linkedRoot = inDirectory((root) => {
+  Fs.mkdirSync(`${root}.real`)
+  Fs.rmdirSync(root)
+  Fs.renameSync(`${root}.real`, `${root}.d`)
+  Fs.symlinkSync(`${root}.d`, root)
+  return Layer.merge(
+    PosixHost.layer({ root }),
+    Layer.effectDiscard(Effect.addFinalizer(() => Effect.sync(() => Fs.rmSync(`${root}.d`, { recursive: true, force: true }))))
+  )
+})
+
+export const nodeFileSystem = inDirectory((root) => Layer.provide(fromFileSystem({ root }), NodeFileSystem.layer))
+
+/** Ours as effect's, and effect's as ours again. */
+export const thereAndBack = Layer.provide(fromFileSystem({ root: "/" }), Layer.provide(toFileSystem, InMemory.layer()))
+
+export const another = Effect.map(InMemory.make(), make)
+
+export const decorated = (f: (self: Algebra) => Algebra) => decorate(f)(InMemory.layer())
+
+export const combinators: ReadonlyArray<readonly [name: string, layer: Layer.Layer<Filesystem, unknown>]> = [
+  [
+    "subdirectory",
+    decorate((self: Algebra) =>
+      Effect.gen(function* () {
+        yield* self.write("beside/secret", "not to be seen")
+        yield* self.mkdir("work/shop")
+        return yield* subdirectory("work/shop")(self)
+      })
+    )(InMemory.layer())
+  ],
+  ["quota", decorate(quota({ maxBytes: 1e9, maxFiles: 1e6 }))(InMemory.layer())],
+  ["traced", decorated(traced)],
+  ["retry", decorated(retry({ times: 2 }))],
+  ["overlay", decorate((lower: Algebra) => Effect.map(another, (upper) => overlay(upper)(lower)))(InMemory.layer())],
+  [
+    "mount, the mounted part",
+    decorate((self: Algebra) =>
+      Effect.gen(function* () {
+        return yield* subdirectory("a/mounted")(yield* mount("a/mounted", yield* another)(self))
+      })
+    )(InMemory.layer())
+  ],
+  [
+    "mount, the part around it",
+    decorate((self: Algebra) =>
+      Effect.gen(function* () {
+        const whole = yield* mount("mounted", yield* another)(self)
+        yield* whole.mkdir("outer")
+        return yield* subdirectory("outer")(whole)
+      })
+    )(InMemory.layer())
+  ]
+]
+
+/** It can only be looked at, so what there is to see is planted below it. */
+export const readOnlyView: Layer.Layer<Filesystem> = Layer.unwrap(
+  Effect.map(another, (writable) =>
+    Layer.merge(Layer.succeed(Filesystem, readOnly(writable)), Layer.succeed(Bench, { writable }))
+  )
+)
+

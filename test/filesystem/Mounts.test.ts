@@ -1,0 +1,394 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Random, Stream } from "effect"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import { quota, readOnly, subdirectory } from "../../src/filesystem/Decorator.ts"
+import { type Algebra, make } from "../../src/filesystem/Filesystem.ts"
+import { mount } from "../../src/filesystem/Mounts.ts"
+import type { FsPath } from "../../src/model/FsPath.ts"
+import type { Backend } from "../../src/port/Backend.ts"
+import { capture, program, run, type Step, tick, timeless, tree } from "./programs.ts"
+
+const at = (path: string) => path as FsPath
+const root = at(".")
+
+const memory = (options: InMemory.InMemoryOptions = {}) => Effect.map(InMemory.make(options), make)
+const names = (fs: Algebra, path = ".") => Effect.map(fs.list(path), (entries) => entries.map(({ name }) => name))
+const isRoot = { _tag: "AccessDenied", why: "root" }
+
+/** Each primitive lets others go on first, so that whatever can come between does. */
+const yielding = (port: Backend): Backend => ({
+  ...port,
+  accelerations: undefined,
+  stat: (path) => Effect.andThen(Effect.yieldNow, port.stat(path)),
+  write: (path, bytes, mode, how) => Effect.andThen(Effect.yieldNow, port.write(path, bytes, mode, how)),
+  rename: (from, to, options) => Effect.andThen(Effect.yieldNow, port.rename(from, to, options)),
+  remove: (path) => Effect.andThen(Effect.yieldNow, port.remove(path))
+})
+
+/** What must stay when "a/d" is mounted on: the one thing in which a mount is not like a tree. */
+const stays = (path: string) => path === "a" || path === "a/d"
+const touchesMount = (step: Step): boolean =>
+  step._tag === "setMode" ||
+  (step._tag === "delete" && stays(step.path)) ||
+  (step._tag === "move" && (stays(step.from) || stays(step.to))) ||
+  (step._tag === "copy" && stays(step.to))
+
+const modeless = (captured: Record<string, unknown>) =>
+  Object.fromEntries(Object.entries(timeless(captured)).map(([path, entry]) => [path, { ...(entry as object), mode: 0 }]))
+const answered = (answer: unknown) => JSON.stringify(answer, (key, value: unknown) => (key === "mode" ? 0 : value))
+
+const mounted = Effect.fnUntraced(function* () {
+  const outer = yield* memory({ tree: { ...tree, a: { ...tree.a, d: { hidden: "below the mount" } } } })
+  const inner = yield* memory({ tree: tree.a.d })
+  return { outer, inner, fs: yield* mount("a/d", inner)(outer) }
+})
+
+describe("a mount is one tree", () => {
+  it.effect.prop(
+    "every call is answered as on one tree, and what it hides stays as it was",
+    [program],
+    Effect.fnUntraced(function* ([steps]) {
+      const whole = yield* memory({ tree })
+      const { fs, outer } = yield* mounted()
+      for (const step of steps) {
+        if (touchesMount(step)) continue
+        yield* tick
+        assert.strictEqual(answered(yield* run(fs, step)), answered(yield* run(whole, step)), JSON.stringify(step))
+      }
+      assert.deepStrictEqual(modeless(yield* capture(fs.port)), modeless(yield* capture(whole.port)))
+      assert.strictEqual(yield* outer.readString("a/d/hidden"), "below the mount")
+      assert.deepStrictEqual(yield* names(outer, "a/d"), ["hidden"])
+    }),
+    { arbitrary: { runs: 300 } }
+  )
+
+  it.effect("is made where nothing is, with its parents, and listed there", () =>
+    Effect.gen(function* () {
+      const outer = yield* memory({ tree: { z: "z" } })
+      const fs = yield* mount("p/q/m", yield* memory({ tree: { f: "inside" } }))(outer)
+      assert.deepStrictEqual(yield* names(fs, "p/q"), ["m"])
+      assert.strictEqual(yield* fs.readString("p/q/m/f"), "inside")
+      assert.deepStrictEqual(yield* names(outer, "p/q/m"), [])
+      assert.deepStrictEqual(
+        (yield* Stream.runCollect(fs.walk())).map(({ path }) => path),
+        ["p", "p/q", "p/q/m", "p/q/m/f", "z"].map(at)
+      )
+    })
+  )
+
+  it.effect("what is mounted on stays listed when it is taken away underneath", () =>
+    Effect.gen(function* () {
+      const { fs, outer } = yield* mounted()
+      yield* outer.delete("a/d", { recursive: true })
+      assert.include(yield* names(fs, "a"), "d")
+      yield* outer.write("a/d", "a file now")
+      assert.deepInclude(
+        (yield* fs.list("a")).find(({ name }) => name === "d"),
+        { kind: "directory" }
+      )
+      assert.strictEqual(yield* fs.readString("a/d/z"), "adz")
+    })
+  )
+
+  it.effect("neither it nor what holds it can be deleted, moved or replaced, nor can the root", () =>
+    Effect.gen(function* () {
+      const { fs, inner } = yield* mounted()
+      yield* inner.delete("z")
+      yield* inner.delete("deep", { recursive: true })
+      yield* fs.mkdir("empty")
+      for (const path of ["a/d", "a", "."]) {
+        for (const recursive of [true, false]) assert.deepInclude(yield* Effect.flip(fs.delete(path, { recursive })), isRoot)
+        assert.deepInclude(yield* Effect.flip(fs.move(path, "elsewhere")), isRoot)
+        assert.deepInclude(yield* Effect.flip(fs.move("empty", path, { overwrite: true })), isRoot)
+        assert.deepInclude(yield* Effect.flip(fs.copy("empty", path, { overwrite: true })), isRoot)
+        assert.deepInclude(yield* Effect.flip(fs.port.remove(at(path))), isRoot)
+        assert.deepInclude(yield* Effect.flip(fs.port.rename(at(path), at("elsewhere"), { replace: true })), isRoot)
+        assert.deepInclude(yield* Effect.flip(fs.port.rename(at("empty"), at(path), { replace: true })), isRoot)
+      }
+      assert.isTrue(yield* fs.exists("a/d"))
+    })
+  )
+
+  it.effect("a rename between the sides answers EXDEV at the port, and is a copy above it", () =>
+    Effect.gen(function* () {
+      const { fs, inner, outer } = yield* mounted()
+      assert.deepInclude(yield* Effect.flip(fs.port.rename(at("c"), at("a/d/c"), { replace: false })), {
+        _tag: "IoError",
+        code: "EXDEV"
+      })
+      assert.deepStrictEqual(yield* fs.move("b", "a/d/b"), { files: 1, directories: 1, bytes: 2 })
+      assert.strictEqual(yield* inner.readString("b/x"), "bx")
+      assert.isFalse(yield* outer.exists("b"))
+      assert.deepStrictEqual(yield* fs.move("a/d/deep/w", "w"), { files: 1, directories: 0, bytes: 1 })
+      assert.strictEqual(yield* outer.readString("w"), "w")
+      assert.isFalse(yield* inner.exists("deep/w"))
+    })
+  )
+
+  it.effect("refuses what is no directory, and makes nothing then", () =>
+    Effect.gen(function* () {
+      const outer = yield* memory({ tree: { f: "f", dangling: { link: "nowhere" }, dir: {}, good: { link: "dir" } } })
+      const inner = yield* memory({ tree: { x: "x" } })
+      const before = yield* capture(outer.port)
+      const fails = (path: string) => Effect.map(Effect.flip(mount(path, inner)(outer)), (error) => error)
+      assert.deepInclude(yield* fails("f"), { _tag: "NotADirectory", operation: "mount", path: "f" })
+      assert.deepInclude(yield* fails("f/below"), { _tag: "NotADirectory" })
+      assert.deepInclude(yield* fails("dangling"), { _tag: "AlreadyExists" })
+      assert.deepInclude(yield* fails("."), isRoot)
+      assert.deepInclude(yield* fails("../up"), { _tag: "InvalidPath" })
+      assert.deepInclude(yield* Effect.flip(mount("new", inner)(readOnly(outer))), { _tag: "AccessDenied", why: "readOnly" })
+      assert.deepStrictEqual(yield* capture(outer.port), before)
+      const through = yield* mount("good", inner)(outer)
+      assert.strictEqual(yield* through.readString("dir/x"), "x")
+      assert.strictEqual(yield* through.readString("good/x"), "x")
+      assert.deepInclude(yield* Effect.flip(through.delete("dir", { recursive: true })), isRoot)
+    })
+  )
+
+  it.effect("a full disk is no directory to mount on", () =>
+    Effect.gen(function* () {
+      const outer = yield* InMemory.make()
+      const full = make({ ...outer, makeDirectory: () => Effect.fail({ _tag: "DiskFull" }) })
+      assert.deepInclude(yield* Effect.flip(mount("m", yield* memory())(full)), { _tag: "IoError", code: "ENOSPC" })
+    })
+  )
+
+  it.effect("may be on a mount, and in one", () =>
+    Effect.gen(function* () {
+      const { fs } = yield* mounted()
+      const inside = yield* mount("a/d/deep/m", yield* memory({ tree: { in: "in" } }))(fs)
+      const over = yield* mount("a/d", yield* memory({ tree: { on: "on" } }))(inside)
+      assert.strictEqual(yield* inside.readString("a/d/deep/m/in"), "in")
+      for (const path of ["a/d/deep/m", "a/d/deep", "a/d", "a"]) {
+        assert.deepInclude(yield* Effect.flip(inside.delete(path, { recursive: true })), isRoot)
+      }
+      assert.deepStrictEqual(yield* names(over, "a/d"), ["on"])
+      yield* over.move("a/d/on", "b/on")
+      assert.strictEqual(yield* inside.readString("b/on"), "on")
+    })
+  )
+})
+
+describe("the sides of a mount", () => {
+  it.effect("keep their own permissions", () =>
+    Effect.gen(function* () {
+      const { inner, outer } = yield* mounted()
+      const sealedInside = yield* mount("a/d", readOnly(inner))(outer)
+      assert.isFalse(sealedInside.readOnly)
+      assert.deepInclude(yield* Effect.flip(sealedInside.write("a/d/z", "")), { _tag: "AccessDenied", why: "readOnly" })
+      assert.deepInclude(yield* Effect.flip(sealedInside.move("a/d/z", "z")), { _tag: "AccessDenied", why: "readOnly" })
+      assert.deepInclude(yield* Effect.flip(sealedInside.move("c", "a/d/c")), { _tag: "AccessDenied", why: "readOnly" })
+      yield* sealedInside.copy("a/d/z", "z")
+      assert.strictEqual(yield* outer.readString("z"), "adz")
+      const sealedOutside = yield* mount("a/d", inner)(readOnly(outer))
+      yield* sealedOutside.write("a/d/new", "n")
+      assert.deepInclude(yield* Effect.flip(sealedOutside.write("new", "")), { _tag: "AccessDenied", why: "readOnly" })
+      assert.isTrue((yield* mount("a/d", readOnly(inner))(readOnly(outer))).readOnly)
+    })
+  )
+
+  it.effect("keep their own quota", () =>
+    Effect.gen(function* () {
+      const { inner, outer } = yield* mounted()
+      const fs = yield* mount("a/d", yield* quota({ maxBytes: 10 })(inner))(outer)
+      assert.strictEqual((yield* Effect.flip(fs.copy("c", "a/d/c")))._tag, "DiskFull")
+      yield* fs.write("big", "x".repeat(100))
+    })
+  )
+
+  it.effect("have links and attributes where they have them alone", () =>
+    Effect.gen(function* () {
+      const plain = make({
+        ...(yield* InMemory.make({ tree: { f: "f", l: { link: "f" } } })),
+        links: undefined,
+        attributes: undefined,
+        watch: undefined
+      })
+      const fs = yield* mount("m", plain)(yield* memory({ tree: { g: "g" } }))
+      yield* fs.symlink("toG", "g")
+      yield* fs.symlink("toF", "m/f")
+      assert.strictEqual(yield* fs.readString("toG"), "g")
+      assert.strictEqual(yield* fs.readString("toF"), "f")
+      assert.deepInclude(yield* Effect.flip(fs.symlink("m/new", "f")), { _tag: "Unsupported" })
+      assert.deepInclude(yield* Effect.flip(fs.setAttributes("m/f", { mode: 0o600 })), { _tag: "Unsupported" })
+      yield* fs.setAttributes("g", { mode: 0o600 })
+      assert.strictEqual((yield* fs.stat("m/l")).kind, "other")
+      assert.strictEqual((yield* Effect.flip(fs.readString("m/l")))._tag, "NotAFile")
+      assert.strictEqual((yield* Effect.flip(fs.copy("toG", "m/toG")))._tag, "IoError")
+      assert.deepInclude(yield* Effect.flip(Stream.runDrain(fs.watch("m"))), { _tag: "Unsupported" })
+      assert.deepInclude(yield* Effect.flip(Stream.runDrain(fs.watch())), { _tag: "Unsupported" })
+    })
+  )
+
+  it.effect("are reached by links of each other, as the text says, and not from outside of the whole", () =>
+    Effect.gen(function* () {
+      const outer = yield* memory({ tree: { secret: "outside", in: { link: "m/f" }, m: {} } })
+      const inner = yield* memory({
+        tree: { f: "inside", up: { link: "../secret" }, out: { link: "../../secret" }, absolute: { link: "/secret" } }
+      })
+      const fs = yield* mount("m", inner)(outer)
+      assert.strictEqual(yield* fs.readString("in"), "inside")
+      assert.strictEqual(yield* fs.readString("m/up"), "outside")
+      for (const path of ["m/out", "m/absolute"]) {
+        assert.deepInclude(yield* Effect.flip(fs.readString(path)), { _tag: "AccessDenied", why: "escape" })
+      }
+      assert.deepInclude(yield* Effect.flip(inner.readString("up")), { _tag: "AccessDenied", why: "escape" })
+      const alone = yield* subdirectory("m")(fs)
+      assert.deepInclude(yield* Effect.flip(alone.readString("up")), { _tag: "AccessDenied", why: "escape" })
+    })
+  )
+
+  it.effect("where one refuses links both do", () =>
+    Effect.gen(function* () {
+      const strict = yield* InMemory.make({ tree: { f: "f", l: { link: "f" } } })
+      const fs = yield* mount("m", make({ ...strict, rules: { ...strict.rules, symlinks: "refuse" } }))(yield* memory({ tree }))
+      for (const path of ["m/l", "l"]) {
+        assert.deepInclude(yield* Effect.flip(fs.readString(path)), { _tag: "AccessDenied", why: "link" })
+      }
+    })
+  )
+
+  it.effect("are watched together, without what is hidden", () =>
+    Effect.gen(function* () {
+      const { fs, inner, outer } = yield* mounted()
+      const seen: Array<string> = []
+      const watch = (path: string) =>
+        Stream.runForEach(fs.watch(path), (event) =>
+          Effect.sync(() => void seen.push(`${path}: ${event._tag} ${event.path}`))
+        ).pipe(Effect.forkChild({ startImmediately: true }))
+      const watchers = yield* Effect.forEach([".", "a/d/deep", "b"], watch)
+      yield* Effect.yieldNow
+      yield* outer.write("b/new", "")
+      yield* inner.write("deep/new", "")
+      yield* outer.write("a/d/unseen", "")
+      yield* Effect.forEach(Array.from({ length: 20 }), () => Effect.yieldNow, { discard: true })
+      yield* Fiber.interruptAll(watchers)
+      assert.sameMembers(seen, [
+        ".: Created b/new",
+        ".: Created a/d/deep/new",
+        "a/d/deep: Created a/d/deep/new",
+        "b: Created b/new"
+      ])
+    })
+  )
+
+  it.effect("follow one rule of case, the one that tells less apart", () =>
+    Effect.gen(function* () {
+      const folding = { caseInsensitive: true }
+      for (const [one, other] of [
+        [folding, {}],
+        [{}, folding]
+      ] as const) {
+        const fs = yield* mount(
+          "Mount",
+          yield* memory({ tree: { File: "f" }, ...other })
+        )(yield* memory({ tree: { Dir: { Name: "n" } }, ...one }))
+        assert.isFalse(fs.port.info.caseSensitive)
+        assert.strictEqual(yield* fs.readString("MOUNT/file"), "f")
+        assert.strictEqual(yield* fs.readString("dir/NAME"), "n")
+        yield* fs.move("DIR", "mount/sub")
+        assert.strictEqual(yield* fs.readString("Mount/SUB/name"), "n")
+        assert.deepInclude(yield* Effect.flip(fs.delete("mOUNT", { recursive: true })), isRoot)
+        assert.deepInclude(yield* Effect.flip(fs.copy("mount/sub", "MOUNT/Sub/below")), { _tag: "InvalidArgument" })
+        assert.deepStrictEqual(yield* names(fs), ["Mount"])
+      }
+    })
+  )
+})
+
+describe("the locks of a mount", () => {
+  it.effect("the root's takes both sides, and each side is shared with whoever else has it", () =>
+    Effect.gen(function* () {
+      const { fs, inner, outer } = yield* mounted()
+      const done: Array<string> = []
+      const go = yield* Deferred.make<void>()
+      const whole = yield* Effect.forkChild(
+        fs.port.locks!.exclusive(
+          [root],
+          Effect.andThen(
+            Deferred.await(go),
+            Effect.sync(() => done.push("whole"))
+          )
+        ),
+        { startImmediately: true }
+      )
+      const others = yield* Effect.forkChild(
+        Effect.all(
+          [
+            Effect.tap(inner.write("z", ""), () => Effect.sync(() => done.push("inner"))),
+            Effect.tap(outer.write("c", ""), () => Effect.sync(() => done.push("outer")))
+          ],
+          { concurrency: "unbounded" }
+        ),
+        { startImmediately: true }
+      )
+      yield* Effect.yieldNow
+      assert.deepStrictEqual(done, [])
+      yield* Deferred.succeed(go, undefined)
+      yield* Fiber.join(whole)
+      yield* Fiber.join(others)
+      assert.strictEqual(done[0], "whole")
+      assert.sameMembers(done, ["whole", "inner", "outer"])
+    })
+  )
+
+  it.effect("a side of the same backend is locked once, and nobody waits for itself", () =>
+    Effect.gen(function* () {
+      const whole = yield* memory({ tree: { shared: { f: "f" }, g: "g" } })
+      const fs = yield* mount("m", yield* subdirectory("shared")(whole))(whole)
+      yield* fs.port.locks!.exclusive([root], Effect.void)
+      yield* fs.move("shared/f", "m/h")
+      yield* fs.move("g", "m/g")
+      yield* fs.move("m/h", "shared/i")
+      yield* fs.copy("shared", "m/copy")
+      assert.deepStrictEqual(yield* names(fs, "shared"), ["copy", "g", "i"])
+      assert.deepStrictEqual(yield* names(fs, "m"), ["copy", "g", "i"])
+    })
+  )
+
+  it.effect("random transfers through crossed, nested and doubled mounts all end, and lose nothing", () =>
+    Effect.gen(function* () {
+      const files = Array.from({ length: 6 }, (_, i) => `f${i}`)
+      const full = (side: string) => Object.fromEntries(files.map((name) => [name, `${side} ${name}`]))
+      const a = make(yielding(yield* InMemory.make({ tree: { ...full("a"), m: {}, sub: {} } })))
+      const b = make(yielding(yield* InMemory.make({ tree: { ...full("b"), m: {} } })))
+      const c = make(yielding(yield* InMemory.make({ tree: { ...full("c") } })))
+      const aInB = yield* mount("m", a)(b)
+      const bInA = yield* mount("m", b)(a)
+      const nested = yield* mount("m/sub", c)(aInB)
+      const doubled = yield* mount("m", yield* subdirectory("sub")(a))(a)
+      const work = Effect.fnUntraced(function* (fs: Algebra, prefixes: ReadonlyArray<string>) {
+        for (let i = 0; i < 40; i++) {
+          const pick = Effect.map(
+            Effect.all([Random.nextIntBetween(0, prefixes.length - 1), Random.nextIntBetween(0, files.length - 1)]),
+            ([prefix, file]) => prefixes[prefix]! + files[file]!
+          )
+          const [from, to] = [yield* pick, yield* pick]
+          yield* Effect.ignore(i % 8 === 7 ? fs.port.locks!.exclusive([root], Effect.yieldNow) : fs.move(from, to))
+        }
+      })
+      yield* Effect.all(
+        [
+          work(aInB, ["", "m/"]),
+          work(bInA, ["", "m/"]),
+          work(nested, ["", "m/", "m/sub/"]),
+          work(doubled, ["", "m/", "sub/"]),
+          work(aInB, ["", "m/"]),
+          work(bInA, ["", "m/"])
+        ],
+        { concurrency: "unbounded" }
+      )
+      const texts = Effect.fnUntraced(function* (fs: Algebra) {
+        return Object.values(yield* capture(fs.port)).flatMap((entry) => {
+          const { text } = entry as { readonly text?: string }
+          return text === undefined ? [] : [text]
+        })
+      })
+      const found = [...(yield* texts(a)), ...(yield* texts(b)), ...(yield* texts(c))]
+      assert.sameMembers(
+        found,
+        ["a", "b", "c"].flatMap((side) => files.map((name) => `${side} ${name}`))
+      )
+    })
+  )
+})
