@@ -27,6 +27,9 @@ const hasColors = (stream: NodeJS.WriteStream): boolean => {
   return stream.isTTY === true && env["TERM"] !== "dumb"
 }
 
+/** Some terminals say that they have no columns at all. */
+const columnsOf = (stream: NodeJS.WriteStream): number => (stream.columns > 0 ? stream.columns : 80)
+
 let status = ""
 
 const clearStatus = (): void => {
@@ -47,19 +50,20 @@ const write = (stream: NodeJS.WriteStream, content: string | Uint8Array): Effect
 for (const stream of [stdout, stderr]) stream.on("error", () => {})
 
 const screen: ScreenShape = {
+  program: env["npm_lifecycle_event"] === "start" ? "npm start --" : "fs-algebra",
   directory: process.cwd(),
   isTerminal: stdout.isTTY === true,
   isInteractive: stdin.isTTY === true,
   showsProgress: stderr.isTTY === true && env["TERM"] !== "dumb",
   colors: hasColors(stdout),
   errorColors: hasColors(stderr),
-  columns: stdout.columns ?? 80,
+  columns: columnsOf(stdout),
   write: (content) => write(stdout, content),
   warn: (line) => Effect.ignore(write(stderr, `${line}\n`)),
   status: (line) =>
     Effect.sync(() => {
       clearStatus()
-      status = line.slice(0, (stderr.columns ?? 80) - 1)
+      status = line.slice(0, columnsOf(stderr) - 1)
       stderr.write(status)
     }),
   input: Stream.fromAsyncIterable<Uint8Array, InstanceType<typeof IoError>>(

@@ -34,7 +34,8 @@ const instead = Effect.fnUntraced(function* (fs: Algebra, path: string, line: Co
 
 const next = Effect.fnUntraced(function* (error: FsError.FsError) {
   const { root } = yield* Settings
-  const line = commandLine(root)
+  const { program } = yield* Screen
+  const line = commandLine(program, root)
   const fs = yield* Effect.serviceOption(Filesystem)
   return error._tag === "NotFound" && error.operation !== opening && Option.isSome(fs)
     ? yield* instead(fs.value, error.path, line)

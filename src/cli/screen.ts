@@ -12,6 +12,8 @@ import type { IoError } from "../model/FsError.ts"
 export class OutputFailed extends Data.TaggedError("OutputFailed")<{ readonly code: string; readonly detail: string }> {}
 
 export interface ScreenShape {
+  /** What was typed to get here, and what a suggested command begins with. */
+  readonly program: string
   /** The working directory, absolute: what a relative `--root` starts from. */
   readonly directory: string
   /** Standard output is a terminal. */

@@ -2,7 +2,6 @@
  * Commands that we suggest are meant to be copied, so their arguments are quoted as a shell reads them.
  */
 import { printableName } from "./printable.ts"
-import { program } from "./settings.ts"
 
 const plain = /^[\w@%+=:,./-]+$/
 
@@ -16,8 +15,8 @@ export interface CommandLine {
   (...words: ReadonlyArray<string>): string
 }
 
-/** Command lines for the same root as this one. */
+/** Command lines for the same program and the same root as this one. */
 export const commandLine =
-  (root: string): CommandLine =>
+  (program: string, root: string): CommandLine =>
   (...words) =>
-    [program, ...words, ...(root === "." ? [] : ["--root", root])].map(quote).join(" ")
+    [program, ...[...words, ...(root === "." ? [] : ["--root", root])].map(quote)].join(" ")

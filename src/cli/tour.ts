@@ -13,7 +13,7 @@ import * as humanise from "./humanise.ts"
 import { type Look, look } from "./look.ts"
 import { nearby } from "./nearby.ts"
 import { type OutputFailed, Screen } from "./screen.ts"
-import { program, Settings } from "./settings.ts"
+import { Settings } from "./settings.ts"
 import { commonPattern, demonstration, editablePassage, findablePattern, misspelt, type Passage } from "./tourSubjects.ts"
 import { copyInMemory } from "./workspace.ts"
 
@@ -199,24 +199,27 @@ const disk = (guide: Guide, host: Algebra, path: string, read: string) =>
     ]
   })
 
-const goingOn = (look: Look): ReadonlyArray<string> => {
-  const row = (code: string, what: string) => `${indent}${look.cyan(code.padEnd(48))}${look.dim(what)}`
-  return [
-    "",
-    look.bold("Where to go next"),
-    row(`${program} tree --gitignore`, "what is here, drawn"),
-    row(`${program} grep 'TODO|FIXME' --root ../other`, "the same in another directory"),
-    row(`${program} --help`, "all commands"),
-    "",
-    `${indent}In a program  ${look.cyan("Effect.provide(program, PosixHost.layer({ root }))")}`,
-    `${indent}In a test     ${look.cyan('Effect.provide(program, InMemory.layer({ tree: { "a.txt": "hello" } }))')}`,
-    `${indent}For an agent  the same operations as tools, with limits and with undo`,
-    `${indent}README.md says more of each.`
-  ]
-}
+const goingOn =
+  (program: string) =>
+  (look: Look): ReadonlyArray<string> => {
+    const row = (code: string, what: string) => `${indent}${look.cyan(code.padEnd(48))}${look.dim(what)}`
+    return [
+      "",
+      look.bold("Where to go next"),
+      row(`${program} tree --gitignore`, "what is here, drawn"),
+      row(`${program} grep 'TODO|FIXME' --root ../other`, "the same in another directory"),
+      row(`${program} --help`, "all commands"),
+      "",
+      `${indent}In a program  ${look.cyan("Effect.provide(program, PosixHost.layer({ root }))")}`,
+      `${indent}In a test     ${look.cyan('Effect.provide(program, InMemory.layer({ tree: { "a.txt": "hello" } }))')}`,
+      `${indent}For an agent  the same operations as tools, with limits and with undo`,
+      `${indent}README.md says more of each.`
+    ]
+  }
 
 export const run = Effect.gen(function* () {
   const host = yield* Filesystem
+  const { program } = yield* Screen
   const guide = yield* makeGuide
   yield* guide.say((look) => [
     look.bold(`A tour of fs-algebra, on the files of ${look.name(host.root)}`),
@@ -231,5 +234,5 @@ export const run = Effect.gen(function* () {
     yield* misreading(guide, fs, passage)
     if (yield* host.exists(passage.path)) yield* disk(guide, host, passage.path, read)
   }
-  yield* guide.say(goingOn)
+  yield* guide.say(goingOn(program))
 })

@@ -151,7 +151,7 @@ export const unified = (path: string, before: string, replacements: ReadonlyArra
     for (const { after, from, to } of fine(before, block)) {
       if (from > forward(before, at, 2 * context)) close()
       if (hunk === "") {
-        const start = Math.max(at, backward(before, from, context))
+        const start = backward(before, from, context)
         const passed = countLines(before, at, start)
         line += passed
         newLine += passed

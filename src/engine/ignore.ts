@@ -6,7 +6,7 @@
 import * as Effect from "effect/Effect"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
-import type { Backend } from "../port/Backend.ts"
+import type { Backend, Child } from "../port/Backend.ts"
 import { wholeAt } from "./read.ts"
 import {
   ANY,
@@ -22,25 +22,25 @@ import {
   type Test
 } from "./segment.ts"
 
-/** The rules of one file. */
-export interface Rules {
+/** The rules of one file: the highest that matches decides. */
+interface File {
   readonly rows: Rows
   readonly takesBack: ReadonlyArray<boolean>
 }
 
 interface Level {
-  readonly rules: Rules
+  readonly file: File
   readonly positions: Positions
 }
 
 /** What applies in one directory: the levels of each kind of file, the root's first. */
-export interface Ignores {
+export interface Rules {
   readonly git: ReadonlyArray<Level>
   readonly own: ReadonlyArray<Level>
+  /** The directory is ignored itself, or lies in one that is. */
+  readonly everything: boolean
   readonly caseSensitive: boolean
 }
-
-export const none = (caseSensitive: boolean): Ignores => ({ git: [], own: [], caseSensitive })
 
 const lower = (unit: number): number => (unit >= 65 && unit <= 90 ? unit + 32 : unit)
 
@@ -193,20 +193,19 @@ const afterLiteral = (
   fold: boolean
 ): ReadonlyArray<ReadonlyArray<Segment>> => {
   const above = head.slice(0, -1)
-  const stem = head.at(-1)!
-  const open = [...above, [...stem, STAR]]
-  if (rest === "") return [open, [...open, GLOBSTAR]]
+  const stem = head.at(-1) ?? []
+  const open = above.concat([stem.concat([STAR])])
+  if (rest === "") return [open, open.concat([GLOBSTAR])]
+  if (rest === "/") return [head]
   const tails = rowsOf(rest.slice(rest.startsWith("\\") ? 2 : 1), anchored, fold)
-  const through = tails.map((tail) => [...open, GLOBSTAR, ...tail])
+  const through = tails.map((tail) => open.concat([GLOBSTAR], tail))
   if (rest.startsWith("\\")) return through
-  const joined = tails.map(([next, ...tail]) =>
-    next === GLOBSTAR ? [...open, GLOBSTAR, ...tail] : [...above, [...stem, ...next!], ...tail]
-  )
-  return [...through, ...joined]
+  const again = /^\/\*\*+(?=\\?\/|$)/.exec(rest)
+  if (again !== null) return through.concat(afterLiteral(head, rest.slice(again[0].length), anchored, fold))
+  return through.concat(tails.map(([next, ...tail]) => above.concat([stem.concat(next ?? [])], tail)))
 }
 
-/** The rules in a file's bytes. */
-export const parse = (bytes: Uint8Array, caseSensitive: boolean): Rules => {
+const parse = (bytes: Uint8Array, caseSensitive: boolean): File => {
   const rows: Array<Row> = []
   const takesBack: Array<boolean> = []
   const lines = binary(bytes)
@@ -234,82 +233,92 @@ export const parse = (bytes: Uint8Array, caseSensitive: boolean): Rules => {
 
 const decide = (levels: ReadonlyArray<Level>, name: string, directory: boolean): boolean | undefined => {
   for (let i = levels.length - 1; i >= 0; i--) {
-    const { positions, rules } = levels[i]!
-    const found = rules.rows.decide(positions, name, directory)
-    if (found !== -1) return !rules.takesBack[found]!
+    const { file, positions } = levels[i]!
+    const found = file.rows.decide(positions, name, directory)
+    if (found !== -1) return !file.takesBack[found]!
   }
   return undefined
 }
 
+const saysNothing = ({ git, own }: Rules): boolean => git.length === 0 && own.length === 0
+
 /** Whether this child of the directory is ignored. */
-export const isIgnored = (self: Ignores, name: string, directory: boolean): boolean => {
-  if (name === ".git" || (!self.caseSensitive && FsPath.fold(name) === ".git")) return true
-  if (self.git.length === 0 && self.own.length === 0) return false
+export const ignores = (self: Rules, name: string, directory: boolean): boolean => {
+  if (self.everything || name === ".git" || (!self.caseSensitive && FsPath.fold(name) === ".git")) return true
+  if (saysNothing(self)) return false
   const bytes = bytewise(name)
   return decide(self.own, bytes, directory) ?? decide(self.git, bytes, directory) ?? false
 }
 
-/** What still applies below this child, before its own files are read. */
-export const below = (self: Ignores, name: string): Ignores => {
-  if (self.git.length === 0 && self.own.length === 0) return self
+/** What applies below this child, a directory that is not ignored, before its own files are read. */
+export const below = (self: Rules, name: string): Rules => {
+  if (saysNothing(self)) return self
   const bytes = bytewise(name)
   const down = (levels: ReadonlyArray<Level>): ReadonlyArray<Level> =>
     levels
-      .map(({ positions, rules }): Level => ({ rules, positions: rules.rows.below(positions, bytes) }))
+      .map(({ file, positions }): Level => ({ file, positions: file.rows.below(positions, bytes) }))
       .filter(({ positions }) => positions.length > 0)
   return { ...self, git: down(self.git), own: down(self.own) }
 }
 
-/** The names of the files that hold rules. */
-export const files = [".gitignore", ".ignore"] as const
-
 const maxBytes = 4 * 1024 * 1024
 
-/** With the rules of those of the files that are there in the directory `at`. */
-export const withFiles = Effect.fnUntraced(function* (
-  self: Ignores,
+/** A file that cannot be read says nothing, as for git. */
+const load = (port: Backend, directory: FsPath.FsPath, name: string): Effect.Effect<ReadonlyArray<Level>, Fault> =>
+  Effect.matchEffect(
+    Effect.suspend(() => wholeAt(port, FsPath.join(directory, name), maxBytes)),
+    {
+      onSuccess: ({ bytes }): Effect.Effect<ReadonlyArray<Level>> => {
+        const file = parse(bytes, port.info.caseSensitive)
+        return Effect.succeed(file.rows.start.length === 0 ? [] : [{ file, positions: file.rows.start }])
+      },
+      onFailure: (fault) => (fault._tag === "Unavailable" ? Effect.fail(fault) : Effect.succeed([]))
+    }
+  )
+
+const withFiles = Effect.fnUntraced(function* (
+  self: Rules,
   port: Backend,
-  at: FsPath.FsPath,
-  present: ReadonlyArray<(typeof files)[number]>,
-  onUnreadable: (name: string, fault: Fault) => Effect.Effect<void, Fault>
-): Effect.fn.Return<Ignores, Fault> {
-  let { git, own } = self
-  for (const name of present) {
-    const whole = yield* Effect.catch(
-      Effect.suspend(() => wholeAt(port, FsPath.join(at, name), maxBytes)),
-      (fault) => Effect.as(fault._tag === "NotFound" ? Effect.void : onUnreadable(name, fault), undefined)
-    )
-    if (whole === undefined) continue
-    const rules = parse(whole.bytes, self.caseSensitive)
-    const level: Level = { rules, positions: rules.rows.start }
-    if (level.positions.length === 0) continue
-    if (name === ".gitignore") git = [...git, level]
-    else own = [...own, level]
+  directory: FsPath.FsPath,
+  git: boolean,
+  own: boolean
+): Effect.fn.Return<Rules, Fault> {
+  return {
+    ...self,
+    git: git ? self.git.concat(yield* load(port, directory, ".gitignore")) : self.git,
+    own: own ? self.own.concat(yield* load(port, directory, ".ignore")) : self.own
   }
-  return { ...self, git, own }
 })
 
-/**
- * What applies in the directory `at`, its own files not yet read, from the workspace root down; `undefined` when it, or a directory
- * above it, is ignored.
- */
-export const above = Effect.fnUntraced(function* (
+/** With the directory's own files, when its children name any. Links are not read, as by git. */
+export const enter = (
+  self: Rules,
   port: Backend,
-  at: FsPath.FsPath,
-  onUnreadable: (path: FsPath.FsPath, fault: Fault) => Effect.Effect<void, Fault>
-): Effect.fn.Return<Ignores | undefined, Fault> {
+  directory: FsPath.FsPath,
+  children: ReadonlyArray<Child>
+): Effect.Effect<Rules, Fault> => {
+  let git = false
+  let own = false
+  for (const { kind, name } of children) {
+    if (kind !== "file") continue
+    if (name === ".gitignore") git = true
+    else if (name === ".ignore") own = true
+  }
+  return self.everything || (!git && !own) ? Effect.succeed(self) : withFiles(self, port, directory, git, own)
+}
+
+/** What applies in a directory before its own files are read, from the workspace root down. */
+export const atBase = Effect.fnUntraced(function* (port: Backend, directory: FsPath.FsPath): Effect.fn.Return<Rules, Fault> {
+  const { caseSensitive } = port.info
+  let rules: Rules = { git: [], own: [], everything: false, caseSensitive }
   let here = FsPath.root
-  let ignores = none(port.info.caseSensitive)
-  for (const name of FsPath.segments(at)) {
-    const present: Array<(typeof files)[number]> = []
-    for (const file of files) {
-      const stat = yield* port.stat(FsPath.join(here, file))
-      if (stat?.kind === "file") present.push(file)
-    }
-    ignores = yield* withFiles(ignores, port, here, present, (file, fault) => onUnreadable(FsPath.join(here, file), fault))
-    if (isIgnored(ignores, name, true)) return undefined
-    ignores = below(ignores, name)
+  for (const name of FsPath.segments(directory)) {
+    const git = yield* port.stat(FsPath.join(here, ".gitignore"))
+    const own = yield* port.stat(FsPath.join(here, ".ignore"))
+    rules = yield* withFiles(rules, port, here, git?.kind === "file", own?.kind === "file")
+    if (ignores(rules, name, true)) return { ...rules, everything: true }
+    rules = below(rules, name)
     here = FsPath.join(here, name)
   }
-  return ignores
+  return rules
 })

@@ -324,7 +324,7 @@ const compared = (line: string, sought: string, escape = false): string => {
 
 /** Where in a long line the text sought would begin, by the first few characters that both have. */
 const beginning = (line: string, sought: string): number => {
-  const few = 12
+  const few = 6
   for (let i = 0; i < sought.length && i < 1000; i += few) {
     const at = line.indexOf(sought.slice(i, i + few))
     if (at !== -1) return Math.max(0, at - i)

@@ -134,6 +134,10 @@ export const adversarial = (self: Algebra): Algebra => {
         how
       ),
     rename: (from, to, options) =>
-      FsPath.parent(from) === FsPath.parent(to) ? paused.rename(from, to, options) : Effect.fail(crossing)
+      FsPath.parent(from) === FsPath.parent(to) || from === FsPath.root
+        ? paused.rename(from, to, options)
+        : Effect.flatMap(Effect.all([inner.stat(from), inner.stat(FsPath.parent(to))]), ([source, parent]) =>
+            source === undefined || parent?.kind !== "directory" ? paused.rename(from, to, options) : Effect.fail(crossing)
+          )
   })
 }

@@ -7,6 +7,7 @@
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { type Algebra, Filesystem } from "../filesystem/Filesystem.ts"
@@ -168,7 +169,14 @@ const notes = new WeakMap<Algebra, Array<string>>()
 /** Another filesystem made out of a law's own, its calls noted with the others. */
 export const noted = <Self extends Algebra>(of: Algebra, self: Self): Self => noting(self, notes.get(of) ?? [])
 
-const patience = "30 seconds"
+/**
+ * How long a law may take before it counts as broken. @default 30 seconds
+ *
+ * @since 0.1.0
+ */
+export const Patience: Context.Reference<Duration.Input> = Context.Reference<Duration.Input>("fs-algebra/testing/Patience", {
+  defaultValue: () => "30 seconds"
+})
 
 /**
  * A law out of a program that looks at a filesystem, and at its port. Whatever it fails or dies with breaks the law, and so does not
@@ -181,7 +189,7 @@ export const make = (
   body: (fs: Algebra, port: Backend) => Effect.fn.Return<void, unknown, Scope.Scope>
 ): Law => ({
   ...head,
-  check: Effect.flatMap(Filesystem, (self) => {
+  check: Effect.flatMap(Effect.all([Filesystem, Patience]), ([self, patience]) => {
     const calls: Array<string> = []
     const fs = noting(self, calls)
     notes.set(fs, calls)

@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url"
 import type { Fault } from "../../src/model/FsError.ts"
 import type { Commit } from "../../src/port/Backend.ts"
 import { failing, first, replacing, systemError } from "./posixFailures.ts"
-import { bytes, faultOf, host, openDescriptors, p, readAll, tree, write } from "./posixHost.ts"
+import { bytes, faultOf, host, type Host, openDescriptors, p, readAll, tree, write } from "./posixHost.ts"
 
 /** As it is before a test replaces it. */
 const { writeSync } = Fs
@@ -516,37 +516,42 @@ describe("several at once", () => {
 describe("a process that is killed", () => {
   const writer = fileURLToPath(new URL("./posixWriter.ts", import.meta.url))
 
-  it.live(
-    "while it writes leaves whole files, and what it leaves besides is hidden and swept",
-    () =>
-      Effect.gen(function* () {
-        const { port, root } = yield* host()
-        let interrupted = 0
-        for (let round = 0; round < 24; round++) {
-          const child = spawn(process.execPath, [writer, root], { stdio: ["ignore", "pipe", "inherit"] })
-          yield* Effect.promise(() => new Promise((resolve) => child.stdout.once("data", resolve)))
-          const delay = (round * 7) % 40
-          yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, delay)))
-          child.kill("SIGKILL")
-          yield* Effect.promise(() => new Promise((resolve) => child.once("exit", resolve)))
-          for (const name of ["replaced", "streamed"]) {
-            const content = Fs.readFileSync(join(root, name))
-            assert.strictEqual(content.length, 2_000_000, name)
-            assert.isTrue(content.equals(Buffer.alloc(2_000_000, content[0])), name)
-          }
-          const created = Fs.readdirSync(root).filter((name) => name.startsWith("created"))
-          for (const name of created) assert.strictEqual(Fs.statSync(join(root, name)).size, 300_000, name)
-          interrupted += Fs.readdirSync(root).filter((name) => name.startsWith(".~fsa-")).length
-          for (const name of Fs.readdirSync(root)) {
-            if (name.startsWith("created")) Fs.unlinkSync(join(root, name))
-            if (name.startsWith(".~fsa-")) Fs.utimesSync(join(root, name), 1, 1)
-          }
-          yield* port.list(p("."))
-          assert.deepStrictEqual(Fs.readdirSync(root).sort(), ["replaced", "streamed"])
-        }
-        // It was killed in the middle of something.
-        assert.isAbove(interrupted, 0)
-      }),
-    120_000
+  /** Kills one writer `delay` milliseconds after its first files; answers how many files it was in the middle of. */
+  const kill = ({ port, root }: Host, delay: number) =>
+    Effect.gen(function* () {
+      const child = spawn(process.execPath, [writer, root], { stdio: ["ignore", "pipe", "inherit"] })
+      yield* Effect.promise(() => new Promise((resolve) => child.stdout.once("data", resolve)))
+      yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, delay)))
+      child.kill("SIGKILL")
+      yield* Effect.promise(() => new Promise((resolve) => child.once("exit", resolve)))
+      for (const name of ["replaced", "streamed"]) {
+        const content = Fs.readFileSync(join(root, name))
+        assert.strictEqual(content.length, 2_000_000, name)
+        assert.isTrue(content.equals(Buffer.alloc(2_000_000, content[0])), name)
+      }
+      for (const name of Fs.readdirSync(root).filter((name) => name.startsWith("created"))) {
+        assert.strictEqual(Fs.statSync(join(root, name)).size, 300_000, name)
+        Fs.unlinkSync(join(root, name))
+      }
+      const left = Fs.readdirSync(root).filter((name) => name.startsWith(".~fsa-"))
+      for (const name of left) Fs.utimesSync(join(root, name), 1, 1)
+      yield* port.list(p("."))
+      assert.deepStrictEqual(Fs.readdirSync(root).sort(), ["replaced", "streamed"])
+      return left.length
+    })
+
+  it.live("while it writes leaves whole files, and what it leaves besides is hidden and swept", () =>
+    Effect.gen(function* () {
+      const left = yield* Effect.forEach(
+        [0, 1, 2],
+        (n) => Effect.flatMap(host(), (made) => Effect.forEach([0, 1, 2, 3, 4, 5, 6, 7], (round) => kill(made, round * 5 + n))),
+        { concurrency: 3 }
+      )
+      // Some were killed in the middle of something.
+      assert.isAbove(
+        left.flat().reduce((sum, count) => sum + count, 0),
+        0
+      )
+    })
   )
 })

@@ -17,10 +17,16 @@ export const p = (path: string): FsPath => path as FsPath
 
 export const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 
-export const directory: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
-  Effect.sync(() => Fs.mkdtempSync(join(Fs.realpathSync(tmpdir()), "fs-algebra-test-"))),
-  (path) => Effect.sync(() => Fs.rmSync(path, { recursive: true, force: true }))
-)
+const directoryIn = (base: string): Effect.Effect<string, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.sync(() => Fs.mkdtempSync(join(Fs.realpathSync(base), "fs-algebra-test-"))),
+    (path) => Effect.sync(() => Fs.rmSync(path, { recursive: true, force: true }))
+  )
+
+export const directory = directoryIn(tmpdir())
+
+/** On a disk in memory where there is one: for what makes and removes directories by the thousand. */
+export const fastDirectory = directoryIn(Fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir())
 
 export interface Host {
   readonly port: Backend

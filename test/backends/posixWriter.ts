@@ -1,20 +1,26 @@
-/** Writes without end into the directory it is given, to be killed. */
+/**
+ * Writes without end into the directory it is given, to be killed. It goes to the inner module straight away, which starts in a
+ * third of the time that the whole service takes.
+ */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import * as PosixHost from "../../src/backends/PosixHost.ts"
-import { write } from "./posixHost.ts"
+import { put } from "../../src/backends/internal/atomicReplace.ts"
+import { type Confined, open } from "../../src/backends/internal/confined.ts"
+import type { FsPath } from "../../src/model/FsPath.ts"
+
+const confined = open(process.argv[2]!) as Confined
 
 const content = (n: number, size: number) => new Uint8Array(size).fill(97 + (n % 26))
 
 const program = Effect.gen(function* () {
-  const port = yield* PosixHost.make({ root: process.argv[2]! })
   for (let n = 0; ; n++) {
-    yield* write(port, "replaced", content(n, 2_000_000), "replace")
+    yield* put<never, never>(confined, "replaced" as FsPath, content(n, 2_000_000), "replace", "none", undefined)
     const pieces = Array.from({ length: 20 }, () => content(n, 100_000))
-    yield* write(port, "streamed", Stream.fromIterable(pieces).pipe(Stream.rechunk(3)), "replace")
+    const stream = Stream.rechunk(Stream.fromIterable(pieces), 3)
+    yield* put(confined, "streamed" as FsPath, stream, "replace", "none", undefined)
     if (n === 0) process.stdout.write("ready\n")
-    yield* write(port, `created${n}`, content(n, 300_000), "create")
+    yield* put<never, never>(confined, `created${n}` as FsPath, content(n, 300_000), "create", "none", undefined)
   }
 })
 
-void Effect.runPromise(Effect.scoped(program))
+void Effect.runPromise(program)

@@ -163,6 +163,7 @@ describe("the output", () => {
     Effect.gen(function* () {
       const err: Array<string> = []
       const screen = {
+        program: "fs-algebra",
         directory: "/home/me",
         isTerminal: false,
         isInteractive: false,

@@ -49,6 +49,7 @@ export const shellOver = (fs: Algebra): Shell => {
       const out: Array<Uint8Array> = []
       const err: Array<string> = []
       const screen: ScreenShape = {
+        program: "fs-algebra",
         directory: "/",
         isTerminal: false,
         isInteractive: false,

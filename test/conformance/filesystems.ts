@@ -28,14 +28,16 @@ export const directory: Effect.Effect<string, never, Scope.Scope> = Effect.acqui
 )
 
 /** What only the machine can do: FIFOs, and names of any bytes. */
-export const onDisk = (root: string): Layer.Layer<never> =>
-  Layer.succeed(Bench, {
-    makeOther: (path) => Effect.sync(() => void execFileSync("mkfifo", [join(root, path)])),
-    makeUnaddressable: Effect.sync(() => Fs.writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0x61, 0xff])]), "hit"))
-  })
+const onDisk = (root: string): Bench => ({
+  makeOther: (path) => Effect.sync(() => void execFileSync("mkfifo", [join(root, path)])),
+  makeUnaddressable: Effect.sync(() => Fs.writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0x61, 0xff])]), "hit"))
+})
 
-const inDirectory = <E>(layer: (root: string) => Layer.Layer<Filesystem, E>): Layer.Layer<Filesystem, E> =>
-  Layer.unwrap(Effect.map(directory, (root) => Layer.merge(layer(root), onDisk(root))))
+const inDirectory = <E>(
+  layer: (root: string) => Layer.Layer<Filesystem, E>,
+  bench: Partial<Bench> = {}
+): Layer.Layer<Filesystem, E> =>
+  Layer.unwrap(Effect.map(directory, (root) => Layer.merge(layer(root), Layer.succeed(Bench, { ...onDisk(root), ...bench }))))
 
 export const inMemory = InMemory.layer()
 export const caseless = InMemory.layer({ caseInsensitive: true })
@@ -54,12 +56,22 @@ export const linkedRoot = inDirectory((root) => {
   )
 })
 
-export const nodeFileSystem = inDirectory((root) => Layer.provide(fromFileSystem({ root }), NodeFileSystem.layer))
-
-/** Ours as effect's, and effect's as ours again. */
-export const thereAndBack = Layer.provide(fromFileSystem({ root: "/" }), Layer.provide(toFileSystem, InMemory.layer()))
+/** Effect's FileSystem decodes the names that it lists, so those of other bytes cannot be met through it. */
+export const nodeFileSystem = inDirectory((root) => Layer.provide(fromFileSystem({ root }), NodeFileSystem.layer), {
+  makeUnaddressable: undefined
+})
 
 export const another = Effect.map(InMemory.make(), make)
+
+/** Ours as effect's, and effect's as ours again. What may not be written through it, links to the outside, is planted below it. */
+export const thereAndBack: Layer.Layer<Filesystem, unknown> = Layer.unwrap(
+  Effect.map(another, (writable) =>
+    Layer.merge(
+      Layer.provide(fromFileSystem({ root: "/" }), Layer.provide(toFileSystem, Layer.succeed(Filesystem, writable))),
+      Layer.succeed(Bench, { writable })
+    )
+  )
+)
 
 export const decorated = (f: (self: Algebra) => Algebra) => decorate(f)(InMemory.layer())
 

@@ -43,7 +43,7 @@ const encodings = {
 const encodingNames = Object.keys(encodings) as Array<keyof typeof encodings>
 
 describe("an edit", () => {
-  const pieces = ["a", "é", "漢", "😀", " ", "\n", "\r\n", "\r", "\t", "\0", "\u2028"]
+  const pieces = ["a", "é", "漢", "😀", " ", "\n", "\r\n", "\r", "\t", "\0", "\x7f", "\x80", "\u07ff", "\u0800", "\uffff"]
   it.prop(
     "changes nothing but its matches, byte for byte, in every encoding",
     [anyOf(encodingNames), Arbitrary.array(textOf(pieces)), textOf(["", "b", "ö", "💡", "\r", "\r\n"])],
@@ -134,6 +134,7 @@ describe("line endings", () => {
     ["LF stays LF", "a\nb\n", "a\nb", "x\ny\nz", "x\ny\nz\n"],
     ["an exact match is preferred", "a\r\nb\r\na\nb\n", "a\nb", "x\ny", "a\r\nb\r\nx\ny\n"],
     ["a CR makes the edit literal", "a\r\nb\r\n", "a\r\nb", "x\ny", "x\ny\r\n"],
+    ["a lone CR makes it literal too", "a\rb\r\nc\r\n", "a\rb", "x\ny", "x\ny\r\nc\r\n"],
     ["a CRLF that is asked for is written", "a\nb\n", "a", "x\r\ny", "x\r\ny\nb\n"],
     ["a CRLF in the new text is not doubled", "a\r\nb\r\n", "a\nb", "x\r\ny\nz", "x\r\ny\r\nz\r\n"],
     ["a lone CR is content", "a\rb\r\nc\r\n", "b\nc", "x\ny", "a\rx\r\ny\r\n"],
@@ -333,7 +334,8 @@ describe("an edit that matches nothing says what is nearest and why it differs:"
       why(text, "const  needle = haystack(1)"),
       /line 300001 .*white space.*\(only compared: lines \d+-300002 of this large file\)/
     )
-    assert.match(why("ab ".repeat(1_000_000), "x ab ab ab"), /only compared: line 1 of this large file/)
+    const line = `${"ab ".repeat(1_000_000)}needle here`
+    assert.match(why(line, "needle  here"), /line 1 .*white space.*needle here.*\(only compared: line 1 of this large file\)/)
   })
 
   it("a long text is compared where it begins to differ", () => {
@@ -429,6 +431,22 @@ describe("a diff", () => {
     assert.deepStrictEqual(diff.match(/^[-+@].*$/gm)!.slice(2), ["@@ -17,7 +17,7 @@", "-line 20", "+twenty"])
   })
 
+  it("is the smallest where an edit is of ordinary size", () => {
+    const oldText = lineNumbers(200).join("")
+    const newText = oldText.replaceAll("5\n", "five\n").replaceAll("line 4", "x\nline 4")
+    const { diff } = edited(utf8(oldText), [{ oldText, newText }])
+    assert.lengthOf(diff.match(/^-(?!--)/gm)!, 20)
+    assert.lengthOf(diff.match(/^\+(?!\+\+)/gm)!, 20 + 11)
+  })
+
+  it("quotes a name as git does", () => {
+    const diffOf = (path: string) => edited(utf8("a"), [{ oldText: "a", newText: "b" }], path).diff.split("\n")[0]
+    assert.strictEqual(diffOf('a"b'), String.raw`--- "a/a\"b"`)
+    assert.strictEqual(diffOf("a\\b"), String.raw`--- "a/a\\b"`)
+    assert.strictEqual(diffOf("a b"), "--- a/a b\t")
+    assert.strictEqual(diffOf("ü"), "--- a/ü")
+  })
+
   it("tells where the last newline is missing", () => {
     assert.include(
       edited(utf8("a\nb"), [{ oldText: "b", newText: "c" }]).diff,
@@ -450,13 +468,15 @@ describe("a diff", () => {
         { oldText: "b\n", newText: "y" }
       ]
     ],
+    ["a.txt", "ab\ncd\nef\n", [{ oldText: "b\n", newText: "" }]],
     ["a.txt", "a\r\nb\r\nc\r\n", [{ oldText: "b\n", newText: "x\ny\n" }]],
     ["a.txt", "\uFEFFa\nb\n", [{ oldText: "a", newText: "b" }]],
     ["a.txt", "a\r@@ -1 +1 @@\n\u2028@@ -1 +1 @@\nb\n", [{ oldText: "b", newText: "c" }]],
     ["a.txt", "--- a\n+++ b\n@@ -1 +1 @@\n", [{ oldText: "b", newText: "c" }]],
     ["with a blank/and another.txt", "a\n", [{ oldText: "a", newText: "b" }]],
     ["ünï/漢字.txt", "é\n", [{ oldText: "é", newText: "è" }]],
-    ['quote"s and \\.txt', "a\n", [{ oldText: "a", newText: "b" }]]
+    ['quote"s and \\.txt', "a\n", [{ oldText: "a", newText: "b" }]],
+    ["back\\slash.txt", "a\n", [{ oldText: "a", newText: "b" }]]
   ]
   for (const tool of tools) {
     it.effect.each(awkward)(`is what ${tool} takes (%s, %j)`, ([path, text, edits]) =>
@@ -468,7 +488,7 @@ describe("a diff", () => {
       })
     )
 
-    const line = anyOf(["a\n", "a\n", "b\n", "b\r\n", "c\n", "\n", "d x\n", "x\n", "x\r\n", "y\ny\ny\n"])
+    const line = anyOf(["a\n", "a\n", "b\n", "b\r\n", "c\n", "\n", "d x\n", "x\n", "x\r\n", "y\ny\ny\n", "ab\n"])
     it.effect.prop(
       `makes ${tool} do what the edits did, whatever they are`,
       [Arbitrary.array(line, { minLength: 1, maxLength: 40 }), anyOf(["", "x", "z"]), textOf(["a\n", "b\n", "z", "\n"])],

@@ -45,7 +45,7 @@ const summary = (look: Look, entries: ReadonlyArray<GlobMatch>): string => {
   let size = 0
   for (const entry of entries) {
     if (entry.kind === "directory") directories++
-    else size += entry.sizeBytes ?? 0
+    else if (entry.kind === "file") size += entry.sizeBytes ?? 0
   }
   const files = entries.length - directories
   return look.dim(`\n${humanise.count(directories, "directory")}, ${humanise.count(files, "file")}, ${humanise.bytes(size)}\n`)

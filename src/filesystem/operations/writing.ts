@@ -150,9 +150,9 @@ export const writing = (self: Caller): Pick<Algebra, "write" | "writeBytes" | "s
     edit: (input, edits, options) => {
       const dryRun = options?.dryRun === true
       return call("edit", input, tags.edit, dryRun ? reading : asWriter, (path, limits) => {
-        const fault = checkPrecondition(options)
-        if (fault !== undefined) return Effect.fail(fault)
         const list: ReadonlyArray<Edit.Edit> = Array.isArray(edits) ? edits : [edits as Edit.Edit]
+        const fault = checkPrecondition(options) ?? Edit.check(list)
+        if (fault !== undefined) return Effect.fail(fault)
         return Effect.flatMap(resolve(port, path), ({ path: at, stat }): Effect.Effect<EditResult, Fault> => {
           const expected = options?.ifMatch
           if (stat === undefined) {

@@ -4,9 +4,11 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Stream from "effect/Stream"
 import { quota } from "../../filesystem/Decorator.ts"
+import type { Algebra } from "../../filesystem/Filesystem.ts"
+import type { FsPath } from "../../model/FsPath.ts"
 import { arrange, chapter, failing, leaves } from "../chapter.ts"
 import { equal, holds } from "../expect.ts"
-import { directory } from "../Files.ts"
+import { capture, directory } from "../Files.ts"
 import { type Law, noted } from "../Law.ts"
 import { utf8 } from "../operations.ts"
 
@@ -136,13 +138,21 @@ const single = [
   ["copy", (fs) => fs.copy("d/f", "p/q/copy")],
   ["copy over a file", (fs) => fs.copy("d/f", "other", { overwrite: true })],
   ["move", (fs) => fs.move("d/f", "p/q/moved")],
-  ["copy of a tree", (fs) => fs.copy("d", "p/d")],
-  ["move of a tree", (fs) => fs.move("d", "p/d")]
-] as ReadonlyArray<readonly [string, (fs: Parameters<Parameters<typeof law>[2]>[0]) => Effect.Effect<unknown, unknown>]>
+  ["copy of a tree", (fs) => fs.copy("d", "p/d")]
+] as ReadonlyArray<readonly [string, (fs: Algebra) => Effect.Effect<unknown, unknown>]>
 
 const before = { "d/f": "old", "d/e/g": "x", other: "y" }
 
 const mutations = ["Write", "MakeDirectory", "Remove", "Rename"] as const
+
+/** Whether this filesystem's directories are disks of their own. Leaves everything as it is. */
+const onlyCopies = (fs: Algebra): Effect.Effect<boolean, unknown> => {
+  const [from, to] = ["d/f", "d/e/probe"] as [FsPath, FsPath]
+  return Effect.matchEffect(fs.port.rename(from, to, { replace: false }), {
+    onSuccess: () => Effect.as(fs.port.rename(to, from, { replace: false }), false),
+    onFailure: () => Effect.succeed(true)
+  })
+}
 
 export const atomicityLaws: ReadonlyArray<Law> = [
   ...single.flatMap(([what, call]) => [
@@ -167,6 +177,25 @@ export const atomicityLaws: ReadonlyArray<Law> = [
       }
     })
   ]),
+  moving.law("a move of a tree that fails at any step changes nothing, or loses nothing where only copying would do", "C-51, C-55", function* (fs) {
+    yield* arrange(fs, before)
+    const copies = yield* onlyCopies(fs)
+    for (let nth = 1; nth < 50; nth++) {
+      const exit = yield* Effect.exit(failing(fs, { operation: mutations, nth, fault: { _tag: "DiskFull" } }).move("d", "p/d"))
+      if (Exit.isSuccess(exit)) return yield* holds(nth > 1, "at least one step that could fail")
+      if (!copies) {
+        yield* leaves(fs, before)
+        continue
+      }
+      const found = yield* capture(fs.port)
+      for (const [path, content] of [["f", "old"], ["e/g", "x"]] as const) {
+        const kept = [found[`d/${path}`], found[`p/d/${path}`]].includes(`file ${JSON.stringify(content)}`)
+        yield* holds(kept, `${path} in one of the two places, whole`, found)
+      }
+      yield* Effect.forEach(["d", "p", "other"], (path) => fs.delete(path, { recursive: true, missing: "ignore" }))
+      yield* arrange(fs, before)
+    }
+  }),
   law("a full disk keeps the old file", "behaviours: regressions", function* (fs) {
     yield* arrange(fs, { a: "old" })
     const small = noted(fs, yield* quota({ maxBytes: 5 })(fs))

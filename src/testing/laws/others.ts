@@ -1,5 +1,6 @@
 /** What a disk may hold that nobody writes through a filesystem: FIFOs and devices, names that are no paths, files of writes that died. */
 import * as Effect from "effect/Effect"
+import type { Algebra } from "../../filesystem/Filesystem.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import { arrange, chapter, leaves } from "../chapter.ts"
 import { equal, fails, has, holds } from "../expect.ts"
@@ -15,7 +16,7 @@ const opening = new Set(["read", "readString", "readBytes", "version", "stream",
 
 const leftover = ".~fsa-0000.tmp"
 
-const leave = (fs: Parameters<Parameters<typeof other.law>[2]>[0], path: string) =>
+const leave = (fs: Algebra, path: string) =>
   Effect.asVoid(fs.port.write<never, never>(path as FsPath, utf8("half"), "create"))
 
 export const otherLaws: ReadonlyArray<Law> = [

@@ -78,8 +78,8 @@ const looking: ReadonlyArray<Law> = [
     yield* equal(yield* port.list(at(".")), [])
   }),
   on([], "port stat tells the kind and the size", "stat", tree, function* (port) {
-    yield* has((yield* port.stat(at("file"))) ?? {}, { path: "file", kind: "file", isFile: true, isDirectory: false, sizeBytes: 4 } as object)
-    yield* has((yield* port.stat(at("dir"))) ?? {}, { path: "dir", kind: "directory", isFile: false, isDirectory: true, sizeBytes: 0 } as object)
+    yield* has((yield* port.stat(at("file"))) ?? {}, { kind: "file", isFile: true, isDirectory: false, sizeBytes: 4 } as object)
+    yield* has((yield* port.stat(at("dir"))) ?? {}, { kind: "directory", isFile: false, isDirectory: true, sizeBytes: 0 } as object)
   }),
   on([], "port stat answers undefined for what is not there", "stat", tree, function* (port) {
     for (const path of ["none", "none/x", "dir/none", "file/x", "file/x/y"]) {
@@ -162,7 +162,7 @@ const modes = ["create", "replace", "append"] as const
 const writes: ReadonlyArray<Law> = [
   ...modes.flatMap((mode) => [
     on(writing, `port write ${mode} makes the file where nothing is`, "write", {}, function* (port) {
-      yield* has(yield* put(port, "a", "new", mode), { path: at("a"), kind: "file", sizeBytes: 3 })
+      yield* has(yield* put(port, "a", "new", mode), { kind: "file", sizeBytes: 3 })
       yield* leaves(port, { a: "new" })
     }),
     on(writing, `port write ${mode} takes a stream`, "write", {}, function* (port) {
@@ -287,13 +287,19 @@ const names: ReadonlyArray<Law> = [
   refuses(["delete"], "port remove of the root", "root", {}, (port) => port.remove(at(".")), "AccessDenied", { why: "root" }),
   refuses(["delete"], "port remove of the root with content", "root", tree, (port) => port.remove(at(".")), "AccessDenied", { why: "root" }),
 
-  on(changing, "port rename moves a file", "rename", tree, function* (port) {
-    yield* port.rename(at("file"), at("dir/moved"), { replace: false })
-    yield* leaves(port, { "dir/inner": "x", "dir/moved": "text", empty: directory })
+  on(changing, "port rename gives a file another name", "rename", tree, function* (port) {
+    yield* port.rename(at("file"), at("moved"), { replace: false })
+    yield* leaves(port, { "dir/inner": "x", empty: directory, moved: "text" })
   }),
-  on(changing, "port rename moves a whole tree", "rename", tree, function* (port) {
-    yield* port.rename(at("dir"), at("empty/moved"), { replace: false })
-    yield* leaves(port, { "empty/moved/inner": "x", file: "text" })
+  on(changing, "port rename gives a whole tree another name", "rename", tree, function* (port) {
+    yield* port.rename(at("dir"), at("moved"), { replace: false })
+    yield* leaves(port, { "moved/inner": "x", empty: directory, file: "text" })
+  }),
+  on(changing, "port rename moves to another directory, or says that only copying would do", "rename", tree, function* (port) {
+    const moved = yield* Effect.result(port.rename(at("dir"), at("empty/moved"), { replace: false }))
+    if (moved._tag === "Success") return yield* leaves(port, { "empty/moved/inner": "x", file: "text" })
+    yield* has(moved.failure as object, { _tag: "IoError", code: "EXDEV" } as object)
+    yield* leaves(port, tree)
   }),
   on(["write", "delete", "links"], "port rename moves a link, not what it leads to", "rename", linked, function* (port) {
     yield* port.rename(at("todir"), at("moved"), { replace: false })

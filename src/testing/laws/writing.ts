@@ -1,6 +1,7 @@
 /** The five modes, parents, preconditions, and what a refused write leaves behind: nothing. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
+import type { Algebra } from "../../filesystem/Filesystem.ts"
 import type { WriteMode } from "../../model/Entry.ts"
 import { arrange, chapter, leaves, limited } from "../chapter.ts"
 import { equal, fails, has } from "../expect.ts"
@@ -279,7 +280,7 @@ export const attributeLaws: ReadonlyArray<Law> = [
       ["appending", (fs) => fs.write("a", "new", { mode: "append" })],
       ["editing", (fs) => fs.edit("a", { oldText: "old", newText: "new" })],
       ["copying over it", (fs) => fs.copy("b", "a", { overwrite: true })]
-    ] as ReadonlyArray<readonly [string, (fs: Parameters<Parameters<typeof law>[2]>[0]) => Effect.Effect<unknown, unknown>]>
+    ] as ReadonlyArray<readonly [string, (fs: Algebra) => Effect.Effect<unknown, unknown>]>
   ).map(([what, call]) =>
     attributes.law(`a mode of 0755 survives ${what}`, "C-49", function* (fs) {
       yield* arrange(fs, { a: "old", b: "x" })

@@ -1,0 +1,247 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import * as Filesystem from "../../src/filesystem/Filesystem.ts"
+import { compare } from "../../src/model/FsPath.ts"
+import type { Backend, Fault } from "../../src/port/Backend.ts"
+
+const on = <A, E>(tree: InMemory.Tree, program: (fs: Filesystem.Algebra) => Effect.Effect<A, E>) =>
+  Effect.gen(function* () {
+    return yield* program(yield* Filesystem.Filesystem)
+  }).pipe(Effect.provide(InMemory.layer({ tree })))
+
+const paths = <E>(entries: Stream.Stream<{ readonly path: string }, E>) =>
+  Effect.map(Stream.runCollect(entries), (all) => all.map(({ path }) => path))
+
+const denied: Fault = { _tag: "AccessDenied", why: "permission" }
+
+/** A filesystem on which some directories cannot be listed, and which notes what was. */
+const guarded = (fs: Filesystem.Algebra, closed: ReadonlyArray<string>, listed: Array<string>): Filesystem.Algebra => {
+  const port: Backend = {
+    ...fs.port,
+    list: (path) =>
+      Effect.suspend(() => {
+        listed.push(path)
+        return closed.includes(path) ? Effect.fail(denied) : fs.port.list(path)
+      })
+  }
+  return Filesystem.make(port)
+}
+
+const tree: InMemory.Tree = {
+  "a-b.txt": "",
+  "a.txt": "",
+  a: { "b.txt": "1234", deep: { "x.ts": "" } },
+  src: { "i.ts": "", lib: { "j.ts": "", "k.js": "" } },
+  link: { link: "src" },
+  z: {}
+}
+
+describe("walk", () => {
+  it.effect("is in the order of whole paths, a directory just before what is in it, and enters no link", () =>
+    on(tree, (fs) =>
+      Effect.map(paths(fs.walk()), (found) =>
+        assert.deepStrictEqual(found, [
+          "a-b.txt",
+          "a.txt",
+          "a",
+          "a/b.txt",
+          "a/deep",
+          "a/deep/x.ts",
+          "link",
+          "src",
+          "src/i.ts",
+          "src/lib",
+          "src/lib/j.ts",
+          "src/lib/k.js",
+          "z"
+        ])
+      )
+    )
+  )
+
+  it.effect("below a linked base the paths are the caller's", () =>
+    on(tree, (fs) =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual(yield* paths(fs.walk("link/lib")), ["link/lib/j.ts", "link/lib/k.js"])
+        assert.deepStrictEqual(
+          (yield* fs.glob("*.js", { path: "link" })).matches.map(({ path }) => path),
+          ["link/lib/k.js"]
+        )
+        yield* fs.write("src/lib/k.js", "hit")
+        assert.deepStrictEqual(
+          (yield* fs.grep("hit", { path: "link" })).matches.map(({ path }) => path),
+          ["link/lib/k.js"]
+        )
+      })
+    )
+  )
+
+  it.effect("sizes are told when asked for, depth is bounded, what is excluded is not entered but said", () =>
+    on(tree, (fs) =>
+      Effect.gen(function* () {
+        const sized = yield* Stream.runCollect(fs.walk("a", { sizes: true }))
+        assert.deepStrictEqual(
+          sized.map(({ path, sizeBytes }): ReadonlyArray<unknown> => [path, sizeBytes]),
+          [
+            ["a/b.txt", 4],
+            ["a/deep", 0],
+            ["a/deep/x.ts", 0]
+          ]
+        )
+        assert.deepStrictEqual(yield* paths(fs.walk("src", { maxDepth: 1 })), ["src/i.ts", "src/lib"])
+        assert.deepStrictEqual(yield* paths(fs.walk("src", { maxDepth: 0 })), [])
+        const listed: Array<string> = []
+        const skipped: Array<string> = []
+        const found = yield* paths(
+          guarded(fs, [], listed).walk(".", {
+            exclude: ["src", "*.txt", "!a.txt"],
+            onSkip: (path, why) => skipped.push(`${why} ${path}`)
+          })
+        )
+        assert.deepStrictEqual(found, ["a.txt", "a", "a/deep", "a/deep/x.ts", "link", "z"])
+        assert.deepStrictEqual(skipped, ["ignored a-b.txt", "ignored a/b.txt", "ignored src"])
+        assert.notInclude(listed, "src")
+      })
+    )
+  )
+
+  it.effect("a missing base fails, a file is no directory, a directory that cannot be read fails with its own path", () =>
+    on(tree, (fs) =>
+      Effect.gen(function* () {
+        const tag = (path: string) => Effect.map(Effect.flip(Stream.runDrain(fs.walk(path))), (error) => error._tag)
+        assert.strictEqual(yield* tag("nope"), "NotFound")
+        assert.strictEqual(yield* tag("a.txt"), "NotADirectory")
+        assert.strictEqual(yield* tag("a.txt/x"), "NotFound")
+        const error = yield* Effect.flip(Stream.runDrain(guarded(fs, ["src/lib"], []).walk()))
+        assert.deepStrictEqual([error._tag, error.path], ["AccessDenied", "src/lib"])
+      })
+    )
+  )
+
+  it.effect("ten thousand levels are no more than many", () =>
+    Effect.gen(function* () {
+      const fs = yield* Filesystem.Filesystem
+      let at = "."
+      for (let i = 0; i < 10_000; i++) {
+        at = at === "." ? "d" : `${at}/d`
+        yield* fs.port.makeDirectory(at as never)
+      }
+      const depth = yield* Stream.runFold(
+        fs.walk(),
+        () => 0,
+        (count) => count + 1
+      )
+      assert.strictEqual(depth, 10_000)
+      assert.deepStrictEqual(yield* fs.delete("d", { recursive: true }), { deleted: 1, directories: 10_000 })
+    }).pipe(Effect.provide(InMemory.layer()))
+  )
+})
+
+describe("glob", () => {
+  it.effect("counts and names what it cannot read, and goes on", () =>
+    on(tree, (fs) =>
+      Effect.gen(function* () {
+        const { matches, skipped } = yield* guarded(fs, ["src/lib"], []).glob("*.ts")
+        assert.deepStrictEqual(
+          matches.map(({ path }) => path),
+          ["a/deep/x.ts", "src/i.ts"]
+        )
+        assert.deepStrictEqual([skipped.unreadable, skipped.unreadablePaths], [1, ["src/lib"]])
+      })
+    )
+  )
+
+  it.effect("enters only where something can match", () =>
+    on(tree, (fs) =>
+      Effect.gen(function* () {
+        const listed: Array<string> = []
+        yield* guarded(fs, [], listed).glob("src/*.ts")
+        assert.deepStrictEqual(listed, [".", "src"])
+      })
+    )
+  )
+
+  it.effect("answers the kinds that it is asked for", () =>
+    on(tree, (fs) =>
+      Effect.gen(function* () {
+        const of = (pattern: string, kinds: Filesystem.GlobOptions["kinds"]) =>
+          Effect.map(fs.glob(pattern, { kinds }), ({ matches }) => matches.map(({ path }) => path))
+        assert.deepStrictEqual(yield* of("**", ["directory"]), ["a", "a/deep", "src", "src/lib", "z"])
+        assert.deepStrictEqual(yield* of("*/", ["directory", "file"]), ["a", "a/deep", "src", "src/lib", "z"])
+        assert.deepStrictEqual(yield* of("*", ["symlink"]), ["link"])
+        assert.deepStrictEqual(yield* of("*", []), [])
+      })
+    )
+  )
+
+  it.effect("a missing base is empty, a file is no directory", () =>
+    on(tree, (fs) =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual((yield* fs.glob("*", { path: "nope" })).matches, [])
+        assert.deepStrictEqual((yield* fs.glob("*", { path: "a.txt/below" })).matches, [])
+        assert.strictEqual((yield* Effect.flip(fs.glob("*", { path: "a.txt" })))._tag, "NotADirectory")
+      })
+    )
+  )
+
+  it.effect("pages answer everything once, skips reach as far as the answer", () =>
+    on(tree, (fs) =>
+      Effect.gen(function* () {
+        const kinds = ["file", "directory", "symlink"] as const
+        const all = (yield* fs.glob("**", { kinds })).matches.map(({ path }) => path)
+        for (const size of [1, 2, 5, all.length, all.length + 1]) {
+          const seen: Array<string> = []
+          for (let after: string | undefined; ;) {
+            const page = yield* fs.glob("**", { kinds, maxMatches: size, after })
+            seen.push(...page.matches.map(({ path }) => path))
+            assert.strictEqual(page.truncated, page.next !== undefined)
+            if (page.next === undefined) break
+            after = page.next
+          }
+          assert.deepStrictEqual(seen, all)
+        }
+        const cut = yield* fs.glob("*.ts", { maxMatches: 1, exclude: ["a.txt", "k.js"] })
+        assert.deepStrictEqual([cut.matches[0]!.path, cut.skipped.ignored], ["a/deep/x.ts", 1])
+      })
+    )
+  )
+
+  it.effect("ignore files count from the root of the workspace, whatever the base", () =>
+    on(
+      {
+        ".gitignore": "*.log\n/build/\n!keep.log\n",
+        a: { ".ignore": "!b.log\n", "b.log": "x", "c.log": "x", "keep.log": "x" },
+        build: { o: "x" },
+        ".git": { HEAD: "" }
+      },
+      (fs) =>
+        Effect.gen(function* () {
+          const of = (path: string) =>
+            Effect.map(fs.glob("**", { path, gitignore: true }), ({ matches }) => matches.map(({ path }) => path))
+          assert.deepStrictEqual(yield* of("."), [".gitignore", "a/.ignore", "a/b.log", "a/keep.log"])
+          assert.deepStrictEqual(yield* of("a"), ["a/.ignore", "a/b.log", "a/keep.log"])
+          assert.strictEqual((yield* fs.grep("x", { gitignore: true })).filesSearched, 4)
+        })
+    )
+  )
+
+  const Name = Schema.Literals(["a", "b-", "a.b", "é", "😀", "～", "z"])
+  const Path = Schema.Array(Name).check(Schema.isMinLength(1), Schema.isMaxLength(3))
+  it.effect.prop("every stream is in the order of whole paths", [Schema.Array(Path)], ([all]) =>
+    Effect.gen(function* () {
+      const fs = yield* Filesystem.Filesystem
+      for (const names of all as ReadonlyArray<ReadonlyArray<string>>) yield* Effect.ignore(fs.write(names.join("/"), ""))
+      const entries = yield* Stream.runCollect(fs.walk())
+      const keys = entries.map(({ isDirectory, path }) => (isDirectory ? `${path}/` : path))
+      assert.deepStrictEqual(keys, [...keys].sort(compare))
+      const files = yield* paths(fs.globStream("**"))
+      assert.deepStrictEqual(
+        files,
+        entries.filter(({ isFile }) => isFile).map(({ path }) => path)
+      )
+    }).pipe(Effect.provide(InMemory.layer()))
+  )
+})

@@ -1,0 +1,340 @@
+import { assert, describe, it } from "@effect/vitest"
+import { ByteSize, Cause, Context, Deferred, Effect, Exit, Fiber, FileSystem, Layer, Option, Scope, Sink, Stream } from "effect"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import { Filesystem, make } from "../../src/filesystem/Filesystem.ts"
+import * as Limits from "../../src/model/Limits.ts"
+import { overHost, overMemory, served, temporary } from "./platformDisk.ts"
+
+const text = (value: string) => new TextEncoder().encode(value)
+const all = (file: FileSystem.File) =>
+  Effect.map(file.readAlloc(1000, { position: 0n }), (bytes) =>
+    new TextDecoder().decode(Option.getOrElse(bytes, () => new Uint8Array(0)))
+  )
+
+const before = { "a.txt": "0123456789", d: { "b.txt": "b" } }
+
+/** The same claim over both kinds of backend. */
+const onBoth = (name: string, body: (fs: FileSystem.FileSystem) => Effect.Effect<void, unknown, Scope.Scope>) => {
+  it.effect(`${name} (in memory)`, () => Effect.flatMap(overMemory(before), body))
+  it.effect(`${name} (on a host)`, () =>
+    Effect.gen(function* () {
+      const root = yield* temporary
+      Fs.writeFileSync(join(root, "a.txt"), before["a.txt"])
+      Fs.mkdirSync(join(root, "d"))
+      Fs.writeFileSync(join(root, "d/b.txt"), "b")
+      yield* body(yield* overHost(root))
+    })
+  )
+}
+
+const failing = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>) =>
+  Effect.exit(Effect.scoped(Effect.andThen(effect, Effect.fail("the program failed"))))
+
+describe("a handle that writes", () => {
+  onBoth("shows what it holds at once, and others see it at sync and when the scope has closed", (fs) =>
+    Effect.gen(function* () {
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const file = yield* fs.open("a.txt", { flag: "r+" })
+          yield* file.writeAll(text("abc"))
+          assert.strictEqual(yield* all(file), "abc3456789")
+          assert.strictEqual(yield* fs.readFileString("a.txt"), "0123456789")
+          yield* file.sync
+          assert.strictEqual(yield* fs.readFileString("a.txt"), "abc3456789")
+          yield* file.truncate(4)
+          assert.strictEqual(ByteSize.toNumberUnsafe((yield* file.stat).size), 4)
+          assert.strictEqual(yield* fs.readFileString("a.txt"), "abc3456789")
+        })
+      )
+      assert.strictEqual(yield* fs.readFileString("a.txt"), "abc3")
+    })
+  )
+
+  for (const flag of ["r+", "w", "w+"] as const) {
+    onBoth(`${flag} keeps the old file when the scope fails`, (fs) =>
+      Effect.gen(function* () {
+        yield* failing(Effect.flatMap(fs.open("a.txt", { flag }), (file) => file.writeAll(text("new"))))
+        assert.strictEqual(yield* fs.readFileString("a.txt"), "0123456789")
+      })
+    )
+  }
+
+  onBoth("w that writes nothing leaves nothing in the file", (fs) =>
+    Effect.gen(function* () {
+      yield* Effect.scoped(fs.open("a.txt", { flag: "w" }))
+      assert.strictEqual(yield* fs.readFileString("a.txt"), "")
+    })
+  )
+
+  for (const flag of ["w", "wx", "w+", "wx+"] as const) {
+    onBoth(`${flag} makes the file at once, and takes it away when the scope fails`, (fs) =>
+      Effect.gen(function* () {
+        yield* failing(
+          Effect.gen(function* () {
+            const file = yield* fs.open("new.txt", { flag })
+            yield* file.writeAll(text("new"))
+            assert.strictEqual(yield* fs.readFileString("new.txt"), "")
+          })
+        )
+        assert.isFalse(yield* fs.exists("new.txt"))
+      })
+    )
+  }
+
+  onBoth("leaves what it has made and published, also when the scope then fails", (fs) =>
+    Effect.gen(function* () {
+      yield* failing(
+        Effect.flatMap(fs.open("new.txt", { flag: "wx" }), (file) => Effect.andThen(file.writeAll(text("new")), file.sync))
+      )
+      assert.strictEqual(yield* fs.readFileString("new.txt"), "new")
+    })
+  )
+
+  onBoth("does not take away what someone else has written into the file it made", (fs) =>
+    Effect.gen(function* () {
+      yield* failing(Effect.andThen(fs.open("new.txt", { flag: "w" }), fs.writeFileString("new.txt", "theirs")))
+      assert.strictEqual(yield* fs.readFileString("new.txt"), "theirs")
+    })
+  )
+
+  onBoth("keeps the old file when it is interrupted", (fs) =>
+    Effect.gen(function* () {
+      const written = yield* Deferred.make<void>()
+      const fiber = yield* Effect.forkChild(
+        Effect.scoped(
+          Effect.gen(function* () {
+            const file = yield* fs.open("a.txt", { flag: "w" })
+            yield* file.writeAll(text("new"))
+            yield* Deferred.succeed(written, undefined)
+            return yield* Effect.never
+          })
+        )
+      )
+      yield* Deferred.await(written)
+      yield* Fiber.interrupt(fiber)
+      assert.strictEqual(yield* fs.readFileString("a.txt"), "0123456789")
+    })
+  )
+
+  onBoth("with x excludes a second one from the moment it is opened", (fs) =>
+    Effect.gen(function* () {
+      yield* fs.open("lock", { flag: "wx" })
+      const error = yield* Effect.flip(fs.open("lock", { flag: "wx" }))
+      assert.strictEqual(error.reason._tag, "AlreadyExists")
+    })
+  )
+
+  onBoth("is whole beside another: the last to finish wins", (fs) =>
+    Effect.gen(function* () {
+      const first = yield* Scope.make()
+      const second = yield* Scope.make()
+      const one = yield* Scope.provide(fs.open("a.txt", { flag: "w" }), first)
+      const two = yield* Scope.provide(fs.open("a.txt", { flag: "w" }), second)
+      yield* one.writeAll(text("first"))
+      yield* two.writeAll(text("the second"))
+      yield* Scope.close(second, Exit.void)
+      yield* Scope.close(first, Exit.void)
+      assert.strictEqual(yield* fs.readFileString("a.txt"), "first")
+    })
+  )
+
+  onBoth("fails typed at sync, and with a defect when its scope closes, where its directory has gone", (fs) =>
+    Effect.gen(function* () {
+      const exit = yield* Effect.exit(
+        Effect.scoped(
+          Effect.gen(function* () {
+            const file = yield* fs.open("d/b.txt", { flag: "w" })
+            yield* file.writeAll(text("new"))
+            yield* fs.remove("d", { recursive: true })
+            assert.strictEqual((yield* Effect.flip(file.sync)).reason._tag, "NotFound")
+          })
+        )
+      )
+      assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause))
+      assert.isFalse(yield* fs.exists("d"))
+    })
+  )
+
+  onBoth("refuses what is over the limit of a write, when it is written", (fs) =>
+    Effect.gen(function* () {
+      const error = yield* Effect.flip(
+        Effect.scoped(
+          Effect.gen(function* () {
+            const file = yield* fs.open("a.txt", { flag: "r+" })
+            yield* file.seek(8n, "start")
+            yield* file.writeAll(text("1234"))
+            return yield* Effect.fail(new Error("it was written"))
+          })
+        ).pipe(Effect.provideService(Limits.Limits, { ...Limits.standard, maxFileSize: 11 }))
+      )
+      assert.match(String((error as { cause?: unknown }).cause), /maxFileSize/)
+      assert.strictEqual(yield* fs.readFileString("a.txt"), "0123456789")
+    })
+  )
+
+  onBoth("with a mode has it before there is content", (fs) =>
+    Effect.gen(function* () {
+      const file = yield* fs.open("secret", { flag: "w", mode: 0o600 })
+      yield* file.writeAll(text("s"))
+      assert.strictEqual((yield* fs.stat("secret")).mode & 0o777, 0o600)
+      assert.strictEqual(yield* fs.readFileString("secret"), "")
+      yield* file.sync
+      assert.strictEqual((yield* fs.stat("secret")).mode & 0o777, 0o600)
+    })
+  )
+})
+
+describe("a handle that appends", () => {
+  onBoth("keeps what was written when the scope fails", (fs) =>
+    Effect.gen(function* () {
+      yield* failing(Effect.flatMap(fs.open("a.txt", { flag: "a" }), (file) => file.writeAll(text("+"))))
+      assert.strictEqual(yield* fs.readFileString("a.txt"), "0123456789+")
+    })
+  )
+
+  onBoth("takes the file it made away when the scope fails before anything was written", (fs) =>
+    Effect.gen(function* () {
+      yield* failing(fs.open("new.txt", { flag: "ax" }))
+      assert.isFalse(yield* fs.exists("new.txt"))
+    })
+  )
+
+  onBoth("fails where the file has gone, and makes no other", (fs) =>
+    Effect.gen(function* () {
+      const file = yield* fs.open("a.txt", { flag: "a" })
+      yield* fs.remove("a.txt")
+      assert.strictEqual((yield* Effect.flip(file.writeAll(text("+")))).reason._tag, "NotFound")
+      assert.isFalse(yield* fs.exists("a.txt"))
+    })
+  )
+})
+
+describe("a handle that reads", () => {
+  onBoth("reads the file as it was opened, whatever happens to the name", (fs) =>
+    Effect.gen(function* () {
+      const file = yield* fs.open("a.txt")
+      yield* fs.writeFileString("a.txt", "new")
+      assert.strictEqual(yield* all(file), "0123456789")
+      yield* fs.remove("a.txt")
+      assert.strictEqual(yield* all(file), "0123456789")
+    })
+  )
+
+  onBoth("seeks from the end: 3 before the end of 10 bytes is position 7", (fs) =>
+    Effect.gen(function* () {
+      const file = yield* fs.open("a.txt")
+      const end = "end" as FileSystem.SeekMode
+      assert.strictEqual(yield* file.seek(-3n, end), 7n)
+      assert.strictEqual(new TextDecoder().decode(Option.getOrThrow(yield* file.readAlloc(9))), "789")
+      assert.strictEqual((yield* Effect.flip(file.seek(-11n, end))).reason._tag, "BadArgument")
+      assert.strictEqual(yield* file.seek(0n, "current"), 10n)
+    })
+  )
+
+  it.effect("asks the backend for no more than it was asked for, however large the file", () =>
+    Effect.gen(function* () {
+      const port = yield* InMemory.make({ tree: { large: new Uint8Array(4 * 1024 * 1024) } })
+      const asked: Array<number> = []
+      const counting = make({
+        ...port,
+        accelerations: undefined,
+        open: (path) =>
+          Effect.map(port.open(path), (handle) => ({
+            ...handle,
+            read: (offset, length) => {
+              asked.push(length)
+              return handle.read(offset, length)
+            }
+          }))
+      })
+      const context = yield* Layer.build(served(Layer.succeed(Filesystem, counting)))
+      const fs = Context.get(context, FileSystem.FileSystem)
+      yield* Effect.scoped(Effect.flatMap(fs.open("large"), (file) => file.readAlloc(1000, { position: 3_000_000n })))
+      assert.deepStrictEqual(asked.splice(0), [1000])
+      yield* Stream.runDrain(fs.stream("large"))
+      assert.strictEqual(Math.max(...asked.splice(0)), 64 * 1024)
+      const file = yield* fs.open("large", { flag: "r+" })
+      yield* file.seek(100_000n, "start")
+      yield* file.writeAll(text("one page is touched"))
+      assert.deepStrictEqual(asked, [64 * 1024])
+    })
+  )
+})
+
+describe("a closed handle", () => {
+  for (const flag of ["r", "r+", "w", "a+"] as const) {
+    onBoth(`${flag} fails in every call`, (fs) =>
+      Effect.gen(function* () {
+        const file = yield* Effect.scoped(fs.open("a.txt", { flag }))
+        const calls: ReadonlyArray<
+          Effect.Effect<unknown, { readonly reason: { readonly _tag: string; readonly message: string } }>
+        > = [
+          file.stat,
+          file.sync,
+          file.seek(0n, "start"),
+          file.read(new Uint8Array(1)),
+          file.readAlloc(1),
+          file.truncate(1),
+          file.write(text("x")),
+          file.writeAll(text("x")),
+          file.writeAll(text(""))
+        ]
+        for (const call of calls) {
+          const error = yield* Effect.flip(call)
+          assert.strictEqual(error.reason._tag, "Unknown")
+          assert.match(error.reason.message, /the file has been closed/)
+        }
+      })
+    )
+  }
+})
+
+describe("a sink", () => {
+  const broken = Stream.concat(Stream.make(text("new")), Stream.fail("cable" as const))
+
+  onBoth("keeps the old file when its stream fails", (fs) =>
+    Effect.gen(function* () {
+      yield* Effect.flip(Stream.run(broken, fs.sink("a.txt")))
+      assert.strictEqual(yield* fs.readFileString("a.txt"), "0123456789")
+      yield* Effect.flip(Stream.run(broken, fs.sink("a.txt", { flag: "r+" })))
+      assert.strictEqual(yield* fs.readFileString("a.txt"), "0123456789")
+    })
+  )
+
+  onBoth("leaves none that it made when its stream fails", (fs) =>
+    Effect.gen(function* () {
+      for (const options of [{}, { flag: "wx" }, { mode: 0o600 }, { flag: "w+", mode: 0o600 }] as const) {
+        yield* Effect.flip(Stream.run(broken, fs.sink("new.txt", options)))
+        assert.isFalse(yield* fs.exists("new.txt"))
+      }
+    })
+  )
+
+  onBoth("that appends keeps what was fully written when its stream fails", (fs) =>
+    Effect.gen(function* () {
+      yield* Effect.flip(Stream.run(broken, fs.sink("a.txt", { flag: "a" })))
+      assert.strictEqual(yield* fs.readFileString("a.txt"), "0123456789new")
+    })
+  )
+
+  onBoth("takes a file streamed onto itself", (fs) =>
+    Effect.gen(function* () {
+      yield* Stream.run(fs.stream("a.txt"), fs.sink("a.txt"))
+      assert.strictEqual(yield* fs.readFileString("a.txt"), "0123456789")
+    })
+  )
+
+  onBoth("fails typed and consumes nothing where it cannot write", (fs) =>
+    Effect.gen(function* () {
+      const error = yield* Effect.flip(
+        Stream.run(
+          Stream.make(text("x")),
+          Sink.map(fs.sink("d"), () => undefined)
+        )
+      )
+      assert.strictEqual(error.reason._tag, "BadResource")
+    })
+  )
+})
