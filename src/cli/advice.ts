@@ -18,7 +18,7 @@ const whyDenied: Readonly<Record<FsError.AccessDenied["why"], string>> = {
 }
 
 const argumentAdvice: Readonly<Record<string, string>> = {
-  pattern: "Quote the pattern for your shell; to find it just as it is written, use grep --literal.",
+  pattern: "Quote the pattern for your shell; to find plain text use grep --literal.",
   oldText: "Give --old text exactly as it stands in the file, and enough of it to be there once; or use --first or --all.",
   ifMatch: "Leave out either --if-match or --mode create.",
   to: "Choose a destination that is neither the source nor inside it.",
@@ -42,7 +42,8 @@ const advice: Advice = {
         ? "Leave out --no-exist-ok, or choose another name."
         : `Use --mode overwrite to replace it, or change part of it: ${line("edit", path)}`,
   AccessDenied: ({ why }) => whyDenied[why],
-  InvalidPath: () => "Paths are relative to the root and stay below it; choose another --root to reach what lies outside.",
+  InvalidPath: () =>
+    "A path is relative to the root, stays below it and goes round in no circle; another --root reaches what lies outside.",
   PathTooLong: () => "Choose a --root further down, or shorter names.",
   NotADirectory: ({ operation, path }, line) =>
     operation === opening ? "Give a directory: --root DIR." : `See what it is: ${line("stat", path)}`,
@@ -59,7 +60,10 @@ const advice: Advice = {
   IoError: () => "Check the disk and the connection to it, then try again.",
   NotText: ({ path }, line) => `Read it as bytes: ${line("cat", "--bytes", "0:256", path)} | xxd`,
   LimitExceeded: ({ path }, line) => `Take a part of it: ${line("cat", "--bytes", "0:65536", path)}`,
-  InvalidArgument: ({ argument }) => argumentAdvice[argument] ?? "See --help for what it may be.",
+  InvalidArgument: ({ argument, operation }) =>
+    argument === "pattern" && operation.startsWith("glob")
+      ? String.raw`Quote the pattern for your shell; \ before a sign takes it for itself.`
+      : (argumentAdvice[argument] ?? "See --help for what it may be."),
   Conflict: ({ actual, path }, line) =>
     actual === undefined || actual === null
       ? `Look at it again: ${line("stat", path)}`

@@ -8,6 +8,7 @@ import { displayWidth } from "effect/cli/CliOutput"
 import { type Algebra, Filesystem } from "../filesystem/Filesystem.ts"
 import type { GlobMatch } from "../model/Entry.ts"
 import type { FsError } from "../model/FsError.ts"
+import type { FsPath } from "../model/FsPath.ts"
 import { paintDiff } from "./diff.ts"
 import * as humanise from "./humanise.ts"
 import { type Look, look } from "./look.ts"
@@ -87,6 +88,14 @@ const failing = <A, R>(self: Effect.Effect<A, FsError, R>): Effect.Effect<FsErro
 /** A tour of somebody's home directory must end, and must fit. */
 const upTo = { files: 20_000, bytes: 256 * 1024 * 1024 }
 
+const demonstrate = Effect.fnUntraced(function* (guide: Guide, fs: Algebra, directory: string) {
+  yield* guide.say((look) => [
+    "",
+    look.dim(`${indent}There is no text here to show it on, so these are four files of our own, in memory.`)
+  ])
+  for (const [path, text] of Object.entries(demonstration)) yield* fs.write(directory + path, text)
+})
+
 const loading = Effect.fnUntraced(function* (guide: Guide, host: Algebra) {
   const { copied, fs } = yield* guide.step({
     title: "Load the directory into memory, without what git ignores",
@@ -102,9 +111,7 @@ const loading = Effect.fnUntraced(function* (guide: Guide, host: Algebra) {
       ...(copied.truncated ? [look.yellow("There is more; the tour goes on with the first of it.")] : [])
     ]
   })
-  if (copied.files > 0) return fs
-  yield* guide.say((look) => [look.dim(`${indent}There is no file here, so these are four of our own.`)])
-  for (const [path, text] of Object.entries(demonstration)) yield* fs.write(path, text)
+  if (copied.files === 0) yield* demonstrate(guide, fs, "")
   return fs
 })
 
@@ -146,6 +153,13 @@ const searching = Effect.fnUntraced(function* (guide: Guide, fs: Algebra, files:
       `${truncated ? "the first " : ""}${humanise.count(matches.length, "match")} in ${filesMatched} of ${humanise.count(filesSearched, "file")}`
     ]
   })
+})
+
+const textToEdit = Effect.fnUntraced(function* (guide: Guide, fs: Algebra, files: ReadonlyArray<GlobMatch>) {
+  const passage = yield* editablePassage(fs, files)
+  if (passage !== undefined) return passage
+  yield* demonstrate(guide, fs, "greeter/")
+  return { path: "greeter/README.md" as FsPath, line: "# Greeter" } satisfies Passage
 })
 
 const showConflict = (error: FsError | undefined, look: Look): ReadonlyArray<string> =>
@@ -228,11 +242,9 @@ export const run = Effect.gen(function* () {
   const fs = yield* loading(guide, host)
   const { matches: files } = yield* fs.glob("*", { sizes: true })
   yield* searching(guide, fs, files)
-  const passage = yield* editablePassage(fs, files)
-  if (passage !== undefined) {
-    const read = yield* changing(guide, fs, passage)
-    yield* misreading(guide, fs, passage)
-    if (yield* host.exists(passage.path)) yield* disk(guide, host, passage.path, read)
-  }
+  const passage = yield* textToEdit(guide, fs, files)
+  const read = yield* changing(guide, fs, passage)
+  yield* misreading(guide, fs, passage)
+  if (yield* host.exists(passage.path)) yield* disk(guide, host, passage.path, read)
   yield* guide.say(goingOn(program))
 })

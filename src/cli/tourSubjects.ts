@@ -6,6 +6,7 @@ import * as Option from "effect/Option"
 import type { Algebra } from "../filesystem/Filesystem.ts"
 import type { GlobMatch } from "../model/Entry.ts"
 import * as FsPath from "../model/FsPath.ts"
+import { printableName } from "./printable.ts"
 
 /** For a directory in which there is nothing to show. */
 export const demonstration: Readonly<Record<string, string>> = {
@@ -58,8 +59,11 @@ export interface Passage {
 const largest = 64 * 1024
 const mostFiles = 200
 
+/** Long enough to be told from others, short enough to be shown. */
+const isShowable = (line: string): boolean => line.trim().length >= 3 && line.length <= 100 && printableName(line) === line
+
 const passageOf = (text: string): string | undefined =>
-  text.split(/\r?\n/).find((line) => line.trim().length >= 3 && line.length <= 100 && text.split(line).length === 2)
+  text.split(/\r?\n/).find((line) => isShowable(line) && text.split(line).length === 2)
 
 /** In README.md for choice, else in the first file of text that has one. */
 export const editablePassage = Effect.fnUntraced(function* (fs: Algebra, files: ReadonlyArray<GlobMatch>) {

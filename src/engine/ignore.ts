@@ -136,7 +136,7 @@ const bracket = (text: string, from: number, fold: boolean): { readonly set: Cha
 type Segment = Array<Element> | typeof GLOBSTAR
 
 /** The rows of one rule, none for a rule that can match nothing. */
-const rowsOf = (text: string, anchored: boolean, fold: boolean): ReadonlyArray<ReadonlyArray<Segment>> => {
+const rowsOf = (text: string, anchored: boolean, fold: boolean): ReadonlyArray<Array<Segment>> => {
   const first = text.search(/[*?[\\]/)
   const segments: Array<Segment> = [[]]
   const last = (): Array<Element> => segments.at(-1)!
@@ -186,12 +186,7 @@ const rowsOf = (text: string, anchored: boolean, fold: boolean): ReadonlyArray<R
  * git compares what stands before the first special sign by itself, so `**` that comes right after takes itself for the beginning:
  * `foo**` followed by `/bar` is `foobar`, and whatever begins with `foo` and ends with `/bar`.
  */
-const afterLiteral = (
-  head: ReadonlyArray<Segment>,
-  rest: string,
-  anchored: boolean,
-  fold: boolean
-): ReadonlyArray<ReadonlyArray<Segment>> => {
+const afterLiteral = (head: Array<Segment>, rest: string, anchored: boolean, fold: boolean): ReadonlyArray<Array<Segment>> => {
   const above = head.slice(0, -1)
   const stem = head.at(-1) ?? []
   const open = above.concat([stem.concat([STAR])])
@@ -205,6 +200,9 @@ const afterLiteral = (
   return through.concat(tails.map(([next, ...tail]) => above.concat([stem.concat(next ?? [])], tail)))
 }
 
+/** Longer than any path. */
+const maxRule = 4096
+
 const parse = (bytes: Uint8Array, caseSensitive: boolean): File => {
   const rows: Array<Row> = []
   const takesBack: Array<boolean> = []
@@ -212,14 +210,15 @@ const parse = (bytes: Uint8Array, caseSensitive: boolean): File => {
     .replace(/^\xef\xbb\xbf/, "")
     .split("\n")
   for (const line of lines) {
-    if (line.startsWith("#")) continue
+    if (line.startsWith("#") || line.length > maxRule) continue
     let text = withoutTrailingSpaces(line.replace(/\r$/, ""))
     const negated = text.startsWith("!")
     if (negated) text = text.slice(1)
     const directory = text.endsWith("/")
     if (directory) text = text.slice(0, -1)
     const anchored = text.includes("/")
-    if (text.startsWith("/")) text = text.slice(1)
+    // Globstars in a row are one.
+    text = text.replace(/^\//, "").replace(/(^|\/)\*\*+(?:\/\*\*+)+(?=\/|$)/g, "$1**")
     const pattern = takesBack.push(negated) - 1
     for (const segments of rowsOf(text, anchored, !caseSensitive)) {
       const tests = segments.map((segment): Test | typeof GLOBSTAR =>
@@ -261,7 +260,7 @@ export const below = (self: Rules, name: string): Rules => {
   return { ...self, git: down(self.git), own: down(self.own) }
 }
 
-const maxBytes = 4 * 1024 * 1024
+const maxBytes = 1024 * 1024
 
 /** A file that cannot be read says nothing, as for git. */
 const load = (port: Backend, directory: FsPath.FsPath, name: string): Effect.Effect<ReadonlyArray<Level>, Fault> =>

@@ -70,7 +70,8 @@ const withoutNumbers = (text: string, sought: string): string | undefined => {
   const number = /^ *\d+(?: \| ?|\t|→)/
   const lines = sought.split("\n")
   if (!lines.every((line) => line === "" || number.test(line))) return undefined
-  const at = text.indexOf(lines.map((line) => line.replace(number, "")).join("\n"))
+  const bare = lines.map((line) => line.replace(number, "")).join("\n")
+  const at = bare.trim() === "" ? -1 : text.indexOf(bare)
   return at === -1
     ? undefined
     : `${absent}: its lines begin with line numbers; without these it occurs on line ${lineAt(text, at)}`

@@ -262,17 +262,20 @@ const makeSplitter = (): Splitter => {
   /** The line in progress. */
   let line = ""
   const cut = (text: string): void => {
+    let at = text.indexOf("\n")
+    if (line.length + (at === -1 ? text.length : at) > maxStringLength) {
+      fault = { _tag: "IoError", code: "ERR_STRING_TOO_LONG", detail: "a line is longer than a string can be" }
+      return
+    }
     let from = 0
-    for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", from)) {
+    for (; at !== -1; at = text.indexOf("\n", from)) {
       // The CR that belongs to this LF may have come with an earlier piece.
-      const whole = from === 0 ? line + text.slice(0, at) : text.slice(from, at)
+      const whole = line + text.slice(from, at)
       found.push(whole.endsWith("\r") ? whole.slice(0, -1) : whole)
       from = at + 1
       line = ""
     }
-    if (line.length + text.length - from > maxStringLength) {
-      fault = { _tag: "IoError", code: "ERR_STRING_TOO_LONG", detail: "a line is longer than a string can be" }
-    } else line += text.slice(from)
+    line += text.slice(from)
   }
   const decode = (bytes: Uint8Array): void => {
     let text: string

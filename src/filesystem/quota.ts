@@ -8,7 +8,7 @@ import * as Stream from "effect/Stream"
 import type { FileStat } from "../model/Entry.ts"
 import { type Fault, located } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
-import { type Backend, type Commit, keyOf } from "../port/Backend.ts"
+import { type Backend, type Commit, keyOf, type WriteHow } from "../port/Backend.ts"
 
 export interface Bounds {
   readonly maxBytes: number
@@ -23,9 +23,13 @@ export interface Usage {
 const none: Usage = { bytes: 0, files: 0 }
 const full: Effect.Effect<never, Fault> = Effect.fail({ _tag: "DiskFull" })
 
-/** What an entry counts for: all but directories are files, only regular ones have bytes. */
-const worth = (stat: FileStat | undefined): Usage =>
-  stat === undefined || stat.kind === "directory" ? none : { bytes: stat.kind === "file" ? stat.sizeBytes : 0, files: 1 }
+/** What an entry counts for: all but directories are files, unless they have yet to get their name; only regular ones have bytes. */
+const worth = (path: FsPath.FsPath, stat: FileStat | undefined): Usage =>
+  stat === undefined || stat.kind === "directory"
+    ? none
+    : { bytes: stat.kind === "file" ? stat.sizeBytes : 0, files: isNamed(path) ? 1 : 0 }
+
+const isNamed = (path: FsPath.FsPath): boolean => !FsPath.isTemporaryName(FsPath.name(path))
 
 /** Everything there is, but writes in progress. */
 export const measure = Effect.fnUntraced(function* (port: Backend): Effect.fn.Return<Usage, Fault> {
@@ -44,7 +48,7 @@ export const measure = Effect.fnUntraced(function* (port: Backend): Effect.fn.Re
       }
       files++
       if (child.kind !== "file") continue
-      bytes += child.sizeBytes ?? worth(yield* Effect.mapError(port.stat(path), (fault) => located(fault, path))).bytes
+      bytes += child.sizeBytes ?? (yield* Effect.mapError(port.stat(path), (fault) => located(fault, path)))?.sizeBytes ?? 0
     }
   }
   return { bytes, files }
@@ -64,10 +68,10 @@ const ledger = (bounds: Bounds, initial: Usage): Count => {
   }
 }
 
-/** What one write holds until it is settled. */
+/** What one change holds until it is settled. */
 const makeClaim = (count: Count) => {
   let held = none
-  const raise = (bytes: number, files: number): Effect.Effect<void, Fault> =>
+  const raise = ({ bytes, files }: Usage): Effect.Effect<void, Fault> =>
     Effect.suspend(() => {
       if (!count(bytes - held.bytes, files - held.files)) return full
       held = { bytes, files }
@@ -77,96 +81,128 @@ const makeClaim = (count: Count) => {
     count(-held.bytes, -held.files)
     held = none
   })
-  /** What is held has become what is there, less what the file has shrunk by. */
-  const settle = (shrunk: number) =>
+  /** What is held is what is there now, and this much is there no more. */
+  const settle = ({ bytes, files }: Usage) =>
     Effect.sync(() => {
       held = none
-      count(-shrunk, 0)
+      count(-bytes, -files)
     })
   return { raise, release, settle }
 }
 
 type Mode = "create" | "replace" | "append"
 
-/** How much larger the file becomes. */
-const growth = (mode: Mode, size: number, old: FileStat | undefined): number =>
-  mode === "replace" ? size - worth(old).bytes : size
+/** Where something is to be written, as it is before. */
+interface Place {
+  readonly old: FileStat | undefined
+  /** The backend will refuse it, for a reason of its own, which is then the one to be told. */
+  readonly isDoomed: boolean
+}
 
 const publishAtOnce: Commit = (publish) => publish
+
+const sizeOf = (chunks: ReadonlyArray<Uint8Array>): number => chunks.reduce((bytes, chunk) => bytes + chunk.length, 0)
 
 export const around = (self: Backend, bounds: Bounds, usage: Usage): Backend => {
   const count = ledger(bounds, usage)
   const { accelerations, links } = self
   const nameOf = (path: FsPath.FsPath): FsPath.FsPath => (self.info.caseSensitive ? path : FsPath.fold(path))
 
-  const write: Backend["write"] = <E, R>(
+  const placeAt = (path: FsPath.FsPath, mode: Mode): Effect.Effect<Place, Fault> =>
+    Effect.flatMap(self.stat(path), (old) =>
+      old === undefined
+        ? Effect.map(self.stat(FsPath.parent(path)), (above) => ({ old, isDoomed: above?.kind !== "directory" }))
+        : Effect.succeed({ old, isDoomed: mode === "create" || old.kind !== "file" })
+    )
+
+  /** By how much a write of this size makes more of what is there; by how much less, when it is negative. */
+  const growth = (path: FsPath.FsPath, mode: Mode, size: number, { isDoomed, old }: Place): Usage =>
+    isDoomed
+      ? none
+      : {
+          bytes: mode === "replace" ? size - worth(path, old).bytes : size,
+          files: old === undefined && isNamed(path) ? 1 : 0
+        }
+
+  const more = ({ bytes, files }: Usage): Usage => ({ bytes: Math.max(0, bytes), files: Math.max(0, files) })
+  const less = ({ bytes, files }: Usage): Usage => ({ bytes: Math.max(0, -bytes), files: Math.max(0, -files) })
+
+  const write = <E, R>(
     path: FsPath.FsPath,
     content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
     mode: Mode,
-    how: Parameters<Backend["write"]>[3]
+    how?: WriteHow
   ): Effect.Effect<FileStat, Fault | E, R> =>
-    Effect.flatMap(self.stat(path), (found) => {
+    Effect.flatMap(placeAt(path, mode), (place) => {
       const claim = makeClaim(count)
-      const files = found === undefined ? 1 : 0
-      let size = 0
-      const grow = (bytes: number): Effect.Effect<void, Fault> => {
-        size += bytes
-        return claim.raise(Math.max(0, growth(mode, size, found)), files)
-      }
-      const settled: Commit = (publish) =>
-        Effect.uninterruptible(
-          Effect.flatMap(self.stat(path), (old) => {
-            const bytes = growth(mode, size, old)
-            const files = old === undefined ? 1 : 0
-            return Effect.andThen(
-              claim.raise(Math.max(0, bytes), files),
-              Effect.tap(publish, () => claim.settle(Math.max(0, -bytes)))
-            )
-          })
-        )
-      const commit = how?.commit ?? publishAtOnce
+      let size = content instanceof Uint8Array ? content.length : 0
+      const reserve = Effect.suspend(() => claim.raise(more(growth(path, mode, size, place))))
       const counted =
         content instanceof Uint8Array
           ? content
-          : Stream.mapArrayEffect(content, (chunks) =>
-              Effect.as(grow(chunks.reduce((bytes, chunk) => bytes + chunk.length, 0)), chunks)
+          : Stream.mapArrayEffect(content, (chunks) => {
+              size += sizeOf(chunks)
+              return Effect.as(reserve, chunks)
+            })
+      const commit = how?.commit ?? publishAtOnce
+      const settled: Commit = (publish) =>
+        Effect.uninterruptible(
+          Effect.flatMap(placeAt(path, mode), (now) => {
+            const change = growth(path, mode, size, now)
+            return Effect.andThen(
+              claim.raise(more(change)),
+              Effect.tap(publish, () => claim.settle(less(change)))
             )
-      return Effect.ensuring(
-        Effect.andThen(
-          grow(content instanceof Uint8Array ? content.length : 0),
-          self.write<E | Fault, R>(path, counted, mode, { commit: (publish) => commit(settled(publish)) })
-        ),
-        claim.release
-      )
+          })
+        )
+      const written = self.write(path, counted, mode, { commit: (publish) => commit(settled(publish)) })
+      return Effect.ensuring(Effect.andThen(reserve, written), claim.release)
     })
+
+  /** One step that puts so much there in place of what was. */
+  const step = (change: Usage, run: Effect.Effect<void, Fault>): Effect.Effect<void, Fault> => {
+    const claim = makeClaim(count)
+    return Effect.ensuring(
+      Effect.andThen(
+        claim.raise(more(change)),
+        Effect.tap(run, () => claim.settle(less(change)))
+      ),
+      claim.release
+    )
+  }
+
+  const rename: Backend["rename"] = (from, to, options) =>
+    nameOf(from) === nameOf(to)
+      ? self.rename(from, to, options)
+      : Effect.uninterruptible(
+          Effect.flatMap(Effect.all([self.stat(from), self.stat(to)]), ([source, target]) => {
+            const [before, after] = [worth(from, source), worth(to, source)]
+            const replaced = worth(to, target)
+            const change = { bytes: -replaced.bytes, files: after.files - before.files - replaced.files }
+            return step(options.replace || target === undefined ? change : none, self.rename(from, to, options))
+          })
+        )
 
   return {
     ...self,
     write,
-    /** What goes is counted when it has gone. */
     remove: (path) =>
       Effect.uninterruptible(
-        Effect.flatMap(self.stat(path), (found) => Effect.tap(self.remove(path), () => forget(count, worth(found))))
+        Effect.flatMap(self.stat(path), (found) => {
+          const { bytes, files } = worth(path, found)
+          return step({ bytes: -bytes, files: -files }, self.remove(path))
+        })
       ),
-    rename: (from, to, options) =>
-      nameOf(from) === nameOf(to)
-        ? self.rename(from, to, options)
-        : Effect.uninterruptible(
-            Effect.flatMap(self.stat(to), (replaced) =>
-              Effect.tap(self.rename(from, to, options), () => forget(count, worth(replaced)))
-            )
-          ),
+    rename,
     links: links && {
       read: links.read,
       make: (path, target) =>
         Effect.uninterruptible(
-          Effect.suspend(() =>
-            count(0, 1) ? Effect.onError(links.make(path, target), () => forget(count, { bytes: 0, files: 1 })) : full
+          Effect.flatMap(placeAt(path, "create"), (place) =>
+            step({ bytes: 0, files: growth(path, "create", 0, place).files }, links.make(path, target))
           )
         )
     },
     accelerations: accelerations?.read && { read: accelerations.read }
   }
 }
-
-const forget = (count: Count, { bytes, files }: Usage): Effect.Effect<void> => Effect.sync(() => void count(-bytes, -files))

@@ -161,7 +161,7 @@ const broken = (law: string, ref: string, calls: ReadonlyArray<string>, cause: C
   const error = Cause.squash(cause)
   return error instanceof Broken
     ? new LawBroken({ law, ref, calls, expected: error.expected, actual: error.actual })
-    : new LawBroken({ law, ref, calls, expected: "success", actual: show(error) })
+    : new LawBroken({ law, ref, calls, expected: Cause.isTimeoutError(error) ? "an end" : "success", actual: show(error) })
 }
 
 const notes = new WeakMap<Algebra, Array<string>>()

@@ -394,6 +394,20 @@ describe("a write that does not succeed leaves what was there, and nothing else"
     })
   )
 
+  it.effect("when the disk says only at the end that it could not keep the bytes, as network disks do", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      Fs.writeFileSync(join(root, "f"), "old")
+      yield* replacing("closeSync", (close) => (descriptor) => {
+        close(descriptor)
+        throw systemError("EDQUOT", -122, "close")
+      })
+      assert.strictEqual((yield* faultOf(write(port, "f", bytes("new"), "replace")))._tag, "DiskFull")
+      assert.strictEqual((yield* faultOf(write(port, "g", bytes("new"), "create")))._tag, "DiskFull")
+      assert.deepStrictEqual(tree(root), { f: "old" })
+    })
+  )
+
   it.effect("when the last step fails", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()

@@ -11,6 +11,7 @@ export const systemError = (code: string, errno: number, syscall: string): NodeJ
 
 type Name =
   | "fsync"
+  | "closeSync"
   | "lstatSync"
   | "renameSync"
   | "linkSync"

@@ -1,10 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, FileSystem, Layer } from "effect"
-import * as Fs from "node:fs"
-import { join } from "node:path"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
-import { nodes, overHost, served, temporary } from "./platformDisk.ts"
+import { line, nodes, onDisk, overHost, planted, served } from "./platformDisk.ts"
 import { cases, modes, outcome, tree } from "./platformCases.ts"
 
 const inService = Effect.fnUntraced(function* () {

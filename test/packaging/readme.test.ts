@@ -28,8 +28,8 @@ const files = programs.map((body, index) => {
   writeFileSync(
     file,
     body
-      .replaceAll('"fs-algebra/testing"', `"${source("testing/index.ts")}"`)
-      .replaceAll('"fs-algebra"', `"${source("index.ts")}"`)
+      .replaceAll('from "fs-algebra/testing"', `from "${source("testing/index.ts")}"`)
+      .replaceAll('from "fs-algebra"', `from "${source("index.ts")}"`)
   )
   return file
 })

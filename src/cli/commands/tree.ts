@@ -48,7 +48,8 @@ const summary = (look: Look, entries: ReadonlyArray<GlobMatch>): string => {
     else if (entry.kind === "file") size += entry.sizeBytes ?? 0
   }
   const files = entries.length - directories
-  return look.dim(`\n${humanise.count(directories, "directory")}, ${humanise.count(files, "file")}, ${humanise.bytes(size)}\n`)
+  const counts = [humanise.count(directories, "directory"), humanise.count(files, "file"), humanise.bytes(size)]
+  return `\n${look.dim(counts.join(", "))}\n`
 }
 
 export const tree = subcommand(

@@ -106,10 +106,8 @@ export const writing = (self: Caller): Pick<Algebra, "write" | "writeBytes" | "s
     Effect.flatMap(Read.wholeAt(port, at, limits.maxReadBytes), (whole) => {
       const expected = options?.ifMatch
       const apply = Effect.suspend((): Effect.Effect<EditResult, Fault> => {
-        const edited = Edit.apply(whole.bytes, edits, path)
+        const edited = Edit.apply(whole.bytes, edits, path, limits.maxFileSize)
         if (isFault(edited)) return Effect.fail(edited)
-        const fault = checkSize(edited.inserted, limits)
-        if (fault !== undefined) return Effect.fail(fault)
         const answer: EditResult = {
           path,
           bytesWritten: edited.bytes.length,

@@ -1,9 +1,10 @@
 /**
- * `cp -r` as effect's Node implementation has it: directories are merged, and without `overwrite` what exists is silently kept. The
- * service's own copy refuses both, so the tree is gone through here, leaf by leaf.
+ * `cp -r` as effect's Node implementation has it. What is not there yet the service copies, whole or not at all; what it refuses, since
+ * something is there, is decided here: directories are merged, and without `overwrite` files that exist are silently kept.
  */
 import * as Effect from "effect/Effect"
 import type { FileSystem } from "effect/FileSystem"
+import * as Stream from "effect/Stream"
 import type { FileStat } from "../../model/Entry.ts"
 import * as FsError from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
@@ -21,62 +22,77 @@ export const make = ({ answer, children, fs, lookAtLink, port }: Bridge): FileSy
   const cannot = (path: string, detail: string) =>
     Effect.fail(new FsError.InvalidArgument({ operation, path, argument: "to", detail }))
 
-  const keep = (source: FileStat, to: FsPath.FsPath, how: How): Effect.Effect<void, FsError.FsError> => {
-    if (port.attributes === undefined || source.kind === "symlink") return Effect.void
-    const times = how.times && source.isFile
-    return fs.setAttributes(to, {
-      ...(source.mode === undefined ? undefined : { mode: source.mode }),
-      ...(times && source.modifiedAt !== undefined ? { modifiedAt: source.modifiedAt } : undefined)
-    })
-  }
-
-  const leaf = Effect.fnUntraced(function* (
+  /** The service's copies have the permissions and times of new files. */
+  const keep = Effect.fnUntraced(function* (
     from: FsPath.FsPath,
-    source: FileStat,
     to: FsPath.FsPath,
-    target: FileStat | undefined,
     how: How
   ): Effect.fn.Return<void, FsError.FsError> {
-    if (source.kind === "other") return yield* cannot(from, "neither a FIFO, a socket nor a device can be copied")
-    if (target?.isDirectory === true) return yield* cannot(to, "a directory is not overwritten with a file")
-    if (target !== undefined && source.kind === "symlink") {
-      // Node puts a link in the place of a link, whatever `overwrite` says, and never in that of a file.
-      if (target.kind !== "symlink") return yield* Effect.fail(new FsError.AlreadyExists({ operation, path: to }))
-    } else if (target !== undefined && !how.overwrite) return
-    yield* fs.copy(from, to, { overwrite: true })
-    yield* keep(source, to, how)
+    const { isFile, mode, modifiedAt } = yield* fs.stat(from)
+    yield* fs.setAttributes(to, {
+      ...(mode === undefined ? undefined : { mode }),
+      ...(how.times && isFile && modifiedAt !== undefined ? { modifiedAt } : undefined)
+    })
   })
 
-  const directory = Effect.fnUntraced(function* (
+  /** Directories last, since one that may not be written to lets nothing in it be changed. */
+  const keepTree = Effect.fnUntraced(function* (
     from: FsPath.FsPath,
-    source: FileStat,
     to: FsPath.FsPath,
-    target: FileStat | undefined,
     how: How
   ): Effect.fn.Return<void, FsError.FsError> {
-    if (target === undefined) yield* fs.mkdir(to, { existOk: false })
-    else if (!target.isDirectory) return yield* cannot(to, "a file is not overwritten with a directory")
-    for (const child of yield* children(operation, from)) {
-      const path = FsPath.join(from, child.name)
-      if (!child.addressable) {
+    const directories: Array<FsPath.FsPath> = [FsPath.root]
+    yield* Stream.runForEach(fs.walk(from), (entry) => {
+      const path = FsPath.relative(from, entry.path)
+      if (entry.isDirectory) directories.push(path)
+      return entry.isFile && entry.addressable ? keep(entry.path, FsPath.below(to, path), how) : Effect.void
+    })
+    for (const path of directories.reverse()) yield* keep(FsPath.below(from, path), FsPath.below(to, path), how)
+  })
+
+  const kept = (from: FsPath.FsPath, source: FileStat, to: FsPath.FsPath, how: How): Effect.Effect<void, FsError.FsError> =>
+    port.attributes === undefined || source.kind === "symlink"
+      ? Effect.void
+      : (source.isDirectory ? keepTree : keep)(from, to, how)
+
+  /** Where nothing is, or a leaf in the place of another. */
+  const put = (from: FsPath.FsPath, source: FileStat, to: FsPath.FsPath, how: How): Effect.Effect<void, FsError.FsError> =>
+    Effect.andThen(
+      Effect.catchTag(fs.copy(from, to, { overwrite: true }), "NotAFile", ({ path }) =>
+        cannot(path, "neither a FIFO, a socket nor a device can be copied")
+      ),
+      kept(from, source, to, how)
+    )
+
+  const merge = Effect.fnUntraced(function* (
+    from: FsPath.FsPath,
+    to: FsPath.FsPath,
+    how: How
+  ): Effect.fn.Return<void, FsError.FsError> {
+    for (const { addressable, name } of yield* children(operation, from)) {
+      const path = FsPath.join(from, name)
+      if (!addressable) {
         return yield* Effect.fail(new FsError.IoError({ operation, path, detail: "no path can express this name" }))
       }
-      yield* any(path, FsPath.join(to, child.name), how)
+      yield* any(path, FsPath.join(to, name), how)
     }
-    if (target === undefined) yield* keep(source, to, how)
   })
 
   const any = Effect.fnUntraced(function* (from: string, to: string, how: How): Effect.fn.Return<void, FsError.FsError> {
-    const source = yield* lookAtLink(operation, from)
-    if (source.stat === undefined) return yield* Effect.fail(new FsError.NotFound({ operation, path: from }))
+    const { path: source, stat } = yield* lookAtLink(operation, from)
+    if (stat === undefined) return yield* Effect.fail(new FsError.NotFound({ operation, path: from }))
     const target = yield* lookAtLink(operation, to, writing)
+    const found = target.stat
     if (target.blocked) return yield* Effect.fail(new FsError.NotADirectory({ operation, path: to }))
-    if (FsPath.isWithin(source.path, target.path)) return yield* cannot(to, "nothing can be copied onto or into itself")
-    const copied = (source.stat.isDirectory ? directory : leaf)(source.path, source.stat, target.path, target.stat, how)
-    // What was not there before goes again, whole, when not all of it could be put there.
-    return yield* target.stat === undefined
-      ? Effect.onError(copied, () => Effect.ignore(fs.delete(target.path, { recursive: true, missing: "ignore" })))
-      : copied
+    if (FsPath.isWithin(source, target.path)) return yield* cannot(to, "nothing can be copied onto or into itself")
+    if (found === undefined) return yield* put(source, stat, target.path, how)
+    if (stat.isDirectory !== found.isDirectory) return yield* cannot(to, "a file and a directory do not replace each other")
+    if (stat.isDirectory) return yield* merge(source, target.path, how)
+    // Node puts a link in the place of a link, whatever `overwrite` says, and never in that of a file.
+    if (stat.kind === "symlink" && found.kind !== "symlink") {
+      return yield* Effect.fail(new FsError.AlreadyExists({ operation, path: to }))
+    }
+    if (how.overwrite || stat.kind === "symlink") yield* put(source, stat, target.path, how)
   })
 
   return (from, to, options) =>

@@ -1,0 +1,103 @@
+/** A mutant is a filesystem with one thing wrong. These are the ways of getting one thing wrong. */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { type Algebra, make } from "../../../src/filesystem/Filesystem.ts"
+import type { Fault } from "../../../src/model/FsError.ts"
+import { around, type Backend } from "../../../src/port/Backend.ts"
+import type { Operations } from "../../../src/testing/MockFilesystem.ts"
+
+export interface Mutant {
+  readonly name: string
+  readonly of: (self: Algebra) => Algebra
+}
+
+export type Operation = keyof Operations
+
+export const streaming: ReadonlySet<string> = new Set(["walk", "globStream", "grepStream", "stream", "lines", "watch"])
+
+/** One call is another. */
+export const call = (name: string, operation: Operation, f: (original: any, self: Algebra) => any): Mutant => ({
+  name,
+  of: (self) => ({ ...self, [operation]: f(self[operation], self) })
+})
+
+/** What a call answers is not what it should be. Of a stream, all of it together. */
+export const answer = (name: string, operation: Operation, f: (value: any, args: ReadonlyArray<any>) => any): Mutant =>
+  call(name, operation, (original) => (...args: ReadonlyArray<any>) =>
+    streaming.has(operation)
+      ? Stream.unwrap(Effect.map(Stream.runCollect(original(...args)), (all) => Stream.fromIterable(f(all, args))))
+      : Effect.map(original(...args), (value) => f(value, args))
+  )
+
+/** A call gets other arguments than it was given. */
+export const given = (name: string, operation: Operation, f: (args: ReadonlyArray<any>) => ReadonlyArray<any>): Mutant =>
+  call(name, operation, (original) => (...args: ReadonlyArray<any>) => original(...f(args)))
+
+const optionsAt: Partial<Record<Operation, number>> = {
+  write: 2,
+  writeBytes: 2,
+  edit: 2,
+  copy: 2,
+  move: 2
+}
+
+/** A call does not look at one of its options, or takes it for something else. */
+export const option = (operation: Operation, key: string, value?: unknown): Mutant =>
+  given(`${operation} takes ${key} for ${value === undefined ? "its default" : JSON.stringify(value)}`, operation, (args) => {
+    const at = optionsAt[operation] ?? 1
+    const out = [...args]
+    while (out.length <= at) out.push(undefined)
+    out[at] = { ...out[at], [key]: value }
+    return out
+  })
+
+const everyOperation = (self: Algebra): ReadonlyArray<Operation> =>
+  Object.entries(self).flatMap(([key, value]) => (typeof value === "function" ? [key as Operation] : []))
+
+/** Every error of the calls is told differently. */
+export const errors = (name: string, f: (error: any) => any): Mutant => ({
+  name,
+  of: (self) => {
+    const out: Record<string, unknown> = { ...self }
+    for (const operation of everyOperation(self)) {
+      if (operation === "sink") continue
+      const original = self[operation] as (...args: ReadonlyArray<unknown>) => any
+      out[operation] = (...args: ReadonlyArray<unknown>) =>
+        streaming.has(operation) ? Stream.mapError(original(...args), f) : Effect.mapError(original(...args), f)
+    }
+    return out as unknown as Algebra
+  }
+})
+
+/** The port does one thing differently. Accelerations go past nothing that is wrong, so they go. */
+export const port = (name: string, f: (self: Backend) => Partial<Backend>): Mutant => ({
+  name,
+  of: ({ port }) => make({ ...port, accelerations: undefined, ...f(port) })
+})
+
+/** Every fault of the port is told differently. */
+export const faults = (name: string, f: (fault: Fault) => Fault): Mutant => ({
+  name,
+  of: ({ port }) =>
+    make(around(port, (_, next) => Effect.mapError(next, (error) => (isFault(error) ? f(error) : error)) as typeof next))
+})
+
+const isFault = (error: unknown): error is Fault => typeof error === "object" && error !== null && "_tag" in error
+
+/** A path in every call is read differently. */
+export const spelling = (name: string, f: (path: string) => string): Mutant => ({
+  name,
+  of: (self) => {
+    const out: Record<string, unknown> = { ...self }
+    for (const operation of everyOperation(self)) {
+      const original = self[operation] as (...args: ReadonlyArray<unknown>) => any
+      const read = (value: unknown): unknown => (typeof value === "string" ? f(value) : value)
+      out[operation] = (first: unknown, ...rest: ReadonlyArray<unknown>) => {
+        if (operation === "copy" || operation === "move") return original(read(first), read(rest[0]), ...rest.slice(1))
+        if (operation.startsWith("gl") || operation.startsWith("gr")) return original(first, ...rest)
+        return original(read(first), ...rest)
+      }
+    }
+    return out as unknown as Algebra
+  }
+})

@@ -1,0 +1,403 @@
+/** Services with one thing wrong, most of them mistakes that some filesystem really has. */
+import * as Effect from "effect/Effect"
+import * as Sink from "effect/Sink"
+import * as Stream from "effect/Stream"
+import type { Algebra } from "../../../src/filesystem/Filesystem.ts"
+import { IoError, NotFound } from "../../../src/model/FsError.ts"
+import { answer, call, errors, given, type Mutant, type Operation, option, spelling } from "./mutant.ts"
+
+const tags = [
+  "NotFound",
+  "AlreadyExists",
+  "AccessDenied",
+  "InvalidPath",
+  "PathTooLong",
+  "NotADirectory",
+  "NotAFile",
+  "DirectoryNotEmpty",
+  "DiskFull",
+  "Timeout",
+  "NotText",
+  "LimitExceeded",
+  "InvalidArgument",
+  "Conflict",
+  "Unsupported",
+  "Unavailable"
+]
+
+const changed = (error: any, fields: object): any => new error.constructor({ ...error, ...fields })
+
+const telling: ReadonlyArray<Mutant> = [
+  ...tags.map((tag) =>
+    errors(`${tag} is told as IoError`, (error) =>
+      error._tag === tag ? new IoError({ operation: error.operation, path: error.path, detail: tag }) : error
+    )
+  ),
+  errors("every refusal is for want of permission", (error) =>
+    error._tag === "AccessDenied" ? changed(error, { why: "permission" }) : error
+  ),
+  errors("no error names its operation", (error) => changed(error, { operation: "" })),
+  errors("errors carry the path in normal form", (error) =>
+    changed(error, { path: error.path.split("/").filter((segment: string) => segment !== "").join("/") })
+  ),
+  errors("no error names its argument", (error) => (error._tag === "InvalidArgument" ? changed(error, { argument: "?" }) : error)),
+  errors("no error says anything", (error) => ("detail" in error ? changed(error, { detail: "failed" }) : error)),
+  errors("an offset of bad text counts from the line", (error) => (error._tag === "NotText" ? changed(error, { offset: 0 }) : error)),
+  errors("a limit tells what was allowed, not what there was", (error) =>
+    error._tag === "LimitExceeded" ? changed(error, { actual: error.allowed }) : error
+  ),
+  errors("a conflict does not tell what there is", (error) =>
+    error._tag === "Conflict" ? changed(error, { actual: "?" }) : error
+  ),
+  errors("errors are plain objects", (error) => ({ ...error })),
+  errors("errors do not survive JSON", (error) => ({ ...error, path: Symbol.iterator })),
+  errors("a host's words are in the message", (error) => changed(error, { path: `/secret/root/${error.path}` }))
+]
+
+const spellings: ReadonlyArray<Mutant> = [
+  spelling("paths are trimmed", (path) => path.trim()),
+  spelling("paths are clamped at the root", (path) => path.replace(/^(\/?[^/]+\/)?(\.\.\/)+/, "")),
+  spelling("percent signs are decoded", (path) => path.replaceAll("%2e", ".")),
+  spelling("backslashes separate", (path) => path.replaceAll("\\", "/")),
+  spelling("names are normalised", (path) => path.normalize("NFC")),
+  spelling("names lose their case", (path) => path.toLowerCase()),
+  spelling("control characters are dropped", (path) => path.replaceAll(/[\0-\x1f\x7f]/g, "")),
+  spelling("lone surrogates are replaced", (path) => path.toWellFormed()),
+  spelling("names of writes in progress can be used", (path) => path.replace(".~fsa", "fsa")),
+  spelling("an absolute path is the machine's", (path) => (path.startsWith("/") && path !== "/" ? `machine${path}` : path)),
+  spelling("a double slash is a name", (path) => path.replaceAll("//", "/_/")),
+  spelling("a dot is a name", (path) => path.replaceAll("./", "_/").replaceAll("/.", "/_")),
+  spelling("two dots are a name", (path) => path.replaceAll("..", "_")),
+  spelling("a trailing slash asks for a directory", (path) => (path.length > 1 && path.endsWith("/") ? `${path}x` : path)),
+  spelling("the root has no other name", (path) => (path === "" || path === "/" ? "root" : path)),
+  spelling("long names are cut", (path) => path.split("/").map((name) => name.slice(0, 100)).join("/").slice(0, 2000)),
+  spelling("deep paths are cut", (path) => path.split("/").slice(0, 15).join("/")),
+  spelling("long names are refused early", (path) => (path.length > 200 && path.length < 256 ? "../too long" : path))
+]
+
+const cached = (operation: Operation): Mutant =>
+  call(`${operation} keeps what it has answered once`, operation, (original) => {
+    const kept = new Map<string, any>()
+    return (path: string, ...rest: ReadonlyArray<any>) => {
+      const key = JSON.stringify([path, rest])
+      return Effect.suspend(() =>
+        kept.has(key) ? Effect.succeed(kept.get(key)) : Effect.tap(original(path, ...rest), (value) => Effect.sync(() => kept.set(key, value)))
+      )
+    }
+  })
+
+const reading: ReadonlyArray<Mutant> = [
+  cached("readString"),
+  cached("readBytes"),
+  cached("version"),
+  cached("stat"),
+  answer("read counts one line too many", "read", (page) => ({ ...page, totalLines: page.totalLines + 1 })),
+  answer("read counts the line after the last line end", "read", (page) =>
+    page.endsWithNewline ? { ...page, totalLines: page.totalLines + 1 } : page
+  ),
+  answer("read loses the line ends", "read", (page) => ({ ...page, content: page.content.replaceAll("\r\n", "\n") })),
+  answer("read keeps the last line end", "read", (page) => ({ ...page, content: page.endsWithNewline ? `${page.content}\n` : page.content })),
+  answer("read ends lines at everything that Unicode does", "read", (page) => ({
+    ...page,
+    totalLines: page.content.split(/\r\n|[\n\r\v\f\u0085\u2028\u2029]/).length
+  })),
+  answer("read never says that there is more", "read", (page) => ({ ...page, truncated: false, next: undefined })),
+  answer("read says always that there is more", "read", (page) => ({ ...page, truncated: true, next: page.offset + page.limit })),
+  answer("read does not say how a file ends", "read", (page) => ({ ...page, endsWithNewline: false })),
+  answer("read answers the limit that it was given", "read", (page, [, options]) => ({ ...page, limit: options?.limit ?? 2000 })),
+  answer("read answers the offset that it was given", "read", (page, [, options]) => ({ ...page, offset: options?.offset ?? 0 })),
+  answer("read answers the version unasked", "read", (page) => ({ ...page, version: "0" })),
+  answer("readBytes answers the version unasked", "readBytes", (page) => ({ ...page, version: "0" })),
+  answer("read drops the byte order mark", "read", (page) => ({ ...page, content: page.content.replace(/^\ufeff/, "") })),
+  answer("readString drops the byte order mark", "readString", (text) => text.replace(/^\ufeff/, "")),
+  answer("readString loses the carriage returns", "readString", (text) => text.replaceAll("\r\n", "\n")),
+  answer("readString is in one normal form", "readString", (text) => text.normalize("NFD")),
+  answer("readString takes U+FFFD for bad text", "readString", (text) => text.replaceAll("\ufffd", "?")),
+  call("bad bytes are read as U+FFFD", "readString", (original, self) => (path: string, encoding?: string) =>
+    Effect.catch(original(path, encoding), () => Effect.map(self.readBytes(path), ({ content }) => new TextDecoder().decode(content)))
+  ),
+  call("bad bytes are paged as U+FFFD", "read", (original, self) => (path: string, options?: any) =>
+    Effect.catchTag(original(path, options), "NotText" as never, () => self.read(path, { ...options, encoding: "latin1" }))
+  ),
+  option("read", "offset"),
+  option("read", "limit"),
+  option("read", "limit", -1),
+  option("read", "encoding"),
+  option("read", "version", false),
+  option("readBytes", "offset"),
+  option("readBytes", "limit"),
+  option("readBytes", "version", false),
+  given("readString knows only UTF-8", "readString", ([path]) => [path]),
+  given("read takes a negative limit for all", "read", ([path, options]) => [path, { ...options, limit: options?.limit < 0 ? -1 : options?.limit }]),
+  answer("readBytes says nothing of what is left", "readBytes", (page) => ({ ...page, truncated: false })),
+  answer("readBytes answers the size of the window", "readBytes", (page) => ({ ...page, sizeBytes: page.limit })),
+  answer("readBytes answers the offset that it was given", "readBytes", (page, [, options]) => ({ ...page, offset: options?.offset ?? 0 })),
+  answer("readBytes answers the limit that it was given", "readBytes", (page, [, options]) => ({ ...page, limit: options?.limit ?? page.limit })),
+  answer("versions are in capitals", "version", (version) => version.toUpperCase()),
+  call("a version is of the page", "readBytes", (original, self) => (path: string, options?: any) =>
+    Effect.map(original(path, options), (page: any) => (page.limit < page.sizeBytes && page.version ? { ...page, version: "0" } : page)).pipe(
+      Effect.tap(() => Effect.void),
+      Effect.as(undefined as any, ) as never,
+      () => Effect.map(original(path, options), (page: any) => (page.limit < page.sizeBytes && "version" in page ? { ...page, version: self.name } : page))
+    )
+  ),
+  ...(["read", "readString", "readBytes", "version"] as const).map((operation) =>
+    call(`${operation} of a directory is empty`, operation, (original) => (...args: ReadonlyArray<any>) =>
+      Effect.catchTag(original(...args), "NotAFile" as never, () => Effect.succeed(operation === "readString" ? "" : {}))
+    )
+  ),
+  ...(["read", "readString", "readBytes", "version", "list", "stat"] as const).map((operation) =>
+    call(`${operation} below a file is NotADirectory`, operation, (original) => (...args: ReadonlyArray<any>) =>
+      Effect.catchTag(original(...args), "NotFound" as never, (error: any) => Effect.fail({ ...error, _tag: "NotADirectory" }))
+    )
+  )
+]
+
+const looking: ReadonlyArray<Mutant> = [
+  answer("nothing exists", "exists", () => false),
+  answer("everything exists", "exists", () => true),
+  call("exists fails where it cannot look", "exists", (_, self) => (path: string) => Effect.as(self.stat(path), true)),
+  call("exists never fails", "exists", (original) => (path: string) => Effect.orElseSucceed(original(path), () => false)),
+  answer("stat counts characters", "stat", (stat) => ({ ...stat, sizeBytes: Math.ceil(stat.sizeBytes / 2) })),
+  answer("stat gives directories a size", "stat", (stat) => (stat.isDirectory ? { ...stat, sizeBytes: 4096 } : stat)),
+  answer("stat takes everything for a file", "stat", (stat) => ({ ...stat, kind: "file", isFile: true, isDirectory: false })),
+  answer("stat tells of no link", "stat", ({ isSymlink: _, ...stat }) => stat),
+  answer("stat takes everything for a link", "stat", (stat) => ({ ...stat, isSymlink: true })),
+  answer("stat answers the path as it was given", "stat", (stat, [path]) => ({ ...stat, path })),
+  answer("stat knows no modes", "stat", ({ mode: _, ...stat }) => stat),
+  answer("stat gives times in seconds", "stat", (stat) => ({
+    ...stat,
+    modifiedAt: stat.modifiedAt && { ...stat.modifiedAt, epochMilliseconds: stat.modifiedAt.epochMilliseconds / 1000 + 0.5 }
+  })),
+  answer("listings are in no order", "list", (all) => [...all].reverse()),
+  answer("listings are in the order of UTF-16", "list", (all) => [...all].sort((a, b) => (a.name < b.name ? -1 : 1))),
+  answer("listings put capitals and small letters together", "list", (all) =>
+    [...all].sort((a, b) => (a.name.toLowerCase() < b.name.toLowerCase() ? -1 : 1))
+  ),
+  answer("listings lose an entry", "list", (all) => all.slice(0, -1)),
+  answer("listings show paths for names", "list", (all) => all.map((entry: any) => ({ ...entry, name: entry.path }))),
+  answer("listings show no sizes", "list", (all) => all.map(({ sizeBytes: _, ...entry }: any) => entry)),
+  answer("listings take links for files", "list", (all) =>
+    all.map((entry: any) => (entry.kind === "symlink" ? { ...entry, kind: "file", isFile: true } : entry))
+  ),
+  answer("listings take everything for addressable", "list", (all) => all.map((entry: any) => ({ ...entry, addressable: true }))),
+  answer("listings show names as they are on disk", "list", (all) =>
+    all.map((entry: any) => (entry.addressable ? entry : { ...entry, name: `${entry.name}\0` }))
+  ),
+  answer("listings show others as files", "list", (all) => all.map((entry: any) => (entry.kind === "other" ? { ...entry, kind: "file" } : entry))),
+  answer("listings show writes in progress", "list", (all, [path]) => (path === "d" ? [...all, { name: ".~fsa-1.tmp" }] : all)),
+  call("a missing directory lists nothing", "list", (original) => (path?: string) =>
+    Effect.catchTag(original(path), "NotFound" as never, () => Effect.succeed([]))
+  ),
+  call("a file lists itself", "list", (original) => (path?: string) => Effect.catchTag(original(path), "NotADirectory" as never, () => Effect.succeed([]))),
+  call("listings have no limit", "list", (original) => (path?: string) => Effect.catchTag(original(path), "LimitExceeded" as never, () => Effect.succeed([])))
+]
+
+const streams: ReadonlyArray<Mutant> = [
+  option("stream", "offset"),
+  option("stream", "length"),
+  option("stream", "chunkSize"),
+  given("stream takes every number", "stream", ([path, options]) => [
+    path,
+    options && Object.fromEntries(Object.entries(options).map(([key, value]) => [key, Math.max(1, Math.round(Number(value) || 0))]))
+  ]),
+  answer("a stream loses its last chunk", "stream", (chunks) => chunks.slice(0, -1)),
+  answer("a stream is one chunk", "stream", (chunks) => [Uint8Array.from(chunks.flatMap((chunk: Uint8Array) => [...chunk]))]),
+  answer("a stream ends with an empty chunk", "stream", (chunks) => [...chunks, new Uint8Array(0)]),
+  answer("a stream of much has a bound", "stream", (chunks) => (chunks.length > 3 ? [] : chunks)),
+  call("a stream opens the file again for each chunk", "stream", (_, self) => (path: string, options: any = {}) =>
+    Stream.unwrap(
+      Effect.map(self.stat(path), ({ sizeBytes }) =>
+        Stream.fromIterable(Array.from({ length: sizeBytes }, (_, i) => i)).pipe(
+          Stream.rechunk(1),
+          Stream.mapEffect((offset) => Effect.map(self.readBytes(path, { offset, limit: 1 }), ({ content }) => content)),
+          (chunks) => (options.chunkSize === 1 ? chunks : self.stream(path, options))
+        )
+      )
+    )
+  ),
+  answer("lines keep their carriage return", "lines", (lines) => lines.map((line: string) => (/[a-c]$/.test(line) ? `${line}\r` : line))),
+  answer("lines end at a lone carriage return", "lines", (lines) => lines.flatMap((line: string) => line.split("\r"))),
+  answer("lines drop the byte order mark", "lines", (lines) => lines.map((line: string) => line.replace("\ufeff", ""))),
+  answer("lines add one after the last line end", "lines", (lines) => [...lines, ""]),
+  answer("lines lose the last one", "lines", (lines) => lines.slice(0, -1)),
+  answer("lines break at chunks", "lines", (lines) => lines.flatMap((line: string) => (line.length > 65530 ? [line.slice(0, 65530), line.slice(65530)] : [line]))),
+  call("lines take bad bytes for U+FFFD", "lines", (original, self) => (path: string) =>
+    Stream.catch(original(path), () => Stream.fromEffect(self.readString(path, "latin1")))
+  ),
+  answer("lines have the bound of a read", "lines", (lines) => (lines.length === 2 && lines[1] === "6" ? [] : lines))
+]
+
+const sinks: ReadonlyArray<Mutant> = [
+  ...["mode", "createParents", "ifMatch", "version"].map((key) => option("sink", key)),
+  call("a sink writes each chunk as it comes", "sink", (_, self) => (path: string, options: any) =>
+    Sink.unwrap(
+      Effect.as(
+        options?.mode === "append" || options?.mode === "appendExisting" ? Effect.void : self.write(path, "", options),
+        Sink.mapEffect(
+          Sink.forEach((chunk: Uint8Array) => self.writeBytes(path, chunk, { mode: "append" })),
+          () => Effect.map(self.stat(path), (stat) => ({ path, bytesWritten: stat.sizeBytes, mode: options?.mode ?? "overwrite" }))
+        ) as any
+      )
+    )
+  ),
+  call("a sink writes what came before the stream failed", "sink", (_, self) => (path: string, options: any) =>
+    Sink.unwrap(
+      Effect.sync(() => {
+        const parts: Array<number> = []
+        const flush = Effect.suspend(() => Effect.ignore(self.writeBytes(path, Uint8Array.from(parts))))
+        return Sink.unwrap(
+          Effect.as(
+            Effect.addFinalizer(() => flush),
+            Sink.mapEffect(
+              Sink.forEach((chunk: Uint8Array) => Effect.sync(() => void parts.push(...chunk))),
+              () => self.writeBytes(path, Uint8Array.from(parts), options)
+            ) as any
+          )
+        )
+      })
+    )
+  ),
+  call("a sink holds the path while its stream runs", "sink", (original, self) => (path: string, options: any) =>
+    Sink.unwrap(
+      Effect.as(
+        Effect.acquireRelease(Effect.tap(Effect.sync(() => void held.add(path)), () => Effect.void), () => Effect.sync(() => void held.delete(path))),
+        original(path, options)
+      ).pipe((effect) => (self.name === "" ? effect : effect))
+    )
+  )
+]
+
+const held = new Set<string>()
+
+const existing = (error: any, path: string) => new NotFound({ operation: error.operation, path })
+
+const writing: ReadonlyArray<Mutant> = [
+  ...(["write", "writeBytes"] as const).flatMap((operation) => [
+    ...["mode", "createParents", "ifMatch", "version"].map((key) => option(operation, key)),
+    option(operation, "createParents", false),
+    option(operation, "mode", "overwrite"),
+    answer(`${operation} answers the size of the file`, operation, (result) => ({ ...result, bytesWritten: result.bytesWritten + 1 })),
+    answer(`${operation} answers no mode`, operation, (result) => ({ ...result, mode: "replace" })),
+    answer(`${operation} answers a version unasked`, operation, (result) => ({ version: "0", ...result })),
+    answer(`${operation} answers the path as it was given`, operation, (result, [path]) => ({ ...result, path })),
+    call(`${operation} in a mode that needs a file makes it`, operation, (original) => (path: string, content: any, options: any = {}) =>
+      original(path, content, {
+        ...options,
+        mode: options.mode === "replace" ? "overwrite" : options.mode === "appendExisting" ? "append" : options.mode
+      })
+    ),
+    call(`${operation} in mode create overwrites`, operation, (original) => (path: string, content: any, options: any = {}) =>
+      original(path, content, { ...options, mode: options.mode === "create" ? "overwrite" : options.mode })
+    ),
+    call(`${operation} truncates before it is refused`, operation, (original, self) => (path: string, content: any, options: any) =>
+      Effect.tapError(original(path, content, options), () => Effect.ignore(self.write("truncated", "")))
+    ),
+    call(`${operation} makes parents before it is refused`, operation, (original, self) => (path: string, content: any, options: any) =>
+      Effect.tapError(original(path, content, options), () => Effect.ignore(self.mkdir(`${path}/..`)))
+    )
+  ]),
+  given("text is written with a final line end", "write", ([path, text, ...rest]) => [path, text === "" || text.endsWith("\n") ? text : `${text}\n`, ...rest]),
+  given("text is written in one normal form", "write", ([path, text, ...rest]) => [path, text.normalize("NFD"), ...rest]),
+  given("text is written without carriage returns", "write", ([path, text, ...rest]) => [path, text.replaceAll("\r", ""), ...rest]),
+  given("text is written without its byte order mark", "write", ([path, text, ...rest]) => [path, text.replace("\ufeff", ""), ...rest]),
+  given("lone surrogates are written as U+FFFD", "write", ([path, text, ...rest]) => [path, text.toWellFormed(), ...rest]),
+  given("bytes are written as text", "writeBytes", ([path, content, ...rest]) => [path, new TextEncoder().encode(new TextDecoder().decode(content)), ...rest]),
+  call("text is limited by its UTF-16 units", "write", (original, self) => (path: string, text: string, options: any) =>
+    text.length > [...text].length ? self.writeBytes("surrogates", new Uint8Array(1)) : original(path, text, options)
+  ),
+  call("an append reads, and writes back", "write", (original, self) => (path: string, text: string, options: any = {}) =>
+    options.mode === "append"
+      ? Effect.flatMap(
+          Effect.orElseSucceed(self.readString(path), () => ""),
+          (old) => Effect.map(original(path, old + text, { ...options, mode: "overwrite" }), (result: any) => ({ ...result, mode: "append" }))
+        )
+      : original(path, text, options)
+  ),
+  call("writes wait for a while", "write", (original) => (...args: ReadonlyArray<any>) => {
+    const turns = String(args[1]).length % 7
+    return Effect.andThen(Effect.forEach(Array.from({ length: 12 - turns }), () => Effect.yieldNow), original(...args))
+  }),
+  call("what was written last is lost", "write", (original, self) => (path: string, text: string, options: any) =>
+    Effect.tap(original(path, text, options), () => (text === "x" ? Effect.ignore(self.delete(path)) : Effect.void))
+  ),
+  call("a write below a file is NotFound", "write", (original) => (path: string, ...rest: ReadonlyArray<any>) =>
+    Effect.catchTag(original(path, ...rest), "NotADirectory" as never, (error: any) => Effect.fail(existing(error, path)))
+  )
+]
+
+const editing: ReadonlyArray<Mutant> = [
+  option("edit", "ifMatch"),
+  option("edit", "version"),
+  option("edit", "dryRun"),
+  given("edit makes only the first of several", "edit", ([path, edits, ...rest]) => [path, Array.isArray(edits) ? edits[0] : edits, ...rest]),
+  call("edits are made one after another", "edit", (original) => (path: string, edits: any, options: any) =>
+    Array.isArray(edits)
+      ? Effect.map(
+          Effect.forEach(edits, (edit) => original(path, edit, options)),
+          (results: any) => ({ ...results.at(-1), replacements: results.length })
+        )
+      : original(path, edits, options)
+  ),
+  given("every edit is of the first match", "edit", ([path, edits, ...rest]) => [
+    path,
+    Array.isArray(edits) ? edits.map((edit) => ({ ...edit, match: "first" })) : { ...edits, match: "first" },
+    ...rest
+  ]),
+  given("every edit is of all matches", "edit", ([path, edits, ...rest]) => [
+    path,
+    Array.isArray(edits) ? edits.map((edit) => ({ ...edit, match: "all" })) : { ...edits, match: "all" },
+    ...rest
+  ]),
+  given("no edit is of all matches", "edit", ([path, edits, ...rest]) => [path, Array.isArray(edits) ? edits : { ...edits, match: "unique" }, ...rest]),
+  call("edit makes the file's line ends one", "edit", (original, self) => (path: string, ...rest: ReadonlyArray<any>) =>
+    Effect.tap(original(path, ...rest), () =>
+      Effect.ignore(Effect.flatMap(self.readString(path), (text) => self.write(path, text.replaceAll("\r\n", "\n"))))
+    )
+  ),
+  call("edit adds a final line end", "edit", (original, self) => (path: string, ...rest: ReadonlyArray<any>) =>
+    Effect.tap(original(path, ...rest), () => Effect.ignore(Effect.flatMap(self.readString(path), (text) => self.write(path, `${text}\n`))))
+  ),
+  call("edit drops the byte order mark", "edit", (original, self) => (path: string, ...rest: ReadonlyArray<any>) =>
+    Effect.tap(original(path, ...rest), () =>
+      Effect.ignore(Effect.flatMap(self.readString(path), (text) => self.write(path, text.replace("\ufeff", ""))))
+    )
+  ),
+  call("edit knows only UTF-8", "edit", (original, self) => (path: string, ...rest: ReadonlyArray<any>) =>
+    Effect.flatMap(Effect.ignore(self.readString(path)), () => Effect.andThen(self.readString(path), original(path, ...rest)))
+  ),
+  call("edit reads old bytes in any encoding", "edit", (original) => (path: string, ...rest: ReadonlyArray<any>) =>
+    Effect.catchTag(original(path, ...rest), "NotText" as never, () => Effect.succeed({}))
+  ),
+  call("edit reads and writes back, without a turn", "edit", (original, self) => (path: string, edits: any, options: any) =>
+    Array.isArray(edits) || options !== undefined || edits.oldText === ""
+      ? original(path, edits, options)
+      : Effect.gen(function* () {
+          const text = yield* self.readString(path)
+          const dry: any = yield* original(path, edits, { dryRun: true })
+          yield* Effect.yieldNow
+          yield* self.write(path, text.replace(edits.oldText, () => edits.newText))
+          return dry
+        })
+  ),
+  answer("an edit answers the number of edits", "edit", (result, [, edits]) => ({ ...result, replacements: Array.isArray(edits) ? edits.length : 7 })),
+  answer("an edit answers no diff", "edit", (result) => ({ ...result, diff: "" })),
+  answer("a diff has no context", "edit", (result) => ({ ...result, diff: result.diff.replaceAll(/^ .*\n/gm, "") })),
+  answer("an edit answers the old version", "edit", (result) => ({ ...result, version: "0" })),
+  call("edit of nothing makes the file", "edit", (original, self) => (path: string, ...rest: ReadonlyArray<any>) =>
+    Effect.tapError(original(path, ...rest), () => Effect.ignore(self.write(path, "", { mode: "create" })))
+  )
+]
+
+export const serviceMutants: ReadonlyArray<Mutant> = [
+  ...telling,
+  ...spellings,
+  ...reading,
+  ...looking,
+  ...streams,
+  ...sinks,
+  ...writing,
+  ...editing
+]
+
+export type { Algebra }
