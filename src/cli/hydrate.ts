@@ -99,7 +99,10 @@ export const hydrate = Effect.fnUntraced(
         }
       })
       .pipe(
-        Stream.takeWhile(() => planned.files < (options.upTo?.files ?? Number.POSITIVE_INFINITY)),
+        Stream.takeWhile(() => {
+          truncated ||= planned.files >= (options.upTo?.files ?? Number.POSITIVE_INFINITY)
+          return !truncated
+        }),
         Stream.runForEachArray((matches) => Effect.forEach(matches, copy, { concurrency, discard: true }))
       )
     for (const path of links) {
@@ -108,8 +111,8 @@ export const hydrate = Effect.fnUntraced(
         { onFailure: leaveOut(path), onSuccess: () => Effect.sync(() => void copiedLinks++) }
       )
     }
-    // From the bottom, since what is made in a directory changes its time.
-    for (const path of directories.reverse()) yield* Effect.ignore(attributes(path))
+    // At the end, since what is made in a directory changes its time.
+    for (const path of directories) yield* Effect.ignore(attributes(path))
     leftOut.sort((a, b) => FsPath.compare(a.path, b.path))
     return { files, directories: directories.length, links: copiedLinks, bytes, truncated, leftOut }
   },

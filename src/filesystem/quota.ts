@@ -108,8 +108,8 @@ export const around = (self: Backend, bounds: Bounds, usage: Usage): Backend => 
   const { accelerations, links } = self
   const nameOf = (path: FsPath.FsPath): FsPath.FsPath => (self.info.caseSensitive ? path : FsPath.fold(path))
 
-  const placeAt = (path: FsPath.FsPath, mode: Mode): Effect.Effect<Place, Fault> =>
-    Effect.flatMap(self.stat(path), (old) =>
+  const placeAt = (path: FsPath.FsPath, mode: Mode) =>
+    Effect.flatMap(self.stat(path), (old): Effect.Effect<Place, Fault> =>
       old === undefined
         ? Effect.map(self.stat(FsPath.parent(path)), (above) => ({ old, isDoomed: above?.kind !== "directory" }))
         : Effect.succeed({ old, isDoomed: mode === "create" || old.kind !== "file" })

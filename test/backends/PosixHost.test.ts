@@ -333,7 +333,8 @@ describe("metadata", () => {
       Fs.writeFileSync(join(root, "f"), "")
       Fs.utimesSync(join(root, "f"), 1000, 2000)
       for (const millis of [
-        0, 1, 999, 1_700_000_000_123, 1_700_000_000_999, 1_234_567_890_001, -1, -86_400_001, 4_102_444_800_777
+        0, 1, 999, 1_700_000_000_123, 1_700_000_000_999, 1_234_567_890_001, -1, -86_400_001, 274_460_463_192, 2_169_822_764_239,
+        4_102_444_800_777
       ]) {
         yield* port.attributes!.set(p("f"), { modifiedAt: DateTime.makeUnsafe(millis) })
         assert.strictEqual((yield* port.stat(p("f")))?.modifiedAt?.epochMilliseconds, millis)

@@ -113,6 +113,21 @@ describe("writing", () => {
     })
   )
 
+  it.live("the temporary file of a write that takes long is not swept, however old it looks", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      const slow = Stream.fromEffect(
+        Effect.gen(function* () {
+          for (const name of Fs.readdirSync(root)) Fs.utimesSync(join(root, name), 1, 1)
+          yield* port.list(p("."))
+          return bytes("new")
+        })
+      )
+      yield* write(port, "f", slow, "create")
+      assert.deepStrictEqual(tree(root), { f: "new" })
+    })
+  )
+
   it.effect.skipIf(process.getuid?.() !== 0)(
     "replacing keeps the owner where that is permitted, and works where it is not",
     () =>

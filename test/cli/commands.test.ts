@@ -441,9 +441,9 @@ describe("grep", () => {
   )
   it.effect("shares the context of matches that are near, and sets others apart", () =>
     Effect.gen(function* () {
-      const text = Array.from({ length: 12 }, (_, i) => ([2, 4, 10].includes(i + 1) ? `hit ${i + 1}` : `line ${i + 1}`)).join(
-        "\n"
-      )
+      const text = Array.from({ length: 12 }, (_, i) =>
+        [2, 4, 5, 10].includes(i + 1) ? `hit ${i + 1}` : `line ${i + 1}`
+      ).join("\n")
       const { run } = yield* shell({ f: `${text}\n` })
       // What GNU grep -n -C1 prints for the same file.
       assert.strictEqual(
@@ -453,7 +453,8 @@ describe("grep", () => {
           "f:2:hit 2",
           "f-3-line 3",
           "f:4:hit 4",
-          "f-5-line 5",
+          "f:5:hit 5",
+          "f-6-line 6",
           "--",
           "f-9-line 9",
           "f:10:hit 10",

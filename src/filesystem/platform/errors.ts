@@ -119,6 +119,7 @@ export const fromPlatform = (error: PlatformError.PlatformError, wrongKind: Faul
         ? wrongKind
         : byTag[reason._tag as PlatformError.SystemErrorTag]
   if (known !== undefined) return { ...known, cause: error }
+  if (reason._tag === "BadArgument") return { _tag: "Unsupported", feature: `FileSystem.${reason.method}`, cause: error }
   return {
     _tag: "IoError",
     code: code ?? reason._tag,

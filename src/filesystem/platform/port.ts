@@ -56,7 +56,7 @@ export const make = (ground: Ground, info: Info, rules: Rules): Backend => {
       found !== undefined
         ? childOf({ name, type: found.type })
         : isDoubtful(name)
-          ? { name, kind: "other", addressable: false }
+          ? { name, kind: "other", addressable: false, sizeBytes: 0 }
           : undefined
     )
 

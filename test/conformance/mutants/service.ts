@@ -1,8 +1,9 @@
 /** Services with one thing wrong, most of them mistakes that some filesystem really has. */
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
-import type { Algebra } from "../../../src/filesystem/Filesystem.ts"
+import type { FsPath } from "../../../src/model/FsPath.ts"
 import { IoError, NotFound } from "../../../src/model/FsError.ts"
 import { answer, call, errors, given, type Mutant, type Operation, option, spelling } from "./mutant.ts"
 
@@ -134,12 +135,8 @@ const reading: ReadonlyArray<Mutant> = [
   answer("readBytes answers the offset that it was given", "readBytes", (page, [, options]) => ({ ...page, offset: options?.offset ?? 0 })),
   answer("readBytes answers the limit that it was given", "readBytes", (page, [, options]) => ({ ...page, limit: options?.limit ?? page.limit })),
   answer("versions are in capitals", "version", (version) => version.toUpperCase()),
-  call("a version is of the page", "readBytes", (original, self) => (path: string, options?: any) =>
-    Effect.map(original(path, options), (page: any) => (page.limit < page.sizeBytes && page.version ? { ...page, version: "0" } : page)).pipe(
-      Effect.tap(() => Effect.void),
-      Effect.as(undefined as any, ) as never,
-      () => Effect.map(original(path, options), (page: any) => (page.limit < page.sizeBytes && "version" in page ? { ...page, version: self.name } : page))
-    )
+  answer("readBytes answers the version of the page", "readBytes", (page) =>
+    "version" in page && page.limit < page.sizeBytes ? { ...page, version: "0" } : page
   ),
   ...(["read", "readString", "readBytes", "version"] as const).map((operation) =>
     call(`${operation} of a directory is empty`, operation, (original) => (...args: ReadonlyArray<any>) =>
@@ -243,32 +240,30 @@ const sinks: ReadonlyArray<Mutant> = [
   ),
   call("a sink writes what came before the stream failed", "sink", (_, self) => (path: string, options: any) =>
     Sink.unwrap(
-      Effect.sync(() => {
+      Effect.gen(function* () {
         const parts: Array<number> = []
-        const flush = Effect.suspend(() => Effect.ignore(self.writeBytes(path, Uint8Array.from(parts))))
-        return Sink.unwrap(
-          Effect.as(
-            Effect.addFinalizer(() => flush),
-            Sink.mapEffect(
-              Sink.forEach((chunk: Uint8Array) => Effect.sync(() => void parts.push(...chunk))),
-              () => self.writeBytes(path, Uint8Array.from(parts), options)
-            ) as any
-          )
+        yield* Effect.addFinalizer(() => Effect.suspend(() => Effect.ignore(self.writeBytes(path, Uint8Array.from(parts)))))
+        return Sink.mapEffect(
+          Sink.forEach((chunk: Uint8Array) => Effect.sync(() => void parts.push(...chunk))),
+          () => self.writeBytes(path, Uint8Array.from(parts), options)
         )
       })
     )
   ),
-  call("a sink holds the path while its stream runs", "sink", (original, self) => (path: string, options: any) =>
+  call("a sink holds the path while its stream runs", "sink", (_, self) => (path: string, options: any) =>
     Sink.unwrap(
-      Effect.as(
-        Effect.acquireRelease(Effect.tap(Effect.sync(() => void held.add(path)), () => Effect.void), () => Effect.sync(() => void held.delete(path))),
-        original(path, options)
-      ).pipe((effect) => (self.name === "" ? effect : effect))
+      Effect.gen(function* () {
+        const parts: Array<number> = []
+        const release = yield* Deferred.make<void>()
+        yield* Effect.forkScoped(self.port.locks!.exclusive([path as FsPath], Deferred.await(release)), { startImmediately: true })
+        return Sink.mapEffect(
+          Sink.forEach((chunk: Uint8Array) => Effect.sync(() => void parts.push(...chunk))),
+          () => Effect.andThen(Deferred.succeed(release, undefined), self.writeBytes(path, Uint8Array.from(parts), options))
+        )
+      })
     )
   )
 ]
-
-const held = new Set<string>()
 
 const existing = (error: any, path: string) => new NotFound({ operation: error.operation, path })
 
@@ -399,5 +394,3 @@ export const serviceMutants: ReadonlyArray<Mutant> = [
   ...writing,
   ...editing
 ]
-
-export type { Algebra }

@@ -1,0 +1,318 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Schema from "effect/Schema"
+import picomatch from "picomatch"
+import { type CompileOptions, compile, type Matcher, test } from "../../src/engine/matcher.ts"
+import { isFault, type PlanContext } from "../../src/engine/options.ts"
+import { standard, unlimited } from "../../src/model/Limits.ts"
+
+const sensitive: PlanContext = { limits: standard, caseSensitive: true }
+const insensitive: PlanContext = { limits: standard, caseSensitive: false }
+
+const make = (
+  patterns: string | ReadonlyArray<string>,
+  options: Partial<CompileOptions> = {},
+  context: PlanContext = sensitive
+): Matcher => {
+  const matcher = compile(typeof patterns === "string" ? [patterns] : patterns, { argument: "pattern", ...options }, context)
+  if (isFault(matcher)) throw new Error(`${JSON.stringify(patterns)}: ${String(matcher["detail"])}`)
+  return matcher
+}
+const refused = (pattern: unknown, options: Partial<CompileOptions> = {}, context: PlanContext = sensitive) => {
+  const matcher = compile([pattern as string], { argument: "pattern", ...options }, context)
+  assert.isTrue(isFault(matcher), `${JSON.stringify(pattern)} should be refused`)
+  return matcher as unknown as { readonly _tag: string; readonly argument: string; readonly detail: string }
+}
+const found = (matcher: Matcher, paths: ReadonlyArray<string>): ReadonlyArray<string> =>
+  paths.filter((path) => test(matcher, path))
+
+/** The meaning, word by word as it is decided: picomatch on the relative path, or on the name for what has no slash. */
+const oracle = (pattern: string, caseSensitive: boolean): ((path: string) => boolean) => {
+  const text = pattern.replace(/^(?:\.?\/)+/, "").replace(/\/$/, "")
+  const anchored = text.includes("/") || /^\.?\//.test(pattern)
+  const matches = picomatch(text, {
+    dot: true,
+    posix: true,
+    regex: false,
+    nonegate: true,
+    strictSlashes: true,
+    nocase: !caseSensitive
+  })
+  return (path) => matches(anchored ? path : path.slice(path.lastIndexOf("/") + 1))
+}
+
+const join = (parts: ReadonlyArray<string>, separator: string, minLength: number, maxLength: number) =>
+  Arbitrary.map(Arbitrary.array(Arbitrary.schema(Schema.Literals(parts)), { minLength, maxLength }), (all) =>
+    all.join(separator)
+  )
+
+const common = (
+  "a b c . / / * ** **/ /** ? [ab] [a-c] [!a] [^b] *. .a \\* \\. \\[ - ! é A # ~ _ $ ^ + @ , ] } " +
+  "{a,b} {a,b/c} {,a} {a/**,b} {a,*} [.] [-a] {1..3}"
+)
+  .split(" ")
+  .concat(" ")
+const rare = (
+  "a b / / * ** **/ /** ? [ab] *. .a !(a) !(a*) !(*.b) @(a|b) ?(a) +(a) *(a) +(a|b) *(a|ab) (a|b) ) | " +
+  '" [[:alpha:]] [[:digit:]a] [\\]] [a/b] \\\\ $$ ++ !(a/b) @(a/**|b) !(!(a)) {a,**/b}'
+).split(" ")
+const names = [
+  "a",
+  "b",
+  "c",
+  "ab",
+  "abc",
+  ".a",
+  "a.b",
+  "A",
+  "[ab]",
+  "a b",
+  "é",
+  "1",
+  "{a,b}",
+  "*",
+  "a.",
+  "-",
+  "!a",
+  "..a",
+  "a+"
+]
+
+const agrees = (parts: ReadonlyArray<string>, runs: number) =>
+  [
+    {
+      pattern: join(parts, "", 1, 6),
+      paths: Arbitrary.array(join(names, "/", 1, 4), { minLength: 8, maxLength: 8 }),
+      caseSensitive: Schema.Boolean
+    },
+    ({ caseSensitive, paths, pattern }: { pattern: string; paths: Array<string>; caseSensitive: boolean }) => {
+      const matcher = compile([pattern], { argument: "pattern" }, { limits: standard, caseSensitive })
+      if (isFault(matcher)) return
+      const expected = oracle(pattern, caseSensitive)
+      for (const path of paths) assert.strictEqual(test(matcher, path, true), expected(path), `${pattern} on ${path}`)
+    },
+    { arbitrary: { runs } }
+  ] as const
+
+describe("matcher", () => {
+  const [commonInput, commonBody, commonRuns] = agrees(common, 6000)
+  it.prop("common patterns mean what picomatch says", commonInput, commonBody, commonRuns)
+  const [rareInput, rareBody, rareRuns] = agrees(rare, 4000)
+  it.prop("rare patterns mean what picomatch says", rareInput, rareBody, rareRuns)
+
+  const tree = [
+    "a.ts",
+    "b.js",
+    ".env",
+    "src/a.ts",
+    "src/b.tsx",
+    "src/deep/c.ts",
+    "src/deep/.hidden",
+    "test/a.ts",
+    "s/t/c.py",
+    "s/c.py"
+  ]
+  const rows: ReadonlyArray<readonly [string, ReadonlyArray<string>]> = [
+    ["*.ts", ["a.ts", "src/a.ts", "src/deep/c.ts", "test/a.ts"]],
+    ["/*.ts", ["a.ts"]],
+    ["./*.ts", ["a.ts"]],
+    ["src/*.ts", ["src/a.ts"]],
+    ["s/*.py", ["s/c.py"]],
+    ["**/*.py", ["s/t/c.py", "s/c.py"]],
+    ["src/**", ["src/a.ts", "src/b.tsx", "src/deep/c.ts", "src/deep/.hidden"]],
+    ["**", tree],
+    ["*", tree],
+    ["src/**/*.{ts,tsx}", ["src/a.ts", "src/b.tsx", "src/deep/c.ts"]],
+    ["{src,test}/**/a.ts", ["src/a.ts", "test/a.ts"]],
+    [".*", [".env", "src/deep/.hidden"]],
+    ["[a-b].*", ["a.ts", "b.js", "src/a.ts", "src/b.tsx", "test/a.ts"]],
+    ["**/!(a).ts", ["src/deep/c.ts"]],
+    ["src/@(a|b).ts?(x)", ["src/a.ts", "src/b.tsx"]],
+    ["src", []],
+    ["src/deep", []],
+    ["SRC/*", []]
+  ]
+  for (const [pattern, expected] of rows) {
+    it(`${pattern} finds what it should`, () => assert.deepStrictEqual(found(make(pattern), tree), expected))
+  }
+
+  it("a list of patterns is a union, in which ! does not negate", () => {
+    assert.deepStrictEqual(found(make(["*.js", "s/*.py"]), tree), ["b.js", "s/c.py"])
+    assert.deepStrictEqual(found(make(["!a.ts"]), [...tree, "!a.ts"]), ["!a.ts"])
+  })
+
+  it("a trailing slash asks for directories, at any depth when it is the only one", () => {
+    const matcher = make("deep/")
+    assert.isTrue(test(matcher, "src/deep", true))
+    assert.isFalse(test(matcher, "src/deep", false))
+    assert.isFalse(test(make("/deep/"), "src/deep", true))
+    assert.isFalse(test(make("**/!(deep)/"), "src/deep", true))
+  })
+
+  it("names with U+2028, which picomatch takes for a line end, are found too", () => {
+    for (const pattern of ["**", "**/*.ts", "a\u2028b/**", "**/@(c).ts"]) {
+      assert.isTrue(test(make(pattern), "a\u2028b/c.ts"), pattern)
+    }
+  })
+
+  it("case does not distinguish where the backend's does not", () => {
+    assert.isTrue(test(make("SRC/*.TS", {}, insensitive), "src/a.ts"))
+    assert.isTrue(test(make("[A-C]*/É", {}, insensitive), "bx/é"))
+    assert.isTrue(test(make("@(SRC)/*", {}, insensitive), "src/a"))
+    assert.isFalse(test(make("SRC/*.TS"), "src/a.ts"))
+  })
+
+  describe("what is no pattern", () => {
+    const cases: ReadonlyArray<readonly [unknown, RegExp]> = [
+      ["", /blank/],
+      ["   ", /blank/],
+      ["/", /blank/],
+      ["./", /blank/],
+      [7, /not a string/],
+      ["a\0b", /NUL/],
+      ["a\ud800", /lone surrogate/],
+      ["a[b", /"\[" is not closed/],
+      ["[]", /"\[" is not closed/],
+      ["{a,b", /"\{" is not closed/],
+      ["@(a|b", /"\(" is not closed/],
+      ["a\\", /ends with a backslash/],
+      ["[z-a]", /runs backwards/],
+      ["src\\data\\*", /"\\d" has no meaning/],
+      ["\\\\\\\\", /backslashes in a row/],
+      ["{8..12}", /range/],
+      ["{1..100000}", /range/],
+      ["../a", /"\.\." segment/],
+      ["a/..", /"\.\." segment/],
+      ["a/../b", /"\.\." segment/],
+      ["\\.\\./a", /"\.\." segment/],
+      ["a/.{.,x}/b", /"\.\." segment/],
+      ["{.,x}{.,y}/b", /"\.\." segment/],
+      ["@(..|x)/b", /"\.\." segment/],
+      ['".."/b', /"\.\." segment/],
+      ["{..,x}/b", /range/],
+      ["{a,b}".repeat(11), /more than 1024/],
+      [`+(a)${"{a,b}".repeat(11)}`, /more than 1024/],
+      ["a".repeat(1001), /more than 1000 characters/],
+      ["(?<=a)b", /no glob has/],
+      ["a(?<n>b)", /no glob has/]
+    ]
+    for (const [pattern, detail] of cases) {
+      it(`${JSON.stringify(pattern)?.slice(0, 40)} is refused, with the reason`, () => {
+        const fault = refused(pattern)
+        assert.strictEqual(fault._tag, "InvalidArgument")
+        assert.strictEqual(fault.argument, "pattern")
+        assert.match(fault.detail, detail)
+      })
+    }
+
+    it("the parameter it came in is named", () => {
+      assert.strictEqual(refused("[", { argument: "exclude", rules: true }).argument, "exclude")
+    })
+
+    it("the limit counts characters, and is the caller's", () => {
+      assert.isFalse(isFault(compile(["😀".repeat(1000)], { argument: "pattern" }, sensitive)))
+      assert.isFalse(isFault(compile(["a".repeat(5000)], { argument: "pattern" }, { ...sensitive, limits: unlimited })))
+    })
+
+    it("closers that nothing opened are text, and ten choices of two are not too many", () => {
+      assert.isTrue(test(make("a]b}c"), "a]b}c"))
+      assert.isTrue(test(make("{a,b}".repeat(10)), "abababbaba"))
+      assert.isTrue(test(make("{a}"), "{a}"))
+    })
+  })
+
+  describe("no pattern can blow up", () => {
+    // picomatch needs minutes or more for each of these; what is claimed is that the test ends at all.
+    const cases: ReadonlyArray<readonly [string, string, boolean]> = [
+      [`${"*a".repeat(20)}*b`, "a".repeat(60), false],
+      [`${"*a".repeat(100)}*`, "a".repeat(255), true],
+      [`${"**/a/".repeat(100)}b`, `${"a/".repeat(1000)}c`, false],
+      ["+(ab|abab)", `${"ab".repeat(60)}c`, false],
+      ["+(a|aa)+(a|aa)", `${"a".repeat(250)}b`, false],
+      ["?(a)".repeat(200), `${"a".repeat(200)}b`, false],
+      ["*(*(*(a|b)))c", "a".repeat(255), false],
+      ["!(*a*a*a*a)".repeat(20), "a".repeat(255), false],
+      ["**/!(**/a)/**/!(**/b)", `${"a/".repeat(1000)}c`, true]
+    ]
+    for (const [pattern, path, expected] of cases) {
+      it(pattern.slice(0, 30), () => assert.strictEqual(test(make(pattern), path), expected))
+    }
+  })
+
+  describe("a walk learns where nothing can match", () => {
+    const enters = (pattern: string | ReadonlyArray<string>, path: string, options: Partial<CompileOptions> = {}): boolean => {
+      const matcher = make(pattern, options)
+      let state: Matcher["start"] | undefined = matcher.start
+      for (const name of path.split("/")) state = state && matcher.below(state, name)
+      return state !== undefined
+    }
+    it("beside a fixed beginning", () => {
+      assert.isTrue(enters("src/**", "src/deep"))
+      assert.isFalse(enters("src/**", "docs"))
+      assert.isFalse(enters("{src,test}/*.ts", "docs"))
+      assert.isFalse(enters("src/@(a|b)/*.ts", "docs"))
+      assert.isTrue(enters("src/@(a|b)/*.ts", "src/a"))
+    })
+    it("below the last segment", () => {
+      assert.isTrue(enters("*/*.ts", "a"))
+      assert.isFalse(enters("*/*.ts", "a/b"))
+      assert.isFalse(enters("/*.ts", "a"))
+    })
+    it("never where a name may stand at any depth", () => {
+      assert.isTrue(enters("*.ts", "a/b/c"))
+      assert.isTrue(enters("!(a).ts", "a/b/c"))
+    })
+    it("also in fnmatch, as far as its beginning is text", () => {
+      assert.isTrue(enters("src/*.py", "src/deep", { dialect: "fnmatch" }))
+      assert.isFalse(enters("src/*.py", "docs", { dialect: "fnmatch" }))
+    })
+  })
+
+  describe("as rules to leave out", () => {
+    const excluded = (patterns: ReadonlyArray<string>, paths: ReadonlyArray<string>) =>
+      found(make(patterns, { argument: "exclude", rules: true }), paths)
+
+    it("the last pattern that matches decides, and ! takes back", () => {
+      const paths = ["a.log", "keep.log", "b.txt"]
+      assert.deepStrictEqual(excluded(["*.log", "!keep.log"], paths), ["a.log"])
+      assert.deepStrictEqual(excluded(["!keep.log", "*.log"], paths), ["a.log", "keep.log"])
+      assert.deepStrictEqual(excluded(["*.log", "!@(keep).log", "keep.*"], paths), ["a.log", "keep.log"])
+    })
+    it("!( opens an extglob, and \\! is the sign", () => {
+      assert.deepStrictEqual(excluded(["!(a).log"], ["a.log", "b.log"]), ["b.log"])
+      assert.deepStrictEqual(excluded(["\\!a"], ["!a", "a"]), ["!a"])
+    })
+  })
+
+  describe("fnmatch", () => {
+    // The answers of Python's fnmatch.fnmatchcase.
+    const cases: ReadonlyArray<readonly [string, string, boolean]> = [
+      ["*.py", "a/b/c.py", true],
+      ["a*c", "a/b/c", true],
+      ["a?b", "a/b", true],
+      ["a/*", "a", false],
+      ["[!a]*", "b/c", true],
+      ["[!a]*", "a/c", false],
+      ["[]a]", "]", true],
+      ["[^a]", "^", true],
+      ["[^a]", "b", false],
+      ["{a,b}", "a", false],
+      ["{a,b}", "{a,b}", true],
+      ["\\*", "\\x", true],
+      ["[*]", "*", true],
+      ["[*]", "a", false],
+      ["src/*", "SRC/a", false]
+    ]
+    for (const [pattern, path, expected] of cases) {
+      it(`${pattern} on ${path}`, () => assert.strictEqual(test(make(pattern, { dialect: "fnmatch" }), path), expected))
+    }
+    it("refuses what path patterns refuse", () => {
+      assert.match(refused("a[b", { dialect: "fnmatch" }).detail, /not closed/)
+      assert.match(refused("../*", { dialect: "fnmatch" }).detail, /"\.\." segment/)
+      assert.match(refused(" ", { dialect: "fnmatch" }).detail, /blank/)
+    })
+    it("knows no case where the backend's does not", () => {
+      assert.isTrue(test(make("SRC/[A-C]*", { dialect: "fnmatch" }, insensitive), "src/b"))
+    })
+  })
+})

@@ -1,0 +1,108 @@
+import { assert, describe, it } from "@effect/vitest"
+import { execFileSync, spawnSync } from "node:child_process"
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join, resolve } from "node:path"
+import { fileURLToPath } from "node:url"
+
+const root = fileURLToPath(new URL("../..", import.meta.url))
+
+/** Everything that is loaded with a module before any of its code is called. */
+const closure = (file: string, seen = new Set<string>()): ReadonlySet<string> => {
+  if (seen.has(file)) return seen
+  seen.add(file)
+  for (const [, specifier] of readFileSync(file, "utf8").matchAll(
+    /^(?:import|export) (?!type\b)(?:[^"';]*? from )?"([^"]+)"/gm
+  )) {
+    if (specifier!.startsWith(".")) closure(resolve(dirname(file), specifier!), seen)
+    else seen.add(specifier!)
+  }
+  return seen
+}
+
+describe("what is loaded", () => {
+  it("with InMemory is effect's own modules and the matcher of globs", () => {
+    const outside = [...closure(join(root, "src/backends/InMemory.ts"))].filter((name) => !name.startsWith(root))
+    assert.deepStrictEqual(outside.filter((name) => !/^effect\/[A-Z]\w*$/.test(name)).sort(), ["picomatch"])
+  })
+
+  it("with the barrel is no platform, no worker, no server and no test runner", () => {
+    const loaded = [...closure(join(root, "src/index.ts"))].join("\n")
+    assert.notMatch(loaded, /@effect\/|effect\/(?:ai|cli|http|rpc|workers)|node:(?:worker_threads|child_process|http)/)
+  })
+})
+
+const wanted = process.env["FS_ALGEBRA_NO_SKIP"] !== undefined || process.env["FS_ALGEBRA_SOAK"] !== undefined
+if (!wanted)
+  console.log("skipped: the package installed elsewhere, which needs the npm registry; FS_ALGEBRA_NO_SKIP=1 npm test runs it")
+
+describe.runIf(wanted)("the package, installed elsewhere", () => {
+  const scratch = mkdtempSync(join(tmpdir(), "fs-algebra-pack-"))
+  process.on("exit", () => rmSync(scratch, { recursive: true, force: true }))
+  const run = (command: string, ...args: ReadonlyArray<string>) => {
+    const { status, stderr, stdout } = spawnSync(command, args, { cwd: scratch, encoding: "utf8" })
+    assert.strictEqual(status, 0, stdout + stderr)
+    return stdout.trim()
+  }
+
+  it("packs, and publint finds nothing", () => {
+    execFileSync("npm", ["pack", "--pack-destination", scratch], { cwd: root, stdio: "pipe" })
+    const lint = spawnSync("npx", ["publint", "--strict"], { cwd: root, encoding: "utf8" })
+    assert.strictEqual(lint.status, 0, lint.stdout + lint.stderr)
+    assert.match(lint.stdout, /All good/)
+  })
+
+  it("installs", () => {
+    const archive = readdirSync(scratch).find((file) => file.endsWith(".tgz"))!
+    writeFileSync(join(scratch, "package.json"), JSON.stringify({ private: true, type: "module" }))
+    run("npm", "install", `./${archive}`, "typescript@7.0.2", "@types/node@24", "node22@npm:node@22.19.0")
+  })
+
+  it("its types check without leaving libraries out", () => {
+    writeFileSync(
+      join(scratch, "main.ts"),
+      `import { Effect } from "effect"
+import { Filesystem, InMemory, Limits, FsError, PosixHost, Decorator } from "fs-algebra"
+import * as Direct from "fs-algebra/InMemory"
+const program = Effect.gen(function* () {
+  const fs = yield* Filesystem.Filesystem
+  yield* fs.write("a/b.txt", "hello", { mode: "create" })
+  return yield* fs.readString("a/b.txt")
+})
+const failing: Effect.Effect<string, FsError.ReadError | FsError.WriteError> = program.pipe(
+  Effect.provide(InMemory.layer()),
+  Effect.provideService(Limits.Limits, Limits.agent)
+)
+export const layer = PosixHost.layer({ root: "/tmp" }).pipe(Filesystem.decorate(Decorator.readOnly))
+console.log(await Effect.runPromise(failing), Direct.layer === InMemory.layer)
+`
+    )
+    writeFileSync(
+      join(scratch, "tsconfig.json"),
+      JSON.stringify({
+        compilerOptions: {
+          strict: true,
+          exactOptionalPropertyTypes: true,
+          skipLibCheck: false,
+          target: "ES2023",
+          lib: ["ES2024", "DOM", "DOM.Iterable"],
+          module: "NodeNext",
+          types: ["node"],
+          outDir: "out"
+        },
+        include: ["main.ts"]
+      })
+    )
+    run("npx", "tsc", "-p", ".")
+  })
+
+  it("runs on the oldest Node that it names, and the command with it", () => {
+    const node = join(scratch, "node_modules/node22/bin/node")
+    assert.strictEqual(run(node, "--version"), "v22.19.0")
+    assert.strictEqual(run(node, "out/main.js"), "hello true")
+    const bin = join(scratch, "node_modules/fs-algebra/dist/cli/bin.js")
+    assert.match(run(node, bin, "grep", "hello", "--glob", "main.ts"), /main\.ts:/)
+    // A pattern that needs a worker, from the built files.
+    assert.match(run(node, bin, "grep", "(h|e)+llo", "--glob", "main.ts"), /hello/)
+  })
+})
