@@ -226,7 +226,7 @@ const goingOn =
       "",
       `${indent}In a program  ${look.cyan("Effect.provide(program, PosixHost.layer({ root }))")}`,
       `${indent}In a test     ${look.cyan('Effect.provide(program, InMemory.layer({ tree: { "a.txt": "hello" } }))')}`,
-      `${indent}For an agent  the same operations as tools, with limits and with undo`,
+      `${indent}For an agent  ${look.cyan("Effect.provideService(tool, Limits.Limits, Limits.agent)")}`,
       `${indent}README.md says more of each.`
     ]
   }

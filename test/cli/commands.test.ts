@@ -382,6 +382,14 @@ describe("cp and mv", () => {
 })
 
 describe("glob", () => {
+  it.effect("with --json has found what it printed", () =>
+    Effect.gen(function* () {
+      const { run } = yield* shell(project)
+      const ran = yield* run(["glob", "*.ts", "--json"])
+      assert.deepStrictEqual([ran.code, ran.out.trimEnd().split("\n").length], [0, 2])
+      assert.strictEqual((yield* run(["glob", "*.py", "--json"])).code, 1)
+    })
+  )
   it.effect("prints paths in their order", () =>
     Effect.gen(function* () {
       const ran = yield* (yield* shell(project)).run(["glob", "*.ts", "README.md"])

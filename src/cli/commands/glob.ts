@@ -48,17 +48,20 @@ or the shell expands them first.`,
   Effect.fnUntraced(function* ({ max, patterns, ...options }) {
     const fs = yield* Filesystem
     let found = 0
+    const counted = <E, R>(matches: Stream.Stream<GlobMatch, E, R>) =>
+      Stream.mapArray(matches, (all) => {
+        found += all.length
+        return all
+      })
     const print = <E, R>(matches: Stream.Stream<GlobMatch, E, R>) =>
-      list(GlobMatch, matches, (look) => ({
-        lines: (matches) => {
-          found += matches.length
-          return matches
+      list(GlobMatch, counted(matches), (look) => ({
+        lines: (matches) =>
+          matches
             .map(({ kind, path, sizeBytes }) => {
               const size = !options.sizes ? "" : kind === "file" && sizeBytes !== undefined ? humanise.bytes(sizeBytes) : "-"
               return `${options.sizes ? `${look.green(size.padStart(sizeWidth))}  ` : ""}${look.entry(path, kind)}\n`
             })
             .join("")
-        }
       }))
     const searching = withProgress("Searching", () => humanise.count(found, "match"))
     if (max === undefined) {

@@ -186,7 +186,7 @@ export const make = (layers: Layers): Backend => {
   })
 
   const showsThrough = (path: FsPath.FsPath): Effect.Effect<boolean, Fault> =>
-    Effect.succeed(true)
+    Effect.map(upper.stat(path), (above) => above === undefined && !hidden.covers(path))
 
   /** What others change in the lower tree, as far as it shows. */
   const changesBelow = (path: FsPath.FsPath): Stream.Stream<WatchEvent, Fault> =>
