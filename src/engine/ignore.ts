@@ -246,7 +246,7 @@ export const ignores = (self: Rules, name: string, directory: boolean): boolean 
   if (self.everything || name === ".git" || (!self.caseSensitive && FsPath.fold(name) === ".git")) return true
   if (saysNothing(self)) return false
   const bytes = bytewise(name)
-  return decide(self.git, bytes, directory) ?? decide(self.own, bytes, directory) ?? false
+  return decide(self.own, bytes, directory) ?? decide(self.git, bytes, directory) ?? false
 }
 
 /** What applies below this child, a directory that is not ignored, before its own files are read. */

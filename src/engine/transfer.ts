@@ -36,10 +36,12 @@ const intoItself: Fault = {
 
 const sameName = (port: Backend, path: FsPath.FsPath): FsPath.FsPath => (port.info.caseSensitive ? path : FsPath.fold(path))
 
+export type Operation = "copy" | "move"
+
 /** What can be said from the names alone. */
-export const checkNames = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): Fault | undefined => {
+export const checkNames = (port: Backend, operation: Operation, from: FsPath.FsPath, to: FsPath.FsPath): Fault | undefined => {
   if (isPinned(port, to)) return located(root, to)
-  return FsPath.isWithin(sameName(port, from), sameName(port, to)) && !isRecasing(port, from, to)
+  return FsPath.isWithin(sameName(port, from), sameName(port, to)) && !(operation === "move" && isRecasing(port, from, to))
     ? located(intoItself, to)
     : undefined
 }
@@ -80,21 +82,21 @@ const ends = Effect.fnUntraced(function* (
 
 const transfer = (
   port: Backend,
+  operation: Operation,
   from: FsPath.FsPath,
   to: FsPath.FsPath,
   overwrite: boolean,
-  held: (from: FsPath.FsPath, to: FsPath.FsPath) => ReadonlyArray<FsPath.FsPath>,
   run: (ends: Ends) => Effect.Effect<TransferResult, Fault>
 ): Effect.Effect<TransferResult, Fault> =>
   Effect.flatMap(locate(from, resolveLink(port, from)), (source): Effect.Effect<TransferResult, Fault> => {
     if (source.stat === undefined) return Effect.fail(located(notFound, from))
     return Effect.flatMap(locate(to, resolveLink(port, to)), (target): Effect.Effect<TransferResult, Fault> => {
       if (target.blocked) return Effect.fail(located(notADirectory, to))
-      const fault = checkNames(port, source.path, target.path)
+      const fault = checkNames(port, operation, source.path, target.path)
       if (fault !== undefined) return Effect.fail({ ...fault, path: to })
       return exclusively(
         port,
-        held(source.path, target.path),
+        operation === "copy" ? [target.path] : [source.path, target.path],
         Effect.flatMap(ends(port, source.path, target.path, overwrite), run).pipe(
           Effect.mapError((fault) => renamed(fault, source, from, target, to))
         )
@@ -111,15 +113,7 @@ export const copy = (
   from: FsPath.FsPath,
   to: FsPath.FsPath,
   overwrite: boolean
-): Effect.Effect<TransferResult, Fault> =>
-  transfer(
-    port,
-    from,
-    to,
-    overwrite,
-    (_, to) => [to],
-    (ends) => copyTree(port, ends)
-  )
+): Effect.Effect<TransferResult, Fault> => transfer(port, "copy", from, to, overwrite, (ends) => copyTree(port, ends))
 
 const copyTree = (port: Backend, ends: Ends): Effect.Effect<TransferResult, Fault> =>
   undoing(port, (made) =>
@@ -293,13 +287,8 @@ export const move = (
   to: FsPath.FsPath,
   overwrite: boolean
 ): Effect.Effect<TransferResult, Fault> =>
-  transfer(
-    port,
-    from,
-    to,
-    overwrite,
-    (from, to) => [from, to],
-    (ends) => (isPinned(port, ends.from) ? Effect.fail(located(root, ends.from)) : moveTree(port, ends))
+  transfer(port, "move", from, to, overwrite, (ends) =>
+    isPinned(port, ends.from) ? Effect.fail(located(root, ends.from)) : moveTree(port, ends)
   )
 
 const isCrossing = (fault: Fault): boolean => fault._tag === "IoError" && fault["code"] === "EXDEV"

@@ -49,7 +49,7 @@ export const caseless = (self: Backend): Backend => {
     info: { ...self.info, caseSensitive: false },
     accelerations: undefined,
     stat: (path) => on(path, self.stat),
-    list: (path) => on(path, (at) => self.list(at)),
+    list: (path) => on(path, (at) => Effect.map(self.list(at), distinct)),
     open: (path) => on(path, self.open),
     write: (path, bytes, mode, how) => on(path, (at) => self.write(at, bytes, mode, how)),
     makeDirectory: (path) => on(path, self.makeDirectory),

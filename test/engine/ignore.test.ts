@@ -112,6 +112,30 @@ describe("ignore", () => {
         }),
       { arbitrary: { runs: 250 } }
     )
+
+    it.effect("and with rules on which git goes its own way", () =>
+      Effect.gen(function* () {
+        const git = yield* Git
+        const corners = [
+          "foo**/a",
+          "foo**//",
+          "fo**/**/",
+          "a/d**",
+          "**//",
+          "/**/**/a",
+          "a/**",
+          "a/**/",
+          "d\\/a",
+          "**\\/a",
+          "a/***/foo",
+          "f**"
+        ]
+        for (const rule of [...corners, "a\\", "[a", "/", "//", "\\/", "!", "a//b", "/a/", "*/", "a ", "a\\ ", "a \\ "]) {
+          const rules = { ".gitignore": `${rule}\n` }
+          assert.deepStrictEqual(yield* left(mapBackend({ ...blank(...files), ...rules })), git(rules), rule)
+        }
+      })
+    )
   })
 
   layer(Layer.effect(Git, makeGit(true)))("beside git where case does not distinguish", (it) => {

@@ -55,7 +55,7 @@ export const changing = (
       if (operation === "move" && !may("delete", source)) return Effect.fail(located(readOnly, from))
       if (!may("write", target)) return Effect.fail(located(readOnly, to))
       if (operation === "move" && source === FsPath.root) return Effect.fail(located(pinnedRoot, from))
-      const fault = Transfer.checkNames(port, source, target)
+      const fault = Transfer.checkNames(port, operation, source, target)
       if (fault !== undefined) return Effect.fail(located(fault, to))
       // The caller's own spelling, where the fault is at one of the two ends.
       return Effect.mapError(body(source, target), (fault) =>
