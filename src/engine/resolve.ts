@@ -74,6 +74,8 @@ const throughLinks = Effect.fnUntraced(function* (
       if (escapes(here, target)) return yield* Effect.fail(escape)
       const segments = target.split("/")
       for (let i = segments.length - 1; i >= 0; i--) todo.push(segments[i]!)
+      // A link to "." leads to where it stands.
+      stat = yield* port.stat(here)
       continue
     }
     here = next

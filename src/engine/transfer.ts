@@ -300,7 +300,12 @@ const moveTree = (port: Backend, ends: Ends): Effect.Effect<TransferResult, Faul
         ends.target === undefined ? locate(ends.to, makeDirectories(port, FsPath.parent(ends.to), made)) : Effect.void,
         Effect.catch(
           Effect.as(locate(ends.to, port.rename(ends.from, ends.to, { replace: ends.target !== undefined })), counted),
-          (fault) => (isCrossing(fault) ? moveByCopying(port, ends) : Effect.fail(fault))
+          (fault) => {
+            if (isCrossing(fault)) return moveByCopying(port, ends)
+            // It bears that spelling already.
+            const isSame = fault._tag === "AlreadyExists" && isRecasing(port, ends.from, ends.to)
+            return Effect.fail(isSame ? located(intoItself, ends.to) : fault)
+          }
         )
       )
     )

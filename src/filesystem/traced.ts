@@ -91,7 +91,7 @@ const within = (outer: Calls, inner: Calls | undefined): Calls =>
 const traces = new WeakSet<Calls>()
 
 /** Whether the calls are traced already: a second span around the first would tell nothing new. */
-export const is = (port: Backend): boolean => port.calls !== undefined && traces.has(port.calls)
+export const isTraced = (port: Backend): boolean => port.calls !== undefined && traces.has(port.calls)
 
 export const around = (self: Backend): Backend => {
   const { accelerations, info } = self
