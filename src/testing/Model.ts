@@ -311,7 +311,7 @@ const transfer = (self: Model, { from, overwrite, to, via }: Extract<Command, { 
   if (isOutcome(toNames)) return answer(self, toNames)
   if (toNames.length === 0 || (via === "move" && fromNames.length === 0)) return answer(self, pinned)
   const recases = (one: Names, other: Names): boolean => isSame(self, one, other) && one.join("/") !== other.join("/")
-  if (isBelow(self, fromNames, toNames) && !recases(fromNames, toNames)) {
+  if (isBelow(self, fromNames, toNames) && !(via === "move" && recases(fromNames, toNames))) {
     return answer(self, failure("InvalidArgument"))
   }
   const source = place(self, fromNames, true)

@@ -1,4 +1,4 @@
-/** The least of a backend that searches need: a map of files, its directories implied, with whatever a test wants to go wrong. */
+/** The least of a backend that reading rules needs: a map of files, its directories implied, with whatever a test wants to go wrong. */
 import * as Effect from "effect/Effect"
 import type { FileStat, Kind } from "../../src/model/Entry.ts"
 import type { Fault } from "../../src/model/FsError.ts"
@@ -18,7 +18,7 @@ export const mapBackend = (
     readonly links?: ReadonlyArray<string>
     readonly faults?: Readonly<Record<string, Fault>>
   } = {}
-): Backend & { readonly listed: Array<string>; readonly opened: Array<string> } => {
+): Backend => {
   const { caseSensitive = true, faults = {}, links = [] } = options
   const encoder = new TextEncoder()
   const kinds = new Map<string, Kind>([[".", "directory"]])
@@ -29,8 +29,6 @@ export const mapBackend = (
     const content = files[name]
     if (content !== undefined) contents.set(name, typeof content === "string" ? encoder.encode(content) : content)
   }
-  const listed: Array<string> = []
-  const opened: Array<string> = []
   const statOf = (at: FsPath.FsPath): FileStat | undefined => {
     const kind = kinds.get(at)
     return kind === undefined
@@ -38,13 +36,10 @@ export const mapBackend = (
       : { path: at, kind, isFile: kind === "file", isDirectory: kind === "directory", sizeBytes: contents.get(at)?.length ?? 0 }
   }
   return {
-    listed,
-    opened,
     info: { name: "map", root: "/", caseSensitive, readOnly: true, confinement: "virtual" },
     stat: (at) => Effect.sync(() => statOf(at)),
     list: (at) =>
       Effect.suspend(() => {
-        listed.push(at)
         if (faults[at] !== undefined) return Effect.fail(faults[at])
         if (kinds.get(at) !== "directory") return Effect.fail(notFound)
         const children: Array<Child> = []
@@ -57,7 +52,6 @@ export const mapBackend = (
       }),
     open: (at) =>
       Effect.suspend(() => {
-        opened.push(at)
         const bytes = contents.get(at)
         if (faults[at] !== undefined) return Effect.fail(faults[at])
         if (bytes === undefined) return Effect.fail(notFound)

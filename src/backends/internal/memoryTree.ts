@@ -343,7 +343,9 @@ export const make = (options: {
       detach(holder, target, now)
     }
     detach(source.holder, node, now)
-    insert(holder, { ...node, ...named(to) }, now)
+    // What is replaced keeps its name as it is spelt, as when it is written to.
+    const replaced = target !== undefined && target !== node ? { name: target.name } : undefined
+    insert(holder, { ...node, ...named(to), ...replaced }, now)
     tell("Removed", from)
     tell("Created", to)
     return undefined

@@ -84,10 +84,12 @@ export class Model {
       if (source.kind !== "directory" && target.kind === "directory") return "NotAFile"
       if (this.below(to).length > 0) return "DirectoryNotEmpty"
     }
+    // What is replaced keeps its name as it is spelt.
+    const spelt = !same && target !== undefined ? this.things.get(this.key(to))!.name : name(at(to))
     const moved = [this.key(from), ...this.below(from)].map((key) => [key, this.things.get(key)!] as const)
     for (const [key] of moved) this.things.delete(key)
     for (const [key, entry] of moved) this.things.set(this.key(to) + key.slice(from.length), entry)
-    this.things.set(this.key(to), { name: name(at(to)), thing: source })
+    this.things.set(this.key(to), { name: spelt, thing: source })
     return undefined
   }
 }

@@ -1,0 +1,329 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Stream from "effect/Stream"
+import { execFileSync } from "node:child_process"
+import { fileURLToPath } from "node:url"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import { type Algebra, decorate, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
+import type { FsPath } from "../../src/model/FsPath.ts"
+import { agreement, agrees } from "../../src/testing/Agreement.ts"
+import * as Arbitraries from "../../src/testing/Arbitraries.ts"
+import { adversarial, faulty, type Planned } from "../../src/testing/Faults.ts"
+import { capture, directory, type Files, link, picture, plant } from "../../src/testing/Files.ts"
+import { type Law, verdict } from "../../src/testing/Law.ts"
+import { laws } from "../../src/testing/Laws.ts"
+import * as MockFilesystem from "../../src/testing/MockFilesystem.ts"
+import { policyLaws } from "../../src/testing/Policies.ts"
+import { decorated, inMemory } from "./filesystems.ts"
+
+const memory = Effect.map(InMemory.make(), make)
+
+const named = (name: string): Law => {
+  const law = laws.find((law) => law.name === name)
+  assert.isDefined(law, name)
+  return law!
+}
+
+describe("laws", () => {
+  it("are more than 200, each with a name of its own and what it stands for", () => {
+    const all = [...laws, ...policyLaws.map(({ law }) => law)]
+    assert.isAbove(all.length, 200)
+    assert.strictEqual(new Set(all.map(({ name }) => name)).size, all.length)
+    for (const { name, ref } of all) assert.isTrue(name.length > 0 && ref.length > 0, name)
+  })
+
+  it.live("say what was expected, what there was and which call it was", () =>
+    Effect.gen(function* () {
+      const broken = decorated((self: Algebra) => ({ ...self, stat: (path) => Effect.map(self.stat(path), (stat) => ({ ...stat, sizeBytes: 7 })) }))
+      const found = yield* Effect.provide(verdict(named("a file's stat has its size in bytes")), broken)
+      assert.strictEqual(found._tag, "Broken")
+      if (found._tag !== "Broken") return
+      assert.include(found.error.expected, '"sizeBytes":2')
+      assert.include(found.error.actual, '"sizeBytes":7')
+      assert.deepStrictEqual(found.error.calls, ['stat("a/f")'])
+      for (const part of ["a file's stat", "S0-08", '"sizeBytes":2', '"sizeBytes":7', 'stat("a/f")']) {
+        assert.include(found.error.message, part)
+      }
+    })
+  )
+
+  it.live("of an ability that a backend lacks do not apply, and say which", () =>
+    Effect.gen(function* () {
+      const linkless = decorated(({ port }) => make({ ...port, links: undefined }))
+      assert.deepStrictEqual(yield* Effect.provide(verdict(named("readLink of nothing is NotFound")), linkless), {
+        _tag: "NotApplicable",
+        missing: ["links"]
+      })
+    })
+  )
+
+  it.live("that never end are broken", () =>
+    Effect.gen(function* () {
+      const hanging = decorated((self) => ({ ...self, version: () => Effect.never }))
+      const law = named("an empty file has a version")
+      const { Patience } = yield* Effect.promise(() => import("../../src/testing/Law.ts"))
+      const found = yield* verdict(law).pipe(Effect.provide(hanging), Effect.provideService(Patience, "10 millis"))
+      assert.strictEqual(found._tag, "Broken")
+    })
+  )
+
+  it.live("that die are broken", () =>
+    Effect.gen(function* () {
+      const dying = decorated((self) => ({ ...self, version: () => Effect.die(new Error("a defect")) }))
+      const found = yield* Effect.provide(verdict(named("an empty file has a version")), dying)
+      assert.strictEqual(found._tag, "Broken")
+    })
+  )
+})
+
+describe("files", () => {
+  const tree: Files = { "d/a": "text", "d/b": Uint8Array.of(0xff), e: directory, l: link("d/a") }
+
+  it.live("what is planted is what is captured", () =>
+    Effect.gen(function* () {
+      const fs = yield* memory
+      yield* plant(fs.port, tree)
+      assert.deepStrictEqual(yield* capture(fs.port), picture(tree))
+      assert.deepStrictEqual(yield* capture(fs.port), {
+        d: "directory",
+        "d/a": 'file "text"',
+        "d/b": "bytes ff",
+        e: "directory",
+        l: "link -> d/a"
+      })
+    })
+  )
+
+  it.live.prop("any tree that is generated can be planted", [Arbitraries.files], ([files]) =>
+    Effect.gen(function* () {
+      const fs = yield* memory
+      yield* plant(fs.port, files)
+      assert.deepStrictEqual(yield* capture(fs.port), picture(files))
+    })
+  )
+
+  it.live.prop("any name that is generated can be written", [Arbitraries.name], ([name]) =>
+    Effect.gen(function* () {
+      const fs = yield* memory
+      yield* fs.write(`d/${name}`, name)
+      assert.deepStrictEqual((yield* fs.list("d")).map((entry) => entry.name), [name])
+    })
+  )
+})
+
+describe("agreement", () => {
+  it.live("of a filesystem that is wrong is refused, with a small program", () =>
+    Effect.gen(function* () {
+      const wrong = decorated((self) => ({
+        ...self,
+        write: (path, content, options) => self.write(path, content, options?.mode === "append" ? { ...options, mode: "overwrite" } : options)
+      }))
+      const error = yield* Effect.flip(agreement(wrong, { runs: 500, seed: 1 }))
+      assert.isAtMost(error.program.length, 3, error.message)
+      assert.include(error.message, "model:")
+      assert.include(error.message, error.program[0]!)
+    })
+  )
+
+  it.live("sees what no answer tells", () =>
+    Effect.gen(function* () {
+      const wrong = decorated((self) => ({
+        ...self,
+        mkdir: (path, options) => Effect.tap(self.mkdir(path, options), () => Effect.ignore(self.port.makeDirectory("extra" as FsPath)))
+      }))
+      const error = yield* Effect.flip(
+        Effect.provide(agrees([{ _tag: "Mkdir", path: "a", parents: true, existOk: true }]), wrong, { local: true })
+      )
+      assert.include(error.actual, "extra")
+    })
+  )
+
+  it.live("makes programs whose calls often succeed, and often do not", () =>
+    Effect.gen(function* () {
+      const programs = yield* Arbitrary.sampleEffect(Arbitraries.program({ links: true }), { count: 50, size: 40, seed: 1 })
+      const { empty, step } = yield* Effect.promise(() => import("../../src/testing/Model.ts"))
+      const outcomes = programs.flatMap((program) => {
+        let model = empty()
+        return program.map((command) => {
+          const next = step(model, command)
+          model = next.model
+          return next.outcome.tag
+        })
+      })
+      const share = outcomes.filter((tag) => tag === "success").length / outcomes.length
+      assert.isAbove(share, 0.25)
+      assert.isBelow(share, 0.75)
+      const tags = ["NotFound", "AlreadyExists", "NotAFile", "NotADirectory", "DirectoryNotEmpty", "InvalidArgument", "InvalidPath", "Conflict"]
+      for (const tag of [...tags, "AccessDenied root", "AccessDenied escape"]) assert.include(outcomes, tag)
+    })
+  )
+})
+
+describe("faults", () => {
+  const full = { _tag: "DiskFull" } as const
+  const withPlan = (...plan: ReadonlyArray<Planned>) => Effect.map(memory, faulty(plan))
+
+  it.live("come at the call that was planned, and at no other", () =>
+    Effect.gen(function* () {
+      const fs = yield* withPlan({ operation: "Write", path: /^a/, nth: 2, fault: full })
+      yield* fs.write("a1", "1")
+      yield* fs.write("b", "2")
+      assert.strictEqual((yield* Effect.flip(fs.write("a2", "3")))._tag, "DiskFull")
+      yield* fs.write("a2", "4")
+      assert.deepStrictEqual(
+        fs.happened.filter(({ operation }) => operation === "Write"),
+        [
+          { operation: "Write", path: "a1" },
+          { operation: "Write", path: "b" },
+          { operation: "Write", path: "a2", fault: full },
+          { operation: "Write", path: "a2" }
+        ]
+      )
+    })
+  )
+
+  it.live("before the work leave it undone, after it done", () =>
+    Effect.gen(function* () {
+      const before = yield* withPlan({ operation: "Write", fault: full })
+      yield* Effect.flip(before.write("a", "x"))
+      assert.deepStrictEqual(yield* capture(before.port), {})
+      const inner = yield* memory
+      const after = faulty([{ operation: "Write", when: "after", fault: full }])(inner)
+      yield* Effect.flip(after.write("a", "x"))
+      assert.deepStrictEqual(yield* capture(inner.port), picture({ a: "x" }))
+    })
+  )
+
+  it.live("reach the reads of an open file", () =>
+    Effect.gen(function* () {
+      const fs = yield* withPlan({ operation: "Read", nth: 2, fault: { _tag: "IoError", detail: "planned" } })
+      yield* fs.write("a", "x".repeat(2_000_000))
+      const error = yield* Effect.flip(Stream.runDrain(fs.stream("a")))
+      assert.strictEqual(error._tag, "IoError")
+    })
+  )
+
+  it.live("may hang until they are interrupted, or die", () =>
+    Effect.gen(function* () {
+      const fs = yield* withPlan({ operation: "Write", path: "a", fault: "hang" }, { operation: "Write", path: "b", fault: "die" })
+      const fiber = yield* Effect.forkChild(fs.write("a", "x"))
+      yield* fs.hung
+      yield* Fiber.interrupt(fiber)
+      assert.isTrue(Exit.hasDies(yield* Effect.exit(fs.write("b", "x"))))
+      assert.deepStrictEqual(yield* capture(fs.port), {})
+    })
+  )
+
+  it.live("an adversarial port reads short, lists backwards and renames only within a directory", () =>
+    Effect.gen(function* () {
+      const fs = adversarial(yield* memory)
+      yield* plant(fs.port, { "d/a": "12", "d/b": "", e: directory })
+      const root = "d" as FsPath
+      assert.deepStrictEqual((yield* fs.port.list(root)).map(({ name }) => name), ["b", "a"])
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const handle = yield* fs.port.open("d/a" as FsPath)
+          assert.deepStrictEqual(yield* handle.read(0, 2), Uint8Array.of(0x31))
+        })
+      )
+      const crossing = yield* Effect.flip(fs.port.rename("d/a" as FsPath, "e/a" as FsPath, { replace: false }))
+      assert.deepStrictEqual([crossing._tag, crossing["code"]], ["IoError", "EXDEV"])
+      yield* fs.move("d/a", "e/a")
+      assert.deepStrictEqual(yield* capture(fs.port), picture({ "d/b": "", "e/a": "12" }))
+    })
+  )
+})
+
+describe("MockFilesystem", () => {
+  it.live("records each call with its path, options and arguments", () =>
+    Effect.gen(function* () {
+      const mock = yield* MockFilesystem.make()
+      yield* mock.filesystem.write("a", "x", { mode: "create" })
+      yield* mock.filesystem.read("a")
+      yield* Effect.flip(mock.filesystem.readString("missing"))
+      assert.deepStrictEqual(mock.calls, [
+        { operation: "write", path: "a", options: { mode: "create" }, arguments: ["a", "x", { mode: "create" }] },
+        { operation: "read", path: "a", options: undefined, arguments: ["a"] },
+        { operation: "readString", path: "missing", options: undefined, arguments: ["missing"] }
+      ])
+      assert.deepStrictEqual(mock.callsOf("write").map(({ path }) => path), ["a"])
+      yield* mock.forget
+      assert.deepStrictEqual(mock.calls, [])
+    })
+  )
+
+  it.live("gives canned answers, and is a filesystem in memory otherwise", () =>
+    Effect.gen(function* () {
+      const mock = yield* MockFilesystem.make({
+        tree: { real: "from memory" },
+        answers: { readString: (path) => Effect.succeed(`canned ${path}`) }
+      })
+      assert.strictEqual(yield* mock.filesystem.readString("anything"), "canned anything")
+      assert.strictEqual((yield* mock.filesystem.read("real")).content, "from memory")
+    })
+  )
+
+  it.live("fails with Unavailable where it has no answer and may not fall back", () =>
+    Effect.gen(function* () {
+      const mock = yield* MockFilesystem.make({ otherwise: "fail", answers: { exists: () => Effect.succeed(true) } })
+      const { filesystem } = mock
+      assert.isTrue(yield* filesystem.exists("a"))
+      const errors = [
+        yield* Effect.flip(filesystem.write("a", "x")),
+        yield* Effect.flip(Stream.runCollect(filesystem.walk("a"))),
+        yield* Effect.flip(Stream.run(Stream.make(new Uint8Array(1)), filesystem.sink("a")))
+      ]
+      assert.deepStrictEqual(errors.map(({ _tag, operation, path }) => [_tag, operation, path]), [
+        ["Unavailable", "write", "a"],
+        ["Unavailable", "walk", "a"],
+        ["Unavailable", "sink", "a"]
+      ])
+    })
+  )
+
+  it.live("is provided with its record of calls", () =>
+    Effect.gen(function* () {
+      const fs = yield* Filesystem
+      yield* fs.mkdir("d")
+      const { calls } = yield* MockFilesystem.MockFilesystem
+      assert.deepStrictEqual(calls.map(({ operation, path }) => `${operation} ${path}`), ["mkdir d"])
+    }).pipe(Effect.provide(MockFilesystem.layer()))
+  )
+})
+
+describe("without @effect/vitest", () => {
+  it("the kit can be loaded, and its laws run; a suite says what is missing", () => {
+    const index = new URL("../../src/testing/index.ts", import.meta.url).href
+    const script = `
+      import { registerHooks } from "node:module"
+      registerHooks({ resolve: (specifier, context, next) => {
+        if (specifier.includes("vitest")) throw new Error("it is not installed")
+        return next(specifier, context)
+      } })
+      const Effect = await import("effect/Effect")
+      const { Law, laws, suite } = await import(${JSON.stringify(index)})
+      const { layer } = await import(${JSON.stringify(new URL("../../src/backends/InMemory.ts", import.meta.url).href)})
+      const found = await Effect.runPromise(Effect.provide(Law.verdict(laws[0]), layer()))
+      let said = "nothing"
+      try { suite("x", layer()) } catch (error) { said = error.message }
+      process.stdout.write(JSON.stringify([found._tag, said]))`
+    const output = execFileSync(process.execPath, ["--no-warnings", "--input-type=module", "-e", script], {
+      cwd: fileURLToPath(new URL("../..", import.meta.url)),
+      encoding: "utf8"
+    })
+    const [tag, said] = JSON.parse(output) as [string, string]
+    assert.strictEqual(tag, "Held")
+    assert.include(said, "@effect/vitest")
+  })
+})
+
+it.live("a decorated layer is still a layer of a filesystem", () =>
+  Effect.gen(function* () {
+    const fs = yield* Filesystem
+    yield* fs.write("a", "x")
+    assert.strictEqual(yield* fs.readString("a"), "x")
+  }).pipe(Effect.provide(decorate(adversarial)(inMemory)))
+)
