@@ -45,26 +45,23 @@ export const plan = (pattern: string | ReadonlyArray<string>, options: GlobOptio
 const matchOf = ({ isFile, kind, path, sizeBytes }: FileEntry): GlobMatch =>
   sizeBytes === undefined ? { path, kind, isFile } : { path, kind, isFile, sizeBytes }
 
-const found = (port: Backend, base: Walk.Base, self: GlobPlan, skip: Skips.Skips["add"]): Stream.Stream<FileEntry, Fault> => {
+const found = (port: Backend, base: Walk.Base, self: GlobPlan, skip: Skips.Skip): Stream.Stream<FileEntry, Fault> => {
   const { after } = self
   const entries = Walk.search(port, base, self.walk, skip)
   if (after === undefined) return entries
-  const fold = port.info.caseSensitive ? (key: string) => key : (key: string) => FsPath.fold(key)
+  const fold = Walk.foldOf(port)
   return Stream.filter(entries, ({ kind, path }) => FsPath.compare(fold(Walk.keyIn(path, kind)), fold(after)) > 0)
 }
 
 export const stream = (port: Backend, base: Walk.Base, self: GlobPlan): Stream.Stream<GlobMatch, Fault> => {
-  const matches = Stream.map(
-    found(port, base, self, (path, why) => self.onSkip?.(path, why)),
-    matchOf
-  )
+  const matches = Stream.map(found(port, base, self, Skips.telling(self.onSkip, self.after, Walk.foldOf(port))), matchOf)
   return self.maxMatches === undefined ? matches : Stream.take(matches, self.maxMatches)
 }
 
 export const collect = (port: Backend, base: Walk.Base, self: GlobPlan): Effect.Effect<GlobResult, Fault> =>
   Effect.suspend(() => {
     const most = self.maxMatches ?? self.defaultMatches
-    const skips = Skips.make(self.onSkip)
+    const skips = Skips.make(self.onSkip, self.after, Walk.foldOf(port))
     const entries = found(port, base, self, skips.add)
     // One more than fits tells that there is more.
     const wanted = most === Number.POSITIVE_INFINITY ? entries : Stream.take(entries, most + 1)

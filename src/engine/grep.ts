@@ -110,32 +110,48 @@ const sniffed = 8192
 
 const hasNul = (bytes: Uint8Array): boolean => bytes.subarray(0, sniffed).includes(0)
 
-/** Its beginning tells whether the rest is worth reading. */
-const bytesOf = (port: Backend, at: FsPath.FsPath, self: GrepPlan): Effect.Effect<Uint8Array | Why, Fault> => {
+/** Its beginning tells whether the rest is worth reading; "large" is what is to be read later. */
+const bytesOf = (
+  port: Backend,
+  at: FsPath.FsPath,
+  self: GrepPlan,
+  now: number
+): Effect.Effect<Uint8Array | Why | "large", Fault> => {
   const most = Math.min(self.maxFileSize, self.limits.maxReadBytes, Text.maxStringLength)
   const opened = Effect.scoped(
-    Effect.flatMap(port.open(at), (handle): Effect.Effect<Uint8Array | Why, Fault> => {
+    Effect.flatMap(port.open(at), (handle): Effect.Effect<Uint8Array | Why | "large", Fault> => {
       const size = handle.stat.sizeBytes
       if (size > most) return Effect.succeed("tooLarge")
-      return Effect.flatMap(Read.range(handle, 0, Math.min(size, sniffed)), (head) =>
-        head.length === size || hasNul(head) ? Effect.succeed(head) : Read.range(handle, 0, size)
+      return Effect.flatMap(
+        Read.range(handle, 0, Math.min(size, sniffed)),
+        (head): Effect.Effect<Uint8Array | Why | "large", Fault> =>
+          head.length === size || hasNul(head)
+            ? Effect.succeed(head)
+            : size > now
+              ? Effect.succeed("large")
+              : Read.range(handle, 0, size)
       )
     })
   )
   const read = port.accelerations?.read
   return read === undefined
     ? opened
-    : Effect.flatMap(read(at, Math.min(most, smallFile)), (whole) =>
-        whole === undefined ? opened : Effect.succeed(whole.bytes)
-      )
+    : Effect.flatMap(read(at, Math.min(most, now)), (whole) => (whole === undefined ? opened : Effect.succeed(whole.bytes)))
 }
 
 const smallFile = 256 * 1024
 
-const load = (port: Backend, base: Base, self: GrepPlan, path: FsPath.FsPath): Effect.Effect<Loaded | Outcome, Fault> => {
+const load = (
+  port: Backend,
+  base: Base,
+  self: GrepPlan,
+  path: FsPath.FsPath,
+  now: number
+): Effect.Effect<Loaded | Outcome | "large", Fault> => {
   const at = FsPath.below(base.at, FsPath.relative(base.path, path))
   return Effect.catch(
-    Effect.map(bytesOf(port, at, self), (bytes): Loaded | Outcome => {
+    Effect.map(bytesOf(port, at, self, now), (bytes): Loaded | Outcome | "large" => {
+      if (bytes === "large") return bytes
       if (typeof bytes === "string") return { path, found: bytes }
       if (hasNul(bytes)) return { path, found: "binary" }
       const text = Text.decode(bytes)
@@ -217,32 +233,44 @@ const batchFiles = 32
 const readsAhead = 8
 
 /** A search of `most` lines per file, in order. `skip` hears of what the walk passes over. */
-const outcomes = (
-  port: Backend,
-  base: Base,
-  self: GrepPlan,
-  most: number,
-  skip: (path: FsPath.FsPath, why: Why) => void
-): Stream.Stream<Outcome, Fault> => {
+const outcomes = (port: Backend, base: Base, self: GrepPlan, most: number, skip: Skips.Skip): Stream.Stream<Outcome, Fault> => {
   const files: Stream.Stream<FsPath.FsPath, Fault> =
     base.kind === "directory"
       ? Stream.map(Walk.search(port, base, self.walk, skip), ({ path }) => path)
       : Stream.succeed(base.path)
-  const wanted = self.after === undefined ? files : Stream.filter(files, (path) => isFrom(port, path, self.after!.path))
+  const fold = Walk.foldOf(port)
+  const first = self.after && fold(self.after.path)
+  const wanted = first === undefined ? files : Stream.filter(files, (path) => FsPath.compare(fold(path), first) >= 0)
   return wanted.pipe(
     Stream.mapArray((paths) => inBatches(self, paths)),
-    Stream.mapEffect((paths) =>
-      Effect.flatMap(
-        Effect.forEach(paths, (path) => load(port, base, self, path), { concurrency: readsAhead }),
-        (loaded) => matchAll(self, most, loaded)
-      )
-    ),
+    Stream.mapEffect((paths) => searched(port, base, self, most, paths)),
     Stream.flattenIterable
   )
 }
 
-const isFrom = (port: Backend, path: string, first: string): boolean =>
-  port.info.caseSensitive ? FsPath.compare(path, first) >= 0 : FsPath.compare(FsPath.fold(path), FsPath.fold(first)) >= 0
+/** Small files are read ahead and matched together, a large one is read when its turn comes and let go before the next. */
+const searched = Effect.fnUntraced(function* (
+  port: Backend,
+  base: Base,
+  self: GrepPlan,
+  most: number,
+  paths: Batch
+): Effect.fn.Return<ReadonlyArray<Outcome>, Fault> {
+  const loaded = yield* Effect.forEach(paths, (path) => load(port, base, self, path, smallFile), { concurrency: readsAhead })
+  const out: Array<Outcome> = []
+  let small: Array<Loaded | Outcome> = []
+  for (const [index, file] of loaded.entries()) {
+    if (file !== "large") {
+      small.push(file)
+      continue
+    }
+    out.push(...(yield* matchAll(self, most, small)))
+    small = []
+    const alone = yield* load(port, base, self, paths[index]!, Number.POSITIVE_INFINITY)
+    if (alone !== "large") out.push(...(yield* matchAll(self, most, [alone])))
+  }
+  return small.length === 0 ? out : [...out, ...(yield* matchAll(self, most, small))]
+})
 
 /** The file in which a search goes on stands alone, since it starts at another line than the rest. */
 const inBatches = (self: GrepPlan, paths: ReadonlyArray<FsPath.FsPath>): [Batch, ...Array<Batch>] => {
@@ -265,10 +293,10 @@ const isSkip = (found: Outcome["found"]): found is Why => typeof found === "stri
 export const stream = (port: Backend, base: Base, self: GrepPlan): Stream.Stream<GrepMatch, Fault> => {
   const most = self.maxMatches ?? Number.POSITIVE_INFINITY
   if (most === 0) return Stream.empty
-  const skip = (path: FsPath.FsPath, why: Why): void => self.onSkip?.(path, why)
+  const skip = Skips.telling(self.onSkip, self.after?.path, Walk.foldOf(port))
   const matches = outcomes(port, base, self, most, skip).pipe(
     Stream.mapArray((all) => {
-      for (const { found, path } of all) if (isSkip(found)) skip(path, found)
+      for (const { found, path } of all) if (isSkip(found)) skip(path, found, path)
       return all
     }),
     Stream.map(matchesOf),
@@ -284,7 +312,7 @@ export const collect = (port: Backend, base: Base, self: GrepPlan): Effect.Effec
   Effect.suspend(() => {
     const most = self.maxMatches ?? self.limits.maxGrepMatches
     const matches: Array<GrepMatch> = []
-    const skips = Skips.make(self.onSkip)
+    const skips = Skips.make(self.onSkip, self.after?.path, Walk.foldOf(port))
     let filesSearched = 0
     let filesMatched = 0
     let isTruncated = false
@@ -293,7 +321,7 @@ export const collect = (port: Backend, base: Base, self: GrepPlan): Effect.Effec
     const take = (self: Outcome): boolean => {
       const { found, path } = self
       if (typeof found === "string") {
-        if (found !== "gone") skips.add(path, found)
+        if (found !== "gone") skips.add(path, found, path)
         return true
       }
       const fitting = Math.min(found.length, most - matches.length)

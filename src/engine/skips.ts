@@ -1,25 +1,50 @@
-/** What a search looked past, counted so far as its answer reaches. */
+/** What a search looked past, counted as far as its answer reaches: after where it was to go on, up to the last that it answered. */
 import type { Skipped } from "../model/Entry.ts"
 import { compare, type FsPath } from "../model/FsPath.ts"
 import type { Why } from "./options.ts"
 
+/** Hears of what is passed over; `key` is where that stands in the order of whole paths. */
+export interface Skip {
+  (path: FsPath, why: Why, key: string): void
+}
+
 export interface Skips {
-  readonly add: (path: FsPath, why: Why) => void
-  /** Up to and with this path where the answer was cut there; where it was cut before the first, nothing. */
+  readonly add: Skip
+  /** Up to and with this key where the answer was cut there; where it was cut before its first, nothing. */
   readonly upTo: (last: string | undefined, isCut: boolean) => Skipped
 }
 
 const named = 100
 
-export const make = (onSkip: ((path: string, why: Why) => void) | undefined): Skips => {
-  const all: Array<{ readonly path: FsPath; readonly why: Why }> = []
+/** Tells of what stands after `from`; what stands before it was told by the page that ended there. */
+export const telling = (
+  onSkip: ((path: string, why: Why) => void) | undefined,
+  from: string | undefined,
+  fold: (key: string) => string
+): Skip => {
+  const first = from === undefined ? undefined : fold(from)
+  return (path, why, key) => {
+    if (first === undefined || compare(fold(key), first) > 0) onSkip?.(path, why)
+  }
+}
+
+export const make = (
+  onSkip: ((path: string, why: Why) => void) | undefined,
+  from: string | undefined,
+  fold: (key: string) => string
+): Skips => {
+  const all: Array<{ readonly path: FsPath; readonly why: Why; readonly key: string }> = []
+  const tell = telling(onSkip, from, fold)
+  const first = from === undefined ? undefined : fold(from)
   return {
-    add: (path, why) => {
-      all.push({ path, why })
-      onSkip?.(path, why)
+    add: (path, why, key) => {
+      tell(path, why, key)
+      const folded = fold(key)
+      if (first === undefined || compare(folded, first) > 0) all.push({ path, why, key: folded })
     },
     upTo: (last, isCut) => {
-      const reached = isCut ? all.filter(({ path }) => last !== undefined && compare(path, last) <= 0) : all
+      const end = last === undefined ? undefined : fold(last)
+      const reached = isCut ? all.filter(({ key }) => end !== undefined && compare(key, end) <= 0) : all
       const count = (why: Why): number => reached.reduce((sum, skip) => (skip.why === why ? sum + 1 : sum), 0)
       const unreadable = reached.filter(({ why }) => why === "unreadable").map(({ path }) => path)
       return {

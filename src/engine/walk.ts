@@ -11,7 +11,8 @@ import * as FsPath from "../model/FsPath.ts"
 import { type Backend, type Child, keyOf } from "../port/Backend.ts"
 import * as Ignore from "./ignore.ts"
 import * as Matcher from "./matcher.ts"
-import { count, invalid, isFault, list, type PlanContext, type SearchOptions, type WalkOptions, type Why } from "./options.ts"
+import { count, invalid, isFault, list, type PlanContext, type SearchOptions, type WalkOptions } from "./options.ts"
+import type { Skip } from "./skips.ts"
 
 /** A directory: what the caller calls it, and where it is. */
 export interface Base {
@@ -30,7 +31,7 @@ export interface Plan {
   readonly sizes: boolean
   /** Nothing that stands before this key is answered. */
   readonly from: string | undefined
-  readonly skip: ((path: FsPath.FsPath, why: Why) => void) | undefined
+  readonly onSkip: SearchOptions["onSkip"]
   /** Whether what cannot be read is skipped, and not a failure. */
   readonly isSearch: boolean
 }
@@ -55,7 +56,7 @@ export const plan = (options: WalkOptions, context: PlanContext): Plan | Fault =
     maxDepth,
     sizes: options.sizes === true,
     from: undefined,
-    skip: options.onSkip,
+    onSkip: options.onSkip,
     isSearch: false
   }
 }
@@ -86,7 +87,7 @@ export const searchPlan = (options: SearchFor, context: PlanContext): Plan | Fau
     maxDepth: Number.POSITIVE_INFINITY,
     sizes: options.sizes === true,
     from: options.from,
-    skip: undefined,
+    onSkip: undefined,
     isSearch: true
   }
 }
@@ -98,6 +99,8 @@ interface Frame {
   readonly path: FsPath.FsPath
   readonly at: FsPath.FsPath
   readonly depth: number
+  /** No name on the way was one that no path can express. */
+  readonly addressable: boolean
   readonly children: ReadonlyArray<Child>
   /** Of the children, where they were asked for. */
   readonly sizes: ReadonlyMap<Child, number> | undefined
@@ -126,7 +129,7 @@ const entryOf = (frame: Frame, child: Child): FileEntry => {
     kind,
     isFile: kind === "file",
     isDirectory: kind === "directory",
-    addressable
+    addressable: addressable && frame.addressable
   }
   return frame.sizes === undefined ? entry : { ...entry, sizeBytes: frame.sizes.get(child) ?? 0 }
 }
@@ -134,10 +137,10 @@ const entryOf = (frame: Frame, child: Child): FileEntry => {
 class Walker {
   readonly port: Backend
   readonly plan: Plan
-  readonly skip: (path: FsPath.FsPath, why: Why) => void
+  readonly skip: Skip
   readonly stack: Array<Frame> = []
 
-  constructor(port: Backend, plan: Plan, skip: (path: FsPath.FsPath, why: Why) => void) {
+  constructor(port: Backend, plan: Plan, skip: Skip) {
     this.port = port
     this.plan = plan
     this.skip = skip
@@ -168,7 +171,7 @@ class Walker {
   unread(path: FsPath.FsPath, fault: Fault): Effect.Effect<void, Fault> {
     if (fault._tag === "NotFound" || fault._tag === "NotADirectory") return Effect.void
     if (!this.plan.isSearch || fault._tag === "Unavailable") return Effect.fail(located(fault, path))
-    return Effect.sync(() => this.skip(path, "unreadable"))
+    return Effect.sync(() => this.skip(path, "unreadable", keyIn(path, "directory")))
   }
 
   /** Whether everything in the directory stands before what is wanted. */
@@ -199,13 +202,14 @@ class Walker {
   /** The way into a child directory; `undefined` where nothing in it can be an answer. */
   way(frame: Frame, child: Child, path: FsPath.FsPath): Omit<Frame, "children" | "sizes" | "next"> | undefined {
     const { exclude, include, maxDepth } = this.plan
-    if (frame.depth >= maxDepth || !child.addressable || this.isBefore(path)) return undefined
+    if (frame.depth >= maxDepth || this.isBefore(path)) return undefined
     const included = include?.below(frame.include!, child.name)
     if (include !== undefined && included === undefined) return undefined
     return {
       path,
       at: FsPath.join(frame.at, keyOf(child)),
       depth: frame.depth + 1,
+      addressable: frame.addressable && child.addressable,
       include: included,
       exclude: frame.exclude && exclude!.below(frame.exclude, child.name),
       ignore: frame.ignore && Ignore.below(frame.ignore, child.name)
@@ -224,12 +228,12 @@ class Walker {
       const child = frame.children[frame.next++]!
       const path = FsPath.join(frame.path, child.name)
       if (this.isLeftOut(frame, child)) {
-        this.skip(path, "ignored")
+        this.skip(path, "ignored", keyIn(path, child.kind))
         continue
       }
       const isAnswer = this.isAnswer(frame, child)
       if (this.plan.isSearch && !child.addressable) {
-        this.skip(path, "unreadable")
+        this.skip(path, "unreadable", keyIn(path, child.kind))
         continue
       }
       if (isAnswer) out.push(entryOf(frame, child))
@@ -258,12 +262,7 @@ const measure = Effect.fnUntraced(function* (
   return sizes
 })
 
-const walkWith = (
-  port: Backend,
-  base: Base,
-  self: Plan,
-  skip: (path: FsPath.FsPath, why: Why) => void
-): Stream.Stream<FileEntry, Fault> =>
+const walkWith = (port: Backend, base: Base, self: Plan, skip: Skip): Stream.Stream<FileEntry, Fault> =>
   Stream.fromPull(
     Effect.sync(() => {
       const walker = new Walker(port, self, skip)
@@ -271,6 +270,7 @@ const walkWith = (
         walker.enter({
           ...base,
           depth: 1,
+          addressable: true,
           include: self.include?.start,
           exclude: self.exclude?.start,
           ignore
@@ -295,11 +295,11 @@ const walkWith = (
   )
 
 export const walk = (port: Backend, base: Base, self: Plan): Stream.Stream<FileEntry, Fault> =>
-  walkWith(port, base, self.maxDepth === 0 ? { ...self, kinds: new Set() } : self, (path, why) => self.skip?.(path, why))
+  walkWith(port, base, self.maxDepth === 0 ? { ...self, kinds: new Set() } : self, (path, why) => self.onSkip?.(path, why))
 
-export const search = (
-  port: Backend,
-  base: Base,
-  self: Plan,
-  skip: (path: FsPath.FsPath, why: Why) => void
-): Stream.Stream<FileEntry, Fault> => walkWith(port, base, self, skip)
+export const search = (port: Backend, base: Base, self: Plan, skip: Skip): Stream.Stream<FileEntry, Fault> =>
+  walkWith(port, base, self, skip)
+
+/** How keys are compared: as they are, or folded where case does not distinguish. */
+export const foldOf = (port: Backend): ((key: string) => string) =>
+  port.info.caseSensitive ? (key) => key : (key) => FsPath.fold(key)

@@ -39,8 +39,12 @@ type Message =
   | { readonly _tag: "Text"; readonly found: ReadonlyArray<Found> }
   | { readonly _tag: "Broken"; readonly detail: string }
 
-/** The worker's whole program: `scan`, told to answer after each text so that the budget can be counted anew. */
+/**
+ * The worker's whole program: `scan`, told to answer after each text so that the budget can be counted anew. Bundlers that keep the
+ * names of functions call `__name` for it.
+ */
 const program = (): string => `
+const __name = (target) => target;
 const scan = ${scan.toString()};
 const { parentPort } = require("node:worker_threads");
 parentPort.on("message", ({ question, texts, from, most }) => {

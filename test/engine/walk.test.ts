@@ -203,8 +203,12 @@ describe("glob", () => {
           }
           assert.deepStrictEqual(seen, all)
         }
-        const cut = yield* fs.glob("*.ts", { maxMatches: 1, exclude: ["a.txt", "k.js"] })
+        const exclude = ["a.txt", "lib", "z"]
+        const cut = yield* fs.glob("*.ts", { maxMatches: 1, exclude })
         assert.deepStrictEqual([cut.matches[0]!.path, cut.skipped.ignored], ["a/deep/x.ts", 1])
+        // What the next page says is what came after, so that pages add up to the whole.
+        const rest = yield* fs.glob("*.ts", { exclude, after: cut.next })
+        assert.deepStrictEqual([rest.matches.length, rest.skipped.ignored], [1, 2])
       })
     )
   )

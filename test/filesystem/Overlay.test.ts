@@ -389,6 +389,8 @@ describe("overlay", () => {
       assert.strictEqual(yield* tagOf(fs.move("a", "moved")), "IoError")
       assert.deepStrictEqual(yield* capture(fs.port), before)
       assert.deepStrictEqual(yield* changes(fs), [])
+      yield* lower.write("a/late", "shows")
+      assert.strictEqual(yield* fs.readString("a/late"), "shows")
     })
   )
 
@@ -439,6 +441,21 @@ describe("overlay", () => {
         yield* fs.move("docs/New.txt", "docs/NEW.txt")
         assert.deepStrictEqual(yield* names(fs, "docs"), ["NEW.txt"])
       }
+    })
+  )
+
+  it.effect("of two names below that only differ in case one is shown, and they have one lock", () =>
+    Effect.gen(function* () {
+      const { fs } = yield* layers({ d: { a: "small", A: "large" } }, { upper: { caseInsensitive: true } })
+      assert.deepStrictEqual(yield* names(fs, "d"), ["A"])
+      const locks = overlay(yield* memory())(fs).port.locks!
+      const done: Array<string> = []
+      const note = (text: string) => Effect.sync(() => done.push(text))
+      const first = Effect.andThen(Effect.yieldNow, Effect.andThen(Effect.yieldNow, note("first")))
+      yield* Effect.all([locks.exclusive([at("d/a")], first), locks.exclusive([at("D/A")], note("second"))], {
+        concurrency: "unbounded"
+      })
+      assert.deepStrictEqual(done, ["first", "second"])
     })
   )
 

@@ -19,8 +19,8 @@ export interface Hidden {
   readonly covers: (path: FsPath.FsPath) => boolean
   /** Every directory that holds such a path, at whatever depth. */
   readonly holders: () => ReadonlySet<FsPath.FsPath>
-  /** Hides the paths while `effect` runs, and from then on unless it fails. */
-  readonly while: <A>(paths: ReadonlyArray<FsPath.FsPath>, effect: Effect.Effect<A, Fault>) => Effect.Effect<A, Fault>
+  /** Hides the path while `effect` runs, and from then on unless it fails. */
+  readonly while: <A>(path: FsPath.FsPath, effect: Effect.Effect<A, Fault>) => Effect.Effect<A, Fault>
   readonly clear: () => void
 }
 
@@ -49,14 +49,13 @@ const makeHidden = (keyOf: Layers["keyOf"]): Hidden => {
       }
       return holders
     },
-    while: (paths, effect) =>
+    while: (path, effect) =>
       Effect.uninterruptible(
         Effect.suspend(() => {
-          const added = paths.map(keyOf).filter((path) => !hidden.has(path))
-          for (const path of added) hidden.add(path)
+          hidden.add(keyOf(path))
           return Effect.onExit(effect, (exit) =>
             Effect.sync(() => {
-              if (Exit.isFailure(exit)) for (const path of added) hidden.delete(path)
+              if (Exit.isFailure(exit)) hidden.delete(keyOf(path))
               else if (hidden.size > roomy) prune()
             })
           )

@@ -56,11 +56,8 @@ export const make = (layers: Layers): Backend => {
     )
 
   /** Hidden in the lower tree where that shows anything, while and after the upper one changes. */
-  const hiding = (paths: ReadonlyArray<FsPath.FsPath>, effect: Effect.Effect<void, Fault>): Effect.Effect<void, Fault> =>
-    Effect.flatMap(
-      Effect.filter(paths, (path) => Effect.map(below(path), (stat) => stat !== undefined)),
-      (shown) => hidden.while(shown, effect)
-    )
+  const hiding = (path: FsPath.FsPath, effect: Effect.Effect<void, Fault>): Effect.Effect<void, Fault> =>
+    Effect.flatMap(below(path), (stat) => (stat === undefined ? effect : hidden.while(path, effect)))
 
   /** Whether the file that is to be replaced has its mode in the lower tree alone, where the upper one would not know of it. */
   const modeIsBelow = (path: FsPath.FsPath, mode: Mode, found: FileStat | undefined): Effect.Effect<boolean, Fault> =>
@@ -120,7 +117,7 @@ export const make = (layers: Layers): Backend => {
       : Effect.flatMap(stat(path), (found) => {
           if (found === undefined) return notFound
           const gone = Effect.flatMap(upper.stat(path), (above) =>
-            hiding([path], above === undefined ? Effect.void : upper.remove(path))
+            hiding(path, above === undefined ? Effect.void : upper.remove(path))
           )
           return telling(
             found.kind === "directory"
@@ -150,9 +147,7 @@ export const make = (layers: Layers): Backend => {
     }
     yield* raise.directory(FsPath.parent(to))
     if ((yield* below(from)) !== undefined) yield* source.kind === "directory" ? raise.tree(from) : raise.entry(from)
-    // A directory that is replaced must stand in the upper tree when the lower one is hidden, or it would be gone for a moment.
-    if (target?.kind === "directory") yield* raise.directory(to)
-    yield* telling(hiding(target?.kind === "directory" ? [from, to] : [from], upper.rename(from, to, { replace })), () => {
+    yield* telling(hiding(from, upper.rename(from, to, { replace })), () => {
       tell("Removed", from)
       tell("Created", to)
     })

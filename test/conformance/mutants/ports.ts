@@ -77,9 +77,6 @@ const looking: ReadonlyArray<Mutant> = [
   port("port list tells old sizes", (self) => ({
     list: (path) => Effect.map(self.list(path), (all) => all.map((child) => ({ ...child, sizeBytes: 7 })))
   })),
-  port("port list shows itself", (self) => ({
-    list: (path) => Effect.map(self.list(path), (all) => [...all, { name: ".", kind: "directory" as const, addressable: true }])
-  })),
   port("port list of nothing is empty", (self) => ({ list: (path) => Effect.catch(self.list(path), () => Effect.succeed([])) })),
   port("port open does not pin", (self) => ({
     open: (path) =>
@@ -88,6 +85,21 @@ const looking: ReadonlyArray<Mutant> = [
         read: (offset, length) => Effect.map(Effect.orElseSucceed(wholeOf(self, path), () => new Uint8Array(0)), (now) => now.slice(offset, offset + length))
       }))
   })),
+  port("port open sees an append as zeros", (self) => {
+    const appended = new Set<string>()
+    return {
+      write: ((path: FsPath, bytes: any, mode: any, how: any) =>
+        Effect.tap((self.write as Write)(path, bytes, mode, how), () => Effect.sync(() => void (mode === "append" && appended.add(path))))) as any,
+      open: (path) =>
+        Effect.map(self.open(path), (handle) => {
+          appended.delete(path)
+          return {
+            stat: handle.stat,
+            read: (offset, length) => Effect.map(handle.read(offset, length), (bytes) => (appended.has(path) ? bytes.fill(0) : bytes))
+          }
+        })
+    }
+  }),
   port("port open is of the name, as long as that is there", (self) => ({
     open: (path) =>
       Effect.map(self.open(path), (handle): Handle => ({

@@ -213,7 +213,7 @@ const streams: ReadonlyArray<Mutant> = [
       )
     )
   ),
-  answer("lines keep their carriage return", "lines", (lines) => lines.map((line: string) => (/[a-c]$/.test(line) ? `${line}\r` : line))),
+  answer("lines of a stream keep their carriage return", "lines", (lines) => lines.map((line: string) => (/[a-c]$/.test(line) ? `${line}\r` : line))),
   answer("lines end at a lone carriage return", "lines", (lines) => lines.flatMap((line: string) => line.split("\r"))),
   answer("lines drop the byte order mark", "lines", (lines) => lines.map((line: string) => line.replace("\ufeff", ""))),
   answer("lines add one after the last line end", "lines", (lines) => [...lines, ""]),
