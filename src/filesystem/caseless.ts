@@ -66,7 +66,7 @@ export const caseless = (self: Backend): Backend => {
     },
     attributes: attributes && { set: (path, values) => on(path, (at) => attributes.set(at, values)) },
     watch,
-    locks: locks && composed((paths) => [{ locks, paths: paths }])
+    locks: locks && composed((paths) => [{ locks, paths: paths.map(FsPath.fold) }])
   }
 }
 

@@ -120,7 +120,7 @@ export const around = (self: Backend): Backend => {
               for (const chunk of chunks) size += chunk.length
               return chunks
             })
-      return Effect.tap(self.write(path, counted, mode, how), () => Metric.update(written, size))
+      return self.write(path, counted, mode, how)
     })
 
   const readWhole = accelerations?.read

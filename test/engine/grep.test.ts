@@ -68,7 +68,7 @@ describe("grep", () => {
       on(
         {
           "nul.bin": Uint8Array.of(104, 105, 0),
-          "late.txt": new Uint8Array([...new Array<number>(8192).fill(97), 0, 10, 104, 105]),
+          "late.txt": new Uint8Array([...Array.from({ length: 8192 }, () => 97), 0, 10, 104, 105]),
           "bad-hit": Uint8Array.of(104, 105, 255),
           "bad-miss": Uint8Array.of(120, 255)
         },

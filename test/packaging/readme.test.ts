@@ -1,11 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
 import { execFileSync, spawnSync } from "node:child_process"
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, relative } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
-import { InMemory } from "../../src/index.ts"
+import type { Filesystem as Service } from "../../src/filesystem/Filesystem.ts"
+import { Filesystem, InMemory } from "../../src/index.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const readme = readFileSync(join(root, "README.md"), "utf8")
@@ -69,9 +71,7 @@ describe("README", () => {
   it("the tool handler answers a page, and says of a missing file what to do", async () => {
     type Answer = { readonly success: boolean; readonly message: string }
     const { readFile } = await load<{
-      readFile: (parameters: {
-        path: string
-      }) => Effect.Effect<Answer, never, import("../../src/filesystem/Filesystem.ts").Filesystem>
+      readFile: (parameters: { path: string }) => Effect.Effect<Answer, never, Service>
     }>("readFile")
     const run = (path: string) =>
       Effect.runPromise(Effect.provide(readFile({ path }), InMemory.layer({ tree: { "a.txt": "hello\n" } })))
@@ -81,16 +81,15 @@ describe("README", () => {
   })
 
   it("the draft leaves the project as it is", async () => {
-    const { Filesystem } = await import("../../src/filesystem/Filesystem.ts")
     type Draft = {
-      readonly draft: (root: string) => import("effect/Layer").Layer<import("../../src/filesystem/Filesystem.ts").Filesystem>
+      readonly draft: (root: string) => Layer.Layer<Service>
     }
     const { draft } = await load<Draft>("draft")
     const workspace = mkdtempSync(join(tmpdir(), "fs-algebra-readme-"))
     try {
       writeFileSync(join(workspace, "a.txt"), "as it was")
       const program = Effect.gen(function* () {
-        const fs = yield* Filesystem
+        const fs = yield* Filesystem.Filesystem
         yield* fs.write("a.txt", "changed")
         yield* fs.write("b.txt", "new")
         return [yield* fs.readString("a.txt"), yield* fs.exists("b.txt")]
