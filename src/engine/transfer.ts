@@ -311,6 +311,14 @@ const moveTree = (port: Backend, ends: Ends): Effect.Effect<TransferResult, Faul
     )
   )
 
-/** Between two disks: the copy stands before the first byte of the original goes. */
+/**
+ * Between two disks: the copy stands before the first byte of the original goes. Where a single original cannot go, its copy goes again;
+ * of a tree that has gone in part the copy stays, which is then the only whole one.
+ */
 const moveByCopying = (port: Backend, ends: Ends): Effect.Effect<TransferResult, Fault> =>
-  Effect.tap(copyTree(port, ends), () => removeAt(port, ends.from, ends.source, true))
+  Effect.tap(copyTree(port, ends), () => {
+    const gone = locate(ends.from, removeAt(port, ends.from, ends.source, true))
+    return ends.source.kind === "directory" || ends.target !== undefined
+      ? gone
+      : Effect.onExit(gone, (exit) => (Exit.isSuccess(exit) ? Effect.void : Effect.ignore(port.remove(ends.to))))
+  })

@@ -23,9 +23,9 @@ const tags: Caller.Tags = new Set([...Caller.tags.stat, "NotADirectory", "Alread
 const place = (caller: Caller.Caller, path: FsPath.FsPath): Effect.Effect<FsPath.FsPath, Fault> => {
   const { may, port } = caller
   if (path === FsPath.root) return Effect.fail(root)
-  return Effect.flatMap(resolve(port, path), ({ blocked, path: at, stat }) => {
+  return Effect.flatMap(resolve(port, path), ({ path: at, stat }) => {
     if (stat?.kind === "directory") return at === FsPath.root ? Effect.fail(root) : Effect.succeed(at)
-    if (stat !== undefined || blocked) return Effect.fail(Caller.notADirectory)
+    if (stat !== undefined) return Effect.fail(Caller.notADirectory)
     if (!may("write", at)) return Effect.fail(Caller.readOnly)
     return Effect.as(
       Effect.mapError(mkdir(port, path, { parents: true, existOk: true }), (fault) =>

@@ -120,7 +120,7 @@ export const around = (self: Backend): Backend => {
               for (const chunk of chunks) size += chunk.length
               return chunks
             })
-      return self.write(path, counted, mode, how)
+      return Effect.tap(self.write(path, counted, mode, how), () => Metric.update(written, size))
     })
 
   const readWhole = accelerations?.read

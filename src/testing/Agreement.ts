@@ -70,7 +70,9 @@ const run = (fs: Algebra, command: Command): Call => {
     }
     case "Delete": {
       const { missing, path, recursive } = command
-      return Effect.flatMap(versionFor(fs, path, command.ifMatch), (ifMatch) => fs.delete(path, { recursive, missing, ifMatch }))
+      return Effect.flatMap(versionFor(fs, path, command.ifMatch), (ifMatch) =>
+        fs.delete(path, { recursive, missing, ifMatch })
+      )
     }
     case "Mkdir":
       return fs.mkdir(command.path, { parents: command.parents, existOk: command.existOk })

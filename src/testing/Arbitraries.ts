@@ -10,7 +10,10 @@ import { directory, type Entry, type Files, link } from "./Files.ts"
 import type { Command } from "./Model.ts"
 
 const oneOf = <const A>(values: ReadonlyArray<A>): Arbitrary.Arbitrary<A> =>
-  Arbitrary.map(Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: values.length - 1 }))), (i) => values[i]!)
+  Arbitrary.map(
+    Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: values.length - 1 }))),
+    (i) => values[i]!
+  )
 
 const among = <A>(...choices: ReadonlyArray<Arbitrary.Arbitrary<A>>): Arbitrary.Arbitrary<A> =>
   Arbitrary.flatMap(oneOf(choices), (choice) => choice)
@@ -47,10 +50,13 @@ export const input: Arbitrary.Arbitrary<string> = among(
  * @since 0.1.0
  */
 export const name: Arbitrary.Arbitrary<string> = Arbitrary.map(
-  Arbitrary.array(oneOf(["a", "B", "7", " ", ".", "-", "%", "é", "e\u0301", "日", "😀", "\uffee", "'", "$", "*", "[", "{", "\u2028"]), {
-    minLength: 1,
-    maxLength: 12
-  }),
+  Arbitrary.array(
+    oneOf(["a", "B", "7", " ", ".", "-", "%", "é", "e\u0301", "日", "😀", "\uffee", "'", "$", "*", "[", "{", "\u2028"]),
+    {
+      minLength: 1,
+      maxLength: 12
+    }
+  ),
   (characters) => {
     const joined = characters.join("")
     return joined === "." || joined === ".." ? `${joined}a` : joined
@@ -84,9 +90,8 @@ export const files: Arbitrary.Arbitrary<Files> = Arbitrary.map(
   (entries) => {
     const out = new Map<string, Entry>()
     for (const [at, entry] of entries) {
-      const clashes = [...out].some(
-        ([other, there]) =>
-          at.startsWith(`${other}/`) && there !== directory ? true : other.startsWith(`${at}/`) && entry !== directory
+      const clashes = [...out].some(([other, there]) =>
+        at.startsWith(`${other}/`) && there !== directory ? true : other.startsWith(`${at}/`) && entry !== directory
       )
       if (!clashes && !out.has(at)) out.set(at, entry)
     }
@@ -140,7 +145,11 @@ const symlink = Arbitrary.all({ _tag: Arbitrary.Constant("Symlink"), path: input
 const look = (links: boolean) =>
   Arbitrary.all({
     _tag: Arbitrary.Constant("Look"),
-    via: oneOf(links ? (["exists", "stat", "list", "readString", "readLink"] as const) : (["exists", "stat", "list", "readString"] as const)),
+    via: oneOf(
+      links
+        ? (["exists", "stat", "list", "readString", "readLink"] as const)
+        : (["exists", "stat", "list", "readString"] as const)
+    ),
     path: input
   })
 
@@ -153,6 +162,20 @@ const walk: Arbitrary.Arbitrary<Command> = Arbitrary.Constant({ _tag: "Walk" })
  */
 export const program = (options: { readonly links: boolean }): Arbitrary.Arbitrary<ReadonlyArray<Command>> => {
   const looks = look(options.links)
-  const common: ReadonlyArray<Arbitrary.Arbitrary<Command>> = [write, write, write, mkdir, mkdir, transfer, transfer, transfer, remove, edit, looks, looks, walk]
+  const common: ReadonlyArray<Arbitrary.Arbitrary<Command>> = [
+    write,
+    write,
+    write,
+    mkdir,
+    mkdir,
+    transfer,
+    transfer,
+    transfer,
+    remove,
+    edit,
+    looks,
+    looks,
+    walk
+  ]
   return Arbitrary.array(among(...common, ...(options.links ? [symlink, symlink] : [])), { minLength: 1, maxLength: 40 })
 }

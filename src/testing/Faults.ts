@@ -56,7 +56,9 @@ const matches = (planned: Planned, operation: Step, path: string): boolean =>
 const raise = (fault: Planned["fault"], hanging: Deferred.Deferred<void>): Effect.Effect<never, Fault> =>
   fault === "hang"
     ? Effect.andThen(Deferred.succeed(hanging, undefined), Effect.interruptible(Effect.never))
-    : fault === "die" ? Effect.die(new Error("planned")) : Effect.fail(fault)
+    : fault === "die"
+      ? Effect.die(new Error("planned"))
+      : Effect.fail(fault)
 
 /**
  * The filesystem with the faults of the plan, the first that fits counting. Accelerations are off, so that every step can be met.
@@ -64,8 +66,15 @@ const raise = (fault: Planned["fault"], hanging: Deferred.Deferred<void>): Effec
  * @since 0.1.0
  */
 export const faulty =
-  (plan: ReadonlyArray<Planned>) =>
+  (
+    plan: ReadonlyArray<Planned>,
+    options?: {
+      /** What makes a filesystem of a port. @default Filesystem.make */
+      readonly derive?: ((port: Backend) => Algebra) | undefined
+    }
+  ) =>
   (self: Algebra): Faulty => {
+    const derive = options?.derive ?? make
     const happened: Array<Happened> = []
     const hanging = Deferred.makeUnsafe<void>()
     const counts = plan.map(() => 0)
@@ -91,7 +100,7 @@ export const faulty =
         stat: handle.stat,
         read: (offset, length) => run("Read", path, handle.read(offset, length))
       }))
-    return { ...make({ ...port, open }), happened, hung: Deferred.await(hanging) }
+    return { ...derive({ ...port, open }), happened, hung: Deferred.await(hanging) }
   }
 
 const crossing: Fault = { _tag: "IoError", code: "EXDEV", detail: "the names are on two disks" }
@@ -117,8 +126,7 @@ export const adversarial = (self: Algebra): Algebra => {
   const paused = around(inner, (_, work) => Effect.andThen(Effect.yieldNow, work))
   return make({
     ...paused,
-    list: (path) =>
-      Effect.map(paused.list(path), (all) => all.map(({ sizeBytes: _, ...child }) => child).reverse()),
+    list: (path) => Effect.map(paused.list(path), (all) => all.map(({ sizeBytes: _, ...child }) => child).reverse()),
     open: (path) =>
       Effect.map(paused.open(path), ({ stat, read }) => ({
         stat,

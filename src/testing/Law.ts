@@ -32,6 +32,7 @@ export type Ability =
   | "accelerations"
   | "case sensitive"
   | "case insensitive"
+  | "a place on a machine"
   | "others"
   | "unaddressable names"
 
@@ -82,14 +83,18 @@ export class LawBroken extends Data.TaggedError("LawBroken")<{
 export interface Bench {
   /** Where a tree is planted, when the filesystem under test refuses writes. */
   readonly writable?: Algebra | undefined
+  /** What makes a filesystem of a port, where it is not `Filesystem.make`. */
+  readonly derive?: ((port: Backend) => Algebra) | undefined
   /** Puts a FIFO, a socket or a device at the path. */
   readonly makeOther?: ((path: string) => Effect.Effect<void>) | undefined
-  /** Puts a file with a name that no path can express into the root, and answers the bytes of its name. */
+  /** Puts a file with a name that no path can express into the root. */
   readonly makeUnaddressable?: Effect.Effect<void> | undefined
 }
 
 /** @since 0.1.0 */
-export const Bench: Context.Reference<Bench> = Context.Reference<Bench>("fs-algebra/testing/Bench", { defaultValue: () => ({}) })
+export const Bench: Context.Reference<Bench> = Context.Reference<Bench>("fs-algebra/testing/Bench", {
+  defaultValue: () => ({})
+})
 
 /**
  * What this filesystem can do.
@@ -108,6 +113,7 @@ export const abilities = (fs: Algebra, bench: Bench): ReadonlySet<Ability> => {
     [locks !== undefined, "locks"],
     [accelerations !== undefined, "accelerations"],
     [info.caseSensitive, "case sensitive", "case insensitive"],
+    [info.root.length > 2, "a place on a machine"],
     [bench.makeOther !== undefined, "others"],
     [bench.makeUnaddressable !== undefined, "unaddressable names"]
   ]
@@ -164,6 +170,11 @@ const broken = (law: string, ref: string, calls: ReadonlyArray<string>, cause: C
     : new LawBroken({ law, ref, calls, expected: Cause.isTimeoutError(error) ? "an end" : "success", actual: show(error) })
 }
 
+const ports = new WeakMap<Backend, Backend>()
+
+/** The port itself, where a look at it is not one of the law's calls. */
+export const unnoted = (port: Backend): Backend => ports.get(port) ?? port
+
 const notes = new WeakMap<Algebra, Array<string>>()
 
 /** Another filesystem made out of a law's own, its calls noted with the others. */
@@ -192,9 +203,11 @@ export const make = (
   check: Effect.flatMap(Effect.all([Filesystem, Patience]), ([self, patience]) => {
     const calls: Array<string> = []
     const fs = noting(self, calls)
+    const port = noting(self.port, calls, "port.")
     notes.set(fs, calls)
+    ports.set(port, self.port)
     return Effect.catchCause(
-      Effect.timeout(Effect.scoped(Effect.gen(() => body(fs, noting(self.port, calls, "port.")))), patience),
+      Effect.timeout(Effect.scoped(Effect.gen(() => body(fs, port))), patience),
       (cause): Effect.Effect<never, LawBroken> =>
         Cause.hasInterruptsOnly(cause) ? Effect.interrupt : Effect.fail(broken(head.name, head.ref, calls, cause))
     )

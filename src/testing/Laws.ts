@@ -12,7 +12,10 @@ import { errorLaws, limitLaws } from "./laws/limits.ts"
 import { linkLaws } from "./laws/links.ts"
 import { otherLaws } from "./laws/others.ts"
 import { pathLaws } from "./laws/paths.ts"
-import { portLaws } from "./laws/port.ts"
+import { portAbilityLaws } from "./laws/portAbilities.ts"
+import { portNameLaws } from "./laws/portNames.ts"
+import { portReadingLaws } from "./laws/portReading.ts"
+import { portWritingLaws } from "./laws/portWriting.ts"
 import { lookingLaws, readingLaws } from "./laws/reading.ts"
 import { gitignoreLaws, globLaws, walkLaws } from "./laws/search.ts"
 import { sinkLaws, streamLaws } from "./laws/streams.ts"
@@ -23,7 +26,10 @@ import { attributeLaws, preconditionLaws, writingLaws } from "./laws/writing.ts"
  * @since 0.1.0
  */
 export const laws: ReadonlyArray<Law> = [
-  ...portLaws,
+  ...portReadingLaws,
+  ...portWritingLaws,
+  ...portNameLaws,
+  ...portAbilityLaws,
   ...pathLaws,
   ...lookingLaws,
   ...readingLaws,

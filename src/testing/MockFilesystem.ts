@@ -69,7 +69,11 @@ const unanswered = (operation: string, path: string): unknown => {
 type AnyCall = (...args: ReadonlyArray<unknown>) => unknown
 
 const isOptions = (value: unknown): value is object =>
-  typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array) && !(value instanceof RegExp)
+  typeof value === "object" &&
+  value !== null &&
+  !Array.isArray(value) &&
+  !(value instanceof Uint8Array) &&
+  !(value instanceof RegExp)
 
 const callOf = (operation: keyof Operations, args: ReadonlyArray<unknown>): Call => {
   const last = args.length > 1 ? args.at(-1) : undefined
@@ -121,7 +125,5 @@ export const layer = (
   options?: Options
 ): Layer.Layer<Filesystem | MockFilesystem, InvalidPath | PathTooLong | InvalidArgument> =>
   Layer.effectContext(
-    Effect.map(make(options), (mock) =>
-      Context.make(Filesystem, mock.filesystem).pipe(Context.add(MockFilesystem, mock))
-    )
+    Effect.map(make(options), (mock) => Context.make(Filesystem, mock.filesystem).pipe(Context.add(MockFilesystem, mock)))
   )

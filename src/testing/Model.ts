@@ -157,7 +157,12 @@ const place = (self: Model, names: Names, keepLink: boolean, hops = 0): Place | 
     return above.names.length === 0 ? escape : place(self, above.names.slice(0, -1), false, above.hops)
   }
   if (above.node?.kind !== "directory") {
-    return { names: [...above.names, name], node: undefined, blocked: above.blocked || above.node !== undefined, hops: above.hops }
+    return {
+      names: [...above.names, name],
+      node: undefined,
+      blocked: above.blocked || above.node !== undefined,
+      hops: above.hops
+    }
   }
   const found = child(self, above.node, name)
   const here = [...above.names, found?.name ?? name]
@@ -375,8 +380,7 @@ const flatten = (at: Directory, prefix: string): ReadonlyArray<readonly [path: s
   })
 
 const walk = (self: Model): ReadonlyArray<string> => {
-  const sortKey = (path: string, node: Node): string =>
-    folded(self, node.kind === "directory" ? `${path}/` : path)
+  const sortKey = (path: string, node: Node): string => folded(self, node.kind === "directory" ? `${path}/` : path)
   return flatten(self.root, "")
     .map(([path, node]) => [sortKey(path, node), path] as const)
     .sort(([a], [b]) => FsPath.compare(a, b))
@@ -421,7 +425,11 @@ export const picture = (self: Model): Picture =>
     flatten(self.root, "")
       .map(([path, node]): readonly [string, string] => [
         path,
-        node.kind === "file" ? `file ${JSON.stringify(node.text)}` : node.kind === "link" ? `link -> ${node.target}` : "directory"
+        node.kind === "file"
+          ? `file ${JSON.stringify(node.text)}`
+          : node.kind === "link"
+            ? `link -> ${node.target}`
+            : "directory"
       ])
       .sort(([a], [b]) => FsPath.compare(a, b))
   )

@@ -4,7 +4,7 @@
  *
  * @since 0.1.0
  */
-import * as Effect from "effect/Effect"
+import type * as Effect from "effect/Effect"
 import type { Algebra } from "../filesystem/Filesystem.ts"
 import type { FsPath, PathPolicy } from "../model/FsPath.ts"
 import type { Fault } from "../model/FsError.ts"
@@ -72,7 +72,13 @@ const readable = function* (fs: Algebra): Effect.fn.Return<void, unknown> {
 }
 
 const permissions: ReadonlyArray<PolicyLaw> = [
-  policyLaw("read-only refuses every change, before it looks at the path", "C-40, C-54", { readOnly: true }, fixture, refusedAll()),
+  policyLaw(
+    "read-only refuses every change, before it looks at the path",
+    "C-40, C-54",
+    { readOnly: true },
+    fixture,
+    refusedAll()
+  ),
   policyLaw("read-only reads", "C-40", { readOnly: true }, fixture, function* (fs) {
     yield* readable(fs)
     yield* equal([fs.readOnly, fs.port.info.readOnly], [true, true])
@@ -97,7 +103,13 @@ const permissions: ReadonlyArray<PolicyLaw> = [
     yield* fs.delete("d", { recursive: true })
     yield* leaves(fs, { "source.txt": "a", empty: directory })
   }),
-  policyLaw("without deleting every call that deletes is refused, moving too", "C-40, C-51", { allowDelete: false }, fixture, refusedAll("delete")),
+  policyLaw(
+    "without deleting every call that deletes is refused, moving too",
+    "C-40, C-51",
+    { allowDelete: false },
+    fixture,
+    refusedAll("delete")
+  ),
   policyLaw("without deleting files can still be overwritten", "C-40", { allowDelete: false }, fixture, function* (fs) {
     yield* equal(fs.readOnly, false)
     yield* fs.write("source.txt", "new")
@@ -152,7 +164,8 @@ const dialects: ReadonlyArray<PolicyLaw> = spellings.map(([policy, input, path, 
     fixture,
     function* (fs) {
       if (path !== undefined) return yield* has(yield* fs.stat(input), { path: path as FsPath })
-      for (const { run } of possible([...readingCalls, ...changingCalls], everything)) yield* fails(run(fs, input), "InvalidPath")
+      for (const { run } of possible([...readingCalls, ...changingCalls], everything))
+        yield* fails(run(fs, input), "InvalidPath")
       yield* equal(yield* fs.exists(input), false)
       yield* leaves(fs, fixture)
     }

@@ -49,7 +49,9 @@ export const suite = <E>(name: string, layer: Layer.Layer<Filesystem, E>, option
     for (const law of options?.laws ?? laws) lawTest(law, layer)
     const runs = options?.programs ?? 200
     if (runs > 0) {
-      runner().it.live(`${runs} random programs come to what the model says`, () => agreement(layer, { runs }), { timeout: patience * 5 })
+      runner().it.live(`${runs} random programs come to what the model says`, () => agreement(layer, { runs }), {
+        timeout: patience * 5
+      })
     }
   })
 }

@@ -4,7 +4,6 @@ import type * as Scope from "effect/Scope"
 import type { Algebra } from "../filesystem/Filesystem.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as Limits from "../model/Limits.ts"
-import type { Backend } from "../port/Backend.ts"
 import { equal, fails, has } from "./expect.ts"
 import { type Faulty, faulty, type Planned } from "./Faults.ts"
 import { capture, type Files, picture, plant } from "./Files.ts"
@@ -19,7 +18,8 @@ export const leaves = (fs: Algebra, files: Files): Effect.Effect<void, unknown> 
   Effect.flatMap(capture(fs.port), (found) => equal(found, picture(files), "the tree afterwards"))
 
 /** The filesystem with planned faults at its port. */
-export const failing = (fs: Algebra, ...plan: ReadonlyArray<Planned>): Faulty => noted(fs, faulty(plan)(fs))
+export const failing = (fs: Algebra, ...plan: ReadonlyArray<Planned>): Effect.Effect<Faulty> =>
+  Effect.map(Bench, ({ derive }) => noted(fs, faulty(plan, { derive })(fs)))
 
 /** Runs with some limits other than the standard ones. */
 export const limited =
@@ -39,9 +39,7 @@ export interface Chapter {
     ref: string,
     files: Files,
     call: (fs: Algebra) => Effect.Effect<A, E>,
-    expected: A extends ReadonlyArray<unknown> | string | boolean | number
-      ? A
-      : { readonly [K in keyof A]?: A[K] | undefined }
+    expected: A extends ReadonlyArray<unknown> | string | boolean | number ? A : { readonly [K in keyof A]?: A[K] | undefined }
   ) => Law
   /** The call fails with the tag, and has changed nothing. */
   readonly refuses: <A, E extends Tagged, const Tag extends E["_tag"]>(
@@ -92,9 +90,3 @@ export const chapter = (common: { readonly kind: Kind; readonly needs?: Readonly
 
 const isRecord = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array)
-
-/** A law about the port alone. */
-export const portLaw =
-  (needs: ReadonlyArray<Ability>) =>
-  (name: string, ref: string, body: (port: Backend) => Effect.fn.Return<void, unknown, Scope.Scope>): Law =>
-    make({ name, ref, kind: "port", needs }, (_, port) => body(port))

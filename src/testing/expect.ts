@@ -43,9 +43,7 @@ const fail = (expected: string, actual: string): Effect.Effect<never, Broken> =>
 
 /** Structural equality of plain values. `what` names the value where the call does not. */
 export const equal = <A>(actual: A, expected: A, what = ""): Effect.Effect<void, Broken> =>
-  Equal.equals(actual, expected)
-    ? Effect.void
-    : fail(what === "" ? show(expected) : `${what}: ${show(expected)}`, show(actual))
+  Equal.equals(actual, expected) ? Effect.void : fail(what === "" ? show(expected) : `${what}: ${show(expected)}`, show(actual))
 
 /** Equality of the fields that are expected; `undefined` expects the field to be left out. */
 export const has = <A extends object>(

@@ -1,5 +1,5 @@
 /** Every call that takes a path, as data, so that what holds of all of them is said once. */
-import * as Effect from "effect/Effect"
+import type * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { Algebra } from "../filesystem/Filesystem.ts"
 import type { FsError, Unsupported } from "../model/FsError.ts"
@@ -66,4 +66,5 @@ export const possible = (calls: ReadonlyArray<PathCall>, able: ReadonlySet<Abili
 
 export const collect = <A, E>(stream: Stream.Stream<A, E>): Effect.Effect<ReadonlyArray<A>, E> => Stream.runCollect(stream)
 
-export const paths = (entries: ReadonlyArray<{ readonly path: string }>): ReadonlyArray<string> => entries.map(({ path }) => path)
+export const paths = (entries: ReadonlyArray<{ readonly path: string }>): ReadonlyArray<string> =>
+  entries.map(({ path }) => path)

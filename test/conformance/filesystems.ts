@@ -14,6 +14,7 @@ import { type Algebra, decorate, Filesystem, make } from "../../src/filesystem/F
 import { mount } from "../../src/filesystem/Mounts.ts"
 import { overlay } from "../../src/filesystem/Overlay.ts"
 import { fromFileSystem, toFileSystem } from "../../src/filesystem/Platform.ts"
+import { type Files, plant } from "../../src/testing/Files.ts"
 import { Bench } from "../../src/testing/Law.ts"
 
 /** How many random programs each filesystem is held against the model with. */
@@ -30,7 +31,9 @@ export const directory: Effect.Effect<string, never, Scope.Scope> = Effect.acqui
 /** What only the machine can do: FIFOs, and names of any bytes. */
 const onDisk = (root: string): Bench => ({
   makeOther: (path) => Effect.sync(() => void execFileSync("mkfifo", [join(root, path)])),
-  makeUnaddressable: Effect.sync(() => Fs.writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0x61, 0xff])]), "hit"))
+  makeUnaddressable: Effect.sync(() =>
+    Fs.writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0x61, 0xff])]), "hit")
+  )
 })
 
 const inDirectory = <E>(
@@ -43,6 +46,22 @@ export const inMemory = InMemory.layer()
 export const caseless = InMemory.layer({ caseInsensitive: true })
 
 export const posixHost = inDirectory((root) => PosixHost.layer({ root }))
+
+/** With options in force that may not let it write what it holds. */
+export const posixHostWith = (
+  options: Omit<PosixHost.PosixHostOptions, "root">,
+  files: Files
+): Layer.Layer<Filesystem, unknown> =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const root = yield* directory
+      yield* Effect.flatMap(Filesystem, (fs) => plant(fs.port, files)).pipe(
+        Effect.provide(PosixHost.layer({ root })),
+        Effect.orDie
+      )
+      return PosixHost.layer({ root, ...options })
+    })
+  )
 
 /** A root that is itself a link. */
 export const linkedRoot = inDirectory((root) => {
@@ -116,4 +135,3 @@ export const readOnlyView: Layer.Layer<Filesystem> = Layer.unwrap(
     Layer.merge(Layer.succeed(Filesystem, readOnly(writable)), Layer.succeed(Bench, { writable }))
   )
 )
-

@@ -37,7 +37,10 @@ describe("laws", () => {
 
   it.live("say what was expected, what there was and which call it was", () =>
     Effect.gen(function* () {
-      const broken = decorated((self: Algebra) => ({ ...self, stat: (path) => Effect.map(self.stat(path), (stat) => ({ ...stat, sizeBytes: 7 })) }))
+      const broken = decorated((self: Algebra) => ({
+        ...self,
+        stat: (path) => Effect.map(self.stat(path), (stat) => ({ ...stat, sizeBytes: 7 }))
+      }))
       const found = yield* Effect.provide(verdict(named("a file's stat has its size in bytes")), broken)
       assert.strictEqual(found._tag, "Broken")
       if (found._tag !== "Broken") return
@@ -109,7 +112,10 @@ describe("files", () => {
     Effect.gen(function* () {
       const fs = yield* memory
       yield* fs.write(`d/${name}`, name)
-      assert.deepStrictEqual((yield* fs.list("d")).map((entry) => entry.name), [name])
+      assert.deepStrictEqual(
+        (yield* fs.list("d")).map((entry) => entry.name),
+        [name]
+      )
     })
   )
 })
@@ -119,7 +125,8 @@ describe("agreement", () => {
     Effect.gen(function* () {
       const wrong = decorated((self) => ({
         ...self,
-        write: (path, content, options) => self.write(path, content, options?.mode === "append" ? { ...options, mode: "overwrite" } : options)
+        write: (path, content, options) =>
+          self.write(path, content, options?.mode === "append" ? { ...options, mode: "overwrite" } : options)
       }))
       const error = yield* Effect.flip(agreement(wrong, { runs: 500, seed: 1 }))
       assert.isAtMost(error.program.length, 3, error.message)
@@ -132,7 +139,8 @@ describe("agreement", () => {
     Effect.gen(function* () {
       const wrong = decorated((self) => ({
         ...self,
-        mkdir: (path, options) => Effect.tap(self.mkdir(path, options), () => Effect.ignore(self.port.makeDirectory("extra" as FsPath)))
+        mkdir: (path, options) =>
+          Effect.tap(self.mkdir(path, options), () => Effect.ignore(self.port.makeDirectory("extra" as FsPath)))
       }))
       const error = yield* Effect.flip(
         Effect.provide(agrees([{ _tag: "Mkdir", path: "a", parents: true, existOk: true }]), wrong, { local: true })
@@ -156,7 +164,16 @@ describe("agreement", () => {
       const share = outcomes.filter((tag) => tag === "success").length / outcomes.length
       assert.isAbove(share, 0.25)
       assert.isBelow(share, 0.75)
-      const tags = ["NotFound", "AlreadyExists", "NotAFile", "NotADirectory", "DirectoryNotEmpty", "InvalidArgument", "InvalidPath", "Conflict"]
+      const tags = [
+        "NotFound",
+        "AlreadyExists",
+        "NotAFile",
+        "NotADirectory",
+        "DirectoryNotEmpty",
+        "InvalidArgument",
+        "InvalidPath",
+        "Conflict"
+      ]
       for (const tag of [...tags, "AccessDenied root", "AccessDenied escape"]) assert.include(outcomes, tag)
     })
   )
@@ -208,7 +225,10 @@ describe("faults", () => {
 
   it.live("may hang until they are interrupted, or die", () =>
     Effect.gen(function* () {
-      const fs = yield* withPlan({ operation: "Write", path: "a", fault: "hang" }, { operation: "Write", path: "b", fault: "die" })
+      const fs = yield* withPlan(
+        { operation: "Write", path: "a", fault: "hang" },
+        { operation: "Write", path: "b", fault: "die" }
+      )
       const fiber = yield* Effect.forkChild(fs.write("a", "x"))
       yield* fs.hung
       yield* Fiber.interrupt(fiber)
@@ -222,7 +242,10 @@ describe("faults", () => {
       const fs = adversarial(yield* memory)
       yield* plant(fs.port, { "d/a": "12", "d/b": "", e: directory })
       const root = "d" as FsPath
-      assert.deepStrictEqual((yield* fs.port.list(root)).map(({ name }) => name), ["b", "a"])
+      assert.deepStrictEqual(
+        (yield* fs.port.list(root)).map(({ name }) => name),
+        ["b", "a"]
+      )
       yield* Effect.scoped(
         Effect.gen(function* () {
           const handle = yield* fs.port.open("d/a" as FsPath)
@@ -249,7 +272,10 @@ describe("MockFilesystem", () => {
         { operation: "read", path: "a", options: undefined, arguments: ["a"] },
         { operation: "readString", path: "missing", options: undefined, arguments: ["missing"] }
       ])
-      assert.deepStrictEqual(mock.callsOf("write").map(({ path }) => path), ["a"])
+      assert.deepStrictEqual(
+        mock.callsOf("write").map(({ path }) => path),
+        ["a"]
+      )
       yield* mock.forget
       assert.deepStrictEqual(mock.calls, [])
     })
@@ -276,11 +302,14 @@ describe("MockFilesystem", () => {
         yield* Effect.flip(Stream.runCollect(filesystem.walk("a"))),
         yield* Effect.flip(Stream.run(Stream.make(new Uint8Array(1)), filesystem.sink("a")))
       ]
-      assert.deepStrictEqual(errors.map(({ _tag, operation, path }) => [_tag, operation, path]), [
-        ["Unavailable", "write", "a"],
-        ["Unavailable", "walk", "a"],
-        ["Unavailable", "sink", "a"]
-      ])
+      assert.deepStrictEqual(
+        errors.map(({ _tag, operation, path }) => [_tag, operation, path]),
+        [
+          ["Unavailable", "write", "a"],
+          ["Unavailable", "walk", "a"],
+          ["Unavailable", "sink", "a"]
+        ]
+      )
     })
   )
 
@@ -289,7 +318,10 @@ describe("MockFilesystem", () => {
       const fs = yield* Filesystem
       yield* fs.mkdir("d")
       const { calls } = yield* MockFilesystem.MockFilesystem
-      assert.deepStrictEqual(calls.map(({ operation, path }) => `${operation} ${path}`), ["mkdir d"])
+      assert.deepStrictEqual(
+        calls.map(({ operation, path }) => `${operation} ${path}`),
+        ["mkdir d"]
+      )
     }).pipe(Effect.provide(MockFilesystem.layer()))
   )
 })

@@ -362,6 +362,25 @@ describe("quota", () => {
     })
   )
 
+  it.effect("counts what a write under way has made of it", () =>
+    Effect.gen(function* () {
+      const base = yield* memory()
+      const held = yield* Deferred.make<void>()
+      const write = base.port.write<never, never>(at("f"), bytes(8), "create")
+      const writer = yield* Effect.forkChild(
+        base.port.locks!.exclusive([at("f")], Effect.andThen(Deferred.await(held), write)),
+        { startImmediately: true }
+      )
+      const made = yield* Effect.forkChild(quota({ maxBytes: 10 })(base), { startImmediately: true })
+      yield* Effect.yieldNow
+      yield* Deferred.succeed(held, undefined)
+      yield* Fiber.join(writer)
+      const fs = yield* Fiber.join(made)
+      yield* fails(fs.writeBytes("g", bytes(3)), { _tag: "DiskFull" })
+      yield* fs.writeBytes("g", bytes(2))
+    })
+  )
+
   it.effect("a path through a link is settled where it leads", () =>
     Effect.gen(function* () {
       const base = yield* memory({ tree: { d: { f: "12345" }, ld: { link: "d" }, lf: { link: "d/f" } } })

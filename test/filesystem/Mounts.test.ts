@@ -346,6 +346,35 @@ describe("the locks of a mount", () => {
     })
   )
 
+  it.effect("all paths of a request are held, on whichever side and however they lead to one backend", () =>
+    Effect.gen(function* () {
+      const whole = yield* memory({ tree: { shared: { f: "f" }, g: "g" } })
+      const fs = yield* mount("m", yield* subdirectory("shared")(whole))(whole)
+      for (const written of ["g", "shared/f"]) {
+        const done: Array<string> = []
+        const go = yield* Deferred.make<void>()
+        const holder = yield* Effect.forkChild(
+          fs.port.locks!.exclusive(
+            [at("g"), at("m/f")],
+            Effect.andThen(
+              Deferred.await(go),
+              Effect.sync(() => done.push("held"))
+            )
+          ),
+          { startImmediately: true }
+        )
+        const writer = yield* Effect.forkChild(
+          Effect.tap(whole.write(written, "w"), () => Effect.sync(() => done.push("written"))),
+          { startImmediately: true }
+        )
+        yield* Effect.yieldNow
+        yield* Deferred.succeed(go, undefined)
+        yield* Fiber.joinAll([holder, writer])
+        assert.deepStrictEqual(done, ["held", "written"])
+      }
+    })
+  )
+
   it.effect("random transfers through crossed, nested and doubled mounts all end, and lose nothing", () =>
     Effect.gen(function* () {
       const files = Array.from({ length: 6 }, (_, i) => `f${i}`)

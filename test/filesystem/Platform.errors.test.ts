@@ -3,7 +3,9 @@ import { Context, Effect, FileSystem, Layer, type PlatformError, Random, type Sc
 import { execFileSync } from "node:child_process"
 import * as Fs from "node:fs"
 import { join } from "node:path"
+import * as InMemory from "../../src/backends/InMemory.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
+import { Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import type { FsError } from "../../src/model/FsError.ts"
 import * as Limits from "../../src/model/Limits.ts"
 import { tree } from "./platformCases.ts"
@@ -116,6 +118,16 @@ describe("an error of Platform.toFileSystem", () => {
       }
       assert.strictEqual((yield* fs.lstat("out")).type, "SymbolicLink")
       yield* fs.remove("out")
+    })
+  )
+
+  it.effect("is Busy where somebody else is at it", () =>
+    Effect.gen(function* () {
+      const port = yield* InMemory.make()
+      const busy = make({ ...port, stat: () => Effect.fail({ _tag: "AccessDenied", why: "busy" }) })
+      const context = yield* Layer.build(served(Layer.succeed(Filesystem, busy)))
+      const error = yield* failure(Context.get(context, FileSystem.FileSystem).stat("a"))
+      assert.strictEqual(error.reason._tag, "Busy")
     })
   )
 

@@ -3,8 +3,11 @@ import { Context, DateTime, Effect, FileSystem, Layer, PlatformError, Stream } f
 import * as Fs from "node:fs"
 import { join } from "node:path"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
+import type { FsPath } from "../../src/model/FsPath.ts"
 import * as Platform from "../../src/filesystem/Platform.ts"
 import { nodes, onDisk, overMemory, temporary } from "./platformDisk.ts"
+
+const p = (path: string) => path as FsPath
 
 const over = (fs: FileSystem.FileSystem, options: Platform.FileSystemOptions) =>
   Effect.map(
@@ -144,7 +147,7 @@ describe("what a PlatformError means", () => {
   it.effect("is the error that it was made of, where that was one of ours", () =>
     Effect.gen(function* () {
       const fs = yield* over(yield* overMemory({ d: {} }), { root: "/" })
-      const error = yield* Effect.flip(fs.port.links!.make("d/l" as never, "../../out"))
+      const error = yield* Effect.flip(fs.port.links!.make(p("d/l"), "../../out"))
       assert.deepInclude(error, { _tag: "AccessDenied", why: "escape" })
     })
   )
@@ -203,6 +206,50 @@ describe("Platform.fromFileSystem", () => {
       Fs.mkdirSync(join(root, "d"))
       assert.strictEqual((yield* Effect.flip(fs.delete("d")))._tag, "DirectoryNotEmpty")
       assert.deepStrictEqual(onDisk(root), ["d directory 755 ", "d/late file 644 kept"])
+    })
+  )
+
+  it.effect("does not replace a link that has come while the new content was being written", () =>
+    Effect.gen(function* () {
+      const { fs, root } = yield* onNode((node, root) => ({
+        writeFile: (path, bytes, options) =>
+          Effect.tap(node.writeFile(path, bytes, options), () =>
+            Effect.sync(() => {
+              Fs.rmSync(join(root, "a"))
+              Fs.symlinkSync("elsewhere", join(root, "a"))
+            })
+          )
+      }))
+      Fs.writeFileSync(join(root, "a"), "old")
+      assert.strictEqual(
+        (yield* Effect.flip(fs.port.write<never, never>(p("a"), new Uint8Array(1), "replace")))._tag,
+        "NotAFile"
+      )
+      assert.deepStrictEqual(onDisk(root), ["a symlink 777 elsewhere"])
+    })
+  )
+
+  it.effect("reads of an open file no more than it was when it was opened", () =>
+    Effect.gen(function* () {
+      const { fs, root } = yield* onNode()
+      Fs.writeFileSync(join(root, "a"), "old")
+      const handle = yield* fs.port.open(p("a"))
+      Fs.appendFileSync(join(root, "a"), " and new")
+      assert.strictEqual(new TextDecoder().decode(yield* handle.read(0, 100)), "old")
+      assert.strictEqual((yield* handle.read(3, 100)).length, 0)
+    })
+  )
+
+  it.effect("hides its writes in progress also over a Filesystem, and keeps their names to itself", () =>
+    Effect.gen(function* () {
+      const base = yield* overMemory()
+      const fs = yield* over(base, { root: "/" })
+      yield* fs.port.write<never, never>(p(".~fsa-left.tmp"), new Uint8Array(1), "create")
+      const [name] = yield* base.readDirectory("/")
+      assert.deepStrictEqual(yield* fs.list(), [])
+      for (const call of [fs.stat(name!), fs.readBytes(name!), fs.write(name!, "x")]) {
+        assert.strictEqual((yield* Effect.flip<unknown, { readonly _tag: string }, never>(call))._tag, "InvalidPath")
+      }
     })
   )
 

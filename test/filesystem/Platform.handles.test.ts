@@ -92,6 +92,23 @@ describe("a handle that writes", () => {
     })
   )
 
+  onBoth("leaves what it has made and synced, also when that is empty", (fs) =>
+    Effect.gen(function* () {
+      yield* failing(Effect.flatMap(fs.open("new.txt", { flag: "wx" }), (file) => file.sync))
+      assert.isTrue(yield* fs.exists("new.txt"))
+    })
+  )
+
+  onBoth("publishes under the limits that it was opened with", (fs) =>
+    Effect.gen(function* () {
+      const scope = yield* Scope.make()
+      const file = yield* Scope.provide(fs.open("a.txt", { flag: "w" }), scope)
+      yield* file.writeAll(text("larger"))
+      yield* Effect.provideService(Scope.close(scope, Exit.void), Limits.Limits, { ...Limits.standard, maxFileSize: 1 })
+      assert.strictEqual(yield* fs.readFileString("a.txt"), "larger")
+    })
+  )
+
   onBoth("does not take away what someone else has written into the file it made", (fs) =>
     Effect.gen(function* () {
       yield* failing(Effect.andThen(fs.open("new.txt", { flag: "w" }), fs.writeFileString("new.txt", "theirs")))
@@ -198,6 +215,16 @@ describe("a handle that appends", () => {
     Effect.gen(function* () {
       yield* failing(fs.open("new.txt", { flag: "ax" }))
       assert.isFalse(yield* fs.exists("new.txt"))
+    })
+  )
+
+  onBoth("reads where its cursor is, which writing leaves", (fs) =>
+    Effect.gen(function* () {
+      const file = yield* fs.open("a.txt", { flag: "a+" })
+      yield* file.readAlloc(4)
+      yield* file.writeAll(text("+"))
+      assert.strictEqual(yield* file.seek(0n, "current"), 4n)
+      assert.strictEqual(new TextDecoder().decode(Option.getOrThrow(yield* file.readAlloc(99))), "456789+")
     })
   )
 

@@ -70,7 +70,12 @@ const below = (path: string, all: Picture): Picture =>
   )
 
 const twice = (tree: Files): Files =>
-  Object.fromEntries(Object.entries(tree).flatMap(([path, entry]) => [[`fast/${path}`, entry], [`slow/${path}`, entry]]))
+  Object.fromEntries(
+    Object.entries(tree).flatMap(([path, entry]) => [
+      [`fast/${path}`, entry],
+      [`slow/${path}`, entry]
+    ])
+  )
 
 const same = (fs: Algebra): Effect.Effect<void, unknown> =>
   Effect.flatMap(capture(fs.port) as Effect.Effect<Picture, Fault>, (all) => equal(below("fast", all), below("slow", all)))
@@ -90,15 +95,19 @@ export const accelerationLaws: ReadonlyArray<Law> = [
       yield* equal(yield* outcome(call(fs)), yield* outcome(call(derived(fs))))
     })
   ),
-  deleting.law("deleting a tree leaves and counts the same with and without accelerations", "architecture: accelerations", function* (fs) {
-    yield* arrange(fs, twice(files))
-    const options = { recursive: true }
-    for (const path of ["d", "empty"]) {
-      const fast = yield* fs.delete(`fast/${path}`, options)
-      yield* equal(fast, yield* derived(fs).delete(`slow/${path}`, options))
-      yield* same(fs)
+  deleting.law(
+    "deleting a tree leaves and counts the same with and without accelerations",
+    "architecture: accelerations",
+    function* (fs) {
+      yield* arrange(fs, twice(files))
+      const options = { recursive: true }
+      for (const path of ["d", "empty"]) {
+        const fast = yield* fs.delete(`fast/${path}`, options)
+        yield* equal(fast, yield* derived(fs).delete(`slow/${path}`, options))
+        yield* same(fs)
+      }
     }
-  }),
+  ),
   deleting.law("what was read fast is what was written last", "architecture: accelerations", function* (fs) {
     const slow = derived(fs)
     for (const content of ["first", "second, longer", "", "third"]) {
@@ -112,17 +121,21 @@ export const accelerationLaws: ReadonlyArray<Law> = [
       yield* equal(yield* fs.exists("a"), false)
     }
   }),
-  deleting.law("copying and moving come to the same with and without accelerations", "architecture: accelerations", function* (fs) {
-    const slow = derived(fs)
-    yield* arrange(fs, twice(files))
-    yield* equal(yield* fs.copy("fast/d", "fast/new/d"), yield* slow.copy("slow/d", "slow/new/d"))
-    yield* same(fs)
-    yield* equal(yield* fs.move("fast/d", "fast/moved"), yield* slow.move("slow/d", "slow/moved"))
-    yield* same(fs)
-    yield* equal(
-      yield* fs.copy("fast/large", "fast/text.txt", { overwrite: true }),
-      yield* slow.copy("slow/large", "slow/text.txt", { overwrite: true })
-    )
-    yield* same(fs)
-  })
+  deleting.law(
+    "copying and moving come to the same with and without accelerations",
+    "architecture: accelerations",
+    function* (fs) {
+      const slow = derived(fs)
+      yield* arrange(fs, twice(files))
+      yield* equal(yield* fs.copy("fast/d", "fast/new/d"), yield* slow.copy("slow/d", "slow/new/d"))
+      yield* same(fs)
+      yield* equal(yield* fs.move("fast/d", "fast/moved"), yield* slow.move("slow/d", "slow/moved"))
+      yield* same(fs)
+      yield* equal(
+        yield* fs.copy("fast/large", "fast/text.txt", { overwrite: true }),
+        yield* slow.copy("slow/large", "slow/text.txt", { overwrite: true })
+      )
+      yield* same(fs)
+    }
+  )
 ]

@@ -21,9 +21,7 @@ const together = <A, E>(calls: ReadonlyArray<Effect.Effect<A, E>>) => Effect.all
 
 /** How many of the calls succeeded, and the tags of the others. */
 const outcomes = <A, E extends { readonly _tag: string }>(calls: ReadonlyArray<Effect.Effect<A, E>>) =>
-  together(
-    calls.map((call) => Effect.match(call, { onSuccess: () => "success", onFailure: (error): string => error._tag }))
-  )
+  together(calls.map((call) => Effect.match(call, { onSuccess: () => "success", onFailure: (error): string => error._tag })))
 
 const once = (tag: string): ReadonlyArray<string> => ["success", ...numbers.slice(1).map(() => tag)].sort()
 
@@ -105,7 +103,7 @@ export const concurrencyLaws: ReadonlyArray<Law> = [
   }),
   law("whoever is interrupted while it waits gives its place back", "C-42", function* (fs) {
     yield* arrange(fs, { a: "old" })
-    const slow = failing(fs, { operation: "Write", path: "a", nth: 1, fault: "hang" })
+    const slow = yield* failing(fs, { operation: "Write", path: "a", nth: 1, fault: "hang" })
     const holder = yield* Effect.forkChild(slow.write("a", "1"), { startImmediately: true })
     const waiting = yield* Effect.forkChild(slow.write("a", "2"), { startImmediately: true })
     const last = yield* Effect.forkChild(slow.write("a", "3"), { startImmediately: true })
@@ -116,7 +114,7 @@ export const concurrencyLaws: ReadonlyArray<Law> = [
   }),
   law("other paths go on while one is held", "C-42", function* (fs) {
     yield* arrange(fs, { "a/x": "old", "b/x": "old" })
-    const slow = failing(fs, { operation: "Write", path: "a/x", fault: "hang" })
+    const slow = yield* failing(fs, { operation: "Write", path: "a/x", fault: "hang" })
     const holder = yield* Effect.forkChild(slow.write("a/x", "1"), { startImmediately: true })
     yield* fs.write("b/x", "2")
     yield* fs.write("a/y", "3")
@@ -159,7 +157,7 @@ export const atomicityLaws: ReadonlyArray<Law> = [
     moving.law(`${what} that fails at any step changes nothing`, "C-13, C-55", function* (fs) {
       yield* arrange(fs, before)
       for (let nth = 1; nth < 50; nth++) {
-        const broken = failing(fs, { operation: mutations, nth, fault: { _tag: "DiskFull" } })
+        const broken = yield* failing(fs, { operation: mutations, nth, fault: { _tag: "DiskFull" } })
         const exit = yield* Effect.exit(call(broken))
         if (Exit.isSuccess(exit)) return yield* holds(nth > 1, "at least one step that could fail")
         yield* leaves(fs, before)
@@ -168,7 +166,7 @@ export const atomicityLaws: ReadonlyArray<Law> = [
     moving.law(`${what} that is interrupted at any step changes nothing`, "C-13, C-55", function* (fs) {
       yield* arrange(fs, before)
       for (let nth = 1; nth < 50; nth++) {
-        const broken = failing(fs, { operation: mutations, nth, fault: "hang" })
+        const broken = yield* failing(fs, { operation: mutations, nth, fault: "hang" })
         const fiber = yield* Effect.forkChild(call(broken), { startImmediately: true })
         const hung = yield* Effect.raceFirst(Effect.as(broken.hung, true), Effect.as(Fiber.await(fiber), false))
         if (!hung) return yield* holds(nth > 1, "at least one step that could hang")
@@ -177,25 +175,33 @@ export const atomicityLaws: ReadonlyArray<Law> = [
       }
     })
   ]),
-  moving.law("a move of a tree that fails at any step changes nothing, or loses nothing where only copying would do", "C-51, C-55", function* (fs) {
-    yield* arrange(fs, before)
-    const copies = yield* onlyCopies(fs)
-    for (let nth = 1; nth < 50; nth++) {
-      const exit = yield* Effect.exit(failing(fs, { operation: mutations, nth, fault: { _tag: "DiskFull" } }).move("d", "p/d"))
-      if (Exit.isSuccess(exit)) return yield* holds(nth > 1, "at least one step that could fail")
-      if (!copies) {
-        yield* leaves(fs, before)
-        continue
-      }
-      const found = yield* capture(fs.port)
-      for (const [path, content] of [["f", "old"], ["e/g", "x"]] as const) {
-        const kept = [found[`d/${path}`], found[`p/d/${path}`]].includes(`file ${JSON.stringify(content)}`)
-        yield* holds(kept, `${path} in one of the two places, whole`, found)
-      }
-      yield* Effect.forEach(["d", "p", "other"], (path) => fs.delete(path, { recursive: true, missing: "ignore" }))
+  moving.law(
+    "a move of a tree that fails at any step changes nothing, or loses nothing where only copying would do",
+    "C-51, C-55",
+    function* (fs) {
       yield* arrange(fs, before)
+      const copies = yield* onlyCopies(fs)
+      for (let nth = 1; nth < 50; nth++) {
+        const broken = yield* failing(fs, { operation: mutations, nth, fault: { _tag: "DiskFull" } })
+        const exit = yield* Effect.exit(broken.move("d", "p/d"))
+        if (Exit.isSuccess(exit)) return yield* holds(nth > 1, "at least one step that could fail")
+        if (!copies) {
+          yield* leaves(fs, before)
+          continue
+        }
+        const found = yield* capture(fs.port)
+        for (const [path, content] of [
+          ["f", "old"],
+          ["e/g", "x"]
+        ] as const) {
+          const kept = [found[`d/${path}`], found[`p/d/${path}`]].includes(`file ${JSON.stringify(content)}`)
+          yield* holds(kept, `${path} in one of the two places, whole`, found)
+        }
+        yield* Effect.forEach(["d", "p", "other"], (path) => fs.delete(path, { recursive: true, missing: "ignore" }))
+        yield* arrange(fs, before)
+      }
     }
-  }),
+  ),
   law("a full disk keeps the old file", "behaviours: regressions", function* (fs) {
     yield* arrange(fs, { a: "old" })
     const small = noted(fs, yield* quota({ maxBytes: 5 })(fs))
@@ -207,7 +213,10 @@ export const atomicityLaws: ReadonlyArray<Law> = [
       Stream.run(Stream.make(utf8("too"), utf8("long")), small.sink("a")),
       small.copy("a", "b")
     ])
-    yield* equal(seen, Array.from(seen, () => "DiskFull"))
+    yield* equal(
+      seen,
+      Array.from(seen, () => "DiskFull")
+    )
     yield* leaves(fs, { a: "old" })
     yield* small.write("a", "newer")
     yield* leaves(fs, { a: "newer" })

@@ -165,7 +165,13 @@ export const editLaws: ReadonlyArray<Law> = [
   ...rows.map(({ what, before, edits, after, replacements }) =>
     changes(what, "C-34", { a: before }, (fs) => fs.edit("a", edits), { a: after }, { replacements, path: "a" as never })
   ),
-  refuses("no match is InvalidArgument", "C-34", { a: "text" }, (fs) => fs.edit("a", { oldText: "none", newText: "y" }), "InvalidArgument"),
+  refuses(
+    "no match is InvalidArgument",
+    "C-34",
+    { a: "text" },
+    (fs) => fs.edit("a", { oldText: "none", newText: "y" }),
+    "InvalidArgument"
+  ),
   ...(["first", "all"] as const).map((match) =>
     refuses(
       `no match is InvalidArgument, also with match ${match}`,
@@ -179,7 +185,11 @@ export const editLaws: ReadonlyArray<Law> = [
     const content = `${"\n".repeat(10)}here\n${"\n".repeat(11)}here\n`
     yield* arrange(fs, { a: content })
     const { message } = yield* fails(fs.edit("a", { oldText: "here", newText: "there" }), "InvalidArgument")
-    yield* holds(/\b2\b/.test(message) && /\b11\b/.test(message) && /\b23\b/.test(message), "a message with 2, 11 and 23", message)
+    yield* holds(
+      /\b2\b/.test(message) && /\b11\b/.test(message) && /\b23\b/.test(message),
+      "a message with 2, 11 and 23",
+      message
+    )
     yield* leaves(fs, { a: content })
   }),
   ...(
@@ -217,7 +227,13 @@ export const editLaws: ReadonlyArray<Law> = [
       ]),
     "InvalidArgument"
   ),
-  refuses("empty oldText is InvalidArgument", "C-34", { a: "abc" }, (fs) => fs.edit("a", { oldText: "", newText: "x" }), "InvalidArgument"),
+  refuses(
+    "empty oldText is InvalidArgument",
+    "C-34",
+    { a: "abc" },
+    (fs) => fs.edit("a", { oldText: "", newText: "x" }),
+    "InvalidArgument"
+  ),
   refuses(
     "a lone surrogate in newText is InvalidArgument",
     "semantics: -",
@@ -234,8 +250,20 @@ export const editLaws: ReadonlyArray<Law> = [
     { offset: 1 }
   ),
   refuses("edit of nothing is NotFound", "S0-19", {}, (fs) => fs.edit("a", { oldText: "a", newText: "b" }), "NotFound"),
-  refuses("edit of a directory is NotAFile", "S0-20", { d: directory }, (fs) => fs.edit("d", { oldText: "a", newText: "b" }), "NotAFile"),
-  refuses("edit below a file is NotFound", "semantics: -", { f: "x" }, (fs) => fs.edit("f/x", { oldText: "a", newText: "b" }), "NotFound"),
+  refuses(
+    "edit of a directory is NotAFile",
+    "S0-20",
+    { d: directory },
+    (fs) => fs.edit("d", { oldText: "a", newText: "b" }),
+    "NotAFile"
+  ),
+  refuses(
+    "edit below a file is NotFound",
+    "semantics: -",
+    { f: "x" },
+    (fs) => fs.edit("f/x", { oldText: "a", newText: "b" }),
+    "NotFound"
+  ),
   law("a dry run answers what would happen, and changes nothing", "C-34", function* (fs) {
     yield* arrange(fs, { a: "one two" })
     const dry = yield* fs.edit("a", { oldText: "two", newText: "2" }, { dryRun: true })

@@ -30,7 +30,12 @@ const rows: ReadonlyArray<Row> = [
   { what: "^ and $ are the ends of a line", text: "ab\nba\nb", pattern: "^b$", expected: ["3:b"] },
   { what: "$ stands before CRLF", text: "a\r\nb\r\n", pattern: "[ab]$", expected: ["1:a", "2:b"] },
   { what: "a lone CR ends no line", text: "a\rb", pattern: "^b", expected: [] },
-  { what: ". is any character of a line, CR and U+2028 too", text: "a\rb a\u2028b", pattern: "^a.b a.b$", expected: ["1:a\rb a\u2028b"] },
+  {
+    what: ". is any character of a line, CR and U+2028 too",
+    text: "a\rb a\u2028b",
+    pattern: "^a.b a.b$",
+    expected: ["1:a\rb a\u2028b"]
+  },
   { what: "no match crosses lines", text: "a\nb", pattern: "a\\sb", expected: [] },
   { what: "an empty line can match", text: "a\n\nb\n", pattern: "^$", expected: ["2:"] },
   { what: "patterns tell case apart", text: "a\nA", pattern: "A", expected: ["2:A"] },
@@ -43,10 +48,33 @@ const rows: ReadonlyArray<Row> = [
   { what: "properties of characters are understood", text: "a\né", pattern: "^\\p{Ll}$", expected: ["1:a", "2:é"] },
   { what: "without them a backslash before a letter is the letter", text: "-\ny", pattern: "[\\-]", expected: ["1:-"] },
   { what: "literal is no pattern", text: "a.c\nabc", pattern: "a.c", options: { literal: true }, expected: ["1:a.c"] },
-  { what: "literal may ignore case", text: "A.C\nabc", pattern: "a.c", options: { literal: true, ignoreCase: true }, expected: ["1:A.C"] },
-  { what: "wholeWord is bounded by other characters", text: "cat\nconcat cat\ncats", pattern: "cat", options: { wholeWord: true }, expected: ["1:cat", "2:cat"] },
-  { what: "wholeWord holds for each alternative", text: "ab\nx", pattern: "a|x", options: { wholeWord: true }, expected: ["2:x"] },
-  { what: "the byte order mark is not part of the first line", text: bytes(0xef, 0xbb, 0xbf, ...utf8("x\n")), pattern: "^x", expected: ["1:x"] },
+  {
+    what: "literal may ignore case",
+    text: "A.C\nabc",
+    pattern: "a.c",
+    options: { literal: true, ignoreCase: true },
+    expected: ["1:A.C"]
+  },
+  {
+    what: "wholeWord is bounded by other characters",
+    text: "cat\nconcat cat\ncats",
+    pattern: "cat",
+    options: { wholeWord: true },
+    expected: ["1:cat", "2:cat"]
+  },
+  {
+    what: "wholeWord holds for each alternative",
+    text: "ab\nx",
+    pattern: "a|x",
+    options: { wholeWord: true },
+    expected: ["2:x"]
+  },
+  {
+    what: "the byte order mark is not part of the first line",
+    text: bytes(0xef, 0xbb, 0xbf, ...utf8("x\n")),
+    pattern: "^x",
+    expected: ["1:x"]
+  },
   { what: "a match after the last line end is in the last line", text: "a\nb", pattern: "b", expected: ["2:b"] },
   { what: "a final line end begins no line", text: "a\n", pattern: "^", expected: ["1:"] }
 ]
@@ -61,8 +89,14 @@ const badPatterns: ReadonlyArray<readonly [what: string, pattern: string]> = [
 
 export const grepLaws: ReadonlyArray<Law> = [
   ...rows.map(({ what, text, pattern, options, expected }) =>
-      answers(`in grep, ${what}`, "C-20, C-21", { f: text }, hits(pattern, options), expected.map((line) => `f:${line}`))
-    ),
+    answers(
+      `in grep, ${what}`,
+      "C-20, C-21",
+      { f: text },
+      hits(pattern, options),
+      expected.map((line) => `f:${line}`)
+    )
+  ),
   law("a match across lines is at the line where it begins", "api: GrepOptions", function* (fs) {
     yield* arrange(fs, { f: "x\na\nb\nc" })
     const { matches } = yield* fs.grep("a\\nb", { multiline: true })
@@ -87,13 +121,22 @@ export const grepLaws: ReadonlyArray<Law> = [
     "d.txt:1:hit"
   ]),
   answers("a glob chooses the files", "S0-39", several, hits("hit", { glob: "*.txt" }), ["d.txt:1:hit"]),
-  answers("several globs choose together", "S0-39", several, hits("hit", { glob: ["*.txt", "/a.ts"] }), ["a.ts:2:hit", "d.txt:1:hit"]),
+  answers("several globs choose together", "S0-39", several, hits("hit", { glob: ["*.txt", "/a.ts"] }), [
+    "a.ts:2:hit",
+    "d.txt:1:hit"
+  ]),
   answers("a base bounds the search", "S0-38", several, hits("hit", { path: "b" }), ["b/x.ts:1:hit", "b/x.ts:3:hit"]),
-  answers("a glob is relative to the base", "S0-39", several, hits("hit", { path: "b", glob: "/x.ts" }), ["b/x.ts:1:hit", "b/x.ts:3:hit"]),
+  answers("a glob is relative to the base", "S0-39", several, hits("hit", { path: "b", glob: "/x.ts" }), [
+    "b/x.ts:1:hit",
+    "b/x.ts:3:hit"
+  ]),
   answers("a base that is a file searches that file", "C-21", several, hits("hit", { path: "a.ts" }), ["a.ts:2:hit"]),
   answers("a base that is missing holds nothing to grep", "C-21", several, hits("hit", { path: "missing" }), []),
   answers("a base below a file holds nothing to grep", "semantics: -", several, hits("hit", { path: "a.ts/x" }), []),
-  answers("what is excluded is not searched", "C-19", several, hits("hit", { exclude: ["b", "*.txt"] }), ["a.ts:2:hit", "b-c.ts:1:hit"]),
+  answers("what is excluded is not searched", "C-19", several, hits("hit", { exclude: ["b", "*.txt"] }), [
+    "a.ts:2:hit",
+    "b-c.ts:1:hit"
+  ]),
   answers(
     "a grep counts files searched and matched",
     "api: GrepResult",
@@ -139,7 +182,11 @@ export const grepLaws: ReadonlyArray<Law> = [
   law("grepStream is grep", "C-20", function* (fs) {
     yield* arrange(fs, several)
     for (const options of [{}, { path: "b" }, { glob: "*.ts" }, { context: 1 }, { ignoreCase: true }]) {
-      yield* equal(yield* collect(fs.grepStream("hit", options)), (yield* fs.grep("hit", options)).matches, JSON.stringify(options))
+      yield* equal(
+        yield* collect(fs.grepStream("hit", options)),
+        (yield* fs.grep("hit", options)).matches,
+        JSON.stringify(options)
+      )
     }
   }),
   law("lines around a match are told where they are asked for", "api: GrepMatch", function* (fs) {
@@ -154,7 +201,13 @@ export const grepLaws: ReadonlyArray<Law> = [
       after: ["4"]
     })
     const uneven = (yield* fs.grep("hit", { context: [3, 2] })).matches[0]
-    yield* equal<unknown>([uneven?.before, uneven?.after], [["1", "2"], ["4", "5"]])
+    yield* equal<unknown>(
+      [uneven?.before, uneven?.after],
+      [
+        ["1", "2"],
+        ["4", "5"]
+      ]
+    )
     const none = (yield* fs.grep("hit")).matches[0]
     yield* equal<unknown>([none?.before, none?.after], [undefined, undefined])
   }),
@@ -181,7 +234,7 @@ export const grepLaws: ReadonlyArray<Law> = [
   }),
   law("a file that cannot be read is counted and named, and the rest is searched", "C-21", function* (fs) {
     yield* arrange(fs, { a: "hit", b: "hit", c: "hit" })
-    const broken = failing(fs, { operation: "Open", path: "b", fault: { _tag: "AccessDenied", why: "permission" } })
+    const broken = yield* failing(fs, { operation: "Open", path: "b", fault: { _tag: "AccessDenied", why: "permission" } })
     const skipped: Array<string> = []
     const result = yield* broken.grep("hit", { onSkip: (path, why) => skipped.push(`${why} ${path}`) })
     yield* equal(result.matches.map(short), ["a:1:hit", "c:1:hit"])

@@ -33,7 +33,13 @@ const following: ReadonlyArray<Law> = [
   answers("a file below a link to a directory is read", "C-39", inside, (fs) => fs.readString("ld/f"), "text\n"),
   answers("a link is relative to its own directory", "C-39", inside, (fs) => fs.readString("d/up"), "text\n"),
   answers("a link through a link is followed", "C-39", inside, (fs) => fs.readString("ld/up"), "text\n"),
-  answers("dots and slashes in a link's text are no names", "C-39", { "d/f": "x", l: link("./d//./f") }, (fs) => fs.readString("l"), "x"),
+  answers(
+    "dots and slashes in a link's text are no names",
+    "C-39",
+    { "d/f": "x", l: link("./d//./f") },
+    (fs) => fs.readString("l"),
+    "x"
+  ),
   answers("stat of a link describes its target and says that it is a link", "C-39", inside, (fs) => fs.stat("lf"), {
     kind: "file",
     isFile: true,
@@ -60,7 +66,10 @@ const following: ReadonlyArray<Law> = [
     for (const entry of entries) yield* has(entry, { kind: "symlink", isFile: false, isDirectory: false, addressable: true })
     yield* equal(paths(entries), ["ld", "lf"])
   }),
-  answers("what a link leads to exists", "C-39", inside, (fs) => Effect.all([fs.exists("lf"), fs.exists("ld/f")]), [true, true]),
+  answers("what a link leads to exists", "C-39", inside, (fs) => Effect.all([fs.exists("lf"), fs.exists("ld/f")]), [
+    true,
+    true
+  ]),
   answers("a link that leads to nothing does not exist", "C-39", inside, (fs) => fs.exists("dangling"), false),
   refuses("reading a link that leads to nothing is NotFound", "C-39", inside, (fs) => fs.readString("dangling"), "NotFound"),
   refuses("stat of a link that leads to nothing is NotFound", "C-39", inside, (fs) => fs.stat("dangling"), "NotFound"),
@@ -76,8 +85,20 @@ const following: ReadonlyArray<Law> = [
       yield* equal(yield* fs.exists(path), false)
     }
   }),
-  answers("readLink answers the text of the link", "C-39", { "d/l": link("./../d//f") }, (fs) => fs.readLink("d/l"), "./../d//f"),
-  answers("readLink of a link that leads to nothing answers its text", "C-39", inside, (fs) => fs.readLink("dangling"), "d/new"),
+  answers(
+    "readLink answers the text of the link",
+    "C-39",
+    { "d/l": link("./../d//f") },
+    (fs) => fs.readLink("d/l"),
+    "./../d//f"
+  ),
+  answers(
+    "readLink of a link that leads to nothing answers its text",
+    "C-39",
+    inside,
+    (fs) => fs.readLink("dangling"),
+    "d/new"
+  ),
   refuses("readLink of a file is InvalidArgument", "port: links", inside, (fs) => fs.readLink("d/f"), "InvalidArgument"),
   refuses("readLink of a directory is InvalidArgument", "port: links", inside, (fs) => fs.readLink("d"), "InvalidArgument"),
   refuses("readLink of nothing is NotFound", "port: links", inside, (fs) => fs.readLink("missing"), "NotFound")
@@ -85,16 +106,28 @@ const following: ReadonlyArray<Law> = [
 
 const writingThrough: ReadonlyArray<Law> = [
   ...(["overwrite", "replace"] as const).map((mode) =>
-    writing.changes(`mode ${mode} writes through an inside link and keeps it`, "C-39", inside, (fs) => fs.write("lf", "new", { mode }), {
-      ...inside,
-      "d/f": "new"
-    })
+    writing.changes(
+      `mode ${mode} writes through an inside link and keeps it`,
+      "C-39",
+      inside,
+      (fs) => fs.write("lf", "new", { mode }),
+      {
+        ...inside,
+        "d/f": "new"
+      }
+    )
   ),
   ...(["append", "appendExisting"] as const).map((mode) =>
-    writing.changes(`mode ${mode} writes through an inside link and keeps it`, "C-39", inside, (fs) => fs.write("lf", "new", { mode }), {
-      ...inside,
-      "d/f": "text\nnew"
-    })
+    writing.changes(
+      `mode ${mode} writes through an inside link and keeps it`,
+      "C-39",
+      inside,
+      (fs) => fs.write("lf", "new", { mode }),
+      {
+        ...inside,
+        "d/f": "text\nnew"
+      }
+    )
   ),
   writing.changes(
     "a sink writes through an inside link and keeps it",
@@ -110,15 +143,27 @@ const writingThrough: ReadonlyArray<Law> = [
     (fs) => fs.edit("lf", { oldText: "text", newText: "new" }),
     { ...inside, "d/f": "new\n" }
   ),
-  writing.changes("writing below a link to a directory writes in the directory", "C-39", inside, (fs) => fs.write("ld/g/h", "new"), {
-    ...inside,
-    "d/g/h": "new"
-  }),
-  ...(["overwrite", "append"] as const).map((mode) =>
-    writing.changes(`mode ${mode} makes the target of a dangling link`, "C-39", inside, (fs) => fs.write("dangling", "new", { mode }), {
+  writing.changes(
+    "writing below a link to a directory writes in the directory",
+    "C-39",
+    inside,
+    (fs) => fs.write("ld/g/h", "new"),
+    {
       ...inside,
-      "d/new": "new"
-    })
+      "d/g/h": "new"
+    }
+  ),
+  ...(["overwrite", "append"] as const).map((mode) =>
+    writing.changes(
+      `mode ${mode} makes the target of a dangling link`,
+      "C-39",
+      inside,
+      (fs) => fs.write("dangling", "new", { mode }),
+      {
+        ...inside,
+        "d/new": "new"
+      }
+    )
   ),
   ...(["replace", "appendExisting"] as const).map((mode) =>
     writing.refuses(
@@ -130,7 +175,13 @@ const writingThrough: ReadonlyArray<Law> = [
     )
   ),
   ...["lf", "ld", "dangling", "ld/up"].map((path) =>
-    writing.refuses(`mode create on the link ${path} is AlreadyExists`, "C-39", inside, (fs) => fs.write(path, "new", { mode: "create" }), "AlreadyExists")
+    writing.refuses(
+      `mode create on the link ${path} is AlreadyExists`,
+      "C-39",
+      inside,
+      (fs) => fs.write(path, "new", { mode: "create" }),
+      "AlreadyExists"
+    )
   ),
   writing.refuses("writing to a link to a directory is NotAFile", "C-39", inside, (fs) => fs.write("ld", "new"), "NotAFile"),
   writing.law("ifMatch looks at the target of a link", "C-39, C-50", function* (fs) {
@@ -158,13 +209,10 @@ const escaping: ReadonlyArray<Law> = [
       { why: "escape" }
     )
   ),
-  writing.changes(
-    "a link may climb as far as the root",
-    "C-39",
-    { "d/e/f": "x" },
-    (fs) => fs.symlink("d/e/l", "../../d/e/f"),
-    { "d/e/f": "x", "d/e/l": link("../../d/e/f") }
-  ),
+  writing.changes("a link may climb as far as the root", "C-39", { "d/e/f": "x" }, (fs) => fs.symlink("d/e/l", "../../d/e/f"), {
+    "d/e/f": "x",
+    "d/e/l": link("../../d/e/f")
+  }),
   writing.refuses(
     "a link may not climb above the root, however deep it stands",
     "C-39",
@@ -220,17 +268,21 @@ const acting: ReadonlyArray<Law> = [
     { "d/f": "x" },
     { deleted: 3, directories: 1 }
   ),
-  deleting.changes(
-    "delete of a link to the outside removes the link",
-    "C-39",
-    out,
-    (fs) => fs.delete("out"),
-    { "d/f": "inside\n", absolute: link("/etc/passwd"), "d/deep": link("../../x") }
-  ),
-  deleting.changes("delete below a link to a directory removes what is there", "C-39", { "d/f": "x", "d/g": "y", ld: link("d") }, (fs) => fs.delete("ld/f"), {
-    "d/g": "y",
-    ld: link("d")
+  deleting.changes("delete of a link to the outside removes the link", "C-39", out, (fs) => fs.delete("out"), {
+    "d/f": "inside\n",
+    absolute: link("/etc/passwd"),
+    "d/deep": link("../../x")
   }),
+  deleting.changes(
+    "delete below a link to a directory removes what is there",
+    "C-39",
+    { "d/f": "x", "d/g": "y", ld: link("d") },
+    (fs) => fs.delete("ld/f"),
+    {
+      "d/g": "y",
+      ld: link("d")
+    }
+  ),
   writing.changes(
     "copy of a link is a link with the same text",
     "C-51",
@@ -294,9 +346,21 @@ const acting: ReadonlyArray<Law> = [
     l: link("not/there")
   }),
   ...["d/f", "d", "lf", "dangling"].map((path) =>
-    writing.refuses(`symlink over ${path} is AlreadyExists`, "port: links", inside, (fs) => fs.symlink(path, "d"), "AlreadyExists")
+    writing.refuses(
+      `symlink over ${path} is AlreadyExists`,
+      "port: links",
+      inside,
+      (fs) => fs.symlink(path, "d"),
+      "AlreadyExists"
+    )
   ),
-  writing.refuses("symlink below a file is NotADirectory", "semantics: -", inside, (fs) => fs.symlink("d/f/l", "x"), "NotADirectory")
+  writing.refuses(
+    "symlink below a file is NotADirectory",
+    "semantics: -",
+    inside,
+    (fs) => fs.symlink("d/f/l", "x"),
+    "NotADirectory"
+  )
 ]
 
 const searching: ReadonlyArray<Law> = [
@@ -314,7 +378,9 @@ const searching: ReadonlyArray<Law> = [
     yield* equal(paths(found), ["a", "a/b", "a/b/f", "a/b/loop"])
     yield* holds(found[3]?.kind === "symlink", "a link", found[3])
   }),
-  answers("searches match no links", "C-39", inside, (fs) => Effect.map(fs.glob("**"), ({ matches }) => paths(matches)), ["d/f"]),
+  answers("searches match no links", "C-39", inside, (fs) => Effect.map(fs.glob("**"), ({ matches }) => paths(matches)), [
+    "d/f"
+  ]),
   answers(
     "searches match links where the kinds ask for them",
     "C-39",
@@ -338,7 +404,13 @@ export const linkLaws: ReadonlyArray<Law> = [
   ...escaping,
   ...acting,
   ...searching,
-  without.refuses("symlink is Unsupported where there are no links", "architecture: abilities", {}, (fs) => fs.symlink("l", "x"), "Unsupported"),
+  without.refuses(
+    "symlink is Unsupported where there are no links",
+    "architecture: abilities",
+    {},
+    (fs) => fs.symlink("l", "x"),
+    "Unsupported"
+  ),
   without.refuses(
     "readLink is Unsupported where there are no links",
     "architecture: abilities",

@@ -12,23 +12,37 @@ const unaddressable = chapter({ kind: "ability", needs: ["unaddressable names", 
 const temporary = chapter({ kind: "service", needs: ["write"] })
 const sweeping = chapter({ kind: "service", needs: ["write", "delete"] })
 
-const opening = new Set(["read", "readString", "readBytes", "version", "stream", "lines", "write", "writeBytes", "sink", "edit"])
+const opening = new Set([
+  "read",
+  "readString",
+  "readBytes",
+  "version",
+  "stream",
+  "lines",
+  "write",
+  "writeBytes",
+  "sink",
+  "edit"
+])
 
 const leftover = ".~fsa-0000.tmp"
 
-const leave = (fs: Algebra, path: string) =>
-  Effect.asVoid(fs.port.write<never, never>(path as FsPath, utf8("half"), "create"))
+const leave = (fs: Algebra, path: string) => Effect.asVoid(fs.port.write<never, never>(path as FsPath, utf8("half"), "create"))
 
 export const otherLaws: ReadonlyArray<Law> = [
-  other.law("a FIFO or device is NotAFile at once, in every call that would open it", "behaviours: regressions", function* (fs) {
-    const { makeOther } = yield* Bench
-    yield* makeOther!("pipe")
-    const calls = possible([...readingCalls, ...changingCalls], abilities(fs, yield* Bench))
-    for (const call of calls.filter(({ operation }) => opening.has(operation))) yield* fails(call.run(fs, "pipe"), "NotAFile")
-    yield* fails(fs.copy("pipe", "copy"), "NotAFile", { path: "pipe" })
-    yield* fails(fs.write("pipe", "x", { mode: "create" }), ["NotAFile", "AlreadyExists"])
-    yield* equal(yield* fs.exists("copy"), false)
-  }),
+  other.law(
+    "a FIFO or device is NotAFile at once, in every call that would open it",
+    "behaviours: regressions",
+    function* (fs) {
+      const { makeOther } = yield* Bench
+      yield* makeOther!("pipe")
+      const calls = possible([...readingCalls, ...changingCalls], abilities(fs, yield* Bench))
+      for (const call of calls.filter(({ operation }) => opening.has(operation))) yield* fails(call.run(fs, "pipe"), "NotAFile")
+      yield* fails(fs.copy("pipe", "copy"), "NotAFile", { path: "pipe" })
+      yield* fails(fs.write("pipe", "x", { mode: "create" }), ["NotAFile", "AlreadyExists"])
+      yield* equal(yield* fs.exists("copy"), false)
+    }
+  ),
   other.law("a FIFO or device can be listed, moved and deleted", "semantics: -", function* (fs) {
     const { makeOther } = yield* Bench
     yield* makeOther!("pipe")
@@ -78,7 +92,10 @@ export const otherLaws: ReadonlyArray<Law> = [
   temporary.law("the file of a write in progress is never shown", "behaviours: regressions", function* (fs) {
     yield* arrange(fs, { "d/a": "hit" })
     yield* leave(fs, `d/${leftover}`)
-    yield* equal((yield* fs.list("d")).map(({ name }) => name), ["a"])
+    yield* equal(
+      (yield* fs.list("d")).map(({ name }) => name),
+      ["a"]
+    )
     yield* equal(paths(yield* collect(fs.walk())), ["d", "d/a"])
     yield* equal(paths((yield* fs.glob("**")).matches), ["d/a"])
     yield* equal(paths((yield* fs.grep("a|hit")).matches), ["d/a"])

@@ -27,7 +27,13 @@ const lineCases: ReadonlyArray<LineCase> = [
   { what: "lines end at LF", text: "a\nb\n", content: "a\nb", totalLines: 2, endsWithNewline: true },
   { what: "the last line needs no terminator", text: "a\nb", content: "a\nb", totalLines: 2, endsWithNewline: false },
   { what: "an empty last line counts", text: "a\n\n", content: "a\n", totalLines: 2, endsWithNewline: true },
-  { what: "a CRLF file is answered without its last CRLF", text: "a\r\nb\r\n", content: "a\r\nb", totalLines: 2, endsWithNewline: true },
+  {
+    what: "a CRLF file is answered without its last CRLF",
+    text: "a\r\nb\r\n",
+    content: "a\r\nb",
+    totalLines: 2,
+    endsWithNewline: true
+  },
   { what: "a lone CR ends no line", text: "a\rb\r", content: "a\rb\r", totalLines: 1, endsWithNewline: false },
   {
     what: "text with VT, FF, NEL, U+2028 and U+2029 has one line",
@@ -70,16 +76,23 @@ export const readingLaws: ReadonlyArray<Law> = [
   ...lineCases.map(({ what, text, ...expected }) =>
     law(what, "C-10", function* (fs) {
       yield* arrange(fs, { "a.txt": text })
-      yield* has(yield* fs.read("a.txt"), { ...expected, offset: 0, limit: expected.totalLines, truncated: false, next: undefined })
+      yield* has(yield* fs.read("a.txt"), {
+        ...expected,
+        offset: 0,
+        limit: expected.totalLines,
+        truncated: false,
+        next: undefined
+      })
     })
   ),
-  answers(
-    "a page holds 2,000 lines unless it is told otherwise",
-    "C-10, C-22",
-    { a: manyLines },
-    (fs) => fs.read("a"),
-    { limit: 2000, offset: 0, totalLines: 2001, truncated: true, next: 2000, content: manyLines.slice(0, manyLines.lastIndexOf("\n")) }
-  ),
+  answers("a page holds 2,000 lines unless it is told otherwise", "C-10, C-22", { a: manyLines }, (fs) => fs.read("a"), {
+    limit: 2000,
+    offset: 0,
+    totalLines: 2001,
+    truncated: true,
+    next: 2000,
+    content: manyLines.slice(0, manyLines.lastIndexOf("\n"))
+  }),
   law("the default page is a limit of the scope", "C-22", function* (fs) {
     yield* arrange(fs, { a: "1\n2\n3" })
     yield* has(yield* limited({ defaultReadLimit: 2 })(fs.read("a")), { content: "1\n2", limit: 2, truncated: true, next: 2 })
@@ -163,11 +176,17 @@ export const readingLaws: ReadonlyArray<Law> = [
     sizeBytes: 4,
     truncated: false
   }),
-  answers("a page of bytes over the end is cut there", "C-10", { a: "0123" }, (fs) => fs.readBytes("a", { offset: 2, limit: 9 }), {
-    content: utf8("23"),
-    limit: 2,
-    truncated: false
-  }),
+  answers(
+    "a page of bytes over the end is cut there",
+    "C-10",
+    { a: "0123" },
+    (fs) => fs.readBytes("a", { offset: 2, limit: 9 }),
+    {
+      content: utf8("23"),
+      limit: 2,
+      truncated: false
+    }
+  ),
   answers("a page of no bytes is one", "C-10", { a: "0123" }, (fs) => fs.readBytes("a", { offset: 1, limit: 0 }), {
     content: bytes(),
     offset: 1,
@@ -216,9 +235,16 @@ export const readingLaws: ReadonlyArray<Law> = [
     (fs) => fs.read("a", { encoding: "utf-16le" }),
     { content: "a\nb", totalLines: 2 }
   ),
-  refuses("an unknown encoding is InvalidArgument", "S0-18", { a: "x" }, (fs) => fs.readString("a", "klingon"), "InvalidArgument", {
-    argument: "encoding"
-  }),
+  refuses(
+    "an unknown encoding is InvalidArgument",
+    "S0-18",
+    { a: "x" },
+    (fs) => fs.readString("a", "klingon"),
+    "InvalidArgument",
+    {
+      argument: "encoding"
+    }
+  ),
   refuses(
     "an unknown encoding of a page is InvalidArgument",
     "S0-18",
@@ -237,9 +263,15 @@ export const readingLaws: ReadonlyArray<Law> = [
 
   answers("the version is the SHA-256 of the bytes", "C-50", { a: "abc" }, (fs) => fs.version("a"), abc),
   answers("an empty file has a version", "C-50", { a: "" }, (fs) => fs.version("a"), none),
-  answers("a page answers the version of the whole file", "C-50", { a: "abc" }, (fs) => fs.read("a", { version: true, limit: 0 }), {
-    version: abc
-  }),
+  answers(
+    "a page answers the version of the whole file",
+    "C-50",
+    { a: "abc" },
+    (fs) => fs.read("a", { version: true, limit: 0 }),
+    {
+      version: abc
+    }
+  ),
   answers(
     "a page of bytes answers the version of the whole file",
     "C-50",
@@ -331,10 +363,14 @@ export const lookingLaws: ReadonlyArray<Law> = [
     yield* fs.write("a", "2")
     const second = yield* fs.stat("a")
     for (const time of [first.createdAt, first.modifiedAt, second.modifiedAt]) {
-      if (time !== undefined) yield* holds(Number.isInteger(time.epochMilliseconds), "whole milliseconds", time.epochMilliseconds)
+      if (time !== undefined)
+        yield* holds(Number.isInteger(time.epochMilliseconds), "whole milliseconds", time.epochMilliseconds)
     }
     if (first.modifiedAt !== undefined && second.modifiedAt !== undefined) {
-      yield* holds(second.modifiedAt.epochMilliseconds >= first.modifiedAt.epochMilliseconds, "a time not before the first write's")
+      yield* holds(
+        second.modifiedAt.epochMilliseconds >= first.modifiedAt.epochMilliseconds,
+        "a time not before the first write's"
+      )
     }
   }),
 

@@ -42,21 +42,70 @@ const rows: ReadonlyArray<Row> = [
   { what: "? is one character", pattern: "?.py", expected: ["r.py", "s/.d/x.py", "s/a.py", "s/t/c.py"] },
   { what: "braces are alternatives", pattern: "{r,s/a}.py", expected: ["r.py", "s/a.py"] },
   { what: "brackets are a class", pattern: "[rc].py", expected: ["r.py", "s/t/c.py"] },
-  { what: "several patterns are alternatives, and match once", pattern: ["*.txt", "s/*", "*.txt"], expected: ["s/a.py", "s/n.txt"] },
+  {
+    what: "several patterns are alternatives, and match once",
+    pattern: ["*.txt", "s/*", "*.txt"],
+    expected: ["s/a.py", "s/n.txt"]
+  },
   { what: "patterns tell case apart", pattern: "README", expected: [], cased: true },
-  { what: "directories match where the kinds ask for them", pattern: "*", options: { kinds: directories }, expected: ["s", "s/.d", "s/t"] },
-  { what: "a trailing slash means directories only", pattern: "t/", options: { kinds: ["file", "directory"] }, expected: ["s/t"] },
+  {
+    what: "directories match where the kinds ask for them",
+    pattern: "*",
+    options: { kinds: directories },
+    expected: ["s", "s/.d", "s/t"]
+  },
+  {
+    what: "a trailing slash means directories only",
+    pattern: "t/",
+    options: { kinds: ["file", "directory"] },
+    expected: ["s/t"]
+  },
   { what: "files never match a trailing slash", pattern: "readme/", options: { kinds: ["file", "directory"] }, expected: [] },
-  { what: "a pattern is relative to its base, what it finds to the root", pattern: "*.py", options: { path: "s" }, expected: ["s/.d/x.py", "s/a.py", "s/t/c.py"] },
+  {
+    what: "a pattern is relative to its base, what it finds to the root",
+    pattern: "*.py",
+    options: { path: "s" },
+    expected: ["s/.d/x.py", "s/a.py", "s/t/c.py"]
+  },
   { what: "a leading slash anchors to the base", pattern: "/*.py", options: { path: "s" }, expected: ["s/a.py"] },
-  { what: "an excluded directory is not entered", pattern: "**", options: { exclude: "s" }, expected: [".h.py", "r.py", "readme"] },
-  { what: "excludes have the meaning of patterns", pattern: "**", options: { exclude: ["*.py", "/readme"] }, expected: ["s/n.txt"] },
-  { what: "a later exclude takes back an earlier one", pattern: "**/*.py", options: { exclude: ["s/*", "!s/a.py"] }, expected: [".h.py", "r.py", "s/a.py"] },
-  { what: "excludes are relative to the base", pattern: "**", options: { path: "s", exclude: "/t" }, expected: ["s/.d/x.py", "s/a.py", "s/n.txt"] },
+  {
+    what: "an excluded directory is not entered",
+    pattern: "**",
+    options: { exclude: "s" },
+    expected: [".h.py", "r.py", "readme"]
+  },
+  {
+    what: "excludes have the meaning of patterns",
+    pattern: "**",
+    options: { exclude: ["*.py", "/readme"] },
+    expected: ["s/n.txt"]
+  },
+  {
+    what: "a later exclude takes back an earlier one",
+    pattern: "**/*.py",
+    options: { exclude: ["s/*", "!s/a.py"] },
+    expected: [".h.py", "r.py", "s/a.py"]
+  },
+  {
+    what: "excludes are relative to the base",
+    pattern: "**",
+    options: { path: "s", exclude: "/t" },
+    expected: ["s/.d/x.py", "s/a.py", "s/n.txt"]
+  },
   { what: "a base that is missing holds nothing", pattern: "**", options: { path: "missing" }, expected: [] },
   { what: "a base below a file holds nothing", pattern: "**", options: { path: "readme/x" }, expected: [] },
-  { what: "in fnmatch a star crosses slashes", pattern: "s*.py", options: { dialect: "fnmatch" }, expected: ["s/.d/x.py", "s/a.py", "s/t/c.py"] },
-  { what: "in fnmatch a question mark crosses slashes", pattern: "s?a.py", options: { dialect: "fnmatch" }, expected: ["s/a.py"] },
+  {
+    what: "in fnmatch a star crosses slashes",
+    pattern: "s*.py",
+    options: { dialect: "fnmatch" },
+    expected: ["s/.d/x.py", "s/a.py", "s/t/c.py"]
+  },
+  {
+    what: "in fnmatch a question mark crosses slashes",
+    pattern: "s?a.py",
+    options: { dialect: "fnmatch" },
+    expected: ["s/a.py"]
+  },
   { what: "in fnmatch the whole path matches", pattern: "?.py", options: { dialect: "fnmatch" }, expected: ["r.py"] },
   { what: "in fnmatch [!x] negates", pattern: "[!s]*", options: { dialect: "fnmatch" }, expected: [".h.py", "r.py", "readme"] },
   { what: "spaces in a pattern are spaces", pattern: " a ", files: { " a ": "", a: "" }, expected: [" a "] }
@@ -89,9 +138,14 @@ export const globLaws: ReadonlyArray<Law> = [
     found("**/*.txt"),
     ["a-b.txt", "a.txt", "a/b.txt"]
   ),
-  answers("globs are in the order of code points", "C-18", { "\u{1f600}": "", "\uffee": "" }, found("*"), ["\uffee", "\u{1f600}"]),
+  answers("globs are in the order of code points", "C-18", { "\u{1f600}": "", "\uffee": "" }, found("*"), [
+    "\uffee",
+    "\u{1f600}"
+  ]),
   ...badPatterns.flatMap(([what, pattern]) => [
-    refuses(`${what} is InvalidArgument in glob`, "C-19", python, (fs) => fs.glob(pattern), "InvalidArgument", { argument: "pattern" }),
+    refuses(`${what} is InvalidArgument in glob`, "C-19", python, (fs) => fs.glob(pattern), "InvalidArgument", {
+      argument: "pattern"
+    }),
     refuses(
       `${what} is InvalidArgument among several`,
       "C-19",
@@ -149,7 +203,11 @@ export const globLaws: ReadonlyArray<Law> = [
   law("globStream is glob", "C-19", function* (fs) {
     yield* arrange(fs, python)
     for (const options of [{}, { path: "s" }, { exclude: "t" }, { kinds: ["directory", "file"] as const }, { sizes: true }]) {
-      yield* equal(yield* collect(fs.globStream("**", options)), (yield* fs.glob("**", options)).matches, JSON.stringify(options))
+      yield* equal(
+        yield* collect(fs.globStream("**", options)),
+        (yield* fs.glob("**", options)).matches,
+        JSON.stringify(options)
+      )
     }
   }),
   law("what is ignored is counted, and told to onSkip", "api: Skipped", function* (fs) {
@@ -158,18 +216,21 @@ export const globLaws: ReadonlyArray<Law> = [
     const result = yield* fs.glob("*", { gitignore: true, onSkip: (path, why) => skipped.push(`${why} ${path}`) })
     yield* equal(paths(result.matches), [".gitignore", "a"])
     yield* equal(result.skipped.ignored, 1)
-    yield* equal(skipped.map((line) => line.replace(/\/$/, "")), ["ignored x"])
+    yield* equal(
+      skipped.map((line) => line.replace(/\/$/, "")),
+      ["ignored x"]
+    )
   }),
   law("a directory that cannot be read is counted and named, and the rest is found", "C-21", function* (fs) {
     yield* arrange(fs, { "a/x": "", "b/x": "", "c/x": "" })
-    const broken = failing(fs, { operation: "List", path: "b", fault: { _tag: "AccessDenied", why: "permission" } })
+    const broken = yield* failing(fs, { operation: "List", path: "b", fault: { _tag: "AccessDenied", why: "permission" } })
     const result = yield* broken.glob("*")
     yield* equal(paths(result.matches), ["a/x", "c/x"])
     yield* has(result.skipped, { unreadable: 1, unreadablePaths: ["b" as never] })
   }),
   law("a backend that is gone fails a search", "C-21, C-54", function* (fs) {
     yield* arrange(fs, { "a/x": "", "b/x": "" })
-    const gone = failing(fs, { operation: "List", path: "b", fault: { _tag: "Unavailable", detail: "stopped" } })
+    const gone = yield* failing(fs, { operation: "List", path: "b", fault: { _tag: "Unavailable", detail: "stopped" } })
     yield* fails(gone.glob("*"), "Unavailable")
     yield* fails(gone.grep("x"), "Unavailable")
   })
@@ -198,7 +259,13 @@ export const gitignoreLaws: ReadonlyArray<Law> = [
     found("**", { gitignore: true }),
     [".gitignore", "a.ts", "keep.log", "other/.ignore", "src/.gitignore", "src/b.log", "src/build/in"]
   ),
-  answers("without gitignore nothing is ignored", "semantics: gitignore", ignoring, (fs) => Effect.map(found("**")(fs), (all) => all.length), 12),
+  answers(
+    "without gitignore nothing is ignored",
+    "semantics: gitignore",
+    ignoring,
+    (fs) => Effect.map(found("**")(fs), (all) => all.length),
+    12
+  ),
   answers(
     "ignore files above the base count too",
     "semantics: gitignore",
@@ -240,7 +307,10 @@ export const walkLaws: ReadonlyArray<Law> = [
     ])
     yield* equal((yield* collect(fs.walk("d", { sizes: true })))[0]?.sizeBytes, 2)
   }),
-  answers("a walk begins at its base", "api: walk", ordered, (fs) => Effect.map(collect(fs.walk("a")), paths), ["a/b.txt", "a/c"]),
+  answers("a walk begins at its base", "api: walk", ordered, (fs) => Effect.map(collect(fs.walk("a")), paths), [
+    "a/b.txt",
+    "a/c"
+  ]),
   answers(
     "a walk goes as deep as it may",
     "api: walk",
@@ -267,7 +337,7 @@ export const walkLaws: ReadonlyArray<Law> = [
   refuses("a walk of a file is NotADirectory", "C-17", ordered, (fs) => collect(fs.walk("b")), "NotADirectory"),
   law("a walk fails on a directory that it cannot read", "C-21", function* (fs) {
     yield* arrange(fs, { "a/x": "", "b/x": "" })
-    const broken = failing(fs, { operation: "List", path: "b", fault: { _tag: "AccessDenied", why: "permission" } })
+    const broken = yield* failing(fs, { operation: "List", path: "b", fault: { _tag: "AccessDenied", why: "permission" } })
     yield* fails(collect(broken.walk()), "AccessDenied", { why: "permission" })
     yield* fails(broken.list("b"), "AccessDenied", { why: "permission" })
   })

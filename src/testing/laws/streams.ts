@@ -83,13 +83,7 @@ export const streamLaws: ReadonlyArray<Law> = [
     (fs) => Effect.map(collect(fs.stream("a", { offset: 2, length: 3, chunkSize: 2 })), joined),
     utf8("234")
   ),
-  answers(
-    "a stream from past the end is empty",
-    "C-43",
-    { a: "0123" },
-    (fs) => collect(fs.stream("a", { offset: 9 })),
-    []
-  ),
+  answers("a stream from past the end is empty", "C-43", { a: "0123" }, (fs) => collect(fs.stream("a", { offset: 9 })), []),
   answers("a stream of no bytes is empty", "C-43", { a: "0123" }, (fs) => collect(fs.stream("a", { length: 0 })), []),
   ...misfits.map(([argument, value]) =>
     refuses(
@@ -240,10 +234,7 @@ export const sinkLaws: ReadonlyArray<Law> = [
     const gates = yield* Effect.all([Deferred.make<void>(), Deferred.make<void>()])
     const run = (text: string, gate: Deferred.Deferred<void>) =>
       Effect.forkChild(
-        Stream.run(
-          Stream.concat(Stream.make(utf8(text)), Stream.drain(Stream.fromEffect(Deferred.await(gate)))),
-          fs.sink("a")
-        ),
+        Stream.run(Stream.concat(Stream.make(utf8(text)), Stream.drain(Stream.fromEffect(Deferred.await(gate)))), fs.sink("a")),
         { startImmediately: true }
       )
     const first = yield* run("first", gates[0])
@@ -257,18 +248,12 @@ export const sinkLaws: ReadonlyArray<Law> = [
   writing.law("a sink checks its precondition when it commits", "C-43, C-50", function* (fs) {
     yield* arrange(fs, { a: "old" })
     const version = yield* fs.version("a")
-    const overtaken = Stream.concat(
-      Stream.make(utf8("mine")),
-      Stream.drain(Stream.fromEffect(fs.write("a", "theirs")))
-    )
+    const overtaken = Stream.concat(Stream.make(utf8("mine")), Stream.drain(Stream.fromEffect(fs.write("a", "theirs"))))
     yield* fails(Stream.run(overtaken, fs.sink("a", { ifMatch: version })), "Conflict", { expected: version })
     yield* leaves(fs, { a: "theirs" })
   }),
   writing.law("a sink in mode create does not overwrite what came in the meantime", "C-43", function* (fs) {
-    const overtaken = Stream.concat(
-      Stream.make(utf8("mine")),
-      Stream.drain(Stream.fromEffect(fs.write("a", "theirs")))
-    )
+    const overtaken = Stream.concat(Stream.make(utf8("mine")), Stream.drain(Stream.fromEffect(fs.write("a", "theirs"))))
     yield* fails(Stream.run(overtaken, fs.sink("a", { mode: "create" })), "AlreadyExists")
     yield* leaves(fs, { a: "theirs" })
   }),

@@ -24,19 +24,27 @@ export const mkdirLaws: ReadonlyArray<Law> = [
     (fs) => fs.mkdir("a/b", { parents: false }),
     "NotFound"
   ),
-  changes(
-    "mkdir without parents makes one directory",
-    "S0-59",
-    { a: directory },
-    (fs) => fs.mkdir("a/b", { parents: false }),
-    { "a/b": directory }
-  ),
+  changes("mkdir without parents makes one directory", "S0-59", { a: directory }, (fs) => fs.mkdir("a/b", { parents: false }), {
+    "a/b": directory
+  }),
   changes("mkdir of a directory that there is does nothing", "S0-60", places, (fs) => fs.mkdir("dir"), places),
   changes("mkdir of the root does nothing", "S0-60", places, (fs) => fs.mkdir("."), places),
   refuses("mkdir can insist on a new directory", "S0-61", places, (fs) => fs.mkdir("dir", { existOk: false }), "AlreadyExists"),
-  refuses("the root is no new directory", "behaviours: calls", places, (fs) => fs.mkdir(".", { existOk: false }), "AlreadyExists"),
+  refuses(
+    "the root is no new directory",
+    "behaviours: calls",
+    places,
+    (fs) => fs.mkdir(".", { existOk: false }),
+    "AlreadyExists"
+  ),
   refuses("mkdir over a file is AlreadyExists", "S0-60", places, (fs) => fs.mkdir("file"), "AlreadyExists"),
-  refuses("mkdir through a file is NotADirectory, and nothing changes", "behaviours: regressions", places, (fs) => fs.mkdir("file/a/b"), "NotADirectory"),
+  refuses(
+    "mkdir through a file is NotADirectory, and nothing changes",
+    "behaviours: regressions",
+    places,
+    (fs) => fs.mkdir("file/a/b"),
+    "NotADirectory"
+  ),
   refuses(
     "mkdir without parents through a file is NotADirectory",
     "behaviours: calls",
@@ -47,14 +55,28 @@ export const mkdirLaws: ReadonlyArray<Law> = [
 ]
 
 export const deleteLaws: ReadonlyArray<Law> = [
-  deleting.changes("delete removes a file", "C-16", { a: "x", b: "y" }, (fs) => fs.delete("a"), { b: "y" }, {
-    deleted: 1,
-    directories: 0
-  }),
-  deleting.changes("delete removes an empty directory", "C-15, C-16", places, (fs) => fs.delete("empty"), { file: "text", "dir/inner": "x" }, {
-    deleted: 1,
-    directories: 1
-  }),
+  deleting.changes(
+    "delete removes a file",
+    "C-16",
+    { a: "x", b: "y" },
+    (fs) => fs.delete("a"),
+    { b: "y" },
+    {
+      deleted: 1,
+      directories: 0
+    }
+  ),
+  deleting.changes(
+    "delete removes an empty directory",
+    "C-15, C-16",
+    places,
+    (fs) => fs.delete("empty"),
+    { file: "text", "dir/inner": "x" },
+    {
+      deleted: 1,
+      directories: 1
+    }
+  ),
   deleting.refuses("a directory with content needs recursive", "C-15", places, (fs) => fs.delete("dir"), "DirectoryNotEmpty"),
   deleting.refuses(
     "a directory that holds only a directory needs recursive too",
@@ -94,9 +116,17 @@ export const deleteLaws: ReadonlyArray<Law> = [
     (fs) => fs.delete("d", { recursive: true }),
     { "d2/a": "2", d3: "3" }
   ),
-  deleting.changes("a parent outlives its last child", "C-45", { "p/q/a": "x" }, (fs) => fs.delete("p/q/a"), { "p/q": directory }),
+  deleting.changes("a parent outlives its last child", "C-45", { "p/q/a": "x" }, (fs) => fs.delete("p/q/a"), {
+    "p/q": directory
+  }),
   deleting.refuses("deleting nothing is NotFound", "C-14", places, (fs) => fs.delete("missing"), "NotFound"),
-  deleting.refuses("deleting nothing recursively is NotFound", "C-14", places, (fs) => fs.delete("missing", { recursive: true }), "NotFound"),
+  deleting.refuses(
+    "deleting nothing recursively is NotFound",
+    "C-14",
+    places,
+    (fs) => fs.delete("missing", { recursive: true }),
+    "NotFound"
+  ),
   deleting.refuses("deleting below a file is NotFound", "semantics: -", places, (fs) => fs.delete("file/x"), "NotFound"),
   deleting.refuses("deleting below nothing is NotFound", "C-14", places, (fs) => fs.delete("missing/x"), "NotFound"),
   ...["missing", "missing/x", "file/x"].map((path) =>
@@ -138,7 +168,11 @@ export const deleteLaws: ReadonlyArray<Law> = [
 ]
 
 const tree: Files = { "t/a.bin": bytes(0, 13, 10, 255), "t/b/c": "crlf\r\n", "t/empty": directory }
-const below = (to: string): Files => ({ [`${to}/a.bin`]: bytes(0, 13, 10, 255), [`${to}/b/c`]: "crlf\r\n", [`${to}/empty`]: directory })
+const below = (to: string): Files => ({
+  [`${to}/a.bin`]: bytes(0, 13, 10, 255),
+  [`${to}/b/c`]: "crlf\r\n",
+  [`${to}/empty`]: directory
+})
 
 interface Transfer {
   readonly call: "copy" | "move"
@@ -154,11 +188,18 @@ const transfers: ReadonlyArray<Transfer> = [
 ]
 
 const transferLaw = ({ call, not, on, rest }: Transfer): ReadonlyArray<Law> => [
-  on(`${call} of a file`, "C-51", { a: "x" }, (fs) => fs[call]("a", "b"), { ...rest({ a: "x" }), b: "x" }, {
-    files: 1,
-    directories: 0,
-    bytes: 1
-  }),
+  on(
+    `${call} of a file`,
+    "C-51",
+    { a: "x" },
+    (fs) => fs[call]("a", "b"),
+    { ...rest({ a: "x" }), b: "x" },
+    {
+      files: 1,
+      directories: 0,
+      bytes: 1
+    }
+  ),
   on(
     `${call} of a whole tree, byte for byte, empty directories too`,
     "C-51",
@@ -167,31 +208,52 @@ const transferLaw = ({ call, not, on, rest }: Transfer): ReadonlyArray<Law> => [
     { ...rest(tree), ...below("u") },
     { files: 2, directories: 3, bytes: 10 }
   ),
-  on(`${call} of an empty directory`, "C-51", { e: directory }, (fs) => fs[call]("e", "d"), { ...rest({ e: directory }), d: directory }, {
-    files: 0,
-    directories: 1,
-    bytes: 0
-  }),
-  on(`${call} makes the parents`, "C-51", { a: "x" }, (fs) => fs[call]("a", "p/q/b"), { ...rest({ a: "x" }), "p/q/b": "x" }),
   on(
-    `${call} to a name that begins like the source`,
+    `${call} of an empty directory`,
     "C-51",
-    { "d/a": "x" },
-    (fs) => fs[call]("d", "d2/d"),
-    { ...rest({ "d/a": "x" }), "d2/d/a": "x" }
+    { e: directory },
+    (fs) => fs[call]("e", "d"),
+    { ...rest({ e: directory }), d: directory },
+    {
+      files: 0,
+      directories: 1,
+      bytes: 0
+    }
   ),
-  not(`${call} of nothing is NotFound at the source`, "C-51", places, (fs) => fs[call]("missing", "p/b"), "NotFound", { path: "missing" }),
+  on(`${call} makes the parents`, "C-51", { a: "x" }, (fs) => fs[call]("a", "p/q/b"), { ...rest({ a: "x" }), "p/q/b": "x" }),
+  on(`${call} to a name that begins like the source`, "C-51", { "d/a": "x" }, (fs) => fs[call]("d", "d2/d"), {
+    ...rest({ "d/a": "x" }),
+    "d2/d/a": "x"
+  }),
+  not(`${call} of nothing is NotFound at the source`, "C-51", places, (fs) => fs[call]("missing", "p/b"), "NotFound", {
+    path: "missing"
+  }),
   not(`${call} from below a file is NotFound`, "behaviours: calls", places, (fs) => fs[call]("file/x", "b"), "NotFound", {
     path: "file/x"
   }),
-  not(`${call} to below a file is NotADirectory at the target`, "behaviours: calls", places, (fs) => fs[call]("dir", "file/p/x"), "NotADirectory", {
-    path: "file/p/x"
-  }),
+  not(
+    `${call} to below a file is NotADirectory at the target`,
+    "behaviours: calls",
+    places,
+    (fs) => fs[call]("dir", "file/p/x"),
+    "NotADirectory",
+    {
+      path: "file/p/x"
+    }
+  ),
   ...["file", "dir", "empty"].flatMap((from) =>
     ["file", "dir", "empty"].map((to) =>
       from === to
-        ? not(`${call} of ${from} onto itself is InvalidArgument`, "C-51", places, (fs) => fs[call](from, to), "InvalidArgument")
-        : not(`${call} of ${from} to ${to} is AlreadyExists`, "C-51", places, (fs) => fs[call](from, to), "AlreadyExists", { path: to })
+        ? not(
+            `${call} of ${from} onto itself is InvalidArgument`,
+            "C-51",
+            places,
+            (fs) => fs[call](from, to),
+            "InvalidArgument"
+          )
+        : not(`${call} of ${from} to ${to} is AlreadyExists`, "C-51", places, (fs) => fs[call](from, to), "AlreadyExists", {
+            path: to
+          })
     )
   ),
   not(
@@ -201,7 +263,13 @@ const transferLaw = ({ call, not, on, rest }: Transfer): ReadonlyArray<Law> => [
     (fs) => fs[call]("file", "./file", { overwrite: true }),
     "InvalidArgument"
   ),
-  not(`${call} of a directory into itself is InvalidArgument`, "C-51", places, (fs) => fs[call]("dir", "dir/p/q"), "InvalidArgument"),
+  not(
+    `${call} of a directory into itself is InvalidArgument`,
+    "C-51",
+    places,
+    (fs) => fs[call]("dir", "dir/p/q"),
+    "InvalidArgument"
+  ),
   on(
     `${call} over a file replaces it`,
     "C-51",
@@ -258,7 +326,9 @@ const transferLaw = ({ call, not, on, rest }: Transfer): ReadonlyArray<Law> => [
 export const transferLaws: ReadonlyArray<Law> = [
   ...transfers.flatMap(transferLaw),
   refuses("the root cannot be copied into itself", "C-51", places, (fs) => fs.copy(".", "copy"), "InvalidArgument"),
-  moving.refuses("the root cannot be moved", "semantics: -", places, (fs) => fs.move(".", "moved"), "AccessDenied", { why: "root" }),
+  moving.refuses("the root cannot be moved", "semantics: -", places, (fs) => fs.move(".", "moved"), "AccessDenied", {
+    why: "root"
+  }),
   law("a copy and its original go separate ways", "C-51", function* (fs) {
     yield* arrange(fs, { "d/a": "1" })
     yield* fs.copy("d", "e")
@@ -266,7 +336,10 @@ export const transferLaws: ReadonlyArray<Law> = [
     yield* fs.write("e/a", "3", { mode: "append" })
     yield* leaves(fs, { "d/a": "2", "e/a": "13" })
   }),
-  moving.changes("a moved tree leaves its old parent", "C-45", { "p/d/a": "x" }, (fs) => fs.move("p/d", "q"), { "q/a": "x", p: directory }),
+  moving.changes("a moved tree leaves its old parent", "C-45", { "p/d/a": "x" }, (fs) => fs.move("p/d", "q"), {
+    "q/a": "x",
+    p: directory
+  }),
   moving.law("what was moved is what there was", "C-51", function* (fs) {
     yield* arrange(fs, { "d/a": "x" })
     const version = yield* fs.version("d/a")

@@ -1,6 +1,6 @@
 /** The five modes, parents, preconditions, and what a refused write leaves behind: nothing. */
 import * as DateTime from "effect/DateTime"
-import * as Effect from "effect/Effect"
+import type * as Effect from "effect/Effect"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import type { WriteMode } from "../../model/Entry.ts"
 import { arrange, chapter, leaves, limited } from "../chapter.ts"
@@ -47,7 +47,13 @@ const modeLaws = modes.flatMap(({ mode, onFile, onNothing }): ReadonlyArray<Law>
     on("on a file", { ...around, a: "old" }, "a", onFile),
     on("where nothing is", around, "a", onNothing),
     on("where the parents are missing too", around, "p/q/a", onNothing),
-    refuses(`mode ${mode} on a directory is NotAFile`, "semantics: -", around, (fs) => fs.write("d", "new", { mode }), "NotAFile"),
+    refuses(
+      `mode ${mode} on a directory is NotAFile`,
+      "semantics: -",
+      around,
+      (fs) => fs.write("d", "new", { mode }),
+      "NotAFile"
+    ),
     refuses(`mode ${mode} on the root is NotAFile`, "semantics: -", around, (fs) => fs.write("/", "new", { mode }), "NotAFile"),
     refuses(
       `mode ${mode} below a file is NotADirectory`,
@@ -70,15 +76,29 @@ const surrogate = "a\ud800b"
 
 export const writingLaws: ReadonlyArray<Law> = [
   ...modeLaws,
-  changes("overwrite is the mode where none is given", "C-11", { a: "old" }, (fs) => fs.write("a", "new"), { a: "new" }, {
-    mode: "overwrite"
-  }),
+  changes(
+    "overwrite is the mode where none is given",
+    "C-11",
+    { a: "old" },
+    (fs) => fs.write("a", "new"),
+    { a: "new" },
+    {
+      mode: "overwrite"
+    }
+  ),
   changes("bytes are written as they are", "C-08", {}, (fs) => fs.writeBytes("a", bytes(0, 255, 13, 10)), {
     a: bytes(0, 255, 13, 10)
   }),
-  changes("text is written in UTF-8, with nothing added", "C-08", {}, (fs) => fs.write("a", "é\r\n😀"), { a: "é\r\n😀" }, {
-    bytesWritten: 8
-  }),
+  changes(
+    "text is written in UTF-8, with nothing added",
+    "C-08",
+    {},
+    (fs) => fs.write("a", "é\r\n😀"),
+    { a: "é\r\n😀" },
+    {
+      bytesWritten: 8
+    }
+  ),
   changes("an empty file can be written", "C-11", {}, (fs) => fs.write("a", ""), { a: "" }, { bytesWritten: 0 }),
   changes(
     "appending counts its own bytes and adds no line end",
@@ -96,7 +116,13 @@ export const writingLaws: ReadonlyArray<Law> = [
     { a: bytes(1, 2) },
     { mode: "appendExisting", bytesWritten: 1 }
   ),
-  refuses("bytes are created in the modes of text", "S0-52", { a: "x" }, (fs) => fs.writeBytes("a", bytes(1), { mode: "create" }), "AlreadyExists"),
+  refuses(
+    "bytes are created in the modes of text",
+    "S0-52",
+    { a: "x" },
+    (fs) => fs.writeBytes("a", bytes(1), { mode: "create" }),
+    "AlreadyExists"
+  ),
   changes("writing one file leaves the others", "C-55", { a: "1", b: "2", "d/a": "3" }, (fs) => fs.write("a", "new"), {
     a: "new",
     b: "2",
@@ -123,9 +149,16 @@ export const writingLaws: ReadonlyArray<Law> = [
     (fs) => fs.writeBytes("q/a", bytes(1), { createParents: false }),
     "NotFound"
   ),
-  refuses("text with a lone surrogate is InvalidArgument and writes nothing", "semantics: -", {}, (fs) => fs.write("p/a", surrogate), "InvalidArgument", {
-    argument: "content"
-  }),
+  refuses(
+    "text with a lone surrogate is InvalidArgument and writes nothing",
+    "semantics: -",
+    {},
+    (fs) => fs.write("p/a", surrogate),
+    "InvalidArgument",
+    {
+      argument: "content"
+    }
+  ),
   refuses(
     "text with a lone surrogate does not touch the file that there is",
     "semantics: -",
@@ -142,7 +175,11 @@ export const writingLaws: ReadonlyArray<Law> = [
   law("bytes are limited by their number", "C-22", function* (fs) {
     const small = limited({ maxFileSize: 3 })
     yield* small(fs.writeBytes("a", bytes(1, 2, 3)))
-    yield* fails(small(fs.writeBytes("p/b", bytes(1, 2, 3, 4))), "LimitExceeded", { limit: "maxFileSize", allowed: 3, actual: 4 })
+    yield* fails(small(fs.writeBytes("p/b", bytes(1, 2, 3, 4))), "LimitExceeded", {
+      limit: "maxFileSize",
+      allowed: 3,
+      actual: 4
+    })
     yield* leaves(fs, { a: bytes(1, 2, 3) })
   }),
   law("the limit is of one write, not of the file", "C-22", function* (fs) {
@@ -159,7 +196,10 @@ export const writingLaws: ReadonlyArray<Law> = [
   }),
   law("what a call on one file leaves is what a listing shows", "C-49", function* (fs) {
     for (let i = 0; i < 5; i++) yield* fs.write("d/a", `${i}`)
-    yield* equal((yield* fs.list("d")).map(({ name }) => name), ["a"])
+    yield* equal(
+      (yield* fs.list("d")).map(({ name }) => name),
+      ["a"]
+    )
     yield* leaves(fs, { "d/a": "4" })
   })
 ]
@@ -206,7 +246,9 @@ export const preconditionLaws: ReadonlyArray<Law> = [
       ]
     })
   ),
-  changes("ifMatch null writes where nothing is", "C-50", {}, (fs) => fs.write("p/a", "new", { ifMatch: null }), { "p/a": "new" }),
+  changes("ifMatch null writes where nothing is", "C-50", {}, (fs) => fs.write("p/a", "new", { ifMatch: null }), {
+    "p/a": "new"
+  }),
   changes(
     "ifMatch null appends where nothing is",
     "C-50",

@@ -1,5 +1,6 @@
 /** A mutant is a filesystem with one thing wrong. These are the ways of getting one thing wrong. */
 import * as Effect from "effect/Effect"
+import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
 import { type Algebra, make } from "../../../src/filesystem/Filesystem.ts"
 import type { Fault } from "../../../src/model/FsError.ts"
@@ -9,7 +10,11 @@ import type { Operations } from "../../../src/testing/MockFilesystem.ts"
 export interface Mutant {
   readonly name: string
   readonly of: (self: Algebra) => Algebra
+  /** What is wrong with it is that it never ends. */
+  readonly hangs?: boolean
 }
+
+export const hanging = (mutant: Mutant): Mutant => ({ ...mutant, hangs: true })
 
 export type Operation = keyof Operations
 
@@ -23,15 +28,25 @@ export const call = (name: string, operation: Operation, f: (original: any, self
 
 /** What a call answers is not what it should be. Of a stream, all of it together. */
 export const answer = (name: string, operation: Operation, f: (value: any, args: ReadonlyArray<any>) => any): Mutant =>
-  call(name, operation, (original) => (...args: ReadonlyArray<any>) =>
-    streaming.has(operation)
-      ? Stream.unwrap(Effect.map(Stream.runCollect(original(...args)), (all) => Stream.fromIterable(f(all, args))))
-      : Effect.map(original(...args), (value) => f(value, args))
+  call(
+    name,
+    operation,
+    (original) =>
+      (...args: ReadonlyArray<any>) =>
+        streaming.has(operation)
+          ? Stream.unwrap(Effect.map(Stream.runCollect(original(...args)), (all) => Stream.fromIterable(f(all, args))))
+          : Effect.map(original(...args), (value) => f(value, args))
   )
 
 /** A call gets other arguments than it was given. */
 export const given = (name: string, operation: Operation, f: (args: ReadonlyArray<any>) => ReadonlyArray<any>): Mutant =>
-  call(name, operation, (original) => (...args: ReadonlyArray<any>) => original(...f(args)))
+  call(
+    name,
+    operation,
+    (original) =>
+      (...args: ReadonlyArray<any>) =>
+        original(...f(args))
+  )
 
 const optionsAt: Partial<Record<Operation, number>> = {
   write: 2,
@@ -55,15 +70,19 @@ const everyOperation = (self: Algebra): ReadonlyArray<Operation> =>
   Object.entries(self).flatMap(([key, value]) => (typeof value === "function" ? [key as Operation] : []))
 
 /** Every error of the calls is told differently. */
-export const errors = (name: string, f: (error: any) => any): Mutant => ({
+export const errors = (name: string, f: (error: any, self: Algebra) => any): Mutant => ({
   name,
   of: (self) => {
     const out: Record<string, unknown> = { ...self }
     for (const operation of everyOperation(self)) {
-      if (operation === "sink") continue
       const original = self[operation] as (...args: ReadonlyArray<unknown>) => any
+      const told = (error: any): any => f(error, self)
       out[operation] = (...args: ReadonlyArray<unknown>) =>
-        streaming.has(operation) ? Stream.mapError(original(...args), f) : Effect.mapError(original(...args), f)
+        operation === "sink"
+          ? Sink.mapError(original(...args), told)
+          : streaming.has(operation)
+            ? Stream.mapError(original(...args), told)
+            : Effect.mapError(original(...args), told)
     }
     return out as unknown as Algebra
   }

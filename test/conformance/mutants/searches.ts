@@ -1,0 +1,245 @@
+/** Services that search wrong: walks, globs and greps. */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { answer, call, given, type Mutant, type Operation, option } from "./mutant.ts"
+
+const inOrderOf = (key: (path: string) => string) => (all: ReadonlyArray<any>) =>
+  [...all].sort((a, b) => (key(a.path) < key(b.path) ? -1 : key(a.path) > key(b.path) ? 1 : 0))
+
+const pattern = (name: string, operation: Operation, f: (pattern: any) => any): Mutant =>
+  given(name, operation, ([first, ...rest]) => [typeof first === "string" ? f(first) : first, ...rest])
+
+const matches = (name: string, operation: "glob" | "grep", f: (all: ReadonlyArray<any>) => ReadonlyArray<any>): Mutant =>
+  answer(name, operation, (result) => ({ ...result, matches: f(result.matches) }))
+
+const walks: ReadonlyArray<Mutant> = [
+  ...["maxDepth", "exclude", "gitignore", "sizes"].map((key) => option("walk", key)),
+  option("walk", "sizes", true),
+  given("a walk begins at the root", "walk", ([, options]) => [".", options]),
+  answer(
+    "a walk is in the order of names",
+    "walk",
+    inOrderOf((path) => path)
+  ),
+  answer("a walk is in no order", "walk", (all) => [...all].reverse()),
+  answer("a walk shows no directories", "walk", (all) => all.filter((entry: any) => !entry.isDirectory)),
+  answer("a walk shows no links", "walk", (all) => all.filter((entry: any) => entry.kind !== "symlink")),
+  answer("a walk says of links that they are files", "walk", (all) =>
+    all.map((entry: any) => (entry.kind === "symlink" ? { ...entry, kind: "file" } : entry))
+  ),
+  answer("a walk shows itself", "walk", (all) => [...all, { path: "." }]),
+  answer("a walk sees 10 levels", "walk", (all) => all.filter((entry: any) => entry.path.split("/").length <= 10)),
+  answer("a walk shows writes in progress", "walk", (all) =>
+    all.some(({ path }: any) => path === "d/a") ? [...all, { path: "d/.~fsa-1.tmp" }] : all
+  ),
+  call(
+    "a walk of nothing is empty",
+    "walk",
+    (original) =>
+      (...args: ReadonlyArray<any>) =>
+        Stream.catch(original(...args), () => Stream.empty)
+  )
+]
+
+const globs: ReadonlyArray<Mutant> = [
+  ...["path", "exclude", "gitignore", "after", "dialect", "maxMatches", "kinds", "sizes"].flatMap((key) => [
+    option("glob", key),
+    option("globStream", key)
+  ]),
+  option("glob", "onSkip"),
+  option("glob", "gitignore", true),
+  option("glob", "dialect", "fnmatch"),
+  option("glob", "kinds", ["file", "directory", "symlink"]),
+  option("glob", "sizes", true),
+  matches("globs are in no order", "glob", (all) => [...all].reverse()),
+  matches(
+    "globs are in the order of UTF-16",
+    "glob",
+    inOrderOf((path) => path)
+  ),
+  matches(
+    "globs are in the order of directories",
+    "glob",
+    inOrderOf((path) => path.replaceAll("/", "\0"))
+  ),
+  matches("globs find nothing hidden", "glob", (all) => all.filter(({ path }) => !/(^|\/)\./.test(path))),
+  matches("globs answer paths from the base", "glob", (all) =>
+    all.map((match) => ({ ...match, path: match.path.replace(/^s\//, "") }))
+  ),
+  matches("globs find what matches twice", "glob", (all) => all.flatMap((match) => [match, match])),
+  matches("globs see 10 levels", "glob", (all) => all.filter(({ path }) => path.split("/").length <= 10)),
+  matches("globs find links", "glob", (all) => [...all, { path: "lf" }]),
+  matches("globs match nothing where nothing is", "glob", (all) => (all.length === 0 ? [{ path: "nothing" }] : all)),
+  pattern("a star crosses slashes", "glob", (text) => text.replace(/(^|[^*])\*([^*]|$)/, "$1**/*$2")),
+  pattern("two stars are one", "glob", (text) => text.replaceAll("**/", "*/")),
+  pattern("a name matches only at the base", "glob", (text) => (text.includes("/") ? text : `/${text}`)),
+  pattern("an anchor is dropped and nothing else", "glob", (text) => text.replace(/^(\.?\/)/, "**/")),
+  pattern("a question mark is itself", "glob", (text) => text.replaceAll("?", "\\?")),
+  pattern("a question mark is a star", "glob", (text) => text.replaceAll("?", "*")),
+  pattern("braces are themselves", "glob", (text) => text.replaceAll(/[{}]/g, "\\$&")),
+  pattern("brackets are themselves", "glob", (text) => text.replaceAll(/[[\]]/g, "\\$&")),
+  pattern("a trailing slash is dropped", "glob", (text) => (text.length > 1 ? text.replace(/\/$/, "") : text)),
+  pattern("patterns are trimmed", "glob", (text) => text.trim()),
+  pattern("patterns are small letters", "glob", (text) => text.toLowerCase()),
+  pattern("a bad pattern finds nothing", "glob", (text) =>
+    text.trim() === "" ||
+    text.includes("\0") ||
+    !text.isWellFormed() ||
+    text.includes("..") ||
+    text.length > 1000 ||
+    text.startsWith("{a,b}{a,b}")
+      ? "nothing"
+      : text
+  ),
+  given("of several patterns the first counts", "glob", ([patterns, ...rest]) => [
+    Array.isArray(patterns) ? patterns[0] : patterns,
+    ...rest
+  ]),
+  given("bad patterns among others are left out", "globStream", ([patterns, ...rest]) => [
+    Array.isArray(patterns) ? patterns[0] : patterns,
+    ...rest
+  ]),
+  given("the first exclude wins", "glob", ([first, options, ...rest]) => [
+    first,
+    options?.exclude && { ...options, exclude: [options.exclude].flat().filter((text: string) => !text.startsWith("!")) },
+    ...rest
+  ]),
+  given("excludes are names", "glob", ([first, options, ...rest]) => [
+    first,
+    options?.exclude && {
+      ...options,
+      exclude: [options.exclude].flat().map((text: string) => text.replace(/^\//, "**/").replaceAll("*.", "x"))
+    },
+    ...rest
+  ]),
+  answer("a glob that is cut does not say so", "glob", (result) => ({ ...result, truncated: false })),
+  answer("a glob says always that it is cut", "glob", (result) => ({ ...result, truncated: true })),
+  answer("a glob counts nothing that it skipped", "glob", (result) => ({
+    ...result,
+    skipped: { ignored: 0, binary: 0, tooLarge: 0, unreadable: 0, unreadablePaths: [] }
+  })),
+  call(
+    "a search of a backend that is gone finds nothing",
+    "glob",
+    (original) => (first: any, options: any) =>
+      Effect.catchTag(original(first, options), "Unavailable" as never, () => Effect.succeed({ matches: [], truncated: false }))
+  ),
+  call(
+    "a glob below a file finds it",
+    "glob",
+    (original) => (first: any, options: any) =>
+      Effect.catchTag(original(first, options), "NotADirectory" as never, () =>
+        Effect.succeed({ matches: [], truncated: false })
+      )
+  )
+]
+
+const short = (key: string, value: (match: any) => unknown) => (match: any) => ({ ...match, [key]: value(match) })
+
+const greps: ReadonlyArray<Mutant> = [
+  ...[
+    "path",
+    "glob",
+    "exclude",
+    "gitignore",
+    "after",
+    "maxMatches",
+    "literal",
+    "ignoreCase",
+    "wholeWord",
+    "context",
+    "maxFileSize",
+    "multiline"
+  ].flatMap((key) => [option("grep", key), option("grepStream", key)]),
+  option("grep", "onSkip"),
+  option("grep", "multiline", true),
+  option("grep", "ignoreCase", true),
+  option("grep", "literal", true),
+  option("grep", "wholeWord", true),
+  option("grep", "maxMatches", 100000),
+  matches("lines are counted from 0", "grep", (all) => all.map(short("lineNumber", ({ lineNumber }) => lineNumber - 1))),
+  matches("columns are counted in code points", "grep", (all) =>
+    all.map((match) => ({ ...match, matchStart: Array.from(match.lineContent.slice(0, match.matchStart)).length }))
+  ),
+  matches("columns end where the line does", "grep", (all) =>
+    all.map(short("matchEnd", ({ lineContent }) => lineContent.length + 1))
+  ),
+  matches("lines keep their carriage return", "grep", (all) =>
+    all.map(short("lineContent", ({ lineContent }) => `${lineContent}\r`))
+  ),
+  matches("matches are in the order of files found", "grep", (all) => [...all].reverse()),
+  matches("matches are by line only", "grep", (all) => [...all].sort((a, b) => a.lineNumber - b.lineNumber)),
+  matches("each match of a line counts", "grep", (all) =>
+    all.flatMap((match) => (match.lineContent === "aXbX" || match.lineContent === "" ? [match, match] : [match]))
+  ),
+  matches("one match of a file is enough", "grep", (all) =>
+    all.filter(({ path }, i) => all.findIndex((other) => other.path === path) === i)
+  ),
+  matches("empty matches are none", "grep", (all) => all.filter(({ matchEnd, matchStart }) => matchEnd > matchStart)),
+  matches("greps read links", "grep", (all) => [...all, { path: "lf" }]),
+  matches("greps see 10 levels", "grep", (all) => all.filter(({ path }) => path.split("/").length <= 10)),
+  matches("the last line needs its end", "grep", (all) =>
+    all.filter(({ lineNumber, path }) => !(path === "f" && lineNumber === 2))
+  ),
+  matches("a match where there is none", "grep", (all) =>
+    all.length === 0 ? [{ path: "f", lineNumber: 1, lineContent: "", matchStart: 0, matchEnd: 0 }] : all
+  ),
+  matches("a file is not searched when it is the base", "grep", () => []),
+  pattern("a pattern is of the whole text", "grep", (text) => text.replaceAll("^", "(?<![^])")),
+  pattern("a dot is no line end of any kind", "grep", (text) => text.replaceAll(".", "[^\\n\\r\\u2028]")),
+  pattern("flags in front are text", "grep", (text) => text.replace("(?", "(?:")),
+  pattern("properties are letters", "grep", (text) => text.replace("\\p", "p")),
+  pattern("every pattern is Unicode's", "grep", (text) => (text.includes("\\-") ? `\\p{L}${text}` : text)),
+  pattern("a bad pattern is text", "grep", (text) => (text === "(a" || text === "[a" || text.length > 1000 ? "text" : text)),
+  pattern("hostile patterns are let off", "grep", (text) => text.replace("(a+)+", "a+")),
+  given("a RegExp's flags do not count", "grep", ([first, ...rest]) => [
+    first instanceof RegExp ? first.source : first,
+    ...rest
+  ]),
+  given("a RegExp's flags all count", "grep", ([first, ...rest]) => [
+    first instanceof RegExp && first.global ? /^$/ : first,
+    ...rest
+  ]),
+  given("of several globs the first counts", "grep", ([first, options]) => [
+    first,
+    { ...options, glob: Array.isArray(options?.glob) ? options.glob[0] : options?.glob }
+  ]),
+  given("a bad glob in grep is none", "grep", ([first, options]) => [
+    first,
+    { ...options, glob: options?.glob === "../*" ? "*" : options?.glob }
+  ]),
+  given("a negative maximum is 0", "grep", ([first, options]) => [
+    first,
+    { ...options, maxMatches: options?.maxMatches && Math.max(0, options.maxMatches) }
+  ]),
+  given("a negative maximum of globs is 0", "glob", ([first, options]) => [
+    first,
+    { ...options, maxMatches: options?.maxMatches && Math.max(0, options.maxMatches) }
+  ]),
+  given("a literal RegExp is its source", "grep", ([first, options]) => [
+    first instanceof RegExp && options?.literal ? first.source : first,
+    options
+  ]),
+  answer("a grep counts the files that match as searched", "grep", (result) => ({
+    ...result,
+    filesSearched: result.filesMatched
+  })),
+  answer("a grep that is cut does not say so", "grep", (result) => ({ ...result, truncated: false })),
+  answer("a grep counts nothing that it skipped", "grep", (result) => ({
+    ...result,
+    skipped: { ignored: 0, binary: 0, tooLarge: 0, unreadable: 0, unreadablePaths: [] }
+  })),
+  answer("a grep streams no more than 1,000", "grepStream", (all) => all.slice(0, 1000)),
+  answer("a stream of matches is in no order", "grepStream", (all) => [...all].reverse()),
+  call("a grep that fails once fails for ever", "grep", (original) => {
+    let failed = false
+    return (...args: ReadonlyArray<any>) =>
+      Effect.suspend(() =>
+        failed
+          ? Effect.succeed({ matches: [] })
+          : Effect.tapError(original(...args), () => Effect.sync(() => void (failed = true)))
+      )
+  })
+]
+
+export const searchMutants: ReadonlyArray<Mutant> = [...walks, ...globs, ...greps]

@@ -1,0 +1,318 @@
+/** Services that write or edit wrong. */
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Sink from "effect/Sink"
+import { NotFound } from "../../../src/model/FsError.ts"
+import type { FsPath } from "../../../src/model/FsPath.ts"
+import { answer, call, given, hanging, type Mutant, option } from "./mutant.ts"
+
+const sinks: ReadonlyArray<Mutant> = [
+  ...["mode", "createParents", "ifMatch", "version"].map((key) => option("sink", key)),
+  call(
+    "a sink writes each chunk as it comes",
+    "sink",
+    (_, self) => (path: string, options: any) =>
+      Sink.unwrap(
+        Effect.as(
+          options?.mode === "append" || options?.mode === "appendExisting" ? Effect.void : self.write(path, "", options),
+          Sink.mapEffect(
+            Sink.forEach((chunk: Uint8Array) => self.writeBytes(path, chunk, { mode: "append" })),
+            () =>
+              Effect.map(self.stat(path), (stat) => ({
+                path,
+                bytesWritten: stat.sizeBytes,
+                mode: options?.mode ?? "overwrite"
+              }))
+          ) as any
+        )
+      )
+  ),
+  call(
+    "a sink writes what came before the stream failed",
+    "sink",
+    (_, self) => (path: string, options: any) =>
+      Sink.unwrap(
+        Effect.gen(function* () {
+          const parts: Array<number> = []
+          yield* Effect.addFinalizer(() => Effect.suspend(() => Effect.ignore(self.writeBytes(path, Uint8Array.from(parts)))))
+          return Sink.mapEffect(
+            Sink.forEach((chunk: Uint8Array) => Effect.sync(() => void parts.push(...chunk))),
+            () => self.writeBytes(path, Uint8Array.from(parts), options)
+          )
+        })
+      )
+  ),
+  call(
+    "a sink of nothing writes nothing",
+    "sink",
+    (_, self) => (path: string, options: any) =>
+      Sink.unwrap(
+        Effect.sync(() => {
+          const parts: Array<number> = []
+          return Sink.mapEffect(
+            Sink.forEach((chunk: Uint8Array) => Effect.sync(() => void parts.push(...chunk))),
+            () =>
+              parts.length === 0
+                ? Effect.succeed({ path, bytesWritten: 0 })
+                : self.writeBytes(path, Uint8Array.from(parts), options)
+          )
+        })
+      )
+  ),
+  hanging(
+    call(
+      "a sink holds the path while its stream runs",
+      "sink",
+      (_, self) => (path: string, options: any) =>
+        Sink.unwrap(
+          Effect.gen(function* () {
+            const parts: Array<number> = []
+            const release = yield* Deferred.make<void>()
+            yield* Effect.forkScoped(self.port.locks!.exclusive([path as FsPath], Deferred.await(release)), {
+              startImmediately: true
+            })
+            return Sink.mapEffect(
+              Sink.forEach((chunk: Uint8Array) => Effect.sync(() => void parts.push(...chunk))),
+              () => Effect.andThen(Deferred.succeed(release, undefined), self.writeBytes(path, Uint8Array.from(parts), options))
+            )
+          })
+        )
+    )
+  )
+]
+
+const leaving: ReadonlyArray<Mutant> = (["write", "writeBytes", "edit", "delete", "mkdir", "copy", "move"] as const).map(
+  (operation) =>
+    call(
+      `${operation} leaves something behind when it fails or is interrupted`,
+      operation,
+      (original, self) =>
+        (...args: ReadonlyArray<any>) =>
+          Effect.onError(original(...args), () =>
+            Effect.ignore(self.port.write<never, never>(".left" as FsPath, new Uint8Array(0), "create"))
+          )
+    )
+)
+
+const existing = (error: any, path: string) => new NotFound({ operation: error.operation, path })
+
+const writing: ReadonlyArray<Mutant> = [
+  ...(["write", "writeBytes"] as const).flatMap((operation) => [
+    ...["mode", "createParents", "ifMatch", "version"].map((key) => option(operation, key)),
+    option(operation, "createParents", false),
+    option(operation, "mode", "overwrite"),
+    answer(`${operation} answers the size of the file`, operation, (result) => ({
+      ...result,
+      bytesWritten: result.bytesWritten + 1
+    })),
+    answer(`${operation} answers no mode`, operation, (result) => ({ ...result, mode: "replace" })),
+    answer(`${operation} answers a version unasked`, operation, (result) => ({ version: "0", ...result })),
+    answer(`${operation} answers the path as it was given`, operation, (result, [path]) => ({ ...result, path })),
+    call(
+      `${operation} in a mode that needs a file makes it`,
+      operation,
+      (original) =>
+        (path: string, content: any, options: any = {}) =>
+          original(path, content, {
+            ...options,
+            mode: options.mode === "replace" ? "overwrite" : options.mode === "appendExisting" ? "append" : options.mode
+          })
+    ),
+    call(
+      `${operation} in mode create overwrites`,
+      operation,
+      (original) =>
+        (path: string, content: any, options: any = {}) =>
+          original(path, content, { ...options, mode: options.mode === "create" ? "overwrite" : options.mode })
+    ),
+    call(
+      `${operation} truncates before it is refused`,
+      operation,
+      (original, self) => (path: string, content: any, options: any) =>
+        Effect.tapError(original(path, content, options), () => Effect.ignore(self.write("truncated", "")))
+    ),
+    call(
+      `${operation} makes parents before it is refused`,
+      operation,
+      (original, self) => (path: string, content: any, options: any) =>
+        Effect.tapError(original(path, content, options), () => Effect.ignore(self.mkdir(`${path}/..`)))
+    )
+  ]),
+  given("text is written with a final line end", "write", ([path, text, ...rest]) => [
+    path,
+    text === "" || text.endsWith("\n") ? text : `${text}\n`,
+    ...rest
+  ]),
+  given("text is written in one normal form", "write", ([path, text, ...rest]) => [path, text.normalize("NFD"), ...rest]),
+  given("text is written without carriage returns", "write", ([path, text, ...rest]) => [
+    path,
+    text.replaceAll("\r", ""),
+    ...rest
+  ]),
+  given("text is written without its byte order mark", "write", ([path, text, ...rest]) => [
+    path,
+    text.replace("\ufeff", ""),
+    ...rest
+  ]),
+  given("lone surrogates are written as U+FFFD", "write", ([path, text, ...rest]) => [path, text.toWellFormed(), ...rest]),
+  given("bytes are written as text", "writeBytes", ([path, content, ...rest]) => [
+    path,
+    new TextEncoder().encode(new TextDecoder().decode(content)),
+    ...rest
+  ]),
+  call(
+    "text is limited by its UTF-16 units",
+    "write",
+    (original, self) => (path: string, text: string, options: any) =>
+      text.length > [...text].length ? self.writeBytes("surrogates", new Uint8Array(1)) : original(path, text, options)
+  ),
+  call(
+    "an append reads, and writes back",
+    "write",
+    (original, self) =>
+      (path: string, text: string, options: any = {}) =>
+        options.mode === "append"
+          ? Effect.flatMap(
+              Effect.orElseSucceed(self.readString(path), () => ""),
+              (old) =>
+                Effect.map(original(path, old + text, { ...options, mode: "overwrite" }), (result: any) => ({
+                  ...result,
+                  mode: "append"
+                }))
+            )
+          : original(path, text, options)
+  ),
+  call("writes wait for a while", "write", (original) => (...args: ReadonlyArray<any>) => {
+    const turns = String(args[1]).length % 7
+    return Effect.andThen(
+      Effect.forEach(Array.from({ length: 12 - turns }), () => Effect.yieldNow),
+      original(...args)
+    )
+  }),
+  call(
+    "what was written last is lost",
+    "write",
+    (original, self) => (path: string, text: string, options: any) =>
+      Effect.tap(original(path, text, options), () => (text === "x" ? Effect.ignore(self.delete(path)) : Effect.void))
+  ),
+  call(
+    "a write below a file is NotFound",
+    "write",
+    (original) =>
+      (path: string, ...rest: ReadonlyArray<any>) =>
+        Effect.catchTag(original(path, ...rest), "NotADirectory" as never, (error: any) => Effect.fail(existing(error, path)))
+  )
+]
+
+const editing: ReadonlyArray<Mutant> = [
+  option("edit", "ifMatch"),
+  option("edit", "version"),
+  option("edit", "dryRun"),
+  given("edit makes only the first of several", "edit", ([path, edits, ...rest]) => [
+    path,
+    Array.isArray(edits) ? edits[0] : edits,
+    ...rest
+  ]),
+  call(
+    "edits are made one after another",
+    "edit",
+    (original) => (path: string, edits: any, options: any) =>
+      Array.isArray(edits)
+        ? Effect.map(
+            Effect.forEach(edits, (edit) => original(path, edit, options)),
+            (results: any) => ({ ...results.at(-1), replacements: results.length })
+          )
+        : original(path, edits, options)
+  ),
+  given("every edit is of the first match", "edit", ([path, edits, ...rest]) => [
+    path,
+    Array.isArray(edits) ? edits.map((edit) => ({ ...edit, match: "first" })) : { ...edits, match: "first" },
+    ...rest
+  ]),
+  given("every edit is of all matches", "edit", ([path, edits, ...rest]) => [
+    path,
+    Array.isArray(edits) ? edits.map((edit) => ({ ...edit, match: "all" })) : { ...edits, match: "all" },
+    ...rest
+  ]),
+  given("no edit is of all matches", "edit", ([path, edits, ...rest]) => [
+    path,
+    Array.isArray(edits) ? edits : { ...edits, match: "unique" },
+    ...rest
+  ]),
+  call(
+    "edit makes the file's line ends one",
+    "edit",
+    (original, self) =>
+      (path: string, ...rest: ReadonlyArray<any>) =>
+        Effect.tap(original(path, ...rest), () =>
+          Effect.ignore(Effect.flatMap(self.readString(path), (text) => self.write(path, text.replaceAll("\r\n", "\n"))))
+        )
+  ),
+  call(
+    "edit adds a final line end",
+    "edit",
+    (original, self) =>
+      (path: string, ...rest: ReadonlyArray<any>) =>
+        Effect.tap(original(path, ...rest), () =>
+          Effect.ignore(Effect.flatMap(self.readString(path), (text) => self.write(path, `${text}\n`)))
+        )
+  ),
+  call(
+    "edit drops the byte order mark",
+    "edit",
+    (original, self) =>
+      (path: string, ...rest: ReadonlyArray<any>) =>
+        Effect.tap(original(path, ...rest), () =>
+          Effect.ignore(Effect.flatMap(self.readString(path), (text) => self.write(path, text.replace("\ufeff", ""))))
+        )
+  ),
+  call(
+    "edit knows only UTF-8",
+    "edit",
+    (original, self) =>
+      (path: string, ...rest: ReadonlyArray<any>) =>
+        Effect.flatMap(Effect.ignore(self.readString(path)), () =>
+          Effect.andThen(self.readString(path), original(path, ...rest))
+        )
+  ),
+  call(
+    "edit reads old bytes in any encoding",
+    "edit",
+    (original) =>
+      (path: string, ...rest: ReadonlyArray<any>) =>
+        Effect.catchTag(original(path, ...rest), "NotText" as never, () => Effect.succeed({}))
+  ),
+  call(
+    "edit reads and writes back, without a turn",
+    "edit",
+    (original, self) => (path: string, edits: any, options: any) =>
+      Array.isArray(edits) || options !== undefined || edits.oldText === ""
+        ? original(path, edits, options)
+        : Effect.gen(function* () {
+            const text = yield* self.readString(path)
+            const dry: any = yield* original(path, edits, { dryRun: true })
+            yield* Effect.yieldNow
+            yield* self.write(
+              path,
+              text.replace(edits.oldText, () => edits.newText)
+            )
+            return dry
+          })
+  ),
+  answer("an edit answers the number of edits", "edit", (result, [, edits]) => ({
+    ...result,
+    replacements: Array.isArray(edits) ? edits.length : 7
+  })),
+  answer("an edit answers no diff", "edit", (result) => ({ ...result, diff: "" })),
+  answer("a diff has no context", "edit", (result) => ({ ...result, diff: result.diff.replaceAll(/^ .*\n/gm, "") })),
+  answer("an edit answers the old version", "edit", (result) => ({ ...result, version: "0" })),
+  call(
+    "edit of nothing makes the file",
+    "edit",
+    (original, self) =>
+      (path: string, ...rest: ReadonlyArray<any>) =>
+        Effect.tapError(original(path, ...rest), () => Effect.ignore(self.write(path, "", { mode: "create" })))
+  )
+]
+
+export const writingMutants: ReadonlyArray<Mutant> = [...sinks, ...leaving, ...writing, ...editing]
