@@ -7,9 +7,9 @@
  *
  * @since 0.1.0
  */
-import type * as Duration from "effect/Duration"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Schedule from "effect/Schedule"
+import * as Random from "effect/Random"
 import { isFault } from "../engine/directories.ts"
 import { resolve } from "../engine/resolve.ts"
 import type { Fault, ListError, NotADirectory, StatError } from "../model/FsError.ts"
@@ -24,8 +24,12 @@ import * as Traced from "./traced.ts"
 
 const denied = (why: "readOnly" | "root"): Effect.Effect<never, Fault> => Effect.fail({ _tag: "AccessDenied", why })
 
-/** A whole file read is what opening it and reading it is, so it may stay where only changing is decorated. */
-const reading = ({ accelerations }: Backend): Accelerations | undefined => accelerations?.read && { read: accelerations.read }
+/** The fast ways to what only reads, which may stay where only changing is decorated. */
+const reading = ({ accelerations }: Backend): Accelerations | undefined =>
+  accelerations && {
+    ...(accelerations.stat && { stat: accelerations.stat }),
+    ...(accelerations.read && { read: accelerations.read })
+  }
 
 /**
  * Neither write nor delete, whoever asks and by whatever way: AccessDenied `readOnly`, before any look at the backend.
@@ -57,7 +61,7 @@ const below = (self: Backend, base: FsPath.FsPath): Backend => {
     rename: (from, to, options) => (isRoot(from) || isRoot(to) ? denied("root") : port.rename(from, to, options)),
     locks: locks && composed((paths) => [{ locks, paths: paths.map(into) }]),
     accelerations: port.accelerations && {
-      ...reading(port),
+      ...port.accelerations,
       ...(removeTree && { removeTree: (path: FsPath.FsPath) => (isRoot(path) ? denied("root") : removeTree(path)) })
     }
   }
@@ -117,7 +121,7 @@ export const quota =
       const { port } = self
       return Caller.make(port).run("quota", ".", Caller.tags.list, () =>
         Effect.map(exclusively([{ locks: port.locks, paths: [FsPath.root] }], Quota.measure(port)), (usage) =>
-          make(Quota.around(port, bounds, usage))
+          make({ ...Quota.around(port, bounds, usage), accelerations: reading(port) })
         )
       )
     })
@@ -181,9 +185,17 @@ export const retry = (options: RetryOptions): ((self: Algebra) => Algebra) => {
   const { base = "50 millis", times } = options
   if (!Number.isSafeInteger(times) || times < 0)
     throw new RangeError(`retry: times must be a whole number, not ${String(times)}`)
-  const schedule = Schedule.jittered(Schedule.exponential(base))
-  const again = <A, E, R>(self: Effect.Effect<A, E, R>, passes: (error: unknown) => boolean): Effect.Effect<A, E, R> =>
-    Effect.retry(self, { schedule, times, while: passes })
+  const first = Duration.toMillis(Duration.fromInputUnsafe(base))
+  // What succeeds at once pays for one handler, and for no schedule.
+  const again = <A, E, R>(self: Effect.Effect<A, E, R>, passes: (error: unknown) => boolean): Effect.Effect<A, E, R> => {
+    const attempt = (left: number, pause: number): Effect.Effect<A, E, R> =>
+      Effect.catch(self, (error) =>
+        left > 0 && passes(error)
+          ? Effect.flatMap(Random.next, (random) => Effect.delay(attempt(left - 1, pause * 2), pause * (0.8 + 0.4 * random)))
+          : Effect.fail(error)
+      )
+    return attempt(times, first)
+  }
   return ({ port }) => {
     const retried = around(port, (operation, next) =>
       !isMutation(operation)
@@ -200,7 +212,13 @@ export const retry = (options: RetryOptions): ((self: Algebra) => Algebra) => {
           ...handle,
           read: (offset, length) => again(handle.read(offset, length), isPassing)
         })),
-      accelerations: read && { read: (path, maxBytes) => again(read(path, maxBytes), isPassing) }
+      accelerations: read && {
+        read: (path, maxBytes) =>
+          again(
+            Effect.suspend(() => read(path, maxBytes)),
+            isPassing
+          )
+      }
     })
   }
 }

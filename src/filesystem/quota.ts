@@ -105,7 +105,7 @@ const sizeOf = (chunks: ReadonlyArray<Uint8Array>): number => chunks.reduce((byt
 
 export const around = (self: Backend, bounds: Bounds, usage: Usage): Backend => {
   const count = ledger(bounds, usage)
-  const { accelerations, links } = self
+  const { links } = self
   const nameOf = (path: FsPath.FsPath): FsPath.FsPath => (self.info.caseSensitive ? path : FsPath.fold(path))
 
   const placeAt = (path: FsPath.FsPath, mode: Mode) =>
@@ -202,7 +202,6 @@ export const around = (self: Backend, bounds: Bounds, usage: Usage): Backend => 
             step({ bytes: 0, files: growth(path, "create", 0, place).files }, links.make(path, target))
           )
         )
-    },
-    accelerations: accelerations?.read && { read: accelerations.read }
+    }
   }
 }

@@ -43,27 +43,39 @@ const reason = (cause: Cause.Cause<unknown>): string => {
   return hasTag(error) ? error._tag : Cause.hasInterruptsOnly(cause) ? "Interrupt" : "Defect"
 }
 
-const record = (backend: string, operation: string, nanos: bigint, exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> => {
-  const attributes = { operation, backend }
-  const ended = Effect.andThen(
-    Metric.update(Metric.withAttributes(calls, attributes), 1),
-    Metric.update(Metric.withAttributes(duration, attributes), Number(nanos) / 1e6)
-  )
-  return Exit.isSuccess(exit)
-    ? ended
-    : Effect.andThen(ended, Metric.update(Metric.withAttributes(errors, { ...attributes, error: reason(exit.cause) }), 1))
+/** What is recorded when a call ends. The metrics of an operation are made once, because making one costs more than updating it. */
+const recorder = (backend: string) => {
+  const made = new Map<string, { readonly calls: typeof calls; readonly duration: typeof duration }>()
+  const metricsOf = (operation: string) => {
+    let metrics = made.get(operation)
+    if (metrics === undefined) {
+      const attributes = { operation, backend }
+      metrics = { calls: Metric.withAttributes(calls, attributes), duration: Metric.withAttributes(duration, attributes) }
+      made.set(operation, metrics)
+    }
+    return metrics
+  }
+  return (operation: string, nanos: bigint, exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> => {
+    const { calls, duration } = metricsOf(operation)
+    const ended = Effect.andThen(Metric.update(calls, 1), Metric.update(duration, Number(nanos) / 1e6))
+    return Exit.isSuccess(exit)
+      ? ended
+      : Effect.andThen(
+          ended,
+          Metric.update(Metric.withAttributes(errors, { operation, backend, error: reason(exit.cause) }), 1)
+        )
+  }
 }
 
 const hooks = (backend: string): Calls => {
+  const record = recorder(backend)
   const span = ({ operation, path }: Call) =>
     [`Filesystem.${operation}`, { attributes: { path, backend }, captureStackTrace: false }] as const
   return {
     effect: <A, E, R>(call: Call, self: Effect.Effect<A, E, R>) =>
       Effect.clockWith((clock) => {
         const start = clock.currentTimeNanosUnsafe()
-        const recorded = Effect.onExit(self, (exit) =>
-          record(backend, call.operation, clock.currentTimeNanosUnsafe() - start, exit)
-        )
+        const recorded = Effect.onExit(self, (exit) => record(call.operation, clock.currentTimeNanosUnsafe() - start, exit))
         // A span is what is provided here, and nothing that `self` could need besides.
         return Effect.withSpan(recorded, ...span(call)) as Effect.Effect<A, E, R>
       }),
@@ -71,9 +83,7 @@ const hooks = (backend: string): Calls => {
       Stream.unwrap(
         Effect.clockWith((clock) => {
           const start = clock.currentTimeNanosUnsafe()
-          const recorded = Stream.onExit(self, (exit) =>
-            record(backend, call.operation, clock.currentTimeNanosUnsafe() - start, exit)
-          )
+          const recorded = Stream.onExit(self, (exit) => record(call.operation, clock.currentTimeNanosUnsafe() - start, exit))
           return Effect.succeed(Stream.withSpan(recorded, ...span(call)) as Stream.Stream<A, E, R>)
         })
       )
@@ -129,12 +139,14 @@ export const around = (self: Backend): Backend => {
     calls,
     open: (path) => Effect.map(self.open(path), counting),
     write,
-    accelerations: readWhole && {
+    accelerations: accelerations && {
       ...accelerations,
-      read: (path, maxBytes) =>
-        Effect.tap(readWhole(path, maxBytes), (whole) =>
-          whole === undefined ? Effect.void : Metric.update(read, whole.bytes.length)
-        )
+      ...(readWhole && {
+        read: (path: FsPath, maxBytes: number) =>
+          Effect.tap(readWhole(path, maxBytes), (whole) =>
+            whole === undefined ? Effect.void : Metric.update(read, whole.bytes.length)
+          )
+      })
     }
   }
 }

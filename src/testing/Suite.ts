@@ -33,7 +33,7 @@ const patience = 120_000
 const lawTest = <E>(law: Law, layer: Layer.Layer<Filesystem, E>): void =>
   runner().it(law.name, { timeout: patience }, async (context) => {
     const found = await Effect.runPromise(Effect.provide(verdict(law), layer))
-    if (found._tag === "NotApplicable") context.skip(`not applicable: no ${found.missing.join(", no ")}`)
+    if (found._tag === "NotApplicable") context.skip(`not applicable, it needs: ${found.missing.join(", ")}`)
     if (found._tag === "Broken") throw found.error
   })
 

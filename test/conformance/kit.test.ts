@@ -35,6 +35,34 @@ describe("laws", () => {
     for (const { name, ref } of all) assert.isTrue(name.length > 0 && ref.length > 0, name)
   })
 
+  it("hold every regression of the specification that one filesystem can show", () => {
+    const regressions: ReadonlyArray<readonly [what: string, law: string]> = [
+      ["a file written below a file", "mode overwrite below a file is NotADirectory"],
+      ["a file over a directory", "mode overwrite on a directory is NotAFile"],
+      ["a file copied over a directory", "copy of a file over an empty directory is NotAFile"],
+      ["mkdir through a file", "mkdir through a file is NotADirectory, and nothing changes"],
+      ["a link to outside met by glob and grep", "globs and greps pass over links to the outside"],
+      ["delete of a link", "delete removes the link lf and leaves its target"],
+      ["recursive delete on a linked directory", "a recursive delete of a link to a directory removes the link"],
+      ["../up.txt", "a path that climbs above the root is InvalidPath in every call"],
+      ["NUL", "a path with NUL is InvalidPath in every call"],
+      ["leading and trailing spaces", "spaces at either end of a name are kept"],
+      ["a\\r\\nb\\r\\n read as a\\r\\nb", "a CRLF file is answered without its last CRLF"],
+      ["FF, NEL, U+2028", "text with VT, FF, NEL, U+2028 and U+2029 has one line"],
+      ["**/*.py", "**/*.py finds files in the root"],
+      ["s/*.py", "s/*.py does not find s/t/c.py"],
+      ["17 segments", "17 segments are PathTooLong in every call where 16 are allowed"],
+      ["the order of a-b.txt, a.txt, a/b.txt", "globs are in the order of the whole path"],
+      ["a lone surrogate", "text with a lone surrogate is InvalidArgument and writes nothing"],
+      ["a full disk", "a full disk keeps the old file"],
+      ["a mode of 0755", "a mode of 0755 survives overwriting"],
+      ["temporary files", "the file of a write in progress is never shown"],
+      ["a FIFO", "a FIFO or device is NotAFile at once, in every call that would open it"],
+      ["the root", "the root is never deleted"]
+    ]
+    for (const [, law] of regressions) named(law)
+  })
+
   it.live("say what was expected, what there was and which call it was", () =>
     Effect.gen(function* () {
       const broken = decorated((self: Algebra) => ({

@@ -9,11 +9,21 @@ import { type PolicyLaw, policyLaws } from "../../src/testing/Policies.ts"
 import { caseless, inMemory, posixHost, posixHostWith } from "./filesystems.ts"
 import type { Mutant } from "./mutants/mutant.ts"
 import { nameMutants } from "./mutants/names.ts"
+import { portChangeMutants } from "./mutants/portChanges.ts"
 import { portMutants } from "./mutants/ports.ts"
-import { serviceMutants } from "./mutants/service.ts"
+import { readingMutants } from "./mutants/reading.ts"
+import { searchMutants } from "./mutants/searches.ts"
+import { writingMutants } from "./mutants/writing.ts"
 import { nested } from "./nested.ts"
 
-const mutants: ReadonlyArray<Mutant> = [...portMutants, ...nameMutants, ...serviceMutants]
+const mutants: ReadonlyArray<Mutant> = [
+  ...portMutants,
+  ...portChangeMutants,
+  ...nameMutants,
+  ...searchMutants,
+  ...readingMutants,
+  ...writingMutants
+]
 
 type Base = Layer.Layer<Filesystem, unknown>
 
@@ -74,7 +84,7 @@ const breaks = ({ base, law }: Subject, mutant: Mutant): Effect.Effect<boolean, 
     Effect.map((found) => found._tag === "Broken" && (mutant.hangs === true || found.error.expected !== "an end"))
   )
 
-const words = (text: string): ReadonlySet<string> => new Set(text.toLowerCase().match(/[a-z]{3,}/g))
+const words = (text: string): ReadonlySet<string> => new Set(text.toLowerCase().match(/[a-z]{3,}?(?=s?\b)/g))
 
 /** First those that speak of the same things. */
 const likely = (law: Law): ReadonlyArray<Mutant> => {

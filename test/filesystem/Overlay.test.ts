@@ -28,6 +28,12 @@ const told = (fs: Algebra) => Effect.map(changes(fs), (all) => all.map(({ _tag, 
 const tagOf = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.flip(effect), ({ _tag }) => _tag)
 
+const cases = [
+  ["below", { lower: { caseInsensitive: true } }],
+  ["above", { upper: { caseInsensitive: true } }],
+  ["at all", { lower: { caseInsensitive: true }, upper: { caseInsensitive: true } }]
+] as const
+
 describe("an overlay is a copy that has not been made", () => {
   it.effect.prop(
     "answers every call as a copy would, shows the same tree, and leaves the lower one as it was",
@@ -46,23 +52,27 @@ describe("an overlay is a copy that has not been made", () => {
     { arbitrary: { runs: 300 } }
   )
 
-  it.effect.prop(
-    "does so over an overlay, and where case does not distinguish",
-    [program],
-    Effect.fnUntraced(function* ([steps]) {
-      const copy = yield* memory({ tree, caseInsensitive: true })
-      const lower = yield* memory({ tree, caseInsensitive: true })
-      const between = overlay(yield* memory())(lower)
-      const fs = overlay(yield* memory())(between)
-      for (const step of steps) {
-        yield* tick
-        assert.deepStrictEqual(yield* run(fs, step), yield* run(copy, step), JSON.stringify(step))
-      }
-      assert.deepStrictEqual(yield* capture(fs.port), yield* capture(copy.port))
-      assert.deepStrictEqual(yield* changes(between), [])
-    }),
-    { arbitrary: { runs: 100 } }
-  )
+  for (const [where, options] of cases) {
+    it.effect.prop(
+      `does so over an overlay, and where case does not distinguish ${where}`,
+      [program],
+      Effect.fnUntraced(function* ([steps]) {
+        const copy = yield* memory({ tree, caseInsensitive: true })
+        const { fs: between, lower } = yield* layers(tree, options)
+        const fs = overlay(yield* memory())(between)
+        for (const step of steps) {
+          yield* tick
+          assert.deepStrictEqual(yield* run(fs, step), yield* run(copy, step), JSON.stringify(step))
+        }
+        assert.deepStrictEqual(yield* capture(fs.port), yield* capture(copy.port))
+        assert.deepStrictEqual(yield* changes(between), [])
+        yield* commit(fs)
+        yield* commit(between)
+        assert.deepStrictEqual(timeless(yield* capture(lower.port)), timeless(yield* capture(copy.port)))
+      }),
+      { arbitrary: { runs: 100 } }
+    )
+  }
 
   it.effect.prop(
     "a commit makes the lower tree what the overlay shows, and the overlay empty",
@@ -452,7 +462,7 @@ describe("overlay", () => {
 
   it.effect("cases are told apart only where both sides do", () =>
     Effect.gen(function* () {
-      for (const options of [{ lower: { caseInsensitive: true } }, { upper: { caseInsensitive: true } }]) {
+      for (const [, options] of cases) {
         const { fs } = yield* layers({ Docs: { "Read.md": "r" } }, options)
         assert.strictEqual(yield* fs.readString("docs/READ.MD"), "r")
         yield* fs.write("DOCS/read.md", "!", { mode: "append" })

@@ -10,7 +10,26 @@ import type { Fault } from "../../src/model/FsError.ts"
 import * as FsPath from "../../src/model/FsPath.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 
-const Path = Schema.Literals(["a", "a/x", "a/y", "a/d", "a/d/z", "b", "b/x", "c", "d/e", "d/e/f", "l", "ld", "ld/z", "n"])
+const Path = Schema.Literals([
+  "a",
+  "a/x",
+  "a/y",
+  "a/d",
+  "a/d/z",
+  "b",
+  "b/x",
+  "c",
+  "d/e",
+  "d/e/f",
+  "l",
+  "ld",
+  "ld/z",
+  "n",
+  "A/X",
+  "B",
+  "C",
+  "a/D/z"
+])
 const Text = Schema.Literals(["", "1", "two", "three hundred"])
 
 const Step = Schema.TaggedUnion({

@@ -73,6 +73,8 @@ export interface Layers {
   readonly keyOf: (path: FsPath.FsPath) => FsPath.FsPath
   /** What the lower tree shows at a path, whether or not something stands before it. */
   readonly below: (path: FsPath.FsPath) => Effect.Effect<FileStat | undefined, Fault>
+  /** The path with its last name as the lower tree spells it, which may be another way where case does not distinguish. */
+  readonly spelt: (path: FsPath.FsPath) => Effect.Effect<FsPath.FsPath, Fault>
   readonly stat: Backend["stat"]
   readonly list: Backend["list"]
   readonly open: Backend["open"]
@@ -135,10 +137,19 @@ export const make = (upper: Backend, lower: Backend): Layers => {
       )
     })
 
+  const spelt: Layers["spelt"] = (path) =>
+    upper.info.caseSensitive || path === FsPath.root
+      ? Effect.succeed(path)
+      : Effect.map(lower.list(FsPath.parent(path)), (children) => {
+          const name = nameOf(FsPath.name(path))
+          const found = children.find((child) => nameOf(child.name) === name)
+          return found === undefined ? path : FsPath.join(FsPath.parent(path), found.name)
+        })
+
   const open: Backend["open"] = (path) =>
     Effect.flatMap(upper.stat(path), (found) =>
       found === undefined ? Effect.flatMap(shows(path), (shown) => (shown ? lower.open(path) : notFound)) : upper.open(path)
     )
 
-  return { upper, lower, hidden, keyOf, below, stat, list, open }
+  return { upper, lower, hidden, keyOf, below, spelt, stat, list, open }
 }

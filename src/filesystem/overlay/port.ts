@@ -39,7 +39,7 @@ const replaceable = (source: FileStat, target: FileStat): Effect.Effect<void, Fa
       : Effect.void
 
 export const make = (layers: Layers): Backend => {
-  const { below, hidden, keyOf, list, lower, open, stat, upper } = layers
+  const { below, hidden, keyOf, list, lower, open, spelt, stat, upper } = layers
   const raise = Raise.make(layers)
   const { tell, watch } = Watchers.make(keyOf)
 
@@ -59,11 +59,13 @@ export const make = (layers: Layers): Backend => {
   const hiding = (path: FsPath.FsPath, effect: Effect.Effect<void, Fault>): Effect.Effect<void, Fault> =>
     Effect.flatMap(below(path), (stat) => (stat === undefined ? effect : hidden.while(path, effect)))
 
-  /** Whether the file that is to be replaced has its mode in the lower tree alone, where the upper one would not know of it. */
-  const modeIsBelow = (path: FsPath.FsPath, mode: Mode, found: FileStat | undefined): Effect.Effect<boolean, Fault> =>
-    mode !== "replace" || found?.mode === undefined || upper.attributes === undefined
-      ? Effect.succeed(false)
-      : Effect.map(upper.stat(path), (above) => above === undefined)
+  /** What is written to or replaced keeps its name as it is spelt: where only the lower tree has it, the upper one must be told. */
+  const place = (path: FsPath.FsPath): Effect.Effect<{ readonly at: FsPath.FsPath; readonly isBelow: boolean }, Fault> =>
+    Effect.flatMap(upper.stat(path), (above): ReturnType<typeof place> =>
+      above === undefined
+        ? Effect.map(spelt(path), (at) => ({ at, isBelow: true }))
+        : Effect.succeed({ at: path, isBelow: false })
+    )
 
   const write = <E, R>(
     path: FsPath.FsPath,
@@ -86,14 +88,19 @@ export const make = (layers: Layers): Backend => {
         // What was found before a stream was staged need not hold when it has ended.
         return outer<A, E2 | Fault, R2>(Effect.andThen(Effect.andThen(ready, copied), told))
       }
-      const written = Effect.suspend(() => modeIsBelow(path, mode, found)).pipe(
-        Effect.flatMap((isBelow) =>
-          isBelow && found !== undefined ? replaceLike(path, found, bytes, commit) : upper.write(path, bytes, mode, { commit })
+      const written = Effect.suspend((): Effect.Effect<FileStat, Fault | E, R> => {
+        const old = found
+        if (old === undefined) return upper.write(path, bytes, mode, { commit })
+        return Effect.flatMap(place(path), ({ at, isBelow }) =>
+          isBelow && mode === "replace" && old.mode !== undefined && upper.attributes !== undefined
+            ? replaceLike(at, old, bytes, commit)
+            : upper.write(at, bytes, mode, { commit })
         )
-      )
+      })
       return Effect.andThen(ready, written)
     })
 
+  /** With the mode of a file that only the lower tree has, of which the upper one does not know. */
   const replaceLike = <E, R>(
     path: FsPath.FsPath,
     like: FileStat,
@@ -147,7 +154,8 @@ export const make = (layers: Layers): Backend => {
     }
     yield* raise.directory(FsPath.parent(to))
     if ((yield* below(from)) !== undefined) yield* source.kind === "directory" ? raise.tree(from) : raise.entry(from)
-    yield* telling(hiding(from, upper.rename(from, to, { replace })), () => {
+    const { at } = target === undefined ? { at: to } : yield* place(to)
+    yield* telling(hiding(from, upper.rename(from, at, { replace })), () => {
       tell("Removed", from)
       tell("Created", to)
     })

@@ -21,10 +21,11 @@ export interface Raise {
 
 type Made = Array<readonly [path: FsPath.FsPath, like: FileStat]>
 
-export const make = ({ below, list, lower, upper }: Layers): Raise => {
+export const make = ({ below, list, lower, spelt, upper }: Layers): Raise => {
   const raise = (path: FsPath.FsPath, stat: FileStat): Effect.Effect<void, Fault> =>
-    Effect.catch(carry(lower, path, stat, upper, { replace: false }), (fault) =>
-      fault._tag === "AlreadyExists" ? Effect.void : Effect.fail(fault)
+    Effect.catch(
+      Effect.flatMap(spelt(path), (path) => carry(lower, path, stat, upper, { replace: false })),
+      (fault) => (fault._tag === "AlreadyExists" ? Effect.void : Effect.fail(fault))
     )
 
   const directories = Effect.fnUntraced(function* (path: FsPath.FsPath, made: Made): Effect.fn.Return<void, Fault> {

@@ -52,7 +52,7 @@ const writeOne = Effect.fnUntraced(function* (layers: Layers, difference: Differ
   const above = yield* upper.stat(path)
   if (above === undefined) return
   const under = yield* lower.stat(path)
-  if (under?.kind === above.kind) yield* respell(lower, path)
+  if (under !== undefined) yield* respell(lower, path)
   if (under?.kind === above.kind && above.kind === "file") return yield* rewrite(layers, difference, above)
   if (under?.kind === above.kind && above.kind === "directory") return
   if (under?.kind === "directory" || above.kind === "directory") yield* removeAll(lower, path)

@@ -20,6 +20,7 @@ import { badArgument, toPlatform } from "./errors.ts"
 export interface Bridge {
   readonly fs: Algebra
   readonly port: Backend
+  readonly may: Caller["may"]
   /** A step on the port, as an operation of the service: with its checks, limits and errors. */
   readonly step: <A>(
     method: string,
@@ -65,6 +66,7 @@ export const make = (fs: Algebra): Bridge => {
   return {
     fs,
     port,
+    may: caller.may,
     step,
     look: (method, path, actions) => step(method, path, (path) => resolve(port, path), actions),
     lookAtLink: (method, path, actions) => step(method, path, (path) => resolveLink(port, path), actions),

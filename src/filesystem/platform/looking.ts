@@ -19,15 +19,13 @@ type Looking = Pick<
 const tagOf = { Created: "Create", Updated: "Update", Removed: "Remove" } as const
 
 export const make = (bridge: Bridge): Looking => {
-  const { answer, children, failure, fs, look, lookAtLink, port, step } = bridge
+  const { answer, children, failure, fs, look, lookAtLink, may, port, step } = bridge
 
   const denied = (path: string, what: string) =>
     Effect.fail(systemError("access", path, "PermissionDenied", `its permission bits let nobody ${what} it`))
 
   const mayWrite = (stat: FileStat): boolean =>
-    !fs.readOnly &&
-    port.rules?.permits?.("write", stat.path) !== false &&
-    (stat.mode === undefined || (stat.mode & 0o222) !== 0)
+    may("write", stat.path) && (stat.mode === undefined || (stat.mode & 0o222) !== 0)
 
   /** A file is asked by opening it. Of the rest only the permission bits can be known without doing something. */
   const readable = (path: string, stat: FileStat): Effect.Effect<void, PlatformError> =>

@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import { type Algebra, make } from "../../filesystem/Filesystem.ts"
 import type { Fault } from "../../model/FsError.ts"
+import type { FsPath } from "../../model/FsPath.ts"
 import { portable } from "../../port/Backend.ts"
 import { arrange, chapter } from "../chapter.ts"
 import { equal } from "../expect.ts"
@@ -81,6 +82,19 @@ const same = (fs: Algebra): Effect.Effect<void, unknown> =>
   Effect.flatMap(capture(fs.port) as Effect.Effect<Picture, Fault>, (all) => equal(below("fast", all), below("slow", all)))
 
 export const accelerationLaws: ReadonlyArray<Law> = [
+  law("the fast read answers the file, or declines what is larger than it may be", "port: accelerations", function* (fs) {
+    yield* arrange(fs, { a: "1234" })
+    const read = fs.port.accelerations?.read
+    if (read === undefined) return
+    const path = "a" as FsPath
+    yield* equal<unknown>(yield* read(path, 3), undefined)
+    const whole = yield* read(path, 4)
+    if (whole === undefined) return
+    yield* equal(whole.bytes, utf8("1234"))
+    yield* equal(whole.stat.sizeBytes, 4)
+    whole.bytes.fill(0)
+    yield* equal((yield* read(path, 4))?.bytes, utf8("1234"))
+  }),
   ...readings.map(([what, call]) =>
     law(`${what} answers the same with and without accelerations`, "architecture: accelerations", function* (fs) {
       yield* arrange(fs, files)

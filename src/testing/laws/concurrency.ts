@@ -4,8 +4,9 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Stream from "effect/Stream"
 import { quota } from "../../filesystem/Decorator.ts"
-import type { Algebra } from "../../filesystem/Filesystem.ts"
+import { type Algebra, make } from "../../filesystem/Filesystem.ts"
 import type { FsPath } from "../../model/FsPath.ts"
+import { portable } from "../../port/Backend.ts"
 import { arrange, chapter, failing, leaves } from "../chapter.ts"
 import { equal, holds } from "../expect.ts"
 import { capture, directory } from "../Files.ts"
@@ -80,6 +81,12 @@ export const concurrencyLaws: ReadonlyArray<Law> = [
     )
     yield* Effect.forEach(fibers, Fiber.join)
     yield* leaves(fs, { a: numbers.map((n) => `${n},`).join("") })
+  }),
+  law("two filesystems over one port share the order of writes", "C-42", function* (fs) {
+    yield* arrange(fs, { a: numbers.map((n) => `<${n}>`).join("") })
+    const other = noted(fs, make(portable(fs.port)))
+    yield* together(numbers.map((n) => (n % 2 === 0 ? fs : other).edit("a", { oldText: `<${n}>`, newText: `[${n}]` })))
+    yield* leaves(fs, { a: numbers.map((n) => `[${n}]`).join("") })
   }),
   moving.law("moves that cross do not lock up", "C-42", function* (fs) {
     yield* arrange(fs, { "a/x": "1", "b/y": "2" })

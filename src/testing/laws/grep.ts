@@ -1,5 +1,6 @@
 /** Regular expressions over lines: the first match of each, in order, with what was passed over. */
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import type { Algebra, GrepOptions } from "../../filesystem/Filesystem.ts"
 import type { GrepMatch } from "../../model/Entry.ts"
 import { arrange, chapter, failing, limited } from "../chapter.ts"
@@ -245,6 +246,20 @@ export const grepLaws: ReadonlyArray<Law> = [
     yield* arrange(fs, { "fine.txt": "aaa\n", "hostile.txt": `${"a".repeat(40)}!\n` })
     const error = yield* fails(limited({ patternBudget: 200 })(fs.grep("^(a+)+$")), "Timeout")
     yield* holds(error.message.includes("hostile.txt"), "a message that names hostile.txt", error.message)
+  }),
+  law("a hostile pattern holds nobody else up", "C-20", function* (fs) {
+    yield* arrange(fs, { "hostile.txt": `${"a".repeat(40)}!\n`, other: "x" })
+    const grep = yield* Effect.forkChild(limited({ patternBudget: 1000 })(fs.grep("^(a+)+$")), { startImmediately: true })
+    yield* equal(yield* fs.readString("other"), "x")
+    yield* holds(grep.pollUnsafe() === undefined, "a read that ends while the search is still at work")
+    yield* Fiber.interrupt(grep)
+  }),
+  law("a search that is interrupted ends", "C-20", function* (fs) {
+    yield* arrange(fs, { "hostile.txt": `${"a".repeat(40)}!\n` })
+    const grep = yield* Effect.forkChild(limited({ patternBudget: 3_600_000 })(fs.grep("^(a+)+$")), { startImmediately: true })
+    yield* fs.readString("hostile.txt")
+    yield* Fiber.interrupt(grep)
+    yield* equal(yield* hits("!$", { path: "hostile.txt" })(fs), ["hostile.txt:1:!"])
   }),
   law("searching goes on after a hostile pattern", "C-20", function* (fs) {
     yield* arrange(fs, { f: `${"a".repeat(40)}!\nhit\n` })

@@ -111,4 +111,3 @@ export const portAbilityLaws: ReadonlyArray<Law> = [
     }
   })
 ]
-

@@ -201,4 +201,3 @@ export const portNameLaws: ReadonlyArray<Law> = [
     { why: "root" }
   )
 ]
-

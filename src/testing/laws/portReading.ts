@@ -94,6 +94,11 @@ export const portReadingLaws: ReadonlyArray<Law> = [
     yield* equal(yield* whole(handle), utf8("0123"))
     yield* equal(yield* whole(yield* port.open(at("a"))), utf8("0123"))
   }),
+  on([], "a version that an open file brings along is that of its content", "open", { a: "abc" }, function* (port) {
+    const handle = yield* port.open(at("a"))
+    if (handle.version === undefined) return
+    yield* equal(yield* handle.version, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+  }),
   refuses([], "port open of nothing", "open", tree, (port) => port.open(at("none")), "NotFound"),
   refuses([], "port open of a directory", "open", tree, (port) => port.open(at("dir")), "NotAFile"),
   refuses([], "port open of the root", "open", tree, (port) => port.open(at(".")), "NotAFile"),
@@ -121,4 +126,3 @@ export const portReadingLaws: ReadonlyArray<Law> = [
     )
   )
 ]
-

@@ -5,7 +5,7 @@ import * as Fiber from "effect/Fiber"
 import * as Stream from "effect/Stream"
 import type { Fault } from "../../model/FsError.ts"
 import { fails, has } from "../expect.ts"
-import { capture, directory, link } from "../Files.ts"
+import { capture, directory } from "../Files.ts"
 import { type Law, unnoted } from "../Law.ts"
 import { bytes, utf8 } from "../operations.ts"
 import { at, leaves, linked, on, put, refuses, tree, wrongKind, writing } from "../portChapter.ts"
@@ -160,4 +160,3 @@ export const portWritingLaws: ReadonlyArray<Law> = [
     yield* leaves(port, { a: "mine" })
   })
 ]
-

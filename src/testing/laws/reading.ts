@@ -5,10 +5,13 @@ import { arrange, chapter, limited } from "../chapter.ts"
 import { equal, fails, has, holds } from "../expect.ts"
 import { directory, type Files } from "../Files.ts"
 import type { Law } from "../Law.ts"
-import { bytes, readingCalls, utf8 } from "../operations.ts"
+import { bytes, collect, readingCalls, utf8 } from "../operations.ts"
 
 const { answers, law, refuses } = chapter({ kind: "service" })
 const writing = chapter({ kind: "service", needs: ["write"] })
+
+const watching = chapter({ kind: "ability", needs: ["watch"] })
+const unwatched = chapter({ kind: "ability", needs: ["no watch"] })
 
 const manyLines = Array.from({ length: 2001 }, (_, i) => `line ${i}`).join("\n")
 
@@ -409,5 +412,28 @@ export const lookingLaws: ReadonlyArray<Law> = [
     const expected = { limit: "maxListEntries", allowed: 2, actual: 3 }
     yield* fails(limited({ maxListEntries: 2 })(fs.list("d")), "LimitExceeded", expected)
     yield* equal((yield* limited({ maxListEntries: 3 })(fs.list("d"))).length, 3)
-  })
+  }),
+
+  watching.refuses("a watch of nothing is NotFound", "api: watch", places, (fs) => collect(fs.watch("missing")), "NotFound"),
+  watching.refuses(
+    "a watch of a file is NotADirectory",
+    "api: watch",
+    places,
+    (fs) => collect(fs.watch("file")),
+    "NotADirectory"
+  ),
+  watching.refuses(
+    "a watch of what is no path is InvalidPath",
+    "api: watch",
+    places,
+    (fs) => collect(fs.watch("../x")),
+    "InvalidPath"
+  ),
+  unwatched.refuses(
+    "watching is Unsupported where there is none",
+    "architecture: abilities",
+    places,
+    (fs) => collect(fs.watch("dir")),
+    "Unsupported"
+  )
 ]

@@ -276,6 +276,14 @@ const looking: ReadonlyArray<Mutant> = [
   )
 ]
 
+const watching: ReadonlyArray<Mutant> = [
+  call(
+    "a watch of anything is taken",
+    "watch",
+    (original) => (path?: string) => Stream.catch(original(path), () => Stream.empty)
+  )
+]
+
 const streams: ReadonlyArray<Mutant> = [
   option("stream", "offset"),
   option("stream", "length"),
@@ -322,4 +330,4 @@ const streams: ReadonlyArray<Mutant> = [
   answer("lines have the bound of a read", "lines", (lines) => (lines.length === 2 && lines[1] === "6" ? [] : lines))
 ]
 
-export const readingMutants: ReadonlyArray<Mutant> = [...telling, ...spellings, ...reading, ...looking, ...streams]
+export const readingMutants: ReadonlyArray<Mutant> = [...telling, ...spellings, ...reading, ...looking, ...watching, ...streams]

@@ -1,7 +1,7 @@
 /** Services that search wrong: walks, globs and greps. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { answer, call, given, type Mutant, type Operation, option } from "./mutant.ts"
+import { answer, call, given, hanging, type Mutant, type Operation, option } from "./mutant.ts"
 
 const inOrderOf = (key: (path: string) => string) => (all: ReadonlyArray<any>) =>
   [...all].sort((a, b) => (key(a.path) < key(b.path) ? -1 : key(a.path) > key(b.path) ? 1 : 0))
@@ -231,6 +231,22 @@ const greps: ReadonlyArray<Mutant> = [
   })),
   answer("a grep streams no more than 1,000", "grepStream", (all) => all.slice(0, 1000)),
   answer("a stream of matches is in no order", "grepStream", (all) => [...all].reverse()),
+  call(
+    "a hostile grep holds others up",
+    "grep",
+    (original) => (pattern: any, options: any) =>
+      pattern === "^(a+)+$"
+        ? Effect.sync(() => ({ matches: [], spun: Array.from({ length: 100_000 }, (_, i) => i).length }))
+        : original(pattern, options)
+  ),
+  hanging(
+    call(
+      "a grep cannot be interrupted",
+      "grep",
+      (original) => (pattern: any, options: any) =>
+        pattern === "^(a+)+$" ? Effect.uninterruptible(Effect.sleep("10 seconds")) : original(pattern, options)
+    )
+  ),
   call("a grep that fails once fails for ever", "grep", (original) => {
     let failed = false
     return (...args: ReadonlyArray<any>) =>

@@ -1,0 +1,602 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Arbitrary, Deferred, Effect, Fiber, Schema, Stream } from "effect"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import { readOnly, subdirectory, traced } from "../../src/filesystem/Decorator.ts"
+import { type Algebra, make } from "../../src/filesystem/Filesystem.ts"
+import { changes, commit, discard, overlay } from "../../src/filesystem/Overlay.ts"
+import type { Fault } from "../../src/model/FsError.ts"
+import { type FsPath, parent } from "../../src/model/FsPath.ts"
+import type { Backend } from "../../src/port/Backend.ts"
+import { capture, program, run, tick, timeless, tree } from "./programs.ts"
+
+const at = (path: string) => path as FsPath
+const utf8 = (text: string) => new TextEncoder().encode(text)
+
+const memory = (options: InMemory.InMemoryOptions = {}) => Effect.map(InMemory.make(options), make)
+
+const layers = Effect.fnUntraced(function* (
+  lowerTree: InMemory.Tree = tree,
+  options: { readonly upper?: InMemory.InMemoryOptions; readonly lower?: InMemory.InMemoryOptions } = {}
+) {
+  const lower = yield* memory({ tree: lowerTree, ...options.lower })
+  const upper = yield* memory(options.upper)
+  return { lower, upper, fs: overlay(upper)(lower) }
+})
+
+const names = (fs: Algebra, path = ".") => Effect.map(fs.list(path), (entries) => entries.map(({ name }) => name))
+const told = (fs: Algebra) => Effect.map(changes(fs), (all) => all.map(({ _tag, path }) => `${_tag} ${path}`))
+const tagOf = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.map(Effect.flip(effect), ({ _tag }) => _tag)
+
+const cases = [
+  ["below", { lower: { caseInsensitive: true } }],
+  ["above", { upper: { caseInsensitive: true } }],
+  ["at all", { lower: { caseInsensitive: true }, upper: { caseInsensitive: true } }]
+] as const
+
+describe("an overlay is a copy that has not been made", () => {
+  it.effect.prop(
+    "answers every call as a copy would, shows the same tree, and leaves the lower one as it was",
+    [program],
+    Effect.fnUntraced(function* ([steps]) {
+      const copy = yield* memory({ tree })
+      const { fs, lower } = yield* layers()
+      const before = yield* capture(lower.port)
+      for (const step of steps) {
+        yield* tick
+        assert.deepStrictEqual(yield* run(fs, step), yield* run(copy, step), JSON.stringify(step))
+      }
+      assert.deepStrictEqual(yield* capture(fs.port), yield* capture(copy.port))
+      assert.deepStrictEqual(yield* capture(lower.port), before)
+    }),
+    { arbitrary: { runs: 6000 } }
+  )
+
+  for (const [where, options] of cases) {
+    it.effect.prop(
+      `does so over an overlay, and where case does not distinguish ${where}`,
+      [program],
+      Effect.fnUntraced(function* ([steps]) {
+        const copy = yield* memory({ tree, caseInsensitive: true })
+        const { fs: between, lower } = yield* layers(tree, options)
+        const fs = overlay(yield* memory())(between)
+        for (const step of steps) {
+          yield* tick
+          assert.deepStrictEqual(yield* run(fs, step), yield* run(copy, step), JSON.stringify(step))
+        }
+        assert.deepStrictEqual(yield* capture(fs.port), yield* capture(copy.port))
+        assert.deepStrictEqual(yield* changes(between), [])
+        yield* commit(fs)
+        yield* commit(between)
+        assert.deepStrictEqual(timeless(yield* capture(lower.port)), timeless(yield* capture(copy.port)))
+      }),
+      { arbitrary: { runs: 6000 } }
+    )
+  }
+
+  it.effect.prop(
+    "a commit makes the lower tree what the overlay shows, and the overlay empty",
+    [program, program],
+    Effect.fnUntraced(function* ([first, second]) {
+      const copy = yield* memory({ tree })
+      const { fs, lower, upper } = yield* layers()
+      for (const steps of [first, second]) {
+        for (const step of steps) {
+          yield* tick
+          yield* run(copy, step)
+          yield* run(fs, step)
+        }
+        yield* commit(fs)
+        assert.deepStrictEqual(yield* capture(lower.port), yield* capture(copy.port))
+        assert.deepStrictEqual(yield* capture(upper.port), {})
+        assert.deepStrictEqual(yield* capture(fs.port), yield* capture(copy.port))
+        assert.deepStrictEqual(yield* changes(fs), [])
+      }
+    }),
+    { arbitrary: { runs: 6000 } }
+  )
+
+  it.effect.prop(
+    "changes are what two captures differ in",
+    [program],
+    Effect.fnUntraced(function* ([steps]) {
+      const { fs, lower } = yield* layers()
+      for (const step of steps) {
+        yield* tick
+        yield* run(fs, step)
+      }
+      const before = timeless(yield* capture(lower.port))
+      const after = timeless(yield* capture(fs.port))
+      const expected = [...new Set([...Object.keys(before), ...Object.keys(after)])].sort().flatMap((path) => {
+        if (!(path in before)) return [`Added ${path}`]
+        if (!(path in after)) return [`Removed ${path}`]
+        return JSON.stringify(before[path]) === JSON.stringify(after[path]) ? [] : [`Modified ${path}`]
+      })
+      assert.deepStrictEqual(yield* told(fs), expected)
+    }),
+    { arbitrary: { runs: 6000 } }
+  )
+
+  it.effect.prop(
+    "a discard shows the lower tree again, times included",
+    [program],
+    Effect.fnUntraced(function* ([steps]) {
+      const { fs, lower, upper } = yield* layers()
+      for (const step of steps) {
+        yield* tick
+        yield* run(fs, step)
+      }
+      yield* discard(fs)
+      assert.deepStrictEqual(yield* capture(fs.port), yield* capture(lower.port))
+      assert.deepStrictEqual(yield* capture(upper.port), {})
+    }),
+    { arbitrary: { runs: 6000 } }
+  )
+
+  it.effect.prop(
+    "a commit that is interrupted anywhere loses nothing, and the next one goes on",
+    [program, Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 40 })))],
+    Effect.fnUntraced(function* ([steps, allowed]) {
+      const copy = yield* memory({ tree })
+      const base = yield* InMemory.make({ tree })
+      let left = Number.POSITIVE_INFINITY
+      const spend = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+        Effect.suspend(() => (left-- === 0 ? Effect.interrupt : effect))
+      const lower = make({
+        ...base,
+        accelerations: undefined,
+        write: (path, bytes, mode, how) => spend(base.write(path, bytes, mode, how)),
+        makeDirectory: (path) => spend(base.makeDirectory(path)),
+        remove: (path) => spend(base.remove(path)),
+        rename: (from, to, options) => spend(base.rename(from, to, options))
+      })
+      const fs = overlay(yield* memory())(lower)
+      for (const step of steps) {
+        yield* tick
+        yield* run(copy, step)
+        yield* run(fs, step)
+      }
+      left = allowed
+      yield* Effect.exit(commit(fs))
+      left = Number.POSITIVE_INFINITY
+      assert.deepStrictEqual(timeless(yield* capture(fs.port)), timeless(yield* capture(copy.port)))
+      yield* commit(fs)
+      assert.deepStrictEqual(timeless(yield* capture(base)), timeless(yield* capture(copy.port)))
+    }),
+    { arbitrary: { runs: 6000 } }
+  )
+})
+
+describe("overlay", () => {
+  it.effect("a deleted file is gone, and can be made anew without what it was", () =>
+    Effect.gen(function* () {
+      const { fs, lower } = yield* layers({ a: { f: "old" } })
+      yield* fs.delete("a/f")
+      assert.isFalse(yield* fs.exists("a/f"))
+      assert.deepStrictEqual(yield* names(fs, "a"), [])
+      yield* fs.write("a/f", "new", { mode: "append" })
+      assert.strictEqual(yield* fs.readString("a/f"), "new")
+      assert.strictEqual(yield* lower.readString("a/f"), "old")
+    })
+  )
+
+  it.effect("a directory made where one was deleted is empty", () =>
+    Effect.gen(function* () {
+      const { fs } = yield* layers({ d: { e: { f: "f" }, g: "g" } })
+      yield* fs.delete("d", { recursive: true })
+      yield* fs.mkdir("d/e")
+      assert.deepStrictEqual(yield* names(fs, "d"), ["e"])
+      assert.deepStrictEqual(yield* names(fs, "d/e"), [])
+      assert.deepStrictEqual(yield* told(fs), ["Removed d/e/f", "Removed d/g"])
+    })
+  )
+
+  it.effect("what the upper tree held before stands before the lower one", () =>
+    Effect.gen(function* () {
+      const { fs } = yield* layers(
+        { d: { below: "1", both: "lower" }, f: { hidden: "2" }, g: "file" },
+        { upper: { tree: { d: { above: "3", both: "upper" }, f: "now a file", g: { now: "a directory" } } } }
+      )
+      assert.deepStrictEqual(yield* names(fs, "d"), ["above", "below", "both"])
+      assert.strictEqual(yield* fs.readString("d/both"), "upper")
+      assert.isFalse(yield* fs.exists("f/hidden"))
+      assert.deepStrictEqual(yield* names(fs, "g"), ["now"])
+      assert.deepStrictEqual(yield* told(fs), [
+        "Added d/above",
+        "Modified d/both",
+        "Modified f",
+        "Removed f/hidden",
+        "Modified g",
+        "Added g/now"
+      ])
+      yield* commit(fs)
+      assert.strictEqual(yield* fs.readString("f"), "now a file")
+      assert.strictEqual(yield* fs.readString("g/now"), "a directory")
+    })
+  )
+
+  it.effect("a file that is moved or overwritten keeps its mode, one that is moved its time", () =>
+    Effect.gen(function* () {
+      const lower = yield* memory({ tree: { f: "f", g: "g", d: { h: "h" } } })
+      for (const path of ["f", "g", "d/h"]) yield* lower.setAttributes(path, { mode: 0o640 })
+      yield* lower.setAttributes("d", { mode: 0o555 })
+      const fs = overlay(yield* memory())(lower)
+      const { modifiedAt } = yield* fs.stat("f")
+      yield* tick
+      yield* fs.move("f", "moved")
+      yield* fs.write("g", "new")
+      yield* fs.move("d", "e")
+      const moved = yield* fs.stat("moved")
+      assert.strictEqual(moved.mode, 0o640)
+      assert.deepStrictEqual(moved.modifiedAt, modifiedAt)
+      assert.strictEqual((yield* fs.stat("g")).mode, 0o640)
+      assert.strictEqual((yield* fs.stat("e/h")).mode, 0o640)
+      assert.strictEqual((yield* fs.stat("e")).mode, 0o555)
+      yield* commit(fs)
+      assert.strictEqual((yield* lower.stat("moved")).mode, 0o640)
+      assert.strictEqual((yield* lower.stat("e")).mode, 0o555)
+    })
+  )
+
+  it.effect("a directory that may not be written to is moved with what is in it", () =>
+    Effect.gen(function* () {
+      const lower = yield* memory({ tree: { d: { e: { f: "f" } }, to: {} } })
+      yield* lower.setAttributes("d/e", { mode: 0o555 })
+      const base = yield* InMemory.make()
+      const writable = <A, E, R>(path: FsPath, run: Effect.Effect<A, E, R>) =>
+        Effect.flatMap(base.stat(parent(path)), (above): Effect.Effect<A, E | Fault, R> =>
+          ((above?.mode ?? 0) & 0o200) === 0 ? Effect.fail<Fault>({ _tag: "AccessDenied", why: "permission" }) : run
+        )
+      const strict = make({
+        ...base,
+        write: (path, content, mode, how) => writable(path, base.write(path, content, mode, how)),
+        makeDirectory: (path) => writable(path, base.makeDirectory(path)),
+        rename: (from, to, options) => writable(from, writable(to, base.rename(from, to, options)))
+      })
+      const fs = overlay(strict)(lower)
+      yield* fs.move("d", "to/d")
+      assert.strictEqual(yield* fs.readString("to/d/e/f"), "f")
+      assert.strictEqual((yield* fs.stat("to/d/e")).mode, 0o555)
+      assert.deepInclude(yield* Effect.flip(fs.write("to/d/e/new", "")), { _tag: "AccessDenied", why: "permission" })
+    })
+  )
+
+  it.effect("works over a filesystem that may only be read, and its commit is refused there", () =>
+    Effect.gen(function* () {
+      const lower = readOnly(yield* memory({ tree }))
+      const fs = overlay(yield* memory())(lower)
+      assert.isFalse(fs.readOnly)
+      yield* fs.move("a", "moved")
+      const denied = yield* Effect.flip(commit(fs))
+      assert.deepInclude(denied, { _tag: "AccessDenied", why: "readOnly", operation: "commit" })
+      assert.strictEqual(yield* fs.readString("moved/x"), "ax")
+      assert.strictEqual(yield* lower.readString("a/x"), "ax")
+    })
+  )
+
+  it.effect("has the permissions of the upper tree and the paths of the lower one", () =>
+    Effect.gen(function* () {
+      const { fs } = yield* layers(tree, { upper: { allowDelete: false }, lower: { policy: "branch" } })
+      assert.deepInclude(yield* Effect.flip(fs.delete("c")), { _tag: "AccessDenied", why: "readOnly" })
+      yield* fs.write("c", "over")
+      assert.strictEqual(yield* tagOf(fs.stat("a//x")), "InvalidPath")
+      const sealed = overlay(readOnly(yield* memory()))(yield* memory({ tree }))
+      assert.isTrue(sealed.readOnly)
+      assert.strictEqual(yield* sealed.readString("c"), "content of c")
+      assert.deepInclude(yield* Effect.flip(sealed.write("c", "")), { _tag: "AccessDenied", why: "readOnly" })
+    })
+  )
+
+  it.effect("links are treated as the stricter of the two does", () =>
+    Effect.gen(function* () {
+      const lower = yield* InMemory.make({ tree })
+      const strict = make({ ...lower, rules: { ...lower.rules, symlinks: "refuse" } })
+      const fs = overlay(yield* memory())(strict)
+      assert.deepInclude(yield* Effect.flip(fs.readString("l")), { _tag: "AccessDenied", why: "link" })
+    })
+  )
+
+  it.effect("a large file is copied up in blocks", () =>
+    Effect.gen(function* () {
+      const base = yield* InMemory.make({ tree: { big: new Uint8Array(3_000_000).fill(7) } })
+      let largest = 0
+      const lower = make({
+        ...base,
+        accelerations: undefined,
+        open: (path) =>
+          Effect.map(base.open(path), (handle) => ({
+            ...handle,
+            read: (offset, length) => {
+              largest = Math.max(largest, length)
+              return handle.read(offset, length)
+            }
+          }))
+      })
+      const fs = overlay(yield* memory())(lower)
+      yield* fs.write("big", "end", { mode: "append" })
+      assert.isAtMost(largest, 1024 * 1024)
+      assert.strictEqual((yield* fs.stat("big")).sizeBytes, 3_000_003)
+    })
+  )
+
+  it.effect("fibers that copy up the same file do not disturb each other", () =>
+    Effect.gen(function* () {
+      const { fs } = yield* layers({ d: { f: "" } })
+      const parts = Array.from({ length: 20 }, (_, i) => `<${i}>`)
+      yield* Effect.forEach(parts, (part) => fs.write("d/f", part, { mode: "append" }), { concurrency: "unbounded" })
+      const text = yield* fs.readString("d/f")
+      assert.deepStrictEqual(text.match(/<\d+>/g)?.sort(), [...parts].sort())
+      assert.strictEqual(text.length, parts.join("").length)
+      assert.deepStrictEqual(yield* names(fs, "d"), ["f"])
+    })
+  )
+
+  it.effect("they do not at the port either, where nothing waits", () =>
+    Effect.gen(function* () {
+      const lower = yield* InMemory.make({ tree: { d: { f: "old" } } })
+      const upper = yield* InMemory.make()
+      const slowly: Backend = {
+        ...upper,
+        rename: (from, to, options) => Effect.andThen(Effect.yieldNow, upper.rename(from, to, options)),
+        makeDirectory: (path) => Effect.andThen(Effect.yieldNow, upper.makeDirectory(path))
+      }
+      const { port } = overlay(make(slowly))(make(lower))
+      yield* Effect.forEach(["1", "2", "3"], (part) => port.write<never, never>(at("d/f"), utf8(part), "append"), {
+        concurrency: "unbounded"
+      })
+      const { text } = (yield* capture(port))["d/f"] as { readonly text: string }
+      assert.match(text, /^old/)
+      assert.deepStrictEqual(text.slice(3).split("").sort(), ["1", "2", "3"])
+      assert.deepStrictEqual(Object.keys(yield* capture(upper)), ["d", "d/f"])
+    })
+  )
+
+  it.effect("a file deleted while a stream is appended to it is made of the stream alone", () =>
+    Effect.gen(function* () {
+      const { fs } = yield* layers({ f: "old" })
+      const [started, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const source = Stream.concat(
+        Stream.make(utf8("ne")),
+        Stream.fromEffect(Effect.as(Effect.andThen(Deferred.succeed(started, undefined), Deferred.await(go)), utf8("w")))
+      )
+      const writer = yield* Effect.forkChild(Stream.run(source, fs.sink("f", { mode: "append" })))
+      yield* Deferred.await(started)
+      yield* fs.delete("f")
+      yield* Deferred.succeed(go, undefined)
+      yield* Fiber.join(writer)
+      assert.strictEqual(yield* fs.readString("f"), "new")
+    })
+  )
+
+  it.effect("a stream that ends after a discard is written all the same", () =>
+    Effect.gen(function* () {
+      const { fs } = yield* layers({ d: { e: { f: "old" } } })
+      const [started, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const source = Stream.fromEffect(
+        Effect.as(Effect.andThen(Deferred.succeed(started, undefined), Deferred.await(go)), utf8("new"))
+      )
+      const writer = yield* Effect.forkChild(Stream.run(source, fs.sink("d/e/f", { mode: "append" })))
+      yield* Deferred.await(started)
+      yield* discard(fs)
+      yield* Deferred.succeed(go, undefined)
+      yield* Fiber.join(writer)
+      assert.strictEqual(yield* fs.readString("d/e/f"), "oldnew")
+    })
+  )
+
+  it.effect("a copy up that is interrupted leaves nothing in the upper tree", () =>
+    Effect.gen(function* () {
+      const base = yield* InMemory.make({ tree: { f: "text" } })
+      const reading = yield* Deferred.make<void>()
+      const lower = make({
+        ...base,
+        accelerations: undefined,
+        open: (path) =>
+          Effect.map(base.open(path), (handle) => ({
+            ...handle,
+            read: () => Effect.andThen(Deferred.succeed(reading, undefined), Effect.never)
+          }))
+      })
+      const upper = yield* memory()
+      const fs = overlay(upper)(lower)
+      const writer = yield* Effect.forkChild(fs.write("f", "more", { mode: "append" }))
+      yield* Deferred.await(reading)
+      yield* Fiber.interrupt(writer)
+      assert.deepStrictEqual(yield* capture(upper.port), {})
+      assert.strictEqual((yield* fs.stat("f")).sizeBytes, 4)
+    })
+  )
+
+  it.effect("a rename that fails above has hidden nothing below", () =>
+    Effect.gen(function* () {
+      const lower = yield* memory({ tree })
+      const base = yield* InMemory.make()
+      const upper = make({
+        ...base,
+        rename: (from, to, options) =>
+          from.includes(".~fsa-")
+            ? base.rename(from, to, options)
+            : Effect.fail({ _tag: "IoError", code: "EIO", detail: "broken" })
+      })
+      const fs = overlay(upper)(lower)
+      const before = yield* capture(fs.port)
+      assert.strictEqual(yield* tagOf(fs.move("a", "moved")), "IoError")
+      assert.deepStrictEqual(yield* capture(fs.port), before)
+      assert.deepStrictEqual(yield* changes(fs), [])
+      yield* lower.write("a/late", "shows")
+      assert.strictEqual(yield* fs.readString("a/late"), "shows")
+    })
+  )
+
+  it.effect("links and attributes need both sides", () =>
+    Effect.gen(function* () {
+      const lower = yield* InMemory.make({ tree })
+      const plain = make({ ...(yield* InMemory.make()), links: undefined, attributes: undefined })
+      for (const fs of [overlay(plain)(make(lower)), overlay(make(lower))(plain)]) {
+        assert.strictEqual(yield* tagOf(fs.symlink("new", "c")), "Unsupported")
+        assert.strictEqual(yield* tagOf(fs.setAttributes("c", { mode: 0o600 })), "Unsupported")
+      }
+    })
+  )
+
+  it.effect("tells what is changed here, and what is changed below as far as it shows", () =>
+    Effect.gen(function* () {
+      const { fs, lower } = yield* layers({ a: { f: "f", g: "g" } })
+      const seen: Array<string> = []
+      const watcher = yield* Stream.runForEach(fs.watch(), ({ _tag, path }) =>
+        Effect.sync(() => void seen.push(`${_tag} ${path}`))
+      ).pipe(Effect.forkChild({ startImmediately: true }))
+      yield* Effect.yieldNow
+      yield* fs.write("a/f", "more", { mode: "append" })
+      yield* fs.delete("a/g")
+      yield* fs.mkdir("b")
+      yield* fs.move("a/f", "b/f")
+      yield* lower.write("a/f", "not shown")
+      yield* lower.write("a/g", "not shown")
+      yield* lower.write("a/h", "shown")
+      yield* TestYields
+      yield* Fiber.interrupt(watcher)
+      assert.sameMembers(seen, ["Updated a/f", "Removed a/g", "Created b", "Removed a/f", "Created b/f", "Created a/h"])
+    })
+  )
+
+  it.effect("cases are told apart only where both sides do", () =>
+    Effect.gen(function* () {
+      for (const [, options] of cases) {
+        const { fs } = yield* layers({ Docs: { "Read.md": "r" } }, options)
+        assert.strictEqual(yield* fs.readString("docs/READ.MD"), "r")
+        yield* fs.write("DOCS/read.md", "!", { mode: "append" })
+        yield* fs.write("docs/New.txt", "n")
+        assert.strictEqual(yield* fs.readString("Docs/Read.md"), "r!")
+        assert.strictEqual((yield* names(fs, "docs")).length, 2)
+        assert.strictEqual(yield* tagOf(fs.write("docs/NEW.TXT", "", { mode: "create" })), "AlreadyExists")
+        yield* fs.delete("DOCS/READ.md")
+        assert.deepStrictEqual(yield* names(fs, "docs"), ["New.txt"])
+        yield* fs.move("docs/New.txt", "docs/NEW.txt")
+        assert.deepStrictEqual(yield* names(fs, "docs"), ["NEW.txt"])
+      }
+    })
+  )
+
+  it.effect("of two names below that only differ in case one is shown, and they have one lock", () =>
+    Effect.gen(function* () {
+      const { fs } = yield* layers({ d: { a: "small", A: "large" } }, { upper: { caseInsensitive: true } })
+      assert.deepStrictEqual(yield* names(fs, "d"), ["A"])
+      const locks = overlay(yield* memory())(fs).port.locks!
+      const done: Array<string> = []
+      const note = (text: string) => Effect.sync(() => done.push(text))
+      const first = Effect.andThen(Effect.yieldNow, Effect.andThen(Effect.yieldNow, note("first")))
+      yield* Effect.all([locks.exclusive([at("d/a")], first), locks.exclusive([at("D/A")], note("second"))], {
+        concurrency: "unbounded"
+      })
+      assert.deepStrictEqual(done, ["first", "second"])
+    })
+  )
+
+  it.effect("a name spelt anew is committed in its new spelling", () =>
+    Effect.gen(function* () {
+      const { fs, lower } = yield* layers({ Readme: "r", d: { x: "x" } }, { lower: { caseInsensitive: true } })
+      yield* fs.move("Readme", "README")
+      yield* fs.move("d", "D")
+      assert.deepStrictEqual(yield* told(fs), ["Modified D", "Modified README"])
+      yield* commit(fs)
+      assert.deepStrictEqual(yield* names(lower), ["D", "README"])
+      assert.strictEqual(yield* lower.readString("D/x"), "x")
+    })
+  )
+
+  it.effect("a commit keeps what was only in the lower tree from being only in memory", () =>
+    Effect.gen(function* () {
+      const base = yield* InMemory.make({ tree: { d: { precious: "p" } } })
+      const lost: Array<string> = []
+      const check = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+        Effect.tap(effect, () =>
+          Effect.map(Effect.orDie(capture(base)), (now) => {
+            if (!Object.values(now).some((entry) => (entry as { text?: string }).text === "p")) lost.push("precious")
+          })
+        )
+      const lower = make({
+        ...base,
+        accelerations: undefined,
+        write: (path, bytes, mode, how) => check(base.write(path, bytes, mode, how)),
+        remove: (path) => check(base.remove(path)),
+        rename: (from, to, options) => check(base.rename(from, to, options))
+      })
+      const fs = overlay(yield* memory())(lower)
+      yield* fs.move("d", "z")
+      yield* fs.write("d", "a file now")
+      yield* commit(fs)
+      assert.deepStrictEqual(lost, [])
+      assert.strictEqual(yield* lower.readString("z/precious"), "p")
+      assert.strictEqual(yield* lower.readString("d"), "a file now")
+    })
+  )
+
+  it.effect("a commit rewrites a file in place and touches nothing else", () =>
+    Effect.gen(function* () {
+      const base = yield* InMemory.make({ tree })
+      const done: Array<string> = []
+      const lower = make({
+        ...base,
+        write: (path, bytes, mode, how) =>
+          Effect.tap(base.write(path, bytes, mode, how), () => Effect.sync(() => done.push(`${mode} ${path}`))),
+        remove: (path) => Effect.tap(base.remove(path), () => Effect.sync(() => done.push(`remove ${path}`))),
+        rename: (from, to, options) =>
+          Effect.tap(base.rename(from, to, options), () => Effect.sync(() => done.push(`rename ${to}`)))
+      })
+      const fs = overlay(yield* memory())(lower)
+      yield* fs.write("a/x", "new")
+      yield* fs.write("a/y", "a longer text")
+      yield* fs.setAttributes("c", { mode: 0o644 })
+      assert.deepStrictEqual(yield* commit(fs), [{ _tag: "Modified", path: at("a/x") }])
+      assert.deepStrictEqual(done, ["replace a/x"])
+    })
+  )
+
+  it.effect("is told, committed and discarded only by itself", () =>
+    Effect.gen(function* () {
+      const { fs, lower } = yield* layers()
+      yield* fs.write("c", "changed")
+      for (const other of [lower, traced(fs), readOnly(fs), yield* subdirectory("a")(fs)]) {
+        for (const asked of [Effect.asVoid(changes(other)), Effect.asVoid(commit(other)), discard(other)]) {
+          assert.deepInclude(yield* Effect.flip(asked), { _tag: "Unsupported", feature: "overlay" })
+        }
+      }
+      assert.strictEqual(yield* lower.readString("c"), "content of c")
+    })
+  )
+
+  it.effect("one whose upper tree lies in the lower one can be committed without waiting for itself", () =>
+    Effect.gen(function* () {
+      const lower = yield* memory({ tree: { ...tree, ".changes": {} } })
+      const upper = yield* subdirectory(".changes")(lower)
+      const fs = overlay(upper)(lower)
+      yield* fs.write("c", "changed")
+      assert.strictEqual(yield* lower.readString(".changes/c"), "changed")
+      yield* commit(fs)
+      assert.strictEqual(yield* lower.readString("c"), "changed")
+    })
+  )
+
+  it.effect("writers in the overlay wait for a commit, and nothing of theirs is lost", () =>
+    Effect.gen(function* () {
+      const { fs, lower } = yield* layers({})
+      const writes = Effect.forEach(
+        Array.from({ length: 30 }, (_, i) => i),
+        (i) => fs.write(`d${i % 3}/${i}`, `${i}`),
+        {
+          concurrency: "unbounded",
+          discard: true
+        }
+      )
+      const commits = Effect.forEach([1, 2, 3], () => commit(fs), { discard: true })
+      yield* Effect.all([writes, commits], { concurrency: "unbounded" })
+      yield* commit(fs)
+      const found = yield* capture(lower.port)
+      for (let i = 0; i < 30; i++) assert.deepInclude(found[`d${i % 3}/${i}`], { text: `${i}` })
+    })
+  )
+})
+
+/** Long enough for what is under way to be told. */
+const TestYields = Effect.forEach(Array.from({ length: 20 }), () => Effect.yieldNow, { discard: true })
