@@ -8,7 +8,7 @@ import * as Random from "effect/Random"
 import type { FileStat, TransferResult } from "../model/Entry.ts"
 import { type Fault, located } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
-import { type Backend, keyOf } from "../port/Backend.ts"
+import { type Backend, type Child, keyOf } from "../port/Backend.ts"
 import { at as locate, exclusively, makeDirectories, undoing } from "./directories.ts"
 import * as Read from "./read.ts"
 import { isPinned, removeAt, removeTree } from "./remove.ts"
@@ -26,6 +26,8 @@ interface Ends {
   readonly source: FileStat
   readonly to: FsPath.FsPath
   readonly target: FileStat | undefined
+  /** A copy keeps permission bits where that is asked for, a move always. */
+  readonly keepsModes: boolean
 }
 
 const intoItself: Fault = {
@@ -64,12 +66,13 @@ const ends = Effect.fnUntraced(function* (
   port: Backend,
   from: FsPath.FsPath,
   to: FsPath.FsPath,
-  overwrite: boolean
+  overwrite: boolean,
+  keepsModes: boolean
 ): Effect.fn.Return<Ends, Fault> {
   const source = yield* locate(from, port.stat(from))
   if (source === undefined) return yield* Effect.fail(located(notFound, from))
   const target = yield* locate(to, port.stat(to))
-  if (target === undefined || isRecasing(port, from, to)) return { from, source, to, target: undefined }
+  if (target === undefined || isRecasing(port, from, to)) return { from, source, to, target: undefined, keepsModes }
   if (!overwrite) return yield* Effect.fail(located(exists, to))
   if (target.kind === "directory") {
     const children = yield* locate(to, port.list(to))
@@ -77,7 +80,7 @@ const ends = Effect.fnUntraced(function* (
   }
   const fault = replaces(source, target)
   if (fault !== undefined) return yield* Effect.fail(located(fault, to))
-  return { from, source, to, target }
+  return { from, source, to, target, keepsModes }
 })
 
 const transfer = (
@@ -92,12 +95,13 @@ const transfer = (
     if (source.stat === undefined) return Effect.fail(located(notFound, from))
     return Effect.flatMap(locate(to, resolveLink(port, to)), (target): Effect.Effect<TransferResult, Fault> => {
       if (target.blocked) return Effect.fail(located(notADirectory, to))
+      const keepsModes = operation === "move" || port.rules?.preservePermissions === true
       const fault = checkNames(port, operation, source.path, target.path)
       if (fault !== undefined) return Effect.fail({ ...fault, path: to })
       return exclusively(
         port,
         operation === "copy" ? [target.path] : [source.path, target.path],
-        Effect.flatMap(ends(port, source.path, target.path, overwrite), run).pipe(
+        Effect.flatMap(ends(port, source.path, target.path, overwrite, keepsModes), run).pipe(
           Effect.mapError((fault) => renamed(fault, source, from, target, to))
         )
       )
@@ -136,34 +140,53 @@ const withdraw = Effect.fnUntraced(function* (port: Backend, ends: Ends): Effect
   }
 })
 
-const copyInto = Effect.fnUntraced(function* (port: Backend, ends: Ends): Effect.fn.Return<TransferResult, Fault> {
-  if (ends.source.kind !== "directory") return yield* copyLeaf(port, ends.from, ends.source, ends.to, ends.target)
-  let files = 0
-  let directories = 1
-  let bytes = 0
-  if (ends.target === undefined) yield* locate(ends.to, port.makeDirectory(ends.to))
-  const stack: Array<readonly [from: FsPath.FsPath, to: FsPath.FsPath]> = [[ends.from, ends.to]]
-  while (stack.length > 0) {
-    const [from, to] = stack.pop()!
-    for (const child of yield* locate(from, port.list(from))) {
+interface Listed {
+  readonly path: FsPath.FsPath
+  readonly child: Child
+}
+
+/** Everything below a directory, a directory before what is in it. */
+const allBelow = Effect.fnUntraced(function* (
+  port: Backend,
+  top: FsPath.FsPath
+): Effect.fn.Return<ReadonlyArray<Listed>, Fault> {
+  const out: Array<Listed> = []
+  const directories = [top]
+  for (let next = directories.pop(); next !== undefined; next = directories.pop()) {
+    for (const child of yield* locate(next, port.list(next))) {
       if (FsPath.isTemporaryName(child.name)) continue
-      const source = FsPath.join(from, keyOf(child))
-      const target = FsPath.join(to, keyOf(child))
-      if (child.kind === "directory") {
-        yield* locate(target, port.makeDirectory(target))
-        directories++
-        stack.push([source, target])
-        continue
-      }
-      const stat = yield* locate(source, port.stat(source))
-      if (stat === undefined) continue
-      const done = yield* copyLeaf(port, source, stat, target, undefined)
-      files += done.files
-      bytes += done.bytes
+      const path = FsPath.join(next, keyOf(child))
+      out.push({ path, child })
+      if (child.kind === "directory") directories.push(path)
     }
   }
-  if (port.rules?.preservePermissions === true) yield* copyModes(port, ends.from, ends.to)
-  return { files, directories, bytes }
+  return out
+})
+
+const copyInto = Effect.fnUntraced(function* (port: Backend, ends: Ends): Effect.fn.Return<TransferResult, Fault> {
+  if (ends.source.kind !== "directory")
+    return yield* copyLeaf(port, ends.from, ends.source, ends.to, ends.target, ends.keepsModes)
+  // Before anything is made: where two names are one directory, the copy would find itself.
+  const all = yield* allBelow(port, ends.from)
+  const made: Array<readonly [from: FsPath.FsPath, to: FsPath.FsPath]> = [[ends.from, ends.to]]
+  let files = 0
+  let bytes = 0
+  if (ends.target === undefined) yield* locate(ends.to, port.makeDirectory(ends.to))
+  for (const { child, path } of all) {
+    const target = FsPath.below(ends.to, FsPath.relative(ends.from, path))
+    if (child.kind === "directory") {
+      yield* locate(target, port.makeDirectory(target))
+      made.push([path, target])
+      continue
+    }
+    const stat = yield* locate(path, port.stat(path))
+    if (stat === undefined) continue
+    const done = yield* copyLeaf(port, path, stat, target, undefined, ends.keepsModes)
+    files += done.files
+    bytes += done.bytes
+  }
+  if (ends.keepsModes) yield* copyModes(port, made)
+  return { files, directories: made.length, bytes }
 })
 
 const copyLeaf = (
@@ -171,14 +194,15 @@ const copyLeaf = (
   from: FsPath.FsPath,
   source: FileStat,
   to: FsPath.FsPath,
-  target: FileStat | undefined
+  target: FileStat | undefined,
+  keepsModes: boolean
 ): Effect.Effect<TransferResult, Fault> => {
   const put = source.kind === "file" ? copyFile : source.kind === "symlink" ? copyLink : undefined
   if (put === undefined) return Effect.fail(located(notAFile, from))
-  if (target === undefined || (target.kind === "file" && source.kind === "file")) return put(port, from, to, target)
+  if (target === undefined || (target.kind === "file" && source.kind === "file")) return put(port, from, to, target, keepsModes)
   return Effect.flatMap(besides(to), (aside) =>
     Effect.onExit(
-      Effect.tap(put(port, from, aside, undefined), () => locate(to, port.rename(aside, to, { replace: true }))),
+      Effect.tap(put(port, from, aside, undefined, keepsModes), () => locate(to, port.rename(aside, to, { replace: true }))),
       (exit) => (Exit.isSuccess(exit) ? Effect.void : Effect.ignore(port.remove(aside)))
     )
   )
@@ -204,7 +228,8 @@ const copyFile = (
   port: Backend,
   from: FsPath.FsPath,
   to: FsPath.FsPath,
-  target: FileStat | undefined
+  target: FileStat | undefined,
+  keepsModes: boolean
 ): Effect.Effect<TransferResult, Fault> =>
   Effect.scoped(
     Effect.flatMap(locate(from, port.open(from)), (handle) => {
@@ -216,7 +241,7 @@ const copyFile = (
               locate(to, port.write<never, never>(to, bytes, mode))
             )
           : locate(to, port.write(to, Read.chunks(handle, 0, size, chunk), mode))
-      const keepsMode = target === undefined && port.rules?.preservePermissions === true
+      const keepsMode = keepsModes && target === undefined
       return Effect.flatMap(written, (stat) =>
         Effect.as(keepsMode ? copyMode(port, handle.stat, to) : Effect.void, {
           files: 1,
@@ -235,22 +260,15 @@ const copyMode = (port: Backend, source: FileStat, to: FsPath.FsPath): Effect.Ef
     ? Effect.void
     : locate(to, port.attributes.set(to, { mode: source.mode }))
 
-/** Directories last, since one that may not be written to could not have been filled. */
+/** The deepest first, since a directory that may not be written to could not have been filled. */
 const copyModes = Effect.fnUntraced(function* (
   port: Backend,
-  from: FsPath.FsPath,
-  to: FsPath.FsPath
+  made: ReadonlyArray<readonly [from: FsPath.FsPath, to: FsPath.FsPath]>
 ): Effect.fn.Return<void, Fault> {
-  const pairs: Array<readonly [FsPath.FsPath, FsPath.FsPath]> = [[from, to]]
-  for (let i = 0; i < pairs.length; i++) {
-    const [source, target] = pairs[i]!
-    for (const child of yield* port.list(source)) {
-      if (child.kind === "directory") pairs.push([FsPath.join(source, keyOf(child)), FsPath.join(target, keyOf(child))])
-    }
-  }
-  for (let i = pairs.length - 1; i >= 0; i--) {
-    const stat = yield* port.stat(pairs[i]![0])
-    if (stat !== undefined) yield* copyMode(port, stat, pairs[i]![1])
+  for (let i = made.length - 1; i >= 0; i--) {
+    const [from, to] = made[i]!
+    const stat = yield* port.stat(from)
+    if (stat !== undefined) yield* copyMode(port, stat, to)
   }
 })
 
@@ -263,20 +281,10 @@ const count = Effect.fnUntraced(function* (
   let files = 0
   let directories = 1
   let bytes = 0
-  const stack = [top]
-  while (stack.length > 0) {
-    const here = stack.pop()!
-    for (const child of yield* locate(here, port.list(here))) {
-      if (FsPath.isTemporaryName(child.name)) continue
-      const path = FsPath.join(here, keyOf(child))
-      if (child.kind === "directory") {
-        directories++
-        stack.push(path)
-        continue
-      }
-      files++
-      if (child.kind === "file") bytes += child.sizeBytes ?? (yield* port.stat(path))?.sizeBytes ?? 0
-    }
+  for (const { child, path } of yield* allBelow(port, top)) {
+    if (child.kind === "directory") directories++
+    else files++
+    if (child.kind === "file") bytes += child.sizeBytes ?? (yield* port.stat(path))?.sizeBytes ?? 0
   }
   return { files, directories, bytes }
 })

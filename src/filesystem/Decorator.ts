@@ -2,8 +2,8 @@
  * What changes one filesystem into another that does the same with a difference: less is permitted, less is seen, less fits, more is
  * known, more is tried. Each is written on the port, where there is no way past it, and made a filesystem again by `make`.
  *
- * What a decorator does not name it drops: accelerations that write, and history. All keep the rules, the locks and the order of
- * writes of what they decorate.
+ * All keep the rules, the locks and the order of writes of what they decorate, and the accelerations that only read. Other
+ * accelerations, and history, go unless it is said that they stay.
  *
  * @since 0.1.0
  */

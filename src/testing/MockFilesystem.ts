@@ -85,15 +85,12 @@ const callOf = (operation: keyof Operations, args: ReadonlyArray<unknown>): Call
   }
 }
 
-/**
- * A mock of its own. Fails where `tree` is no tree.
- *
- * @since 0.1.0
- */
-export const make = Effect.fnUntraced(function* (
-  options: Options = {}
-): Effect.fn.Return<Mock, InvalidPath | PathTooLong | InvalidArgument> {
-  const memory = fromBackend(yield* InMemory.make({ tree: options.tree ?? {} }))
+type TreeError = InvalidPath | PathTooLong | InvalidArgument
+
+/** Options that cannot fail. */
+type Treeless = Omit<Options, "tree"> & { readonly tree?: undefined }
+
+const mock = (memory: Algebra, options: Options): Mock => {
   const answers: Readonly<Record<string, unknown>> = { ...options.answers }
   const calls: Array<Call> = []
   const filesystem: Record<string, unknown> = { ...memory }
@@ -114,16 +111,28 @@ export const make = Effect.fnUntraced(function* (
     callsOf: (operation) => calls.filter((call) => call.operation === operation),
     forget: Effect.sync(() => void calls.splice(0))
   }
-})
+}
+
+/**
+ * A mock of its own. Fails where `tree` is no tree.
+ *
+ * @since 0.1.0
+ */
+export function make(options?: Treeless): Effect.Effect<Mock>
+export function make(options: Options): Effect.Effect<Mock, InvalidPath | PathTooLong | InvalidArgument>
+export function make(options: Options = {}): Effect.Effect<Mock, TreeError> {
+  return Effect.map(InMemory.make({ tree: options.tree }), (port) => mock(fromBackend(port), options))
+}
 
 /**
  * The mock as the filesystem of a program, and its record of calls.
  *
  * @since 0.1.0
  */
-export const layer = (
-  options?: Options
-): Layer.Layer<Filesystem | MockFilesystem, InvalidPath | PathTooLong | InvalidArgument> =>
-  Layer.effectContext(
+export function layer(options?: Treeless): Layer.Layer<Filesystem | MockFilesystem>
+export function layer(options: Options): Layer.Layer<Filesystem | MockFilesystem, InvalidPath | PathTooLong | InvalidArgument>
+export function layer(options: Options = {}): Layer.Layer<Filesystem | MockFilesystem, TreeError> {
+  return Layer.effectContext(
     Effect.map(make(options), (mock) => Context.make(Filesystem, mock.filesystem).pipe(Context.add(MockFilesystem, mock)))
   )
+}

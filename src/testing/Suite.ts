@@ -21,11 +21,14 @@ export interface SuiteOptions {
   readonly laws?: ReadonlyArray<Law> | undefined
 }
 
-const vitest = await import("@effect/vitest").catch(() => undefined)
+const vitest = await import("@effect/vitest").then(
+  (module) => ({ module }),
+  (cause: unknown) => ({ cause })
+)
 
-const runner = (): NonNullable<typeof vitest> => {
-  if (vitest === undefined) throw new Error("a suite of fs-algebra/testing needs the package @effect/vitest to be installed")
-  return vitest
+const runner = () => {
+  if ("module" in vitest) return vitest.module
+  throw new Error("a suite of fs-algebra/testing needs the package @effect/vitest to be installed", { cause: vitest.cause })
 }
 
 const patience = 120_000

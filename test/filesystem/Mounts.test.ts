@@ -421,3 +421,26 @@ describe("the locks of a mount", () => {
     })
   )
 })
+
+describe("between the sides of a mount", () => {
+  it.effect("a directory is copied into another name of itself, once", () =>
+    Effect.gen(function* () {
+      const memory = make(yield* InMemory.make({ tree: { shared: { "a.txt": "1", deep: { "b.txt": "2" } } } }))
+      const fs = yield* mount("m", yield* subdirectory("shared")(memory))(memory)
+      assert.deepStrictEqual(yield* fs.copy("shared", "m/x"), { files: 2, directories: 2, bytes: 2 })
+      assert.strictEqual(yield* fs.readString("shared/x/deep/b.txt"), "2")
+      assert.isFalse(yield* fs.exists("shared/x/x"))
+    })
+  )
+
+  it.effect("a move keeps permission bits", () =>
+    Effect.gen(function* () {
+      const outer = make(yield* InMemory.make({ tree: { d: { "a.sh": "1" } } }))
+      const fs = yield* mount("m", make(yield* InMemory.make()))(outer)
+      yield* fs.setAttributes("d/a.sh", { mode: 0o755 })
+      yield* fs.setAttributes("d", { mode: 0o700 })
+      yield* fs.move("d", "m/d")
+      assert.deepStrictEqual([(yield* fs.stat("m/d")).mode, (yield* fs.stat("m/d/a.sh")).mode], [0o700, 0o755])
+    })
+  )
+})

@@ -368,21 +368,32 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("a stream that ends after a discard is written all the same", () =>
-    Effect.gen(function* () {
-      const { fs } = yield* layers({ d: { e: { f: "old" } } })
-      const [started, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      const source = Stream.fromEffect(
-        Effect.as(Effect.andThen(Deferred.succeed(started, undefined), Deferred.await(go)), utf8("new"))
-      )
-      const writer = yield* Effect.forkChild(Stream.run(source, fs.sink("d/e/f", { mode: "append" })))
-      yield* Deferred.await(started)
-      yield* discard(fs)
-      yield* Deferred.succeed(go, undefined)
-      yield* Fiber.join(writer)
-      assert.strictEqual(yield* fs.readString("d/e/f"), "oldnew")
-    })
-  )
+  for (const [name, end, mode, expected] of [
+    ["discard", discard, "append", "oldnew"],
+    ["discard", discard, "overwrite", "new"],
+    ["commit", commit, "append", "oldnew"],
+    ["commit", commit, "overwrite", "new"]
+  ] as const) {
+    it.effect(`a stream (${mode}) that ends after a ${name} is written all the same`, () =>
+      Effect.gen(function* () {
+        const { fs, lower, upper } = yield* layers({ d: { e: { f: "old" } } })
+        const [started, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+        const source = Stream.fromEffect(
+          Effect.as(Effect.andThen(Deferred.succeed(started, undefined), Deferred.await(go)), utf8("new"))
+        )
+        yield* fs.write("d/e/other", "o")
+        yield* fs.write("n/other", "o")
+        const writer = yield* Effect.forkChild(Stream.run(source, fs.sink("d/e/f", { mode })))
+        yield* Deferred.await(started)
+        yield* Effect.asVoid<unknown, unknown, never>(end(fs))
+        yield* Deferred.succeed(go, undefined)
+        yield* Fiber.join(writer)
+        assert.strictEqual(yield* fs.readString("d/e/f"), expected)
+        assert.strictEqual(yield* lower.readString("d/e/f"), "old")
+        assert.deepStrictEqual(Object.keys(yield* capture(upper.port)), ["d", "d/e", "d/e/f"])
+      })
+    )
+  }
 
   it.effect("a copy up that is interrupted leaves nothing in the upper tree", () =>
     Effect.gen(function* () {
@@ -495,12 +506,14 @@ describe("overlay", () => {
 
   it.effect("a name spelt anew is committed in its new spelling", () =>
     Effect.gen(function* () {
-      const { fs, lower } = yield* layers({ Readme: "r", d: { x: "x" } }, { lower: { caseInsensitive: true } })
+      const { fs, lower } = yield* layers({ Readme: "r", d: { x: "x" }, f: "f" }, { lower: { caseInsensitive: true } })
       yield* fs.move("Readme", "README")
       yield* fs.move("d", "D")
-      assert.deepStrictEqual(yield* told(fs), ["Modified D", "Modified README"])
+      yield* fs.delete("f")
+      yield* fs.symlink("F", "D/x")
+      assert.deepStrictEqual(yield* told(fs), ["Modified D", "Modified F", "Modified README"])
       yield* commit(fs)
-      assert.deepStrictEqual(yield* names(lower), ["D", "README"])
+      assert.deepStrictEqual(yield* names(lower), ["D", "F", "README"])
       assert.strictEqual(yield* lower.readString("D/x"), "x")
     })
   )

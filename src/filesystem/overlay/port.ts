@@ -9,10 +9,10 @@ import type { FileStat, WatchEvent } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Attributes, Backend, Commit, Info, Links, Rules, WriteHow } from "../../port/Backend.ts"
+import { strictest, weakest } from "../both.ts"
 import { aside, mayRename, setMode, writeLike } from "./carry.ts"
 import { type Layers, notADirectory, notFound } from "./layers.ts"
 import * as Raise from "./raise.ts"
-import { strictest, weakest } from "../both.ts"
 import * as Watchers from "./watchers.ts"
 
 const notAFile: Effect.Effect<never, Fault> = Effect.fail({ _tag: "NotAFile" })

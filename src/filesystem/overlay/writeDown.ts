@@ -1,7 +1,8 @@
 /**
- * Committing: what is new or different is written down first, parents before what is in them, and what is gone is removed last, so that
- * nothing is ever only in memory that was on a disk before. Each step is whole, and until the last is done the overlay keeps
- * everything: an interruption loses nothing and shows nothing half, and committing again goes on.
+ * Committing: what is new or different is written down first, parents before what is in them, then what takes the place of another kind
+ * of thing, and what is gone is removed last; so what was moved is at its new place before it leaves the old one. Each step is
+ * whole, and until the last is done the overlay keeps everything: an interruption loses nothing and shows nothing half, and
+ * committing again goes on.
  */
 import * as Effect from "effect/Effect"
 import { removeTree } from "../../engine/remove.ts"
@@ -22,14 +23,28 @@ const removeAll = (port: Backend, path: FsPath.FsPath): Effect.Effect<void, Faul
         : port.remove(path)
   )
 
+/** Empties a directory that the lower tree has too, but for writes in progress, which will want to find it. */
+const empty = Effect.fnUntraced(function* (layers: Layers, directory: FsPath.FsPath): Effect.fn.Return<void, Fault> {
+  const { lower, upper } = layers
+  for (const child of yield* upper.list(directory)) {
+    if (FsPath.isTemporaryName(child.name)) continue
+    const path = FsPath.join(directory, keyOf(child))
+    if (child.kind !== "directory" || (yield* lower.stat(path))?.kind !== "directory") yield* removeAll(upper, path)
+    else {
+      yield* empty(layers, path)
+      yield* Effect.catch(upper.remove(path), (fault) =>
+        fault._tag === "DirectoryNotEmpty" ? Effect.void : Effect.fail(fault)
+      )
+    }
+  }
+})
+
 /** Afterwards the lower tree is all there is. */
 export const forget = (layers: Layers): Effect.Effect<void, Fault> =>
   Effect.uninterruptible(
     Effect.suspend(() => {
       layers.hidden.clear()
-      return Effect.flatMap(layers.upper.list(FsPath.root), (children) =>
-        Effect.forEach(children, (child) => removeAll(layers.upper, FsPath.join(FsPath.root, keyOf(child))), { discard: true })
-      )
+      return empty(layers, FsPath.root)
     })
   )
 

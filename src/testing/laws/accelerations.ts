@@ -92,8 +92,17 @@ export const accelerationLaws: ReadonlyArray<Law> = [
     if (whole === undefined) return
     yield* equal(whole.bytes, utf8("1234"))
     yield* equal(whole.stat.sizeBytes, 4)
+    if (whole.isLent === true) return
     whole.bytes.fill(0)
     yield* equal((yield* read(path, 4))?.bytes, utf8("1234"))
+  }),
+  law("the fast stat answers what the port's does", "port: accelerations", function* (fs) {
+    yield* arrange(fs, files)
+    const stat = fs.port.accelerations?.stat
+    if (stat === undefined) return
+    for (const path of paths.map((path) => path as FsPath)) {
+      yield* equal<unknown>(yield* stat(path), yield* fs.port.stat(path), path)
+    }
   }),
   ...readings.map(([what, call]) =>
     law(`${what} answers the same with and without accelerations`, "architecture: accelerations", function* (fs) {

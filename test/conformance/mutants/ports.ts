@@ -254,6 +254,19 @@ const accelerated: ReadonlyArray<Mutant> = [
     }
   },
   {
+    name: "the fast stat finds nothing below a directory",
+    of: ({ port }) => {
+      const stat = port.accelerations?.stat
+      return make({
+        ...port,
+        accelerations: {
+          ...port.accelerations,
+          ...(stat && { stat: (path: FsPath) => (path === "d/e/f.ts" ? Effect.succeed(undefined) : stat(path)) })
+        }
+      })
+    }
+  },
+  {
     name: "the fast delete counts directories as files",
     of: ({ port }) => {
       const removeTree = port.accelerations?.removeTree
