@@ -7,7 +7,8 @@ import * as Exit from "effect/Exit"
 import { type Fault, located } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { Backend } from "../port/Backend.ts"
-import { resolve, resolveLink } from "./resolve.ts"
+import { TakingBack } from "../port/Rules.ts"
+import { type Resolved, resolve, resolveLink } from "./resolve.ts"
 
 const notFound: Fault = { _tag: "NotFound" }
 const notADirectory: Fault = { _tag: "NotADirectory" }
@@ -19,6 +20,37 @@ export const exclusively = <A, E, R>(
   paths: ReadonlyArray<FsPath.FsPath>,
   effect: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> => (port.locks === undefined ? effect : port.locks.exclusive(paths, effect))
+
+const unstable: Fault = { _tag: "IoError", detail: "where its links lead keeps changing" }
+
+/**
+ * Takes the turn of where the path leads, and acts on what is there then: what was seen before its turn may have been another's work
+ * in progress.
+ */
+export const inTurn = <A, E, R>(
+  port: Backend,
+  path: FsPath.FsPath,
+  find: Effect.Effect<Resolved, Fault>,
+  run: (found: Resolved) => Effect.Effect<A, E | Fault, R>
+): Effect.Effect<A, E | Fault, R> => {
+  const attempt = (at: FsPath.FsPath, left: number): Effect.Effect<A, E | Fault, R> =>
+    Effect.flatMap(
+      exclusively(
+        port,
+        [at],
+        Effect.flatMap(find, (found): Effect.Effect<FsPath.FsPath | { readonly value: A }, E | Fault, R> =>
+          found.path === at ? Effect.map(run(found), (value) => ({ value })) : Effect.succeed(found.path)
+        )
+      ),
+      (out) =>
+        typeof out !== "string" ? Effect.succeed(out.value) : left === 0 ? Effect.fail(unstable) : attempt(out, left - 1)
+    )
+  return attempt(path, 8)
+}
+
+/** A step by which a failed call takes back what it has made, as far as that can be done. */
+export const takingBack = (step: Effect.Effect<unknown, Fault>): Effect.Effect<void> =>
+  Effect.ignore(Effect.provideService(step, TakingBack, true))
 
 /** With the path at fault where a call names two. */
 export const at = <A, R>(path: string, effect: Effect.Effect<A, Fault, R>): Effect.Effect<A, Fault, R> =>
@@ -62,7 +94,7 @@ export const undoing = <A, E, R>(
     return Effect.onExit(use(made), (exit) =>
       Exit.isSuccess(exit) || made.length === 0
         ? Effect.void
-        : Effect.ignore(Effect.forEach([...made].reverse(), (path) => port.remove(path), { discard: true }))
+        : takingBack(Effect.forEach([...made].reverse(), (path) => port.remove(path), { discard: true }))
     )
   })
 
@@ -86,7 +118,7 @@ export const mkdir = (
   path: FsPath.FsPath,
   options: { readonly parents: boolean; readonly existOk: boolean }
 ): Effect.Effect<void, Fault> =>
-  Effect.flatMap(resolveLink(port, path), (found): Effect.Effect<void, Fault> => {
+  inTurn(port, path, resolveLink(port, path), (found): Effect.Effect<void, Fault> => {
     if (found.stat !== undefined) {
       if (!options.existOk) return Effect.fail(exists)
       if (found.stat.kind === "directory") return Effect.void
@@ -95,21 +127,11 @@ export const mkdir = (
         : Effect.fail(exists)
     }
     if (found.blocked) return Effect.fail(notADirectory)
-    return Effect.flatMap(makeOne(port, found.path, options.parents), (made) =>
-      made || options.existOk ? Effect.void : Effect.fail(exists)
-    )
-  })
-
-/** Whether it was this call that made it: another fiber may have come first. */
-const makeOne = (port: Backend, path: FsPath.FsPath, parents: boolean): Effect.Effect<boolean, Fault> => {
-  const one = Effect.as(port.makeDirectory(path), true)
-  return exclusively(
-    port,
-    [path],
-    Effect.catch(parents ? withParents(port, path, one) : one, (fault) =>
-      fault._tag === "AlreadyExists"
-        ? Effect.flatMap(port.stat(path), (stat) => (stat?.kind === "directory" ? Effect.succeed(false) : Effect.fail(exists)))
+    const one = port.makeDirectory(found.path)
+    return Effect.catch(options.parents ? withParents<void, never, never>(port, found.path, one) : one, (fault) =>
+      // Another process came first.
+      fault._tag === "AlreadyExists" && options.existOk
+        ? Effect.flatMap(port.stat(found.path), (stat) => (stat?.kind === "directory" ? Effect.void : Effect.fail(exists)))
         : Effect.fail(fault)
     )
-  )
-}
+  })

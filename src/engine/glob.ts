@@ -42,6 +42,9 @@ export const plan = (pattern: string | ReadonlyArray<string>, options: GlobOptio
   }
 }
 
+/** Before every name: what continues a glob of which nothing was answered. */
+const beginning = "\u0001"
+
 const matchOf = ({ isFile, kind, path, sizeBytes }: FileEntry): GlobMatch =>
   sizeBytes === undefined ? { path, kind, isFile } : { path, kind, isFile, sizeBytes }
 
@@ -69,11 +72,11 @@ export const collect = (port: Backend, base: Walk.Base, self: GlobPlan): Effect.
       const truncated = all.length > most
       const answered = truncated ? all.slice(0, most) : all
       const last = answered[answered.length - 1]
-      const next = last === undefined ? self.after : Walk.keyIn(last.path, last.kind)
+      const next = last === undefined ? (self.after ?? beginning) : Walk.keyIn(last.path, last.kind)
       return {
         matches: answered.map(matchOf),
         truncated,
-        ...(truncated && next !== undefined ? { next } : {}),
+        ...(truncated ? { next } : {}),
         skipped: skips.upTo(last && Walk.keyIn(last.path, last.kind), truncated)
       }
     })

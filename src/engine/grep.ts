@@ -56,8 +56,8 @@ const readCursor = (text: string): Cursor | undefined => {
   return colon > 0 && /^\d{1,15}$/.test(digits) ? { lineNumber: Number(digits), path: text.slice(colon + 1) } : undefined
 }
 
-const contextOf = (context: GrepOptions["context"]): readonly [number, number] =>
-  context === undefined ? [0, 0] : typeof context === "number" ? [context, context] : context
+const contextOf = (context: GrepOptions["context"]): ReadonlyArray<unknown> =>
+  context === undefined ? [0, 0] : Array.isArray(context) && context.length === 2 ? context : [context, context]
 
 export const plan = (pattern: string | RegExp, options: GrepOptions, context: PlanContext): GrepPlan | Fault => {
   const compiled = Pattern.compile(pattern, options, context.limits)
@@ -83,7 +83,7 @@ export const plan = (pattern: string | RegExp, options: GrepOptions, context: Pl
   const { flags, literal, multiline, source } = compiled
   return {
     pattern: compiled,
-    question: { source, flags, literal, multiline, before, after },
+    question: { source, flags, literal, multiline, before: before as number, after: after as number },
     walk,
     after: cursor,
     maxMatches: options.maxMatches,

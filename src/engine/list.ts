@@ -24,7 +24,7 @@ export const list = (port: Backend, path: FsPath.FsPath, maxEntries: number): Ef
         return Effect.fail<Fault>({
           _tag: "LimitExceeded",
           limit: "maxListEntries",
-          allowed: maxEntries,
+          allowed: Math.floor(maxEntries),
           actual: children.length
         })
       }

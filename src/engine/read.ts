@@ -14,7 +14,12 @@ import * as Version from "./version.ts"
 
 const notAFile: Fault = { _tag: "NotAFile" }
 
-const tooLarge = (allowed: number, actual: number): Fault => ({ _tag: "LimitExceeded", limit: "maxReadBytes", allowed, actual })
+const tooLarge = (allowed: number, actual: number): Fault => ({
+  _tag: "LimitExceeded",
+  limit: "maxReadBytes",
+  allowed: Math.floor(allowed),
+  actual
+})
 
 export const open = (port: Backend, path: FsPath): Effect.Effect<Handle, Fault, Scope.Scope> =>
   following(port, path, (at) =>

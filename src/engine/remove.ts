@@ -4,7 +4,7 @@ import type { DeleteResult, FileStat } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { type Backend, keyOf } from "../port/Backend.ts"
-import { at as locate, exclusively } from "./directories.ts"
+import { at as locate, inTurn } from "./directories.ts"
 import { resolveLink } from "./resolve.ts"
 import { type Expected, precondition } from "./write.ts"
 
@@ -22,19 +22,15 @@ export const remove = (
   path: FsPath.FsPath,
   options: { readonly recursive: boolean; readonly missing: "fail" | "ignore"; readonly ifMatch: Expected }
 ): Effect.Effect<DeleteResult, Fault> =>
-  Effect.flatMap(resolveLink(port, path), ({ path: at }) =>
+  inTurn(port, path, resolveLink(port, path), ({ path: at, stat }): Effect.Effect<DeleteResult, Fault> =>
     isPinned(port, at)
       ? Effect.fail(root)
-      : exclusively(
-          port,
-          [at],
-          Effect.flatMap(Effect.andThen(precondition(port, at, options.ifMatch), port.stat(at)), (stat) =>
-            stat === undefined
-              ? options.missing === "ignore"
-                ? Effect.succeed(nothing)
-                : Effect.fail(notFound)
-              : removeAt(port, at, stat, options.recursive)
-          )
+      : Effect.flatMap(precondition(port, at, options.ifMatch), () =>
+          stat === undefined
+            ? options.missing === "ignore"
+              ? Effect.succeed(nothing)
+              : Effect.fail(notFound)
+            : removeAt(port, at, stat, options.recursive)
         )
   )
 
@@ -49,7 +45,10 @@ export const removeAt = (
   if (!recursive) {
     return Effect.catch(one, (fault) =>
       fault._tag === "DirectoryNotEmpty"
-        ? Effect.flatMap(sweep(port, at), (swept) => (swept ? one : Effect.fail(fault)))
+        ? Effect.flatMap(
+            Effect.orElseSucceed(sweep(port, at), () => false),
+            (swept) => (swept ? one : Effect.fail(fault))
+          )
         : Effect.fail(fault)
     )
   }

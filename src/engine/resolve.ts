@@ -72,6 +72,8 @@ const throughLinks = Effect.fnUntraced(function* (
       if (++followed > maxLinks) return yield* Effect.fail(loop)
       const target = yield* links.read(next)
       if (escapes(here, target)) return yield* Effect.fail(escape)
+      const unfit = FsPath.unfit(target)
+      if (unfit !== undefined) return yield* Effect.fail(unfit)
       const segments = target.split("/")
       for (let i = segments.length - 1; i >= 0; i--) todo.push(segments[i]!)
       // A link to "." leads to where it stands.

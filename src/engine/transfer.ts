@@ -9,7 +9,8 @@ import type { FileStat, TransferResult } from "../model/Entry.ts"
 import { type Fault, located } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { type Backend, type Child, keyOf } from "../port/Backend.ts"
-import { at as locate, exclusively, makeDirectories, undoing } from "./directories.ts"
+import { TakingBack } from "../port/Rules.ts"
+import { at as locate, exclusively, makeDirectories, takingBack, undoing } from "./directories.ts"
 import * as Read from "./read.ts"
 import { isPinned, removeAt, removeTree } from "./remove.ts"
 import { type Resolved, resolveLink } from "./resolve.ts"
@@ -42,9 +43,9 @@ export type Operation = "copy" | "move"
 
 /** What can be said from the names alone. */
 export const checkNames = (port: Backend, operation: Operation, from: FsPath.FsPath, to: FsPath.FsPath): Fault | undefined => {
-  if (isPinned(port, to)) return located(root, to)
+  if (isPinned(port, to)) return root
   return FsPath.isWithin(sameName(port, from), sameName(port, to)) && !(operation === "move" && isRecasing(port, from, to))
-    ? located(intoItself, to)
+    ? intoItself
     : undefined
 }
 
@@ -91,21 +92,34 @@ const transfer = (
   overwrite: boolean,
   run: (ends: Ends) => Effect.Effect<TransferResult, Fault>
 ): Effect.Effect<TransferResult, Fault> =>
-  Effect.flatMap(locate(from, resolveLink(port, from)), (source): Effect.Effect<TransferResult, Fault> => {
-    if (source.stat === undefined) return Effect.fail(located(notFound, from))
-    return Effect.flatMap(locate(to, resolveLink(port, to)), (target): Effect.Effect<TransferResult, Fault> => {
-      if (target.blocked) return Effect.fail(located(notADirectory, to))
-      const keepsModes = operation === "move" || port.rules?.preservePermissions === true
-      const fault = checkNames(port, operation, source.path, target.path)
-      if (fault !== undefined) return Effect.fail({ ...fault, path: to })
-      return exclusively(
-        port,
-        operation === "copy" ? [target.path] : [source.path, target.path],
-        Effect.flatMap(ends(port, source.path, target.path, overwrite, keepsModes), run).pipe(
-          Effect.mapError((fault) => renamed(fault, source, from, target, to))
-        )
+  Effect.suspend(() => {
+    const keepsModes = operation === "move" || port.rules?.preservePermissions === true
+    const found = Effect.all([locate(from, resolveLink(port, from)), locate(to, resolveLink(port, to))])
+    /** On what is there when the turn of both has come; where links lead elsewhere then, their turn is taken instead. */
+    const attempt = (source: FsPath.FsPath, target: FsPath.FsPath, left: number): Effect.Effect<TransferResult, Fault> =>
+      Effect.flatMap(
+        exclusively(
+          port,
+          operation === "copy" ? [target] : [source, target],
+          Effect.flatMap(found, ([one, other]): Effect.Effect<TransferResult | readonly [Resolved, Resolved], Fault> => {
+            if (one.stat === undefined) return Effect.fail(located(notFound, from))
+            if (other.blocked) return Effect.fail(located(notADirectory, to))
+            if (one.path !== source || other.path !== target) return Effect.succeed([one, other] as const)
+            const fault = checkNames(port, operation, source, target)
+            if (fault !== undefined) return Effect.fail(located(fault, to))
+            return Effect.flatMap(ends(port, source, target, overwrite, keepsModes), run).pipe(
+              Effect.mapError((fault) => renamed(fault, one, from, other, to))
+            )
+          })
+        ),
+        (out) =>
+          "files" in out
+            ? Effect.succeed(out)
+            : left === 0
+              ? Effect.fail(located({ _tag: "IoError", detail: "where its links lead keeps changing" }, from))
+              : attempt(out[0].path, out[1].path, left - 1)
       )
-    })
+    return attempt(from, to, 8)
   })
 
 /** The caller's path for one that links have led elsewhere. */
@@ -124,7 +138,7 @@ const copyTree = (port: Backend, ends: Ends): Effect.Effect<TransferResult, Faul
     Effect.andThen(
       ends.target === undefined ? locate(ends.to, makeDirectories(port, FsPath.parent(ends.to), made)) : Effect.void,
       Effect.onExit(copyInto(port, ends), (exit) =>
-        Exit.isSuccess(exit) || ends.source.kind !== "directory" ? Effect.void : Effect.ignore(withdraw(port, ends))
+        Exit.isSuccess(exit) || ends.source.kind !== "directory" ? Effect.void : takingBack(withdraw(port, ends))
       )
     )
   )
@@ -202,8 +216,11 @@ const copyLeaf = (
   if (target === undefined || (target.kind === "file" && source.kind === "file")) return put(port, from, to, target, keepsModes)
   return Effect.flatMap(besides(to), (aside) =>
     Effect.onExit(
-      Effect.tap(put(port, from, aside, undefined, keepsModes), () => locate(to, port.rename(aside, to, { replace: true }))),
-      (exit) => (Exit.isSuccess(exit) ? Effect.void : Effect.ignore(port.remove(aside)))
+      Effect.tap(put(port, from, aside, undefined, keepsModes), () =>
+        // The name that goes is ours, so that it needs no permission to delete.
+        Effect.provideService(locate(to, port.rename(aside, to, { replace: true })), TakingBack, true)
+      ),
+      (exit) => (Exit.isSuccess(exit) ? Effect.void : takingBack(port.remove(aside)))
     )
   )
 }
@@ -328,5 +345,5 @@ const moveByCopying = (port: Backend, ends: Ends): Effect.Effect<TransferResult,
     const gone = locate(ends.from, removeAt(port, ends.from, ends.source, true))
     return ends.source.kind === "directory" || ends.target !== undefined
       ? gone
-      : Effect.onExit(gone, (exit) => (Exit.isSuccess(exit) ? Effect.void : Effect.ignore(port.remove(ends.to))))
+      : Effect.onExit(gone, (exit) => (Exit.isSuccess(exit) ? Effect.void : takingBack(port.remove(ends.to))))
   })

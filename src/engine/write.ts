@@ -8,14 +8,17 @@ import type * as Stream from "effect/Stream"
 import type { FileStat, WriteMode } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
+import type { LimitsShape } from "../model/Limits.ts"
 import type { Backend, Commit } from "../port/Backend.ts"
-import { exclusively, isFault, makeDirectories, undoing, withParents } from "./directories.ts"
-import { type Resolved, resolve } from "./resolve.ts"
+import { exclusively, inTurn, isFault, makeDirectories, undoing, withParents } from "./directories.ts"
+import { type Resolved, resolve, resolveLink } from "./resolve.ts"
+import { hasher } from "../runtime/hash.ts"
 import * as Version from "./version.ts"
 
 const notFound: Fault = { _tag: "NotFound" }
 const notAFile: Fault = { _tag: "NotAFile" }
 const notADirectory: Fault = { _tag: "NotADirectory" }
+const alreadyExists: Fault = { _tag: "AlreadyExists" }
 
 export type Expected = string | null | undefined
 
@@ -54,6 +57,8 @@ export interface Plan {
   readonly createParents: boolean
   readonly ifMatch: Expected
   readonly version: boolean
+  /** For a name that no caller named, but a link. */
+  readonly limits: LimitsShape
 }
 
 const primitive = (plan: Plan): "create" | "replace" | "append" =>
@@ -65,14 +70,17 @@ const primitive = (plan: Plan): "create" | "replace" | "append" =>
 
 const needsFile = (plan: Plan): boolean => plan.mode === "replace" || plan.mode === "appendExisting"
 
-/** What must be true of the place before anything is staged. */
-const admits = (plan: Plan, found: Resolved): Fault | undefined => {
-  if (plan.mode === "create") return undefined
+/** What must be true of the place before anything is written to it. */
+const admits = (plan: Plan, path: FsPath.FsPath, found: Resolved): Fault | undefined => {
   const { stat } = found
-  if (stat !== undefined) return stat.kind === "file" ? undefined : notAFile
+  if (stat !== undefined) {
+    if (plan.mode === "create" && stat.kind !== "directory" && stat.kind !== "other") return alreadyExists
+    return stat.kind === "file" ? undefined : notAFile
+  }
   if (typeof plan.ifMatch === "string") return { _tag: "Conflict", expected: plan.ifMatch, actual: null }
   if (found.blocked) return notADirectory
-  return needsFile(plan) ? notFound : undefined
+  if (needsFile(plan)) return notFound
+  return found.path === path ? undefined : FsPath.checkLimits(found.path, plan.limits)
 }
 
 /**
@@ -104,16 +112,47 @@ export interface Written {
   readonly version: string | undefined
 }
 
+/**
+ * The version of a file that is appended to, in one reading: what stands there is taken up before anything is published, so that a
+ * file that cannot be read is not changed either.
+ */
+const appended = (port: Backend, at: FsPath.FsPath, bytes: Uint8Array, plan: Plan): Effect.Effect<Written, Fault> =>
+  Effect.suspend(() => {
+    const hash = hasher()
+    const standing = Effect.flatMap(port.stat(at), (stat) =>
+      stat?.kind === "file"
+        ? Effect.scoped(Effect.flatMap(port.open(at), (handle) => Version.absorb(handle, hash)))
+        : Effect.void
+    )
+    const holdsStill: Effect.Effect<void, Fault> =
+      plan.ifMatch === undefined
+        ? standing
+        : Effect.andThen(
+            standing,
+            Effect.suspend(() => {
+              const actual = hash.digest()
+              const { ifMatch } = plan
+              return ifMatch === undefined || ifMatch === actual
+                ? Effect.void
+                : Effect.fail<Fault>({ _tag: "Conflict", expected: ifMatch, actual })
+            })
+          )
+    const commit: Commit = (publish) => Effect.andThen(holdsStill, publish)
+    return Effect.map(port.write<never, never>(at, bytes, "append", { commit }), (stat) => {
+      hash.update(bytes)
+      return { stat, version: hash.digest() }
+    })
+  })
+
 const once = (port: Backend, at: FsPath.FsPath, bytes: Uint8Array, plan: Plan): Effect.Effect<Written, Fault> => {
+  if (plan.version && primitive(plan) === "append") return appended(port, at, bytes, plan)
   const written = whatExists(
     port,
     at,
     plan,
     port.write<never, never>(at, bytes, primitive(plan), checked(port, at, plan.ifMatch))
   )
-  if (!plan.version) return Effect.map(written, (stat) => ({ stat, version: undefined }))
-  const version = primitive(plan) === "append" ? versionAt(port, at) : Effect.sync(() => Version.ofBytes(bytes))
-  return Effect.flatMap(written, (stat) => Effect.map(version, (version) => ({ stat, version })))
+  return Effect.map(written, (stat) => ({ stat, version: plan.version ? Version.ofBytes(bytes) : undefined }))
 }
 
 const noPlace = (fault: Fault): boolean =>
@@ -121,19 +160,11 @@ const noPlace = (fault: Fault): boolean =>
 
 /** Writes all bytes at once. */
 export const bytes = (port: Backend, path: FsPath.FsPath, content: Uint8Array, plan: Plan): Effect.Effect<Written, Fault> => {
-  const found = Effect.flatMap(resolveTarget(port, path, plan), (found): Effect.Effect<Written, Fault> => {
-    const fault = admits(plan, found)
+  const found = inTurn(port, path, target(port, path, plan), (found): Effect.Effect<Written, Fault> => {
+    const fault = admits(plan, path, found)
     if (fault !== undefined) return Effect.fail(fault)
     const write = once(port, found.path, content, plan)
-    return exclusively(
-      port,
-      [found.path],
-      needsFile(plan)
-        ? Effect.flatMap(port.stat(found.path), (stat) => (stat === undefined ? Effect.fail(notFound) : write))
-        : plan.createParents && found.stat === undefined
-          ? withParents(port, found.path, write)
-          : write
-    )
+    return plan.createParents && found.stat === undefined ? withParents<Written, never, never>(port, found.path, write) : write
   })
   if (plan.ifMatch !== undefined || needsFile(plan)) return found
   return Effect.catch(exclusively(port, [path], once(port, path, content, plan)), (fault) =>
@@ -142,19 +173,13 @@ export const bytes = (port: Backend, path: FsPath.FsPath, content: Uint8Array, p
 }
 
 /** Creating never goes through a link that is the last component: whatever is there is there already. */
-const resolveTarget = (port: Backend, path: FsPath.FsPath, plan: Plan): Effect.Effect<Resolved, Fault> =>
-  plan.mode !== "create"
-    ? resolve(port, path)
-    : path === FsPath.root
-      ? Effect.fail(notAFile)
-      : Effect.flatMap(resolve(port, FsPath.parent(path)), (above): Effect.Effect<Resolved, Fault> => {
-          if (above.blocked || (above.stat !== undefined && above.stat.kind !== "directory")) return Effect.fail(notADirectory)
-          return Effect.succeed({ path: FsPath.join(above.path, FsPath.name(path)), stat: undefined, blocked: false })
-        })
+const target = (port: Backend, path: FsPath.FsPath, plan: Plan): Effect.Effect<Resolved, Fault> =>
+  plan.mode === "create" ? resolveLink(port, path) : resolve(port, path)
 
 /**
  * Writes what a stream brings. It is staged without anybody's turn being taken, and published in one step with the path's turn, the
- * precondition checked in it; so a file can be streamed onto itself, and a stream that fails has changed nothing.
+ * precondition checked in it; so a file can be streamed onto itself, and a stream that fails has changed nothing. A place that could
+ * not be written to is refused before the stream is run.
  * `digest` is the version of what the stream has brought, when it is through.
  */
 export const stream = <E, R>(
@@ -164,32 +189,53 @@ export const stream = <E, R>(
   plan: Plan,
   digest: () => string
 ): Effect.Effect<Written, Fault | E, R> =>
-  Effect.flatMap(resolveTarget(port, path, plan), (found): Effect.Effect<Written, Fault | E, R> => {
-    const fault = admits(plan, found)
-    if (fault !== undefined) return Effect.fail(fault)
-    const at = found.path
-    const present = needsFile(plan)
-      ? Effect.flatMap(port.stat(at), (stat) => (stat === undefined ? Effect.fail(notFound) : Effect.void))
-      : Effect.void
-    const check = Effect.andThen(precondition(port, at, plan.ifMatch), present)
+  undoing(port, (made) => {
+    const parents = (at: FsPath.FsPath): Effect.Effect<void, Fault> =>
+      plan.createParents ? makeDirectories(port, FsPath.parent(at), made) : Effect.void
+    const place = inTurn(port, path, target(port, path, plan), (found): Effect.Effect<FsPath.FsPath, Fault> => {
+      const fault = admits(plan, path, found)
+      if (fault !== undefined) return Effect.fail(fault)
+      if (found.stat !== undefined) return Effect.succeed(found.path)
+      const above = plan.createParents
+        ? parents(found.path)
+        : Effect.flatMap(port.stat(FsPath.parent(found.path)), (stat) =>
+            stat === undefined ? Effect.fail(notFound) : Effect.void
+          )
+      return Effect.as(above, found.path)
+    })
+    return Effect.flatMap(place, (at) => staged(port, at, content, plan, digest, parents(at)))
+  })
+
+const staged = <E, R>(
+  port: Backend,
+  at: FsPath.FsPath,
+  content: Stream.Stream<Uint8Array, E, R>,
+  plan: Plan,
+  digest: () => string,
+  parents: Effect.Effect<void, Fault>
+): Effect.Effect<Written, Fault | E, R> =>
+  Effect.suspend(() => {
     let version: string | undefined
+    const appends = primitive(plan) === "append"
+    const standing = Effect.flatMap(port.stat(at), (stat): Effect.Effect<void, Fault> => {
+      if (stat === undefined) return needsFile(plan) ? Effect.fail(notFound) : parents
+      // What could not be read afterwards is not published either.
+      return plan.version && appends && stat.kind === "file" ? Effect.scoped(Effect.asVoid(port.open(at))) : Effect.void
+    })
     const note = !plan.version
       ? Effect.void
-      : Effect.map(primitive(plan) === "append" ? versionAt(port, at) : Effect.sync(digest), (value) => void (version = value))
+      : Effect.map(appends ? versionAt(port, at) : Effect.sync(digest), (value) => void (version = value))
     const commit: Commit = (publish) =>
       exclusively(
         port,
         [at],
         Effect.andThen(
-          check,
+          Effect.andThen(precondition(port, at, plan.ifMatch), standing),
           Effect.tap(publish, () => note)
         )
       )
-    const written = Effect.map(
-      whatExists(port, at, plan, port.write(at, content, primitive(plan), { commit })),
-      (stat): Written => ({ stat, version })
-    )
-    return plan.createParents && found.stat === undefined
-      ? undoing(port, (made) => Effect.andThen(makeDirectories(port, FsPath.parent(at), made), written))
-      : written
+    return Effect.map(whatExists(port, at, plan, port.write(at, content, primitive(plan), { commit })), (stat): Written => ({
+      stat,
+      version
+    }))
   })

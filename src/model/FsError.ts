@@ -394,6 +394,13 @@ export const tagsOf = (union: { readonly members: ReadonlyArray<unknown> }): Rea
   new Set(Object.entries(classes).flatMap(([tag, schema]) => (union.members.includes(schema) ? [tag] : [])))
 
 /**
+ * A path as errors show it, also where a program without types has given something else.
+ *
+ * @since 0.1.0
+ */
+export const shownPath = (path: unknown): string => (typeof path === "string" ? path : `(${typeof path})`)
+
+/**
  * Makes a fault an error of the operation that met it, at the caller's own path. What the operation's type does not name, which only
  * a backend out of contract or a change underneath a call can bring about, becomes an IoError with the tag as its code.
  *
@@ -401,10 +408,13 @@ export const tagsOf = (union: { readonly members: ReadonlyArray<unknown> }): Rea
  */
 export const promote = (fault: Fault, operation: string, path: string, tags?: ReadonlySet<string>): FsError => {
   const { _tag, cause: _, path: at, ...details } = fault
-  const shown = typeof at === "string" ? at : typeof path === "string" ? path : String(path)
-  return tags === undefined || tags.has(_tag)
-    ? new (classes[_tag] as new (fields: object) => FsError)({ operation, path: shown, ...details })
-    : new IoError({ operation, path: shown, code: _tag, detail: `${operation} met ${_tag}, which it cannot` })
+  const shown = shownPath(at ?? path)
+  if (tags === undefined || tags.has(_tag)) {
+    return new (classes[_tag] as new (fields: object) => FsError)({ operation, path: shown, ...details })
+  }
+  const what = details["argument"] === undefined ? _tag : `invalid ${String(details["argument"])}`
+  const detail = details["detail"] === undefined ? what : `${what}, ${String(details["detail"])}`
+  return new IoError({ operation, path: shown, code: _tag, detail })
 }
 
 /**

@@ -65,6 +65,8 @@ const isAscii = (input: string): boolean => {
   return true
 }
 
+const kept = invalid("names of this form are kept for writes in progress")
+
 /** Names that atomic writes use while they work: hidden from listings, refused from callers. */
 const temporary = /^\.~fsa-[^/]*\.tmp$/i
 
@@ -134,9 +136,7 @@ export const parse = (input: string, policy: PathPolicy = "standard"): FsPath | 
   if (policy === "vfs" && !isAscii(input)) return invalid("it has characters outside ASCII, which this workspace does not take")
   if (input === "" || input === "." || input === "/") return root
   if (shape === 0) {
-    return input.includes("~") && input.split("/").some(isTemporaryName)
-      ? invalid("names of this form are kept for writes in progress")
-      : (input as FsPath)
+    return input.includes("~") && input.split("/").some(isTemporaryName) ? kept : (input as FsPath)
   }
   const out: Array<string> = []
   const segments = (input.charCodeAt(0) === SLASH ? input.slice(1) : input).split("/")
@@ -151,12 +151,20 @@ export const parse = (input: string, policy: PathPolicy = "standard"): FsPath | 
       if (out.length === 0) return invalid("it climbs above the root")
       out.pop()
     } else {
-      if (isTemporaryName(segment)) return invalid("names of this form are kept for writes in progress")
+      if (isTemporaryName(segment)) return kept
       out.push(segment)
     }
   }
   return out.length === 0 ? root : (out.join("/") as FsPath)
 }
+
+/**
+ * What in a link's text no path may hold, wherever it leads: control characters, lone surrogates, names kept for writes in progress.
+ *
+ * @since 0.1.0
+ */
+export const unfit = (target: string): Fault | undefined =>
+  inspect(target) === 2 ? whyInvalid(target) : target.split("/").some(isTemporaryName) ? kept : undefined
 
 /**
  * @since 0.1.0

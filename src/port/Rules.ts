@@ -4,6 +4,7 @@
  *
  * @since 0.1.0
  */
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Fault } from "../model/FsError.ts"
 import type { FsPath, PathPolicy } from "../model/FsPath.ts"
@@ -43,6 +44,16 @@ export const fromOptions = (options?: CommonOptions): Rules => {
 export const isReadOnly = (rules: Rules): boolean =>
   rules.permits !== undefined && !rules.permits("write") && !rules.permits("delete")
 
+/**
+ * Set by the engine around the steps by which a call that fails takes back what it has made itself: they need no permission to
+ * delete, or a layer that permits writing alone could not keep its promise that a failed write leaves nothing behind.
+ *
+ * @since 0.1.0
+ */
+export const TakingBack: Context.Reference<boolean> = Context.Reference<boolean>("fs-algebra/TakingBack", {
+  defaultValue: () => false
+})
+
 const denied: Effect.Effect<never, Fault> = Effect.fail({ _tag: "AccessDenied", why: "readOnly" })
 
 /**
@@ -60,7 +71,9 @@ export const enforce = (self: Backend): Backend => {
     path: FsPath,
     effect: () => Effect.Effect<A, E, R>
   ): Effect.Effect<A, E | Fault, R> =>
-    Effect.suspend((): Effect.Effect<A, E | Fault, R> => (permits(action, path) ? effect() : denied))
+    Effect.withFiber((fiber): Effect.Effect<A, E | Fault, R> =>
+      permits(action, path) || (action === "delete" && fiber.getRef(TakingBack)) ? effect() : denied
+    )
   const removeTree = accelerations?.removeTree
   return {
     ...self,

@@ -1,12 +1,12 @@
 /** Names changed: delete, mkdir, copy, move, and links and attributes where the backend has them. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
-import { exclusively, mkdir, withParents } from "../../engine/directories.ts"
+import { inTurn, mkdir, withParents } from "../../engine/directories.ts"
 import { remove } from "../../engine/remove.ts"
 import { escapes, resolve, resolveLink } from "../../engine/resolve.ts"
 import * as Transfer from "../../engine/transfer.ts"
 import type { TransferResult } from "../../model/Entry.ts"
-import { type Fault, located, type TransferError } from "../../model/FsError.ts"
+import { type Fault, located, shownPath, type TransferError } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Algebra } from "../Filesystem.ts"
 import {
@@ -30,8 +30,8 @@ const exists: Fault = { _tag: "AlreadyExists" }
 const escape: Fault = { _tag: "AccessDenied", why: "escape" }
 
 const checkTarget = (target: string): Fault | undefined =>
-  typeof target !== "string" || target === "" || target.includes("\0") || !target.isWellFormed()
-    ? invalid("target", "it must be a path, without NUL and lone surrogates")
+  typeof target !== "string" || target === "" || FsPath.unfit(target) !== undefined
+    ? invalid("target", "it must be a path, without control characters, lone surrogates and names of writes in progress")
     : undefined
 
 export const changing = (
@@ -49,9 +49,9 @@ export const changing = (
     run<TransferResult, TransferError>(operation, from, tags.transfer, (limits) => {
       for (const action of actions) if (!may(action)) return Effect.fail(readOnly)
       const source = parse(from, limits)
-      if (typeof source !== "string") return Effect.fail(located(source, String(from)))
+      if (typeof source !== "string") return Effect.fail(located(source, shownPath(from)))
       const target = parse(to, limits)
-      if (typeof target !== "string") return Effect.fail(located(target, String(to)))
+      if (typeof target !== "string") return Effect.fail(located(target, shownPath(to)))
       if (operation === "move" && !may("delete", source)) return Effect.fail(located(readOnly, from))
       if (!may("write", target)) return Effect.fail(located(readOnly, to))
       if (operation === "move" && source === FsPath.root) return Effect.fail(located(pinnedRoot, from))
@@ -67,19 +67,20 @@ export const changing = (
     delete: (input, options) =>
       call("delete", input, tags.delete, deleting, (path) =>
         remove(port, path, {
-          recursive: options?.recursive ?? false,
-          missing: options?.missing ?? "fail",
-          ifMatch: options?.ifMatch
+          recursive: options?.recursive === true,
+          missing: options?.missing === "ignore" ? "ignore" : "fail",
+          // A version that is no string is one that no file has.
+          ifMatch: options?.ifMatch === undefined || options.ifMatch === null ? options?.ifMatch : String(options.ifMatch)
         })
       ),
     mkdir: (input, options) =>
       call("mkdir", input, tags.mkdir, writing, (path) =>
-        mkdir(port, path, { parents: options?.parents ?? true, existOk: options?.existOk ?? true })
+        mkdir(port, path, { parents: options?.parents !== false, existOk: options?.existOk !== false })
       ),
     copy: (from, to, options) =>
-      transfer("copy", from, to, writing, (source, target) => Transfer.copy(port, source, target, options?.overwrite ?? false)),
+      transfer("copy", from, to, writing, (source, target) => Transfer.copy(port, source, target, options?.overwrite === true)),
     move: (from, to, options) =>
-      transfer("move", from, to, moving, (source, target) => Transfer.move(port, source, target, options?.overwrite ?? false)),
+      transfer("move", from, to, moving, (source, target) => Transfer.move(port, source, target, options?.overwrite === true)),
     readLink: (input) =>
       call("readLink", input, tags.attributes, reading, (path) => {
         const links = port.links
@@ -98,17 +99,16 @@ export const changing = (
         if (fault !== undefined) return Effect.fail(fault)
         const links = port.links
         if (links === undefined) return Effect.fail(unsupported("symbolic links"))
-        return Effect.flatMap(resolveLink(port, path), (found): Effect.Effect<void, Fault> => {
+        return inTurn(port, path, resolveLink(port, path), (found): Effect.Effect<void, Fault> => {
+          if (escapes(FsPath.parent(found.path), target)) return Effect.fail(escape)
           if (found.stat !== undefined) return Effect.fail(exists)
           if (found.blocked) return Effect.fail(notADirectory)
-          if (escapes(FsPath.parent(found.path), target)) return Effect.fail(escape)
-          const make = links.make(found.path, target)
-          return exclusively(port, [found.path], withParents<void, never, never>(port, found.path, make))
+          return withParents<void, never, never>(port, found.path, links.make(found.path, target))
         })
       }),
     setAttributes: (input, attributes) =>
       call("setAttributes", input, tags.attributes, writing, (path) => {
-        const { mode, modifiedAt } = attributes
+        const { mode, modifiedAt } = attributes ?? {}
         if (mode !== undefined && !(isWhole(mode, 0) && mode <= 0o777)) {
           return Effect.fail(invalid("mode", "it must be permission bits, at most 0o777"))
         }
@@ -117,8 +117,9 @@ export const changing = (
         }
         const ability = port.attributes
         if (ability === undefined) return Effect.fail(unsupported("attributes"))
-        return Effect.flatMap(resolve(port, path), ({ path: at, stat }) =>
-          stat === undefined ? Effect.fail(notFound) : exclusively(port, [at], ability.set(at, { mode, modifiedAt }))
+        const values = { mode, modifiedAt: modifiedAt === undefined ? undefined : DateTime.toUtc(modifiedAt) }
+        return inTurn(port, path, resolve(port, path), ({ path: at, stat }) =>
+          stat === undefined ? Effect.fail(notFound) : ability.set(at, values)
         )
       })
   }

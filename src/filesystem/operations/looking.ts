@@ -56,9 +56,9 @@ export const looking = (self: Caller): Pick<Algebra, "exists" | "stat" | "list" 
       }),
     stat: (input) => call("stat", input, tags.stat, reading, stat),
     list: (input = ".") => call("list", input, tags.list, reading, (path, limits) => list(port, path, limits.maxListEntries)),
-    walk: (input = ".", options = {}) =>
+    walk: (input = ".", options) =>
       streaming("walk", input, tags.list, (path, limits) => {
-        const plan = Walk.plan(options, { limits, caseSensitive: port.info.caseSensitive })
+        const plan = Walk.plan(options ?? {}, { limits, caseSensitive: port.info.caseSensitive })
         return isFault(plan) ? Effect.fail(plan) : Effect.map(directory(self, path), (base) => Walk.walk(port, base, plan))
       }),
     watch: (input = ".") =>

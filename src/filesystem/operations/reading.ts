@@ -4,11 +4,20 @@ import * as Eager from "../../engine/eager.ts"
 import * as Read from "../../engine/read.ts"
 import * as Text from "../../engine/text.ts"
 import * as Version from "../../engine/version.ts"
+import type { Fault } from "../../model/FsError.ts"
 import type { Algebra } from "../Filesystem.ts"
 import { type Caller, checkWhole, reading as asReader, tags } from "./call.ts"
 
 const everything = Number.POSITIVE_INFINITY
 const chunkSize = 65_536
+
+const nothing = new Uint8Array(0)
+
+const checkEncoding = (encoding: string | undefined): Fault | undefined => {
+  if (encoding === undefined) return undefined
+  const text = Text.decode(nothing, encoding)
+  return typeof text === "string" ? undefined : text
+}
 
 export const reading = (self: Caller): Pick<Algebra, "read" | "readString" | "readBytes" | "version" | "stream" | "lines"> => {
   const { call, port, streaming } = self
@@ -17,7 +26,7 @@ export const reading = (self: Caller): Pick<Algebra, "read" | "readString" | "re
       call("read", input, tags.read, asReader, (path, limits) => {
         const offset = options?.offset ?? 0
         const limit = options?.limit ?? limits.defaultReadLimit
-        const fault = Text.checkPage(offset, limit)
+        const fault = Text.checkPage(offset, limit) ?? checkEncoding(options?.encoding)
         if (fault !== undefined) return Effect.fail(fault)
         return Eager.flatMap(Read.whole(port, path, limits.maxReadBytes), (whole) => {
           const text = Text.decode(whole.bytes, options?.encoding)
@@ -29,12 +38,14 @@ export const reading = (self: Caller): Pick<Algebra, "read" | "readString" | "re
         })
       }),
     readString: (input, encoding) =>
-      call("readString", input, tags.read, asReader, (path, limits) =>
-        Eager.flatMap(Read.whole(port, path, limits.maxReadBytes), (whole) => {
+      call("readString", input, tags.read, asReader, (path, limits) => {
+        const fault = checkEncoding(encoding)
+        if (fault !== undefined) return Effect.fail(fault)
+        return Eager.flatMap(Read.whole(port, path, limits.maxReadBytes), (whole) => {
           const text = Text.decode(whole.bytes, encoding)
           return typeof text === "string" ? Effect.succeed(text) : Effect.fail(text)
         })
-      ),
+      }),
     readBytes: (input, options) =>
       call("readBytes", input, tags.readBytes, asReader, (path, limits) => {
         const fault = checkWhole("offset", options?.offset) ?? checkWhole("limit", options?.limit)

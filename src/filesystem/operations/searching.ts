@@ -8,7 +8,7 @@ import type { Kind, Skipped } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { LimitsShape } from "../../model/Limits.ts"
-import type { Algebra } from "../Filesystem.ts"
+import type { Algebra, SearchOptions } from "../Filesystem.ts"
 import { type Caller, isFault, notADirectory, reading, tags } from "./call.ts"
 
 interface Base {
@@ -18,6 +18,8 @@ interface Base {
   readonly at: FsPath
   readonly kind: Kind
 }
+
+const pathOf = (options: SearchOptions | undefined): string => (options?.path === undefined ? "." : options.path)
 
 const nothing: Skipped = { ignored: 0, binary: 0, tooLarge: 0, unreadable: 0, unreadablePaths: [] }
 
@@ -43,27 +45,27 @@ export const searching = (self: Caller): Pick<Algebra, "glob" | "globStream" | "
       base.kind === "directory" ? run(base, plan) : Effect.fail(notADirectory)
 
   return {
-    glob: (pattern, options = {}) =>
-      call("glob", options.path ?? ".", tags.glob, reading, (path, limits) =>
+    glob: (pattern, options) =>
+      call("glob", pathOf(options), tags.glob, reading, (path, limits) =>
         search(
           path,
-          Glob.plan(pattern, options, context(limits)),
+          Glob.plan(pattern, options ?? {}, context(limits)),
           inDirectory((base, plan) => Glob.collect(port, base, plan)),
           { matches: [], truncated: false, skipped: nothing }
         )
       ),
-    globStream: (pattern, options = {}) =>
-      streaming("globStream", options.path ?? ".", tags.glob, (path, limits) =>
+    globStream: (pattern, options) =>
+      streaming("globStream", pathOf(options), tags.glob, (path, limits) =>
         search(
           path,
-          Glob.plan(pattern, options, context(limits)),
+          Glob.plan(pattern, options ?? {}, context(limits)),
           inDirectory((base, plan) => Effect.succeed(Glob.stream(port, base, plan))),
           Stream.empty
         )
       ),
-    grep: (pattern, options = {}) =>
-      call("grep", options.path ?? ".", tags.grep, reading, (path, limits) =>
-        search(path, Grep.plan(pattern, options, context(limits)), (base, plan) => Grep.collect(port, base, plan), {
+    grep: (pattern, options) =>
+      call("grep", pathOf(options), tags.grep, reading, (path, limits) =>
+        search(path, Grep.plan(pattern, options ?? {}, context(limits)), (base, plan) => Grep.collect(port, base, plan), {
           matches: [],
           filesSearched: 0,
           filesMatched: 0,
@@ -71,11 +73,11 @@ export const searching = (self: Caller): Pick<Algebra, "glob" | "globStream" | "
           skipped: nothing
         })
       ),
-    grepStream: (pattern, options = {}) =>
-      streaming("grepStream", options.path ?? ".", tags.grep, (path, limits) =>
+    grepStream: (pattern, options) =>
+      streaming("grepStream", pathOf(options), tags.grep, (path, limits) =>
         search(
           path,
-          Grep.plan(pattern, options, context(limits)),
+          Grep.plan(pattern, options ?? {}, context(limits)),
           (base, plan) => Effect.succeed(Grep.stream(port, base, plan)),
           Stream.empty
         )

@@ -2,10 +2,10 @@
 import * as Effect from "effect/Effect"
 import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
-import { exclusively } from "../../engine/directories.ts"
+import { inTurn } from "../../engine/directories.ts"
 import * as Edit from "../../engine/edit.ts"
 import * as Read from "../../engine/read.ts"
-import { resolve } from "../../engine/resolve.ts"
+import { type Resolved, resolve } from "../../engine/resolve.ts"
 import * as Text from "../../engine/text.ts"
 import * as Version from "../../engine/version.ts"
 import * as Write from "../../engine/write.ts"
@@ -35,15 +35,27 @@ const checkOptions = (options: WriteOptions | undefined): Fault | undefined => {
   return checkPrecondition(options)
 }
 
-const planOf = (options: WriteOptions | undefined): Write.Plan => ({
+const planOf = (options: WriteOptions | undefined, limits: LimitsShape): Write.Plan => ({
   mode: options?.mode ?? "overwrite",
-  createParents: options?.createParents ?? true,
+  createParents: options?.createParents !== false,
   ifMatch: options?.ifMatch,
-  version: options?.version ?? false
+  version: options?.version === true,
+  limits
 })
 
 const checkSize = (actual: number, limits: LimitsShape): Fault | undefined =>
-  actual > limits.maxFileSize ? { _tag: "LimitExceeded", limit: "maxFileSize", allowed: limits.maxFileSize, actual } : undefined
+  actual > limits.maxFileSize
+    ? { _tag: "LimitExceeded", limit: "maxFileSize", allowed: Math.floor(limits.maxFileSize), actual }
+    : undefined
+
+/** One text that is too long is so wherever it goes. */
+const checkTexts = (edits: ReadonlyArray<Edit.Edit>, limits: LimitsShape): Fault | undefined => {
+  for (const { newText } of edits) {
+    const fault = newText.length > limits.maxFileSize ? checkSize(FsPath.codePoints(newText), limits) : undefined
+    if (fault !== undefined) return fault
+  }
+  return undefined
+}
 
 /** Text that may be written, as bytes. */
 const encoded = (content: string, limits: LimitsShape): Uint8Array | Fault => {
@@ -86,7 +98,7 @@ export const writing = (self: Caller): Pick<Algebra, "write" | "writeBytes" | "s
         call<WriteResult, Effect.Error<ReturnType<Algebra["write"]>>>("sink", input, tags.write, asWriter, (path, limits) => {
           const fault = checkOptions(options) ?? (path === FsPath.root ? notAFile : undefined)
           if (fault !== undefined) return Effect.fail(fault)
-          const plan = planOf(options)
+          const plan = planOf(options, limits)
           const { content, digest, size } = observed(Stream.fromPull(Effect.succeed(upstream)), plan, limits)
           return Effect.map(Write.stream(port, path, content, plan, digest), ({ version }) =>
             result(path, size(), plan, version)
@@ -133,7 +145,7 @@ export const writing = (self: Caller): Pick<Algebra, "write" | "writeBytes" | "s
         const fault = checkOptions(options)
         if (fault !== undefined) return Effect.fail(fault)
         const bytes = encoded(content, limits)
-        return isFault(bytes) ? Effect.fail(bytes) : writeAll(path, bytes, planOf(options))
+        return isFault(bytes) ? Effect.fail(bytes) : writeAll(path, bytes, planOf(options, limits))
       }),
     writeBytes: (input, content, options) =>
       call("writeBytes", input, tags.write, asWriter, (path, limits) => {
@@ -142,24 +154,25 @@ export const writing = (self: Caller): Pick<Algebra, "write" | "writeBytes" | "s
           (content instanceof Uint8Array
             ? checkSize(content.length, limits)
             : invalid("content", "it must be a Uint8Array; text is for write"))
-        return fault === undefined ? writeAll(path, content, planOf(options)) : Effect.fail(fault)
+        return fault === undefined ? writeAll(path, content, planOf(options, limits)) : Effect.fail(fault)
       }),
     sink,
     edit: (input, edits, options) => {
       const dryRun = options?.dryRun === true
       return call("edit", input, tags.edit, dryRun ? reading : asWriter, (path, limits) => {
         const list: ReadonlyArray<Edit.Edit> = Array.isArray(edits) ? edits : [edits as Edit.Edit]
-        const fault = checkPrecondition(options) ?? Edit.check(list)
+        const fault = checkPrecondition(options) ?? Edit.check(list) ?? checkTexts(list, limits)
         if (fault !== undefined) return Effect.fail(fault)
-        return Effect.flatMap(resolve(port, path), ({ path: at, stat }): Effect.Effect<EditResult, Fault> => {
+        const edited = ({ path: at, stat }: Resolved): Effect.Effect<EditResult, Fault> => {
           const expected = options?.ifMatch
           if (stat === undefined) {
             return Effect.fail(typeof expected === "string" ? { _tag: "Conflict", expected, actual: null } : notFound)
           }
           if (stat.kind !== "file") return Effect.fail(notAFile)
-          const edited = Effect.suspend(() => editAt(path, at, list, options, limits))
-          return dryRun ? edited : exclusively(port, [at], edited)
-        })
+          return editAt(path, at, list, options, limits)
+        }
+        const found = resolve(port, path)
+        return dryRun ? Effect.flatMap(found, edited) : inTurn(port, path, found, edited)
       })
     }
   }
