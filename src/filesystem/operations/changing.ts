@@ -100,9 +100,9 @@ export const changing = (
         const links = port.links
         if (links === undefined) return Effect.fail(unsupported("symbolic links"))
         return inTurn(port, path, resolveLink(port, path), (found): Effect.Effect<void, Fault> => {
-          if (escapes(FsPath.parent(found.path), target)) return Effect.fail(escape)
           if (found.stat !== undefined) return Effect.fail(exists)
           if (found.blocked) return Effect.fail(notADirectory)
+          if (escapes(FsPath.parent(found.path), target)) return Effect.fail(escape)
           return withParents<void, never, never>(port, found.path, links.make(found.path, target))
         })
       }),

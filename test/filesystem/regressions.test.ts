@@ -1,0 +1,238 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as DateTime from "effect/DateTime"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import type * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import { createHash } from "node:crypto"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import * as PosixHost from "../../src/backends/PosixHost.ts"
+import * as Filesystem from "../../src/filesystem/Filesystem.ts"
+import { FileStat } from "../../src/model/Entry.ts"
+import * as Limits from "../../src/model/Limits.ts"
+import type { CommonOptions } from "../../src/port/Rules.ts"
+
+const roots: Array<string> = []
+process.on("exit", () => {
+  for (const root of roots) rmSync(root, { recursive: true, force: true })
+})
+const root = () => {
+  roots.push(mkdtempSync(join(tmpdir(), "fs-algebra-regressions-")))
+  return roots.at(-1)!
+}
+
+const backends: Record<string, (options?: CommonOptions) => Layer.Layer<Filesystem.Filesystem, unknown>> = {
+  InMemory: (options) => InMemory.layer({ ...options, tree: undefined }),
+  PosixHost: (options) => PosixHost.layer({ ...options, root: root() })
+}
+
+const tag = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.match(effect, { onSuccess: () => "success", onFailure: (error) => error._tag })
+
+const sha256 = (text: string) => createHash("sha256").update(text).digest("hex")
+
+for (const [name, layer] of Object.entries(backends)) {
+  const on = <A, E>(program: (fs: Filesystem.Algebra) => Effect.Effect<A, E>, options?: CommonOptions) =>
+    Effect.gen(function* () {
+      return yield* program(yield* Filesystem.Filesystem)
+    }).pipe(Effect.provide(layer(options)))
+
+  describe(`${name}, what reviews have found`, () => {
+    it.live("what comes after a write in progress sees what it wrote", () =>
+      on((fs) =>
+        Effect.gen(function* () {
+          const big = "x".repeat(4 * 1024 * 1024)
+          for (const [i, next] of [
+            (path: string) => tag(fs.edit(path, { oldText: "x", newText: "y", match: "first" })),
+            (path: string) => tag(fs.write(path, "z", { mode: "replace" })),
+            (path: string) => tag(fs.write(path, "z", { mode: "appendExisting" })),
+            (path: string) => tag(fs.move(path, `${path}.moved`)),
+            (path: string) => tag(fs.setAttributes(path, { mode: 0o600 })),
+            (path: string) => tag(fs.write(path, "z", { ifMatch: sha256(big) })),
+            (path: string) => tag(fs.delete(path))
+          ].entries()) {
+            const path = `f${i}`
+            const [, then] = yield* Effect.all([fs.write(path, big), next(path)], { concurrency: "unbounded" })
+            assert.strictEqual(then, "success", String(i))
+          }
+        })
+      )
+    )
+
+    it.live("what comes after a delete in progress finds nothing there", () =>
+      on((fs) =>
+        Effect.gen(function* () {
+          for (const next of [
+            tag(fs.mkdir("d", { existOk: false })),
+            tag(fs.write("d", "x", { ifMatch: null })),
+            tag(Stream.run(Stream.make(new Uint8Array(1)), fs.sink("d"))),
+            tag(fs.symlink("d", "elsewhere"))
+          ]) {
+            for (let i = 0; i < 300; i++) yield* fs.write(`d/f${i}`, "")
+            const [, then] = yield* Effect.all([fs.delete("d", { recursive: true }), next], { concurrency: "unbounded" })
+            assert.strictEqual(then, "success")
+            yield* fs.delete("d", { recursive: true })
+          }
+        })
+      )
+    )
+
+    it.live("without permission to delete, what only writes works and takes back what it made", () =>
+      on(
+        (fs) =>
+          Effect.gen(function* () {
+            yield* fs.write("f", "1")
+            yield* fs.write("g", "2")
+            yield* fs.symlink("l", "f")
+            assert.strictEqual(yield* tag(fs.copy("g", "l", { overwrite: true })), "success")
+            assert.strictEqual(yield* fs.readString("l"), "2")
+            const failing = Stream.concat(Stream.make(new Uint8Array(9)), Stream.fail({ _tag: "Boom" as const }))
+            assert.strictEqual(yield* tag(Stream.run(failing, fs.sink("a/b/f"))), "Boom")
+            assert.isFalse(yield* fs.exists("a"))
+            const left = yield* fs.port.list("." as never)
+            assert.deepStrictEqual(left.map(({ name }) => name).sort(), ["f", "g", "l"])
+            assert.strictEqual(yield* tag(fs.delete("f")), "AccessDenied")
+          }),
+        { allowDelete: false }
+      )
+    )
+
+    it.live("no link's text leads to a name that no path may have", () =>
+      on((fs) =>
+        Effect.gen(function* () {
+          for (const target of [".~fsa-q.tmp", "a\nb", "a\0b", "x/\x7f"]) {
+            assert.strictEqual(yield* tag(fs.symlink("l", target)), "InvalidArgument", JSON.stringify(target))
+          }
+          yield* fs.port.links!.make("made-elsewhere" as never, ".~fsa-q.tmp")
+          assert.strictEqual(yield* tag(fs.write("made-elsewhere", "x")), "InvalidPath")
+          yield* fs.symlink("long", "n".repeat(81))
+          const limited = Effect.provideService(fs.write("long", "x"), Limits.Limits, Limits.agent)
+          assert.strictEqual(yield* tag(limited), "PathTooLong")
+        })
+      )
+    )
+
+    it.live("a sink whose new parents another takes back makes them again", () =>
+      on((fs) =>
+        Effect.gen(function* () {
+          const [fail, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+          const first = Stream.concat(
+            Stream.make(new Uint8Array(1)),
+            Stream.fromEffect(Effect.andThen(Deferred.await(fail), Effect.fail({ _tag: "Boom" as const })))
+          )
+          const second = Stream.concat(
+            Stream.make(new Uint8Array(1)),
+            Stream.fromEffect(Effect.as(Deferred.await(go), new Uint8Array(1)))
+          )
+          const a = yield* Effect.forkChild(tag(Stream.run(first, fs.sink("a/b/x"))), { startImmediately: true })
+          const b = yield* Effect.forkChild(tag(Stream.run(second, fs.sink("a/b/y"))), { startImmediately: true })
+          yield* Deferred.succeed(fail, undefined)
+          assert.strictEqual(yield* Fiber.join(a), "Boom")
+          yield* Deferred.succeed(go, undefined)
+          assert.strictEqual(yield* Fiber.join(b), "success")
+          assert.strictEqual((yield* fs.readBytes("a/b/y")).sizeBytes, 2)
+        })
+      )
+    )
+
+    it.live("a sink is refused by its place before its stream is run", () =>
+      on((fs) =>
+        Effect.gen(function* () {
+          yield* fs.write("d/f", "old")
+          const boom = Stream.fail({ _tag: "Boom" as const })
+          assert.strictEqual(yield* tag(Stream.run(boom, fs.sink("d/f", { mode: "create" }))), "AlreadyExists")
+          assert.strictEqual(yield* tag(Stream.run(boom, fs.sink("d"))), "NotAFile")
+          assert.strictEqual(yield* tag(Stream.run(boom, fs.sink("no/f", { createParents: false }))), "NotFound")
+          assert.strictEqual(yield* tag(Stream.run(boom, fs.sink("d/f/g"))), "NotADirectory")
+        })
+      )
+    )
+
+    it.live("arguments are checked before anything is looked for", () =>
+      on((fs) =>
+        Effect.gen(function* () {
+          assert.strictEqual(yield* tag(fs.read("nope", { encoding: "nope" })), "InvalidArgument")
+          assert.strictEqual(yield* tag(fs.readString("nope", "nope")), "InvalidArgument")
+          const limited = Effect.provideService(fs.edit("nope", { oldText: "a", newText: "b".repeat(50) }), Limits.Limits, {
+            ...Limits.standard,
+            maxFileSize: 10
+          })
+          assert.strictEqual(yield* tag(limited), "LimitExceeded")
+        })
+      )
+    )
+
+    it.live("errors of a transfer show both ends as they were written", () =>
+      on((fs) =>
+        Effect.gen(function* () {
+          yield* fs.write("f.txt", "")
+          yield* fs.mkdir("d")
+          const path = (effect: Effect.Effect<unknown, { readonly path: string }>) =>
+            Effect.map(Effect.flip(effect), (e) => e.path)
+          assert.strictEqual(yield* path(fs.copy("f.txt", "/")), "/")
+          assert.strictEqual(yield* path(fs.move("f.txt", "a/..")), "a/..")
+          assert.strictEqual(yield* path(fs.copy("f.txt", "./f.txt")), "./f.txt")
+          assert.strictEqual(yield* path(fs.copy("d", "/d/x")), "/d/x")
+          assert.strictEqual(yield* path(fs.copy("./nope", "x")), "./nope")
+        })
+      )
+    )
+
+    it.live("a program without types gets errors, not defects", () =>
+      on((fs) =>
+        Effect.gen(function* () {
+          const odd = Object.create(null) as never
+          assert.strictEqual(yield* tag(fs.stat(odd)), "InvalidPath")
+          assert.strictEqual(yield* tag(fs.copy(odd, "x")), "InvalidPath")
+          assert.strictEqual(yield* tag(fs.grep("x", { context: null as never })), "InvalidArgument")
+          assert.strictEqual(yield* tag(fs.grep("x", { context: [1] as never })), "InvalidArgument")
+          assert.strictEqual(yield* tag(fs.glob("*", null as never)), "success")
+          assert.strictEqual(yield* tag(fs.glob("*", { path: null as never })), "InvalidPath")
+          yield* fs.write("f", "12345")
+          assert.strictEqual(yield* tag(fs.setAttributes("f", null as never)), "success")
+          assert.strictEqual(yield* tag(fs.delete("f", { ifMatch: 5 as never })), "Conflict")
+          const fraction = { ...Limits.standard, maxFileSize: 2.5, maxReadBytes: 2.5 }
+          assert.strictEqual(yield* tag(Effect.provideService(fs.write("f", "123"), Limits.Limits, fraction)), "LimitExceeded")
+          assert.strictEqual(yield* tag(Effect.provideService(fs.readBytes("f"), Limits.Limits, fraction)), "LimitExceeded")
+          const wrong = yield* Effect.flip(Stream.runDrain(fs.walk(".", { maxDepth: -1 })))
+          assert.include(wrong.message, "maxDepth")
+          yield* fs.setAttributes("f", {
+            modifiedAt: DateTime.makeZonedUnsafe(86_400_000, { timeZone: "Europe/Berlin" }) as never
+          })
+          assert.isString(JSON.stringify(Schema.encodeSync(Schema.toCodecJson(FileStat))(yield* fs.stat("f"))))
+        })
+      )
+    )
+
+    it.live("asked for no matches at all, a glob tells how to go on", () =>
+      on((fs) =>
+        Effect.gen(function* () {
+          yield* fs.write("a", "")
+          yield* fs.write(".b", "")
+          const { next, truncated } = yield* fs.glob("*", { maxMatches: 0 })
+          assert.isTrue(truncated)
+          assert.strictEqual((yield* fs.glob("*", { after: next })).matches.length, 2)
+        })
+      )
+    )
+  })
+}
+
+describe("a file that cannot be read", () => {
+  it.effect("is not appended to when the append cannot tell its version", () =>
+    Effect.gen(function* () {
+      const port = yield* InMemory.make({ tree: { f: "1234" } })
+      const denied = () => Effect.fail({ _tag: "AccessDenied" as const, why: "permission" })
+      const fs = Filesystem.make({ ...port, open: denied, accelerations: undefined })
+      const bytes = Stream.make(new Uint8Array(3))
+      assert.strictEqual(yield* tag(fs.write("f", "xyz", { mode: "append", version: true })), "AccessDenied")
+      assert.strictEqual(yield* tag(Stream.run(bytes, fs.sink("f", { mode: "append", version: true }))), "AccessDenied")
+      assert.strictEqual((yield* fs.stat("f")).sizeBytes, 4)
+    })
+  )
+})
