@@ -94,7 +94,11 @@ const transfer = (
 ): Effect.Effect<TransferResult, Fault> =>
   Effect.suspend(() => {
     const keepsModes = operation === "move" || port.rules?.preservePermissions === true
-    const found = Effect.all([locate(from, resolveLink(port, from)), locate(to, resolveLink(port, to))])
+    const found = Effect.flatMap(locate(from, resolveLink(port, from)), (one) =>
+      one.stat === undefined
+        ? Effect.fail(located(notFound, from))
+        : Effect.map(locate(to, resolveLink(port, to)), (other) => [one, other] as const)
+    )
     /** On what is there when the turn of both has come; where links lead elsewhere then, their turn is taken instead. */
     const attempt = (source: FsPath.FsPath, target: FsPath.FsPath, left: number): Effect.Effect<TransferResult, Fault> =>
       Effect.flatMap(
@@ -102,7 +106,6 @@ const transfer = (
           port,
           operation === "copy" ? [target] : [source, target],
           Effect.flatMap(found, ([one, other]): Effect.Effect<TransferResult | readonly [Resolved, Resolved], Fault> => {
-            if (one.stat === undefined) return Effect.fail(located(notFound, from))
             if (other.blocked) return Effect.fail(located(notADirectory, to))
             if (one.path !== source || other.path !== target) return Effect.succeed([one, other] as const)
             const fault = checkNames(port, operation, source, target)
