@@ -105,7 +105,10 @@ export const checkLimits = (
   path: FsPath,
   limits: Pick<LimitsShape, "maxPathLength" | "maxPathDepth" | "maxSegmentLength">
 ): Fault | undefined => {
-  if (path.length > limits.maxPathLength && codePoints(path) > limits.maxPathLength) {
+  const { length } = path
+  // A path this short cannot be over any of the three.
+  if (length <= limits.maxSegmentLength && length <= limits.maxPathLength && length < 2 * limits.maxPathDepth) return undefined
+  if (length > limits.maxPathLength && codePoints(path) > limits.maxPathLength) {
     return tooLong(`it has ${codePoints(path)} characters where ${limits.maxPathLength} are allowed`)
   }
   let depth = 1

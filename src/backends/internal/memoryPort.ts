@@ -61,7 +61,9 @@ const wholeOf = (file: File, path: FsPath): Whole => ({
   stat: statOf(file, path),
   bytes: Content.view(file.content),
   isLent: true,
-  version: versionOf(file.content)
+  get version() {
+    return versionOf(file.content)
+  }
 })
 
 /** What a stream brings, copied as it comes: its arrays may be used again for what comes next. */

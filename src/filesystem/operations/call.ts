@@ -113,10 +113,11 @@ export const make = (port: Backend): Caller => {
 
   const call: Caller["call"] = (operation, input, expected, actions, body) =>
     run(operation, input, expected, (limits) => {
-      for (const action of actions) if (!may(action)) return Effect.fail(readOnly)
+      const reads = actions === reading
+      if (!reads && !actions.every((action) => may(action))) return Effect.fail(readOnly)
       const path = parse(input, limits)
       if (typeof path !== "string") return Effect.fail(path)
-      for (const action of actions) if (!may(action, path)) return Effect.fail(readOnly)
+      if (!reads && !actions.every((action) => may(action, path))) return Effect.fail(readOnly)
       return body(path, limits)
     })
 

@@ -4,6 +4,7 @@ import * as Eager from "../../engine/eager.ts"
 import * as Read from "../../engine/read.ts"
 import * as Text from "../../engine/text.ts"
 import * as Version from "../../engine/version.ts"
+import type { ReadBytesResult } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { Algebra } from "../Filesystem.ts"
 import { type Caller, checkWhole, reading as asReader, tags } from "./call.ts"
@@ -52,15 +53,11 @@ export const reading = (self: Caller): Pick<Algebra, "read" | "readString" | "re
         if (fault !== undefined) return Effect.fail(fault)
         const offset = options?.offset ?? 0
         const version = options?.version === true
-        const answer = ({ bytes, offset, sizeBytes, version }: Read.Window) => ({
-          path,
-          content: bytes,
-          sizeBytes,
-          offset,
-          limit: bytes.length,
-          truncated: offset + bytes.length < sizeBytes,
-          ...(version === undefined ? {} : { version })
-        })
+        const answer = ({ bytes, offset, sizeBytes, version }: Read.Window): ReadBytesResult => {
+          const limit = bytes.length
+          const result = { path, content: bytes, sizeBytes, offset, limit, truncated: offset + limit < sizeBytes }
+          return version === undefined ? result : { ...result, version }
+        }
         if (offset !== 0 || options?.limit !== undefined) {
           const limit = options?.limit ?? everything
           return Effect.map(Read.window(port, path, offset, limit, limits.maxReadBytes, version), answer)

@@ -209,6 +209,24 @@ export const atomicityLaws: ReadonlyArray<Law> = [
       }
     }
   ),
+  law("a full disk is told as DiskFull", "C-22, C-23", function* (fs) {
+    yield* arrange(fs, { a: "old", d: directory })
+    const full = yield* failing(fs, { operation: ["Write", "MakeDirectory"], fault: { _tag: "DiskFull" } })
+    const seen = yield* outcomes<unknown, { readonly _tag: string }>([
+      full.write("a", "new"),
+      full.writeBytes("p/q", utf8("new")),
+      full.edit("a", { oldText: "old", newText: "new" }),
+      full.mkdir("e"),
+      full.copy("a", "b"),
+      full.copy("d", "e"),
+      Stream.run(Stream.make(utf8("new")), full.sink("a"))
+    ])
+    yield* equal(
+      seen,
+      Array.from(seen, () => "DiskFull")
+    )
+    yield* leaves(fs, { a: "old", d: directory })
+  }),
   law("a full disk keeps the old file", "behaviours: regressions", function* (fs) {
     yield* arrange(fs, { a: "old" })
     const small = noted(fs, yield* quota({ maxBytes: 5 })(fs))

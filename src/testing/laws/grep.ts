@@ -180,14 +180,27 @@ export const grepLaws: ReadonlyArray<Law> = [
     yield* arrange(fs, several)
     yield* equal((yield* limited({ maxGrepMatches: 2 })(fs.grep("hit"))).matches.length, 2)
   }),
-  law("grepStream is grep", "C-20", function* (fs) {
-    yield* arrange(fs, several)
-    for (const options of [{}, { path: "b" }, { glob: "*.ts" }, { context: 1 }, { ignoreCase: true }]) {
-      yield* equal(
-        yield* collect(fs.grepStream("hit", options)),
-        (yield* fs.grep("hit", options)).matches,
-        JSON.stringify(options)
-      )
+  law("grepStream finds what grep does", "C-20", function* (fs) {
+    yield* arrange(fs, { ...several, ".gitignore": "/b/\n", long: `h.t\nHIT\n${"x".repeat(200)} hits` })
+    const { next } = yield* fs.grep("hit", { maxMatches: 2 })
+    const cases: ReadonlyArray<readonly [pattern: string, options: GrepOptions]> = [
+      ["hit", {}],
+      ["hit", { path: "b" }],
+      ["hit", { glob: "*.ts" }],
+      ["hit", { exclude: "*.ts" }],
+      ["hit", { gitignore: true }],
+      ["hit", { context: 1 }],
+      ["hit", { after: next }],
+      ["hit", { maxMatches: 2 }],
+      ["hit", { ignoreCase: true }],
+      ["hit", { wholeWord: true }],
+      ["hit", { maxFileSize: 100 }],
+      ["h.t", { literal: true }],
+      ["hit\\nno", { multiline: true }]
+    ]
+    for (const [pattern, options] of cases) {
+      const { matches } = yield* fs.grep(pattern, options)
+      yield* equal(yield* collect(fs.grepStream(pattern, options)), matches, `${pattern} ${JSON.stringify(options)}`)
     }
   }),
   law("lines around a match are told where they are asked for", "api: GrepMatch", function* (fs) {

@@ -344,6 +344,10 @@ const acting: ReadonlyArray<Law> = [
   writing.changes("symlink makes a link, whether or not it leads anywhere", "C-39", {}, (fs) => fs.symlink("l", "not/there"), {
     l: link("not/there")
   }),
+  writing.changes("symlink keeps the text as it is given", "C-39", { "d/f": "x" }, (fs) => fs.symlink("d/l", "./../d//f"), {
+    "d/f": "x",
+    "d/l": link("./../d//f")
+  }),
   ...["d/f", "d", "lf", "dangling"].map((path) =>
     writing.refuses(
       `symlink over ${path} is AlreadyExists`,

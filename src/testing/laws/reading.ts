@@ -337,6 +337,8 @@ export const readingLaws: ReadonlyArray<Law> = [
     for (const content of ["long long long", "short", ""]) {
       yield* fs.write("a", content)
       yield* equal(yield* fs.readString("a"), content)
+      yield* equal((yield* fs.readBytes("a")).content, utf8(content))
+      yield* equal((yield* fs.read("a")).content, content)
       yield* equal((yield* fs.stat("a")).sizeBytes, content.length)
     }
   })

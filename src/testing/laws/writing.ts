@@ -135,6 +135,7 @@ export const writingLaws: ReadonlyArray<Law> = [
     (fs) => fs.write("p/q/a", "new", { createParents: false }),
     "NotFound"
   ),
+  changes("bytes make the parents too", "C-13, S0-52", {}, (fs) => fs.writeBytes("p/q/a", bytes(1)), { "p/q/a": bytes(1) }),
   changes(
     "a parent that there is needs not be made",
     "C-13",
@@ -190,7 +191,8 @@ export const writingLaws: ReadonlyArray<Law> = [
   }),
   law("a write answers the version when it is asked for", "C-50", function* (fs) {
     const version = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    yield* has(yield* fs.write("a", "ab", { version: false }), { version: undefined })
+    yield* has(yield* fs.write("a", "ab"), { version: undefined })
+    yield* has(yield* fs.writeBytes("a", utf8("ab"), { version: false }), { version: undefined })
     yield* has(yield* fs.write("a", "c", { mode: "append", version: true }), { version })
     yield* has(yield* fs.writeBytes("b", utf8("abc"), { version: true }), { version })
   }),

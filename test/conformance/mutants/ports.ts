@@ -10,7 +10,9 @@ export const at = (path: string): FsPath => path as FsPath
 
 export type Write = (path: FsPath, bytes: any, mode: "create" | "replace" | "append", how?: any) => Effect.Effect<any, any, any>
 
-const tags: ReadonlyArray<Fault["_tag"]> = [
+type Tag = Fault["_tag"]
+
+const tags: ReadonlyArray<Tag> = [
   "NotFound",
   "AlreadyExists",
   "AccessDenied",
@@ -19,6 +21,14 @@ const tags: ReadonlyArray<Fault["_tag"]> = [
   "DirectoryNotEmpty",
   "InvalidArgument",
   "Conflict"
+]
+
+/** Where each may be silent instead. */
+const silences: ReadonlyArray<readonly ["write" | "makeDirectory" | "remove" | "rename", ReadonlyArray<Tag>]> = [
+  ["write", ["NotFound", "AlreadyExists", "NotADirectory", "NotAFile", "Conflict"]],
+  ["makeDirectory", ["NotFound", "AlreadyExists", "NotADirectory"]],
+  ["remove", ["NotFound", "AccessDenied", "DirectoryNotEmpty"]],
+  ["rename", ["NotFound", "AlreadyExists", "AccessDenied", "NotADirectory", "NotAFile", "DirectoryNotEmpty"]]
 ]
 
 const succeeding = (tag: Fault["_tag"]) => (self: any) =>
@@ -33,7 +43,7 @@ const telling: ReadonlyArray<Mutant> = [
     faults(`the port tells ${tag} as IoError`, (fault) => (fault._tag === tag ? { _tag: "IoError", detail: tag } : fault))
   ),
   faults("the port gives other reasons", (fault) => (fault._tag === "AccessDenied" ? { ...fault, why: "permission" } : fault)),
-  ...(["write", "makeDirectory", "remove", "rename"] as const).flatMap((operation) =>
+  ...silences.flatMap(([operation, tags]) =>
     tags.map((tag) =>
       port(`port ${operation} that would be ${tag} does nothing, and says that it did`, (self) => ({
         [operation]: (...args: ReadonlyArray<any>) => succeeding(tag)((self[operation] as any)(...args))
@@ -84,7 +94,7 @@ const looking: ReadonlyArray<Mutant> = [
       Effect.map(self.stat(path), (stat) => (path === "." && stat !== undefined ? { ...stat, sizeBytes: 4096 } : stat))
   })),
   port("port list of dir loses an entry", (self) => ({
-    list: (path) => Effect.map(self.list(path), (all) => (path === "dir" ? all.slice(1) : all))
+    list: (path) => Effect.map(self.list(path), (all) => (path === "dir" && all.length === 2 ? all.slice(1) : all))
   })),
   port("port list of dir answers twice", (self) => ({
     list: (path) => Effect.map(self.list(path), (all) => (path === "dir" ? [...all, ...all] : all))

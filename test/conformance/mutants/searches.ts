@@ -185,7 +185,6 @@ const greps: ReadonlyArray<Mutant> = [
     all.length === 0 ? [{ path: "f", lineNumber: 1, lineContent: "", matchStart: 0, matchEnd: 0 }] : all
   ),
   matches("a file is not searched when it is the base", "grep", () => []),
-  pattern("a pattern is of the whole text", "grep", (text) => text.replaceAll("^", "(?<![^])")),
   pattern("a dot is no line end of any kind", "grep", (text) => text.replaceAll(".", "[^\\n\\r\\u2028]")),
   pattern("flags in front are text", "grep", (text) => text.replace("(?", "(?:")),
   pattern("properties are letters", "grep", (text) => text.replace("\\p", "p")),
