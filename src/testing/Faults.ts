@@ -123,6 +123,8 @@ const crumbs = (bytes: Uint8Array): ReadonlyArray<Uint8Array> => {
  */
 export const adversarial = (self: Algebra): Algebra => {
   const inner = portable(self.port)
+  const isSame = (one: FsPath.FsPath, other: FsPath.FsPath): boolean =>
+    one === other || (!inner.info.caseSensitive && FsPath.fold(one) === FsPath.fold(other))
   const paused = around(inner, (_, work) => Effect.andThen(Effect.yieldNow, work))
   return make({
     ...paused,
@@ -142,7 +144,7 @@ export const adversarial = (self: Algebra): Algebra => {
         how
       ),
     rename: (from, to, options) =>
-      FsPath.parent(from) === FsPath.parent(to) || from === FsPath.root
+      isSame(FsPath.parent(from), FsPath.parent(to)) || from === FsPath.root
         ? paused.rename(from, to, options)
         : Effect.flatMap(Effect.all([inner.stat(from), inner.stat(FsPath.parent(to))]), ([source, parent]) =>
             source === undefined || parent?.kind !== "directory" ? paused.rename(from, to, options) : Effect.fail(crossing)

@@ -326,7 +326,9 @@ const transfer = (self: Model, { from, overwrite, to, via }: Extract<Command, { 
   if (isOutcome(target)) return answer(self, target)
   if (target.blocked) return answer(self, failure("NotADirectory"))
   const spelt = [...target.names.slice(0, -1), toNames.at(-1)!]
-  if (recases(source.names, spelt) && via === "move") {
+  // By the same spelling it is itself, however it is spelt in its directory.
+  const asked = [...source.names.slice(0, -1), fromNames.at(-1)!]
+  if (via === "move" && recases(source.names, spelt) && asked.join("/") !== spelt.join("/")) {
     return answer(set(set(self, source.names, undefined), spelt, source.node), success(count(source.node)))
   }
   if (isBelow(self, source.names, target.names)) return answer(self, failure("InvalidArgument"))
