@@ -18,58 +18,53 @@ import * as Fs from "node:fs"
 import { isAbsolute } from "node:path"
 import * as Filesystem from "../filesystem/Filesystem.ts"
 import { type Fault, type NotADirectory, promote, type StatError, type Unsupported } from "../model/FsError.ts"
-import { type FsPath, root } from "../model/FsPath.ts"
-import type { Backend, Info, Rules } from "../port/Backend.ts"
-import { enforce, fromOptions, isReadOnly } from "../port/Rules.ts"
-import * as Locks from "../runtime/locks.ts"
-import { put, settleName } from "./internal/atomicReplace.ts"
-import { attempt } from "./internal/attempt.ts"
-import * as Confined from "./internal/confined.ts"
+import type { Backend, Info } from "../port/Backend.ts"
+import { enforce } from "../port/Rules.ts"
+import { attempt, isFault } from "./internal/attempt.ts"
+import type { Confined } from "./internal/confined.ts"
 import { codeOf } from "./internal/errno.ts"
-import * as Append from "./internal/hostAppend.ts"
-import * as Attributes from "./internal/hostAttributes.ts"
-import * as File from "./internal/hostFile.ts"
-import { list } from "./internal/hostList.ts"
-import * as Naming from "./internal/hostNaming.ts"
-import { removeTree } from "./internal/hostTree.ts"
-import { watch } from "./internal/hostWatch.ts"
-import type { HostOptions } from "./internal/options.ts"
+import * as HostRoot from "./internal/hostRoot.ts"
+import type { PosixHostOptions } from "./internal/options.ts"
+import { backend } from "./internal/posixPort.ts"
 
 export type {
   /** @since 0.1.0 */
-  HostOptions
+  HostOptions,
+  /** @since 0.1.0 */
+  PosixHostOptions
 } from "./internal/options.ts"
 
-/** @since 0.1.0 */
-export interface PosixHostOptions extends HostOptions {
-  /** `follow` inside the root, `report` in stat, `refuse` any path through a link. @default "follow" */
-  readonly symlinks?: "follow" | "report" | "refuse" | undefined
-  /** `reject`: files with more than one name are neither read nor appended to. @default "allow" */
-  readonly hardlinks?: "allow" | "reject" | undefined
-  /** `copy` keeps permission bits. @default false */
-  readonly preservePermissions?: boolean | undefined
-}
+/** What a host can give, from the weakest to the strongest. */
+const levels: ReadonlyArray<Info["confinement"]> = ["best-effort", "race-free-open", "race-free"]
 
-/** What the options ask for and get, in this version, on any machine. */
-const confinement: Info["confinement"] = "best-effort"
+const suffices = (level: Info["confinement"], required: Info["confinement"] = level): boolean =>
+  levels.indexOf(level) >= levels.indexOf(required)
+
+const tooWeak = (required: Info["confinement"] | undefined): Fault => ({
+  _tag: "Unsupported",
+  feature: `${required} confinement on this machine`
+})
 
 /** Why these options can never work; `undefined` when they may. */
 const refusal = (options: PosixHostOptions): Fault | undefined => {
-  const { requireConfinement: required = confinement, root } = options
+  const { requireConfinement, root } = options
   if (process.platform === "win32") return { _tag: "Unsupported", feature: "PosixHost on Windows" }
-  if (required !== confinement) return { _tag: "Unsupported", feature: `confinement ${required}` }
+  if (requireConfinement !== undefined && !levels.includes(requireConfinement)) return tooWeak(requireConfinement)
   if (typeof root !== "string") return { _tag: "InvalidPath", detail: "the root is not a string" }
   if (root.includes("\0")) return { _tag: "InvalidPath", detail: "the root contains a NUL" }
   return isAbsolute(root) ? undefined : { _tag: "InvalidPath", detail: "the root is not an absolute path" }
 }
 
-const openRoot = (options: PosixHostOptions): Confined.Confined | Fault => {
+const openRoot = (options: PosixHostOptions): Confined | Fault => {
   const fault = refusal(options)
   if (fault !== undefined) return fault
   if (options.createRoot === true && Fs.statSync(options.root, { throwIfNoEntry: false }) === undefined) {
     Fs.mkdirSync(options.root, { recursive: true })
   }
-  return Confined.open(options.root)
+  const confined = HostRoot.open(options.root)
+  if (isFault(confined) || suffices(confined.level, options.requireConfinement)) return confined
+  confined.close()
+  return tooWeak(options.requireConfinement)
 }
 
 const expected = new Set<Fault["_tag"]>([
@@ -92,54 +87,6 @@ const other = ({ cause }: Fault): Fault => {
 /** With the root as the caller gave it: that is the caller's own to see. */
 const promoteRoot = (fault: Fault, path: string): StatError | NotADirectory | Unsupported =>
   promote(expected.has(fault._tag) ? fault : other(fault), "PosixHost", path) as StatError | NotADirectory | Unsupported
-
-const backend = (confined: Confined.Confined, options: PosixHostOptions): Backend => {
-  const { durability = "none", hardlinks = "allow", preservePermissions, symlinks } = options
-  const rules: Rules = { ...fromOptions(options), symlinks, preservePermissions }
-  const maySweep = rules.permits?.("delete") !== false
-
-  /** A change of names, settled where that was asked for. */
-  const settled = <A>(change: Effect.Effect<A, Fault>, ...paths: ReadonlyArray<FsPath>): Effect.Effect<A, Fault> =>
-    durability === "full"
-      ? Effect.tap(change, () => Effect.forEach(paths, (path) => settleName(confined, path, durability), { discard: true }))
-      : change
-  const naming = (run: () => Fault | undefined, ...paths: ReadonlyArray<FsPath>): Effect.Effect<void, Fault> =>
-    settled(attempt(run), ...paths)
-
-  return {
-    info: {
-      name: "PosixHost",
-      root: options.root,
-      caseSensitive: confined.caseSensitive,
-      readOnly: isReadOnly(rules),
-      confinement
-    },
-    stat: (path) => attempt(() => File.stat(confined, path)),
-    list: (path) => list(confined, path, maySweep),
-    open: (path) => File.open(confined, path, hardlinks),
-    write: (path, content, mode, how) =>
-      path === root
-        ? Effect.fail<Fault>({ _tag: mode === "create" ? "AlreadyExists" : "NotAFile" })
-        : mode === "append"
-          ? Append.append(confined, path, content, hardlinks, durability, how?.commit)
-          : put(confined, path, content, mode, durability, how?.commit),
-    makeDirectory: (path) => naming(() => Naming.makeDirectory(confined, path), path),
-    remove: (path) => naming(() => Naming.remove(confined, path), path),
-    rename: (from, to, { replace }) => naming(() => Naming.rename(confined, from, to, replace), from, to),
-    links: {
-      read: (path) => attempt(() => Attributes.readLink(confined, path)),
-      make: (path, target) => naming(() => Attributes.makeLink(confined, path, target), path)
-    },
-    attributes: { set: (path, values) => attempt(() => Attributes.setAttributes(confined, path, values, hardlinks)) },
-    watch: (path) => watch(confined, path),
-    rules,
-    locks: Locks.make({ caseSensitive: confined.caseSensitive }),
-    accelerations: {
-      read: (path, maxBytes) => File.whole(confined, path, maxBytes, hardlinks),
-      removeTree: (path) => settled(removeTree(confined, path), path)
-    }
-  }
-}
 
 /**
  * The port of a host directory, for as long as the scope lives; after that every call fails with Unavailable. Fails with NotFound,

@@ -10,8 +10,9 @@ import * as Fs from "node:fs"
 import { join } from "node:path"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
-import { replacing } from "./posixFailures.ts"
-import { bytes, directory, faultOf, host, openDescriptors, p, readAll, tree, write } from "./posixHost.ts"
+import type { Backend } from "../../src/port/Backend.ts"
+import { failing, replacing, systemError } from "./posixFailures.ts"
+import { bytes, checked, directory, faultOf, host, openDescriptors, p, readAll, tree, walks, write } from "./posixHost.ts"
 
 const failure = (options: PosixHost.PosixHostOptions) => Effect.scoped(Effect.flip(PosixHost.make(options)))
 
@@ -107,52 +108,98 @@ describe("the root", () => {
     })
   )
 
-  it.effect("says what it is: caller's root, case-sensitive, best-effort", () =>
+  it.effect("says what it is: caller's root, case-sensitive, how confined", () =>
     Effect.gen(function* () {
-      const { port, root } = yield* host()
-      assert.deepStrictEqual(port.info, {
-        name: "PosixHost",
-        root,
-        caseSensitive: true,
-        readOnly: false,
-        confinement: "best-effort"
-      })
+      for (const [confinement, make] of walks) {
+        const { port, root } = yield* host(undefined, make)
+        assert.deepStrictEqual(port.info, { name: "PosixHost", root, caseSensitive: true, readOnly: false, confinement })
+      }
     })
   )
 
   it.effect("is refused where stronger confinement is required than there is", () =>
     Effect.gen(function* () {
       const root = yield* directory
-      for (const requireConfinement of ["race-free", "race-free-open", "virtual"] as const) {
+      for (const requireConfinement of ["virtual", "nonsense" as "virtual"] as const) {
         const error = yield* failure({ root, requireConfinement })
         assert.strictEqual(error._tag, "Unsupported")
         assert.include(error.message, requireConfinement)
       }
+      for (const requireConfinement of ["best-effort", "race-free-open", "race-free"] as const) {
+        yield* Effect.scoped(PosixHost.make({ root, requireConfinement }))
+      }
+      // As on a machine without /proc.
+      yield* failing("statfsSync", () => systemError("ENOENT", -2, "statfs"))
       yield* Effect.scoped(PosixHost.make({ root, requireConfinement: "best-effort" }))
+      for (const requireConfinement of ["race-free-open", "race-free"] as const) {
+        const before = openDescriptors()
+        const error = yield* failure({ root, requireConfinement })
+        assert.strictEqual(error._tag, "Unsupported")
+        assert.include(error.message, `${requireConfinement} confinement on this machine`)
+        assert.strictEqual(openDescriptors(), before)
+      }
     })
   )
 
-  it.effect("renamed, replaced or removed while in use makes every call Unavailable, and back again makes it work", () =>
+  const callsOn = (port: Backend) => ({
+    stat: port.stat(p("f")),
+    statOfNothing: port.stat(p("nothing")),
+    list: port.list(p(".")),
+    open: Effect.scoped(port.open(p("f"))),
+    create: write(port, "g", bytes("x"), "create"),
+    replace: write(port, "f", bytes("y"), "replace"),
+    append: write(port, "f", bytes("y"), "append"),
+    mkdir: port.makeDirectory(p("d")),
+    remove: port.remove(p("f")),
+    rename: port.rename(p("f"), p("g"), { replace: true }),
+    readLink: port.links!.read(p("f")),
+    makeLink: port.links!.make(p("l"), "f"),
+    attributes: port.attributes!.set(p("f"), { mode: 0o600 }),
+    read: port.accelerations!.read!(p("f"), 100),
+    removeTree: port.accelerations!.removeTree!(p("f"))
+  })
+
+  it.effect("removed while in use makes every call Unavailable", () =>
+    Effect.gen(function* () {
+      for (const [level, make] of walks) {
+        const { port, root } = yield* host(undefined, make)
+        yield* write(port, "f", bytes("x"), "create")
+        Fs.rmSync(root, { recursive: true })
+        for (const again of [false, true]) {
+          for (const [name, call] of Object.entries(callsOn(port))) {
+            assert.strictEqual((yield* faultOf(call as Effect.Effect<unknown, never>))._tag, "Unavailable", `${level} ${name}`)
+          }
+          if (!again) Fs.mkdirSync(root)
+        }
+        assert.deepStrictEqual(tree(root), {})
+      }
+    })
+  )
+
+  it.effect("renamed while in use is followed, whatever takes its name", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
+      Fs.mkdirSync(join(root, "a/b"), { recursive: true })
+      yield* write(port, "a/b/f", bytes("x"), "create")
+      const moved = `${root}-moved`
+      Fs.renameSync(root, moved)
+      Fs.mkdirSync(root)
+      yield* write(port, "a/b/f", bytes("y"), "replace")
+      assert.deepStrictEqual(
+        (yield* port.list(p("."))).map(({ name }) => name),
+        ["a"]
+      )
+      yield* write(port, "g", bytes("z"), "create")
+      assert.deepStrictEqual(tree(root), {})
+      assert.deepStrictEqual(tree(moved), { a: "directory", "a/b": "directory", "a/b/f": "y", g: "z" })
+    })
+  )
+
+  it.effect("renamed or replaced makes every call Unavailable where the walk only looks, and back again makes it work", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host(undefined, checked)
       yield* write(port, "f", bytes("x"), "create")
-      const calls = {
-        stat: port.stat(p("f")),
-        statOfNothing: port.stat(p("nothing")),
-        list: port.list(p(".")),
-        open: Effect.scoped(port.open(p("f"))),
-        create: write(port, "g", bytes("x"), "create"),
-        replace: write(port, "f", bytes("y"), "replace"),
-        append: write(port, "f", bytes("y"), "append"),
-        mkdir: port.makeDirectory(p("d")),
-        remove: port.remove(p("f")),
-        rename: port.rename(p("f"), p("g"), { replace: true }),
-        readLink: port.links!.read(p("f")),
-        makeLink: port.links!.make(p("l"), "f"),
-        attributes: port.attributes!.set(p("f"), { mode: 0o600 }),
-        read: port.accelerations!.read!(p("f"), 100),
-        removeTree: port.accelerations!.removeTree!(p("f"))
-      }
+      const calls = callsOn(port)
       const moved = `${root}-moved`
       Fs.renameSync(root, moved)
       for (const [name, call] of Object.entries(calls)) {
@@ -532,7 +579,11 @@ describe("a disk on which case does not distinguish names", () => {
   /** Names below the root reach the disk in lower case, as if it had asked nothing else. */
   const caseless = (root: string) => {
     const lower = (path: unknown) =>
-      typeof path === "string" && path.startsWith(`${root}/`) ? root + path.slice(root.length).toLowerCase() : path
+      typeof path === "string" && path.startsWith(`${root}/`)
+        ? root + path.slice(root.length).toLowerCase()
+        : typeof path === "string" && path.startsWith("/proc/self/fd/")
+          ? path.toLowerCase()
+          : path
     return Effect.forEach(
       ["lstatSync", "openSync", "renameSync", "linkSync", "unlinkSync", "mkdirSync"] as const,
       (name) =>

@@ -22,6 +22,7 @@ type Name =
   | "mkdirSync"
   | "readSync"
   | "unlinkSync"
+  | "statfsSync"
   | "watch"
 
 type Call = (...args: ReadonlyArray<any>) => any

@@ -7,11 +7,15 @@ import type * as Stream from "effect/Stream"
 import * as Fs from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import type { Confined } from "../../src/backends/internal/confined.ts"
+import * as HostRoot from "../../src/backends/internal/hostRoot.ts"
+import { backend } from "../../src/backends/internal/posixPort.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import type { FileStat } from "../../src/model/Entry.ts"
 import type { Fault } from "../../src/model/FsError.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
 import type { Backend, WriteHow } from "../../src/port/Backend.ts"
+import { enforce } from "../../src/port/Rules.ts"
 
 export const p = (path: string): FsPath => path as FsPath
 
@@ -36,14 +40,37 @@ export interface Host {
   readonly outside: string
 }
 
+type Make = (options: PosixHost.PosixHostOptions) => Effect.Effect<Backend, never, Scope.Scope>
+
+const preferred: Make = (options) => Effect.orDie(PosixHost.make(options))
+
+/** The port as it is where the system does not show descriptors as files. */
+export const checked: Make = (options) =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.sync(() => HostRoot.open(options.root, true) as Confined),
+      (confined) => Effect.sync(confined.close)
+    ),
+    (confined) => enforce(backend(confined, options))
+  )
+
+/** Both walks, by what they promise. */
+export const walks: ReadonlyArray<readonly [level: string, make: Make]> = [
+  ["race-free", preferred],
+  ["best-effort", checked]
+]
+
 /** `root/` and `outside/` in one fresh directory. */
-export const host = (options?: Partial<PosixHost.PosixHostOptions>): Effect.Effect<Host, never, Scope.Scope> =>
+export const host = (
+  options?: Partial<PosixHost.PosixHostOptions>,
+  make: Make = preferred
+): Effect.Effect<Host, never, Scope.Scope> =>
   Effect.flatMap(directory, (top) => {
     const root = join(top, "root")
     const outside = join(top, "outside")
     Fs.mkdirSync(root)
     Fs.mkdirSync(outside)
-    return Effect.map(Effect.orDie(PosixHost.make({ root, ...options })), (port) => ({ port, root, outside }))
+    return Effect.map(make({ root, ...options }), (port) => ({ port, root, outside }))
   })
 
 /** The fault that the effect fails with, without the host's own error. */

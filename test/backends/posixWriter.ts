@@ -5,7 +5,8 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { put } from "../../src/backends/internal/atomicReplace.ts"
-import { type Confined, open } from "../../src/backends/internal/confined.ts"
+import type { Confined } from "../../src/backends/internal/confined.ts"
+import { open } from "../../src/backends/internal/hostRoot.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
 
 const confined = open(process.argv[2]!) as Confined

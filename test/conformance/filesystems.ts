@@ -10,12 +10,13 @@ import { join } from "node:path"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { quota, readOnly, retry, subdirectory, traced } from "../../src/filesystem/Decorator.ts"
-import { type Algebra, decorate, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
+import { type Algebra, decorate, Filesystem, layer, make } from "../../src/filesystem/Filesystem.ts"
 import { mount } from "../../src/filesystem/Mounts.ts"
 import { overlay } from "../../src/filesystem/Overlay.ts"
 import { fromFileSystem, toFileSystem } from "../../src/filesystem/Platform.ts"
 import { type Files, plant } from "../../src/testing/Files.ts"
 import { Bench } from "../../src/testing/Law.ts"
+import { checked } from "../backends/posixHost.ts"
 
 /** How many random programs each filesystem is held against the model with. */
 export const programs = process.env["FS_ALGEBRA_SOAK"] === "1" ? 2000 : 200
@@ -46,6 +47,9 @@ export const inMemory = InMemory.layer()
 export const caseless = InMemory.layer({ caseInsensitive: true })
 
 export const posixHost = inDirectory((root) => PosixHost.layer({ root }))
+
+/** As on a machine that does not show descriptors as files. */
+export const checkedHost = inDirectory((root) => layer(checked({ root })))
 
 /** With options in force that may not let it write what it holds. */
 export const posixHostWith = (

@@ -17,6 +17,7 @@ import { codeOf } from "./errno.ts"
 import { closeQuietly, type Durability, settle, unlinkQuietly, write } from "./hostBytes.ts"
 import { inside, toStat } from "./hostFile.ts"
 import type { HostPath } from "./hostNames.ts"
+import * as Identity from "./processIdentity.ts"
 
 const alreadyExists: Fault = { _tag: "AlreadyExists" }
 const notAFile: Fault = { _tag: "NotAFile" }
@@ -24,19 +25,24 @@ const notAFile: Fault = { _tag: "NotAFile" }
 /** The temporary files that this process is writing, which are not stale however old they look. */
 const inUse = new Set<string>()
 
-/** Such names are hidden from every listing and refused from callers. */
-export const temporaryName = (): string => `.~fsa-${randomBytes(9).toString("hex")}.tmp`
+const named = /^\.~fsa-([0-9a-z-]+)-[0-9a-f]{18}\.tmp$/
 
-/** Older than this, in milliseconds, a temporary file of another process is taken for one of a writer that was killed. */
+/** Such names are hidden from every listing and refused from callers. They say whose they are. */
+export const temporaryName = (): string => `.~fsa-${Identity.self}-${randomBytes(9).toString("hex")}.tmp`
+
+/** Older than this, in milliseconds, a temporary file of which the writer is not known is taken for one of a writer that was killed. */
 const staleAfter = 60 * 60 * 1000
 
 /** Removes a temporary file where it is what a killed writer has left. `now` in milliseconds. */
 export const sweep = (place: Place, segment: string, now: number): void => {
   if (inUse.has(segment)) return
+  const writer = named.exec(segment)?.[1]
+  const isOrphan = writer === undefined ? undefined : Identity.isDead(writer)
+  if (isOrphan === false) return
   const at = place.at(segment)
   try {
     const found = look(at)
-    if (found?.isFile() === true && now - found.mtimeMs > staleAfter) Fs.unlinkSync(at)
+    if (found?.isFile() === true && (isOrphan === true || now - found.mtimeMs > staleAfter)) Fs.unlinkSync(at)
   } catch {
     // It stays hidden, and whoever lists the directory next tries again.
   }
@@ -58,7 +64,7 @@ const { O_CREAT, O_EXCL, O_NOFOLLOW, O_RDWR } = Fs.constants
 
 const openTemporary = (confined: Confined, place: Place, mode: number): Staged | undefined => {
   const segment = temporaryName()
-  const descriptor = Fs.openSync(place.at(segment), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode)
+  const descriptor = confined.opening(() => Fs.openSync(place.at(segment), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode))
   if (confined.holds(descriptor, place, segment)) {
     inUse.add(segment)
     return { descriptor, place, segment, stat: undefined, isPublished: false }
@@ -208,11 +214,7 @@ export const settleName = (confined: Confined, path: FsPath, durability: Durabil
     ? Effect.void
     : Effect.mapError(
         Effect.acquireUseRelease(
-          attempt(() =>
-            inside(confined, path, ({ directory }) =>
-              Fs.openSync(directory, Fs.constants.O_RDONLY | Fs.constants.O_DIRECTORY | O_NOFOLLOW)
-            )
-          ),
+          attempt(() => inside(confined, path, (place) => place.open())),
           settle,
           (descriptor) => Effect.sync(() => closeQuietly(descriptor))
         ),

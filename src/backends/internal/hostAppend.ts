@@ -30,11 +30,8 @@ const makeTarget = (confined: Confined, path: FsPath): Target | Fault | undefine
   inside(confined, path, (place, segment) => {
     let descriptor: number
     try {
-      descriptor = Fs.openSync(
-        place.at(segment),
-        O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
-        0o666
-      )
+      const flags = O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
+      descriptor = confined.opening(() => Fs.openSync(place.at(segment), flags, 0o666))
     } catch (error) {
       if (codeOf(error) === "EEXIST") return undefined
       throw error

@@ -50,22 +50,24 @@ const toSeconds = (millis: number): string => String(Number.isInteger(millis / 1
 const specialBits = (stats: Fs.Stats): number => (stats.isDirectory() ? stats.mode & 0o7000 : 0)
 
 /** By its descriptor, where the system has a path for that; macOS has a call for it, and elsewhere the name has just been looked at. */
-const setMode = (confined: Confined, place: Place, segment: string, mode: number): Fault | undefined => {
-  const at = place.at(segment)
+const setMode = (confined: Confined, at: HostPath, mode: number): Fault | undefined => {
   if (confined.alias === undefined) {
     const change = (Fs.lchmodSync as typeof Fs.lchmodSync | undefined) ?? Fs.chmodSync
     return void change(at, mode)
   }
-  const descriptor = Fs.openSync(at, O_PATH | Fs.constants.O_NOFOLLOW)
+  const descriptor = confined.opening(() => Fs.openSync(at, O_PATH | Fs.constants.O_NOFOLLOW))
   try {
-    return confined.holds(descriptor, place, segment) ? void Fs.chmodSync(confined.alias(descriptor), mode) : unstable
+    // It may have become a link since it was looked at.
+    return Fs.fstatSync(descriptor).isSymbolicLink() ? unstable : void Fs.chmodSync(confined.alias(descriptor), mode)
   } finally {
     closeQuietly(descriptor)
   }
 }
 
-const setTime = (at: HostPath, stats: Fs.Stats, modifiedAt: DateTime.Utc): void =>
-  Fs.lutimesSync(at, toSeconds(stats.atimeMs), toSeconds(modifiedAt.epochMilliseconds))
+const times = (stats: Fs.Stats, modifiedAt: DateTime.Utc): [accessed: string, modified: string] => [
+  toSeconds(stats.atimeMs),
+  toSeconds(modifiedAt.epochMilliseconds)
+]
 
 const setAt = (
   confined: Confined,
@@ -78,8 +80,8 @@ const setAt = (
   if (found === undefined) return notFound
   if (found.isSymbolicLink() && mode !== undefined) return linkMode
   if (isRefused(found, hardlinks)) return linked
-  const fault = mode === undefined ? undefined : setMode(confined, place, segment, mode | specialBits(found))
-  if (fault === undefined && modifiedAt !== undefined) setTime(place.at(segment), found, modifiedAt)
+  const fault = mode === undefined ? undefined : setMode(confined, place.at(segment), mode | specialBits(found))
+  if (fault === undefined && modifiedAt !== undefined) Fs.lutimesSync(place.at(segment), ...times(found, modifiedAt))
   return fault
 }
 
@@ -89,7 +91,8 @@ const setRoot = (confined: Confined, { mode, modifiedAt }: Values): Fault | unde
   const { directory, release, stats } = place
   try {
     if (mode !== undefined) Fs.chmodSync(directory, mode | specialBits(stats))
-    if (modifiedAt !== undefined) setTime(directory, stats, modifiedAt)
+    // Not as a link: the path of a descriptor is one.
+    if (modifiedAt !== undefined) Fs.utimesSync(directory, ...times(stats, modifiedAt))
     return undefined
   } finally {
     release()

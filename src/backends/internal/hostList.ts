@@ -107,7 +107,7 @@ export const withDirectory = <A>(
           Effect.map(Effect.result(use(place)), (result): Effect.Effect<A, Fault> => {
             // An entry that goes while its kind is looked up can fail the listing of a directory that is there.
             const isGone = result._tag === "Failure" && result.failure._tag === "NotFound"
-            if (!isGone && place.isSame()) return Effect.fromResult(result)
+            if (!isGone && place.held()) return Effect.fromResult(result)
             return left === 0 ? Effect.fail(unstable) : look(left - 1)
           }),
         (place) => Effect.sync(place.release)

@@ -1,7 +1,7 @@
 /**
- * A tree is removed from its leaves up, by our own hand: the recursive calls of Node follow links when they are raced. No directory
- * is held open, and one that lies too deep to be reached by a path is first moved up to the top of the tree that goes, so neither
- * depth nor breadth costs descriptors or stack. It works in short slices and can be interrupted between them; what is left of the
+ * A tree is removed from its leaves up, by our own hand: the recursive calls of Node follow links when they are raced. At
+ * most so many directories are held as `maxDepth` says: what lies deeper, or too deep to be reached by a path, is first moved up to the
+ * top of the tree that goes, so neither depth nor breadth costs descriptors or stack. It works in short slices and can be interrupted between them; what is left of the
  * tree then is whole files.
  */
 import * as Effect from "effect/Effect"
@@ -102,7 +102,7 @@ const removal = (holder: Place, path: FsPath) => {
   }
 
   const opened = (frame: Frame, entries: ReadonlyArray<Child>): Fault | undefined => {
-    if (!frame.place.isSame()) return unstable
+    if (!frame.place.held()) return unstable
     frame.entries = [...entries]
     frame.readings++
     return undefined

@@ -28,6 +28,8 @@ interface Watched {
 const slice = 64
 /** Entries of one directory between two yields. */
 const manyEntries = 1000
+/** Between two looks at a directory of which nothing is heard. */
+const patience = "1 second"
 /** Events that wait for a slow reader before changes are folded. */
 const bufferSize = 1024
 
@@ -46,6 +48,13 @@ const isGone = (fault: Fault): boolean => fault._tag === "NotFound" || fault._ta
 const isVisible = (name: string): boolean => parse(name) === name
 
 const inodeOf = (stats: Fs.Stats): number | undefined => (stats.isDirectory() ? stats.ino : undefined)
+
+/** Of a directory that is no longer where it was; another may be there now. */
+const whyGone = (confined: Confined, path: FsPath): Fault => {
+  const now = openDirectory(confined, path)
+  if (!isFault(now)) now.release()
+  return isFault(now) && now._tag !== "NotADirectory" ? now : { _tag: "NotFound" }
+}
 
 /** The changes below one directory, while its watchers live. */
 const observer = (confined: Confined, base: FsPath, tell: (event: WatchEvent) => Effect.Effect<unknown>) => {
@@ -177,7 +186,7 @@ const observer = (confined: Confined, base: FsPath, tell: (event: WatchEvent) =>
     if (failure !== undefined) return yield* Effect.fail(failure)
     if (!place.isSame()) {
       yield* detach(base)
-      return yield* Effect.fail<Fault>({ _tag: "NotFound" })
+      return yield* Effect.fail(whyGone(confined, base))
     }
   })
 
@@ -186,7 +195,10 @@ const observer = (confined: Confined, base: FsPath, tell: (event: WatchEvent) =>
     /** Ends only by failing. */
     run: (place: Place): Effect.Effect<never, Fault> =>
       // One turn of the event loop later, so that all the events of one change are seen as one.
-      Effect.forever(Effect.andThen(awaken, Effect.andThen(Effect.yieldNow, drain(place)))),
+      // That the directory itself was removed the system does not tell while it is held, so it is asked.
+      Effect.forever(
+        Effect.andThen(Effect.raceFirst(awaken, Effect.sleep(patience)), Effect.andThen(Effect.yieldNow, drain(place)))
+      ),
     stop: () => {
       for (const { watcher } of watched.values()) watcher.close()
       watched.clear()

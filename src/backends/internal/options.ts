@@ -1,5 +1,5 @@
 /**
- * What the layers of both host backends take.
+ * What the layers of host backends take.
  */
 import type { Info } from "../../port/Backend.ts"
 import type { CommonOptions } from "../../port/Rules.ts"
@@ -19,4 +19,16 @@ export interface HostOptions extends CommonOptions {
   readonly durability?: "none" | "file" | "full" | undefined
   /** Refuse to build where containment would be weaker. @default "best-effort" */
   readonly requireConfinement?: Info["confinement"] | undefined
+}
+
+/**
+ * @since 0.1.0
+ */
+export interface PosixHostOptions extends HostOptions {
+  /** `follow` inside the root, `report` in stat, `refuse` any path through a link. @default "follow" */
+  readonly symlinks?: "follow" | "report" | "refuse" | undefined
+  /** `reject`: files with more than one name are neither read nor appended to. @default "allow" */
+  readonly hardlinks?: "allow" | "reject" | undefined
+  /** `copy` keeps permission bits. @default false */
+  readonly preservePermissions?: boolean | undefined
 }

@@ -1,0 +1,95 @@
+/**
+ * Confinement where the system shows no descriptors as files: the root is pinned by its real path and its inode, and every call looks
+ * at each component of its directory, top down, before it joins a name to it. What was opened is looked at again afterwards.
+ *
+ * Between the look and the use another process that may write inside the root can still swap a directory for a link: that is
+ * `best-effort`.
+ */
+import * as Fs from "node:fs"
+import type { Fault } from "../../model/FsError.ts"
+import { type FsPath, root } from "../../model/FsPath.ts"
+import { isFault } from "./attempt.ts"
+import { closed, type Confined, isSameFile, look, notADirectory, notFound, type Place } from "./confined.ts"
+import { below, type HostPath } from "./hostNames.ts"
+
+const gone: Fault = { _tag: "Unavailable", detail: "the root directory has been moved, replaced or removed" }
+
+const { O_DIRECTORY, O_NOFOLLOW, O_RDONLY } = Fs.constants
+
+/** Whether the name leads to the open file. */
+const leadsTo = (at: HostPath, descriptor: number): boolean => {
+  try {
+    const found = look(at)
+    return found !== undefined && isSameFile(found, Fs.fstatSync(descriptor))
+  } catch {
+    return false
+  }
+}
+
+/** Takes over the descriptor of the root, which is held open so that no other directory can get its inode. */
+export const make = (top: HostPath, descriptor: number, caseSensitive: boolean): Confined => {
+  const pinned = Fs.fstatSync(descriptor)
+  let isClosed = false
+
+  const rootStats = (): Fs.Stats | Fault => {
+    if (isClosed) return closed
+    const stats = look(top)
+    return stats !== undefined && isSameFile(stats, pinned) ? stats : gone
+  }
+
+  const walk = (path: FsPath): Place | Fault => {
+    let stats: Fs.Stats | Fault | undefined = rootStats()
+    if (isFault(stats) || path === root) return isFault(stats) ? stats : place(path, top, stats)
+    let at = top
+    for (const segment of path.split("/")) {
+      at = below(at, segment)
+      stats = look(at)
+      if (stats === undefined) return notFound
+      if (!stats.isDirectory()) return notADirectory
+    }
+    return place(path, at, stats as Fs.Stats)
+  }
+
+  const place = (path: FsPath, at: HostPath, stats: Fs.Stats): Place => {
+    const isSame = (): boolean => {
+      const now = walk(path)
+      return !isFault(now) && isSameFile(now.stats, stats)
+    }
+    return {
+      directory: at,
+      stats,
+      at: (segment) => below(at, segment),
+      enter: (segment) => {
+        const child = below(at, segment)
+        const stats = look(child)
+        return stats === undefined
+          ? notFound
+          : stats.isDirectory()
+            ? place((path === root ? segment : `${path}/${segment}`) as FsPath, child, stats)
+            : notADirectory
+      },
+      held: isSame,
+      isSame,
+      open: () => Fs.openSync(at, O_RDONLY | O_DIRECTORY | O_NOFOLLOW),
+      release: () => {},
+      isSwept: false
+    }
+  }
+
+  return {
+    level: "best-effort",
+    caseSensitive,
+    directory: walk,
+    holds: (descriptor, place, segment) => leadsTo(place.at(segment), descriptor) && place.isSame(),
+    withdraw: (descriptor, place, segment) => {
+      const at = place.at(segment)
+      if (leadsTo(at, descriptor)) Fs.unlinkSync(at)
+    },
+    opening: (run) => run(),
+    close: () => {
+      if (isClosed) return
+      isClosed = true
+      Fs.closeSync(descriptor)
+    }
+  }
+}

@@ -1,0 +1,271 @@
+/**
+ * Confinement as openat2 gives it with RESOLVE_BENEATH, from calls that Node has: every directory is held by a descriptor, and a name
+ * in it is reached through `/proc/self/fd/<descriptor>/<name>`. No call of the kernel is ever given a path in which it would follow
+ * what somebody else can exchange: the descriptor is ours, and the name is a single one, itself never followed. So it is `race-free`.
+ *
+ * Directories that were reached are kept for the next call, but never believed: the kernel is asked where a directory is now, which
+ * answers from the moment of asking, and only if that is where the path says is it used. What is kept is let go every second, so that
+ * an idle filesystem holds nothing but its root, and what is mounted over a directory is noticed.
+ */
+import * as Fs from "node:fs"
+import type { Fault } from "../../model/FsError.ts"
+import { type FsPath, parent, root } from "../../model/FsPath.ts"
+import { isFault } from "./attempt.ts"
+import {
+  closed,
+  type Confined,
+  holding,
+  hostPath,
+  isSameFile,
+  maxLooks,
+  notADirectory,
+  notFound,
+  type Place,
+  unstable
+} from "./confined.ts"
+import { codeOf } from "./errno.ts"
+import { below, fromBytes, type HostPath, isDoubtful } from "./hostNames.ts"
+
+const gone: Fault = { _tag: "Unavailable", detail: "the root directory has been removed" }
+
+/** Directories kept: each costs a descriptor, of which a process may have 1,024. */
+const capacity = 128
+/** Milliseconds after which all that is kept is let go. */
+const lifetime = 1000
+/** Bytes: the kernel tells no path longer than this. */
+const tellable = 4000
+
+const procfs = 0x9fa0
+const descriptors = "/proc/self/fd"
+const alias = (descriptor: number): string => `${descriptors}/${descriptor}`
+
+/** Whether this system leads through the paths of descriptors to what they hold. */
+export const isPossible = (descriptor: number): boolean => {
+  if (process.platform !== "linux") return false
+  try {
+    return (
+      Fs.statfsSync(descriptors).type === procfs &&
+      isSameFile(Fs.fstatSync(descriptor), Fs.statSync(`${alias(descriptor)}/.`)) &&
+      whereIs(descriptor).length > 0
+    )
+  } catch {
+    return false
+  }
+}
+
+const whereIs = (descriptor: number): HostPath => fromBytes(Fs.readlinkSync(alias(descriptor), { encoding: "buffer" }))
+
+const deleted = " (deleted)"
+
+/** The kernel's word on where a directory is now. Where no text says the path exactly, bytes are compared. */
+const isAt = (descriptor: number, expected: HostPath): boolean => {
+  try {
+    if (typeof expected !== "string" || isDoubtful(expected)) {
+      return Fs.readlinkSync(alias(descriptor), { encoding: "buffer" }).equals(Buffer.from(expected)) && isThere(descriptor)
+    }
+    // What the kernel says of a removed directory could be the name of one that is there.
+    return Fs.readlinkSync(alias(descriptor)) === expected && (!expected.endsWith(deleted) || isThere(descriptor))
+  } catch (error) {
+    // Too long to be told: then it is known only that it has not been removed.
+    return codeOf(error) === "ENAMETOOLONG" && isThere(descriptor)
+  }
+}
+
+const isThere = (descriptor: number): boolean => Fs.fstatSync(descriptor).nlink > 0
+
+const tooMany = new Set(["EMFILE", "ENFILE"])
+
+const under = (path: FsPath, segment: string): FsPath => (path === root ? segment : `${path}/${segment}`) as FsPath
+
+/** A directory that is held, for as long as anybody refers to it. */
+interface Directory {
+  readonly descriptor: number
+  readonly base: string
+  references: number
+  isSwept: boolean
+}
+
+const hold = (descriptor: number): Directory => ({ descriptor, base: alias(descriptor), references: 1, isSwept: false })
+
+const retain = (directory: Directory): Directory => {
+  directory.references++
+  return directory
+}
+
+const release = (directory: Directory): void => {
+  if (--directory.references === 0) Fs.closeSync(directory.descriptor)
+}
+
+/** Takes over the descriptor of the root. Without case, the kernel's spelling of a path is not the caller's, and nothing is kept. */
+export const make = (descriptor: number, caseSensitive: boolean): Confined => {
+  const top = hold(descriptor)
+  /** Where the root is; another once it has been moved. */
+  let topPath = whereIs(descriptor)
+  const kept = new Map<FsPath, Directory>()
+  let timer: NodeJS.Timeout | undefined
+  let isClosed = false
+
+  const forget = (path: FsPath): void => {
+    const directory = kept.get(path)
+    if (directory === undefined) return
+    kept.delete(path)
+    release(directory)
+  }
+
+  const forgetAll = (): void => {
+    clearTimeout(timer)
+    timer = undefined
+    for (const path of [...kept.keys()]) forget(path)
+  }
+
+  const keep = (path: FsPath, directory: Directory): void => {
+    if (!caseSensitive || path.length > tellable) return
+    forget(path)
+    kept.set(path, retain(directory))
+    for (const oldest of kept.keys()) {
+      if (kept.size <= capacity) break
+      forget(oldest)
+    }
+    timer ??= setTimeout(forgetAll, lifetime).unref()
+  }
+
+  /** One that is kept, and still there. */
+  const recall = (path: FsPath): Directory | undefined => {
+    const directory = kept.get(path)
+    if (directory === undefined) return undefined
+    if (!isAt(directory.descriptor, hostPath(topPath, path))) {
+      forget(path)
+      return undefined
+    }
+    kept.delete(path)
+    kept.set(path, directory)
+    return retain(directory)
+  }
+
+  const opening = <A>(run: () => A): A => {
+    try {
+      return run()
+    } catch (error) {
+      if (kept.size === 0 || !tooMany.has(codeOf(error) ?? "")) throw error
+      forgetAll()
+      return run()
+    }
+  }
+
+  const step = (from: Directory, segment: string): Directory | Fault => {
+    const at = below(from.base, segment)
+    try {
+      return hold(opening(() => Fs.openSync(at, holding)))
+    } catch (error) {
+      const code = codeOf(error)
+      if (code === "ENOENT") return notFound
+      // Of a link it is said that it is none, or that it would lead on.
+      if (code === "ENOTDIR" || code === "ELOOP") return notADirectory
+      throw error
+    }
+  }
+
+  /** Down from the deepest directory above it that is kept. */
+  const descend = (path: FsPath): Directory | Fault => {
+    let above = parent(path)
+    let from: Directory | undefined
+    while (above !== root && (from = recall(above)) === undefined) above = parent(above)
+    let current = from ?? retain(top)
+    const rest = above === root ? path : path.slice(above.length + 1)
+    for (const segment of rest.split("/")) {
+      let next: Directory | Fault
+      try {
+        next = step(current, segment)
+      } finally {
+        release(current)
+      }
+      if (isFault(next)) return next
+      current = next
+      above = under(above, segment)
+      keep(above, current)
+    }
+    return current
+  }
+
+  const isWhere = ({ descriptor }: Directory, path: FsPath): boolean =>
+    caseSensitive && path !== root ? isAt(descriptor, hostPath(topPath, path)) : isThere(descriptor)
+
+  const place = (directory: Directory, path: FsPath): Place => {
+    let stats: Fs.Stats | undefined
+    let isReleased = false
+    const base = (): string => {
+      if (isReleased) throw new Error("a place was used that had been released")
+      return directory.base
+    }
+    return {
+      get directory() {
+        return base()
+      },
+      get stats() {
+        return (stats ??= Fs.fstatSync(directory.descriptor))
+      },
+      at: (segment) => below(base(), segment),
+      enter: (segment) => {
+        base()
+        const child = step(directory, segment)
+        return isFault(child) ? child : place(child, under(path, segment))
+      },
+      held: () => true,
+      isSame: () => isWhere(directory, path) || (locate(), isWhere(directory, path)),
+      open: () => opening(() => Fs.openSync(`${base()}/.`, Fs.constants.O_RDONLY | Fs.constants.O_DIRECTORY)),
+      release: () => {
+        if (isReleased) return
+        isReleased = true
+        release(directory)
+      },
+      get isSwept() {
+        return directory.isSwept
+      },
+      set isSwept(value) {
+        directory.isSwept = value
+      }
+    }
+  }
+
+  /** The root may have been moved, which changes where everything in it is. */
+  const locate = (): void => {
+    const now = whereIs(descriptor)
+    if (now.toString() === topPath.toString()) return
+    forgetAll()
+    topPath = now
+  }
+
+  const walk = (path: FsPath): Place | Fault => {
+    for (let looks = 0; looks < maxLooks; looks++) {
+      const known = recall(path)
+      if (known !== undefined) return place(known, path)
+      const found = descend(path)
+      if (isFault(found)) return isThere(descriptor) ? found : gone
+      if (isWhere(found, path)) return place(found, path)
+      release(found)
+      forget(path)
+      locate()
+    }
+    return unstable
+  }
+
+  return {
+    level: "race-free",
+    caseSensitive,
+    directory: (path) => {
+      if (isClosed) return closed
+      if (path !== root) return walk(path)
+      return isThere(descriptor) ? place(retain(top), root) : gone
+    },
+    holds: () => true,
+    withdraw: () => {},
+    alias,
+    opening,
+    close: () => {
+      if (isClosed) return
+      isClosed = true
+      forgetAll()
+      release(top)
+    }
+  }
+}

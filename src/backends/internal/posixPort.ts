@@ -1,0 +1,70 @@
+/**
+ * The port over a confined directory: each primitive, and what the options say of it.
+ */
+import * as Effect from "effect/Effect"
+import type { Fault } from "../../model/FsError.ts"
+import { type FsPath, root } from "../../model/FsPath.ts"
+import type { Backend, Rules } from "../../port/Backend.ts"
+import { fromOptions, isReadOnly } from "../../port/Rules.ts"
+import * as Locks from "../../runtime/locks.ts"
+import { put, settleName } from "./atomicReplace.ts"
+import { attempt } from "./attempt.ts"
+import * as Claims from "./claims.ts"
+import type { Confined } from "./confined.ts"
+import * as Append from "./hostAppend.ts"
+import * as Attributes from "./hostAttributes.ts"
+import * as File from "./hostFile.ts"
+import { list } from "./hostList.ts"
+import * as Naming from "./hostNaming.ts"
+import { removeTree } from "./hostTree.ts"
+import { watch } from "./hostWatch.ts"
+import type { PosixHostOptions } from "./options.ts"
+
+/** What `options` asks of the directory itself has been seen to. */
+export const backend = (confined: Confined, options: PosixHostOptions): Backend => {
+  const { durability = "none", hardlinks = "allow", preservePermissions, symlinks } = options
+  const rules: Rules = { ...fromOptions(options), symlinks, preservePermissions }
+  const maySweep = rules.permits?.("delete") !== false
+
+  /** A change of names, settled where that was asked for. */
+  const settled = <A>(change: Effect.Effect<A, Fault>, ...paths: ReadonlyArray<FsPath>): Effect.Effect<A, Fault> =>
+    durability === "full"
+      ? Effect.tap(change, () => Effect.forEach(paths, (path) => settleName(confined, path, durability), { discard: true }))
+      : change
+  const naming = (run: () => Fault | undefined, ...paths: ReadonlyArray<FsPath>): Effect.Effect<void, Fault> =>
+    settled(attempt(run), ...paths)
+
+  return {
+    info: {
+      name: "PosixHost",
+      root: options.root,
+      caseSensitive: confined.caseSensitive,
+      readOnly: isReadOnly(rules),
+      confinement: confined.level
+    },
+    stat: (path) => attempt(() => File.stat(confined, path)),
+    list: (path) => list(confined, path, maySweep),
+    open: (path) => File.open(confined, path, hardlinks),
+    write: (path, content, mode, how) =>
+      path === root
+        ? Effect.fail<Fault>({ _tag: mode === "create" ? "AlreadyExists" : "NotAFile" })
+        : mode === "append"
+          ? Append.append(confined, path, content, hardlinks, durability, how?.commit)
+          : put(confined, path, content, mode, durability, how?.commit),
+    makeDirectory: (path) => naming(() => Naming.makeDirectory(confined, path), path),
+    remove: (path) => naming(() => Naming.remove(confined, path), path),
+    rename: (from, to, { replace }) => naming(() => Naming.rename(confined, from, to, replace), from, to),
+    links: {
+      read: (path) => attempt(() => Attributes.readLink(confined, path)),
+      make: (path, target) => naming(() => Attributes.makeLink(confined, path, target), path)
+    },
+    attributes: { set: (path, values) => attempt(() => Attributes.setAttributes(confined, path, values, hardlinks)) },
+    watch: (path) => watch(confined, path),
+    rules,
+    locks: { ...Locks.make({ caseSensitive: confined.caseSensitive }), claim: Claims.make(confined) },
+    accelerations: {
+      read: (path, maxBytes) => File.whole(confined, path, maxBytes, hardlinks),
+      removeTree: (path) => settled(removeTree(confined, path), path)
+    }
+  }
+}

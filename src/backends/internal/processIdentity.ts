@@ -1,0 +1,88 @@
+/**
+ * Who this process is, as a short text that can stand in the name of a file, and whether the process that such a text names has ended.
+ * A number alone would not do: the system gives it to another process later. So the identity says where it counts (one boot of one
+ * kernel, one namespace of process numbers), the number, and the moment at which the process started.
+ */
+import * as Fs from "node:fs"
+import { hostname } from "node:os"
+import { codeOf } from "./errno.ts"
+
+const quietly = (read: () => string): string | undefined => {
+  try {
+    return read()
+  } catch {
+    return undefined
+  }
+}
+
+/** `/proc/<which>/stat` behind the name of the program, which may hold anything: state first, then one number after another. */
+const statusOf = (which: number | "self"): { readonly pid: number; readonly fields: ReadonlyArray<string> } | undefined => {
+  const text = quietly(() => Fs.readFileSync(`/proc/${which}/stat`, "latin1"))
+  return text === undefined
+    ? undefined
+    : { pid: Number.parseInt(text, 10), fields: text.slice(text.lastIndexOf(")") + 2).split(" ") }
+}
+
+const [STATE, THREADS, STARTED] = [0, 17, 19] as const
+
+const own = statusOf("self")
+
+/** Whether `/proc` counts processes as this process does; in a half-made container it may be another namespace's. */
+const isTold = own?.pid === process.pid
+
+const asText = (number: string | undefined): string => BigInt(number ?? "0").toString(36)
+
+/** FNV-1a, of 64 bits: not to be trusted with secrets, and there at once, which the machine's own hashes are not. */
+const digest = (text: string): string => {
+  let hash = 0xcbf29ce484222325n
+  for (const byte of Buffer.from(text)) hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n)
+  return hash.toString(36)
+}
+
+const place = digest(
+  JSON.stringify(
+    isTold
+      ? [
+          quietly(() => Fs.readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim()),
+          quietly(() => Fs.readlinkSync("/proc/self/ns/pid")),
+          quietly(() => Fs.readlinkSync("/proc/self/ns/time"))
+        ]
+      : [hostname(), process.platform]
+  )
+)
+
+/** Of this process: at most 40 of the characters `0-9`, `a-z` and `-`. No other process has had it or will ever have it. */
+export const self: string = `${place}-${process.pid.toString(36)}-${isTold ? asText(own.fields[STARTED]) : "0"}`
+
+/** Whether a text has the form of an identity. */
+export const isIdentity = (text: string): boolean => /^[0-9a-z]{1,13}-[0-9a-z]{1,8}-[0-9a-z]{1,14}$/.test(text)
+
+/** Nobody has the number: neither a process that runs nor one that was stopped. */
+const isFree = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0)
+    return false
+  } catch (error) {
+    return codeOf(error) === "ESRCH"
+  }
+}
+
+/** Ended, with not one thread left, and only not yet asked after by its parent. */
+const hasEnded = (fields: ReadonlyArray<string>): boolean =>
+  (fields[STATE] === "Z" || fields[STATE] === "X") && Number(fields[THREADS]) <= 1
+
+/**
+ * Whether the process has ended. `undefined` where that cannot be told: the process is another machine's or container's, or somebody
+ * has its number and the system does not say since when.
+ */
+export const isDead = (identity: string): boolean | undefined => {
+  if (identity === self) return false
+  const [where, number, started] = identity.split("-")
+  if (where !== place || number === undefined || !isIdentity(identity)) return undefined
+  const pid = Number.parseInt(number, 36)
+  if (isFree(pid)) return true
+  if (!isTold) return undefined
+  const status = statusOf(pid)
+  // Without an answer the owner of /proc hides other people's processes, or the process ends at this moment.
+  return status === undefined ? undefined : asText(status.fields[STARTED]) !== started || hasEnded(status.fields)
+}
