@@ -183,21 +183,27 @@ const wholeOf = (path: FsPath, stats: Fs.Stats, bytes: Uint8Array): Whole => {
 }
 
 /** A small file in one go, which spares the scope and the handle; `undefined` for a larger one. */
+export const wholeNow = (
+  confined: Confined,
+  path: FsPath,
+  maxBytes: number,
+  hardlinks: Hardlinks
+): Whole | undefined | Fault => {
+  const opened = openToRead(confined, path, hardlinks)
+  if (isFault(opened)) return opened
+  const { descriptor, stats } = opened
+  try {
+    if (stats.size > Math.min(maxBytes, inlineBytes)) return undefined
+    const bytes = allocate(stats.size)
+    return wholeOf(path, stats, cut(bytes, readSync(descriptor, bytes, 0)))
+  } finally {
+    closeQuietly(descriptor)
+  }
+}
+
 export const whole = (
   confined: Confined,
   path: FsPath,
   maxBytes: number,
   hardlinks: Hardlinks
-): Effect.Effect<Whole | undefined, Fault> =>
-  attempt(() => {
-    const opened = openToRead(confined, path, hardlinks)
-    if (isFault(opened)) return opened
-    const { descriptor, stats } = opened
-    try {
-      if (stats.size > Math.min(maxBytes, inlineBytes)) return undefined
-      const bytes = allocate(stats.size)
-      return wholeOf(path, stats, cut(bytes, readSync(descriptor, bytes, 0)))
-    } finally {
-      closeQuietly(descriptor)
-    }
-  })
+): Effect.Effect<Whole | undefined, Fault> => attempt(() => wholeNow(confined, path, maxBytes, hardlinks))
