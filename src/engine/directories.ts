@@ -21,6 +21,13 @@ export const exclusively = <A, E, R>(
   effect: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> => (port.locks === undefined ? effect : port.locks.exclusive(paths, effect))
 
+/** While no other process checks and changes the file, where the backend can keep them off. With the path's turn taken. */
+export const claiming = <A, E, R>(
+  port: Backend,
+  path: FsPath.FsPath,
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A, E | Fault, R> => (port.locks?.claim === undefined ? effect : port.locks.claim(path, effect))
+
 const unstable: Fault = { _tag: "IoError", detail: "where its links lead keeps changing" }
 
 /**

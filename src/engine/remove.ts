@@ -6,7 +6,7 @@ import * as FsPath from "../model/FsPath.ts"
 import { type Backend, keyOf } from "../port/Backend.ts"
 import { at as locate, inTurn } from "./directories.ts"
 import { resolveLink } from "./resolve.ts"
-import { type Expected, precondition } from "./write.ts"
+import { type Expected, guarded, precondition } from "./write.ts"
 
 const notFound: Fault = { _tag: "NotFound" }
 const root: Fault = { _tag: "AccessDenied", why: "root" }
@@ -25,12 +25,18 @@ export const remove = (
   inTurn(port, path, resolveLink(port, path), ({ path: at, stat }): Effect.Effect<DeleteResult, Fault> =>
     isPinned(port, at)
       ? Effect.fail(root)
-      : Effect.flatMap(precondition(port, at, options.ifMatch), () =>
-          stat === undefined
-            ? options.missing === "ignore"
-              ? Effect.succeed(nothing)
-              : Effect.fail(notFound)
-            : removeAt(port, at, stat, options.recursive)
+      : guarded(
+          port,
+          at,
+          // Only a file has a version that others could change.
+          stat?.kind === "file" ? options.ifMatch : undefined,
+          Effect.flatMap(precondition(port, at, options.ifMatch), () =>
+            stat === undefined
+              ? options.missing === "ignore"
+                ? Effect.succeed(nothing)
+                : Effect.fail(notFound)
+              : removeAt(port, at, stat, options.recursive)
+          )
         )
   )
 
@@ -62,7 +68,8 @@ export const removeAt = (
 const sweep = Effect.fnUntraced(function* (port: Backend, at: FsPath.FsPath): Effect.fn.Return<boolean, Fault> {
   const children = yield* port.list(at)
   if (!children.every((child) => FsPath.isTemporaryName(child.name))) return false
-  for (const child of children) yield* port.remove(FsPath.join(at, child.name))
+  // Some of it may have gone since, by the hand of who made it or of who listed it.
+  for (const child of children) yield* Effect.catch(port.remove(FsPath.join(at, child.name)), ignoreGone)
   return true
 })
 
@@ -77,7 +84,7 @@ export const removeTree = Effect.fnUntraced(function* (
     const here = stack[stack.length - 1]!
     if (here.listed) {
       yield* Effect.catch(locate(here.path, port.remove(here.path)), ignoreGone)
-      directories++
+      if (!FsPath.isTemporaryName(FsPath.name(here.path))) directories++
       stack.pop()
       continue
     }

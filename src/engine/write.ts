@@ -10,7 +10,7 @@ import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { LimitsShape } from "../model/Limits.ts"
 import type { Backend, Commit } from "../port/Backend.ts"
-import { exclusively, inTurn, isFault, makeDirectories, undoing, withParents } from "./directories.ts"
+import { claiming, exclusively, inTurn, isFault, makeDirectories, undoing, withParents } from "./directories.ts"
 import { type Resolved, resolve, resolveLink } from "./resolve.ts"
 import { hasher } from "../runtime/hash.ts"
 import * as Version from "./version.ts"
@@ -45,12 +45,25 @@ const unreadable = (fault: Fault, expected: string | null): Fault =>
       ? { _tag: "Conflict", expected, actual: null }
       : fault
 
+/**
+ * What depends on a precondition, and its check. That nothing is there needs no claim: creating is of itself one step, which only one
+ * process can do.
+ */
+export const guarded = <A, E, R>(
+  port: Backend,
+  at: FsPath.FsPath,
+  expected: Expected,
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A, E | Fault, R> => (typeof expected === "string" ? claiming(port, at, effect) : effect)
+
 /** A failed `ifMatch`, or success. */
 export const precondition = (port: Backend, at: FsPath.FsPath, expected: Expected): Effect.Effect<void, Fault> =>
   expected === undefined ? Effect.void : holds(port, at, expected)
 
 const checked = (port: Backend, at: FsPath.FsPath, expected: Expected): { readonly commit: Commit } | undefined =>
-  expected === undefined ? undefined : { commit: (publish) => Effect.andThen(holds(port, at, expected), publish) }
+  expected === undefined
+    ? undefined
+    : { commit: (publish) => guarded(port, at, expected, Effect.andThen(holds(port, at, expected), publish)) }
 
 export interface Plan {
   readonly mode: WriteMode
@@ -137,7 +150,7 @@ const appended = (port: Backend, at: FsPath.FsPath, bytes: Uint8Array, plan: Pla
                 : Effect.fail<Fault>({ _tag: "Conflict", expected: ifMatch, actual })
             })
           )
-    const commit: Commit = (publish) => Effect.andThen(holdsStill, publish)
+    const commit: Commit = (publish) => guarded(port, at, plan.ifMatch, Effect.andThen(holdsStill, publish))
     return Effect.map(port.write<never, never>(at, bytes, "append", { commit }), (stat) => {
       hash.update(bytes)
       return { stat, version: hash.digest() }
@@ -229,9 +242,14 @@ const staged = <E, R>(
       exclusively(
         port,
         [at],
-        Effect.andThen(
-          Effect.andThen(precondition(port, at, plan.ifMatch), standing),
-          Effect.tap(publish, () => note)
+        guarded(
+          port,
+          at,
+          plan.ifMatch,
+          Effect.andThen(
+            Effect.andThen(precondition(port, at, plan.ifMatch), standing),
+            Effect.tap(publish, () => note)
+          )
         )
       )
     return Effect.map(whatExists(port, at, plan, port.write(at, content, primitive(plan), { commit })), (stat): Written => ({

@@ -66,7 +66,12 @@ export const caseless = (self: Backend): Backend => {
     },
     attributes: attributes && { set: (path, values) => on(path, (at) => attributes.set(at, values)) },
     watch,
-    locks: locks && composed((paths) => [{ locks, paths: paths.map(FsPath.fold) }])
+    locks:
+      locks &&
+      composed(
+        (paths) => [{ locks, paths: paths.map(FsPath.fold) }],
+        locks.claim && ((path, effect) => on(path, (at) => locks.claim!(at, effect)))
+      )
   }
 }
 

@@ -5,7 +5,7 @@
  */
 import type * as Effect from "effect/Effect"
 import type { FsPath } from "../model/FsPath.ts"
-import type { Locks } from "../port/Backend.ts"
+import type { Fault, Locks } from "../port/Backend.ts"
 
 export interface Request {
   /** Left out where the backend has none: then there is nothing to take. */
@@ -45,9 +45,19 @@ export const exclusively = <A, E, R>(
     .sort(([self], [that]) => rank(that) - rank(self))
     .reduce((inner, [locks, paths]) => locks.exclusive(paths, inner), effect)
 
-/** Locks that are other locks', as `divide` says. */
-export const composed = (divide: Divide): Locks => {
-  const locks: Locks = { exclusive: (paths, effect) => exclusively(divide(paths), effect) }
+type Claim = NonNullable<Locks["claim"]>
+
+const claimThrough =
+  (divide: Divide): Claim =>
+  <A, E, R>(path: FsPath, effect: Effect.Effect<A, E, R>) =>
+    divide([path]).reduceRight<Effect.Effect<A, E | Fault, R>>(
+      (inner, { locks, paths }) => paths.reduceRight((inner, at) => locks?.claim?.(at, inner) ?? inner, inner),
+      effect
+    )
+
+/** Locks that are other locks', as `divide` says. `claim` is for where the file lies at another path than its turn is taken for. */
+export const composed = (divide: Divide, claim: Claim | undefined = claimThrough(divide)): Locks => {
+  const locks: Locks = { exclusive: (paths, effect) => exclusively(divide(paths), effect), claim }
   divisions.set(locks, divide)
   return locks
 }

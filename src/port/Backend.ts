@@ -112,6 +112,13 @@ export interface Attributes {
 export interface Locks {
   /** Runs the effect while the paths, and everything below them, are nobody else's to change. */
   readonly exclusive: <A, E, R>(paths: ReadonlyArray<FsPath>, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  /**
+   * Where other processes work on the same files: runs the effect while none of those that claim it too has the file. It is taken
+   * with the path's turn, never before it, by one fiber for one file at a time, and only around the check of a precondition and what
+   * depends on it. What is done without a precondition neither takes a claim nor waits for one. Fails with AccessDenied `busy` when
+   * others have the file for too long.
+   */
+  readonly claim?: (<A, E, R>(path: FsPath, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | Fault, R>) | undefined
 }
 
 /**
@@ -278,7 +285,12 @@ export const mapPath = (self: Backend, into: (path: FsPath) => FsPath, out: (pat
       permits: permits && ((action, path) => permits(action, path === undefined ? undefined : into(path))),
       pinned: pinned && ((path) => pinned(into(path)))
     },
-    locks: locks && { exclusive: (paths, effect) => locks.exclusive(paths.map(into), effect) },
+    locks: locks && {
+      exclusive: (paths, effect) => locks.exclusive(paths.map(into), effect),
+      ...(locks.claim && {
+        claim: <A, E, R>(path: FsPath, effect: Effect.Effect<A, E, R>) => locks.claim!(into(path), effect)
+      })
+    },
     accelerations: accelerations && {
       ...(accelerations.stat && { stat: (path: FsPath) => accelerations.stat!(into(path)) }),
       ...(accelerations.read && { read: (path: FsPath, maxBytes: number) => accelerations.read!(into(path), maxBytes) }),

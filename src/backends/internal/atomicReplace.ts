@@ -5,7 +5,6 @@
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { randomBytes } from "node:crypto"
 import * as Fs from "node:fs"
 import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
@@ -17,36 +16,10 @@ import { codeOf } from "./errno.ts"
 import { closeQuietly, type Durability, settle, unlinkQuietly, write } from "./hostBytes.ts"
 import { inside, toStat } from "./hostFile.ts"
 import type { HostPath } from "./hostNames.ts"
-import * as Identity from "./processIdentity.ts"
+import { announce, forget, sweepBefore, temporaryName } from "./leftovers.ts"
 
 const alreadyExists: Fault = { _tag: "AlreadyExists" }
 const notAFile: Fault = { _tag: "NotAFile" }
-
-/** The temporary files that this process is writing, which are not stale however old they look. */
-const inUse = new Set<string>()
-
-const named = /^\.~fsa-([0-9a-z-]+)-[0-9a-f]{18}\.tmp$/
-
-/** Such names are hidden from every listing and refused from callers. They say whose they are. */
-export const temporaryName = (): string => `.~fsa-${Identity.self}-${randomBytes(9).toString("hex")}.tmp`
-
-/** Older than this, in milliseconds, a temporary file of which the writer is not known is taken for one of a writer that was killed. */
-const staleAfter = 60 * 60 * 1000
-
-/** Removes a temporary file where it is what a killed writer has left. `now` in milliseconds. */
-export const sweep = (place: Place, segment: string, now: number): void => {
-  if (inUse.has(segment)) return
-  const writer = named.exec(segment)?.[1]
-  const isOrphan = writer === undefined ? undefined : Identity.isDead(writer)
-  if (isOrphan === false) return
-  const at = place.at(segment)
-  try {
-    const found = look(at)
-    if (found?.isFile() === true && (isOrphan === true || now - found.mtimeMs > staleAfter)) Fs.unlinkSync(at)
-  } catch {
-    // It stays hidden, and whoever lists the directory next tries again.
-  }
-}
 
 /** What is to be published. */
 export interface Staged {
@@ -66,7 +39,7 @@ const openTemporary = (confined: Confined, place: Place, mode: number): Staged |
   const segment = temporaryName()
   const descriptor = confined.opening(() => Fs.openSync(place.at(segment), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode))
   if (confined.holds(descriptor, place, segment)) {
-    inUse.add(segment)
+    announce(segment)
     return { descriptor, place, segment, stat: undefined, isPublished: false }
   }
   try {
@@ -82,6 +55,7 @@ const stageHere = (confined: Confined, place: Place, segment: string, mode: Mode
   const found = look(place.at(segment))
   if (found !== undefined && mode === "create") return alreadyExists
   if (found !== undefined && !found.isFile()) return notAFile
+  sweepBefore(place)
   // Less the process's mask for a new file; never more open than the one that it will replace.
   return openTemporary(confined, place, found === undefined ? 0o666 : found.mode & 0o777)
 }
@@ -104,7 +78,7 @@ const stage = (confined: Confined, path: FsPath, mode: Mode): Staged | Fault => 
 const discard = (staged: Staged): void => {
   if (staged.stat === undefined) closeQuietly(staged.descriptor)
   if (!staged.isPublished) unlinkQuietly(staged.place.at(staged.segment))
-  inUse.delete(staged.segment)
+  forget(staged.segment)
   staged.place.release()
 }
 

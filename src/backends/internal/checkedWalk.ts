@@ -72,7 +72,8 @@ export const make = (top: HostPath, descriptor: number, caseSensitive: boolean):
       isSame,
       open: () => Fs.openSync(at, O_RDONLY | O_DIRECTORY | O_NOFOLLOW),
       release: () => {},
-      isSwept: false
+      // It is not kept, so it would be read at every write.
+      isSwept: true
     }
   }
 

@@ -22,16 +22,16 @@ export interface Place {
   readonly directory: HostPath
   readonly stats: Fs.Stats
   /** The path of the system to a name in it. */
-  readonly at: (segment: string) => HostPath
+  at(segment: string): HostPath
   /** A directory in it. */
-  readonly enter: (segment: string) => Place | Fault
+  enter(segment: string): Place | Fault
   /** Whether what was read by its paths meanwhile was its. */
-  readonly held: () => boolean
+  held(): boolean
   /** Whether the path that it was asked for by still leads to it. */
-  readonly isSame: () => boolean
+  isSame(): boolean
   /** Opened for reading. */
-  readonly open: () => number
-  readonly release: () => void
+  open(): number
+  release(): void
   /** Set by whoever has taken away what killed writers have left in it. */
   isSwept: boolean
 }

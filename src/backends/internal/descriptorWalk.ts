@@ -96,6 +96,76 @@ const release = (directory: Directory): void => {
   if (--directory.references === 0) Fs.closeSync(directory.descriptor)
 }
 
+interface Walker {
+  readonly step: (from: Directory, segment: string) => Directory | Fault
+  readonly isAt: (directory: Directory, path: FsPath) => boolean
+  readonly opening: Confined["opening"]
+}
+
+/** One use of a directory. A class, since every call makes one, and an object with accessors of its own takes longer than a look. */
+class Lease implements Place {
+  readonly #directory: Directory
+  readonly #path: FsPath
+  readonly #walker: Walker
+  #stats: Fs.Stats | undefined
+  #isReleased = false
+
+  constructor(directory: Directory, path: FsPath, walker: Walker) {
+    this.#directory = directory
+    this.#path = path
+    this.#walker = walker
+  }
+
+  /** A mistake here would send a call to whatever directory got the number next. */
+  #live(): Directory {
+    if (this.#isReleased) throw new Error("a place was used that had been released")
+    return this.#directory
+  }
+
+  get directory(): string {
+    return this.#live().base
+  }
+
+  get stats(): Fs.Stats {
+    return (this.#stats ??= Fs.fstatSync(this.#live().descriptor))
+  }
+
+  get isSwept(): boolean {
+    return this.#directory.isSwept
+  }
+
+  set isSwept(value: boolean) {
+    this.#directory.isSwept = value
+  }
+
+  at(segment: string): HostPath {
+    return below(this.#live().base, segment)
+  }
+
+  enter(segment: string): Place | Fault {
+    const child = this.#walker.step(this.#live(), segment)
+    return isFault(child) ? child : new Lease(child, under(this.#path, segment), this.#walker)
+  }
+
+  held(): boolean {
+    return true
+  }
+
+  isSame(): boolean {
+    return this.#walker.isAt(this.#live(), this.#path)
+  }
+
+  open(): number {
+    return this.#walker.opening(() => Fs.openSync(`${this.directory}/.`, Fs.constants.O_RDONLY | Fs.constants.O_DIRECTORY))
+  }
+
+  release(): void {
+    if (this.#isReleased) return
+    this.#isReleased = true
+    release(this.#directory)
+  }
+}
+
 /** Takes over the descriptor of the root. Without case, the kernel's spelling of a path is not the caller's, and nothing is kept. */
 export const make = (descriptor: number, caseSensitive: boolean): Confined => {
   const top = hold(descriptor)
@@ -115,7 +185,7 @@ export const make = (descriptor: number, caseSensitive: boolean): Confined => {
   const forgetAll = (): void => {
     clearTimeout(timer)
     timer = undefined
-    for (const path of [...kept.keys()]) forget(path)
+    for (const path of kept.keys()) forget(path)
   }
 
   const keep = (path: FsPath, directory: Directory): void => {
@@ -190,42 +260,7 @@ export const make = (descriptor: number, caseSensitive: boolean): Confined => {
   const isWhere = ({ descriptor }: Directory, path: FsPath): boolean =>
     caseSensitive && path !== root ? isAt(descriptor, hostPath(topPath, path)) : isThere(descriptor)
 
-  const place = (directory: Directory, path: FsPath): Place => {
-    let stats: Fs.Stats | undefined
-    let isReleased = false
-    const base = (): string => {
-      if (isReleased) throw new Error("a place was used that had been released")
-      return directory.base
-    }
-    return {
-      get directory() {
-        return base()
-      },
-      get stats() {
-        return (stats ??= Fs.fstatSync(directory.descriptor))
-      },
-      at: (segment) => below(base(), segment),
-      enter: (segment) => {
-        base()
-        const child = step(directory, segment)
-        return isFault(child) ? child : place(child, under(path, segment))
-      },
-      held: () => true,
-      isSame: () => isWhere(directory, path) || (locate(), isWhere(directory, path)),
-      open: () => opening(() => Fs.openSync(`${base()}/.`, Fs.constants.O_RDONLY | Fs.constants.O_DIRECTORY)),
-      release: () => {
-        if (isReleased) return
-        isReleased = true
-        release(directory)
-      },
-      get isSwept() {
-        return directory.isSwept
-      },
-      set isSwept(value) {
-        directory.isSwept = value
-      }
-    }
-  }
+  const place = (directory: Directory, path: FsPath): Place => new Lease(directory, path, walker)
 
   /** The root may have been moved, which changes where everything in it is. */
   const locate = (): void => {
@@ -233,6 +268,12 @@ export const make = (descriptor: number, caseSensitive: boolean): Confined => {
     if (now.toString() === topPath.toString()) return
     forgetAll()
     topPath = now
+  }
+
+  const walker: Walker = {
+    step: (directory, segment) => step(directory, segment),
+    isAt: (directory, path) => isWhere(directory, path) || (locate(), isWhere(directory, path)),
+    opening
   }
 
   const walk = (path: FsPath): Place | Fault => {

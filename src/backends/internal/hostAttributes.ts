@@ -88,14 +88,14 @@ const setAt = (
 const setRoot = (confined: Confined, { mode, modifiedAt }: Values): Fault | undefined => {
   const place = confined.directory(root)
   if (isFault(place)) return place
-  const { directory, release, stats } = place
   try {
+    const { directory, stats } = place
     if (mode !== undefined) Fs.chmodSync(directory, mode | specialBits(stats))
     // Not as a link: the path of a descriptor is one.
     if (modifiedAt !== undefined) Fs.utimesSync(directory, ...times(stats, modifiedAt))
     return undefined
   } finally {
-    release()
+    place.release()
   }
 }
 

@@ -57,8 +57,12 @@ export const absent = (fault: Fault): Fault => (fault._tag === "NotADirectory" ?
 
 const rootStats = (confined: Confined): Fs.Stats | Fault => {
   const place = confined.directory(root)
-  if (!isFault(place)) place.release()
-  return isFault(place) ? place : place.stats
+  if (isFault(place)) return place
+  try {
+    return place.stats
+  } finally {
+    place.release()
+  }
 }
 
 /** `undefined` where nothing is. */

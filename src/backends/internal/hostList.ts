@@ -1,87 +1,15 @@
 /**
- * A directory is listed through the thread pool, in parallel with others, and a large one (told by its own size) in slices, so that
- * the program is never held up by it. Names come as text, which is fast; only where a name may not be text all are asked for again
- * as bytes.
+ * A directory is listed as it is at one moment, and what killed writers have left in it is taken away on the way.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Fs from "node:fs"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, isTemporaryName, parent, root } from "../../model/FsPath.ts"
 import type { Child } from "../../port/Backend.ts"
-import { sweep } from "./atomicReplace.ts"
-import { attempt, awaited, isFault, patiently } from "./attempt.ts"
-import { type Confined, maxLooks, type Place, unstable } from "./confined.ts"
-import { kindOf } from "./hostFile.ts"
-import { childOf, fromBytes, isDoubtful } from "./hostNames.ts"
-
-const notFound: Fault = { _tag: "NotFound" }
-
-/** Bytes of the directory itself, whatever its disk counts in them: some thousand entries. */
-const large = 64 * 1024
-const slice = 1000
-
-type Entry = Fs.Dirent | Fs.Dirent<Buffer>
-
-const inSlices = (place: Place, encoding: "utf8" | "buffer"): Effect.Effect<ReadonlyArray<Entry>, Fault> =>
-  Effect.acquireUseRelease(
-    attempt(() => Fs.opendirSync(place.directory as string, { encoding: encoding as BufferEncoding, bufferSize: slice })),
-    (directory) => {
-      const entries: Array<Entry> = []
-      const next: Effect.Effect<ReadonlyArray<Entry>, Fault> = Effect.flatMap(
-        attempt(() => {
-          for (let left = slice; left > 0; left--) {
-            const entry = directory.readSync()
-            if (entry === null) return false
-            entries.push(entry)
-          }
-          return true
-        }),
-        (more) => (more ? Effect.andThen(Effect.yieldNow, next) : Effect.succeed(entries))
-      )
-      return next
-    },
-    (directory) => Effect.sync(() => directory.closeSync())
-  )
-
-const atOnce = (place: Place, encoding: "utf8" | "buffer"): Effect.Effect<ReadonlyArray<Entry>, Fault> =>
-  patiently(
-    awaited<Array<Entry>>((end) =>
-      Fs.readdir(place.directory, { withFileTypes: true, encoding: encoding as "utf8" }, end as (error: Error | null) => void)
-    )
-  )
-
-const entriesOf = (place: Place, encoding: "utf8" | "buffer"): Effect.Effect<ReadonlyArray<Entry>, Fault> =>
-  place.stats.size > large ? inSlices(place, encoding) : atOnce(place, encoding)
-
-const toChildren = (entries: ReadonlyArray<Entry>): Array<Child> | undefined => {
-  const children: Array<Child> = []
-  for (const entry of entries) {
-    const name = typeof entry.name === "string" ? entry.name : fromBytes(entry.name)
-    if (typeof entry.name === "string" && isDoubtful(entry.name)) return undefined
-    children.push(childOf(name, kindOf(entry)))
-  }
-  return children
-}
-
-/** Everything in the directory, temporary files too. */
-export const children = (place: Place): Effect.Effect<ReadonlyArray<Child>, Fault> =>
-  Effect.flatMap(entriesOf(place, "utf8"), (entries) => {
-    const children = toChildren(entries)
-    return children === undefined
-      ? Effect.map(entriesOf(place, "buffer"), (entries) => toChildren(entries) ?? [])
-      : Effect.succeed(children)
-  })
-
-/** Whether it is read without the thread pool by those who read one directory after another: some hundred entries. */
-export const isSmall = (place: Place): boolean => place.stats.size <= 16 * 1024
-
-/** Without the thread pool, which is three times as fast for a small directory and holds the program up for a large one. */
-export const childrenNow = (place: Place): ReadonlyArray<Child> => {
-  const read = (encoding: "utf8" | "buffer") =>
-    toChildren(Fs.readdirSync(place.directory, { withFileTypes: true, encoding: encoding as "utf8" }))
-  return read("utf8") ?? read("buffer") ?? []
-}
+import { attempt, isFault } from "./attempt.ts"
+import { type Confined, maxLooks, notFound, type Place, unstable } from "./confined.ts"
+import { children } from "./hostEntries.ts"
+import { sweep } from "./leftovers.ts"
 
 /** NotADirectory for what is none itself; below that, there is nothing. */
 export const openDirectory = (confined: Confined, path: FsPath): Place | Fault => {
@@ -110,7 +38,7 @@ export const withDirectory = <A>(
             if (!isGone && place.held()) return Effect.fromResult(result)
             return left === 0 ? Effect.fail(unstable) : look(left - 1)
           }),
-        (place) => Effect.sync(place.release)
+        (place) => Effect.sync(() => place.release())
       )
     )
   return look(maxLooks)
@@ -125,7 +53,7 @@ const sweepIn = (place: Place, names: ReadonlyArray<string>): Effect.Effect<void
 export const list = (confined: Confined, path: FsPath, sweeps: boolean): Effect.Effect<ReadonlyArray<Child>, Fault> =>
   withDirectory(confined, path, (place) =>
     Effect.tap(children(place), (found) => {
-      const stale = sweeps ? found.filter(({ kind, name }) => kind === "file" && isTemporaryName(name)) : []
+      const stale = sweeps ? found.filter(({ name }) => isTemporaryName(name)) : []
       return stale.length === 0
         ? Effect.void
         : sweepIn(

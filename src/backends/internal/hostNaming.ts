@@ -10,7 +10,8 @@ import { isFault } from "./attempt.ts"
 import { type Confined, isSameFile, look, type Place } from "./confined.ts"
 import { codeOf, fromErrno } from "./errno.ts"
 import { absent, inside, kindOf } from "./hostFile.ts"
-import { childrenNow } from "./hostList.ts"
+import { childrenNow } from "./hostEntries.ts"
+import { sweep } from "./leftovers.ts"
 
 const isRoot: Fault = { _tag: "AccessDenied", why: "root" }
 const notFound: Fault = { _tag: "NotFound" }
@@ -52,8 +53,11 @@ const clear = (place: Place, segment: string): boolean => {
   if (isFault(directory)) return false
   try {
     const children = childrenNow(directory)
-    if (!children.every(({ kind, name }) => kind === "file" && isTemporaryName(name))) return false
-    for (const { name } of children) Fs.unlinkSync(directory.at(name))
+    if (!children.every(({ name }) => isTemporaryName(name))) return false
+    for (const { kind, name } of children) {
+      if (kind !== "directory") Fs.unlinkSync(directory.at(name))
+      else if (!sweep(directory, name)) return false
+    }
     return true
   } finally {
     directory.release()

@@ -9,12 +9,12 @@ import * as Fs from "node:fs"
 import { type Fault, located } from "../../model/FsError.ts"
 import { type FsPath, isTemporaryName, join, name, parent, root } from "../../model/FsPath.ts"
 import type { Child } from "../../port/Backend.ts"
-import { temporaryName } from "./atomicReplace.ts"
 import { attempt, isFault } from "./attempt.ts"
 import { type Confined, look, type Place, unstable } from "./confined.ts"
 import { codeOf } from "./errno.ts"
 import { absent } from "./hostFile.ts"
-import { children, childrenNow, isSmall } from "./hostList.ts"
+import { children, childrenNow, isSmall } from "./hostEntries.ts"
+import { temporaryName } from "./leftovers.ts"
 
 export interface Removed {
   /** Files, links and others; what killed writers have left is not counted. */

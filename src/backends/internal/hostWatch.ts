@@ -15,8 +15,9 @@ import type { Child } from "../../port/Backend.ts"
 import { attempt, isFault } from "./attempt.ts"
 import { type Confined, look, type Place } from "./confined.ts"
 import { fromErrno } from "./errno.ts"
+import { children, childrenNow, isSmall } from "./hostEntries.ts"
 import { inside } from "./hostFile.ts"
-import { children, childrenNow, isSmall, openDirectory } from "./hostList.ts"
+import { openDirectory } from "./hostList.ts"
 
 interface Watched {
   readonly watcher: Fs.FSWatcher
@@ -116,7 +117,7 @@ const observer = (confined: Confined, base: FsPath, tell: (event: WatchEvent) =>
           attempt(() => watchPlace(path, place)),
           (entry) => (entry === undefined ? Effect.succeed([]) : note(path, entry, place, announces))
         ),
-      (place) => Effect.sync(place.release)
+      (place) => Effect.sync(() => place.release())
     )
 
   /** Watches a directory and all below it. One that has vanished meanwhile is the business of the directory above it. */

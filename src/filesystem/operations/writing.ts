@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
-import { inTurn } from "../../engine/directories.ts"
+import { claiming, inTurn } from "../../engine/directories.ts"
 import * as Edit from "../../engine/edit.ts"
 import * as Read from "../../engine/read.ts"
 import { type Resolved, resolve } from "../../engine/resolve.ts"
@@ -163,13 +163,15 @@ export const writing = (self: Caller): Pick<Algebra, "write" | "writeBytes" | "s
         const list: ReadonlyArray<Edit.Edit> = Array.isArray(edits) ? edits : [edits as Edit.Edit]
         const fault = checkPrecondition(options) ?? Edit.check(list) ?? checkTexts(list, limits)
         if (fault !== undefined) return Effect.fail(fault)
+        const expected = options?.ifMatch
+        const missing: Fault = typeof expected === "string" ? { _tag: "Conflict", expected, actual: null } : notFound
         const edited = ({ path: at, stat }: Resolved): Effect.Effect<EditResult, Fault> => {
-          const expected = options?.ifMatch
-          if (stat === undefined) {
-            return Effect.fail(typeof expected === "string" ? { _tag: "Conflict", expected, actual: null } : notFound)
-          }
+          if (stat === undefined) return Effect.fail(missing)
           if (stat.kind !== "file") return Effect.fail(notAFile)
-          return editAt(path, at, list, options, limits)
+          const run = editAt(path, at, list, options, limits)
+          if (dryRun) return run
+          // Another process may have removed it, before or while this one waited for it.
+          return Effect.catch(claiming(port, at, run), (fault) => Effect.fail(fault._tag === "NotFound" ? missing : fault))
         }
         const found = resolve(port, path)
         return dryRun ? Effect.flatMap(found, edited) : inTurn(port, path, found, edited)
