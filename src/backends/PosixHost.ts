@@ -24,6 +24,7 @@ import { attempt, isFault } from "./internal/attempt.ts"
 import type { Confined } from "./internal/confined.ts"
 import { codeOf } from "./internal/errno.ts"
 import * as HostRoot from "./internal/hostRoot.ts"
+import * as OpenRoots from "./internal/openRoots.ts"
 import type { PosixHostOptions } from "./internal/options.ts"
 import { backend } from "./internal/posixPort.ts"
 
@@ -55,16 +56,31 @@ const refusal = (options: PosixHostOptions): Fault | undefined => {
   return isAbsolute(root) ? undefined : { _tag: "InvalidPath", detail: "the root is not an absolute path" }
 }
 
-const openRoot = (options: PosixHostOptions): Confined | Fault => {
+interface Root {
+  readonly confined: Confined
+  readonly close: () => void
+}
+
+const openRoot = (options: PosixHostOptions): Root | Fault => {
   const fault = refusal(options)
   if (fault !== undefined) return fault
   if (options.createRoot === true && Fs.statSync(options.root, { throwIfNoEntry: false }) === undefined) {
     Fs.mkdirSync(options.root, { recursive: true })
   }
   const confined = HostRoot.open(options.root)
-  if (isFault(confined) || suffices(confined.level, options.requireConfinement)) return confined
-  confined.close()
-  return tooWeak(options.requireConfinement)
+  if (isFault(confined)) return confined
+  if (!suffices(confined.level, options.requireConfinement)) {
+    confined.close()
+    return tooWeak(options.requireConfinement)
+  }
+  const unregister = OpenRoots.register(options.root)
+  return {
+    confined,
+    close: () => {
+      unregister()
+      confined.close()
+    }
+  }
 }
 
 const expected = new Set<Fault["_tag"]>([
@@ -102,9 +118,9 @@ export const make = (options: PosixHostOptions): Effect.Effect<Backend, StatErro
         attempt(() => openRoot(options)),
         (fault) => promoteRoot(fault, String(options.root))
       ),
-      (confined) => Effect.sync(confined.close)
+      ({ close }) => Effect.sync(close)
     ),
-    (confined) => enforce(backend(confined, options))
+    ({ confined }) => enforce(backend(confined, options))
   )
 
 /**

@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import type { FileStat } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
-import type { Backend } from "../port/Backend.ts"
+import { type Backend, follow } from "../port/Backend.ts"
 import * as Eager from "./eager.ts"
 
 export interface Resolved {
@@ -70,7 +70,7 @@ const throughLinks = Effect.fnUntraced(function* (
       if (todo.length === 0 && keepLast) return { path: next, stat, blocked: false }
       if (port.rules?.symlinks === "refuse") return yield* Effect.fail(refused)
       if (++followed > maxLinks) return yield* Effect.fail(loop)
-      const target = yield* links.read(next)
+      const target = yield* follow(links, next)
       if (escapes(here, target)) return yield* Effect.fail(escape)
       const unfit = FsPath.unfit(target)
       if (unfit !== undefined) return yield* Effect.fail(unfit)

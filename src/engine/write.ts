@@ -171,17 +171,26 @@ const once = (port: Backend, at: FsPath.FsPath, bytes: Uint8Array, plan: Plan): 
 const noPlace = (fault: Fault): boolean =>
   fault._tag === "NotFound" || fault._tag === "NotAFile" || fault._tag === "NotADirectory"
 
-/** Writes all bytes at once. */
+/** What a write answers inside of its turn where a link leads to another name, of which it has to take the turn. */
+const elsewhere: Fault = { _tag: "IoError", detail: "it is a link" }
+
+/** Writes all bytes at once. Only where a link is found is the turn of the path given back for another. */
 export const bytes = (port: Backend, path: FsPath.FsPath, content: Uint8Array, plan: Plan): Effect.Effect<Written, Fault> => {
-  const found = inTurn(port, path, target(port, path, plan), (found): Effect.Effect<Written, Fault> => {
+  const place = target(port, path, plan)
+  const put = (found: Resolved): Effect.Effect<Written, Fault> => {
     const fault = admits(plan, path, found)
     if (fault !== undefined) return Effect.fail(fault)
     const write = once(port, found.path, content, plan)
     return plan.createParents && found.stat === undefined ? withParents<Written, never, never>(port, found.path, write) : write
-  })
-  if (plan.ifMatch !== undefined || needsFile(plan)) return found
-  return Effect.catch(exclusively(port, [path], once(port, path, content, plan)), (fault) =>
-    noPlace(fault) ? found : Effect.fail(fault)
+  }
+  if (plan.ifMatch !== undefined || needsFile(plan)) return inTurn(port, path, place, put)
+  const direct = Effect.catch(once(port, path, content, plan), (fault) =>
+    noPlace(fault)
+      ? Effect.flatMap(place, (found) => (found.path === path ? put(found) : Effect.fail(elsewhere)))
+      : Effect.fail(fault)
+  )
+  return Effect.catch(exclusively(port, [path], direct), (fault) =>
+    fault === elsewhere ? inTurn(port, path, place, put) : Effect.fail(fault)
   )
 }
 

@@ -5,7 +5,7 @@
 import * as Effect from "effect/Effect"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
-import type { Backend, Child } from "../port/Backend.ts"
+import { type Backend, type Child, follow } from "../port/Backend.ts"
 import { composed } from "./locking.ts"
 
 /** Of two names that are the same, the one that comes first is shown. */
@@ -62,6 +62,7 @@ export const caseless = (self: Backend): Backend => {
       ),
     links: links && {
       read: (path) => on(path, links.read),
+      follow: (path) => on(path, (at) => follow(links, at)),
       make: (path, target) => on(path, (at) => links.make(at, target))
     },
     attributes: attributes && { set: (path, values) => on(path, (at) => attributes.set(at, values)) },

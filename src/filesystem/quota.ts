@@ -196,6 +196,7 @@ export const around = (self: Backend, bounds: Bounds, usage: Usage): Backend => 
     rename,
     links: links && {
       read: links.read,
+      follow: links.follow,
       make: (path, target) =>
         Effect.uninterruptible(
           Effect.flatMap(placeAt(path, "create"), (place) =>

@@ -92,6 +92,8 @@ export interface WriteHow {
 export interface Links {
   /** The link's text. Fails with InvalidArgument where the path is no link, NotFound where there is nothing. */
   readonly read: (path: FsPath) => Effect.Effect<string, Fault>
+  /** The same, for going on from there: fails with AccessDenied where the system would not let this user. @default read */
+  readonly follow?: ((path: FsPath) => Effect.Effect<string, Fault>) | undefined
   /** The engine has checked the target. Fails with AlreadyExists, NotFound or NotADirectory for the parent. */
   readonly make: (path: FsPath, target: string) => Effect.Effect<void, Fault>
 }
@@ -214,6 +216,13 @@ export interface Backend {
 }
 
 /**
+ * The text of a link that is to be followed.
+ *
+ * @since 0.1.0
+ */
+export const follow = (links: Links, path: FsPath): Effect.Effect<string, Fault> => (links.follow ?? links.read)(path)
+
+/**
  * Receives each primitive operation and the effect that would run it.
  *
  * @since 0.1.0
@@ -246,6 +255,7 @@ export const around = (self: Backend, advice: Advice): Backend => {
       advice({ _tag: "Rename", path, to, replace: options.replace }, self.rename(path, to, options)),
     links: links && {
       read: (path) => advice({ _tag: "ReadLink", path }, links.read(path)),
+      follow: (path) => advice({ _tag: "ReadLink", path }, follow(links, path)),
       make: (path, target) => advice({ _tag: "MakeLink", path, target }, links.make(path, target))
     },
     attributes: attributes && {
@@ -275,6 +285,7 @@ export const mapPath = (self: Backend, into: (path: FsPath) => FsPath, out: (pat
     rename: (from, to, options) => self.rename(into(from), into(to), options),
     links: links && {
       read: (path) => links.read(into(path)),
+      follow: (path) => follow(links, into(path)),
       make: (path, target) => links.make(into(path), target)
     },
     attributes: attributes && { set: (path, values) => attributes.set(into(path), values) },

@@ -8,6 +8,7 @@ import type * as Confined from "../../src/backends/internal/confined.ts"
 import * as File from "../../src/backends/internal/hostFile.ts"
 import * as HostRoot from "../../src/backends/internal/hostRoot.ts"
 import { isFault } from "../../src/backends/internal/attempt.ts"
+import * as Filesystem from "../../src/filesystem/Filesystem.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import { replacing } from "./posixFailures.ts"
 import { bytes, checked, faultOf, host, type Host, openDescriptors, p, tree, walks, write } from "./posixHost.ts"
@@ -327,6 +328,55 @@ describe("errors", () => {
       const fault = yield* Effect.flip(port.makeDirectory(p("in")))
       assert.strictEqual((fault["cause"] as NodeJS.ErrnoException).code, "EEXIST")
       assert.deepStrictEqual(yield* faultOf(port.makeDirectory(p("in"))), { _tag: "AlreadyExists" })
+    })
+  )
+})
+
+const canOpen = (path: string): boolean => {
+  try {
+    Fs.closeSync(Fs.openSync(path, "r"))
+    return true
+  } catch {
+    return false
+  }
+}
+
+describe("a link in a directory where everybody may make links", () => {
+  it.effect("is followed only when it is the user's own or of the directory's owner, as the system does", (context) =>
+    Effect.gen(function* () {
+      if (process.geteuid?.() !== 0) return context.skip("needs root, to make links of other users")
+      const { port, root } = yield* host()
+      const fs = Filesystem.make(port)
+      const [nobody, somebody] = [65534, 65533]
+      for (const [mode, owner, of, follows] of [
+        [0o1777, 0, nobody, false],
+        [0o1777, 0, 0, true],
+        [0o1777, nobody, nobody, true],
+        [0o1777, nobody, somebody, false],
+        [0o1777, nobody, 0, true],
+        [0o777, 0, nobody, true],
+        [0o1755, 0, nobody, true]
+      ] as const) {
+        Fs.mkdirSync(join(root, "shared"))
+        Fs.writeFileSync(join(root, "shared/file"), "text")
+        Fs.symlinkSync("file", join(root, "shared/link"))
+        Fs.lchownSync(join(root, "shared/link"), of, of)
+        Fs.chownSync(join(root, "shared"), owner, owner)
+        Fs.chmodSync(join(root, "shared"), mode)
+        const at = `${mode.toString(8)} ${owner} ${of}`
+        const read = yield* Effect.result(fs.readString("shared/link"))
+        const written = yield* Effect.result(fs.write("shared/link", "new", { mode: "overwrite" }))
+        assert.strictEqual(read._tag, follows ? "Success" : "Failure", at)
+        assert.strictEqual(written._tag, follows ? "Success" : "Failure", at)
+        if (read._tag === "Failure") assert.deepInclude(read.failure, { _tag: "AccessDenied", why: "permission" }, at)
+        assert.strictEqual(Fs.readFileSync(join(root, "shared/file"), "utf8"), follows ? "new" : "text", at)
+        // Its text may be known all the same.
+        assert.strictEqual(yield* fs.readLink("shared/link"), "file")
+        if (Fs.readFileSync("/proc/sys/fs/protected_symlinks", "utf8").trim() === "1") {
+          assert.strictEqual(follows, canOpen(join(root, "shared/link")), `the system: ${at}`)
+        }
+        Fs.rmSync(join(root, "shared"), { recursive: true })
+      }
     })
   )
 })

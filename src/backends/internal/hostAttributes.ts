@@ -17,15 +17,24 @@ const notFound: Fault = { _tag: "NotFound" }
 const alreadyExists: Fault = { _tag: "AlreadyExists" }
 const linked: Fault = { _tag: "AccessDenied", why: "link" }
 const notALink: Fault = { _tag: "InvalidArgument", argument: "path", detail: "it is not a symbolic link" }
+const notFollowed: Fault = { _tag: "AccessDenied", why: "permission" }
 const linkMode: Fault = { _tag: "InvalidArgument", argument: "mode", detail: "a link has no permission bits of its own" }
 const undecodable: Fault = { _tag: "InvalidPath", detail: "the text of a link on this path is not UTF-8" }
 
-export const readLink = (confined: Confined, path: FsPath): string | Fault => {
+/**
+ * Where everybody may make links but nobody remove another's, the system follows only the user's own and those of the directory's
+ * owner; what we follow ourselves keeps to that.
+ */
+const isFollowed = (place: Place, link: Fs.Stats): boolean =>
+  (place.stats.mode & 0o1002) !== 0o1002 || link.uid === process.geteuid?.() || link.uid === place.stats.uid
+
+export const readLink = (confined: Confined, path: FsPath, follows = false): string | Fault => {
   if (path === root) return notALink
   const text = inside(confined, path, (place, segment): string | Fault => {
     const found = look(place.at(segment))
     if (found === undefined) return notFound
     if (!found.isSymbolicLink()) return notALink
+    if (follows && !isFollowed(place, found)) return notFollowed
     const bytes = Fs.readlinkSync(place.at(segment), { encoding: "buffer" })
     return isUtf8(bytes) ? bytes.toString() : undecodable
   })

@@ -56,6 +56,7 @@ export const backend = (confined: Confined, options: PosixHostOptions): Backend 
     rename: (from, to, { replace }) => naming(() => Naming.rename(confined, from, to, replace), from, to),
     links: {
       read: (path) => attempt(() => Attributes.readLink(confined, path)),
+      follow: (path) => attempt(() => Attributes.readLink(confined, path, true)),
       make: (path, target) => naming(() => Attributes.makeLink(confined, path, target), path)
     },
     attributes: { set: (path, values) => attempt(() => Attributes.setAttributes(confined, path, values, hardlinks)) },

@@ -8,7 +8,7 @@ import * as Stream from "effect/Stream"
 import type { FileStat, Kind, WatchEvent } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
-import type { Backend, Child, Info, Locks, Rules } from "../../port/Backend.ts"
+import { type Backend, type Child, follow, type Info, type Locks, type Rules } from "../../port/Backend.ts"
 import { strictest, weakest } from "../both.ts"
 import { composed } from "../locking.ts"
 
@@ -118,6 +118,8 @@ export const make = (outerSide: Backend, at: FsPath.FsPath, innerSide: Backend):
     links: hasLinks
       ? {
           read: (path) => on(path, (side, path) => side.links?.read(path) ?? unsupported("symbolic links")),
+          follow: (path) =>
+            on(path, (side, path) => (side.links === undefined ? unsupported("symbolic links") : follow(side.links, path))),
           make: (path, target) => on(path, (side, path) => side.links?.make(path, target) ?? unsupported("symbolic links"))
         }
       : undefined,

@@ -8,7 +8,16 @@ import * as Stream from "effect/Stream"
 import type { FileStat, WatchEvent } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
-import type { Attributes, Backend, Commit, Info, Links, Rules, WriteHow } from "../../port/Backend.ts"
+import {
+  type Attributes,
+  type Backend,
+  type Commit,
+  follow,
+  type Info,
+  type Links,
+  type Rules,
+  type WriteHow
+} from "../../port/Backend.ts"
 import { strictest, weakest } from "../both.ts"
 import { aside, mayRename, setMode, writeLike } from "./carry.ts"
 import { type Layers, notADirectory, notFound } from "./layers.ts"
@@ -166,15 +175,17 @@ export const make = (layers: Layers): Backend => {
       Effect.andThen(telling(make, () => tell("Created", path)))
     )
 
-  const linksOf = (above: Links, under: Links): Links => ({
-    read: (path) =>
+  const linksOf = (above: Links, under: Links): Links => {
+    const inEither = (path: FsPath.FsPath, read: (side: Links) => Effect.Effect<string, Fault>): Effect.Effect<string, Fault> =>
       Effect.flatMap(upper.stat(path), (found) =>
-        found === undefined
-          ? Effect.flatMap(below(path), (stat) => (stat === undefined ? notFound : under.read(path)))
-          : above.read(path)
-      ),
-    make: (path, target) => made(path, above.make(path, target))
-  })
+        found === undefined ? Effect.flatMap(below(path), (stat) => (stat === undefined ? notFound : read(under))) : read(above)
+      )
+    return {
+      read: (path) => inEither(path, (side) => side.read(path)),
+      follow: (path) => inEither(path, (side) => follow(side, path)),
+      make: (path, target) => made(path, above.make(path, target))
+    }
+  }
 
   const attributesOf = (above: Attributes): Attributes => ({
     set: (path, values) =>

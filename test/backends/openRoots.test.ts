@@ -1,0 +1,87 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import * as OpenRoots from "../../src/backends/internal/openRoots.ts"
+import * as PosixHost from "../../src/backends/PosixHost.ts"
+import { directory } from "./posixHost.ts"
+
+/** `app`, and beside it what a comparison of beginnings takes for it. */
+const ground = Effect.map(directory, (top) => {
+  for (const name of ["app/inner", "app-old", "other"]) Fs.mkdirSync(join(top, name), { recursive: true })
+  Fs.symlinkSync(join(top, "app"), join(top, "link"))
+  Fs.symlinkSync(join(top, "other"), join(top, "app/out"))
+  Fs.symlinkSync(join(top, "nowhere"), join(top, "dangling"))
+  Fs.symlinkSync("loop", join(top, "loop"))
+  return top
+})
+
+describe("an allowed directory", () => {
+  it.effect("admits itself and what is really below it, by whatever way, made or not", () =>
+    Effect.gen(function* () {
+      const top = yield* ground
+      const app = join(top, "app")
+      for (const [path, real] of [
+        ["app", "app"],
+        ["app/", "app"],
+        ["app/inner", "app/inner"],
+        ["app/./inner//", "app/inner"],
+        ["app/new/deeper", "app/new/deeper"],
+        ["link/inner/new", "app/inner/new"],
+        ["link", "app"]
+      ] as const) {
+        assert.strictEqual(OpenRoots.allowed(`${top}/${path}`, [app]), join(top, real), path)
+        assert.strictEqual(OpenRoots.allowed(`${top}/${path}`, [join(top, "other"), join(top, "link")]), join(top, real), path)
+      }
+      assert.strictEqual(OpenRoots.allowed("/etc", ["/"]), Fs.realpathSync("/etc"))
+    })
+  )
+
+  it.effect("admits nothing that only begins like it, leads out of it, or cannot be resolved", () =>
+    Effect.gen(function* () {
+      const top = yield* ground
+      for (const path of [
+        "app-old",
+        "app-old/new",
+        "ap",
+        "other",
+        "app/out",
+        "app/out/new",
+        "app/../other",
+        "app/inner/..",
+        "dangling",
+        "dangling/new",
+        "loop/new",
+        "."
+      ]) {
+        assert.isUndefined(OpenRoots.allowed(`${top}/${path}`, [join(top, "app")]), path)
+      }
+      for (const path of ["app", "", "./app", "\0"]) assert.isUndefined(OpenRoots.allowed(path, ["/"]), JSON.stringify(path))
+      assert.isUndefined(OpenRoots.allowed(join(top, "app"), []))
+    })
+  )
+})
+
+describe("a directory for what no workspace may reach", () => {
+  it.effect("is refused inside every root that is open, and only as long as it is", () =>
+    Effect.gen(function* () {
+      const top = yield* ground
+      const store = join(top, "app/inner/store")
+      assert.isUndefined(OpenRoots.refusal("gitDir", store))
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* PosixHost.make({ root: join(top, "link") })
+          yield* Effect.scoped(PosixHost.make({ root: join(top, "app") }))
+          for (const inside of [store, join(top, "app"), join(top, "link/x")]) {
+            assert.deepInclude(OpenRoots.refusal("gitDir", inside), { _tag: "InvalidArgument", argument: "gitDir" })
+          }
+          for (const beside of ["app-old", "other/store", "new", "app/out/store"]) {
+            assert.isUndefined(OpenRoots.refusal("gitDir", join(top, beside)), beside)
+          }
+          assert.isDefined(OpenRoots.refusal("gitDir", "relative"))
+        })
+      )
+      assert.isUndefined(OpenRoots.refusal("gitDir", store))
+    })
+  )
+})
