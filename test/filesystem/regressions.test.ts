@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { afterAll, assert, describe, it } from "@effect/vitest"
 import * as DateTime from "effect/DateTime"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -18,7 +18,7 @@ import * as Limits from "../../src/model/Limits.ts"
 import type { CommonOptions } from "../../src/port/Rules.ts"
 
 const roots: Array<string> = []
-process.on("exit", () => {
+afterAll(() => {
   for (const root of roots) rmSync(root, { recursive: true, force: true })
 })
 const root = () => {

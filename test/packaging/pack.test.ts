@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { afterAll, assert, describe, it } from "@effect/vitest"
 import { execFileSync, spawnSync } from "node:child_process"
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -38,7 +38,7 @@ if (!wanted)
 
 describe.runIf(wanted)("the package, installed elsewhere", () => {
   const scratch = mkdtempSync(join(tmpdir(), "fs-algebra-pack-"))
-  process.on("exit", () => rmSync(scratch, { recursive: true, force: true }))
+  afterAll(() => rmSync(scratch, { recursive: true, force: true }))
   const run = (command: string, ...args: ReadonlyArray<string>) => {
     const { status, stderr, stdout } = spawnSync(command, args, { cwd: scratch, encoding: "utf8" })
     assert.strictEqual(status, 0, stdout + stderr)
