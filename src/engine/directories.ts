@@ -2,8 +2,10 @@
  * Directories come into being here: for `mkdir`, and as the parents of what is written, copied, moved or linked. What was made for a
  * call that then fails is taken away again.
  */
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
 import { type Fault, located } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { Backend } from "../port/Backend.ts"
@@ -66,6 +68,24 @@ export const at = <A, R>(path: string, effect: Effect.Effect<A, Fault, R>): Effe
 export const isFault = (error: unknown, tag?: Fault["_tag"]): error is Fault =>
   typeof error === "object" && error !== null && "_tag" in error && (tag === undefined || error._tag === tag)
 
+const impossible: ReadonlySet<Fault["_tag"]> = new Set<Fault["_tag"]>(["AlreadyExists", "NotFound", "NotADirectory"])
+
+/** Whether the directory was certainly not made. In any other failure it may have been, and only the confirmation be missing. */
+const isDenied = (exit: Exit.Exit<void, Fault>): boolean => {
+  const fault = Exit.isFailure(exit) ? Option.getOrUndefined(Cause.findErrorOption(exit.cause)) : undefined
+  return fault !== undefined && impossible.has(fault._tag)
+}
+
+/** Makes a directory and notes it in `made`, also when the call fails or the fiber is interrupted at that moment. */
+export const makingDirectory = (port: Backend, path: FsPath.FsPath, made: Array<FsPath.FsPath>): Effect.Effect<void, Fault> =>
+  Effect.uninterruptible(
+    Effect.onExit(port.makeDirectory(path), (exit) =>
+      Effect.sync(() => {
+        if (!isDenied(exit)) made.push(path)
+      })
+    )
+  )
+
 /** Makes the missing directories of `directory`, which has no links left in it, and notes each in `made`. */
 export const makeDirectories = Effect.fnUntraced(function* (
   port: Backend,
@@ -82,16 +102,13 @@ export const makeDirectories = Effect.fnUntraced(function* (
   }
   for (let i = missing.length - 1; i >= 0; i--) {
     const at = missing[i]!
-    yield* Effect.uninterruptible(
-      Effect.matchEffect(port.makeDirectory(at), {
-        onSuccess: () => Effect.sync(() => void made.push(at)),
-        onFailure: (fault) => (fault._tag === "AlreadyExists" ? Effect.void : Effect.fail(fault))
-      })
+    yield* Effect.catch(makingDirectory(port, at, made), (fault) =>
+      fault._tag === "AlreadyExists" ? Effect.void : Effect.fail(fault)
     )
   }
 })
 
-/** Gives `use` a list to note the directories in that it makes; when it does not succeed they go again, as far as they are empty. */
+/** Gives `use` a list to note the directories in that it makes; when it does not succeed they go again, the last first, as far as they are empty. */
 export const undoing = <A, E, R>(
   port: Backend,
   use: (made: Array<FsPath.FsPath>) => Effect.Effect<A, E, R>
@@ -101,7 +118,7 @@ export const undoing = <A, E, R>(
     return Effect.onExit(use(made), (exit) =>
       Exit.isSuccess(exit) || made.length === 0
         ? Effect.void
-        : takingBack(Effect.forEach([...made].reverse(), (path) => port.remove(path), { discard: true }))
+        : takingBack(Effect.forEach([...made].reverse(), (path) => Effect.ignore(port.remove(path)), { discard: true }))
     )
   })
 

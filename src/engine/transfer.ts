@@ -8,11 +8,11 @@ import * as Random from "effect/Random"
 import type { FileStat, TransferResult } from "../model/Entry.ts"
 import { type Fault, located } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
-import { type Backend, type Child, keyOf } from "../port/Backend.ts"
+import { type Backend, type Child, keyOf, type WriteHow } from "../port/Backend.ts"
 import { TakingBack } from "../port/Rules.ts"
-import { at as locate, exclusively, makeDirectories, takingBack, undoing } from "./directories.ts"
+import { at as locate, exclusively, makeDirectories, makingDirectory, takingBack, undoing } from "./directories.ts"
 import * as Read from "./read.ts"
-import { isPinned, removeAt, removeTree } from "./remove.ts"
+import { isPinned, removeAt } from "./remove.ts"
 import { type Resolved, resolveLink } from "./resolve.ts"
 
 const notFound: Fault = { _tag: "NotFound" }
@@ -136,26 +136,20 @@ export const copy = (
   overwrite: boolean
 ): Effect.Effect<TransferResult, Fault> => transfer(port, "copy", from, to, overwrite, (ends) => copyTree(port, ends))
 
+/** A failed copy takes away what it has made, and nothing that others have put there meanwhile. */
 const copyTree = (port: Backend, ends: Ends): Effect.Effect<TransferResult, Fault> =>
   undoing(port, (made) =>
     Effect.andThen(
       ends.target === undefined ? locate(ends.to, makeDirectories(port, FsPath.parent(ends.to), made)) : Effect.void,
-      Effect.onExit(copyInto(port, ends), (exit) =>
-        Exit.isSuccess(exit) || ends.source.kind !== "directory" ? Effect.void : takingBack(withdraw(port, ends))
-      )
+      copyInto(port, ends, made)
     )
   )
 
-/** Takes away what a failed copy of a directory has put there. */
-const withdraw = Effect.fnUntraced(function* (port: Backend, ends: Ends): Effect.fn.Return<void, Fault> {
-  if ((yield* port.stat(ends.to)) === undefined) return
-  if (ends.target === undefined) return void (yield* removeTree(port, ends.to))
-  for (const child of yield* port.list(ends.to)) {
-    const path = FsPath.join(ends.to, keyOf(child))
-    if (child.kind === "directory") yield* removeTree(port, path)
-    else yield* port.remove(path)
-  }
-})
+type Made = Array<FsPath.FsPath>
+
+/** Notes what `make` makes, also when the fiber is interrupted at that moment. */
+const noting = <A, E, R>(made: Made, path: FsPath.FsPath, make: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.uninterruptible(Effect.tap(make, () => Effect.sync(() => made.push(path))))
 
 interface Listed {
   readonly path: FsPath.FsPath
@@ -180,46 +174,48 @@ const allBelow = Effect.fnUntraced(function* (
   return out
 })
 
-const copyInto = Effect.fnUntraced(function* (port: Backend, ends: Ends): Effect.fn.Return<TransferResult, Fault> {
-  if (ends.source.kind !== "directory")
-    return yield* copyLeaf(port, ends.from, ends.source, ends.to, ends.target, ends.keepsModes)
+const copyInto = Effect.fnUntraced(function* (port: Backend, ends: Ends, made: Made): Effect.fn.Return<TransferResult, Fault> {
+  if (ends.source.kind !== "directory") return yield* copyLeaf(port, ends.from, ends.source, ends, made)
   // Before anything is made: where two names are one directory, the copy would find itself.
   const all = yield* allBelow(port, ends.from)
-  const made: Array<readonly [from: FsPath.FsPath, to: FsPath.FsPath]> = [[ends.from, ends.to]]
+  const copied: Array<readonly [from: FsPath.FsPath, to: FsPath.FsPath]> = [[ends.from, ends.to]]
   let files = 0
   let bytes = 0
-  if (ends.target === undefined) yield* locate(ends.to, port.makeDirectory(ends.to))
+  if (ends.target === undefined) yield* locate(ends.to, makingDirectory(port, ends.to, made))
   for (const { child, path } of all) {
     const target = FsPath.below(ends.to, FsPath.relative(ends.from, path))
     if (child.kind === "directory") {
-      yield* locate(target, port.makeDirectory(target))
-      made.push([path, target])
+      yield* locate(target, makingDirectory(port, target, made))
+      copied.push([path, target])
       continue
     }
     const stat = yield* locate(path, port.stat(path))
     if (stat === undefined) continue
-    const done = yield* copyLeaf(port, path, stat, target, undefined, ends.keepsModes)
+    const done = yield* copyLeaf(port, path, stat, { to: target, target: undefined, keepsModes: ends.keepsModes }, made)
     files += done.files
     bytes += done.bytes
   }
-  if (ends.keepsModes) yield* copyModes(port, made)
-  return { files, directories: made.length, bytes }
+  if (ends.keepsModes) yield* copyModes(port, copied)
+  return { files, directories: copied.length, bytes }
 })
+
+type Goal = Pick<Ends, "to" | "target" | "keepsModes">
 
 const copyLeaf = (
   port: Backend,
   from: FsPath.FsPath,
   source: FileStat,
-  to: FsPath.FsPath,
-  target: FileStat | undefined,
-  keepsModes: boolean
+  { keepsModes, target, to }: Goal,
+  made: Made
 ): Effect.Effect<TransferResult, Fault> => {
   const put = source.kind === "file" ? copyFile : source.kind === "symlink" ? copyLink : undefined
   if (put === undefined) return Effect.fail(located(notAFile, from))
-  if (target === undefined || (target.kind === "file" && source.kind === "file")) return put(port, from, to, target, keepsModes)
+  if (target === undefined || (target.kind === "file" && source.kind === "file")) {
+    return put(port, from, { to, target, keepsModes }, made)
+  }
   return Effect.flatMap(besides(to), (aside) =>
     Effect.onExit(
-      Effect.tap(put(port, from, aside, undefined, keepsModes), () =>
+      Effect.tap(put(port, from, { to: aside, target: undefined, keepsModes }, []), () =>
         // The name that goes is ours, so that it needs no permission to delete.
         Effect.provideService(locate(to, port.rename(aside, to, { replace: true })), TakingBack, true)
       ),
@@ -234,12 +230,12 @@ const besides = (path: FsPath.FsPath): Effect.Effect<FsPath.FsPath> =>
     FsPath.join(FsPath.parent(path), `.~fsa-${number.toString(36)}.tmp`)
   )
 
-const copyLink = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): Effect.Effect<TransferResult, Fault> => {
+const copyLink = (port: Backend, from: FsPath.FsPath, { to }: Goal, made: Made): Effect.Effect<TransferResult, Fault> => {
   const links = port.links
   return links === undefined
     ? Effect.fail(located({ _tag: "IoError", code: "ENOTSUP", detail: "there are no links on this backend" }, to))
     : Effect.as(
-        Effect.flatMap(locate(from, links.read(from)), (text) => locate(to, links.make(to, text))),
+        Effect.flatMap(locate(from, links.read(from)), (text) => locate(to, noting(made, to, links.make(to, text)))),
         { files: 1, directories: 0, bytes: 0 }
       )
 }
@@ -247,20 +243,20 @@ const copyLink = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): Effect
 const copyFile = (
   port: Backend,
   from: FsPath.FsPath,
-  to: FsPath.FsPath,
-  target: FileStat | undefined,
-  keepsModes: boolean
+  { keepsModes, target, to }: Goal,
+  made: Made
 ): Effect.Effect<TransferResult, Fault> =>
   Effect.scoped(
     Effect.flatMap(locate(from, port.open(from)), (handle) => {
       const size = handle.stat.sizeBytes
       const mode = target === undefined ? "create" : "replace"
+      const how: WriteHow = target === undefined ? { commit: (publish) => noting(made, to, publish) } : {}
       const written =
         size <= wholeFile
           ? Effect.flatMap(locate(from, Read.range(handle, 0, size)), (bytes) =>
-              locate(to, port.write<never, never>(to, bytes, mode))
+              locate(to, port.write<never, never>(to, bytes, mode, how))
             )
-          : locate(to, port.write(to, Read.chunks(handle, 0, size, chunk), mode))
+          : locate(to, port.write(to, Read.chunks(handle, 0, size, chunk), mode, how))
       const keepsMode = keepsModes && target === undefined
       return Effect.flatMap(written, (stat) =>
         Effect.as(keepsMode ? copyMode(port, handle.stat, to) : Effect.void, {
@@ -339,6 +335,10 @@ const moveTree = (port: Backend, ends: Ends): Effect.Effect<TransferResult, Faul
     )
   )
 
+/** The copy goes only while the original is known to stand: its removal may have been done, and have failed to say so. */
+const withdraw = (port: Backend, { from, to }: Ends): Effect.Effect<void, Fault> =>
+  Effect.flatMap(port.stat(from), (stat) => (stat === undefined ? Effect.void : port.remove(to)))
+
 /**
  * Between two disks: the copy stands before the first byte of the original goes. Where a single original cannot go, its copy goes again;
  * of a tree that has gone in part the copy stays, which is then the only whole one.
@@ -348,5 +348,5 @@ const moveByCopying = (port: Backend, ends: Ends): Effect.Effect<TransferResult,
     const gone = locate(ends.from, removeAt(port, ends.from, ends.source, true))
     return ends.source.kind === "directory" || ends.target !== undefined
       ? gone
-      : Effect.onExit(gone, (exit) => (Exit.isSuccess(exit) ? Effect.void : takingBack(port.remove(ends.to))))
+      : Effect.onExit(gone, (exit) => (Exit.isSuccess(exit) ? Effect.void : takingBack(withdraw(port, ends))))
   })

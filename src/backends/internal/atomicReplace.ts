@@ -37,7 +37,7 @@ const { O_CREAT, O_EXCL, O_NOFOLLOW, O_RDWR } = Fs.constants
 
 const openTemporary = (confined: Confined, place: Place, mode: number): Staged | undefined => {
   const segment = temporaryName()
-  const descriptor = confined.opening(() => Fs.openSync(place.at(segment), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode))
+  const descriptor = Fs.openSync(place.at(segment), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode)
   if (confined.holds(descriptor, place, segment)) {
     announce(segment)
     return { descriptor, place, segment, stat: undefined, isPublished: false }

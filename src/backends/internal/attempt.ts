@@ -7,7 +7,7 @@
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import type { Fault } from "../../model/FsError.ts"
-import { fromErrno, isTransient } from "./errno.ts"
+import { fromErrno, isExhausted, isTransient } from "./errno.ts"
 
 export const isFault = (value: unknown): value is Fault => typeof value === "object" && value !== null && "_tag" in value
 
@@ -22,9 +22,22 @@ const outcomeOf = <A>(run: () => A | Fault): A | Fault => {
 /** 2, 4, … 128 ms, each 20 % more or less: a quarter of a second in all. */
 const patience = Schedule.exponential("2 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 7 }))
 
+const reserves = new Set<() => void>()
+
+/** `give` is called when the process has no descriptors left, to close those that are only kept for speed; until it is taken back. */
+export const whenExhausted = (give: () => void): (() => void) => {
+  reserves.add(give)
+  return () => void reserves.delete(give)
+}
+
+const isWorthwhile = (fault: Fault): boolean => {
+  if (isExhausted(fault)) for (const give of reserves) give()
+  return isTransient(fault)
+}
+
 /** Again, and again later, while the system only lacks a descriptor or somebody else is at it. */
 export const patiently = <A, R>(effect: Effect.Effect<A, Fault, R>): Effect.Effect<A, Fault, R> =>
-  Effect.retry(effect, { schedule: patience, while: isTransient })
+  Effect.retry(effect, { schedule: patience, while: isWorthwhile })
 
 /** Runs what calls the system synchronously, and answers or throws. It must have changed nothing when it fails. */
 export const attempt = <A>(run: () => A | Fault): Effect.Effect<A, Fault> => {
@@ -35,7 +48,7 @@ export const attempt = <A>(run: () => A | Fault): Effect.Effect<A, Fault> => {
   return Effect.suspend((): Effect.Effect<A, Fault> => {
     const outcome = outcomeOf(run)
     if (!isFault(outcome)) return Effect.succeed(outcome)
-    return isTransient(outcome) ? patiently(once) : Effect.fail(outcome)
+    return isWorthwhile(outcome) ? patiently(once) : Effect.fail(outcome)
   })
 }
 

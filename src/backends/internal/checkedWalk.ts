@@ -86,7 +86,6 @@ export const make = (top: HostPath, descriptor: number, caseSensitive: boolean):
       const at = place.at(segment)
       if (leadsTo(at, descriptor)) Fs.unlinkSync(at)
     },
-    opening: (run) => run(),
     close: () => {
       if (isClosed) return
       isClosed = true

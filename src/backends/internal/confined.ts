@@ -47,8 +47,6 @@ export interface Confined {
   readonly withdraw: (descriptor: number, place: Place, segment: string) => void
   /** A path to an open file, whatever becomes of its name; left out where the system has none. */
   readonly alias?: ((descriptor: number) => string) | undefined
-  /** Runs what opens a file, again without the descriptors that are only kept for speed where there were too many. */
-  readonly opening: <A>(run: () => A) => A
   readonly close: () => void
 }
 

@@ -10,7 +10,7 @@
 import * as Fs from "node:fs"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, parent, root } from "../../model/FsPath.ts"
-import { isFault } from "./attempt.ts"
+import { isFault, whenExhausted } from "./attempt.ts"
 import {
   closed,
   type Confined,
@@ -73,8 +73,6 @@ const isAt = (descriptor: number, expected: HostPath): boolean => {
 
 const isThere = (descriptor: number): boolean => Fs.fstatSync(descriptor).nlink > 0
 
-const tooMany = new Set(["EMFILE", "ENFILE"])
-
 const under = (path: FsPath, segment: string): FsPath => (path === root ? segment : `${path}/${segment}`) as FsPath
 
 /** A directory that is held, for as long as anybody refers to it. */
@@ -99,7 +97,6 @@ const release = (directory: Directory): void => {
 interface Walker {
   readonly step: (from: Directory, segment: string) => Directory | Fault
   readonly isAt: (directory: Directory, path: FsPath) => boolean
-  readonly opening: Confined["opening"]
 }
 
 /** One use of a directory. A class, since every call makes one, and an object with accessors of its own takes longer than a look. */
@@ -156,7 +153,7 @@ class Lease implements Place {
   }
 
   open(): number {
-    return this.#walker.opening(() => Fs.openSync(`${this.directory}/.`, Fs.constants.O_RDONLY | Fs.constants.O_DIRECTORY))
+    return Fs.openSync(`${this.directory}/.`, Fs.constants.O_RDONLY | Fs.constants.O_DIRECTORY)
   }
 
   release(): void {
@@ -172,6 +169,7 @@ export const make = (descriptor: number, caseSensitive: boolean): Confined => {
   /** Where the root is; another once it has been moved. */
   let topPath = whereIs(descriptor)
   const kept = new Map<FsPath, Directory>()
+  let room = capacity
   let timer: NodeJS.Timeout | undefined
   let isClosed = false
 
@@ -188,16 +186,28 @@ export const make = (descriptor: number, caseSensitive: boolean): Confined => {
     for (const path of kept.keys()) forget(path)
   }
 
+  const renew = (): void => {
+    room = capacity
+    forgetAll()
+  }
+
   const keep = (path: FsPath, directory: Directory): void => {
     if (!caseSensitive || path.length > tellable) return
     forget(path)
     kept.set(path, retain(directory))
     for (const oldest of kept.keys()) {
-      if (kept.size <= capacity) break
+      if (kept.size <= room) break
       forget(oldest)
     }
-    timer ??= setTimeout(forgetAll, lifetime).unref()
+    timer ??= setTimeout(renew, lifetime).unref()
   }
+
+  /** Half of it, for a while. */
+  const keepAll = whenExhausted(() => {
+    room = kept.size >> 1
+    forgetAll()
+    timer = setTimeout(renew, lifetime).unref()
+  })
 
   /** One that is kept, and still there. */
   const recall = (path: FsPath): Directory | undefined => {
@@ -212,20 +222,10 @@ export const make = (descriptor: number, caseSensitive: boolean): Confined => {
     return retain(directory)
   }
 
-  const opening = <A>(run: () => A): A => {
-    try {
-      return run()
-    } catch (error) {
-      if (kept.size === 0 || !tooMany.has(codeOf(error) ?? "")) throw error
-      forgetAll()
-      return run()
-    }
-  }
-
   const step = (from: Directory, segment: string): Directory | Fault => {
     const at = below(from.base, segment)
     try {
-      return hold(opening(() => Fs.openSync(at, holding)))
+      return hold(Fs.openSync(at, holding))
     } catch (error) {
       const code = codeOf(error)
       if (code === "ENOENT") return notFound
@@ -235,14 +235,16 @@ export const make = (descriptor: number, caseSensitive: boolean): Confined => {
     }
   }
 
-  /** Down from the deepest directory above it that is kept. */
+  /** Down from the deepest directory above it that is kept. It and the one above it are kept then: the others next to it are near. */
   const descend = (path: FsPath): Directory | Fault => {
     let above = parent(path)
     let from: Directory | undefined
     while (above !== root && (from = recall(above)) === undefined) above = parent(above)
     let current = from ?? retain(top)
     const rest = above === root ? path : path.slice(above.length + 1)
-    for (const segment of rest.split("/")) {
+    const segments = rest.split("/")
+    let left = segments.length
+    for (const segment of segments) {
       let next: Directory | Fault
       try {
         next = step(current, segment)
@@ -252,7 +254,7 @@ export const make = (descriptor: number, caseSensitive: boolean): Confined => {
       if (isFault(next)) return next
       current = next
       above = under(above, segment)
-      keep(above, current)
+      if (--left < 2) keep(above, current)
     }
     return current
   }
@@ -272,8 +274,7 @@ export const make = (descriptor: number, caseSensitive: boolean): Confined => {
 
   const walker: Walker = {
     step: (directory, segment) => step(directory, segment),
-    isAt: (directory, path) => isWhere(directory, path) || (locate(), isWhere(directory, path)),
-    opening
+    isAt: (directory, path) => isWhere(directory, path) || (locate(), isWhere(directory, path))
   }
 
   const walk = (path: FsPath): Place | Fault => {
@@ -301,10 +302,10 @@ export const make = (descriptor: number, caseSensitive: boolean): Confined => {
     holds: () => true,
     withdraw: () => {},
     alias,
-    opening,
     close: () => {
       if (isClosed) return
       isClosed = true
+      keepAll()
       forgetAll()
       release(top)
     }

@@ -74,7 +74,11 @@ const isSystemError = (error: unknown): error is SystemError =>
 
 export const codeOf = (error: unknown): string | undefined => (isSystemError(error) ? error.code : undefined)
 
-const passing = new Set(["EBUSY", "EAGAIN", "EMFILE", "ENFILE"])
+const exhausted = new Set(["EMFILE", "ENFILE"])
+const passing = new Set(["EBUSY", "EAGAIN", ...exhausted])
+
+/** Whether descriptors were lacking: of the process, or of the machine. */
+export const isExhausted = (fault: Fault): boolean => exhausted.has(codeOf(fault["cause"]) ?? "")
 
 /** Whether the same call may well succeed a moment later. */
 export const isTransient = (fault: Fault): boolean => passing.has(codeOf(fault["cause"]) ?? "")

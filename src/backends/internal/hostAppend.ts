@@ -13,7 +13,17 @@ import { committed, fill, publish, settleName, staging } from "./atomicReplace.t
 import { attempt, isFault } from "./attempt.ts"
 import { type Confined, isSameFile, look, maxLooks, unstable } from "./confined.ts"
 import { codeOf } from "./errno.ts"
-import { allocate, closeQuietly, type Durability, largest, type Progress, read, settle, write } from "./hostBytes.ts"
+import {
+  allocate,
+  closeQuietly,
+  type Durability,
+  largest,
+  type Progress,
+  read,
+  settle,
+  unlinkQuietly,
+  write
+} from "./hostBytes.ts"
 import { type Hardlinks, inside, openFile, type Opened, toStat } from "./hostFile.ts"
 
 interface Target extends Opened, Progress {
@@ -31,7 +41,7 @@ const makeTarget = (confined: Confined, path: FsPath): Target | Fault | undefine
     let descriptor: number
     try {
       const flags = O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
-      descriptor = confined.opening(() => Fs.openSync(place.at(segment), flags, 0o666))
+      descriptor = Fs.openSync(place.at(segment), flags, 0o666)
     } catch (error) {
       if (codeOf(error) === "EEXIST") return undefined
       throw error
@@ -41,6 +51,9 @@ const makeTarget = (confined: Confined, path: FsPath): Target | Fault | undefine
       if (confined.holds(descriptor, place, segment)) made = target({ descriptor, stats: Fs.fstatSync(descriptor) }, true)
       else confined.withdraw(descriptor, place, segment)
       return made
+    } catch (error) {
+      unlinkQuietly(place.at(segment))
+      throw error
     } finally {
       if (made === undefined) closeQuietly(descriptor)
     }
@@ -71,6 +84,15 @@ const cutBack = (confined: Confined, path: FsPath, { descriptor, isNew, stats, w
   }
 }
 
+/** The append is done, and does not fail because the disk says nothing more. */
+const statOf = (path: FsPath, { descriptor, stats, written }: Target): FileStat => {
+  try {
+    return toStat(path, Fs.fstatSync(descriptor))
+  } catch {
+    return { ...toStat(path, stats), sizeBytes: stats.size + written }
+  }
+}
+
 const appendTo = (
   confined: Confined,
   path: FsPath,
@@ -85,7 +107,7 @@ const appendTo = (
         durability === "none" ? putInto(target) : Effect.andThen(putInto(target), settle(target.descriptor)),
         Effect.sync(() => {
           target.isComplete = true
-          return toStat(path, Fs.fstatSync(target.descriptor))
+          return statOf(path, target)
         })
       ),
     (target) =>

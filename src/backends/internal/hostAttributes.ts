@@ -64,7 +64,7 @@ const setMode = (confined: Confined, at: HostPath, mode: number): Fault | undefi
     const change = (Fs.lchmodSync as typeof Fs.lchmodSync | undefined) ?? Fs.chmodSync
     return void change(at, mode)
   }
-  const descriptor = confined.opening(() => Fs.openSync(at, O_PATH | Fs.constants.O_NOFOLLOW))
+  const descriptor = Fs.openSync(at, O_PATH | Fs.constants.O_NOFOLLOW)
   try {
     // It may have become a link since it was looked at.
     return Fs.fstatSync(descriptor).isSymbolicLink() ? unstable : void Fs.chmodSync(confined.alias(descriptor), mode)

@@ -47,7 +47,10 @@ const atOnce = (place: Place, encoding: "utf8" | "buffer"): Effect.Effect<Readon
   )
 
 const entriesOf = (place: Place, encoding: "utf8" | "buffer"): Effect.Effect<ReadonlyArray<Entry>, Fault> =>
-  place.stats.size > large ? inSlices(place, encoding) : atOnce(place, encoding)
+  Effect.flatMap(
+    attempt(() => place.stats.size > large),
+    (isLarge) => (isLarge ? inSlices(place, encoding) : atOnce(place, encoding))
+  )
 
 const toChildren = (entries: ReadonlyArray<Entry>): Array<Child> | undefined => {
   const children: Array<Child> = []
@@ -69,7 +72,14 @@ export const children = (place: Place): Effect.Effect<ReadonlyArray<Child>, Faul
   })
 
 /** Whether it is read without the thread pool by those who read one directory after another: some hundred entries. */
-export const isSmall = (place: Place): boolean => place.stats.size <= 16 * 1024
+export const isSmall = (place: Place): boolean => {
+  try {
+    return place.stats.size <= 16 * 1024
+  } catch {
+    // Why not, the reading itself will say.
+    return false
+  }
+}
 
 /** Without the thread pool, which is three times as fast for a small directory and holds the program up for a large one. */
 export const childrenNow = (place: Place): ReadonlyArray<Child> => {

@@ -102,7 +102,7 @@ const openHere = (
   if (!found.isFile()) return notAFile
   let descriptor: number
   try {
-    descriptor = confined.opening(() => Fs.openSync(at, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY))
+    descriptor = Fs.openSync(at, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
   } catch (error) {
     if (changed.has(codeOf(error) ?? "")) return undefined
     throw error

@@ -169,11 +169,13 @@ const notFound: Fault = { _tag: "NotFound" }
 const begin = (confined: Confined, path: FsPath): Removal | Fault => {
   const holder = confined.directory(parent(path))
   if (isFault(holder)) return absent(holder)
-  if (look(holder.at(name(path))) === undefined) {
-    holder.release()
-    return notFound
+  let self: Removal | undefined
+  try {
+    if (look(holder.at(name(path))) === undefined) return notFound
+    return (self = removal(holder, path))
+  } finally {
+    if (self === undefined) holder.release()
   }
-  return removal(holder, path)
 }
 
 /** Removes a directory with everything in it. A fault names the entry that could not be removed. */
