@@ -26,7 +26,7 @@ export interface Removed {
 const slice = 128
 /** How often a directory is read anew because others fill it while it is emptied. */
 const maxReadings = 100
-const maxDepth = 48
+const maxDepth = 16
 /** Bytes of a path on the host: the kernel takes 4,095, of which a name may be 255. */
 const maxLength = 3500
 
