@@ -73,28 +73,36 @@ const sweep = Effect.fnUntraced(function* (port: Backend, at: FsPath.FsPath): Ef
   return true
 })
 
+interface Frame {
+  readonly path: FsPath.FsPath
+  /** Of what processes have left, at any depth, nothing is counted. */
+  readonly isHidden: boolean
+  listed: boolean
+}
+
 export const removeTree = Effect.fnUntraced(function* (
   port: Backend,
   top: FsPath.FsPath
 ): Effect.fn.Return<DeleteResult, Fault> {
   let deleted = 0
   let directories = 0
-  const stack: Array<{ readonly path: FsPath.FsPath; listed: boolean }> = [{ path: top, listed: false }]
+  const stack: Array<Frame> = [{ path: top, isHidden: false, listed: false }]
   while (stack.length > 0) {
     const here = stack[stack.length - 1]!
     if (here.listed) {
       yield* Effect.catch(locate(here.path, port.remove(here.path)), ignoreGone)
-      if (!FsPath.isTemporaryName(FsPath.name(here.path))) directories++
+      if (!here.isHidden) directories++
       stack.pop()
       continue
     }
     here.listed = true
     for (const child of yield* locate(here.path, port.list(here.path))) {
       const path = FsPath.join(here.path, keyOf(child))
-      if (child.kind === "directory") stack.push({ path, listed: false })
+      const isHidden = here.isHidden || FsPath.isTemporaryName(child.name)
+      if (child.kind === "directory") stack.push({ path, isHidden, listed: false })
       else {
         yield* Effect.catch(locate(path, port.remove(path)), ignoreGone)
-        if (!FsPath.isTemporaryName(child.name)) deleted++
+        if (!isHidden) deleted++
       }
     }
   }

@@ -213,7 +213,7 @@ const copyLeaf = (
   if (target === undefined || (target.kind === "file" && source.kind === "file")) {
     return put(port, from, { to, target, keepsModes }, made)
   }
-  return Effect.flatMap(besides(to), (aside) =>
+  return Effect.flatMap(besides(port, to), (aside) =>
     Effect.onExit(
       Effect.tap(put(port, from, { to: aside, target: undefined, keepsModes }, []), () =>
         // The name that goes is ours, so that it needs no permission to delete.
@@ -225,9 +225,9 @@ const copyLeaf = (
 }
 
 /** A hidden name in the same directory, from which a rename replaces what a write would not. */
-const besides = (path: FsPath.FsPath): Effect.Effect<FsPath.FsPath> =>
+const besides = (port: Backend, path: FsPath.FsPath): Effect.Effect<FsPath.FsPath> =>
   Effect.map(Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER), (number) =>
-    FsPath.join(FsPath.parent(path), `.~fsa-${number.toString(36)}.tmp`)
+    FsPath.join(FsPath.parent(path), port.temporaryName?.() ?? `.~fsa-${number.toString(36)}.tmp`)
   )
 
 const copyLink = (port: Backend, from: FsPath.FsPath, { to }: Goal, made: Made): Effect.Effect<TransferResult, Fault> => {

@@ -117,20 +117,24 @@ const appendTo = (
       })
   )
 
-const blockSize = 1024 * 1024
+/** Bytes that are appended in one system call, which no other writer can come between; they are held in memory for it. */
+const blockSize = 256 * 1024 * 1024
 
 /** The whole of one open file to the end of another. */
 const copyFrom = (descriptor: number, target: Target): Effect.Effect<void, Fault> =>
-  Effect.suspend(() => {
-    const block = allocate(blockSize)
-    const from = (offset: number): Effect.Effect<void, Fault> =>
-      Effect.flatMap(read(descriptor, block, offset), (length) =>
-        length === 0
-          ? Effect.void
-          : Effect.flatMap(write(target.descriptor, block.subarray(0, length), target), () => from(offset + length))
-      )
-    return from(0)
-  })
+  Effect.flatMap(
+    attempt(() => Fs.fstatSync(descriptor).size),
+    (size) => {
+      const block = allocate(Math.min(size, blockSize))
+      const from = (offset: number): Effect.Effect<void, Fault> =>
+        Effect.flatMap(read(descriptor, block, offset), (length) =>
+          length === 0
+            ? Effect.void
+            : Effect.flatMap(write(target.descriptor, block.subarray(0, length), target, largest), () => from(offset + length))
+        )
+      return from(0)
+    }
+  )
 
 const appendStream = <E, R>(
   confined: Confined,

@@ -32,7 +32,10 @@ const isOrphan = (segment: string): boolean | undefined => {
   return writer === undefined ? undefined : Identity.isDead(writer)
 }
 
-/** Removes what a killed writer has left by this name; whether nothing is there now. `now`, in milliseconds, for what only its age can tell. */
+/** Whether a directory of this name was being emptied by a process that has ended: what is in it was to be removed. */
+export const isHalfRemoved = (segment: string): boolean => !Claims.isClaims(segment) && isOrphan(segment) === true
+
+/** Removes what a killed writer has left by this name; whether it did. `now`, in milliseconds, for what only its age can tell. */
 export const sweep = (place: Place, segment: string, now?: number): boolean => {
   if (Claims.isClaims(segment)) return Claims.sweep(place, segment, now ?? 0)
   const orphan = isOrphan(segment)
@@ -40,7 +43,9 @@ export const sweep = (place: Place, segment: string, now?: number): boolean => {
   const at = place.at(segment)
   try {
     const found = look(at)
-    if (found?.isFile() === true && (orphan === true || now! - found.mtimeMs > staleAfter)) Fs.unlinkSync(at)
+    if (found === undefined) return true
+    if (found.isDirectory() || !(orphan === true || now! - found.mtimeMs > staleAfter)) return false
+    Fs.unlinkSync(at)
     return true
   } catch {
     // It stays hidden, and whoever lists the directory next tries again.

@@ -17,6 +17,7 @@ import * as File from "./hostFile.ts"
 import { list } from "./hostList.ts"
 import * as Naming from "./hostNaming.ts"
 import { removeTree } from "./hostTree.ts"
+import { temporaryName } from "./leftovers.ts"
 import { watch } from "./hostWatch.ts"
 import type { PosixHostOptions } from "./options.ts"
 
@@ -62,6 +63,7 @@ export const backend = (confined: Confined, options: PosixHostOptions): Backend 
     attributes: { set: (path, values) => attempt(() => Attributes.setAttributes(confined, path, values, hardlinks)) },
     watch: (path) => watch(confined, path),
     rules,
+    temporaryName,
     locks: { ...Locks.make({ caseSensitive: confined.caseSensitive }), claim: Claims.make(confined) },
     accelerations: {
       read: (path, maxBytes) => File.whole(confined, path, maxBytes, hardlinks),
