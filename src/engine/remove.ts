@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type { DeleteResult, FileStat } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
-import { type Backend, keyOf } from "../port/Backend.ts"
+import { type Backend, type Child, keyOf } from "../port/Backend.ts"
 import { at as locate, inTurn } from "./directories.ts"
 import { resolveLink } from "./resolve.ts"
 import { type Expected, guarded, precondition } from "./write.ts"
@@ -96,7 +96,8 @@ export const removeTree = Effect.fnUntraced(function* (
       continue
     }
     here.listed = true
-    for (const child of yield* locate(here.path, port.list(here.path))) {
+    const listed = locate(here.path, port.list(here.path))
+    for (const child of yield* here.path === top ? listed : Effect.catch(listed, nothingIfGone)) {
       const path = FsPath.join(here.path, keyOf(child))
       const isHidden = here.isHidden || FsPath.isTemporaryName(child.name)
       if (child.kind === "directory") stack.push({ path, isHidden, listed: false })
@@ -108,5 +109,9 @@ export const removeTree = Effect.fnUntraced(function* (
   }
   return { deleted, directories }
 })
+
+/** What listing its directory has swept away, or another process, needs no removal. */
+const nothingIfGone = (fault: Fault): Effect.Effect<ReadonlyArray<Child>, Fault> =>
+  fault._tag === "NotFound" ? Effect.succeed([]) : Effect.fail(fault)
 
 const ignoreGone = (fault: Fault): Effect.Effect<void, Fault> => (fault._tag === "NotFound" ? Effect.void : Effect.fail(fault))

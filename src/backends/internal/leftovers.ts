@@ -53,14 +53,20 @@ export const sweep = (place: Place, segment: string, now?: number): boolean => {
   }
 }
 
-/** Before the first write in a directory. A large one waits until it is listed. */
-export const sweepBefore = (place: Place): void => {
-  if (place.isSwept) return
+/**
+ * Before the first write in a directory; a large one waits until it is listed. Answers the directories that are half removed, which
+ * are to be removed.
+ */
+export const sweepBefore = (place: Place): ReadonlyArray<string> => {
+  if (place.isSwept) return []
   place.isSwept = true
   try {
-    if (!isSmall(place)) return
-    for (const { name } of childrenNow(place)) if (isTemporaryName(name)) sweep(place, name)
+    const stale = isSmall(place) ? childrenNow(place).filter(({ name }) => isTemporaryName(name)) : []
+    const directories = stale.filter(({ kind, name }) => kind === "directory" && isHalfRemoved(name))
+    for (const child of stale) if (!directories.includes(child)) sweep(place, child.name)
+    return directories.map(({ name }) => name)
   } catch {
     // One may be allowed to write where one may not list.
+    return []
   }
 }
