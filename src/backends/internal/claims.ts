@@ -107,7 +107,7 @@ const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = Fs.constants
 /** Not, where the directory has just been removed. */
 const enrol = (inside: Place, name: string): boolean => {
   const isMade = done(
-    () => Fs.closeSync(Fs.openSync(inside.at(name), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)),
+    () => closeQuietly(Fs.openSync(inside.at(name), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)),
     "ENOENT"
   )
   if (isMade) held.add(name)
@@ -141,13 +141,14 @@ const share = (above: Place, inside: Place): void => {
 /** The directory of claims, made where it is not there; `undefined` when it is removed at the same time. */
 const enter = (above: Place, segment: string): { readonly inside: Place; readonly isNew: boolean } | Fault | undefined => {
   const isNew = done(() => Fs.mkdirSync(above.at(segment)), "EEXIST")
-  const inside = above.enter(segment)
-  if (isFault(inside)) return inside._tag === "NotFound" ? undefined : inside._tag === "NotADirectory" ? obstructed : inside
+  let inside: Place | Fault | undefined
   try {
+    inside = above.enter(segment)
+    if (isFault(inside)) return inside._tag === "NotFound" ? undefined : inside._tag === "NotADirectory" ? obstructed : inside
     if (isNew) share(above, inside)
     return { inside, isNew }
   } catch (error) {
-    inside.release()
+    if (inside !== undefined && !isFault(inside)) inside.release()
     removeQuietly(above.at(segment))
     throw error
   }
@@ -279,10 +280,14 @@ const using = <A, E, R>(
   )
 }
 
+/** Where nothing can be made beside the file, what depends on its version may still be possible: appending to it, or removing it. */
+const isImpossible = (fault: Fault): boolean =>
+  fault._tag === "DiskFull" || (fault._tag === "AccessDenied" && fault["why"] !== "busy")
+
 /**
  * The claims on the files of a root, for `Locks.claim`. Where the file's directory is not there, nor is the file, and nothing is
- * claimed. Fails with AccessDenied `busy` when others have the file for half a minute, and as the system does where the directory may
- * not be written to.
+ * claimed; where nothing can be made in it, the check is as late as it can be without. Fails with AccessDenied `busy` when others have
+ * the file for half a minute.
  */
 export const make =
   (confined: Confined): NonNullable<Locks["claim"]> =>
@@ -297,7 +302,10 @@ export const make =
           if (above === undefined) return restore(effect)
           const segment = directoryOf(name(path))
           return Effect.ensuring(
-            Effect.flatMap(acquire(above, segment, restore), (claim) => using(above, segment, claim, restore(effect))),
+            Effect.matchEffect(acquire(above, segment, restore), {
+              onSuccess: (claim) => using(above, segment, claim, restore(effect)),
+              onFailure: (fault): Effect.Effect<A, E | Fault, R> => (isImpossible(fault) ? restore(effect) : Effect.fail(fault))
+            }),
             Effect.sync(() => above.release())
           )
         }
@@ -309,9 +317,11 @@ export const make =
  * that was so. `now` in milliseconds, for what only its age can tell.
  */
 export const sweep = (above: Place, segment: string, now: number): boolean => {
-  const inside = above.enter(segment)
-  if (isFault(inside)) return false
+  let inside: Place | undefined
   try {
+    const found = above.enter(segment)
+    if (isFault(found)) return false
+    inside = found
     for (const entry of entriesOf(inside)) {
       const found = look(inside.at(entry.name))
       const dead = isDead(entry) ?? (found !== undefined && now - found.mtimeMs > 60 * lease)
@@ -322,6 +332,6 @@ export const sweep = (above: Place, segment: string, now: number): boolean => {
   } catch {
     return false
   } finally {
-    inside.release()
+    inside?.release()
   }
 }

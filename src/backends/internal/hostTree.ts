@@ -37,6 +37,8 @@ interface Frame {
   readonly segment: string
   readonly place: Place
   readonly depth: number
+  /** It is, or is in, what a write in progress has made. */
+  readonly isHidden: boolean
   /** Those that are still there; `undefined` until it is read. */
   entries: Array<Child> | undefined
   readings: number
@@ -69,7 +71,8 @@ const removal = (holder: Place, path: FsPath) => {
   const enter = (above: Frame | undefined, segment: string): void => {
     const place = (above?.place ?? holder).enter(segment)
     if (isFault(place)) return
-    current = { above, path: at, segment, place, depth: (above?.depth ?? -1) + 1, entries: undefined, readings: 0 }
+    const isHidden = above?.isHidden === true || isTemporaryName(name(at))
+    current = { above, path: at, segment, place, depth: (above?.depth ?? -1) + 1, isHidden, entries: undefined, readings: 0 }
     top ??= current
   }
 
@@ -84,14 +87,14 @@ const removal = (holder: Place, path: FsPath) => {
     top.readings = 0
   }
 
-  const unlink = (place: Place, segment: string): void => {
-    if (done(() => Fs.unlinkSync(place.at(segment)), "ENOENT", "EISDIR") && !isTemporaryName(segment)) deleted++
+  const unlink = (place: Place, segment: string, isHidden = false): void => {
+    if (done(() => Fs.unlinkSync(place.at(segment)), "ENOENT", "EISDIR") && !isHidden && !isTemporaryName(segment)) deleted++
   }
 
   const leave = (frame: Frame): Fault | undefined => {
     at = frame.path
     const host = (frame.above?.place ?? holder).at(frame.segment)
-    if (done(() => Fs.rmdirSync(host), "ENOTEMPTY", "EEXIST", "ENOENT")) directories++
+    if (done(() => Fs.rmdirSync(host), "ENOTEMPTY", "EEXIST", "ENOENT")) directories += frame.isHidden ? 0 : 1
     else if (look(host) !== undefined) {
       frame.entries = undefined
       return frame.readings > maxReadings ? { _tag: "DirectoryNotEmpty" } : undefined
@@ -114,7 +117,7 @@ const removal = (holder: Place, path: FsPath) => {
     if (entry === undefined) return leave(frame)
     const segment = entry.key ?? entry.name
     at = (frame === top ? moved.get(segment) : undefined) ?? join(frame.path, segment)
-    if (entry.kind !== "directory") unlink(frame.place, segment)
+    if (entry.kind !== "directory") unlink(frame.place, segment, frame.isHidden)
     else if (isTooDeep(frame, segment)) moveUp(frame.place, segment, top!)
     else enter(frame, segment)
     frame.entries.pop()

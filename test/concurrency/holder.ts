@@ -1,0 +1,52 @@
+/**
+ * Holds a claim, or waits for one, and says so; writes into the file what it is told, and lets go. `what` "hold" says `held` while it
+ * has the claim and does nothing more until a line comes; "tell" tells which fault a write meets.
+ */
+import * as Effect from "effect/Effect"
+import * as PosixHost from "../../src/backends/PosixHost.ts"
+import { make } from "../../src/filesystem/Filesystem.ts"
+import type { FsPath } from "../../src/model/FsPath.ts"
+
+export interface Order {
+  readonly what: "hold" | "tell"
+  readonly root: string
+  readonly path: string
+}
+
+const { path, root, what } = JSON.parse(process.argv[2]!) as Order
+
+const line: Effect.Effect<string> = Effect.callback((resume) => {
+  process.stdin.once("data", (text) => resume(Effect.succeed(text.toString().trimEnd())))
+})
+
+const say = (text: string): Effect.Effect<void> => Effect.sync(() => void process.stdout.write(`${text}\n`))
+
+const told = <A>(effect: Effect.Effect<A, unknown>): Effect.Effect<string> =>
+  Effect.match(effect, { onSuccess: () => "success", onFailure: (error) => JSON.stringify(error) })
+
+const program = Effect.gen(function* () {
+  const port = yield* PosixHost.make({ root })
+  const fs = make(port)
+  if (what === "hold") {
+    const written = Effect.andThen(
+      say("held"),
+      Effect.flatMap(line, (text) => fs.write(path, text))
+    )
+    yield* port.locks!.claim!(path as FsPath, written)
+  } else {
+    const ifMatch = yield* fs.version(path)
+    const change = { oldText: "old", newText: "new" }
+    yield* say(
+      JSON.stringify([
+        yield* told(fs.write(path, "new")),
+        yield* told(fs.write(path, "new", { ifMatch })),
+        yield* told(fs.edit(path, change)),
+        yield* told(fs.delete(path)),
+        yield* told(fs.delete(path, { ifMatch }))
+      ])
+    )
+  }
+  process.stdin.destroy()
+})
+
+void Effect.runPromise(Effect.scoped(program))

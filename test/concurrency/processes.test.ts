@@ -1,0 +1,117 @@
+/**
+ * Four processes with fifty fibers each on one file. What they say of themselves is held against each other and against the disk: of
+ * each version there is one successor, and whatever was reported as done is there.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { createHash } from "node:crypto"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import { type Report, scratch, type Step, type Task, together, type Way } from "./workers.ts"
+
+const soak = process.env["FS_ALGEBRA_SOAK"] !== undefined
+const fibers = 50
+const rounds = soak ? 20 : 1
+const timeout = soak ? 30 * 60_000 : 120_000
+
+const ground = (files: Record<string, string>): string => {
+  const root = scratch()
+  Fs.mkdirSync(join(root, "shared"))
+  for (const [name, text] of Object.entries(files)) Fs.writeFileSync(join(root, "shared", name), text)
+  return root
+}
+
+const four = (root: string, what: Task["what"], ways: ReadonlyArray<Way>, times = rounds) =>
+  together(ways.map((way, n) => ({ what, way, root, name: `p${n}`, fibers, rounds: times })))
+
+const same: ReadonlyArray<Way> = ["host", "host", "host", "host"]
+const mixed: ReadonlyArray<Way> = ["below", "subdirectory", "mount", "caseless"]
+
+const all = (reports: ReadonlyArray<Report>): ReadonlyArray<Step> => reports.flatMap(({ won }) => won)
+
+/** Everything in the shared directory, hidden names too. */
+const names = (root: string): ReadonlyArray<string> => Fs.readdirSync(join(root, "shared")).sort()
+const content = (root: string, name: string): string => Fs.readFileSync(join(root, "shared", name), "utf8")
+
+const versionOf = (text: string): string => createHash("sha256").update(text).digest("hex")
+
+const distinct = (of: ReadonlyArray<unknown>, what: string): void => assert.strictEqual(new Set(of).size, of.length, what)
+
+describe("four processes", () => {
+  for (const [by, ways] of [
+    ["the same way", same],
+    ["a root below, a subdirectory, a mount and a mount without case", mixed]
+  ] as const) {
+    it(
+      `replace, append to and edit one file by ${by} with ifMatch: one winner per version, no lost update`,
+      async () => {
+        const root = ground({ log: "start\n" })
+        const steps = all(await four(root, "extend", ways))
+        assert.strictEqual(steps.length, 4 * fibers * rounds)
+        distinct(
+          steps.map(([was]) => was),
+          "winners of one version"
+        )
+        // From the first file along the versions that were reported, to what is there.
+        const next = new Map<unknown, string | null>(steps)
+        let version: string | null | undefined = versionOf("start\n")
+        for (let count = 0; count < steps.length; count++) version = next.get(version)
+        assert.strictEqual(version, versionOf(content(root, "log")))
+        const lines = content(root, "log").trimEnd().split("\n")
+        assert.strictEqual(lines.length, steps.length + 1)
+        distinct(lines, "lines")
+        assert.deepStrictEqual(names(root), ["log"])
+      },
+      timeout
+    )
+
+    it(
+      `edit one file by ${by} without ifMatch: no edit is lost, and none has to be repeated`,
+      async () => {
+        const root = ground({ log: "end\n" })
+        await four(root, "edit", ways)
+        const expected = ways.flatMap((_, n) =>
+          Array.from({ length: fibers * rounds }, (_, i) => `p${n} ${Math.floor(i / rounds)} ${i % rounds}`)
+        )
+        assert.deepStrictEqual(content(root, "log").trimEnd().split("\n").sort(), [...expected, "end"].sort())
+        assert.deepStrictEqual(names(root), ["log"])
+      },
+      timeout
+    )
+  }
+
+  it(
+    "create one file with ifMatch null: one of them does, and it is that one's",
+    async () => {
+      const root = ground({})
+      const files = Array.from({ length: 5 * rounds }, (_, round) => `new${round}`)
+      const steps = all(await four(root, "create", same, files.length))
+      assert.deepStrictEqual(steps.map(([name]) => name).sort(), [...files].sort())
+      for (const [name, text] of steps) assert.strictEqual(content(root, name!), text)
+      assert.deepStrictEqual(names(root), [...files].sort())
+    },
+    timeout
+  )
+
+  it(
+    "create, replace and delete one file with ifMatch: each version has one end",
+    async () => {
+      const root = ground({})
+      const steps = all(await four(root, "recreate", same, 2 * rounds))
+      assert.strictEqual(steps.length, 4 * fibers * 2 * rounds)
+      const made = steps.flatMap(([, is]) => (is === null ? [] : [is]))
+      const ended = steps.flatMap(([was]) => (was === null ? [] : [was]))
+      distinct(ended, "ends of one version")
+      const left = made.filter((version) => !ended.includes(version))
+      assert.deepStrictEqual(left, Fs.existsSync(join(root, "shared/file")) ? [content(root, "file")] : [])
+      assert.deepStrictEqual(
+        ended.filter((version) => !made.includes(version)),
+        []
+      )
+      // Each file that came to be either went, or is there.
+      const count = (of: ReadonlyArray<unknown>): number => of.filter((version) => version === null).length
+      assert.strictEqual(count(steps.map(([was]) => was)) - count(steps.map(([, is]) => is)), left.length)
+      assert.deepStrictEqual(names(root), left.length === 0 ? [] : ["file"])
+    },
+    timeout
+  )
+})
