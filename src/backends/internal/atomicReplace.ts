@@ -8,7 +8,7 @@ import * as Stream from "effect/Stream"
 import * as Fs from "node:fs"
 import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
-import { type FsPath, join, name, parent } from "../../model/FsPath.ts"
+import { type FsPath, name, parent } from "../../model/FsPath.ts"
 import type { Commit } from "../../port/Backend.ts"
 import { attempt, isFault } from "./attempt.ts"
 import { type Confined, look, maxLooks, type Place, unstable } from "./confined.ts"
@@ -16,7 +16,6 @@ import { codeOf } from "./errno.ts"
 import { closeQuietly, type Durability, settle, unlinkQuietly, write } from "./hostBytes.ts"
 import { inside, toStat } from "./hostFile.ts"
 import type { HostPath } from "./hostNames.ts"
-import { removeTree } from "./hostTree.ts"
 import { announce, forget, sweepBefore, temporaryName } from "./leftovers.ts"
 
 const alreadyExists: Fault = { _tag: "AlreadyExists" }
@@ -27,8 +26,6 @@ export interface Staged {
   readonly descriptor: number
   readonly place: Place
   readonly segment: string
-  /** Directories beside it that a killed process was removing. */
-  readonly leftovers: ReadonlyArray<string>
   /** Of the file as it will be published; once known, the descriptor is closed and the mode and owner are set. */
   stat: FileStat | undefined
   isPublished: boolean
@@ -38,17 +35,12 @@ export type Mode = "create" | "replace" | "append"
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_RDWR } = Fs.constants
 
-const openTemporary = (
-  confined: Confined,
-  place: Place,
-  mode: number,
-  leftovers: ReadonlyArray<string>
-): Staged | undefined => {
+const openTemporary = (confined: Confined, place: Place, mode: number): Staged | undefined => {
   const segment = temporaryName()
   const descriptor = Fs.openSync(place.at(segment), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode)
   if (confined.holds(descriptor, place, segment)) {
     announce(segment)
-    return { descriptor, place, segment, leftovers, stat: undefined, isPublished: false }
+    return { descriptor, place, segment, stat: undefined, isPublished: false }
   }
   try {
     confined.withdraw(descriptor, place, segment)
@@ -63,9 +55,9 @@ const stageHere = (confined: Confined, place: Place, segment: string, mode: Mode
   const found = look(place.at(segment))
   if (found !== undefined && mode === "create") return alreadyExists
   if (found !== undefined && !found.isFile()) return notAFile
-  const leftovers = sweepBefore(place)
+  sweepBefore(place)
   // Less the process's mask for a new file; never more open than the one that it will replace.
-  return openTemporary(confined, place, found === undefined ? 0o666 : found.mode & 0o777, leftovers)
+  return openTemporary(confined, place, found === undefined ? 0o666 : found.mode & 0o777)
 }
 
 const stage = (confined: Confined, path: FsPath, mode: Mode): Staged | Fault => {
@@ -90,9 +82,6 @@ const discard = (staged: Staged): void => {
   staged.place.release()
 }
 
-const removeAll = (confined: Confined, path: FsPath, names: ReadonlyArray<string>): Effect.Effect<void> =>
-  Effect.forEach(names, (name) => Effect.ignore(removeTree(confined, join(parent(path), name))), { discard: true })
-
 /** A hidden file next to the path, open and empty, for as long as `use` runs; gone afterwards unless it was published. */
 export const staging = <A, E, R>(
   confined: Confined,
@@ -102,8 +91,7 @@ export const staging = <A, E, R>(
 ): Effect.Effect<A, E | Fault, R> =>
   Effect.acquireUseRelease(
     attempt(() => stage(confined, path, mode)),
-    (staged) =>
-      staged.leftovers.length === 0 ? use(staged) : Effect.andThen(removeAll(confined, path, staged.leftovers), use(staged)),
+    use,
     (staged) => Effect.sync(() => discard(staged))
   )
 

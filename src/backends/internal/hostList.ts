@@ -4,13 +4,12 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { Fault } from "../../model/FsError.ts"
-import { type FsPath, isTemporaryName, join, parent, root } from "../../model/FsPath.ts"
+import { type FsPath, isTemporaryName, parent, root } from "../../model/FsPath.ts"
 import type { Child } from "../../port/Backend.ts"
 import { attempt, isFault } from "./attempt.ts"
 import { type Confined, maxLooks, notFound, type Place, unstable } from "./confined.ts"
 import { children } from "./hostEntries.ts"
-import { removeTree } from "./hostTree.ts"
-import { isHalfRemoved, sweep } from "./leftovers.ts"
+import { sweep } from "./leftovers.ts"
 
 /** NotADirectory for what is none itself; below that, there is nothing. */
 export const openDirectory = (confined: Confined, path: FsPath): Place | Fault => {
@@ -45,24 +44,16 @@ export const withDirectory = <A>(
   return look(maxLooks)
 }
 
-const sweepIn = Effect.fnUntraced(function* (
-  confined: Confined,
-  path: FsPath,
-  place: Place,
-  stale: ReadonlyArray<Child>
-): Effect.fn.Return<void> {
-  const now = yield* Clock.currentTimeMillis
-  for (const { kind, name } of stale) {
-    if (kind === "directory" && isHalfRemoved(name)) yield* Effect.ignore(removeTree(confined, join(path, name)))
-    else sweep(place, name, now)
-  }
-})
+const sweepIn = (place: Place, stale: ReadonlyArray<Child>): Effect.Effect<void> =>
+  Effect.map(Clock.currentTimeMillis, (now) => {
+    for (const { name } of stale) sweep(place, name, now)
+  })
 
 /** `sweeps`: take away what killed writers have left in it. */
 export const list = (confined: Confined, path: FsPath, sweeps: boolean): Effect.Effect<ReadonlyArray<Child>, Fault> =>
   withDirectory(confined, path, (place) =>
     Effect.tap(children(place), (found) => {
       const stale = sweeps ? found.filter(({ name }) => isTemporaryName(name)) : []
-      return stale.length === 0 ? Effect.void : sweepIn(confined, path, place, stale)
+      return stale.length === 0 ? Effect.void : sweepIn(place, stale)
     })
   )

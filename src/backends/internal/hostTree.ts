@@ -1,8 +1,7 @@
 /**
- * A tree is removed from its leaves up, by our own hand: the recursive calls of Node follow links when they are raced. At
- * most so many directories are held as `maxDepth` says: what lies deeper, or too deep to be reached by a path, is first moved up to the
- * top of the tree that goes, so neither depth nor breadth costs descriptors or stack. It works in short slices and can be interrupted between them; what is left of the
- * tree then is whole files.
+ * A tree is removed from its leaves up, by our own hand: the recursive calls of Node follow links when they are raced. Only the lowest
+ * directories on the way are held, so neither depth nor breadth costs descriptors or stack. It works in short slices and can be
+ * interrupted between them; what is left of the tree then is whole files, where they were.
  */
 import * as Effect from "effect/Effect"
 import * as Fs from "node:fs"
@@ -10,11 +9,10 @@ import { type Fault, located } from "../../model/FsError.ts"
 import { type FsPath, isTemporaryName, join, name, parent, root } from "../../model/FsPath.ts"
 import type { Child } from "../../port/Backend.ts"
 import { attempt, isFault } from "./attempt.ts"
-import { type Confined, look, type Place, unstable } from "./confined.ts"
+import { type Confined, isSameFile, look, type Place, unstable } from "./confined.ts"
 import { codeOf } from "./errno.ts"
 import { absent } from "./hostFile.ts"
 import { children, childrenNow, isSmall } from "./hostEntries.ts"
-import { temporaryName } from "./leftovers.ts"
 
 export interface Removed {
   /** Files, links and others; what killed writers have left is not counted. */
@@ -26,23 +24,27 @@ export interface Removed {
 const slice = 128
 /** How often a directory is read anew because others fill it while it is emptied. */
 const maxReadings = 100
-const maxDepth = 16
-/** Bytes of a path on the host: the kernel takes 4,095, of which a name may be 255. */
-const maxLength = 3500
+/** Directories held at once: each costs a descriptor. */
+const maxHeld = 16
 
 interface Frame {
   readonly above: Frame | undefined
-  /** As the caller knows it, wherever it has been moved to. */
+  readonly depth: number
   readonly path: FsPath
   readonly segment: string
-  readonly place: Place
-  readonly depth: number
+  /** Which directory it is. */
+  readonly stats: Fs.Stats
+  /** `undefined` while enough below it is held. */
+  place: Place | undefined
   /** It is, or is in, what a write in progress has made. */
   readonly isHidden: boolean
   /** Those that are still there; `undefined` until it is read. */
   entries: Array<Child> | undefined
   readings: number
 }
+
+/** Some on the way stay held, so that coming back up through a very deep tree does not begin at its top each time. */
+const isLandmark = ({ depth }: Frame): boolean => depth > 0 && depth % 512 === 0 && depth <= 512 * maxHeld
 
 /** Whether it was done; not when it fails with one of these codes, which say that it need not be. */
 const done = (run: () => void, ...codes: ReadonlyArray<string>): boolean => {
@@ -55,6 +57,16 @@ const done = (run: () => void, ...codes: ReadonlyArray<string>): boolean => {
   }
 }
 
+/** What has been reached, released again where even looking at it fails. */
+const statsOf = (place: Place): Fs.Stats => {
+  try {
+    return place.stats
+  } catch (error) {
+    place.release()
+    throw error
+  }
+}
+
 /**
  * The removal of what has this name, of which each `step` is one entry. An entry that turns out to be something else than it was
  * listed as is left to the next reading of its directory, which comes when the directory cannot be removed.
@@ -62,75 +74,115 @@ const done = (run: () => void, ...codes: ReadonlyArray<string>): boolean => {
 const removal = (holder: Place, path: FsPath) => {
   let deleted = 0
   let directories = 0
-  let top: Frame | undefined
   let current: Frame | undefined
   let at = path
-  /** The paths of the directories that were moved up, by the names they have there. */
-  const moved = new Map<string, FsPath>()
+  let starts = 0
 
-  const enter = (above: Frame | undefined, segment: string): void => {
-    const place = (above?.place ?? holder).enter(segment)
-    if (isFault(place)) return
-    const isHidden = above?.isHidden === true || isTemporaryName(name(at))
-    current = { above, path: at, segment, place, depth: (above?.depth ?? -1) + 1, isHidden, entries: undefined, readings: 0 }
-    top ??= current
+  const letGo = (frame: Frame | undefined): void => {
+    if (frame?.place === undefined || isLandmark(frame)) return
+    frame.place.release()
+    frame.place = undefined
   }
 
-  const isTooDeep = (frame: Frame, segment: string): boolean =>
-    frame !== top && (frame.depth >= maxDepth || Buffer.byteLength(frame.place.at(segment)) > maxLength)
+  /** Down to a directory that was let go, from the lowest above it that is held; to no other one that has taken its name. */
+  const reach = (frame: Frame): Place | Fault => {
+    const missing: Array<Frame> = []
+    let held: Frame | undefined = frame
+    for (; held !== undefined && held.place === undefined; held = held.above) missing.push(held)
+    let place = held?.place ?? holder
+    for (let i = missing.length - 1; i >= 0; i--) {
+      const next = missing[i]!
+      const found = place.enter(next.segment)
+      if (isFault(found)) return unstable
+      if (!isSameFile(statsOf(found), next.stats)) {
+        found.release()
+        return unstable
+      }
+      next.place = place = found
+      letGo(missing[i + maxHeld])
+    }
+    return place
+  }
 
-  /** The top is read again when it would go, and finds it. */
-  const moveUp = (from: Place, segment: string, top: Frame): void => {
-    const name = temporaryName()
-    if (!done(() => Fs.renameSync(from.at(segment), top.place.at(name)), "ENOENT")) return
-    moved.set(name, at)
-    top.readings = 0
+  const enter = (above: Frame | undefined, holder: Place, segment: string): void => {
+    const place = holder.enter(segment)
+    if (isFault(place)) return
+    const isHidden = above?.isHidden === true || isTemporaryName(segment)
+    const depth = (above?.depth ?? -1) + 1
+    current = { above, depth, path: at, segment, stats: statsOf(place), place, isHidden, entries: undefined, readings: 0 }
+    let distant: Frame | undefined = current
+    for (let i = 0; i < maxHeld && distant !== undefined; i++) distant = distant.above
+    letGo(distant)
   }
 
   const unlink = (place: Place, segment: string, isHidden = false): void => {
     if (done(() => Fs.unlinkSync(place.at(segment)), "ENOENT", "EISDIR") && !isHidden && !isTemporaryName(segment)) deleted++
   }
 
+  const start = (): void => {
+    at = path
+    starts++
+    enter(undefined, holder, name(path))
+    if (current === undefined) unlink(holder, name(path))
+  }
+
   const leave = (frame: Frame): Fault | undefined => {
     at = frame.path
-    const host = (frame.above?.place ?? holder).at(frame.segment)
-    if (done(() => Fs.rmdirSync(host), "ENOTEMPTY", "EEXIST", "ENOENT")) directories += frame.isHidden ? 0 : 1
-    else if (look(host) !== undefined) {
-      frame.entries = undefined
-      return frame.readings > maxReadings ? { _tag: "DirectoryNotEmpty" } : undefined
+    const above = frame.above === undefined ? holder : reach(frame.above)
+    if (isFault(above)) return above
+    const host = above.at(frame.segment)
+    if (done(() => Fs.rmdirSync(host), "ENOTEMPTY", "EEXIST", "ENOENT", "ENOTDIR")) directories += frame.isHidden ? 0 : 1
+    else {
+      const found = look(host)
+      const isIt = found !== undefined && isSameFile(found, frame.stats)
+      if (isIt || (found !== undefined && frame.above !== undefined)) (isIt ? frame : frame.above!).entries = undefined
+      if (isIt) return undefined
+      if (found !== undefined && frame.above === undefined) return restart(frame)
     }
-    frame.place.release()
-    current = frame.above
+    release(frame)
     return undefined
   }
 
+  const release = (frame: Frame): void => {
+    frame.place?.release()
+    frame.place = undefined
+    current = frame.above
+  }
+
+  /** Another has its name now. */
+  const restart = (frame: Frame): Fault | undefined => {
+    release(frame)
+    return starts > maxReadings ? unstable : void start()
+  }
+
   const opened = (frame: Frame, entries: ReadonlyArray<Child>): Fault | undefined => {
-    if (!frame.place.held()) return unstable
+    if (frame.place?.held() !== true) return unstable
+    if (++frame.readings > maxReadings) return { _tag: "DirectoryNotEmpty" }
     frame.entries = [...entries]
-    frame.readings++
     return undefined
   }
 
   const step = (frame: Frame): Fault | undefined => {
-    if (frame.entries === undefined) return opened(frame, childrenNow(frame.place))
-    const entry = frame.entries.at(-1)
-    if (entry === undefined) return leave(frame)
+    if (frame.entries?.length === 0) return leave(frame)
+    const place = reach(frame)
+    if (isFault(place)) return place
+    if (frame.entries === undefined) return opened(frame, childrenNow(place))
+    const entry = frame.entries.at(-1)!
     const segment = entry.key ?? entry.name
-    at = (frame === top ? moved.get(segment) : undefined) ?? join(frame.path, segment)
-    if (entry.kind !== "directory") unlink(frame.place, segment, frame.isHidden)
-    else if (isTooDeep(frame, segment)) moveUp(frame.place, segment, top!)
-    else enter(frame, segment)
+    at = join(frame.path, segment)
+    if (entry.kind === "directory") enter(frame, place, segment)
+    else unlink(place, segment, frame.isHidden)
     frame.entries.pop()
     return undefined
   }
 
   return {
-    start: () => {
-      enter(undefined, name(path))
-      if (current === undefined) unlink(holder, name(path))
-    },
+    start,
     /** A large directory, to be read by the thread pool and given to `opened`. */
-    unread: () => (current !== undefined && current.entries === undefined && !isSmall(current.place) ? current : undefined),
+    unread: (): { readonly frame: Frame; readonly place: Place } | undefined =>
+      current?.entries === undefined && current?.place !== undefined && !isSmall(current.place)
+        ? { frame: current, place: current.place }
+        : undefined,
     opened,
     current: () => current,
     step,
@@ -138,7 +190,7 @@ const removal = (holder: Place, path: FsPath) => {
     path: () => at,
     removed: (): Removed => ({ deleted, directories }),
     release: () => {
-      for (let frame = current; frame !== undefined; frame = frame.above) frame.place.release()
+      for (let frame = current; frame !== undefined; frame = frame.above) frame.place?.release()
       holder.release()
     }
   }
@@ -150,7 +202,7 @@ const work = (self: Removal): Effect.Effect<void, Fault> =>
   Effect.suspend(() => {
     const unread = self.unread()
     if (unread !== undefined) {
-      const read = Effect.flatMap(children(unread.place), (entries) => attempt(() => self.opened(unread, entries)))
+      const read = Effect.flatMap(children(unread.place), (entries) => attempt(() => self.opened(unread.frame, entries)))
       return Effect.andThen(read, work(self))
     }
     if (self.current() === undefined) return Effect.void

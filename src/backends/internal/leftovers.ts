@@ -32,9 +32,6 @@ const isOrphan = (segment: string): boolean | undefined => {
   return writer === undefined ? undefined : Identity.isDead(writer)
 }
 
-/** Whether a directory of this name was being emptied by a process that has ended: what is in it was to be removed. */
-export const isHalfRemoved = (segment: string): boolean => !Claims.isClaims(segment) && isOrphan(segment) === true
-
 /** Removes what a killed writer has left by this name; whether it did. `now`, in milliseconds, for what only its age can tell. */
 export const sweep = (place: Place, segment: string, now?: number): boolean => {
   if (Claims.isClaims(segment)) return Claims.sweep(place, segment, now ?? 0)
@@ -53,20 +50,14 @@ export const sweep = (place: Place, segment: string, now?: number): boolean => {
   }
 }
 
-/**
- * Before the first write in a directory; a large one waits until it is listed. Answers the directories that are half removed, which
- * are to be removed.
- */
-export const sweepBefore = (place: Place): ReadonlyArray<string> => {
-  if (place.isSwept) return []
+/** Before a file is replaced in a directory, once in a while; a large one waits until it is listed. */
+export const sweepBefore = (place: Place): void => {
+  if (place.isSwept) return
   place.isSwept = true
   try {
-    const stale = isSmall(place) ? childrenNow(place).filter(({ name }) => isTemporaryName(name)) : []
-    const directories = stale.filter(({ kind, name }) => kind === "directory" && isHalfRemoved(name))
-    for (const child of stale) if (!directories.includes(child)) sweep(place, child.name)
-    return directories.map(({ name }) => name)
+    if (!isSmall(place)) return
+    for (const { name } of childrenNow(place)) if (isTemporaryName(name)) sweep(place, name)
   } catch {
     // One may be allowed to write where one may not list.
-    return []
   }
 }
