@@ -67,7 +67,12 @@ const entriesOf = (inside: Place): ReadonlyArray<Entry> =>
 
 /** `undefined` where only its age can tell. */
 const isDead = (entry: Entry): boolean | undefined =>
-  entry.owner === owner ? !held.has(entry.name) : Identity.isDead(entry.identity)
+  entry.owner === owner
+    ? !held.has(entry.name)
+    : // Another thread of this process, which may have been ended.
+      entry.identity === Identity.self
+      ? undefined
+      : Identity.isDead(entry.identity)
 
 /** Against another entry, whose time comes from the same clock as its own: the disk's. */
 const isOlder = (inside: Place, entry: Entry, than: string): boolean => {
@@ -129,7 +134,8 @@ const removeQuietly = (directory: HostPath): void => {
 
 /** Whoever may write beside the file may claim it, and remove what was left: not only who made the directory first. */
 const share = (above: Place, inside: Place): void => {
-  if ((above.stats.mode & 0o022) === 0 || inside.stats.uid !== process.geteuid?.()) return
+  const user = process.geteuid?.()
+  if (((above.stats.mode & 0o022) === 0 && above.stats.uid === user) || inside.stats.uid !== user) return
   const descriptor = inside.open()
   try {
     if (Fs.readdirSync(inside.directory).length === 0) Fs.fchmodSync(descriptor, 0o777)
@@ -173,8 +179,20 @@ const claimIn = (inside: Place, isNew: boolean, waits: boolean): string | "taken
   }
 }
 
-/** One try. `undefined` where others have the file, or want it now. */
+const forbidden = new Set(["EACCES", "EPERM"])
+
+/** One try. `undefined` where others have the file, or want it now, or have made a directory of claims that is not yet open to all. */
 const claimOnce = (above: Place, segment: string, waits: boolean): Claim | Fault | undefined => {
+  try {
+    return claimNow(above, segment, waits)
+  } catch (error) {
+    if (!forbidden.has(codeOf(error) ?? "") || look(above.at(segment)) === undefined) throw error
+    removeQuietly(above.at(segment))
+    return undefined
+  }
+}
+
+const claimNow = (above: Place, segment: string, waits: boolean): Claim | Fault | undefined => {
   for (let looks = 0; looks < maxLooks; looks++) {
     const entered = enter(above, segment)
     if (entered === undefined) continue

@@ -32,9 +32,6 @@ const gone: Fault = { _tag: "Unavailable", detail: "the root directory has been 
 const capacity = 128
 /** Milliseconds after which all that is kept is let go. */
 const lifetime = 1000
-/** Bytes: the kernel tells no path longer than this. */
-const tellable = 4000
-
 const procfs = 0x9fa0
 const descriptors = "/proc/self/fd"
 const alias = (descriptor: number): string => `${descriptors}/${descriptor}`
@@ -57,17 +54,17 @@ const whereIs = (descriptor: number): HostPath => fromBytes(Fs.readlinkSync(alia
 
 const deleted = " (deleted)"
 
-/** The kernel's word on where a directory is now. Where no text says the path exactly, bytes are compared. */
-const isAt = (descriptor: number, expected: HostPath): boolean => {
+/** The kernel's word on where a directory is now: `undefined` where that is too long to be told, and it only has not been removed. */
+const isAt = (descriptor: number, expected: HostPath): boolean | undefined => {
   try {
+    // Where no text says the path exactly, bytes are compared.
     if (typeof expected !== "string" || isDoubtful(expected)) {
       return Fs.readlinkSync(alias(descriptor), { encoding: "buffer" }).equals(Buffer.from(expected)) && isThere(descriptor)
     }
     // What the kernel says of a removed directory could be the name of one that is there.
     return Fs.readlinkSync(alias(descriptor)) === expected && (!expected.endsWith(deleted) || isThere(descriptor))
   } catch (error) {
-    // Too long to be told: then it is known only that it has not been removed.
-    return codeOf(error) === "ENAMETOOLONG" && isThere(descriptor)
+    return codeOf(error) === "ENAMETOOLONG" && isThere(descriptor) ? undefined : false
   }
 }
 
@@ -188,11 +185,12 @@ export const make = (descriptor: number, caseSensitive: boolean): Confined => {
 
   const renew = (): void => {
     room = capacity
+    top.isSwept = false
     forgetAll()
   }
 
   const keep = (path: FsPath, directory: Directory): void => {
-    if (!caseSensitive || path.length > tellable) return
+    if (!caseSensitive) return
     forget(path)
     kept.set(path, retain(directory))
     for (const oldest of kept.keys()) {
@@ -213,7 +211,7 @@ export const make = (descriptor: number, caseSensitive: boolean): Confined => {
   const recall = (path: FsPath): Directory | undefined => {
     const directory = kept.get(path)
     if (directory === undefined) return undefined
-    if (!isAt(directory.descriptor, hostPath(topPath, path))) {
+    if (isAt(directory.descriptor, hostPath(topPath, path)) !== true) {
       forget(path)
       return undefined
     }
@@ -260,7 +258,7 @@ export const make = (descriptor: number, caseSensitive: boolean): Confined => {
   }
 
   const isWhere = ({ descriptor }: Directory, path: FsPath): boolean =>
-    caseSensitive && path !== root ? isAt(descriptor, hostPath(topPath, path)) : isThere(descriptor)
+    caseSensitive && path !== root ? isAt(descriptor, hostPath(topPath, path)) !== false : isThere(descriptor)
 
   const place = (directory: Directory, path: FsPath): Place => new Lease(directory, path, walker)
 

@@ -9,6 +9,7 @@ import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, root } from "../../model/FsPath.ts"
 import { isFault } from "./attempt.ts"
 import { type Confined, look, O_PATH, type Place, unstable } from "./confined.ts"
+import { codeOf } from "./errno.ts"
 import { closeQuietly } from "./hostBytes.ts"
 import { absent, type Hardlinks, inside, isRefused } from "./hostFile.ts"
 import type { HostPath } from "./hostNames.ts"
@@ -28,6 +29,16 @@ const undecodable: Fault = { _tag: "InvalidPath", detail: "the text of a link on
 const isFollowed = (place: Place, link: Fs.Stats): boolean =>
   (place.stats.mode & 0o1002) !== 0o1002 || link.uid === process.geteuid?.() || link.uid === place.stats.uid
 
+/** `undefined` where the link has become something else since it was looked at. */
+const textAt = (at: HostPath): Buffer | undefined => {
+  try {
+    return Fs.readlinkSync(at, { encoding: "buffer" })
+  } catch (error) {
+    if (codeOf(error) === "EINVAL") return undefined
+    throw error
+  }
+}
+
 export const readLink = (confined: Confined, path: FsPath, follows = false): string | Fault => {
   if (path === root) return notALink
   const text = inside(confined, path, (place, segment): string | Fault => {
@@ -35,8 +46,8 @@ export const readLink = (confined: Confined, path: FsPath, follows = false): str
     if (found === undefined) return notFound
     if (!found.isSymbolicLink()) return notALink
     if (follows && !isFollowed(place, found)) return notFollowed
-    const bytes = Fs.readlinkSync(place.at(segment), { encoding: "buffer" })
-    return isUtf8(bytes) ? bytes.toString() : undecodable
+    const bytes = textAt(place.at(segment))
+    return bytes === undefined ? notALink : isUtf8(bytes) ? bytes.toString() : undecodable
   })
   return isFault(text) ? absent(text) : text
 }

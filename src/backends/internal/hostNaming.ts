@@ -7,10 +7,11 @@ import * as Fs from "node:fs"
 import type { Fault } from "../../model/FsError.ts"
 import { fold, type FsPath, isTemporaryName, isWithin, name, parent, root } from "../../model/FsPath.ts"
 import { isFault } from "./attempt.ts"
-import { type Confined, isSameFile, look, type Place } from "./confined.ts"
+import { type Confined, isSameFile, look, maxLooks, type Place, unstable } from "./confined.ts"
 import { codeOf, fromErrno } from "./errno.ts"
 import { absent, inside, kindOf } from "./hostFile.ts"
 import { childrenNow } from "./hostEntries.ts"
+import type { HostPath } from "./hostNames.ts"
 import { sweep } from "./leftovers.ts"
 
 const isRoot: Fault = { _tag: "AccessDenied", why: "root" }
@@ -25,20 +26,28 @@ const intoItself: Fault = { _tag: "InvalidArgument", argument: "to", detail: "a 
 export const makeDirectory = (confined: Confined, path: FsPath): Fault | undefined =>
   path === root ? alreadyExists : inside(confined, path, (place, segment) => void Fs.mkdirSync(place.at(segment)))
 
+/** `changed` where it was another kind of thing when it was to go than when it was looked at. */
+const removeAt = (at: HostPath): Fault | "changed" | undefined => {
+  const found = look(at)
+  if (found === undefined) return notFound
+  try {
+    if (found.isDirectory()) Fs.rmdirSync(at)
+    else Fs.unlinkSync(at)
+    return undefined
+  } catch (error) {
+    const now = look(at)
+    return now !== undefined && now.isDirectory() !== found.isDirectory() ? "changed" : fromErrno(error, now && kindOf(now))
+  }
+}
+
 export const remove = (confined: Confined, path: FsPath): Fault | undefined => {
   if (path === root) return isRoot
   const fault = inside(confined, path, (place, segment) => {
-    const at = place.at(segment)
-    const found = look(at)
-    if (found === undefined) return notFound
-    try {
-      if (found.isDirectory()) Fs.rmdirSync(at)
-      else Fs.unlinkSync(at)
-      return undefined
-    } catch (error) {
-      const now = look(at)
-      return fromErrno(error, now && kindOf(now))
+    for (let looks = 0; looks < maxLooks; looks++) {
+      const removed = removeAt(place.at(segment))
+      if (removed !== "changed") return removed
     }
+    return unstable
   })
   return fault && absent(fault)
 }

@@ -50,11 +50,12 @@ const isVisible = (name: string): boolean => parse(name) === name
 
 const inodeOf = (stats: Fs.Stats): number | undefined => (stats.isDirectory() ? stats.ino : undefined)
 
-/** Of a directory that is no longer where it was; another may be there now. */
-const whyGone = (confined: Confined, path: FsPath): Fault => {
+/** Whether a directory is no longer where it was, where another may be now; or the filesystem has been closed. */
+const whyGone = (confined: Confined, path: FsPath, place: Place): Fault | undefined => {
   const now = openDirectory(confined, path)
   if (!isFault(now)) now.release()
-  return isFault(now) && now._tag !== "NotADirectory" ? now : { _tag: "NotFound" }
+  else return now._tag === "NotADirectory" ? { _tag: "NotFound" } : now
+  return place.isSame() ? undefined : { _tag: "NotFound" }
 }
 
 /** The changes below one directory, while its watchers live. */
@@ -185,9 +186,13 @@ const observer = (confined: Confined, base: FsPath, tell: (event: WatchEvent) =>
     pending.clear()
     for (const path of paths) yield* examine(path)
     if (failure !== undefined) return yield* Effect.fail(failure)
-    if (!place.isSame()) {
+    const gone = yield* Effect.match(
+      attempt(() => whyGone(confined, base, place)),
+      { onSuccess: () => undefined, onFailure: (fault) => fault }
+    )
+    if (gone !== undefined) {
       yield* detach(base)
-      return yield* Effect.fail(whyGone(confined, base))
+      return yield* Effect.fail(gone)
     }
   })
 

@@ -29,7 +29,8 @@ export const forget = (segment: string): void => void inUse.delete(segment)
 const isOrphan = (segment: string): boolean | undefined => {
   if (inUse.has(segment)) return false
   const writer = named.exec(segment)?.[1]
-  return writer === undefined ? undefined : Identity.isDead(writer)
+  // Another thread of this process may have been ended.
+  return writer === undefined || writer === Identity.self ? undefined : Identity.isDead(writer)
 }
 
 /** Removes what a killed writer has left by this name; whether it did. `now`, in milliseconds, for what only its age can tell. */

@@ -51,8 +51,7 @@ const open = new Map<string, number>()
 
 /** Until it is called, the directory is the root of a filesystem. */
 export const register = (root: string): (() => void) => {
-  const real = resolved(root)
-  if (real === undefined) return () => {}
+  const real = Fs.realpathSync.native(root)
   open.set(real, (open.get(real) ?? 0) + 1)
   return () => {
     const left = open.get(real)! - 1
