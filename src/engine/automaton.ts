@@ -4,7 +4,7 @@
  * matches as a whole is asked, so neither the order of alternatives nor groups matter. It reads the part of the language that
  * picomatch writes; a pattern that smuggles in anything else (backreferences, lookbehind) is not a glob.
  */
-import { charClass } from "./segment.ts"
+import { charClass, type Test } from "./segment.ts"
 
 type Node =
   | { readonly _tag: "Unit"; readonly has: (unit: number) => boolean }
@@ -84,13 +84,22 @@ type Step =
   | { readonly _tag: "Go"; readonly to: ReadonlyArray<number> }
   | { readonly _tag: "Look"; readonly end: number; readonly negative: boolean }
 
-/** The cost of a text is at most its length times these, each a step of a nanosecond or so. */
+/** The cost of a text is at most its length times these, each a step of ten nanoseconds or so. */
 const maxSteps = 8192
 
-const assemble = (root: Node): ReadonlyArray<Step> => {
+interface Program {
+  readonly steps: ReadonlyArray<Step>
+  /** How many steps each place of a text costs: a step in a lookahead is taken once for each one around it as well. */
+  readonly weight: number
+}
+
+const assemble = (root: Node): Program => {
   const steps: Array<Step> = []
+  let weight = 0
+  let depth = 0
   const put = (step: Step): number => {
-    if (steps.length >= maxSteps) throw new NotAGlob("it is too complex")
+    weight += 1 + depth
+    if (weight > maxSteps) throw new NotAGlob("it is too complex")
     return steps.push(step) - 1
   }
   const emit = (node: Node): void => {
@@ -133,8 +142,10 @@ const assemble = (root: Node): ReadonlyArray<Step> => {
       }
       case "Look": {
         const at = put({ _tag: "Start" })
+        depth++
         emit(node.node)
         const end = put({ _tag: "Done" })
+        depth--
         steps[at] = { _tag: "Look", end, negative: node.negative }
         return
       }
@@ -144,7 +155,7 @@ const assemble = (root: Node): ReadonlyArray<Step> => {
   }
   emit(root)
   put({ _tag: "Done" })
-  return steps
+  return { steps, weight }
 }
 
 /** What a lookahead says at every place of a text, found from the end backwards, so that no part of the text is read twice. */
@@ -188,8 +199,8 @@ const survey = (
 }
 
 /** Whether a whole text matches. Throws NotAGlob, before any text is seen, for what it cannot read or what is too complex. */
-export const compileExpression = (source: string, ignoreCase: boolean): ((text: string) => boolean) => {
-  const steps = assemble(parse(source, ignoreCase))
+export const compileExpression = (source: string, ignoreCase: boolean): Test => {
+  const { steps, weight } = assemble(parse(source, ignoreCase))
   const comesFrom: Array<Array<number>> = steps.map(() => [])
   steps.forEach((step, at) => {
     if (step._tag === "Go") for (const to of step.to) comesFrom[to]!.push(at)
@@ -197,7 +208,7 @@ export const compileExpression = (source: string, ignoreCase: boolean): ((text: 
     else if (step._tag === "Start" || step._tag === "End") comesFrom[at + 1]!.push(at)
   })
 
-  return (text) => {
+  const test = (text: string): boolean => {
     const surveys = new Map<number, Uint8Array>()
     const says = (look: number, place: number): boolean => {
       let holds = surveys.get(look)
@@ -232,4 +243,5 @@ export const compileExpression = (source: string, ignoreCase: boolean): ((text: 
     }
     return false
   }
+  return Object.assign(test, { weight })
 }

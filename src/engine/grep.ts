@@ -11,9 +11,9 @@ import * as FsPath from "../model/FsPath.ts"
 import type { LimitsShape } from "../model/Limits.ts"
 import type { Backend } from "../port/Backend.ts"
 import { type Answer, Matching } from "../runtime/pool.ts"
-import { type Found, type Question, scan } from "../runtime/scan.ts"
+import { among, type Found, type Question, scan } from "../runtime/scan.ts"
 import * as Matcher from "./matcher.ts"
-import { count, type GrepOptions, invalid, isFault, list, type PlanContext, type Why } from "./options.ts"
+import { count, type GrepOptions, invalid, isFault, list, maxContext, type PlanContext, type Why } from "./options.ts"
 import * as Pattern from "./pattern.ts"
 import * as Read from "./read.ts"
 import * as Skips from "./skips.ts"
@@ -29,6 +29,9 @@ interface Cursor {
 export interface GrepPlan {
   readonly pattern: Pattern.Pattern
   readonly question: Question
+  /** Lines of context. */
+  readonly before: number
+  readonly behind: number
   readonly walk: Walk.Plan
   readonly after: Cursor | undefined
   readonly maxMatches: number | undefined
@@ -63,13 +66,13 @@ export const plan = (pattern: string | RegExp, options: GrepOptions, context: Pl
   const compiled = Pattern.compile(pattern, options, context.limits)
   if (isFault(compiled)) return compiled
   const [before, after] = contextOf(options.context)
-  for (const [argument, value] of [
+  for (const [argument, value, most] of [
     ["maxMatches", options.maxMatches],
     ["maxFileSize", options.maxFileSize],
-    ["context", before],
-    ["context", after]
+    ["context", before, maxContext],
+    ["context", after, maxContext]
   ] as const) {
-    const checked = count(argument, value, 0)
+    const checked = count(argument, value, 0, most)
     if (isFault(checked)) return checked
   }
   const cursor = options.after === undefined ? undefined : readCursor(options.after)
@@ -83,7 +86,9 @@ export const plan = (pattern: string | RegExp, options: GrepOptions, context: Pl
   const { flags, literal, multiline, source } = compiled
   return {
     pattern: compiled,
-    question: { source, flags, literal, multiline, before: before as number, after: after as number },
+    question: { source, flags, literal, multiline },
+    before: (before ?? 0) as number,
+    behind: (after ?? 0) as number,
     walk,
     after: cursor,
     maxMatches: options.maxMatches,
@@ -97,6 +102,8 @@ export const plan = (pattern: string | RegExp, options: GrepOptions, context: Pl
 interface Outcome {
   readonly path: FsPath.FsPath
   readonly found: ReadonlyArray<Found> | Why | "gone"
+  /** What was searched, to take the lines around a match from. */
+  readonly text?: string
 }
 
 /** A file's text, ready to be searched. */
@@ -166,35 +173,38 @@ const load = (
 
 const lossily = (bytes: Uint8Array): string => new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes)
 
-/** What may run here without anybody noticing: some milliseconds. */
-const fewSteps = 2_000_000
+/** What one batch may run here without anybody noticing: some milliseconds. */
+const fewSteps = 4_000_000
 
-const isQuick = ({ literal, steps }: Pattern.Pattern, text: string): boolean => {
-  if (literal !== undefined) return true
-  let longest = 0
-  let lines = 1
-  for (let at = 0; ; lines++) {
+/** The engine's own search is as fast as the reading for text up to about this length, as `scan` knows too. */
+const shortText = 200
+
+/** What a file can cost, from above, or something above `most`. */
+const costOf = ({ literal, steps }: Pattern.Pattern, text: string, most: number): number => {
+  if (literal !== undefined) return literal.length <= shortText ? 0 : 2 * text.length
+  let cost = 0
+  for (let at = 0; cost <= most;) {
     const lf = text.indexOf("\n", at)
-    longest = Math.max(longest, (lf === -1 ? text.length : lf) - at)
+    cost += steps((lf === -1 ? text.length : lf) - at)
     if (lf === -1) break
     at = lf + 1
   }
-  // Twice the average for most lines, and the longest once.
-  return steps(longest) + lines * steps(Math.min(longest, (2 * text.length) / lines)) <= fewSteps
+  return cost
 }
 
 const timeout = (self: GrepPlan, path: string): Fault =>
   located({ _tag: "Timeout", detail: `the pattern worked on this file for more than ${self.limits.patternBudget} ms` }, path)
 
+const failure = (detail: string, path: string): Fault =>
+  located({ _tag: "IoError", detail: `the search failed: ${detail}` }, path)
+
 const firstLine = (self: GrepPlan, path: string): number => (self.after?.path === path ? self.after.lineNumber + 1 : 1)
 
 /** A file that has a match and is not valid UTF-8 is not text. */
-const outcome = ({ isUtf8, path }: Loaded, found: ReadonlyArray<Found>): Outcome => ({
-  path,
-  found: isUtf8 || found.length === 0 ? found : "binary"
-})
+const outcome = ({ isUtf8, path, text }: Loaded, found: ReadonlyArray<Found>): Outcome =>
+  isUtf8 || found.length === 0 ? { path, found, text } : { path, found: "binary" }
 
-const isLoaded = (value: Loaded | Outcome): value is Loaded => "text" in value
+const isLoaded = (value: Loaded | Outcome): value is Loaded => "isUtf8" in value
 
 /** What one batch answers, in its order. */
 const matchAll = (
@@ -205,13 +215,17 @@ const matchAll = (
   Effect.withFiber((fiber) => {
     const out: Array<Outcome> = []
     const slow: Array<{ readonly index: number; readonly file: Loaded }> = []
+    let left = fewSteps
     for (const [index, file] of files.entries()) {
+      const cost = isLoaded(file) ? costOf(self.pattern, file.text, left) : 0
       if (!isLoaded(file)) out[index] = file
-      else if (isQuick(self.pattern, file.text)) {
+      else if (cost <= left) {
+        left -= cost
         out[index] = outcome(file, scan(self.question, file.text, firstLine(self, file.path), most))
       } else slow.push({ index, file })
     }
-    if (slow.length === 0) return Effect.succeed(out)
+    // A batch that has used much of its steps lets others have their turn before the next.
+    if (slow.length === 0) return left < fewSteps / 2 ? Effect.as(Effect.yieldNow, out) : Effect.succeed(out)
     const job = {
       question: self.question,
       texts: slow.map(({ file }) => file.text),
@@ -222,8 +236,7 @@ const matchAll = (
     }
     return Effect.flatMap(fiber.getRef(Matching).match(job), (answer: Answer) => {
       if (answer._tag === "Overrun") return Effect.fail(timeout(self, slow[answer.index]!.file.path))
-      if (answer._tag === "Failed")
-        return Effect.fail<Fault>({ _tag: "IoError", detail: `the search failed: ${answer.detail}` })
+      if (answer._tag === "Failed") return Effect.fail(failure(answer.detail, slow[answer.index]!.file.path))
       for (const [i, { file, index }] of slow.entries()) out[index] = outcome(file, answer.found[i]!)
       return Effect.succeed(out)
     })
@@ -285,8 +298,16 @@ const inBatches = (self: GrepPlan, paths: ReadonlyArray<FsPath.FsPath>): [Batch,
 
 type Batch = ReadonlyArray<FsPath.FsPath>
 
-const matchesOf = ({ found, path }: Outcome): ReadonlyArray<GrepMatch> =>
-  typeof found === "string" ? [] : found.map((match) => ({ path, ...match }))
+/** The first `most` matches, with the lines around them where such are asked for. */
+const matchesOf = function* (self: GrepPlan, { found, path, text }: Outcome, most: number): Generator<GrepMatch, void> {
+  if (typeof found === "string") return
+  const wanted = found.length <= most ? found : found.slice(0, most)
+  const isBare = text === undefined || self.before + self.behind === 0
+  for (const match of isBare ? wanted : among(text, wanted, self.before, self.behind)) yield { path, ...match }
+}
+
+/** What a stream holds of one file's matches at a time: with context each may have two thousand lines. */
+const fewMatches = 64
 
 const isSkip = (found: Outcome["found"]): found is Why => typeof found === "string" && found !== "gone"
 
@@ -299,8 +320,8 @@ export const stream = (port: Backend, base: Base, self: GrepPlan): Stream.Stream
       for (const { found, path } of all) if (isSkip(found)) skip(path, found, path)
       return all
     }),
-    Stream.map(matchesOf),
-    Stream.flattenIterable
+    Stream.filter(({ found }) => found.length > 0 && typeof found !== "string"),
+    Stream.flatMap((file) => Stream.fromIterable(matchesOf(self, file, Number.POSITIVE_INFINITY), { chunkSize: fewMatches }))
   )
   return most === Number.POSITIVE_INFINITY ? matches : Stream.take(matches, most)
 }
@@ -318,8 +339,8 @@ export const collect = (port: Backend, base: Base, self: GrepPlan): Effect.Effec
     let isTruncated = false
 
     /** Whether the search may go on. */
-    const take = (self: Outcome): boolean => {
-      const { found, path } = self
+    const take = (file: Outcome): boolean => {
+      const { found, path } = file
       if (typeof found === "string") {
         if (found !== "gone") skips.add(path, found, path)
         return true
@@ -329,7 +350,7 @@ export const collect = (port: Backend, base: Base, self: GrepPlan): Effect.Effec
       if (isTruncated && fitting === 0) return false
       filesSearched++
       if (found.length > 0) filesMatched++
-      for (let i = 0; i < fitting; i++) matches.push({ path, ...found[i]! })
+      for (const match of matchesOf(self, file, fitting)) matches.push(match)
       return !isTruncated
     }
     // One more than fits tells that there is more.

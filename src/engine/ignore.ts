@@ -92,8 +92,9 @@ const bracket = (text: string, from: number, fold: boolean): { readonly set: Cha
   let at = from + 1
   const negated = text[at] === "!" || text[at] === "^"
   if (negated) at++
-  const ranges: Array<readonly [number, number]> = []
-  const names: Array<RegExp> = []
+  // A byte each, so that a set of any size is looked up in one step.
+  const listed = new Uint8Array(256)
+  const names = new Set<RegExp>()
   let previous = 0
   do {
     let unit = text.charCodeAt(at)
@@ -101,7 +102,7 @@ const bracket = (text: string, from: number, fold: boolean): { readonly set: Cha
     if (unit === 45 && previous !== 0 && at + 1 < text.length && text[at + 1] !== "]") {
       if (text[++at] === "\\") at++
       if (at >= text.length) return undefined
-      ranges.push([previous, text.charCodeAt(at)])
+      listed.fill(1, previous, text.charCodeAt(at) + 1)
       unit = 0
     } else if (unit === 91 && text[at + 1] === ":") {
       const end = text.indexOf("]", at + 2)
@@ -109,25 +110,25 @@ const bracket = (text: string, from: number, fold: boolean): { readonly set: Cha
       if (end > at + 2 && text[end - 1] === ":") {
         const name = posix[text.slice(at + 2, end - 1)]
         if (name === undefined) return undefined
-        names.push(fold && (name === posix["upper"] || name === posix["lower"]) ? posix["alpha"]! : name)
+        names.add(fold && (name === posix["upper"] || name === posix["lower"]) ? posix["alpha"]! : name)
         at = end
         unit = 0
       } else {
-        ranges.push([91, 91])
+        listed[91] = 1
       }
     } else {
       if (unit === 92) {
         if (++at >= text.length) return undefined
         unit = text.charCodeAt(at)
       }
-      ranges.push([unit, unit])
+      listed[unit] = 1
     }
     previous = unit
     at++
   } while (text[at] !== "]")
-  const within = (unit: number): boolean => ranges.some(([low, high]) => unit >= low && unit <= high)
+  const within = (unit: number): boolean => listed[unit] === 1
   const has = (unit: number): boolean => {
-    if (names.some((name) => name.test(String.fromCharCode(unit)))) return true
+    for (const name of names) if (name.test(String.fromCharCode(unit))) return true
     return fold ? within(lower(unit)) || (lower(unit) >= 97 && lower(unit) <= 122 && within(lower(unit) - 32)) : within(unit)
   }
   return { set: { has: (unit) => has(unit) !== negated }, next: at + 1 }
@@ -135,9 +136,13 @@ const bracket = (text: string, from: number, fold: boolean): { readonly set: Cha
 
 type Segment = Array<Element> | typeof GLOBSTAR
 
-/** The rows of one rule, none for a rule that can match nothing. */
-const rowsOf = (text: string, anchored: boolean, fold: boolean): ReadonlyArray<Array<Segment>> => {
-  const first = text.search(/[*?[\\]/)
+/** The rows of one rule, none for a rule that can match nothing. `first` is where globstars take themselves for the beginning. */
+const rowsOf = (
+  text: string,
+  anchored: boolean,
+  fold: boolean,
+  first = text.search(/[*?[\\]/)
+): ReadonlyArray<Array<Segment>> => {
   const segments: Array<Segment> = [[]]
   const last = (): Array<Element> => segments.at(-1)!
   for (let at = 0; at < text.length;) {
@@ -184,7 +189,8 @@ const rowsOf = (text: string, anchored: boolean, fold: boolean): ReadonlyArray<A
 
 /**
  * git compares what stands before the first special sign by itself, so `**` that comes right after takes itself for the beginning:
- * `foo**` followed by `/bar` is `foobar`, and whatever begins with `foo` and ends with `/bar`.
+ * `foo**` followed by `/bar` is `foobar`, and whatever begins with `foo` and ends with `/bar`. This happens once in a rule: in what
+ * follows, a globstar right after text is a star.
  */
 const afterLiteral = (head: Array<Segment>, rest: string, anchored: boolean, fold: boolean): ReadonlyArray<Array<Segment>> => {
   const above = head.slice(0, -1)
@@ -192,7 +198,7 @@ const afterLiteral = (head: Array<Segment>, rest: string, anchored: boolean, fol
   const open = above.concat([stem.concat([STAR])])
   if (rest === "") return [open, open.concat([GLOBSTAR])]
   if (rest === "/") return [head]
-  const tails = rowsOf(rest.slice(rest.startsWith("\\") ? 2 : 1), anchored, fold)
+  const tails = rowsOf(rest.slice(rest.startsWith("\\") ? 2 : 1), anchored, fold, 0)
   const through = tails.map((tail) => open.concat([GLOBSTAR], tail))
   if (rest.startsWith("\\")) return through
   const again = /^\/\*\*+(?=\\?\/|$)/.exec(rest)
@@ -203,14 +209,23 @@ const afterLiteral = (head: Array<Segment>, rest: string, anchored: boolean, fol
 /** Longer than any path. */
 const maxRule = 4096
 
-const parse = (bytes: Uint8Array, caseSensitive: boolean): File => {
+/** After so many characters of rules others have their turn. */
+const slice = 2 ** 15
+
+const parse = Effect.fnUntraced(function* (bytes: Uint8Array, caseSensitive: boolean): Effect.fn.Return<File> {
   const rows: Array<Row> = []
   const takesBack: Array<boolean> = []
   const lines = binary(bytes)
     .replace(/^\xef\xbb\xbf/, "")
     .split("\n")
+  let read = 0
   for (const line of lines) {
     if (line.startsWith("#") || line.length > maxRule) continue
+    read += line.length + 1
+    if (read > slice) {
+      read = 0
+      yield* Effect.yieldNow
+    }
     let text = withoutTrailingSpaces(line.replace(/\r$/, ""))
     const negated = text.startsWith("!")
     if (negated) text = text.slice(1)
@@ -228,7 +243,7 @@ const parse = (bytes: Uint8Array, caseSensitive: boolean): File => {
     }
   }
   return { rows: compileRows(rows), takesBack }
-}
+})
 
 const decide = (levels: ReadonlyArray<Level>, name: string, directory: boolean): boolean | undefined => {
   for (let i = levels.length - 1; i >= 0; i--) {
@@ -249,6 +264,13 @@ export const ignores = (self: Rules, name: string, directory: boolean): boolean 
   return decide(self.own, bytes, directory) ?? decide(self.git, bytes, directory) ?? false
 }
 
+/** At most so many steps is the answer for a child with a name of that length. */
+export const cost = ({ everything, git, own }: Rules, length: number): number => {
+  let sum = 0
+  if (!everything) for (const { file, positions } of own.concat(git)) sum += file.rows.cost(positions, length)
+  return sum
+}
+
 /** What applies below this child, a directory that is not ignored, before its own files are read. */
 export const below = (self: Rules, name: string): Rules => {
   if (saysNothing(self)) return self
@@ -267,10 +289,10 @@ const load = (port: Backend, directory: FsPath.FsPath, name: string): Effect.Eff
   Effect.matchEffect(
     Effect.suspend(() => wholeAt(port, FsPath.join(directory, name), maxBytes)),
     {
-      onSuccess: ({ bytes }): Effect.Effect<ReadonlyArray<Level>> => {
-        const file = parse(bytes, port.info.caseSensitive)
-        return Effect.succeed(file.rows.start.length === 0 ? [] : [{ file, positions: file.rows.start }])
-      },
+      onSuccess: ({ bytes }): Effect.Effect<ReadonlyArray<Level>> =>
+        Effect.map(parse(bytes, port.info.caseSensitive), (file) =>
+          file.rows.start.length === 0 ? [] : [{ file, positions: file.rows.start }]
+        ),
       onFailure: (fault) => (fault._tag === "Unavailable" ? Effect.fail(fault) : Effect.succeed([]))
     }
   )

@@ -17,6 +17,7 @@ import {
   compileRows,
   compileTest,
   type Element,
+  exactly,
   foldCase,
   GLOBSTAR,
   type Positions,
@@ -38,6 +39,8 @@ export interface Matcher {
   /** For a directory's child that is one; `undefined` when nothing below it can match. */
   readonly below: (state: State, name: string) => State | undefined
   readonly matches: (state: State, name: string, directory: boolean) => boolean
+  /** At most so many steps does one of these take for a name of that length. */
+  readonly cost: (state: State, length: number) => number
 }
 
 /** A pattern that is not made of rows: asked with the whole path, or with the name when it may stand at any depth. */
@@ -45,7 +48,7 @@ interface Wide {
   readonly pattern: number
   readonly directory: boolean
   readonly anchored: boolean
-  readonly test: (text: string) => boolean
+  readonly test: Test
 }
 
 interface Compiled {
@@ -56,11 +59,6 @@ interface Compiled {
 }
 
 const options = { dot: true, posix: true, regex: false, nonegate: true, strictSlashes: true } as const
-
-const exact =
-  (text: string): Test =>
-  (name) =>
-    name === text
 
 /** Into `out`; answers what is wrong with the pattern. */
 const addPath = (
@@ -74,7 +72,7 @@ const addPath = (
   if (typeof glob === "string") return glob
   const fold = caseSensitive ? undefined : foldCase
   const anywhere = anchored ? [] : [GLOBSTAR]
-  if (glob.itself) out.rows.push({ ...shape, segments: [...anywhere, ...text.split("/").map(exact)] })
+  if (glob.itself) out.rows.push({ ...shape, segments: [...anywhere, ...text.split("/").map(exactly)] })
   if (glob.rows !== undefined) {
     for (const segments of glob.rows) {
       const tests = segments.map((segment) => (segment === undefined ? GLOBSTAR : compileTest(segment, fold)))
@@ -175,6 +173,7 @@ const assemble = ({ reach: reaches, rows: patterns, wide }: Compiled, takesBack:
   const rows = compileRows(patterns)
   const reach = compileRows(reaches)
   const wanted = wide.length > 0
+  const weight = wide.reduce((sum, { test }) => sum + (test.weight ?? 1), 0)
   return {
     start: { rows: rows.start, reach: reach.start, path: "" },
     below: (state, name) => {
@@ -195,7 +194,9 @@ const assemble = ({ reach: reaches, rows: patterns, wide }: Compiled, takesBack:
         if (test(anchored && state.path !== "" ? `${state.path}/${name}` : name)) found = pattern
       }
       return found !== -1 && !takesBack[found]!
-    }
+    },
+    cost: (state, length) =>
+      rows.cost(state.rows, length) + reach.cost(state.reach, length) + weight * (state.path.length + length + 1)
   }
 }
 

@@ -49,7 +49,7 @@ export interface GrepOptions extends SearchOptions {
   readonly ignoreCase?: boolean | undefined
   /** Only matches with no letter of ASCII, digit or underscore next to them. @default false */
   readonly wholeWord?: boolean | undefined
-  /** Lines around each match, on both sides or [before, after]. @default 0 */
+  /** Lines around each match, on both sides or [before, after]; 1,000 at the most. @default 0 */
   readonly context?: number | readonly [before: number, after: number] | undefined
   /** Bytes; larger files are counted as `tooLarge` and not read. @default no bound */
   readonly maxFileSize?: number | undefined
@@ -71,12 +71,21 @@ export const invalid = (argument: string, detail: string): Fault => ({ _tag: "In
 export const isFault = (value: unknown): value is Fault => typeof value === "object" && value !== null && "_tag" in value
 
 /** A whole number from 0, or Infinity for no bound. */
-export const count = (argument: string, value: unknown, otherwise: number): number | Fault => {
+export const count = (
+  argument: string,
+  value: unknown,
+  otherwise: number,
+  most: number = Number.POSITIVE_INFINITY
+): number | Fault => {
   if (value === undefined) return otherwise
-  return typeof value === "number" && value >= 0 && (Number.isInteger(value) || value === Number.POSITIVE_INFINITY)
-    ? value
-    : invalid(argument, "it must be a whole number, 0 or more")
+  if (typeof value !== "number" || !(value >= 0) || !(Number.isInteger(value) || value === Number.POSITIVE_INFINITY)) {
+    return invalid(argument, "it must be a whole number, 0 or more")
+  }
+  return value > most ? invalid(argument, `it may be ${most} at the most`) : value
 }
+
+/** Lines on each side of a match: every match has its own, so that together they are as many times the text. */
+export const maxContext = 1000
 
 export const list = (value: string | ReadonlyArray<string> | undefined): ReadonlyArray<string> =>
   value === undefined ? [] : Array.isArray(value) ? (value as ReadonlyArray<string>) : [value as string]

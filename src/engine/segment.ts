@@ -14,7 +14,14 @@ export interface CharClass {
 }
 
 export type Fold = (unit: number) => number
-export type Test = (name: string) => boolean
+
+export interface Test {
+  (name: string): boolean
+  /** The one name that passes, where there is only one. */
+  readonly only?: string
+  /** Steps for each unit of a name, where it is more than a comparison. */
+  readonly weight?: number
+}
 
 /** Upper case as a regular expression with the flag `i` and without `u` compares it. */
 export const foldCase: Fold = (unit) => {
@@ -41,7 +48,9 @@ const textOf = (elements: ReadonlyArray<Element>): string => {
 /** Greedy: where a star is followed by parts of fixed length, the leftmost place for each is as good as any. */
 const general = (elements: ReadonlyArray<Element>, fold: Fold | undefined): Test => {
   const length = elements.length
-  return (name) => {
+  const star = elements.indexOf(STAR)
+  const weight = star === -1 ? 1 : length - star
+  const test = (name: string): boolean => {
     let i = 0
     let j = 0
     let star = -1
@@ -72,7 +81,10 @@ const general = (elements: ReadonlyArray<Element>, fold: Fold | undefined): Test
     while (elements[i] === STAR) i++
     return i === length
   }
+  return Object.assign(test, { weight })
 }
+
+export const exactly = (text: string): Test => Object.assign((name: string) => name === text, { only: text })
 
 /** Whether a whole name is what the elements say. Stars next to each other are one. */
 export const compileTest = (source: ReadonlyArray<Element>, fold?: Fold): Test => {
@@ -83,10 +95,7 @@ export const compileTest = (source: ReadonlyArray<Element>, fold?: Fold): Test =
   if (fold !== undefined) return general(elements, fold)
   const star = elements.indexOf(STAR)
   if (!elements.every((element, index) => isLiteral(element) || index === star)) return general(elements, undefined)
-  if (star === -1) {
-    const text = textOf(elements)
-    return (name) => name === text
-  }
+  if (star === -1) return exactly(textOf(elements))
   const head = textOf(elements.slice(0, star))
   const tail = textOf(elements.slice(star + 1))
   const least = head.length + tail.length
@@ -114,11 +123,29 @@ export interface Rows {
   readonly below: (positions: Positions, name: string) => Positions
   /** The highest pattern that matches this child, or -1. */
   readonly decide: (positions: Positions, name: string, directory: boolean) => number
+  /** At most so many steps does one of these take for a name of that length. */
+  readonly cost: (positions: Positions, length: number) => number
 }
 
 interface Place extends Omit<Row, "segments"> {
   readonly test: Test | typeof GLOBSTAR
   readonly last: boolean
+}
+
+interface Ends {
+  readonly named: Map<string, Array<Place>>
+  readonly others: Array<Place>
+}
+
+/** The highest pattern above `least` that one of these places decides for, or `least`. */
+const highest = (places: ReadonlyArray<Place>, name: string, directory: boolean, least: number): number => {
+  let found = least
+  for (let i = 0; i < places.length; i++) {
+    const place = places[i]!
+    if (place.pattern <= found || (place.directory && !directory)) continue
+    if (place.test === GLOBSTAR || place.test(name)) found = place.pattern
+  }
+  return found
 }
 
 export const compileRows = (rows: ReadonlyArray<Row>): Rows => {
@@ -135,6 +162,8 @@ export const compileRows = (rows: ReadonlyArray<Row>): Rows => {
     places[end] = { ...places[end]!, last: true }
   }
 
+  const weight = places.reduce((sum, { test }) => sum + (test?.weight ?? 0), 0)
+
   // What is in the set under construction carries the number of its construction.
   const seen = new Float64Array(places.length)
   let generation = 0
@@ -145,6 +174,24 @@ export const compileRows = (rows: ReadonlyArray<Row>): Rows => {
       const { last, test } = places[at]!
       if (test !== GLOBSTAR || last) return
     }
+  }
+
+  // Of the places of a directory those at which one name ends a row, by that name, and all others that end one.
+  const sorted = new WeakMap<Positions, Ends>()
+  const endsOf = (positions: Positions): Ends => {
+    const found = sorted.get(positions)
+    if (found !== undefined) return found
+    const ends: Ends = { named: new Map(), others: [] }
+    for (const at of positions) {
+      const place = places[at]!
+      if (!place.last) continue
+      const name = place.test?.only
+      const same = name === undefined ? ends.others : ends.named.get(name)
+      if (same !== undefined) same.push(place)
+      else ends.named.set(name!, [place])
+    }
+    sorted.set(positions, ends)
+    return ends
   }
 
   generation++
@@ -167,13 +214,11 @@ export const compileRows = (rows: ReadonlyArray<Row>): Rows => {
       return positions
     },
     decide: (positions, name, directory) => {
-      let found = -1
-      for (let i = 0; i < positions.length; i++) {
-        const place = places[positions[i]!]!
-        if (!place.last || place.pattern <= found || (place.directory && !directory)) continue
-        if (place.test === GLOBSTAR || place.test(name)) found = place.pattern
-      }
-      return found
-    }
+      const { named, others } = endsOf(positions)
+      const found = highest(others, name, directory, -1)
+      const same = named.get(name)
+      return same === undefined ? found : highest(same, name, directory, found)
+    },
+    cost: (positions, length) => positions.length + weight * length
   }
 }

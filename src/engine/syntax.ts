@@ -38,6 +38,11 @@ export interface Glob {
 
 const maxExpansions = 1024
 
+/** Of braces, and of parentheses: deeper than any pattern of the standard length, and far from the end of the stack. */
+const maxDepth = 500
+
+const tooDeep = `it is nested more than ${maxDepth} deep`
+
 class Malformed extends Error {}
 
 const isChoice = (token: Token | undefined): token is Choice => typeof token === "object" && "options" in token
@@ -182,7 +187,7 @@ const read = (text: string, ignoreCase: boolean): Read => {
       out.push(ANY)
       return
     }
-    braces++
+    if (++braces > maxDepth) throw new Malformed(tooDeep)
     const options: Array<ReadonlyArray<Token>> = []
     do {
       at++
@@ -208,7 +213,7 @@ const read = (text: string, ignoreCase: boolean): Read => {
         wide = true
         return
       case "(":
-        parentheses++
+        if (++parentheses > maxDepth) throw new Malformed(tooDeep)
         wide = true
         break
       case ")":

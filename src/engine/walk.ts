@@ -134,11 +134,16 @@ const entryOf = (frame: Frame, child: Child): FileEntry => {
   return frame.sizes === undefined ? entry : { ...entry, sizeBytes: frame.sizes.get(child) ?? 0 }
 }
 
+/** After so many steps of matching, each of a few nanoseconds, others have their turn. */
+const slice = 2 ** 18
+
 class Walker {
   readonly port: Backend
   readonly plan: Plan
   readonly skip: Skip
   readonly stack: Array<Frame> = []
+  /** Steps since others had their turn. */
+  spent = 0
 
   constructor(port: Backend, plan: Plan, skip: Skip) {
     this.port = port
@@ -182,6 +187,16 @@ class Walker {
     return FsPath.compare(key, first) < 0 && !first.startsWith(key)
   }
 
+  /** At most so many steps it takes to see what becomes of a child. */
+  cost(frame: Frame, { name: { length } }: Child): number {
+    const { exclude, include } = this.plan
+    return (
+      (frame.include === undefined ? 0 : include!.cost(frame.include, length)) +
+      (frame.exclude === undefined ? 0 : exclude!.cost(frame.exclude, length)) +
+      (frame.ignore === undefined ? 0 : Ignore.cost(frame.ignore, length))
+    )
+  }
+
   isAnswer(frame: Frame, child: Child): boolean {
     const { include, kinds } = this.plan
     return (
@@ -216,7 +231,7 @@ class Walker {
     }
   }
 
-  /** The next entries, up to a directory that has to be read, or `undefined` at the end. */
+  /** The next entries, up to a directory that has to be read or until others have their turn; `undefined` at the end. */
   pull(): Effect.Effect<ReadonlyArray<FileEntry> | undefined, Fault> {
     const out: Array<FileEntry> = []
     while (this.stack.length > 0) {
@@ -225,7 +240,12 @@ class Walker {
         this.stack.pop()
         continue
       }
+      if (this.spent > slice) {
+        this.spent = 0
+        return Effect.as(Effect.yieldNow, out)
+      }
       const child = frame.children[frame.next++]!
+      this.spent += this.cost(frame, child)
       const path = FsPath.join(frame.path, child.name)
       if (this.isLeftOut(frame, child)) {
         this.skip(path, "ignored", keyIn(path, child.kind))

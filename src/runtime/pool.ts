@@ -19,11 +19,11 @@ export interface Job {
   readonly budget: number
 }
 
-/** What was found in each text; or, of a text that took too long, which one it was. */
+/** What was found in each text; or which of them took too long or broke the engine. */
 export type Answer =
   | { readonly _tag: "Found"; readonly found: ReadonlyArray<ReadonlyArray<Found>> }
   | { readonly _tag: "Overrun"; readonly index: number }
-  | { readonly _tag: "Failed"; readonly detail: string }
+  | { readonly _tag: "Failed"; readonly index: number; readonly detail: string }
 
 export interface Matching {
   readonly match: (job: Job) => Effect.Effect<Answer>
@@ -73,27 +73,31 @@ const make = (size: number): Matching => {
     const slot: Slot = { worker, listener: undefined }
     worker.on("message", (message: Message) => slot.listener?.(message))
     worker.on("error", (error) => slot.listener?.({ _tag: "Broken", detail: String(error) }))
+    // Nobody may be given a thread that is no more.
+    worker.on("exit", () => {
+      const at = idle.indexOf(slot)
+      if (at !== -1) idle.splice(at, 1)
+      slot.listener?.({ _tag: "Broken", detail: "the worker has ended" })
+    })
     worker.unref()
     return slot
   }
+  /** A place goes from hand to hand: only where nobody waits is it given back. */
   const free = (): void => {
-    running--
-    waiting.shift()?.()
+    const next = waiting.shift()
+    if (next === undefined) running--
+    else next()
   }
   const turn: Effect.Effect<void> = Effect.callback<void>((resume) => {
+    let granted = false
     const go = () => {
-      running++
+      granted = true
       resume(Effect.void)
-    }
-    if (running < size) {
-      go()
-      return undefined
     }
     waiting.push(go)
     return Effect.sync(() => {
-      const at = waiting.indexOf(go)
-      if (at === -1) free()
-      else waiting.splice(at, 1)
+      if (granted) free()
+      else waiting.splice(waiting.indexOf(go), 1)
     })
   })
   const ask = (job: Job): Effect.Effect<Answer> =>
@@ -101,7 +105,11 @@ const make = (size: number): Matching => {
       const slot = idle.pop() ?? start()
       const found: Array<ReadonlyArray<Found>> = []
       let timer: ReturnType<typeof setTimeout> | undefined
+      let hasEnded = false
+      /** Once: an interruption can come when the answer is already given, and the worker is no longer this question's. */
       const end = (isAlive: boolean): void => {
+        if (hasEnded) return
+        hasEnded = true
         clearTimeout(timer)
         slot.listener = undefined
         slot.worker.unref()
@@ -119,7 +127,7 @@ const make = (size: number): Matching => {
         }
       }
       slot.listener = (message) => {
-        if (message._tag === "Broken") return finish({ _tag: "Failed", detail: message.detail }, false)
+        if (message._tag === "Broken") return finish({ _tag: "Failed", index: found.length, detail: message.detail }, false)
         if (message._tag === "Text") found.push(message.found)
         if (found.length === job.texts.length) return finish({ _tag: "Found", found }, true)
         return watch()
@@ -134,9 +142,13 @@ const make = (size: number): Matching => {
     match: (job) =>
       job.texts.length === 0
         ? Effect.succeed({ _tag: "Found", found: [] })
-        : Effect.uninterruptibleMask((restore) =>
-            Effect.flatMap(restore(turn), () => Effect.ensuring(restore(ask(job)), Effect.sync(free)))
-          )
+        : Effect.uninterruptibleMask((restore) => {
+            const run = Effect.ensuring(restore(ask(job)), Effect.sync(free))
+            if (running === size) return Effect.flatMap(restore(turn), () => run)
+            // Not in `restore`, where an interruption between the taking and the giving back would lose it.
+            running++
+            return run
+          })
   }
 }
 

@@ -1,5 +1,6 @@
 /**
  * The matching of one file, by itself: no import, nothing from outside the function, so that its own source can be given to a worker.
+ * The lines around a match are not its business: in a worker's answer each would be a copy, here they are parts of the text.
  */
 
 export interface Question {
@@ -7,9 +8,6 @@ export interface Question {
   readonly flags: string
   readonly literal: string | undefined
   readonly multiline: boolean
-  /** Lines of context. */
-  readonly before: number
-  readonly after: number
 }
 
 export interface Found {
@@ -18,13 +16,13 @@ export interface Found {
   readonly lineContent: string
   readonly matchStart: number
   readonly matchEnd: number
-  readonly before?: ReadonlyArray<string>
-  readonly after?: ReadonlyArray<string>
 }
 
 /** At most `most` lines with a match, from line `from` (1-based) on; the first match of each. */
 export const scan = (question: Question, text: string, from: number, most: number): Array<Found> => {
-  const { after, before, literal, multiline } = question
+  const { literal, multiline } = question
+  // Text with a line end in it is in no line.
+  if (literal !== undefined && !multiline && literal.includes("\n")) return []
   const regex = new RegExp(question.source, multiline ? `${question.flags}g` : question.flags)
   const size = text.length
   const start = text.charCodeAt(0) === 0xfeff ? 1 : 0
@@ -36,29 +34,10 @@ export const scan = (question: Question, text: string, from: number, most: numbe
     if (lf === -1) return [size, size]
     return [lf > at && text.charCodeAt(lf - 1) === 13 ? lf - 1 : lf, lf + 1]
   }
-  const above = (at: number): Array<string> => {
-    const lines: Array<string> = []
-    for (let end = at; lines.length < before && end > start;) {
-      const begin = Math.max(text.lastIndexOf("\n", end - 2) + 1, start)
-      lines.unshift(text.slice(begin, ends(begin)[0]))
-      end = begin
-    }
-    return lines
-  }
-  const below = (at: number): Array<string> => {
-    const lines: Array<string> = []
-    for (let begin = at; lines.length < after && begin < size;) {
-      const [end, next] = ends(begin)
-      lines.push(text.slice(begin, end))
-      begin = next
-    }
-    return lines
-  }
   const add = (lineNumber: number, line: number, matchStart: number, matchEnd: number): number => {
     const [end, next] = ends(line)
     const lineContent = text.slice(line, end)
-    const match = { lineNumber, lineContent, matchStart, matchEnd: Math.min(matchEnd, lineContent.length) }
-    found.push(before + after === 0 ? match : { ...match, before: above(line), after: below(next) })
+    found.push({ lineNumber, lineContent, matchStart, matchEnd: Math.min(matchEnd, lineContent.length) })
     return next
   }
 
@@ -72,24 +51,65 @@ export const scan = (question: Question, text: string, from: number, most: numbe
     }
   }
 
-  if (multiline) {
-    regex.lastIndex = start
-    while (found.length < most) {
-      const match = regex.exec(text)
-      if (match === null || match.index < start || (match.index >= size && size > start)) break
-      goTo(match.index)
-      const [, next] = ends(line)
-      if (lineNumber >= from && size > start) {
-        add(lineNumber, line, match.index - line, match.index - line + match[0].length)
+  /**
+   * What finds `wanted` from an index on, in time linear in the text. The engine's own search is that up to 250 characters; what is
+   * longer is compared by Knuth, Morris and Pratt's rule wherever the engine has found its beginning.
+   */
+  const finder = (wanted: string): ((from: number) => number) => {
+    const head = wanted.slice(0, 200)
+    if (head === wanted) return (from) => text.indexOf(wanted, from)
+    /** Of each beginning of `wanted` the length of the longest that it ends with too. */
+    const again = new Int32Array(wanted.length)
+    for (let i = 1, same = 0; i < wanted.length; again[i++] = same) {
+      while (same > 0 && wanted.charCodeAt(i) !== wanted.charCodeAt(same)) same = again[same - 1]!
+      if (wanted.charCodeAt(i) === wanted.charCodeAt(same)) same++
+    }
+    return (from) => {
+      let at = from
+      for (let same = 0; same < wanted.length;) {
+        if (same === 0) {
+          const index = text.indexOf(head, at)
+          if (index === -1) return -1
+          at = index + head.length
+          same = head.length
+        } else if (at === size) return -1
+        else if (text.charCodeAt(at) === wanted.charCodeAt(same)) {
+          at++
+          same++
+        } else same = again[same - 1]!
       }
+      return at - wanted.length
+    }
+  }
+  const find = literal === undefined ? undefined : finder(literal)
+
+  if (multiline) {
+    /** The first match from an index on. */
+    const seek = (from: number): readonly [index: number, length: number] | undefined => {
+      if (find !== undefined) {
+        const index = find(from)
+        return index === -1 ? undefined : [index, literal!.length]
+      }
+      regex.lastIndex = from
+      const match = regex.exec(text)
+      return match === null ? undefined : [match.index, match[0].length]
+    }
+    for (let at = start; found.length < most;) {
+      const match = seek(at)
+      if (match === undefined) break
+      const [index, length] = match
+      if (index < start || (index >= size && size > start)) break
+      goTo(index)
+      const [, next] = ends(line)
+      if (lineNumber >= from && size > start) add(lineNumber, line, index - line, index - line + length)
       if (next >= size) break
-      regex.lastIndex = Math.max(next, match.index + match[0].length)
+      at = Math.max(next, index + length)
     }
     return found
   }
 
-  if (literal !== undefined) {
-    for (let index = text.indexOf(literal, line); index !== -1 && found.length < most; index = text.indexOf(literal, line)) {
+  if (literal !== undefined && find !== undefined) {
+    for (let index = find(line); index !== -1 && found.length < most; index = find(line)) {
       goTo(index)
       const [content, next] = ends(line)
       if (index + literal.length <= content && lineNumber >= from) {
@@ -112,4 +132,51 @@ export const scan = (question: Question, text: string, from: number, most: numbe
     lineNumber++
   }
   return found
+}
+
+export interface FoundAmong extends Found {
+  readonly before: ReadonlyArray<string>
+  readonly after: ReadonlyArray<string>
+}
+
+/** The line from `begin` to the line feed at `lf`. */
+const lineOf = (text: string, begin: number, lf: number): string =>
+  text.slice(begin, lf > begin && text.charCodeAt(lf - 1) === 13 ? lf - 1 : lf)
+
+const linesAbove = (text: string, start: number, at: number, most: number): Array<string> => {
+  const lines: Array<string> = []
+  for (let end = at; lines.length < most && end > start;) {
+    // An index below 0 would count as 0, where the line feed of an empty first line is.
+    const begin = end < 2 ? start : Math.max(text.lastIndexOf("\n", end - 2) + 1, start)
+    lines.push(lineOf(text, begin, end - 1))
+    end = begin
+  }
+  return lines.reverse()
+}
+
+const linesBelow = (text: string, at: number, most: number): Array<string> => {
+  const lines: Array<string> = []
+  for (let begin = at; lines.length < most && begin < text.length;) {
+    const lf = text.indexOf("\n", begin)
+    lines.push(lf === -1 ? text.slice(begin) : lineOf(text, begin, lf))
+    begin = lf === -1 ? text.length : lf + 1
+  }
+  return lines
+}
+
+/** The matches of a text, in order, with the lines around them, one by one: together they can be many times the text. */
+export const among = function* (
+  text: string,
+  found: Iterable<Found>,
+  before: number,
+  after: number
+): Generator<FoundAmong, void> {
+  const start = text.charCodeAt(0) === 0xfeff ? 1 : 0
+  let line = start
+  let lineNumber = 1
+  for (const match of found) {
+    for (; lineNumber < match.lineNumber; lineNumber++) line = text.indexOf("\n", line) + 1
+    const below = text.indexOf("\n", line) + 1 || text.length
+    yield { ...match, before: linesAbove(text, start, line, before), after: linesBelow(text, below, after) }
+  }
 }

@@ -118,6 +118,9 @@ describe("ignore", () => {
         const git = yield* Git
         const corners = [
           "foo**/a",
+          "foo**/d**/a",
+          "a**/d**/foo",
+          "*/d**/a",
           "foo**//",
           "fo**/**/",
           "a/d**",
