@@ -21,8 +21,8 @@ interface Change {
 const context = 3
 
 /**
- * Comparing takes steps in proportion to lines times differences. So many are spent on one change; beyond them its diff is not the
- * smallest.
+ * Comparing takes steps in proportion to lines times differences. So many are spent on one diff; the changes that they do not suffice
+ * for are told whole, or nearly.
  */
 const maxSteps = 10_000_000
 
@@ -76,15 +76,23 @@ const countLines = (text: string, from: number, to: number): number => {
   return lines
 }
 
+/** What is left to be spent. */
+interface Budget {
+  steps: number
+}
+
 /** The lines of a change that really differ. */
-const fine = function* (before: string, { after, from, to }: Change): Generator<Change> {
+const fine = function* (before: string, { after, from, to }: Change, budget: Budget): Generator<Change> {
   const removed = countLines(before, from, to)
   const added = countLines(after, 0, after.length)
   if (removed < 2 && added < 2) {
     if (before.slice(from, to) !== after) yield { from, to, after }
     return
   }
-  const runs = TextDiff.lines(before.slice(from, to), after, { maxEdits: Math.ceil(maxSteps / (removed + added)) })
+  const maxEdits = Math.ceil(budget.steps / (removed + added))
+  const runs = TextDiff.lines(before.slice(from, to), after, { maxEdits })
+  const edits = runs.reduce((sum, { _tag, items }) => (_tag === "Equal" ? sum : sum + items.length), 0)
+  budget.steps = Math.max(0, budget.steps - Math.min(edits, maxEdits) * (removed + added))
   let at = from
   for (let i = 0; i < runs.length; i++) {
     const { _tag, items } = runs[i]!
@@ -147,8 +155,9 @@ export const unified = (path: string, before: string, replacements: ReadonlyArra
     removed = 0
     added = 0
   }
+  const budget: Budget = { steps: maxSteps }
   for (const block of coarse(before, replacements)) {
-    for (const { after, from, to } of fine(before, block)) {
+    for (const { after, from, to } of fine(before, block, budget)) {
       if (from > forward(before, at, 2 * context)) close()
       if (hunk === "") {
         const start = backward(before, from, context)

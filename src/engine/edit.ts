@@ -5,7 +5,7 @@
 import type { Fault } from "../model/FsError.ts"
 import { codePoints } from "../model/FsPath.ts"
 import { type Replacement, unified } from "./diff.ts"
-import { type Find, finder, type Match, writer } from "./endings.ts"
+import { type Find, finder, indexOf, type Match, writer } from "./endings.ts"
 import { ambiguous, explain, lineAt } from "./nearest.ts"
 import { documentOf, splice } from "./splice.ts"
 import { maxStringLength, surrogate } from "./text.ts"
@@ -83,7 +83,7 @@ const select = (text: string, find: Find, edits: ReadonlyArray<Edit>, index: num
 
 const missing = (text: string, edits: ReadonlyArray<Edit>, index: number): string => {
   const { oldText } = edits[index]!
-  const maker = edits.findIndex(({ newText }, other) => other !== index && newText.includes(oldText))
+  const maker = edits.findIndex(({ newText }, other) => other !== index && indexOf(newText, oldText) !== -1)
   return maker === -1
     ? explain(text, oldText)
     : `it does not occur in the file as it is; edits[${maker}] would put it there, but every edit is looked for in the text before all edits, so make these two one`

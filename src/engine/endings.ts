@@ -28,12 +28,53 @@ export const finder = (text: string): Find => {
 
 const search = (text: string, oldText: string, limit: number, back: (index: number) => number): ReadonlyArray<Match> => {
   const found: Array<Match> = []
-  for (let at = text.indexOf(oldText); at !== -1 && found.length < limit;) {
+  for (let at = indexOf(text, oldText); at !== -1 && found.length < limit;) {
     const next = at + oldText.length
     found.push({ start: back(at), end: back(next) })
-    at = text.indexOf(oldText, next)
+    at = indexOf(text, oldText, next)
   }
   return found
+}
+
+/** V8 prepares for no more of what it seeks; for a longer text the time that it takes is the product of both lengths. */
+const maxHead = 250
+
+/** As the method of strings, but in linear time: of a long text its beginning is sought so, and the rest as Knuth, Morris and Pratt do. */
+export const indexOf = (text: string, sought: string, from = 0): number => {
+  if (sought.length <= maxHead) return text.indexOf(sought, from)
+  const head = sought.slice(0, maxHead)
+  let borders: Int32Array | undefined
+  let at = from
+  /** So much of what is sought stands before `at`; no place before that is left. */
+  let matched = 0
+  while (at - matched + sought.length <= text.length) {
+    if (matched === sought.length) return at - matched
+    if (matched === 0) {
+      const begin = text.indexOf(head, at)
+      if (begin === -1) return -1
+      matched = head.length
+      at = begin + matched
+    } else if (text.charCodeAt(at) === sought.charCodeAt(matched)) {
+      at++
+      matched++
+    } else {
+      borders ??= bordersOf(sought)
+      matched = borders[matched]!
+    }
+  }
+  return -1
+}
+
+/** For each length of a beginning of the text the longest shorter one that it ends with. */
+const bordersOf = (text: string): Int32Array => {
+  const borders = new Int32Array(text.length + 1)
+  let border = 0
+  for (let i = 1; i < text.length; i++) {
+    while (border > 0 && text.charCodeAt(i) !== text.charCodeAt(border)) border = borders[border]!
+    if (text.charCodeAt(i) === text.charCodeAt(border)) border++
+    borders[i + 1] = border
+  }
+  return borders
 }
 
 /** From indices into the text with its CRLFs made LFs to those in the text itself, which must be asked in ascending order. */

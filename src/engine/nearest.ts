@@ -3,14 +3,16 @@
  * else what in the file is nearest to it and how that differs. However large the file, the work stays bounded, and where that left
  * something out, the sentence says so.
  */
-import type { Match } from "./endings.ts"
+import { indexOf, type Match } from "./endings.ts"
 
 const maxPlaces = 10
-/** UTF-16 units and lines of the file that are compared, and lines of the text sought. */
+/** UTF-16 units and lines that are compared of the file, and lines of the text sought, which may have as many units. */
 const maxUnits = 250_000
 const maxLines = 10_000
 const maxSought = 200
 const maxQuoted = 120
+/** UTF-16 units of combining marks in a row, which are sorted in the square of the time. */
+const maxMarks = 100
 
 /** 1-based. */
 export const lineAt = (text: string, index: number): number => {
@@ -71,7 +73,7 @@ const withoutNumbers = (text: string, sought: string): string | undefined => {
   const lines = sought.split("\n")
   if (!lines.every((line) => line === "" || number.test(line))) return undefined
   const bare = lines.map((line) => line.replace(number, "")).join("\n")
-  const at = bare.trim() === "" ? -1 : text.indexOf(bare)
+  const at = bare.trim() === "" ? -1 : indexOf(text, bare)
   return at === -1
     ? undefined
     : `${absent}: its lines begin with line numbers; without these it occurs on line ${lineAt(text, at)}`
@@ -96,13 +98,27 @@ const blanks = (text: string): string => text.replaceAll(/\s+/g, "")
 const lower = (text: string): string => text.toLowerCase()
 const plain = (text: string): string =>
   /[^\0-\x7f]/.test(text)
-    ? text
-        .normalize("NFKC")
+    ? normal(text)
         .replaceAll(/[\u2018-\u201b\u2032]/g, "'")
         .replaceAll(/[\u201c-\u201f\u2033]/g, '"')
         .replaceAll(/[\u2010-\u2015\u2212]/g, "-")
         .replaceAll(/[\u00ad\u200b-\u200d\u2060\ufeff]/g, "")
     : text
+
+/** And the two that are none but become some. */
+const marks = /[\p{M}\uff9e\uff9f]+/gu
+
+/** Compatibility characters as what they stand for; long runs of marks stay as they are. */
+const normal = (text: string): string => {
+  let out = ""
+  let from = 0
+  for (const { 0: run, index } of text.matchAll(marks)) {
+    if (run.length <= maxMarks) continue
+    out += text.slice(from, index).normalize("NFKC") + run
+    from = index + run.length
+  }
+  return out + text.slice(from).normalize("NFKC")
+}
 
 const fold = (text: string): string => lower(blanks(plain(text)))
 
@@ -138,7 +154,7 @@ const anchor = (text: string, { lines }: Sought): number => {
     .slice(0, 1000)
   const words = line.match(/[\p{L}\p{N}_]{4,}/gu) ?? []
   for (const word of [line, ...words.sort((a, b) => b.length - a.length).slice(0, 5)]) {
-    const at = text.indexOf(word)
+    const at = indexOf(text, word)
     if (at !== -1) return at
   }
   return 0
@@ -165,11 +181,14 @@ interface Sought extends Lines {
 const soughtLines = (text: string, sought: string): Sought => {
   const all = sought.replaceAll("\r\n", "\n").split("\n")
   const from = all.length <= maxSought ? 0 : Math.max(0, agreeing(text, all) - maxSought / 2)
-  const some = all.slice(from, from + maxSought)
-  const lines = notBlank(some, from + 1)
+  const some = all.slice(from, from + maxSought).join("\n")
+  const part = some.slice(0, maxUnits).split("\n")
+  const isCut = some.length > maxUnits
+  const lines = notBlank(part, from + 1)
+  const which = `${isCut ? "the beginning of " : ""}${span(from + 1, from + part.length)} of its ${all.length}`
   return {
     lines,
-    bounds: some.length === all.length ? [] : [`${span(from + 1, from + some.length)} of its ${all.length}`],
+    bounds: part.length === all.length && !isCut ? [] : [which],
     opens: lines[0]?.number === 1,
     closes: lines.at(-1)?.number === all.length
   }
@@ -178,7 +197,7 @@ const soughtLines = (text: string, sought: string): Sought => {
 /** How many lines from the first are in the file as they are; fewer than are compared anyway count as none. */
 const agreeing = (text: string, sought: ReadonlyArray<string>): number => {
   const file = text.replaceAll("\r\n", "\n")
-  let at = file.indexOf(`${sought.slice(0, maxSought).join("\n")}\n`)
+  let at = indexOf(file, `${sought.slice(0, maxSought).join("\n")}\n`)
   if (at === -1) return 0
   let lines = 0
   while (lines < sought.length && file.startsWith(`${sought[lines]}\n`, at)) at += sought[lines++]!.length + 1
@@ -189,7 +208,7 @@ const agreeing = (text: string, sought: ReadonlyArray<string>): number => {
 const relation = ({ closes, lines, opens }: Sought, index: number): ((line: string, sought: string) => boolean) => {
   const first = opens && index === 0
   const last = closes && index === lines.length - 1
-  if (first && last) return (line, sought) => line.includes(sought)
+  if (first && last) return (line, sought) => indexOf(line, sought) !== -1
   if (first) return (line, sought) => line.endsWith(sought)
   if (last) return (line, sought) => line.startsWith(sought)
   return (line, sought) => line === sought

@@ -1,0 +1,190 @@
+/**
+ * What an edit says of text that is not there, and the diff of what it has done, cost in proportion to the file, whatever is in it.
+ * Where steps can be counted they are; the rest runs in a process of its own, under a watchdog, at sizes that anything worse than a
+ * small multiple of the length would turn into hours.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { type Edit, apply } from "../../src/engine/edit.ts"
+import { guarded } from "../interruption/guarded.ts"
+
+const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text)
+
+const fault = (text: string, edit: Partial<Edit>): string => {
+  const edited = apply(utf8(text), [{ oldText: "", newText: "", ...edit }], "f")
+  assert.isTrue("_tag" in edited, "it was made")
+  return String((edited as { readonly detail?: string }).detail)
+}
+
+/** What is given to `normalize`, in UTF-16 units: all of it, and the longest run of marks, which ICU sorts in quadratic time. */
+const normalized = (run: () => unknown): { readonly longest: number; readonly total: number } => {
+  const text: { normalize: (form?: string) => string } = String.prototype
+  const original = text.normalize
+  let longest = 0
+  let total = 0
+  text.normalize = function (this: string, form?: string) {
+    total += this.length
+    for (const [run] of this.matchAll(/[\p{M}\uff9e\uff9f]+/gu)) longest = Math.max(longest, run.length)
+    return original.call(this, form)
+  }
+  try {
+    run()
+  } finally {
+    text.normalize = original
+  }
+  return { longest, total }
+}
+
+describe("a long text to find", () => {
+  const unit = Schema.Literals(["a", "b", "é", "\n"])
+  const pieces = Schema.Literals(["whole", "without its end", "without its beginning", "its end", "word", "a"])
+  it.prop(
+    "is found where a short one would be, however much it repeats itself",
+    [
+      Arbitrary.array(Arbitrary.schema(unit), { minLength: 1, maxLength: 4 }),
+      Schema.Int,
+      Arbitrary.schema(unit),
+      Arbitrary.array(Arbitrary.schema(pieces))
+    ],
+    ([units, seed, last, parts]) => {
+      const word = units.join("")
+      const oldText = word.repeat(Math.ceil((200 + (Math.abs(seed) % 400)) / word.length)) + last
+      const half = Math.floor(oldText.length / 2)
+      const put = {
+        whole: oldText,
+        "without its end": oldText.slice(0, -1),
+        "without its beginning": oldText.slice(1),
+        "its end": oldText.slice(half),
+        word,
+        a: "a"
+      }
+      const some = parts.map((part) => put[part]).join("")
+      for (const [text, crlf] of [some, some + oldText].flatMap((text) => [[text, false] as const, [text, true] as const])) {
+        const written = (text: string): string => (crlf ? text.replaceAll("\n", "\r\n") : text)
+        const edited = apply(utf8(written(text)), [{ oldText, newText: "new", match: "all" }], "f")
+        if (!text.includes(oldText)) assert.strictEqual("_tag" in edited && edited._tag, "InvalidArgument")
+        else if ("_tag" in edited) assert.fail(JSON.stringify(edited))
+        else assert.strictEqual(Buffer.from(edited.bytes).toString(), written(text.replaceAll(oldText, "new")))
+      }
+    }
+  )
+})
+
+describe("the explanation of an edit that was not made is bounded:", () => {
+  it("of a megabyte of the same line a few are named", () => {
+    const text = "the same line again\n".repeat(52_429)
+    assert.match(
+      fault(text, { oldText: "the same line again\n" }),
+      /occurs 52429 times, on lines 1, 2, .* 10 and in 52419 more/
+    )
+    assert.isBelow(fault(text, { oldText: "the same line againX\n" }).length, 1000)
+    assert.isBelow(fault(text, { oldText: "the same line again \n".repeat(50_000) }).length, 1500)
+  })
+
+  it("of 100,000 lines that all differ a part is compared, and that is said", () => {
+    const lines = Array.from({ length: 100_000 }, (_, i) => `line ${(i * 7919) % 100_003}`)
+    const said = fault(lines.join("\n"), { oldText: lines.toReversed().join("\n") })
+    assert.match(said, /only compared: lines \d+-\d+ of this large file and lines 1-200 of its 100000/)
+    assert.isBelow(said.length, 1500)
+  })
+
+  it("of one line of a megabyte a short piece is shown", () => {
+    for (const unit of ["a", "ab", " ", "\t", "\r", "é", "\u{1f600}", "\u00ad", "1 | "]) {
+      const text = unit.repeat(1024 * 1024)
+      const said = fault(text, { oldText: `${unit.repeat(1000)}!` })
+      assert.isBelow(said.length, 2500, JSON.stringify(unit))
+    }
+  })
+
+  it("never gives the engine a run of combining marks that it would take forever to sort", () => {
+    // The last is a letter that becomes a mark.
+    for (const two of ["\u0301\u0323", "\u0301\uff9e"]) {
+      const marks = two.repeat(2000)
+      const { longest, total } = normalized(() => fault(`a${marks}\n`, { oldText: `b${marks}!` }))
+      assert.isBelow(longest, 1000)
+      assert.isAbove(total, 0)
+    }
+  })
+
+  it("compares look-alikes beside such a run, and the run itself", () => {
+    const marks = "\u0301".repeat(2000)
+    assert.match(fault(`a “b” a${marks} “c”\n`, { oldText: `a "b" a${marks} "c"\n` }), /only in characters that look alike/)
+    assert.notMatch(fault(`a${marks}\n`, { oldText: `a${marks}\u0301\n` }), /look alike/)
+  })
+
+  it("of a text that is far longer than the file a part is compared, and that is said", () => {
+    const oldText = "\ufdfa".repeat(2_000_000)
+    assert.isBelow(normalized(() => fault("y\n", { oldText })).total, 1_000_000)
+    assert.match(fault("y\n", { oldText }), /only compared: the beginning of line 1 of its 1\)/)
+    assert.match(fault("y\n", { oldText: `${oldText}\n`.repeat(2) }), /only compared: the beginning of line 1 of its 3\)/)
+  })
+
+  const cases: ReadonlyArray<readonly [name: string, text: string, oldText: string]> = [
+    [
+      "combining marks that are out of order",
+      '"a" + "\\u0301\\u0323".repeat(1_000_000)',
+      '"b" + "\\u0323\\u0301".repeat(1000)'
+    ],
+    ["a text to find that nearly occurs everywhere", 'near(1_000_000) + "a".repeat(2_000_000)', '"x" + "a".repeat(1_000_000)'],
+    ["white space of a whole file", '" ".repeat(2_000_000) + "x"', '"y" + " ".repeat(1_000_000) + "z"'],
+    ["line numbers that go on and on", '(" ".repeat(1_000_000) + "1").repeat(2)', '"1".repeat(1_000_000) + "x"'],
+    ["line endings of a whole file", '"\\r\\n".repeat(1_000_000)', '"\\n".repeat(500_000) + "x"'],
+    ["returns that end no line", '"\\r".repeat(2_000_000)', '"\\r\\n".repeat(100_000)'],
+    ["lines of brackets", '"}\\n".repeat(1_000_000)', '"}\\n".repeat(150) + "{\\n".repeat(150)'],
+    ["ligatures that become long", '"\\uFDFA".repeat(1_000_000)', '"x\\uFDFA".repeat(100)']
+  ]
+  for (const [name, text, oldText] of cases) {
+    it.live(name, () =>
+      Effect.gen(function* () {
+        const { error, isStuck, out } = yield* guarded(
+          `
+          const near = (size) => ("x" + "a".repeat(size - 2) + "y").repeat(1) + ("x" + "a".repeat(200) + "y").repeat(100_000)
+          const fs = await make({ f: ${text} })
+          say(await run(told(fs.edit("f", { oldText: ${oldText}, newText: "new" }).pipe(Effect.provideService(Limits, unlimited)))))
+        `,
+          { heap: 4096, seconds: 30 }
+        )
+        assert.isFalse(isStuck, "never came back")
+        assert.strictEqual(out, '"InvalidArgument"', error)
+      })
+    )
+  }
+})
+
+describe("the diff of an edit is bounded:", () => {
+  const cases: ReadonlyArray<readonly [name: string, text: string, edit: string]> = [
+    [
+      "a megabyte of one line becomes 100,000 different ones",
+      '"the same\\n".repeat(120_000)',
+      "{ oldText: text, newText: lines(100_000, 7919) }"
+    ],
+    ["100,000 different lines in another order", "lines(100_000, 1)", "{ oldText: text, newText: lines(100_000, 7919) }"],
+    ["every line is touched", '"the same\\n".repeat(300_000)', '{ oldText: "same", newText: "other", match: "all" }'],
+    [
+      "many large changes, each of which alone would be small enough",
+      '(lines(1500, 1) + "sep\\n").repeat(600)',
+      '{ oldText: lines(1500, 1), newText: lines(1500, 7), match: "all" }'
+    ],
+    ["one line of 8 MB", '"ab".repeat(4_000_000)', '{ oldText: "a".repeat(1) + "b", newText: "c", match: "first" }']
+  ]
+  for (const [name, text, edit] of cases) {
+    it.live(name, () =>
+      Effect.gen(function* () {
+        const { error, isStuck, out } = yield* guarded(
+          `
+          const lines = (count, step) => Array.from({ length: count }, (_, i) => "line " + ((i * step) % count) + "\\n").join("")
+          const text = ${text}
+          const fs = await make({ f: text })
+          const edited = await run(fs.edit("f", ${edit}).pipe(Effect.provideService(Limits, unlimited)))
+          say(edited.replacements > 0 && edited.diff.length < 4 * text.length + 4_000_000)
+        `,
+          { heap: 4096, seconds: 30 }
+        )
+        assert.isFalse(isStuck, "never came back")
+        assert.strictEqual(out, "true", error)
+      })
+    )
+  }
+})
