@@ -1,0 +1,180 @@
+/** Combinators make several steps of one. What holds for the filesystems below holds for them, and what they keep in mind stays right. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import * as PosixHost from "../../src/backends/PosixHost.ts"
+import { quota, readOnly, subdirectory } from "../../src/filesystem/Decorator.ts"
+import { make } from "../../src/filesystem/Filesystem.ts"
+import { mount } from "../../src/filesystem/Mounts.ts"
+import { changes, commit, overlay } from "../../src/filesystem/Overlay.ts"
+import { plant } from "../../src/testing/Files.ts"
+import { before, type Case, changing, isSame, large, old, readings } from "./cases.ts"
+import {
+  descriptorsIn,
+  everyPoint,
+  guard,
+  isClean,
+  type Moment,
+  onDisk,
+  plantOnDisk,
+  scopeUntilEnd,
+  temporary,
+  throughIt,
+  Trigger,
+  victimOf
+} from "./harness.ts"
+import { type Bench, sweep } from "./sweep.ts"
+
+type Benches = Effect.Effect<Bench, unknown, Scope.Scope>
+
+const planted = Effect.tap(temporary, (root) => Effect.sync(() => plantOnDisk(root, before)))
+
+const memory = Effect.map(InMemory.make(), make)
+
+/** What the overlay shows is the tree; what it lies over stays as it is. */
+const overlaid = (upper: "memory" | "disk"): Benches =>
+  Effect.gen(function* () {
+    const root = yield* planted
+    const lower = make(yield* PosixHost.make({ root }))
+    const above = yield* temporary
+    const top = upper === "memory" ? yield* memory : make(yield* PosixHost.make({ root: above }))
+    const { port } = overlay(top)(lower)
+    return {
+      port,
+      look: throughIt(port),
+      check: (_, __, what) => Effect.sync(() => assert.isTrue(isSame(onDisk(root), old), `${what}: the lower one has changed`)),
+      closed: (what) => assert.deepStrictEqual([...descriptorsIn(root), ...descriptorsIn(above)], [], what)
+    }
+  })
+
+/** `n` is another disk, so what leads there has to be copied. */
+const mounted: Benches = Effect.gen(function* () {
+  const base = make(yield* InMemory.make())
+  yield* plant(base.port, before)
+  const root = yield* temporary
+  const { port } = yield* mount("n", make(yield* PosixHost.make({ root })))(base)
+  return {
+    port,
+    also: { n: "directory" },
+    look: throughIt(port),
+    closed: (what) => assert.deepStrictEqual(descriptorsIn(root), [], what)
+  }
+})
+
+const maxBytes = 1_000_000
+const maxFiles = 50
+
+/** What is counted is what is there: exactly what is left may still be written, and no byte more. */
+const limited: Benches = Effect.gen(function* () {
+  const base = yield* memory
+  yield* plant(base.port, before)
+  const { port } = yield* quota({ maxBytes, maxFiles })(base)
+  return {
+    port,
+    look: throughIt(base.port),
+    check: (fs, found, what) =>
+      Effect.gen(function* () {
+        const files = Object.values(found).filter((content) => content !== "directory")
+        const used = files.reduce((bytes, content) => bytes + (content.startsWith("->") ? 0 : content.length - 4), 0)
+        const left = maxBytes - used
+        const error = yield* Effect.flip(fs.writeBytes("fill", new Uint8Array(left + 1)))
+        assert.strictEqual(error._tag, "DiskFull", what)
+        yield* fs.writeBytes("fill", new Uint8Array(left))
+        for (let i = files.length + 1; i < maxFiles; i++) yield* fs.writeBytes(`z${i}`, new Uint8Array())
+        assert.strictEqual((yield* Effect.flip(fs.writeBytes("one more", new Uint8Array())))._tag, "DiskFull", what)
+        for (const { path } of yield* fs.list()) if (/^(z\d+|fill)$/.test(path)) yield* fs.delete(path)
+      }).pipe(Effect.mapError((error) => new Error(`${what}: what is counted is not what is there`, { cause: error })))
+  }
+})
+
+const below: Benches = Effect.gen(function* () {
+  const base = yield* memory
+  yield* base.mkdir("work/shop")
+  const { port } = yield* subdirectory("work/shop")(base)
+  yield* plant(port, before)
+  return { port, look: throughIt(port) }
+})
+
+const unwritable: Benches = Effect.gen(function* () {
+  const root = yield* planted
+  const fs = make(yield* PosixHost.make({ root }))
+  return {
+    port: readOnly(fs).port,
+    derive: (port) => Effect.succeed({ ...make(port), write: fs.write, delete: fs.delete }),
+    look: Effect.sync(() => onDisk(root)),
+    closed: (what) => assert.deepStrictEqual(descriptorsIn(root), [], what)
+  }
+})
+
+const benches: ReadonlyArray<
+  readonly [name: string, bench: Benches, cases: ReadonlyArray<Case>, copies: boolean, moments: ReadonlyArray<Moment>]
+> = [
+  ["overlay in memory over a disk", overlaid("memory"), changing, true, ["step", "call"]],
+  ["overlay on a disk over a disk", overlaid("disk"), changing, true, ["called", "after"]],
+  ["mount of a disk in memory", mounted, changing, true, ["step", "call", "called", "after"]],
+  ["quota", limited, changing, false, ["step", "before", "after"]],
+  ["subdirectory", below, changing, false, ["step", "after"]],
+  ["readOnly", unwritable, readings, false, ["step", "call"]]
+]
+
+for (const [name, bench, cases, copies, moments] of benches) {
+  for (const moment of moments) {
+    describe(`${name}, interrupted (${moment}):`, () => {
+      for (const self of cases) {
+        // Where it is made of copies and deletions a tree that is moved may be found in both places, but never in neither.
+        const inParts = copies && self.name === "move of a tree"
+        // The one call on a single file that has to be made of two changes is tried at every point.
+        const bounds =
+          copies && self.name === "move of a file" ? { dense: 1000 } : { apart: 25, dense: moment === "step" ? 8 : 20 }
+        it.live(self.name, () => Effect.asVoid(sweep(inParts ? { ...self, leaves: "parts" } : self, moment, bench, bounds)))
+      }
+    })
+  }
+}
+
+describe("a commit that is interrupted", () => {
+  const edits = [
+    ["a", "new"],
+    ["n/m/c", large],
+    ["d/e/g", "TWO"]
+  ] as const
+  for (const moment of ["step", "call", "called"] as const) {
+    it.live(`shows the same as before, and goes on when it is asked again (${moment})`, () =>
+      Effect.gen(function* () {
+        const points = yield* everyPoint(
+          (nth) =>
+            Effect.gen(function* () {
+              const what = `commit, interrupted (${moment} ${nth})`
+              const scope = yield* scopeUntilEnd
+              const inScope = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>) => Scope.provide(effect, scope)
+              const root = yield* inScope(planted)
+              const fs = overlay(yield* inScope(memory))(make(yield* inScope(PosixHost.make({ root }))))
+              for (const [path, content] of edits) yield* fs.write(path, content)
+              yield* fs.delete("d/empty", { recursive: true })
+              yield* fs.move("x.txt", "p/x.txt")
+              yield* fs.setAttributes("d/f", { mode: 0o600 })
+              const shown = yield* throughIt(fs.port)
+              const trigger = new Trigger(moment, nth)
+              const exit = yield* guard(what, victimOf(trigger, commit(fs)))
+              assert.isTrue(isClean(exit), what)
+              assert.isTrue(isSame(yield* throughIt(fs.port), shown), `${what}: it shows something else`)
+              const found = onDisk(root)
+              for (const [path, content] of Object.entries(found)) {
+                assert.isTrue(content === old[path] || content === shown[path], `${what}: ${path} is torn`)
+              }
+              yield* guard(`${what}: again`, commit(fs))
+              assert.isTrue(isSame(onDisk(root), shown), `${what}: the next commit did not bring the rest`)
+              assert.deepStrictEqual(yield* changes(fs), [], what)
+              yield* Scope.close(scope, Exit.void)
+              assert.deepStrictEqual(descriptorsIn(root), [], what)
+              return trigger.hasFired
+            }).pipe(Effect.scoped),
+          { apart: 10, dense: 20 }
+        )
+        assert.isAbove(points, 20)
+      })
+    )
+  }
+})
