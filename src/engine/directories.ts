@@ -10,7 +10,7 @@ import { type Fault, located } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { Backend } from "../port/Backend.ts"
 import { TakingBack } from "../port/Rules.ts"
-import { type Resolved, resolve, resolveLink } from "./resolve.ts"
+import { noPlace, type Resolved, resolve, resolveLink } from "./resolve.ts"
 
 const notFound: Fault = { _tag: "NotFound" }
 const notADirectory: Fault = { _tag: "NotADirectory" }
@@ -150,7 +150,8 @@ export const mkdir = (
         ? Effect.flatMap(resolve(port, path), ({ stat }) => (stat?.kind === "directory" ? Effect.void : Effect.fail(exists)))
         : Effect.fail(exists)
     }
-    if (found.blocked) return Effect.fail(notADirectory)
+    const fault = noPlace(found)
+    if (fault !== undefined) return Effect.fail(fault)
     const one = port.makeDirectory(found.path)
     return Effect.catch(options.parents ? withParents<void, never, never>(port, found.path, one) : one, (fault) =>
       // Another process came first.

@@ -35,29 +35,38 @@ export const list = (port: Backend, path: FsPath.FsPath, maxEntries: number): Ef
               children.map((child) => entry(path, child, child.sizeBytes ?? 0))
             )
           )
-        : Effect.map(measured(port, path, at, children), (entries) => inOrder(port, entries))
+        : Effect.map(measured(port, path, at, children, 8), (entries) => inOrder(port, entries))
     })
   )
 
 const isSized = (child: Child): boolean => child.kind === "directory" || child.sizeBytes !== undefined
 
-/** What is gone by the time it is looked at was never listed. */
+/**
+ * What is gone by the time it is looked at was never listed. What is in the listing all the same was only out of reach for a moment, as
+ * when the directory itself is moved away and back, and is looked at again.
+ */
 const measured = Effect.fnUntraced(function* (
   port: Backend,
   path: FsPath.FsPath,
   at: FsPath.FsPath,
-  children: ReadonlyArray<Child>
+  children: ReadonlyArray<Child>,
+  left: number
 ): Effect.fn.Return<Array<FileEntry>, Fault> {
   const out: Array<FileEntry> = []
+  const unseen: Array<Child> = []
   for (const child of children) {
     if (isSized(child)) {
       out.push(entry(path, child, child.sizeBytes ?? 0))
       continue
     }
     const stat = yield* port.stat(FsPath.join(at, child.key ?? child.name))
-    if (stat !== undefined) out.push(entry(path, child, stat.sizeBytes))
+    if (stat === undefined) unseen.push(child)
+    else out.push(entry(path, child, stat.sizeBytes))
   }
-  return out
+  if (unseen.length === 0 || left === 0) return out
+  const names = new Set((yield* port.list(at)).map(({ name }) => name))
+  const still = unseen.filter(({ name }) => names.has(name))
+  return still.length === 0 ? out : [...out, ...(yield* measured(port, path, at, still, left - 1))]
 })
 
 const inOrder = (port: Backend, entries: Array<FileEntry>): ReadonlyArray<FileEntry> =>

@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import type { FileStat } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
-import { type Backend, follow } from "../port/Backend.ts"
+import { type Backend, follow, type Links } from "../port/Backend.ts"
 import * as Eager from "./eager.ts"
 
 export interface Resolved {
@@ -18,12 +18,15 @@ export interface Resolved {
   readonly stat: FileStat | undefined
   /** Nothing is there because the way leads through something that is no directory. */
   readonly blocked: boolean
+  /** Nothing is there, nor can be made there: a link goes through what is missing, and up again. */
+  readonly lost?: true
 }
 
 const maxLinks = 40
 const maxSteps = 1024
 
 const notFound: Fault = { _tag: "NotFound" }
+const notADirectory: Fault = { _tag: "NotADirectory" }
 const escape: Fault = { _tag: "AccessDenied", why: "escape" }
 const refused: Fault = { _tag: "AccessDenied", why: "link" }
 const loop: Fault = { _tag: "InvalidPath", detail: "its links lead in a circle, or through too many others" }
@@ -41,6 +44,16 @@ export const escapes = (directory: FsPath.FsPath, target: string): boolean => {
   }
   return false
 }
+
+/** Why nothing can be made where a path leads. */
+export const noPlace = ({ blocked, lost }: Resolved): Fault | undefined =>
+  blocked ? notADirectory : lost === true ? notFound : undefined
+
+const isGone = ({ _tag }: Fault): boolean => _tag === "InvalidArgument" || _tag === "NotFound" || _tag === "NotADirectory"
+
+/** The text of what has just been seen to be a link; `undefined` where somebody has put something else there since. */
+const textOf = (links: Links, path: FsPath.FsPath): Effect.Effect<string | undefined, Fault> =>
+  Effect.catch(follow(links, path), (fault) => (isGone(fault) ? Effect.succeed(undefined) : Effect.fail(fault)))
 
 /** The whole way through links. `keepLast` stops at a link that is the last component. */
 const throughLinks = Effect.fnUntraced(function* (
@@ -69,8 +82,13 @@ const throughLinks = Effect.fnUntraced(function* (
     if (stat?.kind === "symlink" && links !== undefined) {
       if (todo.length === 0 && keepLast) return { path: next, stat, blocked: false }
       if (port.rules?.symlinks === "refuse") return yield* Effect.fail(refused)
-      if (++followed > maxLinks) return yield* Effect.fail(loop)
-      const target = yield* follow(links, next)
+      if (followed === maxLinks) return yield* Effect.fail(loop)
+      const target = yield* textOf(links, next)
+      if (target === undefined) {
+        todo.push(segment)
+        continue
+      }
+      followed++
       if (escapes(here, target)) return yield* Effect.fail(escape)
       const unfit = FsPath.unfit(target)
       if (unfit !== undefined) return yield* Effect.fail(unfit)
@@ -83,7 +101,7 @@ const throughLinks = Effect.fnUntraced(function* (
     here = next
     if (todo.length > 0 && stat?.kind !== "directory") {
       // Only a path that was spelt with ".." by a link could still come back from here, and POSIX does not let it.
-      if (todo.includes("..")) return yield* Effect.fail(notFound)
+      if (todo.includes("..")) return nowhere(next, segment, stat)
       const rest = todo.filter((name) => name !== "" && name !== ".").reverse()
       if (rest.length === 0) break
       return { path: FsPath.below(here, FsPath.fromSegments(rest)), stat: undefined, blocked: stat !== undefined }
@@ -91,6 +109,12 @@ const throughLinks = Effect.fnUntraced(function* (
   }
   return { path: here, stat, blocked: false }
 })
+
+/** Where a name stands below what is no directory, there is nothing, so that whoever looks there finds that. */
+const nowhere = (at: FsPath.FsPath, name: string, stat: FileStat | undefined): Resolved => {
+  const found = { path: FsPath.join(at, name), stat: undefined }
+  return stat === undefined ? { ...found, blocked: false, lost: true } : { ...found, blocked: true }
+}
 
 const absent = Effect.fnUntraced(function* (
   port: Backend,
@@ -133,6 +157,10 @@ export const following = <A, R>(
     ? run(path)
     : Eager.catch(run(path), (fault) =>
         mayBeLink(fault)
-          ? Effect.flatMap(resolve(port, path), (found) => (found.path === path ? Effect.fail(fault) : run(found.path)))
+          ? Effect.flatMap(resolve(port, path), ({ path: at, stat }) => {
+              if (stat === undefined) return Effect.fail(notFound)
+              // What was not found and is there now has come meanwhile.
+              return at === path && fault._tag !== "NotFound" ? Effect.fail(fault) : run(at)
+            })
           : Effect.fail(fault)
       )

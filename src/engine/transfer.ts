@@ -8,12 +8,12 @@ import * as Random from "effect/Random"
 import type { FileStat, TransferResult } from "../model/Entry.ts"
 import { type Fault, located } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
-import { type Backend, type Child, keyOf, type WriteHow } from "../port/Backend.ts"
+import { type Backend, type Child, keyOf, type Links, type WriteHow } from "../port/Backend.ts"
 import { TakingBack } from "../port/Rules.ts"
 import { at as locate, exclusively, makeDirectories, makingDirectory, takingBack, undoing } from "./directories.ts"
 import * as Read from "./read.ts"
 import { isPinned, removeAt } from "./remove.ts"
-import { type Resolved, resolveLink } from "./resolve.ts"
+import { noPlace, type Resolved, resolveLink } from "./resolve.ts"
 
 const notFound: Fault = { _tag: "NotFound" }
 const notAFile: Fault = { _tag: "NotAFile" }
@@ -106,7 +106,8 @@ const transfer = (
           port,
           operation === "copy" ? [target] : [source, target],
           Effect.flatMap(found, ([one, other]): Effect.Effect<TransferResult | readonly [Resolved, Resolved], Fault> => {
-            if (other.blocked) return Effect.fail(located(notADirectory, to))
+            const nowhere = noPlace(other)
+            if (nowhere !== undefined) return Effect.fail(located(nowhere, to))
             if (one.path !== source || other.path !== target) return Effect.succeed([one, other] as const)
             const fault = checkNames(port, operation, source, target)
             if (fault !== undefined) return Effect.fail(located(fault, to))
@@ -136,20 +137,74 @@ export const copy = (
   overwrite: boolean
 ): Effect.Effect<TransferResult, Fault> => transfer(port, "copy", from, to, overwrite, (ends) => copyTree(port, ends))
 
-/** A failed copy takes away what it has made, and nothing that others have put there meanwhile. */
-const copyTree = (port: Backend, ends: Ends): Effect.Effect<TransferResult, Fault> =>
-  undoing(port, (made) =>
-    Effect.andThen(
-      ends.target === undefined ? locate(ends.to, makeDirectories(port, FsPath.parent(ends.to), made)) : Effect.void,
-      copyInto(port, ends, made)
-    )
-  )
+/** What a copy has made so far. */
+interface Made {
+  /** Removed again as far as they are empty. */
+  readonly directories: Array<FsPath.FsPath>
+  readonly leaves: Array<Leaf>
+}
 
-type Made = Array<FsPath.FsPath>
+interface Leaf {
+  readonly path: FsPath.FsPath
+  /** As it was made, where that is known. */
+  stat: FileStat | undefined
+}
+
+/**
+ * A failed copy takes away what it has made, and nothing that others have put in its place meanwhile. `then` belongs to it: where that
+ * fails, the copy goes only if the original still stands, since it may have been removed without saying so.
+ */
+const copyTree = (port: Backend, ends: Ends, then?: Effect.Effect<unknown, Fault>): Effect.Effect<TransferResult, Fault> =>
+  undoing(port, (directories) => {
+    const made: Made = { directories, leaves: [] }
+    const copied = copyInto(port, ends, made)
+    return Effect.andThen(
+      ends.target === undefined ? locate(ends.to, makeDirectories(port, FsPath.parent(ends.to), directories)) : Effect.void,
+      Effect.onExit(then === undefined ? copied : Effect.tap(copied, () => then), (exit) =>
+        Exit.isSuccess(exit) ? Effect.void : takingBack(withdraw(port, ends, made, then !== undefined))
+      )
+    )
+  })
+
+const isUnchanged = (now: FileStat | undefined, before: FileStat): boolean =>
+  now !== undefined &&
+  now.kind === before.kind &&
+  now.sizeBytes === before.sizeBytes &&
+  now.modifiedAt?.epochMilliseconds === before.modifiedAt?.epochMilliseconds
+
+const withdraw = Effect.fnUntraced(function* (
+  port: Backend,
+  ends: Ends,
+  made: Made,
+  onlyBesideOriginal: boolean
+): Effect.fn.Return<void, Fault> {
+  if (onlyBesideOriginal && !isUnchanged(yield* port.stat(ends.from), ends.source)) return
+  // One that has the mode of its original already may not be emptied.
+  if (ends.keepsModes && port.attributes !== undefined) {
+    for (const path of made.directories) yield* Effect.ignore(port.attributes.set(path, { mode: 0o700 }))
+  }
+  for (const { path, stat } of made.leaves.reverse()) {
+    const remove = Effect.flatMap(port.stat(path), (now) =>
+      stat === undefined || isUnchanged(now, stat) ? port.remove(path) : Effect.void
+    )
+    yield* Effect.ignore(remove)
+  }
+})
 
 /** Notes what `make` makes, also when the fiber is interrupted at that moment. */
-const noting = <A, E, R>(made: Made, path: FsPath.FsPath, make: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.uninterruptible(Effect.tap(make, () => Effect.sync(() => made.push(path))))
+const noting = <A, E, R>(
+  port: Backend,
+  made: Made,
+  path: FsPath.FsPath,
+  make: Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> =>
+  Effect.uninterruptible(
+    Effect.tap(make, () => {
+      const leaf: Leaf = { path, stat: undefined }
+      made.leaves.push(leaf)
+      return Effect.ignore(Effect.map(port.stat(path), (stat) => void (leaf.stat = stat)))
+    })
+  )
 
 interface Listed {
   readonly path: FsPath.FsPath
@@ -181,11 +236,11 @@ const copyInto = Effect.fnUntraced(function* (port: Backend, ends: Ends, made: M
   const copied: Array<readonly [from: FsPath.FsPath, to: FsPath.FsPath]> = [[ends.from, ends.to]]
   let files = 0
   let bytes = 0
-  if (ends.target === undefined) yield* locate(ends.to, makingDirectory(port, ends.to, made))
+  if (ends.target === undefined) yield* locate(ends.to, makingDirectory(port, ends.to, made.directories))
   for (const { child, path } of all) {
     const target = FsPath.below(ends.to, FsPath.relative(ends.from, path))
     if (child.kind === "directory") {
-      yield* locate(target, makingDirectory(port, target, made))
+      yield* locate(target, makingDirectory(port, target, made.directories))
       copied.push([path, target])
       continue
     }
@@ -215,7 +270,7 @@ const copyLeaf = (
   }
   return Effect.flatMap(besides(port, to), (aside) =>
     Effect.onExit(
-      Effect.tap(put(port, from, { to: aside, target: undefined, keepsModes }, []), () =>
+      Effect.tap(put(port, from, { to: aside, target: undefined, keepsModes }, { directories: [], leaves: [] }), () =>
         // The name that goes is ours, so that it needs no permission to delete.
         Effect.provideService(locate(to, port.rename(aside, to, { replace: true })), TakingBack, true)
       ),
@@ -230,12 +285,18 @@ const besides = (port: Backend, path: FsPath.FsPath): Effect.Effect<FsPath.FsPat
     FsPath.join(FsPath.parent(path), port.temporaryName?.() ?? `.~fsa-${number.toString(36)}.tmp`)
   )
 
+const changed: Fault = { _tag: "IoError", detail: "it changed while it was copied" }
+
+/** What has just been seen to be a link may be something else by now. */
+const linkAt = (links: Links, path: FsPath.FsPath): Effect.Effect<string, Fault> =>
+  Effect.mapError(links.read(path), (fault) => (fault._tag === "InvalidArgument" ? changed : fault))
+
 const copyLink = (port: Backend, from: FsPath.FsPath, { to }: Goal, made: Made): Effect.Effect<TransferResult, Fault> => {
   const links = port.links
   return links === undefined
     ? Effect.fail(located({ _tag: "IoError", code: "ENOTSUP", detail: "there are no links on this backend" }, to))
     : Effect.as(
-        Effect.flatMap(locate(from, links.read(from)), (text) => locate(to, noting(made, to, links.make(to, text)))),
+        Effect.flatMap(locate(from, linkAt(links, from)), (text) => locate(to, noting(port, made, to, links.make(to, text)))),
         { files: 1, directories: 0, bytes: 0 }
       )
 }
@@ -250,7 +311,7 @@ const copyFile = (
     Effect.flatMap(locate(from, port.open(from)), (handle) => {
       const size = handle.stat.sizeBytes
       const mode = target === undefined ? "create" : "replace"
-      const how: WriteHow = target === undefined ? { commit: (publish) => noting(made, to, publish) } : {}
+      const how: WriteHow = target === undefined ? { commit: (publish) => noting(port, made, to, publish) } : {}
       const written =
         size <= wholeFile
           ? Effect.flatMap(locate(from, Read.range(handle, 0, size)), (bytes) =>
@@ -335,18 +396,13 @@ const moveTree = (port: Backend, ends: Ends): Effect.Effect<TransferResult, Faul
     )
   )
 
-/** The copy goes only while the original is known to stand: its removal may have been done, and have failed to say so. */
-const withdraw = (port: Backend, { from, to }: Ends): Effect.Effect<void, Fault> =>
-  Effect.flatMap(port.stat(from), (stat) => (stat === undefined ? Effect.void : port.remove(to)))
-
 /**
  * Between two disks: the copy stands before the first byte of the original goes. Where a single original cannot go, its copy goes again;
  * of a tree that has gone in part the copy stays, which is then the only whole one.
  */
-const moveByCopying = (port: Backend, ends: Ends): Effect.Effect<TransferResult, Fault> =>
-  Effect.tap(copyTree(port, ends), () => {
-    const gone = locate(ends.from, removeAt(port, ends.from, ends.source, true))
-    return ends.source.kind === "directory" || ends.target !== undefined
-      ? gone
-      : Effect.onExit(gone, (exit) => (Exit.isSuccess(exit) ? Effect.void : takingBack(withdraw(port, ends))))
-  })
+const moveByCopying = (port: Backend, ends: Ends): Effect.Effect<TransferResult, Fault> => {
+  const gone = locate(ends.from, removeAt(port, ends.from, ends.source, true))
+  return ends.source.kind === "directory" || ends.target !== undefined
+    ? Effect.tap(copyTree(port, ends), () => gone)
+    : copyTree(port, ends, gone)
+}

@@ -11,13 +11,12 @@ import * as FsPath from "../model/FsPath.ts"
 import type { LimitsShape } from "../model/Limits.ts"
 import type { Backend, Commit } from "../port/Backend.ts"
 import { claiming, exclusively, inTurn, isFault, makeDirectories, undoing, withParents } from "./directories.ts"
-import { type Resolved, resolve, resolveLink } from "./resolve.ts"
+import { noPlace, type Resolved, resolve, resolveLink } from "./resolve.ts"
 import { hasher } from "../runtime/hash.ts"
 import * as Version from "./version.ts"
 
 const notFound: Fault = { _tag: "NotFound" }
 const notAFile: Fault = { _tag: "NotAFile" }
-const notADirectory: Fault = { _tag: "NotADirectory" }
 const alreadyExists: Fault = { _tag: "AlreadyExists" }
 
 export type Expected = string | null | undefined
@@ -91,9 +90,8 @@ const admits = (plan: Plan, path: FsPath.FsPath, found: Resolved): Fault | undef
     return stat.kind === "file" ? undefined : notAFile
   }
   if (typeof plan.ifMatch === "string") return { _tag: "Conflict", expected: plan.ifMatch, actual: null }
-  if (found.blocked) return notADirectory
-  if (needsFile(plan)) return notFound
-  return found.path === path ? undefined : FsPath.checkLimits(found.path, plan.limits)
+  const fault = noPlace(found) ?? (needsFile(plan) ? notFound : undefined)
+  return fault ?? (found.path === path ? undefined : FsPath.checkLimits(found.path, plan.limits))
 }
 
 /**
@@ -168,7 +166,7 @@ const once = (port: Backend, at: FsPath.FsPath, bytes: Uint8Array, plan: Plan): 
   return Effect.map(written, (stat) => ({ stat, version: plan.version ? Version.ofBytes(bytes) : undefined }))
 }
 
-const noPlace = (fault: Fault): boolean =>
+const mayLieElsewhere = (fault: Fault): boolean =>
   fault._tag === "NotFound" || fault._tag === "NotAFile" || fault._tag === "NotADirectory"
 
 /** What a write answers inside of its turn where a link leads to another name, of which it has to take the turn. */
@@ -185,7 +183,7 @@ export const bytes = (port: Backend, path: FsPath.FsPath, content: Uint8Array, p
   }
   if (plan.ifMatch !== undefined || needsFile(plan)) return inTurn(port, path, place, put)
   const direct = Effect.catch(once(port, path, content, plan), (fault) =>
-    noPlace(fault)
+    mayLieElsewhere(fault)
       ? Effect.flatMap(place, (found) => (found.path === path ? put(found) : Effect.fail(elsewhere)))
       : Effect.fail(fault)
   )

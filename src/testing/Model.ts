@@ -130,8 +130,8 @@ interface Place {
   /** Without links, each name as it is spelt there. */
   readonly names: Names
   readonly node: Node | undefined
-  /** Nothing can be there, because something above is no directory. */
-  readonly blocked: boolean
+  /** Why nothing can be there: something above is no directory, or a link goes up again from where nothing is. */
+  readonly blocked: Outcome | undefined
   readonly hops: number
 }
 
@@ -148,25 +148,30 @@ const climbsOut = (depth: number, target: string): boolean => {
 
 /** The place of all but the last name, then one step from there. */
 const place = (self: Model, names: Names, keepLink: boolean, hops = 0): Place | Outcome => {
-  if (names.length === 0) return { names: [], node: self.root, blocked: false, hops }
+  if (names.length === 0) return { names: [], node: self.root, blocked: undefined, hops }
   const name = names.at(-1)!
   const above = place(self, names.slice(0, -1), false, hops)
   if (isOutcome(above)) return above
   if (name === "..") {
-    if (above.node?.kind !== "directory") return failure("NotFound")
+    if (above.node?.kind !== "directory") {
+      const why = above.node === undefined ? "NotFound" : "NotADirectory"
+      return { ...above, node: undefined, blocked: above.blocked ?? failure(why) }
+    }
     return above.names.length === 0 ? escape : place(self, above.names.slice(0, -1), false, above.hops)
   }
   if (above.node?.kind !== "directory") {
     return {
       names: [...above.names, name],
       node: undefined,
-      blocked: above.blocked || above.node !== undefined,
+      blocked: above.blocked ?? (above.node === undefined ? undefined : failure("NotADirectory")),
       hops: above.hops
     }
   }
   const found = child(self, above.node, name)
   const here = [...above.names, found?.name ?? name]
-  if (found?.node.kind !== "link" || keepLink) return { names: here, node: found?.node, blocked: false, hops: above.hops }
+  if (found?.node.kind !== "link" || keepLink) {
+    return { names: here, node: found?.node, blocked: undefined, hops: above.hops }
+  }
   if (above.hops >= 40) return loop
   const { target } = found.node
   if (climbsOut(above.names.length, target)) return escape
@@ -223,7 +228,7 @@ const write = (self: Model, command: Extract<Command, { _tag: "Write" }>, names:
   if (refused !== undefined) return answer(self, refused)
   if (node?.kind === "directory") return answer(self, failure("NotAFile"))
   if (node !== undefined && mode === "create") return answer(self, failure("AlreadyExists"))
-  if (found.blocked) return answer(self, failure("NotADirectory"))
+  if (found.blocked !== undefined) return answer(self, found.blocked)
   if (node === undefined && (mode === "replace" || mode === "appendExisting")) return answer(self, failure("NotFound"))
   if (node === undefined && !createParents && !hasParent(self, found.names)) return answer(self, failure("NotFound"))
   const before = node?.kind === "file" && (mode === "append" || mode === "appendExisting") ? node.text : ""
@@ -298,7 +303,7 @@ const mkdir = (self: Model, command: Extract<Command, { _tag: "Mkdir" }>, names:
     if (isOutcome(led)) return answer(self, led)
     return answer(self, led.node?.kind === "directory" ? success() : failure("AlreadyExists"))
   }
-  if (found.blocked) return answer(self, failure("NotADirectory"))
+  if (found.blocked !== undefined) return answer(self, found.blocked)
   if (!command.parents && !hasParent(self, found.names)) return answer(self, failure("NotFound"))
   return answer(set(self, found.names, empty().root), success())
 }
@@ -324,7 +329,7 @@ const transfer = (self: Model, { from, overwrite, to, via }: Extract<Command, { 
   if (source.node === undefined) return answer(self, failure("NotFound"))
   const target = place(self, toNames, true)
   if (isOutcome(target)) return answer(self, target)
-  if (target.blocked) return answer(self, failure("NotADirectory"))
+  if (target.blocked !== undefined) return answer(self, target.blocked)
   const spelt = [...target.names.slice(0, -1), toNames.at(-1)!]
   // By the same spelling it is itself, however it is spelt in its directory.
   const asked = [...source.names.slice(0, -1), fromNames.at(-1)!]
@@ -344,7 +349,7 @@ const symlink = (self: Model, { target }: Extract<Command, { _tag: "Symlink" }>,
   const found = place(self, names, true)
   if (isOutcome(found)) return answer(self, found)
   if (found.node !== undefined) return answer(self, failure("AlreadyExists"))
-  if (found.blocked) return answer(self, failure("NotADirectory"))
+  if (found.blocked !== undefined) return answer(self, found.blocked)
   if (climbsOut(found.names.length - 1, target)) return answer(self, escape)
   return answer(set(self, found.names, { kind: "link", target }), success())
 }

@@ -3,7 +3,7 @@ import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import { inTurn, mkdir, withParents } from "../../engine/directories.ts"
 import { remove } from "../../engine/remove.ts"
-import { escapes, resolve, resolveLink } from "../../engine/resolve.ts"
+import { escapes, noPlace, resolve, resolveLink } from "../../engine/resolve.ts"
 import * as Transfer from "../../engine/transfer.ts"
 import type { TransferResult } from "../../model/Entry.ts"
 import { type Fault, located, shownPath, type TransferError } from "../../model/FsError.ts"
@@ -16,7 +16,6 @@ import {
   invalid,
   isWhole,
   moving,
-  notADirectory,
   notFound,
   reading,
   readOnly,
@@ -101,7 +100,8 @@ export const changing = (
         if (links === undefined) return Effect.fail(unsupported("symbolic links"))
         return inTurn(port, path, resolveLink(port, path), (found): Effect.Effect<void, Fault> => {
           if (found.stat !== undefined) return Effect.fail(exists)
-          if (found.blocked) return Effect.fail(notADirectory)
+          const fault = noPlace(found)
+          if (fault !== undefined) return Effect.fail(fault)
           if (escapes(FsPath.parent(found.path), target)) return Effect.fail(escape)
           return withParents<void, never, never>(port, found.path, links.make(found.path, target))
         })
@@ -118,9 +118,11 @@ export const changing = (
         const ability = port.attributes
         if (ability === undefined) return Effect.fail(unsupported("attributes"))
         const values = { mode, modifiedAt: modifiedAt === undefined ? undefined : DateTime.toUtc(modifiedAt) }
-        return inTurn(port, path, resolve(port, path), ({ path: at, stat }) =>
+        const set = inTurn(port, path, resolve(port, path), ({ path: at, stat }) =>
           stat === undefined ? Effect.fail(notFound) : ability.set(at, values)
         )
+        // The values are what they should be. What takes none may have become a link since it was looked at.
+        return Effect.retry(set, { times: 8, while: ({ _tag }) => _tag === "InvalidArgument" })
       })
   }
 }

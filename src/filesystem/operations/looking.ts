@@ -33,7 +33,7 @@ export const looking = (self: Caller): Pick<Algebra, "exists" | "stat" | "list" 
       if (found.stat.kind !== "symlink") return Effect.succeed(shown(found.stat, path))
       return reports
         ? Effect.succeed({ ...found.stat, path, isSymlink: true })
-        : Effect.flatMap(resolve(port, found.path), ({ stat }) =>
+        : Effect.flatMap(resolve(port, path), ({ stat }) =>
             stat === undefined ? Effect.fail(notFound) : Effect.succeed({ ...stat, path, isSymlink: true })
           )
     })

@@ -1,0 +1,101 @@
+/** What is looked at in two steps, when another process comes in between. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import { type Algebra, make } from "../../src/filesystem/Filesystem.ts"
+import type { Fault } from "../../src/model/FsError.ts"
+import type { Backend } from "../../src/port/Backend.ts"
+
+const tree = {
+  in: { file: "inside" },
+  other: { file: "another" },
+  l: { link: "in" },
+  lone: { link: "none/../in" }
+} as InMemory.Tree
+
+/** The link `l` is replaced by `next` when its text is about to be read, so many times. */
+const swapping = (port: Backend, next: (port: Backend) => Effect.Effect<unknown, unknown>, times = 1): Backend => {
+  let left = times
+  const links = port.links!
+  const follow: typeof links.read = (path) =>
+    path === "l" && left-- > 0 ? Effect.andThen(Effect.orDie(next(port)), links.read(path)) : links.read(path)
+  return { ...port, links: { ...links, follow } }
+}
+
+const inMemory = Effect.orDie(InMemory.make({ tree }))
+const outcome = (effect: Effect.Effect<unknown, { readonly _tag: string }>) =>
+  Effect.match(effect, { onSuccess: (value) => value, onFailure: ({ _tag }) => _tag })
+
+type Step = (port: Backend) => Effect.Effect<unknown, Fault>
+
+const byDirectory: Step = (port) =>
+  Effect.andThen(port.remove("l" as never), port.rename("other" as never, "l" as never, { replace: false }))
+const byNothing: Step = (port) => port.remove("l" as never)
+const byFile: Step = (port) =>
+  Effect.andThen(port.remove("l" as never), port.write<never, never>("l" as never, new TextEncoder().encode("file"), "create"))
+
+describe("a link that is replaced between the look at it and the reading of its text", () => {
+  const cases: ReadonlyArray<
+    readonly [string, Step, string, (fs: Algebra) => Effect.Effect<unknown, { readonly _tag: string }>, unknown]
+  > = [
+    ["a directory is gone through", byDirectory, "read", (fs) => fs.readString("l/file"), "another"],
+    ["a file is in the way", byFile, "read", (fs) => fs.readString("l/file"), "NotFound"],
+    ["a file is in the way", byFile, "write", (fs) => fs.write("l/new", ""), "NotADirectory"],
+    ["a file is what there is", byFile, "stat", (fs) => Effect.map(fs.stat("l"), ({ kind }) => kind), "file"],
+    ["nothing is there", byNothing, "stat", (fs) => fs.stat("l/file"), "NotFound"],
+    ["nothing is there", byNothing, "exists", (fs) => fs.exists("l/file"), false],
+    ["nothing is there", byNothing, "list", (fs) => fs.list("l"), "NotFound"]
+  ]
+  for (const [claim, by, name, run, expected] of cases) {
+    it.effect(`${claim}: ${name}`, () =>
+      Effect.gen(function* () {
+        const port = yield* inMemory
+        assert.deepStrictEqual(yield* outcome(run(make(swapping(port, by)))), expected)
+      })
+    )
+  }
+
+  it.effect("one that is never what it was seen to be is given up", () =>
+    Effect.gen(function* () {
+      const port = yield* inMemory
+      const links = port.links!
+      let reads = 0
+      const follow = () =>
+        Effect.suspend(() => (reads++, Effect.fail({ _tag: "InvalidArgument", argument: "path", detail: "" } as const)))
+      const fs = make({ ...port, links: { ...links, follow } })
+      assert.strictEqual(yield* outcome(fs.readString("l/file")), "InvalidPath")
+      assert.isAtMost(reads, 1024)
+    })
+  )
+})
+
+describe("a listing whose entries are out of reach for a moment", () => {
+  const unsized = (port: Backend, gone: (path: string) => boolean): Backend => ({
+    ...port,
+    accelerations: {},
+    list: (path) => Effect.map(port.list(path), (all) => all.map(({ sizeBytes: _, ...child }) => child)),
+    stat: (path) => (gone(path) ? Effect.succeed(undefined) : port.stat(path))
+  })
+  const names = (fs: Algebra) => Effect.map(fs.list("in"), (all) => all.map(({ name, sizeBytes }) => `${name} ${sizeBytes}`))
+
+  it.effect("is whole where they come back", () =>
+    Effect.gen(function* () {
+      const port = yield* inMemory
+      let left = 3
+      const fs = make(unsized(port, (path) => path === "in/file" && left-- > 0))
+      assert.deepStrictEqual(yield* outcome(names(fs)), ["file 6"])
+    })
+  )
+
+  it.effect("leaves out what has left", () =>
+    Effect.gen(function* () {
+      const port = yield* inMemory
+      const base = unsized(port, () => false)
+      const fs = make({
+        ...base,
+        stat: (path) => (path === "in/file" ? Effect.as(Effect.ignore(port.remove(path)), undefined) : base.stat(path))
+      })
+      assert.deepStrictEqual(yield* outcome(names(fs)), [])
+    })
+  )
+})

@@ -1,0 +1,90 @@
+/**
+ * Starting, counting and stopping the other process. The one in C is compiled when the tests begin; where there is no compiler the one
+ * in Node takes its place, so that this test is never left out.
+ */
+import { type ChildProcess, spawn, spawnSync } from "node:child_process"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+
+export type Attack =
+  | readonly ["exchange", a: string, b: string]
+  | readonly ["bounce", a: string, b: string]
+  | readonly ["recreate", directory: string, target: string, grave: string]
+  | readonly ["flip", file: string, target: string, spare: string]
+
+export type Engine = "c" | "node"
+
+export interface Program {
+  readonly engine: Engine
+  readonly command: ReadonlyArray<string>
+}
+
+const source = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
+
+export const inNode: Program = { engine: "node", command: [process.execPath, source("attacker.ts")] }
+
+/** Into a directory that the caller removes. */
+export const compile = (directory: string): Program => {
+  const binary = join(directory, "attacker")
+  const { error, status, stderr } = spawnSync("gcc", ["-O2", "-o", binary, source("attacker.c")], { encoding: "utf8" })
+  if (error !== undefined) {
+    console.log("no gcc: the attacker is the slower one, in Node (apt-get install gcc libc6-dev)")
+    return inNode
+  }
+  if (status !== 0) throw new Error(`attacker.c cannot be compiled: ${stderr}`)
+  return { engine: "c", command: [binary] }
+}
+
+export interface Report {
+  readonly swaps: number
+  readonly failures: number
+}
+
+export interface Attacker {
+  /** How often it has swapped, now: one read of eight bytes. */
+  readonly swaps: () => number
+  /** Waits for its end; again does nothing more. */
+  readonly stop: () => Promise<Report>
+}
+
+const ended = (child: ChildProcess): Promise<string> =>
+  new Promise((resolve, reject) => {
+    let output = ""
+    child.stdout!.on("data", (chunk: Buffer) => (output += chunk.toString()))
+    child.on("error", reject)
+    child.on("close", (code) =>
+      code === 0 ? resolve(output) : reject(new Error(`the attacker ended with ${code}: ${output}`))
+    )
+  })
+
+/** Answers when the first swap is done. `gap`: the longest pause between two, in nanoseconds. */
+export const start = async ({ command, engine }: Program, attack: Attack, gap: number, counter: string): Promise<Attacker> => {
+  Fs.writeFileSync(counter, new Uint8Array(8))
+  const descriptor = Fs.openSync(counter, "r")
+  const count = new BigUint64Array(1)
+  const bytes = new Uint8Array(count.buffer)
+  const swaps = (): number => {
+    Fs.readSync(descriptor, bytes, 0, 8, 0)
+    return Number(count[0])
+  }
+  const [file, ...args] = [...command, counter, String(gap), ...attack]
+  const child = spawn(file!, args, { stdio: ["ignore", "pipe", "inherit"] })
+  const end = ended(child)
+  // So that an early end is no unhandled rejection; whoever waits gets it all the same.
+  end.catch(() => undefined)
+  while (swaps() === 0) {
+    if (child.exitCode !== null) throw new Error(`the attacker ended before its first swap: ${await end}`)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  const stopped = async (): Promise<Report> => {
+    Fs.rmSync(counter, { force: true })
+    // The one in Node notices the counter, since a signal would leave names half exchanged.
+    if (engine === "c") child.kill("SIGTERM")
+    const output = await end
+    Fs.closeSync(descriptor)
+    return JSON.parse(output) as Report
+  }
+  let report: Promise<Report> | undefined
+  return { swaps, stop: () => (report ??= stopped()) }
+}

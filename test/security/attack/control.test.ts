@@ -1,0 +1,66 @@
+/**
+ * What the attack is worth: the same program, aimed at ports that compare paths, catches every one of their operations outside. Each
+ * is tried until it is caught, which takes milliseconds, and for a minute at most.
+ */
+import { afterAll, assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fs from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { compile, inNode } from "./attackers.ts"
+import { onTheWay, type Scene } from "./ground.ts"
+import { type Kind, line, play } from "./harness.ts"
+import { onPort, type Operation } from "./operations.ts"
+import { onService } from "./serviceOperations.ts"
+import { type Opened, prefix, realpath } from "./subjects.ts"
+
+const canPlay = process.platform === "linux" && Fs.existsSync("/proc/self/fd")
+const base = Fs.mkdtempSync(join(Fs.realpathSync(Fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir()), "fs-algebra-control-"))
+afterAll(() => Fs.rmSync(base, { recursive: true, force: true }))
+
+const compiled = canPlay ? compile(base) : inNode
+let grounds = 0
+
+const uncaught = async (
+  subject: (root: string) => Promise<Opened>,
+  scene: Scene,
+  operations: ReadonlyArray<Operation>,
+  until: Kind,
+  program = compiled
+): Promise<ReadonlyArray<string>> => {
+  const top = join(base, String(grounds++))
+  Fs.mkdirSync(top)
+  const quota = { attempts: Number.POSITIVE_INFINITY, milliseconds: 60_000, until }
+  const tallies = await Effect.runPromise(play(top, scene, operations, subject, program, () => quota))
+  return tallies.filter(({ counts }) => counts[until] === 0).map(line)
+}
+
+const named = (operations: ReadonlyArray<Operation>, pattern: RegExp): ReadonlyArray<Operation> =>
+  operations.filter(({ name }) => pattern.test(name))
+
+const [absolute, deep, twins] = onTheWay as [Scene, Scene, Scene]
+
+describe.runIf(canPlay)("the attack catches", () => {
+  const minutes = { timeout: 600_000 }
+
+  it("each operation of a port that compares prefixes", minutes, async () => {
+    assert.deepStrictEqual(await uncaught(prefix, absolute, onPort, "escape"), [])
+  })
+
+  it("each operation of a port that resolves links, compares, and uses what it resolved", minutes, async () => {
+    assert.deepStrictEqual(await uncaught(realpath, deep, onPort, "escape"), [])
+  })
+
+  it("the service on such a port", minutes, async () => {
+    assert.deepStrictEqual(await uncaught(prefix, absolute, named(onService, /readString|list|sink|delete$/), "escape"), [])
+  })
+
+  it("a port that reads a file in two steps by its name", minutes, async () => {
+    assert.deepStrictEqual(await uncaught(prefix, twins, named(onPort, /^open and read/), "wrong"), [])
+  })
+
+  it("these also with the attacker that needs no compiler", minutes, async () => {
+    const some = named(onPort, /^(?:stat|list|write create bytes|remove a file)$/)
+    assert.deepStrictEqual(await uncaught(prefix, absolute, some, "escape", inNode), [])
+  })
+})

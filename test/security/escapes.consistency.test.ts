@@ -1,0 +1,248 @@
+/**
+ * Where nothing escapes, the library is an ordinary filesystem: each call is made on one tree through it and on an equal one through
+ * plain `node:fs`, which has to answer the same, fail with the error that stands for the same kind, and leave the same tree.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Fs from "node:fs"
+import { dirname } from "node:path"
+import { fromErrno } from "../../src/backends/internal/errno.ts"
+import * as PosixHost from "../../src/backends/PosixHost.ts"
+import { type Algebra, make } from "../../src/filesystem/Filesystem.ts"
+import { directory, plant, seen } from "./escapes/grounds.ts"
+import type { Leads } from "./escapes/meaning.ts"
+import { base, type Layout, layouts, type Row } from "./escapes/rows.ts"
+import { complete, isLink as isLinkText, normal } from "./escapes/tree.ts"
+
+interface Pair {
+  readonly name: string
+  readonly ours: (fs: Algebra, path: string) => Effect.Effect<unknown, { readonly _tag: string }>
+  readonly plain: (at: string, root: string) => unknown
+  /** What the documents say otherwise of than the system's own call, by where a path leads or whether it ends in a link. */
+  readonly but?: (row: Row) => string | undefined
+}
+
+const text = "written\n"
+const { O_APPEND, O_CREAT, O_EXCL, O_TRUNC, O_WRONLY } = Fs.constants
+
+const writeWith =
+  (flags: number) =>
+  (at: string): void => {
+    const descriptor = Fs.openSync(at, flags, 0o666)
+    try {
+      Fs.writeSync(descriptor, text)
+    } finally {
+      Fs.closeSync(descriptor)
+    }
+  }
+
+const written = (
+  name: string,
+  mode: "create" | "overwrite" | "append" | "replace" | "appendExisting",
+  flags: number,
+  but?: Pair["but"]
+): Pair => ({
+  name,
+  ours: (fs, path) => Effect.asVoid(fs.write(path, text, { mode, createParents: false })),
+  plain: writeWith(O_WRONLY | flags),
+  ...(but !== undefined && { but })
+})
+
+/** A file in the way of something to be made; where only looking is done there is nothing, and the system says so of both alike. */
+const below = (row: Row): string | undefined => (row.leads.is === "blocked" ? "NotFound" : undefined)
+
+const belowItself = (row: Row): string | undefined => (row.link === undefined ? below(row) : undefined)
+const isLink = (row: Row): boolean => row.link !== undefined
+const leadsTo = (row: Row, ...kinds: ReadonlyArray<Leads["is"]>): boolean => kinds.includes(row.leads.is)
+
+const pairs: ReadonlyArray<Pair> = [
+  { name: "exists", ours: (fs, path) => fs.exists(path), plain: (at) => Fs.existsSync(at) },
+  {
+    name: "stat",
+    ours: (fs, path) =>
+      Effect.map(fs.stat(path), ({ isDirectory, isFile, mode, modifiedAt, sizeBytes }) => {
+        const time = DateTime.toEpochMillis(modifiedAt!)
+        return { isDirectory, isFile, mode, time, size: isDirectory ? 0 : sizeBytes }
+      }),
+    plain: (at) => {
+      const stats = Fs.statSync(at)
+      const isDirectory = stats.isDirectory()
+      const time = Math.floor(stats.mtimeMs)
+      return { isDirectory, isFile: stats.isFile(), mode: stats.mode & 0o777, time, size: isDirectory ? 0 : stats.size }
+    },
+    but: below
+  },
+  {
+    name: "list",
+    ours: (fs, path) => Effect.map(fs.list(path), (all) => all.map(({ kind, name }) => `${name} ${kind}`)),
+    plain: (at) =>
+      Fs.readdirSync(at, { withFileTypes: true })
+        .map((entry) => `${entry.name} ${entry.isDirectory() ? "directory" : entry.isFile() ? "file" : "symlink"}`)
+        .sort(),
+    but: below
+  },
+  { name: "readString", ours: (fs, path) => fs.readString(path), plain: (at) => Fs.readFileSync(at, "utf8"), but: below },
+  {
+    name: "readBytes",
+    ours: (fs, path) => Effect.map(fs.readBytes(path), ({ content }) => [...content]),
+    plain: (at) => [...Fs.readFileSync(at)],
+    but: below
+  },
+  {
+    name: "readLink",
+    ours: (fs, path) => fs.readLink(path),
+    plain: (at) => Fs.readlinkSync(at),
+    but: (row) => belowItself(row) ?? (leadsTo(row, "file", "directory") && !isLink(row) ? "InvalidArgument" : undefined)
+  },
+  // A directory in the way is one to every mode, also to `create`, unless a link to it is.
+  written("write, create", "create", O_CREAT | O_EXCL, (row) =>
+    leadsTo(row, "directory") && !isLink(row) ? "NotAFile" : undefined
+  ),
+  written("write, overwrite", "overwrite", O_CREAT | O_TRUNC),
+  written("write, append", "append", O_CREAT | O_APPEND),
+  written("write, replace", "replace", O_TRUNC),
+  written("write, appendExisting", "appendExisting", O_APPEND),
+  {
+    name: "mkdir",
+    ours: (fs, path) => fs.mkdir(path, { parents: false, existOk: false }),
+    plain: (at) => Fs.mkdirSync(at)
+  },
+  {
+    name: "symlink",
+    ours: (fs, path) => fs.symlink(path, "source.txt"),
+    // Ours makes the parents.
+    plain: (at) => {
+      try {
+        Fs.mkdirSync(dirname(at), { recursive: true })
+      } catch {
+        // The link says what is wrong.
+      }
+      Fs.symlinkSync("source.txt", at)
+    }
+  },
+  {
+    name: "delete",
+    ours: (fs, path) => Effect.asVoid(fs.delete(path)),
+    plain: (at, root) => {
+      if (at === root) throw Object.assign(new Error("EACCES"), { code: "EACCES" })
+      return Fs.lstatSync(at).isDirectory() ? Fs.rmdirSync(at) : Fs.unlinkSync(at)
+    },
+    but: belowItself
+  },
+  {
+    name: "setAttributes",
+    ours: (fs, path) => fs.setAttributes(path, { mode: 0o711, modifiedAt: DateTime.makeUnsafe(1_234_567_890_123) }),
+    plain: (at) => {
+      Fs.chmodSync(at, 0o711)
+      Fs.utimesSync(at, Fs.statSync(at).atimeMs / 1000, 1_234_567_890.123)
+    },
+    but: below
+  },
+  {
+    name: "copy of a file over it",
+    ours: (fs, path) => Effect.asVoid(fs.copy(path, "in/copy")),
+    plain: (at, root) => {
+      if (Fs.lstatSync(at).isSymbolicLink()) Fs.symlinkSync(Fs.readlinkSync(at), `${root}/in/copy`)
+      else Fs.cpSync(at, `${root}/in/copy`, { recursive: true, verbatimSymlinks: true })
+    },
+    but: (row) =>
+      belowItself(row) ?? (row.leads.is === "directory" && !isLink(row) && within(row) ? "InvalidArgument" : undefined)
+  },
+  {
+    name: "move",
+    ours: (fs, path) => Effect.asVoid(fs.move(path, "empty/moved")),
+    plain: (at, root) => {
+      if (at === root) throw Object.assign(new Error("EACCES"), { code: "EACCES" })
+      Fs.renameSync(at, `${root}/empty/moved`)
+    },
+    but: (row) =>
+      belowItself(row) ??
+      (row.leads.is === "directory" && row.leads.at === "empty" && !isLink(row) ? "InvalidArgument" : undefined)
+  }
+]
+
+/** A directory that would be copied into itself. */
+const within = ({ leads }: Row): boolean => "at" in leads && (leads.at === "." || leads.at === "in")
+
+const attempt = (run: () => unknown): unknown => {
+  try {
+    return { answers: run() }
+  } catch (error) {
+    return { fails: fromErrno(error)._tag }
+  }
+}
+
+/** Without what two calls one after the other cannot have in common, the moment. */
+const left = (root: string): unknown =>
+  Object.entries(seen(root))
+    .map(([path, { mode, what }]) => [path, what, what.startsWith(">") ? 0 : mode.toString(8)])
+    .sort()
+
+/** Lengths are also a matter of our own limits, where the disk has an opinion of its own it counts. */
+const isOrdinary = (layout: Layout, { leads }: Row): boolean =>
+  leads.is !== "escape" && leads.is !== "invalid" && (leads.is !== "tooLong" || layout.isHostOnly === true)
+
+/** A slash behind a file's name in a link's text: the system wants a directory there, here it is no part of the name. */
+const isSlashed = ({ links }: Layout): boolean => Object.values(links).some((text) => /[^/]\/\.?$/.test(text))
+
+/** Of two cases the one is tried, in the next row the other; a soak tries both. */
+const oneIn = process.env["FS_ALGEBRA_SOAK"] === "1" ? 1 : 2
+
+let turn = 0
+
+const triedPairs = new Set<Pair>()
+
+const runLayout = Effect.fnUntraced(function* (layout: Layout) {
+  const top = yield* directory
+  const tree = complete({ ...base, ...layout.links })
+  const [mine, theirs] = [`${top}/mine`, `${top}/theirs`]
+  const reset = (): void => {
+    for (const root of [mine, theirs]) {
+      Fs.rmSync(root, { recursive: true, force: true })
+      Fs.mkdirSync(root)
+      plant(root, tree)
+      for (const [path, what] of Object.entries(tree).reverse()) {
+        if (!isLinkText(what)) Fs.utimesSync(`${root}/${path}`, 1_000_000_000, 1_000_000_000)
+      }
+      Fs.utimesSync(root, 1_000_000_000, 1_000_000_000)
+    }
+  }
+  const wrong: Array<string> = []
+  for (const row of layout.rows.filter((row) => isOrdinary(layout, row))) {
+    for (const pair of pairs) {
+      if (turn++ % oneIn !== 0) continue
+      triedPairs.add(pair)
+      reset()
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const fs = make(yield* PosixHost.make({ root: mine }))
+          const ours = yield* Effect.match(pair.ours(fs, row.path), {
+            onSuccess: (answers): unknown => ({ answers }),
+            onFailure: ({ _tag }): unknown => ({ fails: _tag })
+          })
+          const path = normal(row.path)!
+          const plain = attempt(() => pair.plain(path === "." ? theirs : `${theirs}/${path}`, theirs))
+          const otherwise = pair.but?.(row)
+          const at = `${pair.name} ${JSON.stringify(row.path).slice(0, 120)}`
+          try {
+            assert.deepStrictEqual(ours, otherwise === undefined ? plain : { fails: otherwise }, at)
+            if (otherwise === undefined) assert.deepStrictEqual(left(mine), left(theirs), `${at}: what is left`)
+          } catch (error) {
+            wrong.push(`${String((error as Error).message)}, node:fs ${JSON.stringify(plain).slice(0, 200)}`)
+          }
+        })
+      )
+    }
+  }
+  if (wrong.length > 0) assert.fail(`${wrong.length} are wrong\n${wrong.slice(0, 40).join("\n")}`)
+})
+
+describe("where nothing escapes it is as with node:fs", () => {
+  for (const layout of layouts) {
+    if (!layout.rows.some((row) => isOrdinary(layout, row)) || isSlashed(layout)) continue
+    it.live(layout.claim, () => Effect.scoped(runLayout(layout)))
+  }
+
+  it("every call has been made", () => assert.strictEqual(triedPairs.size, pairs.length))
+})

@@ -1,0 +1,259 @@
+/**
+ * Names that no path can express: bytes that are not UTF-8, and control characters. They are made by `node:fs` from bytes; the library
+ * shows them, leaves them out of searches, removes them with their directory, and never takes one for another.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as Fs from "node:fs"
+import * as PosixHost from "../../src/backends/PosixHost.ts"
+import { subdirectory } from "../../src/filesystem/Decorator.ts"
+import { type Algebra, make } from "../../src/filesystem/Filesystem.ts"
+import { directory } from "./escapes/grounds.ts"
+
+const bytes = (...parts: ReadonlyArray<string | number>): Buffer =>
+  Buffer.concat(parts.map((part) => (typeof part === "string" ? Buffer.from(part) : Buffer.from([part]))))
+
+/** The name on disk, and how it is shown: what cannot be is `\xff`, and a backslash is doubled. */
+const inexpressible: ReadonlyArray<readonly [name: Buffer, shown: string]> = [
+  [bytes("bad", 0xff), "bad\\xff"],
+  [bytes("bad", 0xfe), "bad\\xfe"],
+  [bytes("bad", 0xff, 0xfe), "bad\\xff\\xfe"],
+  [bytes(0xff), "\\xff"],
+  [bytes("a", 0xff, "b\\c"), "a\\xffb\\\\c"],
+  // The beginning of U+FFFD, a slash and two dots in overlong forms, half of a surrogate pair, and what lies beyond Unicode.
+  [bytes(0xef, 0xbf), "\\xef\\xbf"],
+  [bytes("..", 0xc0, 0xaf, "etc"), "..\\xc0\\xafetc"],
+  [bytes(0xc0, 0xae, 0xc0, 0xae), "\\xc0\\xae\\xc0\\xae"],
+  [bytes(0xed, 0xa0, 0x80), "\\xed\\xa0\\x80"],
+  [bytes(0xf5, 0x80, 0x80, 0x80), "\\xf5\\x80\\x80\\x80"],
+  [bytes("line\nbreak"), "line\\x0abreak"],
+  [bytes("tab\t"), "tab\\x09"],
+  [bytes("\u007f"), "\\x7f"],
+  [bytes("\u001b[2J"), "\\x1b[2J"],
+  [bytes("é\u0001ü", 0xfc), "é\\x01ü\\xfc"]
+]
+
+/** Names of the first kind's neighbours, which are ordinary. */
+const ordinary = ["\ufffd", "bad\ufffd", "bad\\xff", "\\xff", "line\\x0abreak", "badÿ", "é\u0085", "\u2028", "\u202ebad"]
+
+const at = (directory: string, name: Buffer | string): Buffer =>
+  Buffer.concat([Buffer.from(`${directory}/`), Buffer.from(name as string)])
+
+/** Each file's content is its own name, in hexadecimal, so that one taken for another is seen. */
+const contentOf = (name: Buffer | string): string => `inside ${Buffer.from(name as string).toString("hex")}\n`
+
+const fill = (where: string): void => {
+  for (const [name] of inexpressible) Fs.writeFileSync(at(where, name), contentOf(name))
+  for (const name of ordinary) Fs.writeFileSync(at(where, name), contentOf(name))
+}
+
+/** All below, by bytes. */
+const onDisk = (top: string | Buffer, out: Record<string, string> = {}, path = ""): Record<string, string> => {
+  for (const entry of Fs.readdirSync(top, { withFileTypes: true, encoding: "buffer" })) {
+    const host = Buffer.concat([Buffer.from(top as string), Buffer.from("/"), entry.name])
+    const key = `${path}/${entry.name.toString("hex")}`
+    out[key] = entry.isDirectory() ? "/" : entry.isFile() ? Fs.readFileSync(host, "utf8") : "another"
+    if (entry.isDirectory()) onDisk(host, out, key)
+  }
+  return out
+}
+
+interface Ground {
+  readonly fs: Algebra
+  readonly root: string
+}
+
+const odd = bytes("odd", 0xff)
+
+/** `d` holds every name; beside it stands a directory that no path can express, with the same in it. */
+const planted = (
+  open: (top: string) => Effect.Effect<Algebra, unknown, Scope.Scope>
+): Effect.Effect<Ground, unknown, Scope.Scope> =>
+  Effect.gen(function* () {
+    const top = yield* directory
+    const root = `${top}/root`
+    Fs.mkdirSync(`${root}/d`, { recursive: true })
+    Fs.mkdirSync(at(root, odd))
+    fill(`${root}/d`)
+    Fs.writeFileSync(Buffer.concat([at(root, odd), Buffer.from("/plain")]), "inside the odd one\n")
+    return { fs: yield* open(top), root }
+  })
+
+const grounds: ReadonlyArray<readonly [string, Effect.Effect<Ground, unknown, Scope.Scope>]> = [
+  ["PosixHost", planted((top) => Effect.map(PosixHost.make({ root: `${top}/root` }), make))],
+  [
+    "a directory of a PosixHost",
+    planted((top) => Effect.flatMap(PosixHost.make({ root: top }), (port) => subdirectory("root")(make(port))))
+  ]
+]
+
+/** Whatever somebody might write for such a name. */
+const spellings = ([name, shown]: (typeof inexpressible)[number]): ReadonlyArray<string> => [
+  shown,
+  name.toString("utf8"),
+  name.toString("latin1"),
+  `\0${name.toString("hex")}`,
+  [...name].map((byte) => `%${byte.toString(16).padStart(2, "0")}`).join("")
+]
+
+for (const [name, ground] of grounds) {
+  describe(`names that no path can express, on ${name}`, () => {
+    it.live("are listed, shown escaped, each different, as not addressable", () =>
+      Effect.gen(function* () {
+        const { fs } = yield* ground
+        const entries = yield* fs.list("d")
+        const shown = entries.filter(({ addressable }) => !addressable).map(({ name }) => name)
+        assert.deepStrictEqual([...shown].sort(), inexpressible.map(([, shown]) => shown).sort())
+        assert.strictEqual(new Set(shown).size, shown.length)
+        assert.deepStrictEqual(
+          entries
+            .filter(({ addressable }) => addressable)
+            .map(({ name }) => name)
+            .sort(),
+          [...ordinary].sort()
+        )
+        for (const entry of entries) assert.deepInclude(entry, { kind: "file", isFile: true, path: `d/${entry.name}` as never })
+        for (const entry of entries.filter(({ addressable }) => !addressable)) {
+          const [raw] = inexpressible.find(([, shown]) => shown === entry.name)!
+          assert.strictEqual(entry.sizeBytes, contentOf(raw).length, entry.name)
+        }
+      }).pipe(Effect.scoped)
+    )
+
+    it.live("their neighbours are read as themselves", () =>
+      Effect.gen(function* () {
+        const { fs } = yield* ground
+        for (const name of ordinary) assert.strictEqual(yield* fs.readString(`d/${name}`), contentOf(name))
+      }).pipe(Effect.scoped)
+    )
+
+    it.live("no spelling reaches one of them", () =>
+      Effect.gen(function* () {
+        const { fs, root } = yield* ground
+        const before = onDisk(root)
+        const known = new Set(ordinary)
+        for (const row of inexpressible) {
+          for (const spelling of spellings(row)) {
+            if (known.has(spelling) || spelling.includes("/")) continue
+            const path = `d/${spelling}`
+            assert.isFalse(yield* fs.exists(path), JSON.stringify(path))
+            for (const call of [
+              fs.stat(path),
+              fs.readBytes(path),
+              fs.write(path, "x", { mode: "replace" }),
+              fs.write(path, "x", { mode: "appendExisting" }),
+              fs.edit(path, { oldText: "inside", newText: "x" }),
+              fs.delete(path),
+              fs.move(path, "moved"),
+              fs.copy(path, "copied"),
+              fs.setAttributes(path, { mode: 0o600 })
+            ]) {
+              const { _tag } = yield* Effect.flip(call as Effect.Effect<unknown, { readonly _tag: string }>)
+              assert.include(["NotFound", "InvalidPath"], _tag, JSON.stringify(path))
+            }
+          }
+        }
+        assert.deepStrictEqual(onDisk(root), before)
+      }).pipe(Effect.scoped)
+    )
+
+    it.live("what is written by a spelling of one is another file, and all others stay as they are", () =>
+      Effect.gen(function* () {
+        const { fs, root } = yield* ground
+        const before = onDisk(root)
+        const written = new Map<string, string>()
+        for (const row of inexpressible) {
+          for (const spelling of spellings(row)) {
+            const made = yield* Effect.result(fs.write(`d/${spelling}`, "new", { createParents: false, mode: "create" }))
+            if (made._tag === "Success")
+              written.set(`/${Buffer.from("d").toString("hex")}/${Buffer.from(spelling).toString("hex")}`, "new")
+            else assert.include(["InvalidPath", "AlreadyExists", "NotFound"], made.failure._tag)
+          }
+        }
+        assert.isAbove(written.size, 20)
+        assert.deepStrictEqual(onDisk(root), { ...before, ...Object.fromEntries(written) })
+      }).pipe(Effect.scoped)
+    )
+
+    it.live("a walk shows them, and what is below one; a search leaves them out and says so", () =>
+      Effect.gen(function* () {
+        const { fs } = yield* ground
+        const walked = yield* Stream.runCollect(fs.walk())
+        const unaddressable = walked.filter(({ addressable }) => !addressable).map(({ path }) => path)
+        const shown = inexpressible.map(([, shown]) => `d/${shown}`)
+        assert.deepStrictEqual([...unaddressable].sort(), ["odd\\xff", "odd\\xff/plain", ...shown].sort())
+        const glob = yield* fs.glob("**")
+        const grep = yield* fs.grep("inside")
+        const expected = ordinary.map((name) => `d/${name}`).sort()
+        for (const found of [glob, grep]) {
+          assert.deepStrictEqual(found.matches.map(({ path }) => path as string).sort(), expected)
+          assert.strictEqual(found.skipped.unreadable, inexpressible.length + 1)
+          assert.deepStrictEqual([...found.skipped.unreadablePaths].sort(), ["odd\\xff", ...shown].sort() as Array<never>)
+        }
+        const both = yield* fs.glob(["bad\ufffd", "\ufffd", "*xff*"])
+        assert.deepStrictEqual(
+          both.matches.map(({ path }) => path as string).sort(),
+          ["d/\\xff", "d/bad\\xff", "d/bad\ufffd", "d/\ufffd"].sort()
+        )
+      }).pipe(Effect.scoped)
+    )
+
+    it.live("a directory that no path can express cannot be named as the base of anything", () =>
+      Effect.gen(function* () {
+        const { fs } = yield* ground
+        for (const path of ["odd\\xff", "odd\ufffd", "oddÿ", "odd\\xff/plain", "odd\ufffd/plain"]) {
+          assert.strictEqual((yield* Effect.flip(fs.list(path)))._tag, "NotFound")
+          assert.strictEqual((yield* Effect.flip(fs.readString(path)))._tag, "NotFound")
+          assert.deepStrictEqual((yield* fs.glob("**", { path })).matches, [])
+        }
+      }).pipe(Effect.scoped)
+    )
+
+    it.live("a directory that holds them is not empty, and goes with all of them when it is removed", () =>
+      Effect.gen(function* () {
+        const { fs, root } = yield* ground
+        assert.strictEqual((yield* Effect.flip(fs.delete("d")))._tag, "DirectoryNotEmpty")
+        Fs.renameSync(at(root, odd), Buffer.concat([Buffer.from(`${root}/d/`), odd]))
+        assert.deepStrictEqual(yield* fs.delete("d", { recursive: true }), {
+          deleted: inexpressible.length + ordinary.length + 1,
+          directories: 2
+        })
+        assert.deepStrictEqual(onDisk(root), {})
+      }).pipe(Effect.scoped)
+    )
+
+    it.live("a tree is copied and moved with them, byte for byte", () =>
+      Effect.gen(function* () {
+        const { fs, root } = yield* ground
+        Fs.renameSync(at(root, odd), Buffer.concat([Buffer.from(`${root}/d/`), odd]))
+        const before = onDisk(`${root}/d`)
+        yield* fs.copy("d", "copied")
+        assert.deepStrictEqual(onDisk(`${root}/copied`), before)
+        yield* fs.move("d", "moved")
+        assert.deepStrictEqual(onDisk(`${root}/moved`), before)
+        assert.isFalse(Fs.existsSync(`${root}/d`))
+      }).pipe(Effect.scoped)
+    )
+
+    it.live("a link whose text is not UTF-8 leads nowhere, can be seen and removed", () =>
+      Effect.gen(function* () {
+        const { fs, root } = yield* ground
+        Fs.symlinkSync(at("d", bytes("bad", 0xff)), `${root}/l`)
+        Fs.symlinkSync(bytes("..", 0xff), `${root}/d/l`)
+        for (const path of ["l", "d/l", "l/x"]) {
+          assert.strictEqual((yield* Effect.flip(fs.stat(path)))._tag, "InvalidPath")
+          assert.strictEqual((yield* Effect.flip(fs.readString(path)))._tag, "InvalidPath")
+          assert.strictEqual((yield* Effect.flip(fs.write(path, "x")))._tag, "InvalidPath")
+          assert.isFalse(yield* fs.exists(path))
+        }
+        assert.strictEqual((yield* Effect.flip(fs.readLink("l")))._tag, "InvalidPath")
+        const entries = yield* fs.list()
+        assert.deepInclude(entries.find(({ name }) => name === "l") ?? {}, { kind: "symlink", addressable: true })
+        assert.deepStrictEqual(yield* fs.delete("l"), { deleted: 1, directories: 0 })
+        assert.strictEqual(onDisk(root)[`/64/${bytes("bad", 0xff).toString("hex")}`], contentOf(bytes("bad", 0xff)))
+      }).pipe(Effect.scoped)
+    )
+  })
+}

@@ -1,0 +1,371 @@
+/**
+ * The table: layouts of links, and paths over them, each with what it comes to. It is written after the table of Go's `os.Root`, the
+ * kernel's rules for `RESOLVE_BENEATH`, and the catalogue of bad input in the design; C-01 to C-06 and C-39 say the answers.
+ *
+ * `$ROOT` and `$OUT` in a link's text are the machine's names of the root and of a directory outside, `$FD` is an open descriptor of
+ * the latter. What stands outside has the same names as what stands inside, so that a wrong way out would find something.
+ */
+import { directory, file, link, type Tree } from "./tree.ts"
+import {
+  blocked,
+  escape,
+  invalid,
+  type Leads,
+  loop,
+  lost,
+  type Meaning,
+  toDirectory,
+  toFile,
+  toNothing,
+  tooLong
+} from "./meaning.ts"
+
+const inside = (path: string): readonly [string, string] => [path, file(`inside ${path}\n`)]
+
+/** What every layout has. */
+export const base: Tree = {
+  ...Object.fromEntries([inside("in/file"), inside("in/deep/file"), inside("plain"), inside("source.txt")]),
+  empty: directory
+}
+
+const secret = file("secret, inside of nothing\n")
+export const outside: Tree = {
+  "outside/file": secret,
+  "outside/dir/file": secret,
+  "outside/in/file": secret,
+  "outside/deep/file": secret,
+  "root-twin/file": secret,
+  "in/file": secret,
+  "in/deep/file": secret,
+  plain: secret,
+  file: secret
+}
+
+export interface Row extends Meaning {
+  readonly path: string
+  /** Only in a soak. */
+  readonly isExtra?: boolean
+}
+
+export interface Layout {
+  readonly claim: string
+  /** Beside the base. */
+  readonly links: Tree
+  readonly rows: ReadonlyArray<Row>
+  /** Where only a disk has an opinion. */
+  readonly isHostOnly?: boolean
+}
+
+const links = (texts: Readonly<Record<string, string>>): Tree =>
+  Object.fromEntries(Object.entries(texts).map(([path, text]) => [path, link(text)]))
+
+const ending = (at: string, leads: Leads, link: string = at): Row => ({ path: at, leads, link })
+
+/** The layouts that lead to `in`, or the root, with the ways that go on from there. */
+const toDir = (claim: string, at: string, leadsTo: string, texts: Readonly<Record<string, string>>): Layout => {
+  const there = (path: string): string => (leadsTo === "." ? path : `${leadsTo}/${path}`)
+  const name = leadsTo === "in" || leadsTo === "in/deep" ? "file" : "plain"
+  return {
+    claim,
+    links: links(texts),
+    rows: [
+      ending(at, toDirectory(leadsTo)),
+      ending(`${at}/`, toDirectory(leadsTo), at),
+      { path: `${at}/${name}`, leads: toFile(there(name)) },
+      { path: `${at}/new`, leads: toNothing(there("new")) },
+      { path: `${at}/none/new`, leads: toNothing(there("none/new")) },
+      { path: `${at}/${name}/below`, leads: blocked },
+      // Of the caller's own path ".." is lexical, whatever the link leads to.
+      { path: `${at}/../${at.includes("/") ? "file" : "plain"}`, leads: toFile(at.includes("/") ? "in/file" : "plain") }
+    ].filter(({ path }) => !(at.startsWith("in/deep/") && path.includes("/../")))
+  }
+}
+
+const toEscape = (claim: string, text: string, more: Readonly<Record<string, string>> = {}, at = "l"): Layout => ({
+  claim,
+  links: links({ [at]: text, ...more }),
+  rows: [
+    ending(at, escape),
+    { path: `${at}/file`, leads: escape },
+    { path: `${at}/none/new`, leads: escape, isExtra: true },
+    { path: `${at}/in/file`, leads: escape, isExtra: true }
+  ]
+})
+
+const chain = (length: number, end: string): Readonly<Record<string, string>> =>
+  Object.fromEntries(Array.from({ length }, (_, i) => [i === 0 ? "l" : `c${i}`, i === length - 1 ? end : `c${i + 1}`] as const))
+
+const followed: ReadonlyArray<Layout> = [
+  toDir("a relative link", "l", "in", { l: "in" }),
+  toDir("a link with a dot in front", "l", "in", { l: "./in" }),
+  toDir("a link whose text ends in a slash", "l", "in", { l: "in/" }),
+  toDir("a link whose text ends in slashes and dots", "l", "in", { l: "in//.//" }),
+  toDir("a link that goes down and up", "l", "in", { l: "in/deep/.." }),
+  toDir("a link that goes up and comes from below", "in/deep/l", "in", { "in/deep/l": ".." }),
+  toDir("a link that climbs to the root and no further", "in/deep/l", ".", { "in/deep/l": "../.." }),
+  toDir("a link that climbs to the root and down again", "in/deep/l", "in", { "in/deep/l": "../../in" }),
+  toDir("a link up from a directory", "in/l", ".", { "in/l": ".." }),
+  toDir("a link to .", "l", ".", { l: "." }),
+  toDir("a link to ./", "l", ".", { l: "./" }),
+  toDir("a link to . below the root", "in/l", "in", { "in/l": "." }),
+  toDir("a chain of three", "l", "in", { l: "b", b: "c", c: "in" }),
+  toDir("a chain through directories", "l", "in", { l: "in/b", "in/b": "../empty/c", "empty/c": "../in" }),
+  toDir("40 links, one after another", "l", "in", chain(40, "in")),
+  toDir("two dots after a link go up from where that leads, not from where it stands", "l", "in", { l: "a/..", a: "in/deep" }),
+  toDir("two dots after a link to a link", "l", "in", { l: "b/..", b: "a", a: "in/deep" }),
+  toDir("two dots after a link that stands deep and leads high", "l", ".", { l: "in/deep/a/..", "in/deep/a": "../../empty" }),
+  toDir("a link whose text is what others take for climbing", "l", "in", {
+    l: "..foo/.../%2e%2e/．．/..\\outside/.. ",
+    "..foo/.../%2e%2e/．．/..\\outside/.. ": "../../../../../in"
+  })
+]
+
+const throughFinal: ReadonlyArray<Layout> = [
+  {
+    claim: "a link to a file",
+    links: links({ l: "in/file" }),
+    rows: [ending("l", toFile("in/file")), { path: "l/below", leads: blocked }, { path: "l/below/it", leads: blocked }]
+  },
+  {
+    claim: "a link to a file with a slash behind it",
+    links: links({ l: "in/file/", m: "in/file/." }),
+    rows: [ending("l", toFile("in/file")), ending("m", toFile("in/file")), { path: "l/below", leads: blocked }]
+  },
+  {
+    claim: "a chain of links to a file, through a linked directory",
+    links: links({ l: "d/b", d: "in", "in/b": "deep/c", "in/deep/c": "file" }),
+    rows: [ending("l", toFile("in/deep/file")), ending("d/b", toFile("in/deep/file"), "in/b")]
+  },
+  {
+    claim: "40 links on one path count together",
+    links: links({ a: "." }),
+    rows: [
+      { path: `${"a/".repeat(40)}plain`, leads: toFile("plain") },
+      { path: `${"a/".repeat(40)}new`, leads: toNothing("new") },
+      { path: "a/".repeat(40), leads: toDirectory("."), link: "a" }
+    ]
+  },
+  {
+    claim: "41 links on one path are too many",
+    links: links({ a: "." }),
+    rows: [
+      { path: `${"a/".repeat(41)}plain`, leads: loop },
+      { path: `${"a/".repeat(41)}new`, leads: loop },
+      { path: "a/".repeat(41), leads: loop, link: "a" }
+    ]
+  },
+  {
+    claim: "41 links, one after another, are too many",
+    links: links(chain(41, "in")),
+    rows: [ending("l", loop), { path: "l/file", leads: loop }, ending("c1", toDirectory("in"))]
+  },
+  {
+    claim: "links in a circle",
+    links: links({ self: "self", a: "b", b: "a", "in/l": "../in/l", grows: "grows/x", dir: "in/../dir/file" }),
+    rows: ["self", "a", "in/l", "grows", "dir"].flatMap((at) => [
+      ending(at, loop),
+      { path: `${at}/file`, leads: loop },
+      { path: `${at}/none/new`, leads: loop }
+    ])
+  },
+  {
+    claim: "links that lead nowhere lead to where something can be made",
+    links: links({ l: "none", slash: "none/", deep: "no/where/at/all", "in/l": "../in/none", two: "l" }),
+    rows: [
+      ending("l", toNothing("none")),
+      ending("slash", toNothing("none")),
+      ending("deep", toNothing("no/where/at/all")),
+      ending("in/l", toNothing("in/none")),
+      ending("two", toNothing("none")),
+      { path: "l/new", leads: toNothing("none/new") },
+      { path: "deep/new", leads: toNothing("no/where/at/all/new") }
+    ]
+  },
+  {
+    claim: "links through a file",
+    links: links({ l: "plain/x", slash: "plain/x/" }),
+    rows: [ending("l", blocked), ending("slash", blocked), { path: "l/y", leads: blocked }]
+  },
+  {
+    claim: "what a link goes through has to be there before it goes up again",
+    links: links({ missing: "none/../in", dots: ".../../in" }),
+    rows: ["missing", "dots"].flatMap((at) => [ending(at, lost), { path: `${at}/file`, leads: lost }])
+  },
+  {
+    claim: "what a link goes through has to be a directory before it goes up again",
+    links: links({ file: "plain/..", far: "in/file/../deep" }),
+    rows: ["file", "far"].flatMap((at) => [ending(at, blocked), { path: `${at}/file`, leads: blocked }])
+  },
+  {
+    claim: "a link with a text that can be no path",
+    links: links({ control: "in\u0001", newline: "in\n", ours: ".~fsa-x.tmp", below: "in/.~fsa-x.tmp/y" }),
+    rows: ["control", "newline", "ours", "below"].flatMap((at) => [ending(at, invalid), { path: `${at}/file`, leads: invalid }])
+  },
+  {
+    claim: "a link to a name that no disk takes",
+    isHostOnly: true,
+    links: links({ l: "n".repeat(256) }),
+    rows: [ending("l", tooLong), { path: "l/file", leads: tooLong }]
+  }
+]
+
+const escaping: ReadonlyArray<Layout> = [
+  ...["/", "//", "/.", "/..", "/in", "/./in", "/etc/passwd", "///etc", "$ROOT", "$ROOT/", "$ROOT/in", "$OUT", "$OUT/file"].map(
+    (text) => toEscape(`an absolute link, ${text}`, text)
+  ),
+  ...["/proc/self/root", "/proc/self/cwd", "/proc/self/exe", "/proc/self/fd/$FD", "/proc/self/fd/$FD/", "/dev/fd/$FD"].map(
+    (text) => toEscape(`a magic link, ${text}`, text)
+  ),
+  ...[
+    "..",
+    "../",
+    "./..",
+    "..//",
+    "../.",
+    "../..",
+    "../outside",
+    "../outside/file",
+    "../outside/none",
+    "../in",
+    "../plain"
+  ].map((text) => toEscape(`a link up, ${text}`, text)),
+  ...["in/../..", "in/../../outside", "in/deep/../../..", "in/deep/../../../in", "empty/../../", ".//in/.././../outside"].map(
+    (text) => toEscape(`a link down and further up, ${text}`, text)
+  ),
+  ...["../root", "../root/in", "../../../../../../../../../../$ROOT/in"].map((text) =>
+    toEscape(`a link that leaves and would come back, ${text}`, text)
+  ),
+  toEscape("a link to a sibling whose name begins like the root's", "../root-twin"),
+  toEscape("a link all the way up to a magic one", "../../../../../../../../../../proc/self/root"),
+  toEscape("what is missing on the way out does not make it another error", "none/../../outside"),
+  toEscape("nor does a file", "plain/../../outside"),
+  toEscape("a link to a link to the outside", "b", { b: "../outside" }),
+  toEscape("a link to a link to an absolute one", "b", { b: "c", c: "/" }),
+  toEscape("a link through a link to the outside", "b/dir", { b: "../outside" }),
+  toEscape("a chain of 40 that ends outside", "c1", { ...chain(40, "../outside"), l: "c1" }),
+  toEscape("a link up from a directory, one too many", "../..", {}, "in/l"),
+  toEscape("a link up from a deep directory", "../../../outside", {}, "in/deep/l"),
+  toEscape("a link that only climbs because a link before it leads high", "in/deep/a/../..", { "in/deep/a": ".." }),
+  toEscape("a link out by the parent of where a link leads", "a/..", { a: "." }),
+  toEscape("a link out through a link to the root", "in/up/..", { "in/up": ".." }),
+  toEscape("a link whose text climbs, though a link in it leads deep enough", "a/../..", { a: "in/deep" })
+]
+
+const here = (...paths: ReadonlyArray<string>) => paths.map((path): Row => ({ path, leads: toNothing(path) }))
+
+const spelt: ReadonlyArray<Layout> = [
+  {
+    claim: "the root, by every name",
+    links: {},
+    rows: ["", ".", "/", "//", "./", "/.", "in/..", "in/deep/../../"].map((path) => ({ path, leads: toDirectory(".") }))
+  },
+  {
+    claim: "paths that climb above the root",
+    links: links({ l: "in/deep" }),
+    rows: ["..", "../", "/..", "./..", "../outside/file", "/../outside/file", "../root/in/file", "in/../..", "l/../../outside"]
+      .concat(["in/../../outside/file", "in/deep/../../../in/file", "none/../../plain", "plain/../../plain", "..//..//etc"])
+      .map((path) => ({ path, leads: invalid }))
+  },
+  {
+    claim: "a leading slash is the root of the workspace",
+    links: {},
+    rows: [
+      { path: "/in/file", leads: toFile("in/file") },
+      { path: "//in//file", leads: toFile("in/file") },
+      { path: "/etc/passwd", leads: toNothing("etc/passwd") },
+      { path: "/proc/self/root", leads: toNothing("proc/self/root") }
+    ]
+  },
+  {
+    claim: "two dots inside a path are lexical, also after what is missing, a file or a link",
+    links: links({ l: "in/deep", out: "../outside", self: "self" }),
+    rows: ["l", "out", "self", "none", "plain", "in/deep/.."].map((at) => ({ path: `${at}/../plain`, leads: toFile("plain") }))
+  },
+  {
+    claim: "what decoders, shells and other systems take for climbing are ordinary names",
+    links: {},
+    rows: [
+      ...here("..foo", "...", "....", "%2e%2e", "%2e%2e/outside/file", "..%2foutside", "..%c0%af..", "．．/outside/file"),
+      ...here(
+        "..\\outside\\file",
+        "in\\file",
+        "\\outside",
+        "C:\\outside",
+        "C:",
+        "a:b",
+        "~/file",
+        "~",
+        "$OUT",
+        "*",
+        "in/file.",
+        "in."
+      ),
+      ...here("in/file ", " in/file", ".. /file", "..\u200b/file", "․․/file", "‥/file", "in/\u202efile", "IN/FILE", "in／file"),
+      { path: "file:///etc/passwd", leads: toNothing("file:/etc/passwd") }
+    ]
+  },
+  {
+    claim: "names that look like climbing can be there",
+    links: {
+      ...Object.fromEntries([inside("..foo/file"), inside(".../file"), inside("%2e%2e/file"), inside("．．/file")]),
+      ...Object.fromEntries([inside("..\\outside/file"), inside(".. /file"), inside("\u202ein/file"), inside("é/file")])
+    },
+    rows: [
+      ...["..foo", "...", "%2e%2e", "．．", "..\\outside", ".. ", "\u202ein", "é"].flatMap((at): ReadonlyArray<Row> => [
+        { path: at, leads: toDirectory(at) },
+        { path: `${at}/file`, leads: toFile(`${at}/file`) },
+        { path: `${at}/../plain`, leads: toFile("plain") }
+      ]),
+      // The same letter in another normal form is another name.
+      ...here("e\u0301", "e\u0301/file")
+    ]
+  },
+  {
+    claim: "what no path may hold",
+    links: {},
+    rows: [
+      "in/file\0",
+      "\0",
+      "in/file\0/../../outside",
+      "in/\u0007",
+      "in/file\n",
+      "\u007f",
+      "in/\ud800",
+      "\udc00/in",
+      "in/\u001b[2J"
+    ]
+      .concat([".~fsa-x.tmp", "in/.~fsa-x.tmp", "in/.~fsa-x.tmp/file", ".~FSA-x.TMP"])
+      .map((path) => ({ path, leads: invalid }))
+  },
+  {
+    claim: "what is no string is no path",
+    links: {},
+    rows: [0, null, ["in", "file"], { toString: () => "in/file" }, Buffer.from("in/file"), new URL("file:///in/file")].map(
+      (path) => ({ path: path as string, leads: invalid })
+    )
+  },
+  {
+    claim: "what is too long",
+    links: {},
+    rows: [
+      "n".repeat(256),
+      `in/${"n".repeat(256)}`,
+      "n/".repeat(256),
+      `${"n".repeat(99)}/`.repeat(41),
+      `${"n".repeat(256)}/file`
+    ].map((path) => ({ path, leads: tooLong }))
+  },
+  {
+    claim: "what is too long in bytes",
+    isHostOnly: true,
+    links: {},
+    rows: ["é".repeat(128), `in/${"é".repeat(128)}`].map((path) => ({ path, leads: tooLong }))
+  },
+  {
+    claim: "as long as can be",
+    links: {},
+    rows: [...here("n".repeat(255), `in/${"é".repeat(127)}`, `${"n/".repeat(254)}n`)]
+  }
+]
+
+export const layouts: ReadonlyArray<Layout> = [...followed, ...throughFinal, ...escaping, ...spelt]

@@ -1,0 +1,71 @@
+/**
+ * Trees as data, in the one form that the whole table speaks: a path and what is there, where `/` is a directory, `=text` a file and
+ * `>text` a link. Nothing here comes from the library, so that what is expected of it cannot share its mistakes.
+ */
+
+export type Tree = Readonly<Record<string, string>>
+
+export const directory = "/"
+export const file = (text: string): string => `=${text}`
+export const link = (text: string): string => `>${text}`
+
+export const isDirectory = (what: string | undefined): boolean => what === directory
+export const isFile = (what: string | undefined): what is string => what?.startsWith("=") === true
+export const isLink = (what: string | undefined): what is string => what?.startsWith(">") === true
+export const textOf = (what: string): string => what.slice(1)
+
+export const parentOf = (path: string): string => (path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : ".")
+export const nameOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1)
+export const join = (above: string, name: string): string => (above === "." ? name : name === "." ? above : `${above}/${name}`)
+
+/** A caller's path as C-01 to C-04 read it; `undefined` where it climbs out. */
+export const normal = (path: string): string | undefined => {
+  const out: Array<string> = []
+  for (const segment of path.split("/")) {
+    if (segment === "" || segment === ".") continue
+    if (segment !== "..") out.push(segment)
+    else if (out.pop() === undefined) return undefined
+  }
+  return out.length === 0 ? "." : out.join("/")
+}
+
+const within = (at: string, path: string): boolean => at === "." || path === at || path.startsWith(`${at}/`)
+
+/** What lies below a directory, by the path from there. */
+export const below = (tree: Tree, at: string): Tree =>
+  Object.fromEntries(
+    Object.entries(tree)
+      .filter(([path]) => path !== at && within(at, path))
+      .map(([path, what]) => [at === "." ? path : path.slice(at.length + 1), what])
+  )
+
+export const childrenOf = (tree: Tree, at: string): ReadonlyArray<string> =>
+  Object.keys(below(tree, at))
+    .filter((path) => !path.includes("/"))
+    .sort()
+
+export const whatIs = (tree: Tree, at: string): string | undefined => (at === "." ? directory : tree[at])
+
+/** With the directories that it needs. */
+export const put = (tree: Tree, at: string, what: string): Tree => {
+  const out: Record<string, string> = { ...tree }
+  for (let above = parentOf(at); above !== "."; above = parentOf(above)) out[above] ??= directory
+  return { ...out, [at]: what }
+}
+
+export const without = (tree: Tree, at: string): Tree =>
+  Object.fromEntries(Object.entries(tree).filter(([path]) => !within(at, path)))
+
+/** A copy of what is at `from`, with all that is below it. */
+export const copied = (tree: Tree, from: string, to: string): Tree => {
+  let out = put(tree, to, tree[from]!)
+  for (const [path, what] of Object.entries(below(tree, from))) out = put(out, join(to, path), what)
+  return out
+}
+
+/** Parents before what is in them, every directory named. */
+export const complete = (tree: Tree): Tree => {
+  let out: Tree = {}
+  for (const [path, what] of Object.entries(tree)) out = put(out, path, what)
+  return Object.fromEntries(Object.entries(out).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)))
+}
