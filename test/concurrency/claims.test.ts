@@ -432,7 +432,7 @@ describe("where a claim cannot be made", () => {
 
   const isRoot = process.geteuid?.() === 0
   if (!isRoot) console.log("skipped: claims of another user, which needs root to start a process as somebody else")
-  const nobody = { uid: 65534, gid: 65534 }
+  const nobody = 65534
 
   it.runIf(isRoot || process.env["FS_ALGEBRA_NO_SKIP"] !== undefined)(
     "because the directory may not be written to, the call fails as the same write without a precondition",
@@ -441,7 +441,7 @@ describe("where a claim cannot be made", () => {
       Fs.chmodSync(root, 0o755)
       Fs.writeFileSync(join(root, "f"), "old")
       Fs.chmodSync(join(root, "f"), 0o666)
-      const program = start("./holder.ts", { what: "tell", root, path: "f" } satisfies Order, nobody)
+      const program = start("./holder.ts", { what: "tell", root, path: "f", user: nobody } satisfies Order)
       const [write, writeIf, edit, remove, removeIf] = JSON.parse(await program.line()) as ReadonlyArray<string>
       const { operation: _, ...denied } = JSON.parse(write!)
       assert.strictEqual(denied._tag, "AccessDenied")
@@ -465,7 +465,7 @@ describe("where a claim cannot be made", () => {
       assert.strictEqual(await killed.line(), "held")
       killed.process.kill("SIGKILL")
       await killed.ended
-      const other = start("./holder.ts", { what: "hold", root, path: "f" } satisfies Order, nobody)
+      const other = start("./holder.ts", { what: "hold", root, path: "f", user: nobody } satisfies Order)
       assert.strictEqual(await other.line(), "held")
       other.process.kill("SIGKILL")
       await other.ended

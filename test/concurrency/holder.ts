@@ -11,9 +11,16 @@ export interface Order {
   readonly what: "hold" | "tell"
   readonly root: string
   readonly path: string
+  /** Who it is from now on. It starts as whoever may read these files. */
+  readonly user?: number
 }
 
-const { path, root, what } = JSON.parse(process.argv[2]!) as Order
+const { path, root, user, what } = JSON.parse(process.argv[2]!) as Order
+if (user !== undefined) {
+  process.setgroups!([user])
+  process.setgid!(user)
+  process.setuid!(user)
+}
 
 const line: Effect.Effect<string> = Effect.callback((resume) => {
   process.stdin.once("data", (text) => resume(Effect.succeed(text.toString().trimEnd())))

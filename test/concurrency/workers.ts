@@ -69,9 +69,9 @@ export interface Program {
 }
 
 /** Starts a program of this directory, which is killed with the test process. */
-export const start = (program: string, argument: unknown, as?: { readonly uid: number; readonly gid: number }): Program => {
+export const start = (program: string, argument: unknown): Program => {
   const file = fileURLToPath(new URL(program, import.meta.url))
-  const child = spawn(process.execPath, [file, JSON.stringify(argument)], { stdio: "pipe", ...as })
+  const child = spawn(process.execPath, [file, JSON.stringify(argument)], { stdio: "pipe" })
   running.add(child)
   let said = ""
   let errors = ""
