@@ -112,7 +112,8 @@ const whatExists = <A, E, R>(
               stat?.kind === "directory" || stat?.kind === "other"
                 ? Effect.fail(notAFile)
                 : plan.ifMatch === null
-                  ? Effect.andThen(holds(port, at, null), Effect.fail(error))
+                  ? // Even where it has gone again since.
+                    Effect.andThen(holds(port, at, null), Effect.fail<Fault>({ _tag: "Conflict", expected: null }))
                   : Effect.fail(error)
             )
           : Effect.fail(error)

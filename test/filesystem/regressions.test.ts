@@ -236,3 +236,16 @@ describe("a file that cannot be read", () => {
     })
   )
 })
+
+describe("a file that another process makes, and removes again before it is looked at", () => {
+  it.effect("is a Conflict for whoever expected none, as bytes and as a stream", () =>
+    Effect.gen(function* () {
+      const port = yield* InMemory.make()
+      const write = () => Effect.fail({ _tag: "AlreadyExists" as const })
+      const fs = Filesystem.make({ ...port, write: write as typeof port.write })
+      assert.strictEqual(yield* tag(fs.write("f", "x", { ifMatch: null })), "Conflict")
+      assert.strictEqual(yield* tag(Stream.run(Stream.make(new Uint8Array(3)), fs.sink("f", { ifMatch: null }))), "Conflict")
+      assert.strictEqual(yield* tag(fs.write("f", "x", { mode: "create" })), "AlreadyExists")
+    })
+  )
+})
