@@ -14,6 +14,7 @@ import * as PosixHost from "../../src/backends/PosixHost.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import type { Case } from "../harness.ts"
+import { awaited, check, effects, times } from "../harness.ts"
 
 const path = "a/b/c/d/e/file.txt" as FsPath
 
@@ -24,32 +25,13 @@ interface Ground {
   readonly port: Backend
 }
 
-const check = (condition: boolean) => {
-  if (!condition) throw new Error("the two sides do not answer the same")
-}
-
-const times = (run: () => unknown) => (count: number) => {
-  for (let i = 0; i < count; i++) run()
-}
-
-const awaited = (run: () => Promise<unknown>) => async (count: number) => {
-  for (let i = 0; i < count; i++) await run()
-}
-
-const effects = (operation: Effect.Effect<unknown, unknown>) => (count: number) =>
-  Effect.runPromise(
-    Effect.gen(function* () {
-      for (let i = 0; i < count; i++) yield* operation
-    })
-  )
-
 const ready = async (): Promise<Ground & { readonly close: () => Promise<void> }> => {
   const root = mkdtempSync(join(tmpdir(), "fs-algebra-bench-"))
   const real = join(root, path)
   mkdirSync(join(real, ".."), { recursive: true })
   writeFileSync(real, Buffer.alloc(4096, 7))
   const confined = HostRoot.open(root) as Confined
-  const checked = HostRoot.open(root, true) as Confined
+  const checked = HostRoot.open(root, "best-effort") as Confined
   check(confined.level === "race-free" && checked.level === "best-effort")
   const scope = Effect.runSync(Scope.make())
   const port = await Effect.runPromise(Scope.provide(PosixHost.make({ root }), scope))

@@ -2,8 +2,9 @@
  * A directory of the machine as a filesystem. It stands on `node:fs`, follows no link, touches nothing outside its root, and keeps
  * nothing in memory: whatever else works on the directory sees every change at once, and its changes are seen.
  *
- * What is promised of its confinement today is `best-effort`: no path, no link that stands in the tree, and no error leads out of the
- * root; a process that exchanges directories for links while a call runs could still win a race against it.
+ * No path, no link that stands in the tree, and no error leads out of the root. On Linux with `/proc` this is `race-free`: a process
+ * that exchanges directories for links while a call runs leads no call outside either. Elsewhere it is `best-effort`: such a process
+ * could win a race of microseconds.
  *
  * Names and metadata are asked for synchronously, in microseconds; on a disk that does not answer (a network disk whose server is
  * gone) the whole program waits. Between processes, a move that may not replace anything looks directly before it acts, since no
@@ -27,6 +28,7 @@ import * as HostRoot from "./internal/hostRoot.ts"
 import * as OpenRoots from "./internal/openRoots.ts"
 import type { PosixHostOptions } from "./internal/options.ts"
 import { backend } from "./internal/posixPort.ts"
+import * as Identity from "./internal/processIdentity.ts"
 
 export type {
   /** @since 0.1.0 */
@@ -64,15 +66,15 @@ interface Root {
 const openRoot = (options: PosixHostOptions): Root | Fault => {
   const fault = refusal(options)
   if (fault !== undefined) return fault
+  const level = HostRoot.level()
+  if (!suffices(level, options.requireConfinement)) return tooWeak(options.requireConfinement)
+  // Remembered from now on, for when there are no descriptors left to ask.
+  Identity.self()
   if (options.createRoot === true && Fs.statSync(options.root, { throwIfNoEntry: false }) === undefined) {
     Fs.mkdirSync(options.root, { recursive: true })
   }
-  const confined = HostRoot.open(options.root)
+  const confined = HostRoot.open(options.root, level)
   if (isFault(confined)) return confined
-  if (!suffices(confined.level, options.requireConfinement)) {
-    confined.close()
-    return tooWeak(options.requireConfinement)
-  }
   const unregister = OpenRoots.register(options.root)
   return {
     confined,

@@ -146,7 +146,7 @@ interface Made {
 
 interface Leaf {
   readonly path: FsPath.FsPath
-  /** As it was made, where that is known. */
+  /** As it was made; of a file not before its write has ended. */
   stat: FileStat | undefined
 }
 
@@ -192,19 +192,8 @@ const withdraw = Effect.fnUntraced(function* (
 })
 
 /** Notes what `make` makes, also when the fiber is interrupted at that moment. */
-const noting = <A, E, R>(
-  port: Backend,
-  made: Made,
-  path: FsPath.FsPath,
-  make: Effect.Effect<A, E, R>
-): Effect.Effect<A, E, R> =>
-  Effect.uninterruptible(
-    Effect.tap(make, () => {
-      const leaf: Leaf = { path, stat: undefined }
-      made.leaves.push(leaf)
-      return Effect.ignore(Effect.map(port.stat(path), (stat) => void (leaf.stat = stat)))
-    })
-  )
+const noting = <A, E, R>(made: Made, leaf: Leaf, make: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.uninterruptible(Effect.tap(make, () => Effect.sync(() => made.leaves.push(leaf))))
 
 interface Listed {
   readonly path: FsPath.FsPath
@@ -293,12 +282,17 @@ const linkAt = (links: Links, path: FsPath.FsPath): Effect.Effect<string, Fault>
 
 const copyLink = (port: Backend, from: FsPath.FsPath, { to }: Goal, made: Made): Effect.Effect<TransferResult, Fault> => {
   const links = port.links
-  return links === undefined
-    ? Effect.fail(located({ _tag: "IoError", code: "ENOTSUP", detail: "there are no links on this backend" }, to))
-    : Effect.as(
-        Effect.flatMap(locate(from, linkAt(links, from)), (text) => locate(to, noting(port, made, to, links.make(to, text)))),
-        { files: 1, directories: 0, bytes: 0 }
-      )
+  if (links === undefined) {
+    return Effect.fail(located({ _tag: "IoError", code: "ENOTSUP", detail: "there are no links on this backend" }, to))
+  }
+  const leaf: Leaf = { path: to, stat: undefined }
+  const known = Effect.ignore(Effect.map(port.stat(to), (stat) => void (leaf.stat = stat)))
+  return Effect.as(
+    Effect.flatMap(locate(from, linkAt(links, from)), (text) =>
+      locate(to, Effect.uninterruptible(Effect.andThen(noting(made, leaf, links.make(to, text)), known)))
+    ),
+    { files: 1, directories: 0, bytes: 0 }
+  )
 }
 
 const copyFile = (
@@ -311,7 +305,8 @@ const copyFile = (
     Effect.flatMap(locate(from, port.open(from)), (handle) => {
       const size = handle.stat.sizeBytes
       const mode = target === undefined ? "create" : "replace"
-      const how: WriteHow = target === undefined ? { commit: (publish) => noting(port, made, to, publish) } : {}
+      const leaf: Leaf = { path: to, stat: undefined }
+      const how: WriteHow = target === undefined ? { commit: (publish) => noting(made, leaf, publish) } : {}
       const written =
         size <= wholeFile
           ? Effect.flatMap(locate(from, Read.range(handle, 0, size)), (bytes) =>
@@ -319,13 +314,14 @@ const copyFile = (
             )
           : locate(to, port.write(to, Read.chunks(handle, 0, size, chunk), mode, how))
       const keepsMode = keepsModes && target === undefined
-      return Effect.flatMap(written, (stat) =>
-        Effect.as(keepsMode ? copyMode(port, handle.stat, to) : Effect.void, {
+      return Effect.flatMap(written, (stat) => {
+        leaf.stat = stat
+        return Effect.as(keepsMode ? copyMode(port, handle.stat, to) : Effect.void, {
           files: 1,
           directories: 0,
           bytes: stat.sizeBytes
         })
-      )
+      })
     })
   )
 

@@ -230,7 +230,7 @@ describe("what was opened is checked again where the walk only looks", () => {
   it.effect("a directory that became a link after the look is noticed", () =>
     Effect.gen(function* () {
       const { outside, root } = yield* trapped
-      const confined = HostRoot.open(root, true)
+      const confined = HostRoot.open(root, "best-effort")
       if (isFault(confined)) return assert.fail("the root is there")
       try {
         const place = confined.directory(p("in"))
@@ -253,7 +253,7 @@ describe("what was opened is checked again where the walk only looks", () => {
   it.effect("without /proc reading works the same", () =>
     Effect.gen(function* () {
       const { outside, root } = yield* trapped
-      const confined = HostRoot.open(root, true) as Confined.Confined
+      const confined = HostRoot.open(root, "best-effort") as Confined.Confined
       const opened = File.openFile(confined, p("in/file"), Fs.constants.O_RDONLY, "allow") as File.Opened
       assert.strictEqual(Fs.readFileSync(opened.descriptor, "utf8"), "inside")
       Fs.closeSync(opened.descriptor)

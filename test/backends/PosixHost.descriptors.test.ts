@@ -89,6 +89,22 @@ describe("a directory that is kept", () => {
     })
   )
 
+  it.effect("is not acted in either when it went elsewhere while the way to it was walked", () =>
+    Effect.gen(function* () {
+      const { outside, port, root } = yield* host()
+      Fs.mkdirSync(join(root, "a/b"), { recursive: true })
+      let opens = 0
+      yield* replacing("openSync", (open) => (...args) => {
+        const descriptor = open(...args)
+        if (String(args[0]).endsWith("/b") && opens++ === 0) Fs.renameSync(join(root, "a"), join(outside, "a"))
+        return descriptor
+      })
+      assert.strictEqual((yield* faultOf(port.makeDirectory(p("a/b/c"))))._tag, "NotFound")
+      assert.strictEqual(opens, 1)
+      assert.deepStrictEqual(tree(outside), { a: "directory", "a/b": "directory" })
+    })
+  )
+
   it.effect("is not taken for another whose name is what the system calls it when it is removed", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()

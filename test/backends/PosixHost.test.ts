@@ -136,7 +136,12 @@ describe("the root", () => {
         const error = yield* failure({ root, requireConfinement })
         assert.strictEqual(error._tag, "Unsupported")
         assert.include(error.message, `${requireConfinement} confinement on this machine`)
+        assert.strictEqual(
+          (yield* failure({ root: join(root, "new/root"), createRoot: true, requireConfinement }))._tag,
+          "Unsupported"
+        )
         assert.strictEqual(openDescriptors(), before)
+        assert.deepStrictEqual(Fs.readdirSync(root), [])
       }
     })
   )
@@ -298,6 +303,38 @@ describe("options", () => {
     Effect.gen(function* () {
       const { port } = yield* host({ symlinks: "report", preservePermissions: true, policy: "branch" })
       assert.deepInclude(port.rules, { symlinks: "report", preservePermissions: true, policy: "branch" })
+    })
+  )
+
+  it.effect("hardlinks: reject changes no file that took the name of the one that was looked at, or opened", () =>
+    Effect.gen(function* () {
+      for (const values of [{ mode: 0o777 }, { modifiedAt: DateTime.makeUnsafe(0) }]) {
+        for (const moment of ["lstatSync", "openSync"] as const) {
+          const { outside, port, root } = yield* host({ hardlinks: "reject" })
+          const secret = join(outside, "secret")
+          Fs.writeFileSync(secret, "secret", { mode: 0o600 })
+          Fs.writeFileSync(join(root, "f"), "own")
+          Fs.linkSync(secret, join(outside, "name"))
+          const before = Fs.lstatSync(secret)
+          let swaps = 0
+          const result = yield* Effect.scoped(
+            Effect.andThen(
+              replacing(moment, (original) => (...args) => {
+                const found = original(...args)
+                if (String(args[0]).endsWith("/f") && swaps++ === 0) Fs.renameSync(join(outside, "name"), join(root, "f"))
+                return found
+              }),
+              Effect.result(port.attributes!.set(p("f"), values))
+            )
+          )
+          assert.strictEqual(swaps, 1)
+          // What was opened is changed, though it has no name any more.
+          if (moment === "openSync") assert.strictEqual(result._tag, "Success")
+          else assert.deepStrictEqual(result._tag === "Failure" && result.failure, { _tag: "AccessDenied", why: "link" })
+          const { mode, mtimeMs } = Fs.lstatSync(secret)
+          assert.deepStrictEqual({ mode, mtimeMs }, { mode: before.mode, mtimeMs: before.mtimeMs })
+        }
+      }
     })
   )
 

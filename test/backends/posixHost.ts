@@ -48,7 +48,7 @@ const preferred: Make = (options) => Effect.orDie(PosixHost.make(options))
 export const checked: Make = (options) =>
   Effect.map(
     Effect.acquireRelease(
-      Effect.sync(() => HostRoot.open(options.root, true) as Confined),
+      Effect.sync(() => HostRoot.open(options.root, "best-effort") as Confined),
       (confined) => Effect.sync(confined.close)
     ),
     (confined) => enforce(backend(confined, options))

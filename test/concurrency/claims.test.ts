@@ -10,6 +10,8 @@ import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { type Algebra, make } from "../../src/filesystem/Filesystem.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
 import { type Backend, portable } from "../../src/port/Backend.ts"
+import { failing, systemError } from "../backends/posixFailures.ts"
+import { openDescriptors } from "../backends/posixHost.ts"
 import type { Order } from "./holder.ts"
 import { scoped, scratch, start } from "./workers.ts"
 
@@ -42,6 +44,13 @@ const entries = ({ root }: Ground): ReadonlyArray<string> =>
       return []
     }
   })
+
+/** What a claim of this process on `f` is called: its directory, and its entry in that. */
+const namesOf = (self: Ground) =>
+  self.claim(
+    at("f"),
+    Effect.sync(() => [claimsIn(self.root)[0]!, entries(self)[0]!] as const)
+  )
 
 /** Looks again and again, in real time. */
 const until = (holds: () => boolean): Effect.Effect<void> =>
@@ -223,6 +232,24 @@ describe("another process that has a file", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("is waited for without a mark where none can be made, and leaves no descriptor", () =>
+    Effect.gen(function* () {
+      const self = yield* ground
+      const other = yield* holder(self)
+      const before = openDescriptors()
+      const marking = yield* failing("openSync", (path: unknown) =>
+        String(path).endsWith(".wait") ? systemError("EACCES", -13, "open") : undefined
+      )
+      const waiting = yield* Effect.forkChild(self.claim(at("f"), Effect.void), { startImmediately: true })
+      yield* until(() => marking.calls() >= 3)
+      yield* Fiber.interrupt(waiting)
+      // The directory of the file, which is kept for a moment.
+      assert.isAtMost(openDescriptors(), before + 1)
+      other.process.kill("SIGKILL")
+      yield* Effect.promise(() => other.ended)
+    }).pipe(Effect.scoped)
+  )
+
   it.live("keeps nobody when it was killed, waited for or not", () =>
     Effect.gen(function* () {
       const self = yield* ground
@@ -351,10 +378,7 @@ describe("what killed processes have left of claims", () => {
   it.live("stays while its process may live: one of another machine, until it is a minute older than what is new", () =>
     Effect.gen(function* () {
       const self = yield* ground
-      const mine = yield* self.claim(
-        at("f"),
-        Effect.sync(() => [claimsIn(self.root)[0]!, entries(self)[0]!] as const)
-      )
+      const mine = yield* namesOf(self)
       const directory = join(self.root, mine[0])
       Fs.mkdirSync(directory)
       const theirs = join(directory, mine[1].replace(/^[0-9a-z]+/, "0").replace(/\.[0-9a-f]{12}\./, ".0123456789ab."))
@@ -379,10 +403,7 @@ describe("what killed processes have left of claims", () => {
   it.live("is told from a live one by when its process started, not by its number alone", () =>
     Effect.gen(function* () {
       const self = yield* ground
-      const mine = yield* self.claim(
-        at("f"),
-        Effect.sync(() => [claimsIn(self.root)[0]!, entries(self)[0]!] as const)
-      )
+      const mine = yield* namesOf(self)
       Fs.mkdirSync(join(self.root, mine[0]))
       // This very process, as if it had had a predecessor with its number.
       const [where, number, rest] = mine[1].split("-")

@@ -1,12 +1,13 @@
 /** Who a process is, and whether it has ended: against processes that live, are stopped, and were killed. */
 import { assert, describe, it } from "@effect/vitest"
-import { spawn } from "node:child_process"
+import { execFileSync, spawn } from "node:child_process"
 import * as Fs from "node:fs"
 import { fileURLToPath } from "node:url"
 import * as Identity from "../../src/backends/internal/processIdentity.ts"
 
-const module = fileURLToPath(new URL("../../src/backends/internal/processIdentity.ts", import.meta.url))
-const program = `import(${JSON.stringify(module)}).then(({ self }) => { console.log(self); process.stdin.resume() })`
+const at = (path: string): string => fileURLToPath(new URL(`../../src/backends/${path}`, import.meta.url))
+const module = at("internal/processIdentity.ts")
+const program = `import(${JSON.stringify(module)}).then(({ self }) => { console.log(self()); process.stdin.resume() })`
 
 /** A process that has said who it is. */
 const other = async () => {
@@ -16,18 +17,58 @@ const other = async () => {
   return { child, ended, identity }
 }
 
+/** What is asked of /proc and of the source of chance: when the host is imported, and when somebody then wants to know. */
+const asking = `
+  const crypto = require("node:crypto"), fs = require("node:fs")
+  let asked = 0, lacks = false
+  const count = (module, name, concerns) => {
+    const original = module[name]
+    module[name] = (...args) => {
+      if (!concerns(args[0])) return original(...args)
+      asked++
+      if (lacks) throw Object.assign(new Error("EMFILE: simulated"), { code: "EMFILE", errno: -24, syscall: "open" })
+      return original(...args)
+    }
+  }
+  for (const name of ["readFileSync", "readlinkSync"]) count(fs, name, (path) => String(path).startsWith("/proc/"))
+  count(crypto, "randomBytes", () => true)
+  require("node:module").syncBuiltinESMExports()
+  const run = async () => {
+    await import(${JSON.stringify(at("PosixHost.ts"))})
+    const { self } = await import(${JSON.stringify(module)})
+    const imported = asked
+    lacks = true
+    let failed = false
+    try { self() } catch (error) { failed = error.code === "EMFILE" }
+    lacks = false
+    const known = self()
+    const first = asked
+    console.log(JSON.stringify({ imported, failed, known, isAsked: first > 0, isRemembered: self() === known && asked === first }))
+  }
+  run()`
+
 describe("the identity of a process", () => {
+  it.runIf(Fs.existsSync("/proc/self/stat"))(
+    "is asked for when it is wanted, not by an import, and never guessed for want of descriptors",
+    () => {
+      const said = JSON.parse(execFileSync(process.execPath, ["-e", asking], { encoding: "utf8" }))
+      assert.deepInclude(said, { imported: 0, failed: true, isAsked: true, isRemembered: true })
+      assert.strictEqual(said.known.split("-")[0], Identity.self().split("-")[0])
+      assert.notStrictEqual(said.known.split("-")[2], "0")
+    }
+  )
+
   it("is short, and made of what may stand in a name", () => {
-    assert.match(Identity.self, /^[0-9a-z-]{3,40}$/)
-    assert.isTrue(Identity.isIdentity(Identity.self))
-    for (const text of ["", "claim", `${Identity.self}.x`, "a-b", "A-b-c"]) assert.isFalse(Identity.isIdentity(text), text)
+    assert.match(Identity.self(), /^[0-9a-z-]{3,40}$/)
+    assert.isTrue(Identity.isIdentity(Identity.self()))
+    for (const text of ["", "claim", `${Identity.self()}.x`, "a-b", "A-b-c"]) assert.isFalse(Identity.isIdentity(text), text)
   })
 
   it("is its own, alive while it runs and while it is stopped, dead when it was killed", async () => {
     const { child, ended, identity } = await other()
     assert.isTrue(Identity.isIdentity(identity))
-    assert.notStrictEqual(identity, Identity.self)
-    assert.isFalse(Identity.isDead(Identity.self))
+    assert.notStrictEqual(identity, Identity.self())
+    assert.isFalse(Identity.isDead(Identity.self()))
     assert.isFalse(Identity.isDead(identity))
     child.kill("SIGSTOP")
     assert.isFalse(Identity.isDead(identity))
@@ -39,7 +80,7 @@ describe("the identity of a process", () => {
   it.runIf(Fs.existsSync("/proc/self/stat"))("is dead where another process has its number", async () => {
     const { child, ended, identity } = await other()
     const [where, , started] = identity.split("-")
-    const mine = Identity.self.split("-")
+    const mine = Identity.self().split("-")
     assert.isTrue(Identity.isDead(`${where}-${mine[1]}-${Number.parseInt(started!, 36) - 1}`))
     // Of somebody else, who may not be signalled.
     assert.isTrue(Identity.isDead(`${where}-1-zzzzzz`))
@@ -48,8 +89,8 @@ describe("the identity of a process", () => {
   })
 
   it("cannot be told of another machine, nor of what is no identity", () => {
-    assert.isUndefined(Identity.isDead(`0${Identity.self.slice(1)}`.replace(/^0+/, "z")))
-    for (const text of ["", "claim", "a-b", Identity.self.split("-").slice(0, 2).join("-")]) {
+    assert.isUndefined(Identity.isDead(`0${Identity.self().slice(1)}`.replace(/^0+/, "z")))
+    for (const text of ["", "claim", "a-b", Identity.self().split("-").slice(0, 2).join("-")]) {
       assert.isUndefined(Identity.isDead(text), text)
     }
   })

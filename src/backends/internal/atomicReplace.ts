@@ -1,7 +1,8 @@
 /**
  * A file becomes visible whole or not at all: everything is written to a hidden temporary file in the same directory, and one rename
  * (or, where nothing may be replaced, one link) gives it its name. Until then a failure, a defect or an interruption leaves what was
- * there and takes the temporary file away; a killed process leaves it behind, hidden, to be swept by age.
+ * there and takes the temporary file away; a killed process leaves it behind, hidden, and whoever comes to the directory next takes it
+ * away.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"

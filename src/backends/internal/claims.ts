@@ -43,12 +43,13 @@ const directoryOf = (file: string): string => `.~fsa-claim-${sha256(Buffer.from(
 export const isClaims = (name: string): boolean => /^\.~fsa-claim-[0-9a-f]{18}\.tmp$/.test(name)
 
 /** One of these per thread and copy of this module: what another one holds in the same process is another's. */
-const owner = `${Identity.self}.${randomBytes(6).toString("hex")}`
+const owner = (): string => (ownName ??= `${Identity.self()}.${randomBytes(6).toString("hex")}`)
+let ownName: string | undefined
 
 const held = new Set<string>()
 let count = 0
 
-const newName = (kind: "claim" | "wait"): string => `${owner}.${(count++).toString(36)}.${kind}`
+const newName = (kind: "claim" | "wait"): string => `${owner()}.${(count++).toString(36)}.${kind}`
 
 interface Entry {
   readonly name: string
@@ -67,10 +68,10 @@ const entriesOf = (inside: Place): ReadonlyArray<Entry> =>
 
 /** `undefined` where only its age can tell. */
 const isDead = (entry: Entry): boolean | undefined =>
-  entry.owner === owner
+  entry.owner === owner()
     ? !held.has(entry.name)
     : // Another thread of this process, which may have been ended.
-      entry.identity === Identity.self
+      entry.identity === Identity.self()
       ? undefined
       : Identity.isDead(entry.identity)
 
@@ -216,17 +217,23 @@ const claimNow = (above: Place, segment: string, waits: boolean): Claim | Fault 
 
 /** Says that somebody has waited for long. What may go wrong with that only costs time. */
 const mark = (above: Place, segment: string): Claim | undefined => {
+  let inside: Place | undefined
+  let marked: Claim | undefined
   try {
     const entered = enter(above, segment)
     if (entered === undefined || isFault(entered)) return undefined
-    const { inside } = entered
+    inside = entered.inside
     const name = newName("wait")
-    if (enrol(inside, name)) return { inside, name }
-    inside.release()
+    if (enrol(inside, name)) marked = { inside, name }
   } catch {
     // It goes on waiting without.
+  } finally {
+    if (marked === undefined && inside !== undefined) {
+      inside.release()
+      removeQuietly(above.at(segment))
+    }
   }
-  return undefined
+  return marked
 }
 
 const leave = (above: Place, segment: string, { inside, name }: Claim): void => {

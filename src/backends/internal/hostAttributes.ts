@@ -69,51 +69,55 @@ const toSeconds = (millis: number): string => String(Number.isInteger(millis / 1
 /** What a directory has beyond permissions, such as the sticky bit; of a file nothing of the kind is kept. */
 const specialBits = (stats: Fs.Stats): number => (stats.isDirectory() ? stats.mode & 0o7000 : 0)
 
-/** By its descriptor, where the system has a path for that; macOS has a call for it, and elsewhere the name has just been looked at. */
-const setMode = (confined: Confined, at: HostPath, mode: number): Fault | undefined => {
-  if (confined.alias === undefined) {
-    const change = (Fs.lchmodSync as typeof Fs.lchmodSync | undefined) ?? Fs.chmodSync
-    return void change(at, mode)
-  }
-  const descriptor = Fs.openSync(at, O_PATH | Fs.constants.O_NOFOLLOW)
-  try {
-    // It may have become a link since it was looked at.
-    return Fs.fstatSync(descriptor).isSymbolicLink() ? unstable : void Fs.chmodSync(confined.alias(descriptor), mode)
-  } finally {
-    closeQuietly(descriptor)
-  }
-}
-
 const times = (stats: Fs.Stats, modifiedAt: DateTime.Utc): [accessed: string, modified: string] => [
   toSeconds(stats.atimeMs),
   toSeconds(modifiedAt.epochMilliseconds)
 ]
 
-const setAt = (
-  confined: Confined,
-  place: Place,
-  segment: string,
-  { mode, modifiedAt }: Values,
-  hardlinks: Hardlinks
-): Fault | undefined => {
-  const found = look(place.at(segment))
-  if (found === undefined) return notFound
-  if (found.isSymbolicLink() && mode !== undefined) return linkMode
-  if (isRefused(found, hardlinks)) return linked
-  const fault = mode === undefined ? undefined : setMode(confined, place.at(segment), mode | specialBits(found))
-  if (fault === undefined && modifiedAt !== undefined) Fs.lutimesSync(place.at(segment), ...times(found, modifiedAt))
-  return fault
+const refusal = (stats: Fs.Stats, { mode }: Values, hardlinks: Hardlinks): Fault | undefined =>
+  stats.isSymbolicLink() && mode !== undefined ? linkMode : isRefused(stats, hardlinks) ? linked : undefined
+
+/** By its name, which has just been looked at. Only macOS has a call for the bits that does not follow a link. */
+const setNamed = (at: HostPath, stats: Fs.Stats, { mode, modifiedAt }: Values): undefined => {
+  if (mode !== undefined) {
+    const change = (Fs.lchmodSync as typeof Fs.lchmodSync | undefined) ?? Fs.chmodSync
+    change(at, mode | specialBits(stats))
+  }
+  if (modifiedAt !== undefined) Fs.lutimesSync(at, ...times(stats, modifiedAt))
 }
 
-const setRoot = (confined: Confined, { mode, modifiedAt }: Values): Fault | undefined => {
+/** By the path of a descriptor, which the system takes for a link and has to follow. */
+const setHeld = (alias: HostPath, stats: Fs.Stats, { mode, modifiedAt }: Values): undefined => {
+  if (mode !== undefined) Fs.chmodSync(alias, mode | specialBits(stats))
+  if (modifiedAt !== undefined) Fs.utimesSync(alias, ...times(stats, modifiedAt))
+}
+
+/**
+ * What is changed is what was found fit for it, whatever has its name by then. Only of a link, and where the system has no path to what
+ * is open, the name must do.
+ */
+const setAt = (confined: Confined, at: HostPath, values: Values, hardlinks: Hardlinks): Fault | undefined => {
+  const found = look(at)
+  if (found === undefined) return notFound
+  if (confined.alias === undefined || found.isSymbolicLink()) {
+    return refusal(found, values, hardlinks) ?? setNamed(at, found, values)
+  }
+  const descriptor = Fs.openSync(at, O_PATH | Fs.constants.O_NOFOLLOW)
+  try {
+    const stats = Fs.fstatSync(descriptor)
+    // It has become one since it was looked at.
+    if (stats.isSymbolicLink()) return unstable
+    return refusal(stats, values, hardlinks) ?? setHeld(confined.alias(descriptor), stats, values)
+  } finally {
+    closeQuietly(descriptor)
+  }
+}
+
+const setRoot = (confined: Confined, values: Values): Fault | undefined => {
   const place = confined.directory(root)
   if (isFault(place)) return place
   try {
-    const { directory, stats } = place
-    if (mode !== undefined) Fs.chmodSync(directory, mode | specialBits(stats))
-    // Not as a link: the path of a descriptor is one.
-    if (modifiedAt !== undefined) Fs.utimesSync(directory, ...times(stats, modifiedAt))
-    return undefined
+    return setHeld(place.directory, place.stats, values)
   } finally {
     place.release()
   }
@@ -121,6 +125,6 @@ const setRoot = (confined: Confined, { mode, modifiedAt }: Values): Fault | unde
 
 export const setAttributes = (confined: Confined, path: FsPath, values: Values, hardlinks: Hardlinks): Fault | undefined => {
   if (path === root) return setRoot(confined, values)
-  const fault = inside(confined, path, (place, segment) => setAt(confined, place, segment, values, hardlinks))
+  const fault = inside(confined, path, (place, segment) => setAt(confined, place.at(segment), values, hardlinks))
   return fault && absent(fault)
 }

@@ -1,17 +1,32 @@
 /**
  * The root is what its path leads to when the filesystem is built, and it stays that directory. Which walk confines to it is decided
- * by trying, once.
+ * before, by trying what the machine can do, so that nothing need be made for whoever requires more.
  */
 import * as Fs from "node:fs"
 import type { Fault } from "../../model/FsError.ts"
+import type { Info } from "../../port/Backend.ts"
 import * as CheckedWalk from "./checkedWalk.ts"
 import { type Confined, holding, isSameFile, look, notADirectory, notFound } from "./confined.ts"
 import * as DescriptorWalk from "./descriptorWalk.ts"
 import { closeQuietly } from "./hostBytes.ts"
 import { below, fromBytes, type HostPath } from "./hostNames.ts"
 
-/** Pins a directory that exists. `checked`: as where the system does not show descriptors. */
-export const open = (directory: string, checked = false): Confined | Fault => {
+type Level = Info["confinement"]
+
+/** What this machine can promise, of any directory. */
+export const level = (): Level => {
+  // Elsewhere it may not even be opened.
+  if (process.platform !== "linux") return "best-effort"
+  const descriptor = Fs.openSync("/", holding)
+  try {
+    return DescriptorWalk.isPossible(descriptor) ? "race-free" : "best-effort"
+  } finally {
+    closeQuietly(descriptor)
+  }
+}
+
+/** Pins a directory that exists. It can be had with less than the machine can promise. */
+export const open = (directory: string, promised: Level = level()): Confined | Fault => {
   const top = fromBytes(Fs.realpathSync.native(directory, { encoding: "buffer" }))
   const found = look(top)
   if (found === undefined) return notFound
@@ -19,9 +34,9 @@ export const open = (directory: string, checked = false): Confined | Fault => {
   const caseSensitive = isCaseSensitive(top)
   const descriptor = Fs.openSync(top, holding)
   try {
-    return checked || !DescriptorWalk.isPossible(descriptor)
-      ? CheckedWalk.make(top, descriptor, caseSensitive)
-      : DescriptorWalk.make(descriptor, caseSensitive)
+    return promised === "race-free"
+      ? DescriptorWalk.make(descriptor, caseSensitive)
+      : CheckedWalk.make(top, descriptor, caseSensitive)
   } catch (error) {
     closeQuietly(descriptor)
     throw error

@@ -131,28 +131,28 @@ const removal = (holder: Place, path: FsPath) => {
     const above = frame.above === undefined ? holder : reach(frame.above)
     if (isFault(above)) return above
     const host = above.at(frame.segment)
-    if (done(() => Fs.rmdirSync(host), "ENOTEMPTY", "EEXIST", "ENOENT", "ENOTDIR")) directories += frame.isHidden ? 0 : 1
-    else {
-      const found = look(host)
-      const isIt = found !== undefined && isSameFile(found, frame.stats)
-      if (isIt || (found !== undefined && frame.above !== undefined)) (isIt ? frame : frame.above!).entries = undefined
-      if (isIt) return undefined
-      if (found !== undefined && frame.above === undefined) return restart(frame)
+    if (done(() => Fs.rmdirSync(host), "ENOTEMPTY", "EEXIST", "ENOENT", "ENOTDIR")) {
+      if (!frame.isHidden) directories++
+      return void release(frame)
     }
+    const found = look(host)
+    if (found === undefined) return void release(frame)
+    return isSameFile(found, frame.stats) ? readAgain(frame) : replaced(frame)
+  }
+
+  const readAgain = (frame: Frame): undefined => void (frame.entries = undefined)
+
+  /** Another has its name now. */
+  const replaced = (frame: Frame): Fault | undefined => {
     release(frame)
-    return undefined
+    if (frame.above !== undefined) return readAgain(frame.above)
+    return starts > maxReadings ? unstable : void start()
   }
 
   const release = (frame: Frame): void => {
     frame.place?.release()
     frame.place = undefined
     current = frame.above
-  }
-
-  /** Another has its name now. */
-  const restart = (frame: Frame): Fault | undefined => {
-    release(frame)
-    return starts > maxReadings ? unstable : void start()
   }
 
   const opened = (frame: Frame, entries: ReadonlyArray<Child>): Fault | undefined => {

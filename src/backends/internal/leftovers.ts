@@ -17,7 +17,7 @@ const staleAfter = 60 * 60 * 1000
 const named = /^\.~fsa-([0-9a-z-]+)-[0-9a-f]{18}\.tmp$/
 
 /** Hidden from every listing and refused from callers. */
-export const temporaryName = (): string => `.~fsa-${Identity.self}-${randomBytes(9).toString("hex")}.tmp`
+export const temporaryName = (): string => `.~fsa-${Identity.self()}-${randomBytes(9).toString("hex")}.tmp`
 
 /** Those that this process is writing. */
 const inUse = new Set<string>()
@@ -30,7 +30,7 @@ const isOrphan = (segment: string): boolean | undefined => {
   if (inUse.has(segment)) return false
   const writer = named.exec(segment)?.[1]
   // Another thread of this process may have been ended.
-  return writer === undefined || writer === Identity.self ? undefined : Identity.isDead(writer)
+  return writer === undefined || writer === Identity.self() ? undefined : Identity.isDead(writer)
 }
 
 /** Removes what a killed writer has left by this name; whether it did. `now`, in milliseconds, for what only its age can tell. */

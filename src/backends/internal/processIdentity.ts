@@ -5,7 +5,7 @@
  */
 import * as Fs from "node:fs"
 import { hostname } from "node:os"
-import { codeOf } from "./errno.ts"
+import { codeOf, fromErrno, isExhausted } from "./errno.ts"
 
 const quietly = (read: () => string): string | undefined => {
   try {
@@ -15,20 +15,30 @@ const quietly = (read: () => string): string | undefined => {
   }
 }
 
+/** For what is remembered: that a descriptor was lacking at that moment is no answer. */
+const surely = (read: () => string): string | undefined => {
+  try {
+    return read()
+  } catch (error) {
+    if (isExhausted(fromErrno(error))) throw error
+    return undefined
+  }
+}
+
+interface Status {
+  readonly pid: number
+  readonly fields: ReadonlyArray<string>
+}
+
 /** `/proc/<which>/stat` behind the name of the program, which may hold anything: state first, then one number after another. */
-const statusOf = (which: number | "self"): { readonly pid: number; readonly fields: ReadonlyArray<string> } | undefined => {
-  const text = quietly(() => Fs.readFileSync(`/proc/${which}/stat`, "latin1"))
+const statusOf = (which: number | "self", tell = quietly): Status | undefined => {
+  const text = tell(() => Fs.readFileSync(`/proc/${which}/stat`, "latin1"))
   return text === undefined
     ? undefined
     : { pid: Number.parseInt(text, 10), fields: text.slice(text.lastIndexOf(")") + 2).split(" ") }
 }
 
 const [STATE, THREADS, STARTED] = [0, 17, 19] as const
-
-const own = statusOf("self")
-
-/** Whether `/proc` counts processes as this process does; in a half-made container it may be another namespace's. */
-const isTold = own?.pid === process.pid
 
 const asText = (number: string | undefined): string => BigInt(number ?? "0").toString(36)
 
@@ -39,20 +49,37 @@ const digest = (text: string): string => {
   return hash.toString(36)
 }
 
-const place = digest(
-  JSON.stringify(
-    isTold
-      ? [
-          quietly(() => Fs.readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim()),
-          quietly(() => Fs.readlinkSync("/proc/self/ns/pid")),
-          quietly(() => Fs.readlinkSync("/proc/self/ns/time"))
-        ]
-      : [hostname(), process.platform]
+interface Own {
+  /** Whether `/proc` counts processes as this process does; in a half-made container it may be another namespace's. */
+  readonly isTold: boolean
+  readonly place: string
+  readonly identity: string
+}
+
+const ask = (): Own => {
+  const status = statusOf("self", surely)
+  const isTold = status?.pid === process.pid
+  const place = digest(
+    JSON.stringify(
+      isTold
+        ? [
+            surely(() => Fs.readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim()),
+            surely(() => Fs.readlinkSync("/proc/self/ns/pid")),
+            surely(() => Fs.readlinkSync("/proc/self/ns/time"))
+          ]
+        : [hostname(), process.platform]
+    )
   )
-)
+  const started = isTold ? asText(status.fields[STARTED]) : "0"
+  return { isTold, place, identity: `${place}-${process.pid.toString(36)}-${started}` }
+}
+
+/** Asked once, and not before somebody wants to know. */
+const own = (): Own => (known ??= ask())
+let known: Own | undefined
 
 /** Of this process: at most 40 of the characters `0-9`, `a-z` and `-`. No other process has had it or will ever have it. */
-export const self: string = `${place}-${process.pid.toString(36)}-${isTold ? asText(own.fields[STARTED]) : "0"}`
+export const self = (): string => own().identity
 
 /** Whether a text has the form of an identity. */
 export const isIdentity = (text: string): boolean => /^[0-9a-z]{1,13}-[0-9a-z]{1,8}-[0-9a-z]{1,14}$/.test(text)
@@ -76,7 +103,8 @@ const hasEnded = (fields: ReadonlyArray<string>): boolean =>
  * has its number and the system does not say since when.
  */
 export const isDead = (identity: string): boolean | undefined => {
-  if (identity === self) return false
+  const { isTold, place } = own()
+  if (identity === self()) return false
   const [where, number, started] = identity.split("-")
   if (where !== place || number === undefined || !isIdentity(identity)) return undefined
   const pid = Number.parseInt(number, 36)

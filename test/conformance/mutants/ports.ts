@@ -202,95 +202,63 @@ const looking: ReadonlyArray<Mutant> = [
   })
 ]
 
+type Fast = NonNullable<Backend["accelerations"]>
+
+/** The service whose port has one of its faster ways wrong, if it has that. */
+const fast =
+  <K extends keyof Fast>(way: K, change: (right: NonNullable<Fast[K]>) => NonNullable<Fast[K]>): Mutant["of"] =>
+  ({ port }) => {
+    const right = port.accelerations?.[way]
+    return make({ ...port, accelerations: { ...port.accelerations, ...(right && { [way]: change(right) }) } })
+  }
+
 const accelerated: ReadonlyArray<Mutant> = [
   {
     name: "the fast read keeps what it has read once",
-    of: ({ port }) => {
+    of: fast("read", (read) => {
       const kept = new Map<string, any>()
-      const read = port.accelerations?.read
-      return make({
-        ...port,
-        accelerations: {
-          ...port.accelerations,
-          ...(read && {
-            read: (path: FsPath, maxBytes: number) =>
-              Effect.suspend(() =>
-                kept.has(path)
-                  ? Effect.succeed(kept.get(path))
-                  : Effect.tap(read(path, maxBytes), (whole) => Effect.sync(() => kept.set(path, whole)))
-              )
-          })
-        }
-      })
-    }
+      return (path, maxBytes) =>
+        Effect.suspend(() =>
+          kept.has(path)
+            ? Effect.succeed(kept.get(path))
+            : Effect.tap(read(path, maxBytes), (whole) => Effect.sync(() => kept.set(path, whole)))
+        )
+    })
   },
   {
     name: "the fast read stops at a line end",
-    of: ({ port }) => {
-      const read = port.accelerations?.read
-      return make({
-        ...port,
-        accelerations: {
-          ...port.accelerations,
-          ...(read && {
-            read: (path: FsPath, maxBytes: number) =>
-              Effect.map(
-                read(path, maxBytes),
-                (whole) =>
-                  whole && {
-                    stat: whole.stat,
-                    bytes: whole.bytes.length < 9 ? whole.bytes : whole.bytes.subarray(0, whole.bytes.lastIndexOf(10) + 1)
-                  }
-              )
-          })
-        }
-      })
-    }
+    of: fast(
+      "read",
+      (read) => (path, maxBytes) =>
+        Effect.map(
+          read(path, maxBytes),
+          (whole) =>
+            whole && {
+              stat: whole.stat,
+              bytes: whole.bytes.length < 9 ? whole.bytes : whole.bytes.subarray(0, whole.bytes.lastIndexOf(10) + 1)
+            }
+        )
+    )
   },
   {
     name: "the fast read answers what is larger than it may be, cut",
-    of: ({ port }) => {
-      const read = port.accelerations?.read
-      return make({
-        ...port,
-        accelerations: {
-          ...port.accelerations,
-          ...(read && {
-            read: (path: FsPath, maxBytes: number) =>
-              Effect.map(read(path, 1e9), (whole) => whole && { stat: whole.stat, bytes: whole.bytes.slice(0, maxBytes) })
-          })
-        }
-      })
-    }
+    of: fast(
+      "read",
+      (read) => (path, maxBytes) =>
+        Effect.map(read(path, 1e9), (whole) => whole && { stat: whole.stat, bytes: whole.bytes.slice(0, maxBytes) })
+    )
   },
   {
     name: "the fast stat finds nothing below a directory",
-    of: ({ port }) => {
-      const stat = port.accelerations?.stat
-      return make({
-        ...port,
-        accelerations: {
-          ...port.accelerations,
-          ...(stat && { stat: (path: FsPath) => (path === "d/e/f.ts" ? Effect.succeed(undefined) : stat(path)) })
-        }
-      })
-    }
+    of: fast("stat", (stat) => (path) => (path === "d/e/f.ts" ? Effect.succeed(undefined) : stat(path)))
   },
   {
     name: "the fast delete counts directories as files",
-    of: ({ port }) => {
-      const removeTree = port.accelerations?.removeTree
-      return make({
-        ...port,
-        accelerations: {
-          ...port.accelerations,
-          ...(removeTree && {
-            removeTree: (path: FsPath) =>
-              Effect.map(removeTree(path), ({ deleted, directories }) => ({ deleted: deleted + directories, directories }))
-          })
-        }
-      })
-    }
+    of: fast(
+      "removeTree",
+      (removeTree) => (path) =>
+        Effect.map(removeTree(path), ({ deleted, directories }) => ({ deleted: deleted + directories, directories }))
+    )
   }
 ]
 
