@@ -3,6 +3,7 @@
  * other has warmed or cleaned up. Answers are compared before anything is timed; medians and the ratio to the baseline of the same
  * run are reported, never a time alone.
  */
+import * as Effect from "effect/Effect"
 import { spawnSync } from "node:child_process"
 import { fileURLToPath } from "node:url"
 
@@ -36,6 +37,27 @@ export interface Report {
   readonly unit: Case["figure"]
   readonly held: boolean
 }
+
+/** Answers are compared before anything is timed. */
+export const check = (condition: boolean): void => {
+  if (!condition) throw new Error("the two sides do not answer the same")
+}
+
+/** The three ways of running something many times: calls, promises one after another, effects in one fiber. */
+export const times = (run: () => unknown) => (count: number) => {
+  for (let i = 0; i < count; i++) run()
+}
+
+export const awaited = (run: () => Promise<unknown>) => async (count: number) => {
+  for (let i = 0; i < count; i++) await run()
+}
+
+export const effects = (operation: Effect.Effect<unknown, unknown>) => (count: number) =>
+  Effect.runPromise(
+    Effect.gen(function* () {
+      for (let i = 0; i < count; i++) yield* operation
+    })
+  )
 
 export const median = (values: ReadonlyArray<number>): number => {
   const sorted = [...values].sort((a, b) => a - b)

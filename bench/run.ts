@@ -1,8 +1,11 @@
-/** `npm run bench [-- MODULE...]`: every case in a fresh process, as a table. */
+/** `npm run bench [-- MODULE...]`: every case in a fresh process, as a table; `-- search ...` the searches of whole trees. */
 import { readdirSync } from "node:fs"
 import { cpus } from "node:os"
 import type { Case } from "./harness.ts"
 import { isolated } from "./harness.ts"
+import { search } from "./search/main.ts"
+
+if (process.argv[2] === "search") process.exit(search(process.argv.slice(3)))
 
 const all = readdirSync(new URL("cases", import.meta.url)).map((file) => file.replace(/\.ts$/, ""))
 const wanted = process.argv.slice(2)

@@ -10,6 +10,7 @@ import { join } from "node:path"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import * as Filesystem from "../../src/filesystem/Filesystem.ts"
 import type { Case } from "../harness.ts"
+import { awaited, check, effects } from "../harness.ts"
 
 const prepared = async () => {
   const root = mkdtempSync(join(tmpdir(), "fs-algebra-bench-"))
@@ -23,21 +24,6 @@ const prepared = async () => {
       rmSync(root, { recursive: true })
     }
   }
-}
-
-const loop = (operation: Effect.Effect<unknown, unknown>) => (count: number) =>
-  Effect.runPromise(
-    Effect.gen(function* () {
-      for (let i = 0; i < count; i++) yield* operation
-    })
-  )
-
-const promised = (operation: () => Promise<unknown>) => async (count: number) => {
-  for (let i = 0; i < count; i++) await operation()
-}
-
-const check = (condition: boolean) => {
-  if (!condition) throw new Error("the two sides do not answer the same")
 }
 
 /** Opened without following, known to be a regular file, read to its size: what a careful program writes. */
@@ -86,8 +72,8 @@ export const cases: ReadonlyArray<Case> = [
         Buffer.compare((await Effect.runPromise(fs.readBytes("a.bin"))).content, await readSafely(join(root, "a.bin"))) === 0
       )
       return {
-        ours: { name: "readBytes", run: loop(fs.readBytes("a.bin")) },
-        baseline: { name: "open, stat, read, close", run: promised(() => readSafely(join(root, "a.bin"))) },
+        ours: { name: "readBytes", run: effects(fs.readBytes("a.bin")) },
+        baseline: { name: "open, stat, read, close", run: awaited(() => readSafely(join(root, "a.bin"))) },
         close
       }
     }
@@ -109,8 +95,8 @@ export const cases: ReadonlyArray<Case> = [
       await writeSafely(join(root, "b.txt"), bytes)
       check((await promises.readFile(join(root, "a.txt"), "utf8")) === (await promises.readFile(join(root, "b.txt"), "utf8")))
       return {
-        ours: { name: "write", run: loop(fs.write("a.txt", text)) },
-        baseline: { name: "lstat, open, write, chmod, rename", run: promised(() => writeSafely(join(root, "b.txt"), bytes)) },
+        ours: { name: "write", run: effects(fs.write("a.txt", text)) },
+        baseline: { name: "lstat, open, write, chmod, rename", run: awaited(() => writeSafely(join(root, "b.txt"), bytes)) },
         close
       }
     }

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as Filesystem from "../../src/filesystem/Filesystem.ts"
 import type { Case } from "../harness.ts"
+import { check, effects } from "../harness.ts"
 
 const content = new Uint8Array(1024).fill(97)
 const path = "src/model/file.ts"
@@ -16,19 +17,8 @@ const prepared = Effect.runPromise(
   }).pipe(Effect.provide(InMemory.layer()))
 )
 
-const loop = (operation: Effect.Effect<unknown, unknown>) => (count: number) =>
-  Effect.runPromise(
-    Effect.gen(function* () {
-      for (let i = 0; i < count; i++) yield* operation
-    })
-  )
-
 /** The same loop over an effect that does the bare work: what is left is the service's own. */
-const bare = (work: () => unknown) => loop(Effect.sync(work))
-
-const check = (condition: boolean) => {
-  if (!condition) throw new Error("the two sides do not answer the same")
-}
+const bare = (work: () => unknown) => effects(Effect.sync(work))
 
 export const cases: ReadonlyArray<Case> = [
   {
@@ -42,7 +32,10 @@ export const cases: ReadonlyArray<Case> = [
       const fs = await prepared
       const map = new Map([[path, { sizeBytes: 1024 }]])
       check((await Effect.runPromise(fs.stat(path))).sizeBytes === map.get(path)!.sizeBytes)
-      return { ours: { name: "stat", run: loop(fs.stat(path)) }, baseline: { name: "Map.get", run: bare(() => map.get(path)) } }
+      return {
+        ours: { name: "stat", run: effects(fs.stat(path)) },
+        baseline: { name: "Map.get", run: bare(() => map.get(path)) }
+      }
     }
   },
   {
@@ -57,7 +50,7 @@ export const cases: ReadonlyArray<Case> = [
       const map = new Map([[path, content]])
       check(Buffer.compare((await Effect.runPromise(fs.readBytes(path))).content, map.get(path)!) === 0)
       return {
-        ours: { name: "readBytes", run: loop(fs.readBytes(path)) },
+        ours: { name: "readBytes", run: effects(fs.readBytes(path)) },
         baseline: { name: "copy", run: bare(() => map.get(path)!.slice()) }
       }
     }
@@ -74,7 +67,7 @@ export const cases: ReadonlyArray<Case> = [
       const map = new Map([[path, content]])
       check((await Effect.runPromise(fs.writeBytes(path, content))).bytesWritten === content.length)
       return {
-        ours: { name: "writeBytes", run: loop(fs.writeBytes(path, content)) },
+        ours: { name: "writeBytes", run: effects(fs.writeBytes(path, content)) },
         baseline: { name: "copy", run: bare(() => map.set(path, content.slice())) }
       }
     }

@@ -21,6 +21,7 @@ import * as Filesystem from "../filesystem/Filesystem.ts"
 import { type Fault, type NotADirectory, promote, type StatError, type Unsupported } from "../model/FsError.ts"
 import type { Backend, Info } from "../port/Backend.ts"
 import { enforce } from "../port/Rules.ts"
+import * as Crew from "../runtime/crew.ts"
 import { attempt, isFault } from "./internal/attempt.ts"
 import type { Confined } from "./internal/confined.ts"
 import { codeOf } from "./internal/errno.ts"
@@ -114,7 +115,7 @@ const promoteRoot = (fault: Fault, path: string): StatError | NotADirectory | Un
  * @since 0.1.0
  */
 export const make = (options: PosixHostOptions): Effect.Effect<Backend, StatError | NotADirectory | Unsupported, Scope.Scope> =>
-  Effect.map(
+  Effect.zipWith(
     Effect.acquireRelease(
       Effect.mapError(
         attempt(() => openRoot(options)),
@@ -122,7 +123,8 @@ export const make = (options: PosixHostOptions): Effect.Effect<Backend, StatErro
       ),
       ({ close }) => Effect.sync(close)
     ),
-    ({ confined }) => enforce(backend(confined, options))
+    Crew.shared,
+    ({ confined }, crew) => enforce(backend(confined, options, crew))
   )
 
 /**

@@ -21,4 +21,24 @@ const catch_ = <A, E, R, B, E2, R2>(
 ): Effect.Effect<A | B, E2, R | R2> =>
   Exit.isExit(self) && Exit.isSuccess(self) ? (self as Exit.Exit<A>) : Effect.catch(self, f)
 
+/** One after another while each is done at once; from the first that is not on, `concurrency` at a time. */
+export const forEach = <A, B, E, R>(
+  items: ReadonlyArray<A>,
+  f: (item: A) => Effect.Effect<B, E, R>,
+  concurrency: number
+): Effect.Effect<Array<B>, E, R> =>
+  Effect.suspend(() => {
+    const out: Array<B> = []
+    for (let at = 0; at < items.length; at++) {
+      const done = f(items[at]!)
+      if (Exit.isExit(done) && Exit.isSuccess(done)) out.push(done.value as B)
+      else {
+        const others = items.slice(at + 1)
+        const left = [Effect.suspend(() => done), ...others.map((item) => Effect.suspend(() => f(item)))]
+        return Effect.map(Effect.all(left, { concurrency }), (rest) => [...out, ...rest])
+      }
+    }
+    return Effect.succeed(out)
+  })
+
 export { catch_ as catch }

@@ -5,10 +5,12 @@ import type { FileEntry, GlobMatch, GlobResult } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { Backend } from "../port/Backend.ts"
+import { keyIn } from "../port/order.ts"
 import * as Matcher from "./matcher.ts"
 import { count, type GlobOptions, invalid, isFault, list, type PlanContext } from "./options.ts"
 import * as Skips from "./skips.ts"
 import * as Walk from "./walk.ts"
+import { Passed } from "./walker.ts"
 
 export interface GlobPlan {
   readonly walk: Walk.Plan
@@ -48,36 +50,45 @@ const beginning = "\u0001"
 const matchOf = ({ isFile, kind, path, sizeBytes }: FileEntry): GlobMatch =>
   sizeBytes === undefined ? { path, kind, isFile } : { path, kind, isFile, sizeBytes }
 
-const found = (port: Backend, base: Walk.Base, self: GlobPlan, skip: Skips.Skip): Stream.Stream<FileEntry, Fault> => {
+const found = (port: Backend, base: Walk.Base, self: GlobPlan): Stream.Stream<FileEntry | Passed, Fault> => {
   const { after } = self
-  const entries = Walk.search(port, base, self.walk, skip)
-  if (after === undefined) return entries
+  const all = Walk.search(port, base, self.walk)
+  if (after === undefined) return all
   const fold = Walk.foldOf(port)
-  return Stream.filter(entries, ({ kind, path }) => FsPath.compare(fold(Walk.keyIn(path, kind)), fold(after)) > 0)
+  return Stream.filter(
+    all,
+    (item) => item instanceof Passed || FsPath.compare(fold(keyIn(item.path, item.kind)), fold(after)) > 0
+  )
 }
 
-export const stream = (port: Backend, base: Walk.Base, self: GlobPlan): Stream.Stream<GlobMatch, Fault> => {
-  const matches = Stream.map(found(port, base, self, Skips.telling(self.onSkip, self.after, Walk.foldOf(port))), matchOf)
-  return self.maxMatches === undefined ? matches : Stream.take(matches, self.maxMatches)
-}
+export const stream = (port: Backend, base: Walk.Base, self: GlobPlan): Stream.Stream<GlobMatch, Fault> =>
+  Stream.suspend(() => {
+    const tell = Skips.telling(self.onSkip, self.after, Walk.foldOf(port))
+    return Stream.map(Walk.answers(found(port, base, self), tell, self.maxMatches), matchOf)
+  })
 
 export const collect = (port: Backend, base: Walk.Base, self: GlobPlan): Effect.Effect<GlobResult, Fault> =>
   Effect.suspend(() => {
     const most = self.maxMatches ?? self.defaultMatches
     const skips = Skips.make(self.onSkip, self.after, Walk.foldOf(port))
-    const entries = found(port, base, self, skips.add)
-    // One more than fits tells that there is more.
-    const wanted = most === Number.POSITIVE_INFINITY ? entries : Stream.take(entries, most + 1)
-    return Effect.map(Stream.runCollect(wanted), (all): GlobResult => {
-      const truncated = all.length > most
-      const answered = truncated ? all.slice(0, most) : all
-      const last = answered[answered.length - 1]
-      const next = last === undefined ? (self.after ?? beginning) : Walk.keyIn(last.path, last.kind)
-      return {
-        matches: answered.map(matchOf),
-        truncated,
-        ...(truncated ? { next } : {}),
-        skipped: skips.upTo(last && Walk.keyIn(last.path, last.kind), truncated)
+    const matches: Array<GlobMatch> = []
+    let last: string | undefined
+    let isTruncated = false
+
+    /** Whether the search may go on. One more than fits tells that there is more. */
+    const take = (item: FileEntry | Passed): boolean => {
+      if (item instanceof Passed) skips.add(item.path, item.why, item.key)
+      else if (matches.length === most) isTruncated = true
+      else {
+        matches.push(matchOf(item))
+        last = keyIn(item.path, item.kind)
       }
-    })
+      return !isTruncated
+    }
+    return Effect.map(Skips.untilFull(found(port, base, self), take), (): GlobResult => ({
+      matches,
+      truncated: isTruncated,
+      ...(isTruncated ? { next: last ?? self.after ?? beginning } : {}),
+      skipped: skips.upTo(last, isTruncated)
+    }))
   })

@@ -311,13 +311,14 @@ const withFiles = Effect.fnUntraced(function* (
   }
 })
 
-/** With the directory's own files, when its children name any. Links are not read, as by git. */
+/** With the directory's own files; `undefined` where its children name none. Links are not read, as by git. */
 export const enter = (
   self: Rules,
   port: Backend,
   directory: FsPath.FsPath,
   children: ReadonlyArray<Child>
-): Effect.Effect<Rules, Fault> => {
+): Effect.Effect<Rules, Fault> | undefined => {
+  if (self.everything) return undefined
   let git = false
   let own = false
   for (const { kind, name } of children) {
@@ -325,7 +326,7 @@ export const enter = (
     if (name === ".gitignore") git = true
     else if (name === ".ignore") own = true
   }
-  return self.everything || (!git && !own) ? Effect.succeed(self) : withFiles(self, port, directory, git, own)
+  return git || own ? withFiles(self, port, directory, git, own) : undefined
 }
 
 /** What applies in a directory before its own files are read, from the workspace root down. */

@@ -1,4 +1,6 @@
 /** What a search looked past, counted as far as its answer reaches: after where it was to go on, up to the last that it answered. */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import type { Skipped } from "../model/Entry.ts"
 import { compare, type FsPath } from "../model/FsPath.ts"
 import type { Why } from "./options.ts"
@@ -57,3 +59,15 @@ export const make = (
     }
   }
 }
+
+/** Ends a search that has all it was asked for. */
+const enough: unique symbol = Symbol("fs-algebra/enough")
+
+/** Gives what a search finds to `take`, until that wants no more. */
+export const untilFull = <A, E, R>(found: Stream.Stream<A, E, R>, take: (item: A) => boolean): Effect.Effect<void, E, R> =>
+  Effect.catch(
+    Stream.runForEachArray(found, (items): Effect.Effect<void, typeof enough> =>
+      items.every(take) ? Effect.void : Effect.fail<typeof enough>(enough)
+    ),
+    (stop): Effect.Effect<void, E> => (stop === enough ? Effect.void : Effect.fail(stop as E))
+  )

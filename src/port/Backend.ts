@@ -20,6 +20,7 @@ import type * as DateTime from "effect/DateTime"
 import type { FileStat, Kind, WatchEvent } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import type { FsPath, PathPolicy } from "../model/FsPath.ts"
+import type { Explore, Visit } from "./explorer.ts"
 import type { Call, Operation } from "./Operation.ts"
 
 export type {
@@ -153,6 +154,8 @@ export interface Accelerations {
   readonly read?: (path: FsPath, maxBytes: number) => Effect.Effect<Whole | undefined, Fault>
   /** Removes a directory and everything in it. */
   readonly removeTree?: (path: FsPath) => Effect.Effect<{ readonly deleted: number; readonly directories: number }, Fault>
+  /** Reads the directories of a walk ahead, and searches the files in them. */
+  readonly explore?: Explore
 }
 
 /** @since 0.1.0 */
@@ -307,7 +310,10 @@ export const mapPath = (self: Backend, into: (path: FsPath) => FsPath, out: (pat
     accelerations: accelerations && {
       ...(accelerations.stat && { stat: (path: FsPath) => accelerations.stat!(into(path)) }),
       ...(accelerations.read && { read: (path: FsPath, maxBytes: number) => accelerations.read!(into(path), maxBytes) }),
-      ...(accelerations.removeTree && { removeTree: (path: FsPath) => accelerations.removeTree!(into(path)) })
+      ...(accelerations.removeTree && { removeTree: (path: FsPath) => accelerations.removeTree!(into(path)) }),
+      ...(accelerations.explore && {
+        explore: <V extends Visit>(pathOf: (visit: V) => FsPath) => accelerations.explore!<V>((visit) => into(pathOf(visit)))
+      })
     }
   }
 }

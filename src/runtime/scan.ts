@@ -2,21 +2,9 @@
  * The matching of one file, by itself: no import, nothing from outside the function, so that its own source can be given to a worker.
  * The lines around a match are not its business: in a worker's answer each would be a copy, here they are parts of the text.
  */
+import type { Found, Question } from "../model/search.ts"
 
-export interface Question {
-  readonly source: string
-  readonly flags: string
-  readonly literal: string | undefined
-  readonly multiline: boolean
-}
-
-export interface Found {
-  /** 1-based. */
-  readonly lineNumber: number
-  readonly lineContent: string
-  readonly matchStart: number
-  readonly matchEnd: number
-}
+export type { Found, Question } from "../model/search.ts"
 
 /** At most `most` lines with a match, from line `from` (1-based) on; the first match of each. */
 export const scan = (question: Question, text: string, from: number, most: number): Array<Found> => {

@@ -10,7 +10,7 @@ import * as InMemory from "../../src/backends/InMemory.ts"
 import type { GrepMatch } from "../../src/model/Entry.ts"
 import * as Filesystem from "../../src/filesystem/Filesystem.ts"
 import { Limits, standard } from "../../src/model/Limits.ts"
-import { Matching } from "../../src/runtime/pool.ts"
+import { Matching } from "../../src/runtime/matching.ts"
 
 const on = <A, E>(tree: InMemory.Tree, program: (fs: Filesystem.Algebra) => Effect.Effect<A, E>) =>
   Effect.gen(function* () {
@@ -217,7 +217,7 @@ describe("grep", () => {
     on({ "a.txt": "abc" }, (fs) =>
       Effect.gen(function* () {
         const found = [[{ lineNumber: 7, lineContent: "from elsewhere", matchStart: 0, matchEnd: 4 }]]
-        const matching = { match: () => Effect.succeed({ _tag: "Found" as const, found }) }
+        const matching = { here: () => [], away: () => Effect.succeed([{ found: found[0]! }]) }
         const { matches } = yield* Effect.provideService(fs.grep("(a|b)+"), Matching, matching)
         assert.strictEqual(matches[0]!.lineNumber, 7)
       })

@@ -19,7 +19,7 @@ const left = Effect.fnUntraced(function* (port: Backend, base = "."): Effect.fn.
   const todo: Array<readonly [FsPath.FsPath, Ignore.Rules]> = [[path(base), yield* Ignore.atBase(port, path(base))]]
   for (const [at, above] of todo) {
     const children = yield* port.list(at)
-    const rules = yield* Ignore.enter(above, port, at, children)
+    const rules = yield* Ignore.enter(above, port, at, children) ?? Effect.succeed(above)
     for (const { kind, name } of children) {
       if (Ignore.ignores(rules, name, kind === "directory")) continue
       if (kind === "directory") todo.push([FsPath.join(at, name), Ignore.below(rules, name)])

@@ -48,9 +48,12 @@ export const fromBytes = (path: Buffer): HostPath => (isUtf8(path) ? path.toStri
 export const isSamePath = (self: HostPath, that: HostPath): boolean =>
   typeof self === "string" || typeof that === "string" ? self === that : self.equals(that)
 
+/** Whether a path can express a name that is text. */
+export const isText = (name: string): boolean => !control.test(name)
+
 /** The entry of a listing. `name` is exact. */
 export const childOf = (name: HostPath, kind: Kind): Child => {
-  if (typeof name === "string" && !control.test(name)) return { name, kind, addressable: true }
+  if (typeof name === "string" && isText(name)) return { name, kind, addressable: true }
   const bytes = Buffer.from(name)
   return { name: escaped(bytes), kind, addressable: false, key: keyOf(bytes) }
 }

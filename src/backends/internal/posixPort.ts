@@ -6,6 +6,7 @@ import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, root } from "../../model/FsPath.ts"
 import type { Backend, Rules } from "../../port/Backend.ts"
 import { fromOptions, isReadOnly } from "../../port/Rules.ts"
+import type { Crew } from "../../runtime/crew.ts"
 import * as Locks from "../../runtime/locks.ts"
 import { put, settleName } from "./atomicReplace.ts"
 import { attempt } from "./attempt.ts"
@@ -13,6 +14,7 @@ import * as Claims from "./claims.ts"
 import type { Confined } from "./confined.ts"
 import * as Append from "./hostAppend.ts"
 import * as Attributes from "./hostAttributes.ts"
+import { explore } from "./hostExplorer.ts"
 import * as File from "./hostFile.ts"
 import { list } from "./hostList.ts"
 import * as Naming from "./hostNaming.ts"
@@ -21,8 +23,8 @@ import { temporaryName } from "./leftovers.ts"
 import { watch } from "./hostWatch.ts"
 import type { PosixHostOptions } from "./options.ts"
 
-/** What `options` asks of the directory itself has been seen to. */
-export const backend = (confined: Confined, options: PosixHostOptions): Backend => {
+/** What `options` asks of the directory itself has been seen to. `crew`: left out where there are no workers. */
+export const backend = (confined: Confined, options: PosixHostOptions, crew?: Crew): Backend => {
   const { durability = "none", hardlinks = "allow", preservePermissions, symlinks } = options
   const rules: Rules = { ...fromOptions(options), symlinks, preservePermissions }
   const maySweep = rules.permits?.("delete") !== false
@@ -67,7 +69,10 @@ export const backend = (confined: Confined, options: PosixHostOptions): Backend 
     locks: { ...Locks.make({ caseSensitive: confined.caseSensitive }), claim: Claims.make(confined) },
     accelerations: {
       read: (path, maxBytes) => File.whole(confined, path, maxBytes, hardlinks),
-      removeTree: (path) => settled(removeTree(confined, path), path)
+      removeTree: (path) => settled(removeTree(confined, path), path),
+      ...(confined.level === "race-free" && {
+        explore: explore(confined, { crew, sweeps: maySweep, refuseHardlinks: hardlinks === "reject" })
+      })
     }
   }
 }

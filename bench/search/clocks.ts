@@ -1,0 +1,66 @@
+/** How much of the processors we used, and how much others took from us meanwhile. */
+import { readFileSync } from "node:fs"
+
+/** Milliseconds of one unit of /proc/stat. */
+const tick = 10
+
+const numbers = (text: string): ReadonlyArray<number> => text.trim().split(/\s+/).map(Number)
+
+const read = (path: string): string | undefined => {
+  try {
+    return readFileSync(path, "utf8")
+  } catch {
+    return undefined
+  }
+}
+
+/** Of the processes that we started and that have ended. */
+const children = (): number => {
+  const stat = read("/proc/self/stat")
+  if (stat === undefined) return 0
+  const fields = numbers(stat.slice(stat.lastIndexOf(")") + 2))
+  return (fields[13]! + fields[14]!) * tick
+}
+
+/** Of the whole machine: all but idle and waiting for disks. */
+const machine = (): number | undefined => {
+  const line = read("/proc/stat")?.split("\n", 1)[0]
+  if (line === undefined) return undefined
+  const [user, nice, system, , , irq, softirq, steal] = numbers(line.slice(4)) as [number, number, number, ...Array<number>]
+  return (user + nice + system + irq! + softirq! + steal!) * tick
+}
+
+/** KiB that were read from disks. */
+const disk = (): number => Number(/^pgpgin (\d+)/m.exec(read("/proc/vmstat") ?? "")?.[1] ?? 0)
+
+/** KiB: a sample during which more was read from a disk does not measure a warm cache. */
+const cold = 4096
+
+export interface Clocks {
+  readonly wall: number
+  readonly cpu: number
+  readonly machine: number | undefined
+  readonly disk: number
+}
+
+export const now = (): Clocks => {
+  const { system, user } = process.cpuUsage()
+  return { wall: performance.now(), cpu: (system + user) / 1000 + children(), machine: machine(), disk: disk() }
+}
+
+export interface Spent {
+  readonly ms: number
+  /** Milliseconds of all threads, and of the processes that were started. */
+  readonly cpuMs: number
+  /** Others used the machine for more than 6 % of this time (and more than Linux's clocks can be wrong by), or a disk was read. */
+  readonly disturbed: boolean
+}
+
+export const since = (before: Clocks): Spent => {
+  const after = now()
+  const ms = after.wall - before.wall
+  const cpuMs = after.cpu - before.cpu
+  const all = after.machine === undefined || before.machine === undefined ? cpuMs : after.machine - before.machine
+  const disturbed = all - cpuMs > Math.max(3 * tick, 0.06 * ms) || after.disk - before.disk > cold
+  return { ms, cpuMs, disturbed }
+}

@@ -1,0 +1,249 @@
+/**
+ * The walk's own way through a host. A directory is reached by the descriptor of the one that it is in, so that neither its path is
+ * walked again nor anybody can lead the walk astray; listings are made by the workers, many at a time, while what has arrived is
+ * answered. A few directories are read here, for which no worker need be woken.
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { Fault } from "../../model/FsError.ts"
+import { type FsPath, isTemporaryName, root } from "../../model/FsPath.ts"
+import type { Kind } from "../../model/Entry.ts"
+import type { Child } from "../../port/Backend.ts"
+import type { Explore, Explorer, Reading, Visit } from "../../port/explorer.ts"
+import { inWalkOrder } from "../../port/order.ts"
+import type { Crew } from "../../runtime/crew.ts"
+import type { Listing } from "../../runtime/lister.ts"
+import { isFault } from "./attempt.ts"
+import type { Confined, Place } from "./confined.ts"
+import { childrenNow, isSmall } from "./hostEntries.ts"
+import { list } from "./hostList.ts"
+import * as HostSearch from "./hostSearch.ts"
+import { childOf, isText } from "./hostNames.ts"
+
+/** Directories read here before the workers are asked: two milliseconds' worth, where to wake a worker takes forty. */
+const few = 128
+/** Directories that one job of a worker reads. */
+const jobSize = 64
+/** Directories asked for at a time. */
+const most = 320
+/** Directories held at once: each costs a descriptor. */
+const maxHeld = 1536
+
+const kinds: ReadonlyArray<Kind> = ["file", "directory", "symlink", "other"]
+
+const childrenOf = ({ kinds: codes, names }: Listing, caseSensitive: boolean): ReadonlyArray<Child> => {
+  if (codes.length === 0) return []
+  const all = names.split("/")
+  if (caseSensitive && isText(names))
+    return all.map((name, index) => ({ name, kind: kinds[codes[index]!]!, addressable: true }))
+  // What is shown of a name that no path can express does not stand where the name does.
+  return inWalkOrder(
+    all.map((name, index) => childOf(name, kinds[codes[index]!]!)),
+    caseSensitive
+  )
+}
+
+/** Whether it can be taken as it came: neither a name that may not be text, nor what a killed writer has left to be taken away. */
+const isPlain = (answer: Listing | string): answer is Listing =>
+  typeof answer !== "string" &&
+  !answer.isDoubtful &&
+  !(answer.names.includes(".~") && answer.names.split("/").some(isTemporaryName))
+
+export interface Means {
+  /** `undefined` where there are no workers. */
+  readonly crew: Crew | undefined
+  /** Take away what killed writers have left. */
+  readonly sweeps: boolean
+  readonly refuseHardlinks: boolean
+}
+
+const make = <V extends Visit>(
+  confined: Confined,
+  { crew: workers, refuseHardlinks, sweeps }: Means,
+  pathOf: (visit: V) => FsPath
+) => {
+  const { caseSensitive } = confined
+  const held = new Map<Visit, Place>()
+  const withdrawals = new Set<() => void>()
+  /** Asked for, and to be read here, the most wanted last. */
+  let here: Array<V> = []
+  let done: Array<Reading<V>> = []
+  /** What did not come as it should, and is to be asked for again with all that the port does for a listing. */
+  let odd: Array<V> = []
+  let asked = 0
+  let readHere = 0
+  let wake: (() => void) | undefined
+  let idle: (() => void) | undefined
+
+  const closed = (): Fault | undefined => {
+    const top = confined.directory(root)
+    if (isFault(top)) return top
+    top.release()
+    return undefined
+  }
+
+  const reach = (visit: V): Place | Fault => {
+    const above = visit.above && held.get(visit.above)
+    return above === undefined ? confined.directory(pathOf(visit)) : above.enter(visit.segment)
+  }
+
+  /** A directory, for a moment. One that is held stays so until the walk has left what it was lent for. */
+  const lend = (visit: V): { readonly place: Place; readonly giveBack: () => void } | Fault => {
+    const known = held.get(visit)
+    if (known !== undefined) return { place: known, giveBack: () => {} }
+    const place = reach(visit)
+    return isFault(place) ? place : { place, giveBack: () => place.release() }
+  }
+
+  /** `undefined` where it cannot be had, and asking again will tell why. */
+  const borrow = (visit: V): { readonly place: Place; readonly giveBack: () => void } | undefined => {
+    try {
+      const lent = lend(visit)
+      return isFault(lent) ? undefined : lent
+    } catch {
+      return undefined
+    }
+  }
+
+  const readNow = (visit: V): ReadonlyArray<Child> | undefined => {
+    const borrowed = borrow(visit)
+    if (borrowed === undefined) return undefined
+    try {
+      if (!isSmall(borrowed.place)) return undefined
+      const children = childrenNow(borrowed.place)
+      return children.some(({ name }) => isTemporaryName(name)) ? undefined : inWalkOrder(children, caseSensitive)
+    } catch {
+      return undefined
+    } finally {
+      borrowed.giveBack()
+    }
+  }
+
+  const arrive = (visit: V, children: ReadonlyArray<Child> | undefined): void => {
+    asked--
+    if (children === undefined) odd.push(visit)
+    else done.push({ visit, children })
+  }
+
+  /** One job for a worker: directories that are in directories at hand. */
+  const send = (crew: Crew, visits: ReadonlyArray<V>): void => {
+    const paths: Array<string> = []
+    const sent: Array<V> = []
+    const returns: Array<() => void> = []
+    const borrowed = new Map<Visit, Place>()
+    for (const visit of visits) {
+      const above = visit.above as V | undefined
+      let place = above && borrowed.get(above)
+      if (above !== undefined && place === undefined) {
+        const lent = borrow(above)
+        if (lent !== undefined) {
+          borrowed.set(above, (place = lent.place))
+          returns.push(lent.giveBack)
+        }
+      }
+      const path = place?.at(visit.segment)
+      if (typeof path !== "string") arrive(visit, undefined)
+      else {
+        paths.push(path)
+        sent.push(visit)
+      }
+    }
+    const withdraw = crew.list(
+      paths,
+      (answers) => {
+        for (const [index, visit] of sent.entries()) {
+          const answer = answers[index]!
+          arrive(visit, isPlain(answer) ? childrenOf(answer, caseSensitive) : undefined)
+        }
+        wake?.()
+      },
+      () => {
+        withdrawals.delete(withdraw)
+        for (const giveBack of returns) giveBack()
+        if (withdrawals.size === 0) idle?.()
+      }
+    )
+    withdrawals.add(withdraw)
+  }
+
+  const again = (visit: V): Effect.Effect<void> =>
+    Effect.match(list(confined, pathOf(visit), sweeps), {
+      onSuccess: (children) => void done.push({ visit, children: inWalkOrder(children, caseSensitive) }),
+      onFailure: (children) => void done.push({ visit, children })
+    })
+
+  const explorer: Explorer<V> = {
+    search: workers && HostSearch.make(workers, lend, refuseHardlinks, closed),
+    room: () => {
+      if (readHere < few) return asked === 0 ? 1 : 0
+      return most - asked < jobSize ? 0 : most - asked
+    },
+    read: (visits) => {
+      asked += visits.length
+      if (workers === undefined || readHere < few) here.push(...visits.toReversed())
+      else for (let at = 0; at < visits.length; at += jobSize) send(workers, visits.slice(at, at + jobSize))
+    },
+    take: () => {
+      const taken = done
+      done = []
+      return taken
+    },
+    wait: Effect.suspend(() => {
+      if (done.length > 0) return Effect.void
+      const strange = odd.pop()
+      if (strange !== undefined) return again(strange)
+      const next = here.pop()
+      if (next === undefined) {
+        return Effect.callback<void>((resume) => {
+          wake = () => {
+            wake = undefined
+            resume(Effect.void)
+          }
+          return Effect.sync(() => {
+            wake = undefined
+          })
+        })
+      }
+      readHere++
+      arrive(next, readNow(next))
+      return Effect.void
+    }),
+    hold: (visit) => {
+      if (held.has(visit) || held.size >= maxHeld) return
+      try {
+        const place = reach(visit)
+        if (!isFault(place)) held.set(visit, place)
+      } catch {
+        // It will be reached when it is needed.
+      }
+    },
+    leave: (visit) => {
+      held.get(visit)?.release()
+      held.delete(visit)
+    }
+  }
+  /** What the workers are still at is waited for: the number of a descriptor that is closed may be another's at once. */
+  const close: Effect.Effect<void> = Effect.andThen(
+    Effect.callback<void>((resume) => {
+      for (const withdraw of withdrawals) withdraw()
+      if (withdrawals.size === 0) resume(Effect.void)
+      else idle = () => resume(Effect.void)
+    }),
+    Effect.sync(() => {
+      for (const place of held.values()) place.release()
+      held.clear()
+    })
+  )
+  return { explorer, close }
+}
+
+export const explore =
+  (confined: Confined, means: Means): Explore =>
+  <V extends Visit>(pathOf: (visit: V) => FsPath): Effect.Effect<Explorer<V>, never, Scope.Scope> =>
+    Effect.map(
+      Effect.acquireRelease(
+        Effect.sync(() => make(confined, means, pathOf)),
+        ({ close }) => close
+      ),
+      ({ explorer }) => explorer
+    )

@@ -1,0 +1,377 @@
+/**
+ * Texts of which one must be in whatever an expression matches, so that a search can pass by what holds none of them before it asks the
+ * expression. Only what is sure is said: what is not understood counts as unknown, and an unknown part says nothing.
+ */
+
+export interface Needles {
+  /** 1 to 16 texts of 1 to 64 bytes in UTF-8, none within another. */
+  readonly texts: ReadonlyArray<string>
+  /** Letters of ASCII, the only ones that are there then, stand for either case. */
+  readonly fold: boolean
+}
+
+type Texts = ReadonlyArray<string>
+
+const mostTexts = 16
+const mostBytes = 64
+/** No longer texts are put together: more than that would not count. */
+const mostCharacters = 64
+const mostMembers = 4
+const mostDepth = 200
+const mostSource = 10_000
+
+interface Mode {
+  readonly fold: boolean
+  readonly unicode: boolean
+  readonly sets: boolean
+}
+
+type Node =
+  | { readonly _tag: "Text"; readonly texts: Texts }
+  | { readonly _tag: "Unknown" }
+  | { readonly _tag: "All"; readonly parts: ReadonlyArray<Node> }
+  | { readonly _tag: "Some"; readonly parts: ReadonlyArray<Node> }
+  | { readonly _tag: "Repeat"; readonly part: Node; readonly min: number; readonly max: number }
+
+const unknown: Node = { _tag: "Unknown" }
+/** What takes no text: an assertion. It does not part what stands on both sides of it. */
+const nothing: Node = { _tag: "Text", texts: [""] }
+
+const unique = (texts: Texts): Texts => [...new Set(texts)]
+
+/** In UTF-8. */
+const bytesOf = (text: string): number => {
+  let bytes = text.length
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i)
+    // Each half of a pair is two of its four bytes.
+    if (unit >= 0x80) bytes += unit < 0x800 || (unit >= 0xd800 && unit < 0xe000) ? 1 : 2
+  }
+  return bytes
+}
+
+/**
+ * What no needle can hold: a line feed is in no line and the carriage return before it neither; U+FEFF may have been taken from the
+ * beginning of a text, U+FFFD may stand for bytes that are no text, and a surrogate alone is not in any.
+ */
+const unusable = /[\r\n\uFEFF\uFFFD]|\p{Cs}/u
+/** In either case: letters beyond ASCII have cases of their own. */
+const unusableFolded = /[\r\n]|[^\0-\x7F]/u
+/** With `u` and `v` the Kelvin sign is a k and the long s an s. */
+const unusableFoldedUnicode = /[\r\nkKsS]|[^\0-\x7F]/u
+
+const textOf = (texts: Texts, { fold }: Mode): Node => ({
+  _tag: "Text",
+  texts: unique(fold ? texts.map((text) => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase())) : texts)
+})
+
+const cut = (text: string): string => {
+  if (text.length * 3 <= mostBytes) return text
+  let kept = ""
+  let bytes = 0
+  for (const character of text) {
+    bytes += bytesOf(character)
+    if (bytes > mostBytes) break
+    kept += character
+  }
+  return kept
+}
+
+const longest = (texts: Texts): string =>
+  texts.reduce((best, text) => (text.length * 3 > best.length && bytesOf(text) > bytesOf(best) ? text : best), "")
+
+/** Of each text the most that a needle can be; undefined where one has nothing, or there are too many. */
+const needlesOf = (texts: Texts, mode: Mode): Texts | undefined => {
+  const parting = !mode.fold ? unusable : mode.unicode ? unusableFoldedUnicode : unusableFolded
+  const pieces = unique(texts.map((text) => cut(longest(text.split(parting)))))
+  if (pieces.includes("") || pieces.length > mostTexts ** 2) return undefined
+  // Who holds the longer one holds the shorter one too.
+  const needed = pieces.filter((text) => !pieces.some((other) => other !== text && text.includes(other)))
+  return needed.length > mostTexts ? undefined : needed
+}
+
+/** Long texts are rare ones, and each text more is a further search. */
+const worth = (texts: Texts): number => Math.min(16, ...texts.map(bytesOf)) - (texts.length - 1) / 2
+
+const best = (all: ReadonlyArray<Texts | undefined>): Texts | undefined => {
+  let chosen: Texts | undefined
+  for (const texts of all) {
+    if (texts !== undefined && (chosen === undefined || worth(texts) > worth(chosen))) chosen = texts
+  }
+  return chosen
+}
+
+/** What is sure of all that a part matches. */
+interface Known {
+  /** It is one of these. */
+  readonly exact?: Texts | undefined
+  /** It begins with one of these. */
+  readonly starts?: Texts | undefined
+  /** It ends with one of these. */
+  readonly ends?: Texts | undefined
+  /** It holds one of these, if that is not just what is exact. */
+  readonly needles?: Texts | undefined
+}
+
+/** What all that a part matches holds one of. */
+const within = ({ exact, needles }: Known, mode: Mode): Texts | undefined =>
+  needles ?? (exact === undefined ? undefined : needlesOf(exact, mode))
+
+/** Each of the first with each of the second, where that is no more than `most`. */
+const joined = (first: Texts, second: Texts, most: number): Texts | undefined => {
+  if (first.length * second.length > most) return undefined
+  const texts = unique(first.flatMap((one) => second.map((other) => one + other)))
+  return texts.every((text) => text.length <= mostCharacters) ? texts : undefined
+}
+
+/** The texts that stand side by side, as far as they can be put together; one alone if it is all there is. */
+const runsOf = (
+  parts: ReadonlyArray<Known>,
+  most: number
+): { readonly runs: ReadonlyArray<Texts>; readonly whole: boolean } => {
+  const runs: Array<Texts> = []
+  let run: Texts = [""]
+  let whole = true
+  const end = (next: Texts = [""]): void => {
+    runs.push(run)
+    run = next
+    whole = false
+  }
+  const add = (texts: Texts): void => {
+    const longer = joined(run, texts, most)
+    if (longer === undefined) end(texts)
+    else run = longer
+  }
+  for (const { ends, exact, starts } of parts) {
+    if (exact !== undefined) add(exact)
+    else {
+      if (starts !== undefined) add(starts)
+      end(ends)
+    }
+  }
+  return { runs: [...runs, run], whole }
+}
+
+const knownOfAll = (parts: ReadonlyArray<Known>, mode: Mode): Known => {
+  const { runs, whole } = runsOf(parts, mostTexts)
+  const isSimple = parts.every(({ exact, starts }) => (exact ?? starts ?? []).length <= 1)
+  if (whole && isSimple) return { exact: runs[0] }
+  // Where a class stands beside a text, the text alone can be the better choice.
+  const single = isSimple ? [] : runsOf(parts, 1).runs
+  const all = [...runs, ...single].filter(([first]) => first !== "").map((texts) => needlesOf(texts, mode))
+  return { exact: whole ? runs[0] : undefined, needles: best([...all, ...parts.map((part) => part.needles)]) }
+}
+
+const knownOfSome = (parts: ReadonlyArray<Known>, mode: Mode): Known => {
+  const exact = unique(parts.flatMap((part) => part.exact ?? []))
+  if (exact.length <= mostTexts && parts.every((part) => part.exact !== undefined)) return { exact }
+  const needles: Array<string> = []
+  for (const part of parts) {
+    const texts = within(part, mode)
+    if (texts === undefined) return {}
+    needles.push(...texts)
+  }
+  return { needles: needlesOf(needles, mode) }
+}
+
+const knownOfRepeat = (part: Known, min: number, max: number, mode: Mode): Known => {
+  if (max === 0) return { exact: [""] }
+  if (min === 0) return {}
+  const { exact } = part
+  if (exact === undefined) return max === 1 ? part : { needles: part.needles }
+  let texts = exact
+  let times = 1
+  for (; times < Math.min(min, mostCharacters); times++) {
+    const more = joined(texts, exact, mostTexts)
+    if (more === undefined) break
+    texts = more
+  }
+  return times === min && times === max ? { exact: texts } : { starts: texts, ends: texts, needles: needlesOf(texts, mode) }
+}
+
+const knownOf = (node: Node, mode: Mode): Known => {
+  switch (node._tag) {
+    case "Text":
+      return { exact: node.texts }
+    case "Unknown":
+      return {}
+    case "All":
+      return knownOfAll(
+        node.parts.map((part) => knownOf(part, mode)),
+        mode
+      )
+    case "Some":
+      return knownOfSome(
+        node.parts.map((part) => knownOf(part, mode)),
+        mode
+      )
+    case "Repeat":
+      return knownOfRepeat(knownOf(node.part, mode), node.min, node.max, mode)
+  }
+}
+
+const fromHex = (digits: string): string => String.fromCodePoint(Number.parseInt(digits, 16))
+
+const controls: Record<string, string> = { t: "\t", n: "\n", v: "\v", f: "\f", r: "\r" }
+
+interface Escape {
+  readonly token: RegExp
+  /** The character that it is; undefined where it is none, or more than one. */
+  readonly character?: (match: RegExpExecArray) => string
+}
+
+/** In this order. */
+const escapes: ReadonlyArray<Escape> = [
+  { token: /\\[dDwWsS]/y },
+  { token: /\\([tnvfr])/y, character: (match) => controls[match[1]!]! },
+  { token: /\\0(?!\d)/y, character: () => "\0" },
+  // References, or octal numbers where there are fewer groups: so many digits that no reading of them takes more.
+  { token: /\\\d+/y },
+  { token: /\\c([A-Za-z])/y, character: (match) => String.fromCharCode(match[1]!.charCodeAt(0) & 31) },
+  { token: /\\c/y },
+  { token: /\\k<[\w$]+>/y },
+  { token: /\\x([0-9A-Fa-f]{2})/y, character: (match) => fromHex(match[1]!) }
+]
+const unicodeEscapes: ReadonlyArray<Escape> = [
+  { token: /\\[pP]\{[^}]*\}/y },
+  { token: /\\u\{([0-9A-Fa-f]+)\}/y, character: (match) => fromHex(match[1]!) },
+  {
+    token: /\\u([Dd][89ABab][0-9A-Fa-f]{2})\\u([Dd][C-Fc-f][0-9A-Fa-f]{2})/y,
+    character: (match) => fromHex(match[1]!) + fromHex(match[2]!)
+  }
+]
+const lastEscapes = (unicode: boolean): ReadonlyArray<Escape> => [
+  { token: /\\u([0-9A-Fa-f]{4})/y, character: (match) => fromHex(match[1]!) },
+  { token: unicode ? /\\([^])/uy : /\\([^])/y, character: (match) => match[1]! }
+]
+const escapesOf = (unicode: boolean): ReadonlyArray<Escape> => [
+  ...escapes,
+  ...(unicode ? unicodeEscapes : []),
+  ...lastEscapes(unicode)
+]
+const escapesByUnit = escapesOf(false)
+const escapesByPoint = escapesOf(true)
+
+/** What the engine has compiled already, so that all of it is well formed; undefined where something is not understood. */
+const parse = (source: string, mode: Mode): Node | undefined => {
+  if (source.length > mostSource) return undefined
+  let at = 0
+  let lost = false
+  const take = (token: RegExp): RegExpExecArray | undefined => {
+    token.lastIndex = at
+    const match = token.exec(source)
+    if (match === null) return undefined
+    at += match[0].length
+    return match
+  }
+  const giveUp = (): Node => {
+    lost = true
+    at = source.length
+    return unknown
+  }
+  /** The engine reads units without `u` and `v`, characters with them; so a quantifier may be one of half a character. */
+  const character = (): string => take(mode.unicode ? /[^]/uy : /[^]/y)![0]
+  const text = (texts: Texts): Node => textOf(texts, mode)
+
+  const escape = (): string | undefined => {
+    // A name in any other spelling, or no name.
+    if (source.startsWith("\\k<", at) && !/^\\k<[\w$]+>/.test(source.slice(at, at + 1000))) {
+      giveUp()
+      return undefined
+    }
+    for (const { character, token } of mode.unicode ? escapesByPoint : escapesByUnit) {
+      const match = take(token)
+      if (match !== undefined) return character?.(match)
+    }
+    giveUp()
+    return undefined
+  }
+
+  /** With `v` a class may hold classes and differences of classes; only the plainest are understood. */
+  const setOfClasses = (): Node => {
+    const plain = take(/\[([\w .,:;=]{1,4})\]/y)
+    if (plain !== undefined) return text([...plain[1]!])
+    for (let depth = 0; at < source.length;) {
+      const [token] = take(/\\[^]|[^]/y)!
+      if (token === "[") depth++
+      else if (token === "]" && --depth === 0) break
+    }
+    return unknown
+  }
+
+  const classOf = (): Node => {
+    if (mode.sets) return setOfClasses()
+    let sure = take(/\[\^/y) === undefined && take(/\[/y) !== undefined
+    const members: Array<string> = []
+    while (at < source.length && take(/\]/y) === undefined) {
+      const isRange = members.length > 0 && /^-(?!\])/.test(source.slice(at, at + 2))
+      const backspace = take(/\\b/y) === undefined ? undefined : "\b"
+      const member = backspace ?? (source[at] === "\\" ? escape() : character())
+      if (isRange || member === undefined) sure = false
+      members.push(member ?? "")
+    }
+    return sure && members.length > 0 && members.length <= mostMembers ? text(members) : unknown
+  }
+
+  const group = (depth: number): Node => {
+    const isAssertion = take(/\(\?<?[=!]/y) !== undefined
+    // What else begins with "(?" changes the meaning of what it holds.
+    if (!isAssertion && take(/\((?:\?:|\?<[^>]*>|(?!\?))/y) === undefined) return giveUp()
+    const inner = disjunction(depth + 1)
+    take(/\)/y)
+    return isAssertion ? nothing : inner
+  }
+
+  const atom = (depth: number): Node => {
+    if (take(/[\^$]|\\[bB]/y) !== undefined) return nothing
+    if (take(/\./y) !== undefined) return unknown
+    const next = source[at]
+    if (next === "(") return group(depth)
+    if (next === "[") return classOf()
+    const one = next === "\\" ? escape() : character()
+    return one === undefined ? unknown : text([one])
+  }
+
+  const quantified = (part: Node): Node => {
+    const sign = take(/([*+?])\??/y)?.[1]
+    if (sign !== undefined) return { _tag: "Repeat", part, min: sign === "+" ? 1 : 0, max: sign === "?" ? 1 : Infinity }
+    const counts = take(/\{(\d+)(,?)(\d*)\}\??/y)
+    if (counts === undefined) return part
+    const min = Number(counts[1])
+    const max = counts[2] === "" ? min : counts[3] === "" ? Infinity : Number(counts[3])
+    return { _tag: "Repeat", part, min, max }
+  }
+
+  const sequence = (depth: number): Node => {
+    const parts: Array<Node> = []
+    while (at < source.length && source[at] !== "|" && source[at] !== ")") {
+      const part = quantified(atom(depth))
+      if (part._tag === "All") parts.push(...part.parts)
+      else parts.push(part)
+    }
+    return { _tag: "All", parts }
+  }
+
+  const disjunction = (depth: number): Node => {
+    if (depth > mostDepth) return giveUp()
+    const parts = [sequence(depth)]
+    while (take(/\|/y) !== undefined) parts.push(sequence(depth))
+    return parts.length === 1 ? parts[0]! : { _tag: "Some", parts }
+  }
+
+  const node = disjunction(0)
+  return lost ? undefined : node
+}
+
+/**
+ * Texts of which every match of the expression holds at least one; undefined where there are none, and where there is nothing but
+ * letters, digits or spaces one by one, which are in nearly every line. With a `literal` it is what the expression stands for.
+ */
+export const literalsOf = (source: string, flags: string, literal: string | undefined): Needles | undefined => {
+  const sets = flags.includes("v")
+  const mode: Mode = { fold: flags.includes("i"), unicode: sets || flags.includes("u"), sets }
+  const node: Node | undefined = literal === undefined ? parse(source, mode) : textOf([literal], mode)
+  const texts = node === undefined ? undefined : within(knownOf(node, mode), mode)
+  if (texts === undefined || texts.every((text) => /^[A-Za-z0-9 ]$/.test(text))) return undefined
+  return { texts, fold: mode.fold }
+}

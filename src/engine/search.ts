@@ -1,0 +1,370 @@
+/**
+ * How files are searched: their bytes are read through the port and matched here where an expression is known to cost little, else in
+ * a worker with a budget, so that whatever the pattern the program stays responsive. Where the backend has its own way of searching
+ * the files of a walk, all but the first few go that way.
+ */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { type Fault, located } from "../model/FsError.ts"
+import * as FsPath from "../model/FsPath.ts"
+import type { Found, Query, Unsearched } from "../model/search.ts"
+import { type Backend, type Child, keyOf } from "../port/Backend.ts"
+import type { Explorer as Explorer_, Files, Searched } from "../port/explorer.ts"
+import { type Answer, type Matched, Matching } from "../runtime/matching.ts"
+import * as Eager from "./eager.ts"
+import * as Explorer from "./explorer.ts"
+import type { Base, GrepPlan } from "./grep.ts"
+import type * as Pattern from "./pattern.ts"
+import type { Why } from "./options.ts"
+import * as Read from "./read.ts"
+import * as Text from "./text.ts"
+import * as Walk from "./walk.ts"
+import { type Directory, Passed, Walker } from "./walker.ts"
+
+/** What became of a file: its matches, or why it has none. */
+export interface Outcome {
+  readonly path: FsPath.FsPath
+  readonly found: ReadonlyArray<Found> | Why | "gone"
+  /** Where it stands in the order of whole paths, where that is not its path. */
+  readonly key?: string | undefined
+  /** What was searched, to take the lines around a match from. */
+  readonly text?: string | undefined
+}
+
+/** A file that has been read. */
+class Loaded {
+  readonly path: FsPath.FsPath
+  readonly bytes: Uint8Array
+
+  constructor(path: FsPath.FsPath, bytes: Uint8Array) {
+    this.path = path
+    this.bytes = bytes
+  }
+}
+
+const sniffed = 8192
+
+const hasNul = (bytes: Uint8Array): boolean => bytes.subarray(0, sniffed).includes(0)
+
+/** Its beginning tells whether the rest is worth reading; "large" is what is to be read later. */
+const bytesOf = (
+  port: Backend,
+  at: FsPath.FsPath,
+  self: GrepPlan,
+  now: number
+): Effect.Effect<Uint8Array | Unsearched | "large", Fault> => {
+  const most = Math.min(self.maxFileSize, self.limits.maxReadBytes, Text.maxStringLength)
+  const opened = Effect.scoped(
+    Effect.flatMap(port.open(at), (handle): Effect.Effect<Uint8Array | Unsearched | "large", Fault> => {
+      const size = handle.stat.sizeBytes
+      if (size > most) return Effect.succeed("tooLarge")
+      return Effect.flatMap(
+        Read.range(handle, 0, Math.min(size, sniffed)),
+        (head): Effect.Effect<Uint8Array | Unsearched | "large", Fault> =>
+          head.length === size || hasNul(head)
+            ? Effect.succeed(head)
+            : size > now
+              ? Effect.succeed("large")
+              : Read.range(handle, 0, size)
+      )
+    })
+  )
+  const read = port.accelerations?.read
+  return read === undefined
+    ? opened
+    : Eager.flatMap(read(at, Math.min(most, now)), (whole) => (whole === undefined ? opened : Effect.succeed(whole.bytes)))
+}
+
+const smallFile = 256 * 1024
+
+const load = (
+  port: Backend,
+  base: Base,
+  self: GrepPlan,
+  path: FsPath.FsPath,
+  now: number
+): Effect.Effect<Loaded | Outcome | "large", Fault> => {
+  const at = FsPath.below(base.at, FsPath.relative(base.path, path))
+  return Eager.catch(
+    Eager.map(bytesOf(port, at, self, now), (bytes): Loaded | Outcome | "large" => {
+      if (bytes === "large") return bytes
+      if (typeof bytes === "string") return { path, found: bytes }
+      return hasNul(bytes) ? { path, found: "binary" } : new Loaded(path, bytes)
+    }),
+    (fault) =>
+      fault._tag === "Unavailable"
+        ? Effect.fail(fault)
+        : Effect.succeed<Outcome>({ path, found: fault._tag === "NotFound" ? "gone" : "unreadable" })
+  )
+}
+
+/** What one batch may run here without anybody noticing: some milliseconds. */
+const fewSteps = 4_000_000
+
+/** What a file can cost, from above, or something above `most`. */
+const costOf = ({ literal, steps }: Pattern.Pattern, bytes: Uint8Array, most: number): number => {
+  if (literal !== undefined) return bytes.length
+  let cost = 0
+  for (let at = 0; cost <= most;) {
+    const lf = bytes.indexOf(10, at)
+    cost += steps((lf === -1 ? bytes.length : lf) - at)
+    if (lf === -1) break
+    at = lf + 1
+  }
+  return cost
+}
+
+const timeout = (self: GrepPlan, path: string): Fault =>
+  located({ _tag: "Timeout", detail: `the pattern worked on this file for more than ${self.limits.patternBudget} ms` }, path)
+
+const failure = (detail: string, path: string): Fault =>
+  located({ _tag: "IoError", detail: `the search failed: ${detail}` }, path)
+
+const firstLine = (self: GrepPlan, path: string): number => (self.after?.path === path ? self.after.lineNumber + 1 : 1)
+
+/** One search, and what was learnt on the way. */
+interface Search {
+  readonly port: Backend
+  readonly base: Base
+  readonly plan: GrepPlan
+  readonly query: Query
+  /** Whether a file was met that might take long: then no more is tried to find those that do not. */
+  isHard: boolean
+}
+
+/** What of these can be searched here: the first so many. */
+const quick = ({ isHard, plan }: Search, files: ReadonlyArray<Loaded>): number => {
+  if (isHard) return 0
+  let left = fewSteps
+  for (let count = 0; count < files.length; count++) {
+    left -= costOf(plan.pattern, files[count]!.bytes, left)
+    if (left < 0) return count
+  }
+  return files.length
+}
+
+const answerOf = (
+  { plan }: Search,
+  files: ReadonlyArray<Loaded>,
+  answer: Answer
+): Effect.Effect<ReadonlyArray<Matched>, Fault> => {
+  if (!("_tag" in answer)) return Effect.succeed(answer)
+  const { path } = files[answer.index]!
+  return Effect.fail(answer._tag === "Overrun" ? timeout(plan, path) : failure(answer.detail, path))
+}
+
+/** What was found in each of these files. */
+const match = Effect.fnUntraced(function* (
+  self: Search,
+  files: ReadonlyArray<Loaded>
+): Effect.fn.Return<ReadonlyArray<Matched>, Fault> {
+  const { plan, query } = self
+  const matching = yield* Matching
+  const out: Array<Matched> = []
+  for (let left = files; left.length > 0;) {
+    const contents = left.map(({ bytes }) => bytes)
+    // Only the first file of a search can be the one to go on in, and it is a batch of its own.
+    const from = firstLine(plan, left[0]!.path)
+    const count = quick(self, left)
+    if (count === 0 && plan.pattern.literal === undefined) {
+      self.isHard = true
+      return [...out, ...(yield* answerOf(self, left, yield* matching.away(query, contents, from)))]
+    }
+    if (count === 0 && contents[0]!.length > smallFile) {
+      out.push(...(yield* answerOf(self, left, yield* matching.away(query, contents.slice(0, 1), from))))
+    } else out.push(...matching.here(query, contents.slice(0, Math.max(count, 1)), from))
+    left = left.slice(Math.max(count, 1))
+    if (left.length > 0) yield* Effect.yieldNow
+  }
+  return out
+})
+
+/** What one batch answers, in its order. */
+const matchAll = (self: Search, files: ReadonlyArray<Loaded | Outcome>): Effect.Effect<ReadonlyArray<Outcome>, Fault> => {
+  const loaded = files.filter((file) => file instanceof Loaded)
+  return Effect.map(match(self, loaded), (all) => {
+    let next = 0
+    return files.map((file) => (file instanceof Loaded ? { path: file.path, ...all[next++]! } : file))
+  })
+}
+
+const readsAhead = 8
+
+/** Small files are read ahead and matched together, a large one is read when its turn comes and let go before the next. */
+const searched = Effect.fnUntraced(function* (
+  self: Search,
+  files: ReadonlyArray<{ readonly path: FsPath.FsPath } | Outcome>
+): Effect.fn.Return<ReadonlyArray<Outcome>, Fault> {
+  const { base, plan, port } = self
+  const loaded = yield* Eager.forEach(
+    files,
+    (file) => (isSettled(file) ? Effect.succeed(file) : load(port, base, plan, file.path, smallFile)),
+    readsAhead
+  )
+  const out: Array<Outcome> = []
+  let small: Array<Loaded | Outcome> = []
+  for (const [index, file] of loaded.entries()) {
+    if (file !== "large") {
+      small.push(file)
+      continue
+    }
+    out.push(...(yield* matchAll(self, small)))
+    small = []
+    const alone = yield* load(port, base, plan, files[index]!.path, Number.POSITIVE_INFINITY)
+    if (alone !== "large") out.push(...(yield* matchAll(self, [alone])))
+  }
+  return small.length === 0 ? out : [...out, ...(yield* matchAll(self, small))]
+})
+
+const isSettled = (file: object): file is Outcome => "found" in file
+
+/** A file on the walk. Its path is joined when somebody asks for it, which for most files nobody does. */
+class Candidate {
+  readonly directory: Directory
+  readonly child: Child
+
+  constructor(directory: Directory, child: Child) {
+    this.directory = directory
+    this.child = child
+  }
+
+  get path(): FsPath.FsPath {
+    return FsPath.join(this.directory.path, this.child.name)
+  }
+}
+
+const candidate = (directory: Directory, child: Child): Candidate => new Candidate(directory, child)
+
+const passed = ({ key, path, why }: Passed): Outcome => ({ path, found: why, key })
+
+class Result implements Outcome {
+  readonly #file: Candidate
+  readonly found: ReadonlyArray<Found> | Unsearched
+  readonly text: string | undefined
+
+  constructor(file: Candidate, { found, text }: Searched) {
+    this.#file = file
+    this.found = found
+    this.text = text
+  }
+
+  get path(): FsPath.FsPath {
+    return this.#file.path
+  }
+}
+
+/** Files, and what is passed over between them. */
+type Batch = ReadonlyArray<Candidate | Outcome>
+
+/** Files before a backend's own way is taken: what is done with them is done before a worker has been woken. */
+const few = 64
+const firstBatch = 32
+const largestBatch = 384
+/** Batches that are being searched or wait for their turn. */
+const atOnce = 8
+
+/**
+ * Batches grow, so that the first answer comes soon and the last cost little each. The file in which a search goes on stands alone,
+ * since it starts at another line than the rest.
+ */
+const batches = (self: GrepPlan): ((files: ReadonlyArray<Candidate | Outcome>) => Array<Batch>) => {
+  let size = firstBatch
+  let isFirst = true
+  return (files) => {
+    const out: Array<Batch> = []
+    for (let at = 0; at < files.length;) {
+      const alone = isFirst && files[at]!.path === self.after?.path
+      const end = alone ? at + 1 : at + size
+      out.push(files.slice(at, end))
+      at = end
+      isFirst = false
+      if (!alone) size = Math.min(size * 2, largestBatch)
+    }
+    return out
+  }
+}
+
+/** By directory, others than files left out. */
+const filesOf = (batch: Batch): Array<Files<Directory>> => {
+  const out: Array<{ readonly visit: Directory; readonly segments: Array<string> }> = []
+  for (const file of batch) {
+    if (isSettled(file) || file.child.kind !== "file") continue
+    const { child, directory } = file
+    const last = out[out.length - 1]
+    if (last?.visit === directory) last.segments.push(keyOf(child))
+    else out.push({ visit: directory, segments: [keyOf(child)] })
+  }
+  return out
+}
+
+const unreadable: Searched = { found: "unreadable" }
+
+const isFile = (file: Candidate | Outcome): file is Candidate => !isSettled(file) && file.child.kind === "file"
+
+/** Searches a batch the backend's own way. */
+const there = Effect.fnUntraced(function* (
+  search: NonNullable<Explorer_<Directory>["search"]>,
+  { plan: self, query }: Search,
+  batch: Batch
+): Effect.fn.Return<ReadonlyArray<Outcome>, Fault> {
+  const files = batch.filter(isFile)
+  const answer = yield* search(query, filesOf(batch), firstLine(self, batch[0]!.path))
+  if ("_tag" in answer) {
+    const { path } = files[answer.index]!
+    return yield* Effect.fail(answer._tag === "Overrun" ? timeout(self, path) : failure(answer.detail, path))
+  }
+  let next = 0
+  return batch.map((file) => (isSettled(file) ? file : new Result(file, isFile(file) ? answer[next++]! : unreadable)))
+})
+
+const queryOf = (self: GrepPlan, most: number): Query => ({
+  question: self.question,
+  needles: self.needles,
+  most,
+  maxBytes: Math.min(self.maxFileSize, self.limits.maxReadBytes, Text.maxStringLength),
+  withText: self.before + self.behind > 0,
+  budget: self.question.literal === undefined ? self.limits.patternBudget : Number.POSITIVE_INFINITY
+})
+
+/** A search of `most` lines per file, and what the walk passes over, in order. */
+export const outcomes = (
+  port: Backend,
+  base: Base,
+  self: GrepPlan,
+  most: number
+): Stream.Stream<ReadonlyArray<Outcome>, Fault> => {
+  const all: Search = { port, base, plan: self, query: queryOf(self, most), isHard: false }
+  if (base.kind !== "directory") return Stream.fromEffect(searched(all, [base]))
+  const fold = Walk.foldOf(port)
+  const first = self.after && fold(self.after.path)
+  return Stream.unwrap(
+    Effect.map(Explorer.make(port), (explorer) => {
+      const { search } = explorer
+      const walker = new Walker(port, explorer, self.walk, base, candidate, search !== undefined)
+      const done = (file: Candidate | Outcome): void => {
+        if (!isSettled(file)) walker.done(file.directory, 1)
+      }
+      const isWanted = (file: Candidate | Passed): boolean => {
+        if (file instanceof Passed || first === undefined || FsPath.compare(fold(file.path), first) >= 0) return true
+        done(file)
+        return false
+      }
+      const next = Effect.map(walker.next, (files) =>
+        files?.filter(isWanted).map((file) => (file instanceof Passed ? passed(file) : file))
+      )
+      const split = batches(self)
+      let seen = 0
+      const run = (batch: Batch): Effect.Effect<ReadonlyArray<Outcome>, Fault> => {
+        const isEarly = seen < few
+        seen += batch.length
+        return Effect.tap(search === undefined || isEarly ? searched(all, batch) : there(search, all, batch), () =>
+          Effect.sync(() => batch.forEach(done))
+        )
+      }
+      return Walk.pulled(next).pipe(
+        Stream.mapArray((files) => split(files) as [Batch, ...Array<Batch>]),
+        Stream.mapEffect(run, { concurrency: search === undefined ? 1 : atOnce })
+      )
+    })
+  )
+}

@@ -1,0 +1,400 @@
+/**
+ * A walk goes depth first, in the order of whole paths, without recursion, and descends only where something can still be found. What
+ * becomes of a directory's children is decided as soon as it was read, so that where the backend can read several at a time the next
+ * ones are being read while the first are answered; what is answered, passed over and complained of comes in order all the same.
+ */
+import * as Effect from "effect/Effect"
+import { type Fault, located } from "../model/FsError.ts"
+import * as FsPath from "../model/FsPath.ts"
+import { type Backend, type Child, keyOf } from "../port/Backend.ts"
+import type { Explorer, Visit } from "../port/explorer.ts"
+import { keyIn } from "../port/order.ts"
+import * as Ignore from "./ignore.ts"
+import type * as Matcher from "./matcher.ts"
+import { isFault, type Why } from "./options.ts"
+import type { Base, Plan } from "./walk.ts"
+
+/** After so many steps of matching, each of a few nanoseconds, others have their turn. */
+const slice = 2 ** 18
+/** What deciding about a child takes beside matching, and reading about a directory, in the same steps. */
+const eachChild = 24
+/** Answers given at once. */
+const chunk = 4096
+
+/**
+ * Directories that were read but are not yet answered: above the first number only those next to the place where the walk stands are
+ * read ahead, above the second none. 64 children count for one.
+ */
+const ahead = 384
+const farAhead = 8192
+const nextTo = 256
+/** How far to look for directories that can be read. */
+const inSight = 512
+
+/** What is passed over, and why; `key` is where it stands in the order of whole paths. */
+export class Passed {
+  readonly path: FsPath.FsPath
+  readonly why: Why
+  readonly key: string
+
+  constructor(path: FsPath.FsPath, why: Why, key: string) {
+    this.path = path
+    this.why = why
+    this.key = key
+  }
+}
+
+/** How a walk comes to a directory: what is known of it before it is read. */
+interface Way {
+  readonly path: FsPath.FsPath
+  readonly at: FsPath.FsPath
+  readonly depth: number
+  /** No name on the way was one that no path can express. */
+  readonly addressable: boolean
+  readonly include: Matcher.State | undefined
+  readonly exclude: Matcher.State | undefined
+  readonly ignore: Ignore.Rules | undefined
+}
+
+/** A directory on the walk. */
+export class Directory implements Visit, Way {
+  readonly above: Directory | undefined
+  readonly segment: string
+  readonly path: FsPath.FsPath
+  readonly at: FsPath.FsPath
+  readonly depth: number
+  readonly addressable: boolean
+  readonly include: Matcher.State | undefined
+  readonly exclude: Matcher.State | undefined
+  ignore: Ignore.Rules | undefined
+  /** Of the children, where they were asked for. */
+  sizes: ReadonlyMap<Child, number> | undefined
+  /** What is to be answered in it, in order: answers, what is passed over, and directories. */
+  items: Array<unknown> = []
+  /** How many items have been answered. */
+  answered = 0
+  /** Why it could not be read. */
+  fault: Fault | undefined
+  isAsked = false
+  isDecided = false
+  /** What in it is still to be read. */
+  uses = 0
+  /** Its neighbours among the directories that have not been read, in the order of the walk. */
+  previous: Directory | undefined
+  next: Directory | undefined
+
+  constructor(above: Directory | undefined, segment: string, way: Way) {
+    this.above = above
+    this.segment = segment
+    this.path = way.path
+    this.at = way.at
+    this.depth = way.depth
+    this.addressable = way.addressable
+    this.include = way.include
+    this.exclude = way.exclude
+    this.ignore = way.ignore
+  }
+}
+
+/** What it costs to have read a directory and not to have answered it. */
+const weightOf = ({ items }: Directory): number => 1 + (items.length >> 6)
+
+export class Walker<A> {
+  readonly #port: Backend
+  readonly #explorer: Explorer<Directory>
+  readonly #plan: Plan
+  readonly #answer: (directory: Directory, child: Child) => A
+  /** Whether the files that are answered are to be searched, for which their directories are kept. */
+  readonly #holds: boolean
+  readonly #base: Base
+  /** Where the walk stands; `undefined` at its end. */
+  #current: Directory | undefined
+  /** The first directory that has not been read. */
+  #unread: Directory | undefined
+  /** Directories that were read but are not yet answered. */
+  #ahead = 0
+  /** One about whose children it is being decided, and how far that has come. */
+  #deciding: { readonly directory: Directory; readonly children: ReadonlyArray<Child>; next: number } | undefined
+  #arrived: Array<readonly [Directory, ReadonlyArray<Child> | Fault]> = []
+  /** Steps since others had their turn. */
+  #spent = 0
+  #isStarted = false
+
+  constructor(
+    port: Backend,
+    explorer: Explorer<Directory>,
+    plan: Plan,
+    base: Base,
+    answer: (directory: Directory, child: Child) => A,
+    holds = false
+  ) {
+    this.#port = port
+    this.#explorer = explorer
+    this.#plan = plan
+    this.#base = base
+    this.#answer = answer
+    this.#holds = holds
+  }
+
+  /** Some answers and what was passed over between them, perhaps none; `undefined` at the end. */
+  readonly next: Effect.Effect<ReadonlyArray<A | Passed> | undefined, Fault> = Effect.suspend(() => {
+    if (!this.#isStarted) return Effect.andThen(this.#start(), this.next)
+    const out: Array<A | Passed> = []
+    const fault = this.#emit(out)
+    if (fault !== undefined) return Effect.fail(fault)
+    this.#ask()
+    if (out.length > 0) return Effect.succeed(out)
+    if (this.#current === undefined) return Effect.succeed(undefined)
+    return Effect.andThen(this.#advance(), this.next)
+  })
+
+  /** For each file that was answered, when it has been searched. */
+  done(directory: Directory, files: number): void {
+    directory.uses -= files
+    if (directory.uses === 0) this.#explorer.leave(directory)
+  }
+
+  #start(): Effect.Effect<void, Fault> {
+    this.#isStarted = true
+    const { at, path } = this.#base
+    const { exclude, gitignore, include } = this.#plan
+    const rules = gitignore ? Ignore.atBase(this.#port, at) : Effect.succeed(undefined)
+    return Effect.map(rules, (ignore) => {
+      const way = { path, at, depth: 1, addressable: true, include: include?.start, exclude: exclude?.start, ignore }
+      this.#current = this.#unread = new Directory(undefined, "", way)
+      this.#ask()
+    })
+  }
+
+  /** All that can be answered before a directory has to be read, or as much as is answered at once. */
+  #emit(out: Array<A | Passed>): Fault | undefined {
+    for (let directory = this.#current; directory !== undefined && directory.isDecided; directory = this.#current) {
+      const { fault, items } = directory
+      if (fault !== undefined) {
+        const complaint = this.#complaint(directory, fault)
+        if (complaint instanceof Passed) out.push(complaint)
+        // What stands before it is answered first.
+        else if (complaint !== undefined) return out.length > 0 ? undefined : complaint
+      }
+      while (directory.answered < items.length && this.#current === directory) {
+        const item = items[directory.answered]
+        // Nobody needs it any more, and below it the whole tree would stay.
+        items[directory.answered++] = undefined
+        if (item instanceof Directory) this.#current = item
+        else if (out.push(item as A | Passed) === chunk) return undefined
+      }
+      if (this.#current !== directory) continue
+      this.#ahead -= weightOf(directory)
+      this.#current = directory.above
+    }
+    return undefined
+  }
+
+  /** A directory that has gone is empty; one that cannot be read is said. */
+  #complaint({ path }: Directory, fault: Fault): Passed | Fault | undefined {
+    if (fault._tag === "NotFound" || fault._tag === "NotADirectory") return undefined
+    if (!this.#plan.isSearch || fault._tag === "Unavailable") return located(fault, path)
+    return new Passed(path, "unreadable", keyIn(path, "directory"))
+  }
+
+  /** Asks for the directories that come next. */
+  #ask(): void {
+    let room = this.#explorer.room()
+    if (room === 0) return
+    let sight = this.#ahead < ahead ? inSight : this.#ahead < farAhead ? nextTo : 1
+    const wanted: Array<Directory> = []
+    for (let next = this.#unread; next !== undefined && room > 0 && sight > 0; next = next.next, sight--) {
+      if (next.isAsked) continue
+      next.isAsked = true
+      wanted.push(next)
+      room--
+    }
+    if (wanted.length > 0) this.#explorer.read(wanted)
+  }
+
+  /** Decides about what has been read, or waits until something has. */
+  #advance(): Effect.Effect<void, Fault> {
+    if (this.#deciding === undefined && this.#arrived.length === 0) {
+      for (const { children, visit } of this.#explorer.take()) this.#arrived.push([visit, children])
+      this.#arrived.reverse()
+      if (this.#arrived.length === 0) return this.#explorer.wait
+    }
+    while (this.#deciding !== undefined || this.#arrived.length > 0) {
+      if (this.#deciding === undefined) {
+        const [directory, children] = this.#arrived.pop()!
+        if (isFault(children)) this.#fail(directory, children)
+        else {
+          const entering = this.#enter(directory, children)
+          if (entering !== undefined) return entering
+        }
+      }
+      if (!this.#decide()) {
+        this.#spent = 0
+        return Effect.yieldNow
+      }
+    }
+    return Effect.void
+  }
+
+  #fail(directory: Directory, fault: Fault): void {
+    directory.fault = fault
+    this.#finish(directory)
+  }
+
+  /** What has to be looked at before it can be decided about the children, where that is anything. */
+  #enter(directory: Directory, all: ReadonlyArray<Child>): Effect.Effect<void> | undefined {
+    const children = all.some(({ name }) => FsPath.isTemporaryName(name))
+      ? all.filter(({ name }) => !FsPath.isTemporaryName(name))
+      : all
+    const { ignore } = directory
+    const rules = ignore === undefined ? undefined : Ignore.enter(ignore, this.#port, directory.at, children)
+    if (rules === undefined && !this.#plan.sizes) {
+      this.#deciding = { directory, children, next: 0 }
+      return undefined
+    }
+    const sized = this.#plan.sizes ? measure(this.#port, directory.at, children) : Effect.succeed(undefined)
+    const looked = Effect.flatMap(sized, (sizes) =>
+      Effect.map(rules ?? Effect.succeed(ignore), (ignore) => {
+        directory.sizes = sizes
+        directory.ignore = ignore
+        const left = sizes === undefined ? children : children.filter((child) => sizes.has(child))
+        this.#deciding = { directory, children: left, next: 0 }
+      })
+    )
+    return Effect.catch(looked, (fault) => Effect.sync(() => this.#fail(directory, fault)))
+  }
+
+  /** Whether it has come to its end, or others have to have their turn. */
+  #decide(): boolean {
+    const deciding = this.#deciding
+    if (deciding === undefined) return true
+    const { children, directory } = deciding
+    while (deciding.next < children.length) {
+      if (this.#spent > slice) return false
+      const child = children[deciding.next++]!
+      this.#spent += eachChild + this.#cost(directory, child)
+      this.#look(directory, child)
+    }
+    this.#deciding = undefined
+    this.#finish(directory)
+    return true
+  }
+
+  /** What becomes of a child. */
+  #look(directory: Directory, child: Child): void {
+    const { items } = directory
+    if (this.#isLeftOut(directory, child)) {
+      const path = FsPath.join(directory.path, child.name)
+      items.push(new Passed(path, "ignored", keyIn(path, child.kind)))
+    } else if (this.#plan.isSearch && !child.addressable) {
+      const path = FsPath.join(directory.path, child.name)
+      items.push(new Passed(path, "unreadable", keyIn(path, child.kind)))
+    } else {
+      if (this.#isAnswer(directory, child)) {
+        items.push(this.#answer(directory, child))
+        if (this.#holds) directory.uses++
+      }
+      if (child.kind !== "directory") return
+      const way = this.#way(directory, child)
+      if (way === undefined) return
+      items.push(new Directory(directory, keyOf(child), way))
+      directory.uses++
+    }
+  }
+
+  /** A directory that has been read makes way for those in it. */
+  #finish(directory: Directory): void {
+    const { above, next, previous } = directory
+    let last = previous
+    for (const item of directory.items) {
+      if (!(item instanceof Directory)) continue
+      this.#link(last, item)
+      last = item
+    }
+    if (next !== undefined) next.previous = last
+    if (last === undefined) this.#unread = next
+    else last.next = next
+    directory.previous = directory.next = undefined
+    directory.isDecided = true
+    this.#ahead += weightOf(directory)
+    if (directory.uses > 0) this.#explorer.hold(directory)
+    if (above !== undefined) this.done(above, 1)
+  }
+
+  #link(previous: Directory | undefined, next: Directory): void {
+    next.previous = previous
+    if (previous === undefined) this.#unread = next
+    else previous.next = next
+  }
+
+  /** At most so many steps it takes to see what becomes of a child. */
+  #cost(directory: Directory, { name: { length } }: Child): number {
+    const { exclude, include } = this.#plan
+    return (
+      (directory.include === undefined ? 0 : include!.cost(directory.include, length)) +
+      (directory.exclude === undefined ? 0 : exclude!.cost(directory.exclude, length)) +
+      (directory.ignore === undefined ? 0 : Ignore.cost(directory.ignore, length))
+    )
+  }
+
+  #isAnswer(directory: Directory, child: Child): boolean {
+    const { include, kinds } = this.#plan
+    return (
+      kinds.has(child.kind) &&
+      (include === undefined || include.matches(directory.include!, child.name, child.kind === "directory"))
+    )
+  }
+
+  #isLeftOut(directory: Directory, child: Child): boolean {
+    const { exclude } = this.#plan
+    const isDirectory = child.kind === "directory"
+    return (
+      (directory.exclude !== undefined && exclude!.matches(directory.exclude, child.name, isDirectory)) ||
+      (directory.ignore !== undefined && Ignore.ignores(directory.ignore, child.name, isDirectory))
+    )
+  }
+
+  /** The way into a child; `undefined` where nothing in it can be an answer. */
+  #way(directory: Directory, child: Child): Way | undefined {
+    const { exclude, include, maxDepth } = this.#plan
+    if (directory.depth >= maxDepth) return undefined
+    const included = include?.below(directory.include!, child.name)
+    if (include !== undefined && included === undefined) return undefined
+    const path = FsPath.join(directory.path, child.name)
+    if (this.#isBefore(path)) return undefined
+    return {
+      path,
+      at: directory.at === directory.path && keyOf(child) === child.name ? path : FsPath.join(directory.at, keyOf(child)),
+      depth: directory.depth + 1,
+      addressable: directory.addressable && child.addressable,
+      include: included,
+      exclude: directory.exclude && exclude!.below(directory.exclude, child.name),
+      ignore: directory.ignore && Ignore.below(directory.ignore, child.name)
+    }
+  }
+
+  /** Whether everything in the directory stands before what is wanted. */
+  #isBefore(path: FsPath.FsPath): boolean {
+    const { from } = this.#plan
+    if (from === undefined) return false
+    const [key, first] = this.#port.info.caseSensitive ? [`${path}/`, from] : [FsPath.fold(`${path}/`), FsPath.fold(from)]
+    return FsPath.compare(key, first) < 0 && !first.startsWith(key)
+  }
+}
+
+const measure = Effect.fnUntraced(function* (
+  port: Backend,
+  at: FsPath.FsPath,
+  children: ReadonlyArray<Child>
+): Effect.fn.Return<ReadonlyMap<Child, number>, Fault> {
+  const sizes = new Map<Child, number>()
+  for (const child of children) {
+    if (child.kind === "directory") sizes.set(child, 0)
+    else if (child.sizeBytes !== undefined) sizes.set(child, child.sizeBytes)
+    else {
+      const stat = yield* port.stat(FsPath.join(at, keyOf(child)))
+      if (stat !== undefined) sizes.set(child, stat.sizeBytes)
+    }
+  }
+  return sizes
+})

@@ -1,0 +1,468 @@
+/**
+ * Threads that list directories and search files with synchronous calls, which together are as fast as the machine. Each has two jobs
+ * at a time, so that it never waits for the next. A pattern may backtrack without end, and a thread can be ended: so they are the
+ * guard against that too. They start when first needed and keep the program alive only while somebody waits for them.
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type * as NodeBuffer from "node:buffer"
+import type * as Fs from "node:fs"
+import type * as Os from "node:os"
+import type * as WorkerThreads from "node:worker_threads"
+import type { Query } from "../model/search.ts"
+import { acrossLines } from "./acrossLines.ts"
+import { code, makePlain, makeSimd } from "./kernel.ts"
+import { type Lister, type Listing, makeLister } from "./lister.ts"
+import type { Packed } from "./packed.ts"
+import { scan } from "./scan.ts"
+import { type Batch, type Contents, makeSearcher, type Search, type Searcher } from "./searcher.ts"
+import { type Order, progress, type Report, serve } from "./serve.ts"
+
+/** What became of the files of a batch; or which of them took too long or broke the engine. */
+export type Searched =
+  | Packed
+  | { readonly _tag: "Overrun"; readonly index: number }
+  | { readonly _tag: "Failed"; readonly index: number; readonly detail: string }
+
+/**
+ * Both answer by callback, once, and never before they have returned; the function returned withdraws the question, which is then not
+ * answered. `over` is called once in any case: no thread uses the paths of the question any more.
+ */
+export interface Crew {
+  readonly size: number
+  /** Each directory's listing, or the code of the system's error. */
+  readonly list: (
+    directories: ReadonlyArray<string>,
+    done: (answer: ReadonlyArray<Listing | string>) => void,
+    over?: () => void
+  ) => () => void
+  /** `budget` is milliseconds for each file; without workers there is none. */
+  readonly search: (
+    query: Query,
+    batch: Batch,
+    budget: number,
+    done: (answer: Searched) => void,
+    over?: () => void
+  ) => () => void
+  /** Ends the threads. Who still waits hears that the search has failed, or EIO of the directories. */
+  readonly end: () => Promise<void>
+}
+
+const builtin = <A>(name: string): A => process.getBuiltinModule(name) as A
+
+/** The worker's whole program. Bundlers that keep the names of functions call `__name` for it. */
+export const program = (): string => `
+const __name = (target) => target;
+const fs = require("node:fs");
+const { isAscii, isUtf8 } = require("node:buffer");
+const { parentPort: port, workerData: shared } = require("node:worker_threads");
+const scan = ${scan.toString()};
+const acrossLines = ${acrossLines.toString()};
+const kernel = (${makeSimd.toString()})(${JSON.stringify(code)}) ?? (${makePlain.toString()})();
+const searcher = (${makeSearcher.toString()})({ fs, isAscii, isUtf8, kernel, scan, acrossLines, now: () => performance.now() });
+const list = (${makeLister.toString()})(fs);
+(${serve.toString()})({ port, shared, at: ${JSON.stringify(progress)}, list, searcher });
+`
+
+/** Starts a worker with this program, which is given `shared`. Throws where there can be none. */
+export type Start = (program: string, shared: Int32Array) => WorkerThreads.Worker
+
+const startWorker: Start = (program, shared) => {
+  const { Worker } = builtin<typeof WorkerThreads>("node:worker_threads")
+  // Nothing of the program's own flags and environment is of use to it.
+  return new Worker(program, { eval: true, execArgv: [], env: {}, workerData: shared })
+}
+
+/** The same parts on this thread. */
+interface Inline {
+  readonly list: Lister
+  readonly searcher: Searcher
+}
+
+let searcher: Searcher | undefined
+
+/** The one of this thread. */
+export const inlineSearcher = (): Searcher => {
+  if (searcher !== undefined) return searcher
+  const { isAscii, isUtf8 } = builtin<typeof NodeBuffer>("node:buffer")
+  const kernel = makeSimd(code) ?? makePlain()
+  const now = () => performance.now()
+  return (searcher = makeSearcher({ fs: builtin<typeof Fs>("node:fs"), isAscii, isUtf8, kernel, scan, acrossLines, now }))
+}
+
+const makeInline = (): Inline => ({ list: makeLister(builtin<typeof Fs>("node:fs")), searcher: inlineSearcher() })
+
+/** Files and directories that are worked on here before others have their turn. */
+const slice = 16
+
+/** A job at a worker at a time, and the next. */
+const most = 2
+
+/** Queries that a worker remembers. */
+const places = 8
+
+/** Milliseconds that a worker is given to leave a question that was withdrawn, before it is ended: a new one takes as long to start. */
+const grace = 40
+
+/** How often a file is looked at within its budget. */
+const looks = 8
+
+type End = Report | { readonly _tag: "Overrun"; readonly index: number }
+
+interface Job {
+  readonly budget: number
+  /** A list goes before a search. */
+  readonly isList: boolean
+  readonly order: (slot: Slot, ticket: number) => Order
+  /** Some work on this thread; true when all is done and answered. */
+  readonly inline: (parts: Inline) => () => boolean
+  readonly answer: (end: End) => void
+  readonly over: () => void
+  isWithdrawn: boolean
+  slot: Slot | undefined
+  ticket: number
+  timer: ReturnType<typeof setInterval> | undefined
+}
+
+interface Slot {
+  readonly worker: WorkerThreads.Worker
+  readonly shared: Int32Array
+  /** In the order in which they are worked on. */
+  readonly jobs: Array<Job>
+  readonly queries: Array<Query>
+  nextPlace: number
+  tickets: number
+  isOnline: boolean
+  isRetired: boolean
+}
+
+const failed = (detail: string, index = 0): End => ({ _tag: "Failed", ticket: 0, index, detail })
+
+const nothing = (): void => {}
+
+const listJob = (
+  directories: ReadonlyArray<string>,
+  done: (answer: ReadonlyArray<Listing | string>) => void,
+  over = nothing
+): Job => ({
+  over,
+  budget: Number.POSITIVE_INFINITY,
+  isList: true,
+  order: (_, ticket) => ({ _tag: "List", ticket, directories }),
+  inline: ({ list }) => {
+    const listings: Array<Listing | string> = []
+    return () => {
+      for (const directory of directories.slice(listings.length, listings.length + slice)) listings.push(list(directory))
+      if (listings.length < directories.length) return false
+      done(listings)
+      return true
+    }
+  },
+  answer: (end) => done(end._tag === "Listed" ? end.listings : directories.map(() => "EIO")),
+  isWithdrawn: false,
+  slot: undefined,
+  ticket: 0,
+  timer: undefined
+})
+
+/** In one buffer of their own, which can be given away: of a part of a buffer the whole would be copied. */
+const together = ({ contents, from }: Contents): Contents => {
+  const all = new Uint8Array(contents.reduce((sum, { length }) => sum + length, 0))
+  let end = 0
+  const copies = contents.map((bytes) => {
+    all.set(bytes, end)
+    end += bytes.length
+    return all.subarray(end - bytes.length, end)
+  })
+  return { contents: copies, from }
+}
+
+/** The buffer that goes with an order. */
+const buffers = (order: Order): Array<ArrayBuffer> =>
+  order._tag === "Search" && "contents" in order.batch && order.batch.contents.length > 0
+    ? [order.batch.contents[0]!.buffer as ArrayBuffer]
+    : []
+
+const searchJob = (query: Query, batch: Batch, budget: number, done: (answer: Searched) => void, over = nothing): Job => ({
+  over,
+  budget,
+  isList: false,
+  order: (slot, ticket) => {
+    const known = slot.queries.indexOf(query)
+    const sent = "contents" in batch ? together(batch) : batch
+    if (known !== -1) return { _tag: "Search", ticket, place: known, query: undefined, batch: sent }
+    const place = slot.nextPlace++ % places
+    slot.queries[place] = query
+    return { _tag: "Search", ticket, place, query, batch: sent }
+  },
+  inline: ({ searcher }) => {
+    let search: Search | undefined
+    let index = 0
+    return () => {
+      try {
+        search ??= searcher.begin(query, batch)
+        for (let i = 0; i < slice; i++, index++) {
+          if (search.next()) continue
+          done(search.answer())
+          return true
+        }
+        return false
+      } catch (error) {
+        done({ _tag: "Failed", index, detail: String(error) })
+        return true
+      }
+    }
+  },
+  answer: (end) => {
+    if (end._tag === "Searched") done(end.packed)
+    else if (end._tag === "Failed") done({ _tag: "Failed", index: end.index, detail: end.detail })
+    else if (end._tag === "Overrun") done(end)
+  },
+  isWithdrawn: false,
+  slot: undefined,
+  ticket: 0,
+  timer: undefined
+})
+
+/** Looks whether the worker has begun no other file since long. `overrun` is told which one that is. */
+const watch = (job: Job, { shared }: Slot, overrun: (index: number) => void): void => {
+  if (job.budget === Number.POSITIVE_INFINITY) return
+  let begun = -1
+  let seen = 0
+  const look = (): void => {
+    if (Atomics.load(shared, progress.ticket) !== job.ticket) return
+    const now = Atomics.load(shared, progress.begun)
+    if (now !== begun) seen = 0
+    begun = now
+    if (seen++ === looks) overrun(Atomics.load(shared, progress.file))
+  }
+  job.timer = setInterval(look, Math.min(Math.max(1, Math.ceil(job.budget / looks)), 2 ** 31 - 1)).unref()
+}
+
+export const make = (size: number, start: Start = startWorker): Crew => {
+  const slots: Array<Slot> = []
+  const lists: Array<Job> = []
+  const searches: Array<Job> = []
+  /** Threads that have been told to end. */
+  const ending = new Set<Promise<unknown>>()
+  /** Once no worker could be started: all is done here. */
+  let inline: Inline | undefined
+  let isBusy = false
+  let isEnded = false
+
+  /** While somebody waits for an answer the program may not end. */
+  const hold = ({ jobs, worker }: Slot): void => {
+    if (jobs.length > 0) worker.ref()
+    else worker.unref()
+  }
+  const release = (job: Job): void => {
+    clearInterval(job.timer)
+    job.timer = undefined
+    job.slot = undefined
+  }
+  const settle = (slot: Slot, report: Report): void => {
+    const at = slot.jobs.findIndex(({ ticket }) => ticket === report.ticket)
+    const job = slot.jobs[at]
+    if (job === undefined) return
+    slot.jobs.splice(at, 1)
+    release(job)
+    hold(slot)
+    // First more work, then who waits: the worker shall not.
+    dispatch()
+    if (!job.isWithdrawn) job.answer(report)
+    job.over()
+  }
+  /** Ends a thread. Its other jobs are the next that others get. */
+  const retire = (slot: Slot, ...done: ReadonlyArray<Job>): void => {
+    slot.isRetired = true
+    slots.splice(slots.indexOf(slot), 1)
+    const left = [...done]
+    for (const job of slot.jobs.splice(0).reverse()) {
+      release(job)
+      if (job.isWithdrawn || isEnded) left.push(job)
+      else (job.isList ? lists : searches).unshift(job)
+    }
+    const gone: Promise<unknown> = slot.worker.terminate().then(() => {
+      ending.delete(gone)
+      for (const job of left) job.over()
+    })
+    ending.add(gone)
+    if (isEnded) for (const job of left) if (!job.isWithdrawn) job.answer(failed(ended))
+  }
+  /** One job's end is that of the thread too. */
+  const retireFor = (slot: Slot, job: Job, end: End | undefined): void => {
+    slot.jobs.splice(slot.jobs.indexOf(job), 1)
+    release(job)
+    retire(slot, job)
+    dispatch()
+    if (end !== undefined) job.answer(end)
+  }
+  const die = (slot: Slot, detail: string): void => {
+    if (slot.isRetired) return
+    if (!slot.isOnline) inline ??= makeInline()
+    const ticket = Atomics.load(slot.shared, progress.ticket)
+    const current = slot.jobs.find((job) => job.ticket === ticket)
+    // Where it is not known which job it was, it may have been the first; so each death answers one.
+    const job = current ?? slot.jobs[0]
+    if (job !== undefined && slot.isOnline) {
+      const index = current === undefined ? 0 : Atomics.load(slot.shared, progress.file)
+      return retireFor(slot, job, job.isWithdrawn ? undefined : failed(detail, index))
+    }
+    retire(slot)
+    dispatch()
+  }
+
+  const open = (): Slot | undefined => {
+    const shared = new Int32Array(new SharedArrayBuffer(progress.length * Int32Array.BYTES_PER_ELEMENT))
+    let worker: WorkerThreads.Worker
+    try {
+      worker = start(program(), shared)
+    } catch {
+      return undefined
+    }
+    const slot: Slot = {
+      worker,
+      shared,
+      jobs: [],
+      queries: [],
+      nextPlace: 0,
+      tickets: 0,
+      isOnline: false,
+      isRetired: false
+    }
+    worker.on("online", () => (slot.isOnline = true))
+    worker.on("message", (report: Report) => settle(slot, report))
+    worker.on("error", (error) => die(slot, String(error)))
+    worker.on("exit", () => die(slot, "the worker has ended"))
+    worker.unref()
+    slots.push(slot)
+    return slot
+  }
+  /** For the next job: a worker that waits, a new one, or one that will wait soon. */
+  const next = (): Slot | undefined => {
+    if (inline !== undefined || lists.length + searches.length === 0) return undefined
+    const idle = slots.find(({ jobs }) => jobs.length === 0)
+    if (idle !== undefined) return idle
+    if (slots.length < size) {
+      const opened = open()
+      if (opened !== undefined || slots.length > 0) return opened ?? slots.find(({ jobs }) => jobs.length < most)
+      inline ??= makeInline()
+      return undefined
+    }
+    return slots.find(({ jobs }) => jobs.length < most)
+  }
+  const assign = (slot: Slot, job: Job): void => {
+    job.slot = slot
+    job.ticket = ++slot.tickets
+    slot.jobs.push(job)
+    hold(slot)
+    const order = job.order(slot, job.ticket)
+    slot.worker.postMessage(order, buffers(order))
+    watch(job, slot, (index) => {
+      retireFor(slot, job, job.isWithdrawn ? undefined : { _tag: "Overrun", index })
+    })
+  }
+  const dispatch = (): void => {
+    for (let slot = next(); slot !== undefined; slot = next()) assign(slot, (lists.shift() ?? searches.shift())!)
+    if (inline !== undefined) work(inline)
+  }
+
+  /** One job after another on this thread, in slices. */
+  const work = (parts: Inline): void => {
+    const job = isBusy ? undefined : (lists.shift() ?? searches.shift())
+    if (job === undefined) return
+    isBusy = true
+    const step = job.inline(parts)
+    const go = (): void => {
+      if (!job.isWithdrawn && !step()) return void setImmediate(go)
+      job.over()
+      isBusy = false
+      work(parts)
+    }
+    setImmediate(go)
+  }
+
+  const withdraw = (job: Job): void => {
+    if (job.isWithdrawn) return
+    job.isWithdrawn = true
+    const waiting = job.isList ? lists : searches
+    const at = waiting.indexOf(job)
+    if (at !== -1) {
+      waiting.splice(at, 1)
+      job.over()
+    }
+    const { slot } = job
+    if (slot === undefined) return
+    Atomics.store(slot.shared, progress.withdrawn + (job.ticket & 1), job.ticket)
+    // The pattern might never come to the next file.
+    const insist = (): void => {
+      if (Atomics.load(slot.shared, progress.ticket) === job.ticket) retireFor(slot, job, undefined)
+      else job.timer = setTimeout(insist, grace)
+    }
+    clearInterval(job.timer)
+    job.timer = setTimeout(insist, grace)
+  }
+  const ask = (job: Job): (() => void) => {
+    if (isEnded) {
+      setImmediate(() => {
+        if (!job.isWithdrawn) job.answer(failed(ended))
+        job.over()
+      })
+    } else {
+      ;(job.isList ? lists : searches).push(job)
+      dispatch()
+    }
+    return () => withdraw(job)
+  }
+
+  return {
+    size,
+    list: (directories, done, over) => ask(listJob(directories, done, over)),
+    search: (query, batch, budget, done, over) => ask(searchJob(query, batch, budget, done, over)),
+    end: async () => {
+      isEnded = true
+      for (const slot of slots.slice()) retire(slot)
+      for (const job of [...lists.splice(0), ...searches.splice(0)]) {
+        job.answer(failed(ended))
+        job.over()
+      }
+      await Promise.all(ending)
+    }
+  }
+}
+
+const ended = "the workers have been ended"
+
+interface Held {
+  readonly crew: Crew
+  users: number
+  timer: ReturnType<typeof setTimeout> | undefined
+}
+
+let everybodys: Held | undefined
+
+const defaultSize = (): number => Math.min(4, builtin<typeof Os>("node:os").availableParallelism())
+
+/** Milliseconds for which threads that nobody has are kept, in case that somebody asks again. */
+const lingering = 5000
+
+/** The one shared by everybody in this program who has acquired it; ended some time after the last has given it back. */
+export const shared: Effect.Effect<Crew, never, Scope.Scope> = Effect.map(
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      everybodys ??= { crew: make(defaultSize()), users: 0, timer: undefined }
+      everybodys.users++
+      clearTimeout(everybodys.timer)
+      return everybodys
+    }),
+    (held) =>
+      Effect.sync(() => {
+        if (--held.users > 0) return
+        held.timer = setTimeout(() => {
+          everybodys = undefined
+          void held.crew.end()
+        }, lingering).unref()
+      })
+  ),
+  ({ crew }) => crew
+)

@@ -1,0 +1,249 @@
+/**
+ * What looks for lines in bytes: with WebAssembly's SIMD (kernel.wat, a few GB a second whatever the text), and without it, by
+ * the engine's own search. Both mean the same. The makers use nothing from outside themselves, so that their own source can be
+ * given to a worker.
+ */
+
+/** Finds lines in bytes that lie in its memory. */
+export interface Kernel {
+  /** All of its memory, as a view that is good until the next `grow`. Files are read straight into it, from `data` on. */
+  readonly memory: () => Buffer
+  /** Where in the memory the caller's bytes begin. All other offsets are counted from here. */
+  readonly data: number
+  /** How many bytes may lie there. */
+  readonly capacity: () => number
+  /** Makes room for that many bytes; what lies there stays. Throws a RangeError beyond 2,000 MiB and where memory is short. */
+  readonly grow: (bytes: number) => void
+  /**
+   * What is looked for from now on: at most 16 texts of at least one byte, of which the first 64 count; with `fold` ASCII letters in
+   * either case. One with a line feed among those is in no line.
+   */
+  readonly needles: (needles: ReadonlyArray<Uint8Array>, fold: boolean) => void
+  /**
+   * Finds the lines of [from, end) that hold a needle, says how many and leaves them in `found`. `from` is the start of the line
+   * with the number `line`. As many as there is room for: then one goes on at the last end + 1 with the last number + 1.
+   */
+  readonly lines: (from: number, end: number, line: number) => number
+  /**
+   * What the last `lines` found: of each line its number, its start and its end without the "\n". The view, good until the next
+   * `grow`, holds as many triples as there is room for; those beyond the answer of `lines` mean nothing.
+   */
+  readonly found: () => Int32Array
+  /** How many line feeds are in [from, end). */
+  readonly count: (from: number, end: number) => number
+  /** Whether a zero byte is in [from, end). */
+  readonly hasNul: (from: number, end: number) => boolean
+}
+
+/** kernel.wat, assembled by `npm run kernel`. */
+export const code =
+  "AGFzbQEAAAABKwZgA39/fwF/YAR7e3t7AX5gAn9/AX9gAX8AYAR/f39/AX9gBX9/f39/AX8DDAsAAQICAgICAAMEBQUGAQFF//8BBiMFfwBBAAt/AEGAIAt/" +
+  "AEGAgBALfwBB/////wcLfwBBgIACCwc+BwZtZW1vcnkCAAduZWVkbGVzAwAHcmVzdWx0cwMBBGRhdGEDAgVjb3VudAACBmhhc051bAADBWxpbmVzAAoK1QkL" +
+  "HgEBfyACIAFrIQMgACAAQQEgA3RBAWtxIANBEE8bCyIAIAD9ZK0gAf1krUIQhoQgAv1krUIghiAD/WStQjCGhIQLtgECAX8Ce/0MCgoKCgoKCgoKCgoKCgoK" +
+  "CiEDAkADQCAAQcAAaiABSw0BIAD9AAQAIAP9IyAA/QAEECAD/SP9biAA/QAEICAD/SMgAP0ABDAgA/0j/W79bv1hIQQgAiAE/R0AIAT9HQF8QoGChIiQoMCA" +
+  "AX5COIinaiECIABBwABqIQAMAAsLAkADQCAAIAFPDQEgAiAA/QAEACAD/SP9ZCAAIAEQAGlqIQIgAEEQaiEADAALCyACC1QBAX8CQANAIAAgAU8NASAA/QAE" +
+  "AP1jRQRAIAD9AAQA/QwAAAAAAAAAAAAAAAAAAAAA/SP9ZCECIAIgACABEAAEQEEBDwsLIABBEGohAAwACwtBAAtQAQF/AkADQCABIABNDQEgAUEQayEBIAH9" +
+  "AAQA/QwKCgoKCgoKCgoKCgoKCgoK/SP9ZCECIAJFDQAgAUEgIAJna2ohAQsLIAEgACABIABLGwtRAQF/AkADQCAAIAFPDQEgAP0ABAD9DAoKCgoKCgoKCgoK" +
+  "CgoKCgr9I/1kIQIgAgRAIAAgAmhqIQAMAgsgAEEQaiEADAALCyAAIAEgACABSRsLVAEBfyAAKAIAIQIDQCAA/QAEwAEgAP0ABEAgAP0ABIABIAH9AAQA/VD9" +
+  "Uf1O/VMEQEEADwsgAEEQaiEAIAFBEGohASACQRBrIQIgAkEASg0AC0EBC8ACBgF/AX4DfwJ7AX8GeyAAKAIEIQcgACAHav0HAEAhCCAAIAdq/QcAgAEhCSAA" +
+  "KAIIIQogACAKav0HAEAhCyAAIApq/QcAgAEhDAJAA0AgASACTw0BIAEgB2ohBSABIApqIQYgBf0ABAAgCf1QIAj9IyAG/QAEACAM/VAgC/0j/U4hDSAF/QAE" +
+  "ECAJ/VAgCP0jIAb9AAQQIAz9UCAL/SP9TiEOIAX9AAQgIAn9UCAI/SMgBv0ABCAgDP1QIAv9I/1OIQ8gBf0ABDAgCf1QIAj9IyAG/QAEMCAM/VAgC/0j/U4h" +
+  "ECANIA79UCAPIBD9UP1Q/VMEQCANIA4gDyAQEAEhBANAIAEgBHqnaiEDIAMgAk8NAyAAIAMQBgRAIAMPCyAEIARCAX2DIQQgBEIAUg0ACwsgAUHAAGohAQwA" +
+  "CwsjAwsmAQF/IwAhAQJAA0AgASAATw0BIAFBADYCDCABQYACaiEBDAALCwtqAQR/IwMhBSMAIQQCQANAIAQgA08NASAEKAIMIQYgBiAASQRAIAIgBCgCAGtB" +
+  "AWohByAHIAEgByABSRshByAEIAAgBxAHIQYgBCAGNgIMCyAGIAUgBiAFSRshBSAEQYACaiEEDAALCyAFC7cBAQd/IwAgA0GAAmxqIQUjASEKIAogBEEMbGoh" +
+  "CyAAIQYCQANAIAogC08NASAGIAdPBEAgBiABTw0CIAYjBGohByAFEAgLIAYgByABIAUQCSEIIAgjA0YEQCAHIQYMAQsgAiAAIAgQAmohAiAIIAEQBSEJIAog" +
+  "AjYCACAKIAAgCBAEIwJrNgIEIAogCSMCazYCCCAKQQxqIQogAkEBaiECIAlBAWohACAAIQYMAAsLIAojAWtBDG4L"
+
+/** The kernel that `code` is; undefined where WebAssembly or its SIMD is missing, or no memory for it. */
+export const makeSimd = (code: string, room = 16_384): Kernel | undefined => {
+  interface Exports {
+    readonly memory: { readonly buffer: ArrayBuffer; readonly grow: (pages: number) => number }
+    readonly needles: { readonly value: number }
+    readonly results: { readonly value: number }
+    readonly data: { readonly value: number }
+    readonly lines: (from: number, end: number, line: number, needles: number, room: number) => number
+    readonly count: (from: number, end: number) => number
+    readonly hasNul: (from: number, end: number) => number
+  }
+  interface Engine {
+    readonly validate: (bytes: Uint8Array) => boolean
+    readonly Module: new (bytes: Uint8Array) => object
+    readonly Instance: new (module: object) => { readonly exports: unknown }
+  }
+  const instantiate = (): Exports | undefined => {
+    const { WebAssembly: engine } = globalThis as { readonly WebAssembly?: Engine }
+    const bytes = Buffer.from(code, "base64")
+    if (engine === undefined || !engine.validate(bytes)) return undefined
+    try {
+      return new engine.Instance(new engine.Module(bytes)).exports as Exports
+    } catch {
+      return undefined
+    }
+  }
+  const wasm = instantiate()
+  if (wasm === undefined) return undefined
+
+  const page = 65_536
+  /** What the kernel may read beyond the end. */
+  const slack = 64
+  const longest = 64
+  const data = wasm.data.value
+  const results = wasm.results.value
+  // The results end where the data begin.
+  const most = Math.max(1, Math.min(room, Math.floor((data - results) / 12)))
+  const view = () => ({
+    memory: Buffer.from(wasm.memory.buffer),
+    found: new Int32Array(wasm.memory.buffer, results, most * 3),
+    capacity: wasm.memory.buffer.byteLength - data - slack
+  })
+  let now = view()
+  let count = 0
+
+  // From what is in nearly every line of a text to what is rare; what is not named is rarer still.
+  const common = " etaoinsrlcdupmfhg.,_()=0\"bvy1xwk/-2;:'jqz\n"
+  const rarity = (byte: number): number => {
+    const index = common.indexOf(String.fromCharCode(byte))
+    return index === -1 ? common.length : index
+  }
+  /** Where the two rarest bytes of a needle are. */
+  const probes = (needle: Uint8Array): readonly [number, number] => {
+    const order = Array.from(needle.keys()).sort((a, b) => rarity(needle[b]!) - rarity(needle[a]!))
+    return [order[0]!, order[1] ?? order[0]!]
+  }
+  const writeNeedle = (needle: Uint8Array, fold: boolean, at: number): void => {
+    const { memory } = now
+    memory.fill(0, at, at + 256)
+    for (let i = 0; i < needle.length; i++) {
+      const small = needle[i]! | 0x20
+      const letter = fold && small >= 0x61 && small <= 0x7a
+      memory[at + 64 + i] = letter ? small : needle[i]!
+      memory[at + 128 + i] = letter ? 0x20 : 0
+      memory[at + 192 + i] = 0xff
+    }
+    const [first, second] = probes(memory.subarray(at + 64, at + 64 + needle.length))
+    memory.writeInt32LE(needle.length, at)
+    memory.writeInt32LE(first, at + 4)
+    memory.writeInt32LE(second, at + 8)
+  }
+
+  return {
+    memory: () => now.memory,
+    data,
+    capacity: () => now.capacity,
+    grow: (bytes) => {
+      if (bytes <= now.capacity) return
+      if (bytes > 2000 * 1024 * 1024) throw new RangeError("a text has at most 2,000 MiB")
+      wasm.memory.grow(Math.ceil((bytes - now.capacity) / page))
+      now = view()
+    },
+    needles: (needles, fold) => {
+      const usable = needles.map((needle) => needle.subarray(0, longest)).filter((needle) => !needle.includes(10))
+      if (usable.length > 16 || usable.some((needle) => needle.length === 0)) throw new RangeError("1 to 16 needles, not empty")
+      count = usable.length
+      for (const [i, needle] of usable.entries()) writeNeedle(needle, fold, wasm.needles.value + i * 256)
+    },
+    lines: (from, end, line) => wasm.lines(data + from, data + end, line, count, most),
+    found: () => now.found,
+    count: (from, end) => wasm.count(data + from, data + end),
+    hasNul: (from, end) => wasm.hasNul(data + from, data + end) !== 0
+  }
+}
+
+/** The same without WebAssembly. */
+export const makePlain = (room = 16_384): Kernel => {
+  const longest = 64
+  /** Texts are searched by pieces of so many bytes, so that what is missing is not looked for to the end again and again. */
+  const block = 65_536
+  let memory: Buffer = Buffer.alloc(4 * 1024 * 1024)
+  const found = new Int32Array(Math.max(1, room) * 3)
+  let wanted: ReadonlyArray<Buffer> = []
+  let folds = false
+  const lowered = Buffer.alloc(block + longest)
+
+  const lower = (byte: number): number => (byte >= 0x41 && byte <= 0x5a ? byte | 0x20 : byte)
+  /** The bytes of [at, end) to search in. */
+  const piece = (at: number, end: number): Buffer => {
+    if (!folds) return memory.subarray(at, end)
+    for (let i = at; i < end; i++) lowered[i - at] = lower(memory[i]!)
+    return lowered.subarray(0, end - at)
+  }
+  const count = (from: number, end: number): number => {
+    let feeds = 0
+    for (let i = from; i < end; i++) if (memory[i] === 10) feeds++
+    return feeds
+  }
+  const lines = (from: number, end: number, line: number): number => {
+    const hits = new Int32Array(wanted.length)
+    let text = memory.subarray(0, 0)
+    let start = from
+    let stop = from
+    let at = from
+    let out = 0
+
+    /** Goes on to the next piece. */
+    const advance = (): void => {
+      start = at
+      stop = Math.min(at + block, end)
+      text = piece(start, Math.min(stop + longest - 1, end))
+      hits.fill(-1)
+    }
+    /** Where the first needle is from `at` on; `stop` where there is none before. */
+    const best = (): number => {
+      let first = stop
+      for (let i = 0; i < wanted.length; i++) {
+        if (hits[i]! < at) {
+          const index = text.indexOf(wanted[i]!, at - start)
+          hits[i] = index === -1 ? stop : start + index
+        }
+        first = Math.min(first, hits[i]!)
+      }
+      return first
+    }
+    while (out < found.length) {
+      if (at >= stop) {
+        if (at >= end) break
+        advance()
+      }
+      const hit = best()
+      if (hit === stop) {
+        at = stop
+        continue
+      }
+      let lineStart = hit
+      while (lineStart > from && memory[lineStart - 1] !== 10) lineStart--
+      let lineEnd = hit
+      while (lineEnd < end && memory[lineEnd] !== 10) lineEnd++
+      const number = line + count(from, lineStart)
+      found[out++] = number
+      found[out++] = lineStart
+      found[out++] = lineEnd
+      line = number + 1
+      from = lineEnd + 1
+      at = from
+    }
+    return out / 3
+  }
+
+  return {
+    memory: () => memory,
+    data: 0,
+    capacity: () => memory.length,
+    grow: (bytes) => {
+      if (bytes <= memory.length) return
+      if (bytes > 2000 * 1024 * 1024) throw new RangeError("a text has at most 2,000 MiB")
+      const larger = Buffer.alloc(bytes)
+      memory.copy(larger)
+      memory = larger
+    },
+    needles: (needles, fold) => {
+      const usable = needles.map((needle) => needle.subarray(0, longest)).filter((needle) => !needle.includes(10))
+      if (usable.length > 16 || usable.some((needle) => needle.length === 0)) throw new RangeError("1 to 16 needles, not empty")
+      folds = fold
+      wanted = usable.map((needle) => Buffer.from(fold ? needle.map(lower) : needle))
+    },
+    lines,
+    found: () => found,
+    count,
+    hasNul: (from, end) => memory.subarray(from, end).includes(0)
+  }
+}

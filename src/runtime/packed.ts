@@ -1,0 +1,66 @@
+/**
+ * What a search has found, in few buffers that go from thread to thread without being copied. Strings are made of it as late as
+ * possible, and many at a time: one text is cut in pieces faster than many are decoded.
+ */
+import { isAscii } from "node:buffer"
+import type { Found, Unsearched } from "../model/search.ts"
+
+export interface Packed {
+  /** Per file: lines with a match, or -1 binary, -2 tooLarge, -3 unreadable, -4 gone. Fewer than were asked for after a withdrawal. */
+  readonly files: Int32Array<ArrayBuffer>
+  /** Per match: line number, matchStart, matchEnd, where in `bytes` its line ends. */
+  readonly meta: Int32Array<ArrayBuffer>
+  /** The lines' contents one after another, in UTF-8. */
+  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly isAscii: boolean
+  /** One per file that has matches, in order. */
+  readonly texts: ReadonlyArray<string> | undefined
+}
+
+export type FileFound = ReadonlyArray<Found> | Unsearched
+
+const reasons = ["binary", "tooLarge", "unreadable", "gone"] as const
+
+/** Bytes decoded at a time: longer strings are many times slower to make. */
+const decoded = 2 ** 15
+
+/** Per file what became of it. */
+export const found = (packed: Packed): Array<FileFound> => {
+  const { meta } = packed
+  const bytes = Buffer.from(packed.bytes.buffer, packed.bytes.byteOffset, packed.bytes.byteLength)
+  let match = 0
+  /** Lines up to the match `known` are in `text`, which begins at the byte `origin`. */
+  let known = 0
+  let text: string | undefined
+  let origin = 0
+  let start = 0
+
+  /** Decodes the lines from the next one on, if they are ASCII. */
+  const decode = (): void => {
+    origin = start
+    do known += 4
+    while (known < meta.length && meta[known + 3]! - origin <= decoded)
+    const end = meta[known - 1]!
+    const together = packed.isAscii || isAscii(bytes.subarray(origin, end))
+    text = together ? bytes.toString("latin1", origin, end) : undefined
+  }
+  const next = (): Found => {
+    if (match === known) decode()
+    const end = meta[match + 3]!
+    const lineContent = text === undefined ? bytes.toString("utf8", start, end) : text.slice(start - origin, end - origin)
+    start = end
+    const found = { lineNumber: meta[match]!, lineContent, matchStart: meta[match + 1]!, matchEnd: meta[match + 2]! }
+    match += 4
+    return found
+  }
+  return Array.from(packed.files, (count) => (count < 0 ? reasons[-1 - count]! : Array.from({ length: count }, next)))
+}
+
+/** The same with the text of each file that has matches, where that was asked for. */
+export const searched = (packed: Packed): Array<{ readonly found: FileFound; readonly text?: string }> => {
+  const { texts } = packed
+  let next = 0
+  return found(packed).map((found) =>
+    texts === undefined || typeof found === "string" || found.length === 0 ? { found } : { found, text: texts[next++]! }
+  )
+}

@@ -1,0 +1,491 @@
+/**
+ * The search of many files, one after another, with synchronous calls into one buffer that is used again for each: on a thread of its
+ * own nothing is faster. Bytes are searched before anything is decoded, and only lines are. It means exactly what `scan` means for
+ * the whole text; what a file that is no text is, engine/grep.ts says.
+ *
+ * All is in one function, which uses nothing from outside itself, so that its source can be given to a worker.
+ */
+import type * as Fs from "node:fs"
+import type { acrossLines } from "./acrossLines.ts"
+import type { Kernel } from "./kernel.ts"
+import type { Packed } from "./packed.ts"
+import type { Query } from "../model/search.ts"
+import type { scan } from "./scan.ts"
+
+export type Batch = Paths | Contents
+
+/** Files to search: the first `counts[0]` names are in the directory `bases[0]`, the next `counts[1]` in `bases[1]`, and so on. */
+export interface Paths {
+  readonly bases: ReadonlyArray<string>
+  readonly counts: ReadonlyArray<number>
+  /** All of them, joined by "/". */
+  readonly names: string
+  /** 1-based line to start at in the first file. */
+  readonly from: number
+  /** A file with more than one name is "unreadable". */
+  readonly refuseHardlinks?: boolean
+}
+
+/** What files hold, where somebody has read them already. */
+export interface Contents {
+  readonly contents: ReadonlyArray<Uint8Array>
+  readonly from: number
+}
+
+export interface Search {
+  /** Searches the next file; false when there was none. */
+  readonly next: () => boolean
+  /** What was found until now, once: its buffers are given away. */
+  readonly answer: () => Packed
+}
+
+export interface Searcher {
+  readonly begin: (query: Query, batch: Batch) => Search
+}
+
+export interface Tools {
+  readonly fs: Pick<typeof Fs, "openSync" | "readSync" | "closeSync" | "fstatSync" | "constants">
+  readonly isAscii: (bytes: Uint8Array) => boolean
+  readonly isUtf8: (bytes: Uint8Array) => boolean
+  readonly kernel: Kernel
+  readonly scan: typeof scan
+  readonly acrossLines: typeof acrossLines
+  /** Milliseconds since some moment. */
+  readonly now: () => number
+}
+
+export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, scan }: Tools): Searcher => {
+  /** What @types/node does not know; `toString` says the same, and takes longer to. */
+  interface Slices {
+    readonly latin1Slice: (from: number, to: number) => string
+    readonly utf8Slice: (from: number, to: number) => string
+  }
+
+  const binary = -1
+  const tooLarge = -2
+  const unreadable = -3
+  const gone = -4
+
+  /** Bytes of a large file that are searched at a time. */
+  const piece = 2 ** 20
+  /** Bytes decoded at a time where each line is: longer strings are many times slower to make. */
+  const decoded = 2 ** 16
+  /** Bytes after which it is known which of two ways is faster. */
+  const tried = 2 ** 17
+  const sniffed = 8192
+  /** UTF-16 units that a string can hold in V8, and so bytes of a file that may become one. */
+  const maxStringLength = 2 ** 29 - 24
+  /** The engine's own search is linear for text up to about this length. */
+  const shortText = 200
+
+  const { O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = fs.constants
+  const flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
+  const base = kernel.data
+  let memory = kernel.memory()
+
+  /** What a query needs that is worth making only once. */
+  interface Prepared {
+    readonly query: Query
+    readonly isWhole: boolean
+    readonly needles: ReadonlyArray<Uint8Array> | undefined
+    readonly regex: RegExp | undefined
+    /** The ways to search where nothing is known of the lines: text by text, if that may be, and line by line. */
+    readonly ways: Array<Way>
+    readonly maxBytes: number
+  }
+  interface Way {
+    readonly across: RegExp | undefined
+    bytes: number
+    milliseconds: number
+  }
+
+  const needlesOf = ({ needles, question: { literal, multiline } }: Query): ReadonlyArray<Uint8Array> | undefined => {
+    const texts = needles?.texts ?? (literal === undefined ? [] : [literal])
+    // U+FFFD stands in the text for bytes that are none; half a character has no bytes; a line feed is in no line.
+    const isUsable = (text: string) =>
+      text !== "" && text.isWellFormed() && !text.includes("\ufffd") && !(multiline && text.includes("\n"))
+    if (texts.length === 0 || texts.length > 16 || !texts.every(isUsable)) return undefined
+    return texts.map((text) => Buffer.from(text))
+  }
+
+  const wayOf = (across: RegExp | undefined): Way => ({ across, bytes: -tried, milliseconds: 0 })
+  const waysOf = (across: RegExp | undefined): Array<Way> =>
+    across === undefined ? [wayOf(undefined)] : [wayOf(across), wayOf(undefined)]
+  /**
+   * Which way is faster depends on the expression and the text: an engine that sees only a line gives up where too few characters
+   * are left, and is asked a hundred times as often. So both are tried, the first bytes of each, which include its compilation, not
+   * counted.
+   */
+  const choose = (ways: Array<Way>): Way => {
+    if (ways.length === 1) return ways[0]!
+    const [first, second] = ways as [Way, Way]
+    if (Math.min(first.bytes, second.bytes) < tried) return first.bytes <= second.bytes ? first : second
+    const slower = first.milliseconds * second.bytes > second.milliseconds * first.bytes ? 0 : 1
+    ways.splice(slower, 1)
+    return ways[0]!
+  }
+  const timed = (way: Way, bytes: number, run: () => void): void => {
+    const start = now()
+    run()
+    if (way.bytes >= 0) way.milliseconds += now() - start
+    way.bytes += bytes
+  }
+
+  const prepare = (query: Query): Prepared => {
+    const { question } = query
+    const isWhole = question.multiline || question.literal === ""
+    const needles = needlesOf(query)
+    return {
+      query,
+      isWhole,
+      needles,
+      regex: isWhole || question.literal !== undefined ? undefined : new RegExp(question.source, question.flags),
+      ways: waysOf(isWhole || needles !== undefined || question.literal !== undefined ? undefined : acrossLines(question)),
+      maxBytes: Math.min(query.maxBytes, maxStringLength)
+    }
+  }
+
+  let recent: Prepared | undefined
+  /** The kernel knows the needles of one query. */
+  const use = (prepared: Prepared): void => {
+    if (recent === prepared) return
+    recent = prepared
+    if (prepared.needles !== undefined) kernel.needles(prepared.needles, prepared.query.needles?.fold === true)
+  }
+  const known = new WeakMap<Query, Prepared>()
+  const preparedOf = (query: Query): Prepared => {
+    const prepared = known.get(query) ?? prepare(query)
+    known.set(query, prepared)
+    return prepared
+  }
+
+  /** Not by `subarray`, which takes several times as long. */
+  const bytesOf = (start: number, end: number): Uint8Array =>
+    new Uint8Array(memory.buffer, memory.byteOffset + base + start, end - start)
+  const latin1 = (start: number, end: number): string => (memory as unknown as Slices).latin1Slice(base + start, base + end)
+  const utf8 = (start: number, end: number): string => (memory as unknown as Slices).utf8Slice(base + start, base + end)
+  const room = (bytes: number): void => {
+    kernel.grow(bytes)
+    memory = kernel.memory()
+  }
+  const afterMark = (size: number): number =>
+    size >= 3 && memory[base] === 0xef && memory[base + 1] === 0xbb && memory[base + 2] === 0xbf ? 3 : 0
+
+  const begin = (query: Query, batch: Batch): Search => {
+    const prepared = preparedOf(query)
+    const { isWhole, maxBytes, needles, regex, ways } = prepared
+    const { most, question, withText } = query
+    const { literal } = question
+
+    const names = "contents" in batch || batch.names === "" ? [] : batch.names.split("/")
+    const files = new Int32Array("contents" in batch ? batch.contents.length : names.length)
+    const texts: Array<string> = []
+    let bytes = Buffer.allocUnsafeSlow(2 ** 10)
+    let used = 0
+    let meta = new Int32Array(2 ** 8)
+    let filled = 0
+
+    /** Of the file that is being searched: lines with a match until now, and the line to start at. */
+    let count = 0
+    let from = 1
+    /** The first match in the line that `first` was asked about last. */
+    let matchStart = 0
+    let matchEnd = 0
+
+    const isEnough = (): boolean => count >= most
+
+    const reserve = (size: number): void => {
+      if (used + size <= bytes.length) return
+      const larger = Buffer.allocUnsafeSlow(Math.max(bytes.length * 2, used + size))
+      bytes.copy(larger, 0, 0, used)
+      bytes = larger
+    }
+    const note = (line: number): void => {
+      if (filled === meta.length) {
+        const larger = new Int32Array(meta.length * 2)
+        larger.set(meta)
+        meta = larger
+      }
+      meta[filled++] = line
+      meta[filled++] = matchStart
+      meta[filled++] = matchEnd
+      meta[filled++] = used
+      count++
+    }
+    const addBytes = (line: number, start: number, end: number): void => {
+      reserve(end - start)
+      if (end - start < 64) for (let i = base + start; i < base + end; i++) bytes[used++] = memory[i]!
+      else used += memory.copy(bytes, used, base + start, base + end)
+      note(line)
+    }
+    const addText = (line: number, text: string): void => {
+      reserve(text.length * 3)
+      used += bytes.write(text, used)
+      note(line)
+    }
+
+    /** Whether a line has a match, and where its first one is. */
+    const first = (line: string): boolean => {
+      if (regex !== undefined) {
+        const match = regex.exec(line)
+        if (match === null) return false
+        matchStart = match.index
+        matchEnd = matchStart + match[0].length
+        return true
+      }
+      if (literal!.length > shortText) {
+        // It takes the first mark for that of a file.
+        const match = scan(question, `\ufeff${line}`, 1, 1)[0]
+        if (match === undefined) return false
+        matchStart = match.matchStart
+      } else matchStart = line.indexOf(literal!)
+      matchEnd = matchStart + literal!.length
+      return matchStart !== -1
+    }
+
+    /** Where the content of a line ends whose line feed, or the end of the text, is at `end`. */
+    const contentEnd = (start: number, end: number, stop: number): number =>
+      end < stop && end > start && memory[base + end - 1] === 13 ? end - 1 : end
+
+    /** The candidates of the kernel, each looked at by itself. */
+    const test = (triples: Int32Array, candidates: number, stop: number): void => {
+      const low = triples[1]!
+      const high = triples[candidates * 3 - 1]!
+      const ascii = isAscii(bytesOf(low, high))
+      // Candidates that lie close together are decoded together.
+      const text = ascii && high - low <= Math.min(decoded, candidates * 1024) && candidates > 2 ? latin1(low, high) : undefined
+      for (let i = 0; i < candidates * 3 && !isEnough(); i += 3) {
+        if (triples[i]! < from) continue
+        const start = triples[i + 1]!
+        const end = contentEnd(start, triples[i + 2]!, stop)
+        const line = text !== undefined ? text.slice(start - low, end - low) : ascii ? latin1(start, end) : utf8(start, end)
+        if (first(line)) addBytes(triples[i]!, start, end)
+      }
+    }
+    const candidates = (start: number, stop: number, line: number): void => {
+      for (let at = start, number = line; at < stop && !isEnough();) {
+        const found = kernel.lines(at, stop, number)
+        if (found === 0) return
+        const triples = kernel.found()
+        test(triples, found, stop)
+        if (found * 3 < triples.length) return
+        number = triples[found * 3 - 3]! + 1
+        at = triples[found * 3 - 1]! + 1
+      }
+    }
+
+    /** Every line of a decoded text by itself. */
+    const eachLine = (text: string, line: number): void => {
+      for (let at = 0; at < text.length && !isEnough(); line++) {
+        const lf = text.indexOf("\n", at)
+        const end = lf === -1 ? text.length : lf > at && text.charCodeAt(lf - 1) === 13 ? lf - 1 : lf
+        if (line >= from) {
+          const content = text.slice(at, end)
+          if (first(content)) addText(line, content)
+        }
+        at = lf === -1 ? text.length : lf + 1
+      }
+    }
+    /** Lines where the expression finds something in the text as a whole. `start` is where the bytes of an ASCII text are. */
+    const somewhere = (expression: RegExp, text: string, start: number | undefined, line: number): void => {
+      const isExact = start !== undefined && !text.includes("\r")
+      let counted = 0
+      expression.lastIndex = 0
+      for (let match = expression.exec(text); match !== null; match = expression.exec(text)) {
+        const { index } = match
+        const begin = index === 0 ? 0 : text.lastIndexOf("\n", index - 1) + 1
+        // After the last line feed there is no line.
+        if (begin === text.length) return
+        const lf = text.indexOf("\n", index)
+        const end = lf === -1 ? text.length : lf > begin && text.charCodeAt(lf - 1) === 13 ? lf - 1 : lf
+        if (start !== undefined) line += kernel.count(start + counted, start + begin)
+        else for (let at = text.indexOf("\n", counted); at !== -1 && at < begin; at = text.indexOf("\n", at + 1)) line++
+        counted = begin
+        if (line >= from) {
+          matchStart = index - begin
+          matchEnd = matchStart + match[0].length
+          if (isExact || first(text.slice(begin, end))) {
+            if (start === undefined) addText(line, text.slice(begin, end))
+            else addBytes(line, start + begin, start + end)
+          }
+        }
+        if (lf === -1 || isEnough()) return
+        expression.lastIndex = lf + 1
+      }
+    }
+    /** All lines, a few at a time. */
+    const everything = (start: number, stop: number, line: number): void => {
+      for (let at = start; at < stop && !isEnough();) {
+        let end = stop
+        if (stop - at > decoded) {
+          const last = bytesOf(at, at + decoded).lastIndexOf(10)
+          const next = last === -1 ? bytesOf(at + decoded, stop).indexOf(10) + decoded : last
+          end = last === -1 && next < decoded ? stop : at + next + 1
+        }
+        const ascii = isAscii(bytesOf(at, end))
+        const text = ascii ? latin1(at, end) : utf8(at, end)
+        const way = choose(ways)
+        const go = (): void =>
+          way.across === undefined ? eachLine(text, line) : somewhere(way.across, text, ascii ? at : undefined, line)
+        if (ways.length === 1) go()
+        else timed(way, end - at, go)
+        if (end < stop) line += kernel.count(at, end)
+        at = end
+      }
+    }
+    /** Whole lines, of which the first has the number `line`. */
+    const lines = (start: number, stop: number, line: number): void => {
+      if (isEnough()) return
+      if (needles !== undefined) candidates(start, stop, line)
+      else everything(start, stop, line)
+    }
+
+    /** What a text is in which something was found. */
+    const whole = (size: number): void => {
+      if (needles !== undefined && kernel.lines(0, size, 1) === 0) return
+      const text = isAscii(bytesOf(0, size)) ? latin1(0, size) : utf8(0, size)
+      for (const match of scan(question, text, from, most)) {
+        matchStart = match.matchStart
+        matchEnd = match.matchEnd
+        addText(match.lineNumber, match.lineContent)
+      }
+    }
+
+    /** A file all of whose bytes are there. */
+    const content = (size: number): number => {
+      if (kernel.hasNul(0, Math.min(size, sniffed))) return binary
+      if (isWhole) whole(size)
+      else lines(afterMark(size), size, 1)
+      if (count === 0) return 0
+      const all = bytesOf(0, size)
+      if (!isUtf8(all)) return binary
+      if (withText) texts.push(isAscii(all) ? latin1(0, size) : utf8(0, size))
+      return count
+    }
+
+    /** The first bytes of a file are there, and it has more. What is appended meanwhile is not of this file. */
+    const large = (bytes: number, read: (at: number, length: number, from: number) => number): number => {
+      if (bytes > maxBytes) return tooLarge
+      const isTogether = isWhole || withText
+      let size = bytes
+      /** What lies in the buffer, and how much of the file was read. */
+      let held = piece
+      let done = piece
+      const more = (target: number): void => {
+        target = Math.min(target, held + size - done)
+        room(target)
+        while (held < target && done < size) {
+          const length = read(base + held, Math.min(target - held, size - done), done)
+          if (length === 0) size = done
+          held += length
+          done += length
+        }
+      }
+      if (kernel.hasNul(0, sniffed)) return binary
+      if (isTogether) {
+        more(size)
+        return content(held)
+      }
+      let start = afterMark(held)
+      let line = 1
+      let isText = true
+      for (;;) {
+        const isLast = done >= size
+        const cut = isLast ? held : start + bytesOf(start, held).lastIndexOf(10) + 1
+        if (isLast || cut > start) {
+          lines(start, cut, line)
+          isText = isText && isUtf8(bytesOf(start, cut))
+          if (count > 0 && !isText) return binary
+          if (isLast) return count
+          line += kernel.count(start, cut)
+          memory.copyWithin(base, base + cut, base + held)
+          held -= cut
+          start = 0
+          more(piece > held ? piece : held * 2)
+        } else more(held * 2)
+      }
+    }
+
+    const refuseHardlinks = "refuseHardlinks" in batch && batch.refuseHardlinks === true
+    const opened = (file: number): number => {
+      if (refuseHardlinks && fs.fstatSync(file).nlink > 1) return unreadable
+      // By position, which pipes and terminals refuse.
+      const size = fs.readSync(file, memory, base, piece, 0)
+      if (size === piece) {
+        const stats = fs.fstatSync(file)
+        return stats.isFile()
+          ? large(stats.size, (at, length, from) => fs.readSync(file, memory, at, length, from))
+          : unreadable
+      }
+      if (size === 0 && !fs.fstatSync(file).isFile()) return unreadable
+      return size > maxBytes ? tooLarge : content(size)
+    }
+
+    const given = (bytes: Uint8Array): number => {
+      const read = (at: number, length: number, from: number): number => {
+        const part = bytes.subarray(from, from + length)
+        memory.set(part, at)
+        return part.length
+      }
+      const size = read(base, piece, 0)
+      if (bytes.length > maxBytes) return tooLarge
+      return size === piece ? large(bytes.length, read) : content(size)
+    }
+
+    const codeOf = (error: unknown): unknown => (error as { readonly code?: unknown }).code
+    const search = (path: string): number => {
+      let file: number
+      try {
+        file = fs.openSync(path, flags)
+      } catch (error) {
+        const code = codeOf(error)
+        return code === "ENOENT" || code === "ENOTDIR" ? gone : unreadable
+      }
+      try {
+        return opened(file)
+      } catch (error) {
+        // What the system refuses is the file's fault, anything else is not.
+        if (typeof (error as { readonly syscall?: unknown }).syscall === "string") return unreadable
+        throw error
+      } finally {
+        fs.closeSync(file)
+      }
+    }
+
+    let done = 0
+    let directory = -1
+    let left = 0
+    /** The base of the next file. */
+    const at = ({ bases, counts }: Paths): string => {
+      while (left === 0) left = counts[++directory]!
+      left--
+      return bases[directory]!
+    }
+    return {
+      next: () => {
+        if (done === files.length) return false
+        use(prepared)
+        const usedBefore = used
+        const filledBefore = filled
+        count = 0
+        from = done === 0 ? batch.from : 1
+        const found = "contents" in batch ? given(batch.contents[done]!) : search(`${at(batch)}/${names[done]!}`)
+        if (found < 0) {
+          used = usedBefore
+          filled = filledBefore
+        }
+        files[done++] = found
+        return true
+      },
+      answer: () => ({
+        files: files.subarray(0, done),
+        meta: meta.subarray(0, filled),
+        bytes: new Uint8Array(bytes.buffer, 0, used),
+        isAscii: isAscii(bytes.subarray(0, used)),
+        texts: withText ? texts : undefined
+      })
+    }
+  }
+
+  return { begin }
+}

@@ -1,0 +1,82 @@
+/** What a worker of the crew does, in one function that uses nothing from outside itself, so that its source is its program. */
+import type * as WorkerThreads from "node:worker_threads"
+import type { Lister, Listing } from "./lister.ts"
+import type { Packed } from "./packed.ts"
+import type { Query } from "../model/search.ts"
+import type { Batch, Searcher } from "./searcher.ts"
+
+/** `ticket` counts the jobs of a worker from 1 on. A query is sent with the first job that needs it, and kept at `place`. */
+export type Order =
+  | { readonly _tag: "List"; readonly ticket: number; readonly directories: ReadonlyArray<string> }
+  | {
+      readonly _tag: "Search"
+      readonly ticket: number
+      readonly place: number
+      readonly query: Query | undefined
+      readonly batch: Batch
+    }
+
+export type Report =
+  | { readonly _tag: "Listed"; readonly ticket: number; readonly listings: ReadonlyArray<Listing | string> }
+  | { readonly _tag: "Searched"; readonly ticket: number; readonly packed: Packed }
+  | { readonly _tag: "Failed"; readonly ticket: number; readonly index: number; readonly detail: string }
+
+/**
+ * What both threads see while the worker is at work, and so cannot be told or tell: which of the job's files it is at, how many files
+ * it has begun, which job it is at (0 is none), and which jobs nobody waits for any more. At most two are at a worker at a time, so
+ * that one place for odd tickets and one for even ones are enough.
+ */
+export const progress = { file: 0, begun: 1, ticket: 2, withdrawn: 3, length: 5 } as const
+
+export interface Parts {
+  readonly port: WorkerThreads.MessagePort
+  readonly shared: Int32Array
+  readonly at: typeof progress
+  readonly list: Lister
+  readonly searcher: Searcher
+}
+
+export const serve = ({ at, list, port, searcher, shared }: Parts): void => {
+  const queries: Array<Query> = []
+
+  const search = (order: Order & { readonly _tag: "Search" }): void => {
+    const { batch, place, query, ticket } = order
+    if (query !== undefined) queries[place] = query
+    const search = searcher.begin(queries[place]!, batch)
+    const flag = at.withdrawn + (ticket & 1)
+    for (let index = 0; Atomics.load(shared, flag) !== ticket; index++) {
+      Atomics.store(shared, at.file, index)
+      Atomics.add(shared, at.begun, 1)
+      if (!search.next()) break
+    }
+    const packed = search.answer()
+    port.postMessage({ _tag: "Searched", ticket, packed } satisfies Report, [
+      packed.files.buffer,
+      packed.meta.buffer,
+      packed.bytes.buffer
+    ])
+  }
+  const obey = (order: Order): void => {
+    const { ticket } = order
+    if (order._tag === "Search") return search(order)
+    const listings = order.directories.map(list)
+    const kinds = listings.flatMap((listing) => (typeof listing === "string" ? [] : [listing.kinds.buffer]))
+    port.postMessage({ _tag: "Listed", ticket, listings } satisfies Report, kinds)
+  }
+  port.on("message", (order: Order) => {
+    Atomics.store(shared, at.file, 0)
+    Atomics.store(shared, at.ticket, order.ticket)
+    try {
+      obey(order)
+    } catch (error) {
+      const report: Report = {
+        _tag: "Failed",
+        ticket: order.ticket,
+        index: Atomics.load(shared, at.file),
+        detail: String(error)
+      }
+      port.postMessage(report)
+    }
+    Atomics.store(shared, at.ticket, 0)
+  })
+}

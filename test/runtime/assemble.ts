@@ -1,0 +1,32 @@
+/**
+ * Assembles src/runtime/kernel.wat and writes the bytes into src/runtime/kernel.ts: `npm run kernel`. Whoever changes the one runs it,
+ * and kernel.test.ts holds both against each other.
+ */
+import { readFileSync, writeFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import makeWabt from "wabt"
+
+const path = (name: string) => fileURLToPath(new URL(`../../src/runtime/${name}`, import.meta.url))
+
+/** The bytes that the source means, in base64. */
+export const assemble = async (source = readFileSync(path("kernel.wat"), "utf8")): Promise<string> => {
+  const wabt = await makeWabt()
+  const module = wabt.parseWat("kernel.wat", source, { simd: true, mutable_globals: true })
+  try {
+    module.resolveNames()
+    module.validate()
+    return Buffer.from(module.toBinary({}).buffer).toString("base64")
+  } finally {
+    module.destroy()
+  }
+}
+
+/** What stands in kernel.ts for these bytes, in lines of its width. */
+const constant = (base64: string): string =>
+  ["export const code =", (base64.match(/.{1,120}/g) ?? [""]).map((part) => `  "${part}"`).join(" +\n")].join("\n")
+
+if (import.meta.main) {
+  const before = readFileSync(path("kernel.ts"), "utf8")
+  const after = before.replace(/export const code =(?:\s*\+?\s*"[^"]*")+/, constant(await assemble()))
+  if (after !== before) writeFileSync(path("kernel.ts"), after)
+}

@@ -1,0 +1,291 @@
+import { assert, describe, it, vi } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
+import { spawnSync } from "node:child_process"
+import { EventEmitter } from "node:events"
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Worker } from "node:worker_threads"
+import { type Crew, make, type Searched, shared, type Start } from "../../src/runtime/crew.ts"
+import type { Listing } from "../../src/runtime/lister.ts"
+import { found, type Packed } from "../../src/runtime/packed.ts"
+import type { Query } from "../../src/model/search.ts"
+import type { Batch } from "../../src/runtime/searcher.ts"
+import { progress } from "../../src/runtime/serve.ts"
+import { batchOf, content, expected, queries, query, question } from "./searched.ts"
+
+const start: Start = (program, shared) => new Worker(program, { eval: true, execArgv: [], env: {}, workerData: shared })
+/** A worker that dies of opening a file named so, and one that never lives. */
+const mortal: Start = (program, shared) =>
+  start(
+    `const files = require("node:fs"); const open = files.openSync;
+     files.openSync = (path, ...rest) => path.endsWith("/die") ? process.exit(7) : open(path, ...rest); ${program}`,
+    shared
+  )
+const impossible: Start = () => {
+  throw new Error("no threads here")
+}
+
+const using = async (crew: Crew, files: Record<string, Uint8Array | string>, use: (base: string) => Promise<void>) => {
+  const base = mkdtempSync(join(tmpdir(), "fs-algebra-crew-"))
+  try {
+    for (const [name, bytes] of Object.entries(files)) writeFileSync(join(base, name), bytes)
+    await use(base)
+  } finally {
+    await crew.end()
+    rmSync(base, { recursive: true })
+  }
+}
+
+const never = Number.POSITIVE_INFINITY
+const search = (crew: Crew, query: Query, batch: Batch, budget = never) =>
+  new Promise<Searched>((resolve) => void crew.search(query, batch, budget, resolve))
+const list = (crew: Crew, directories: ReadonlyArray<string>) =>
+  new Promise<ReadonlyArray<Listing | string>>((resolve) => void crew.list(directories, resolve))
+const foundIn = (answer: Searched) => ("_tag" in answer ? answer : found(answer))
+
+const foo = query(question("foo", { literal: "foo" }))
+const hostile = query(question("^(a+)+$"))
+const evil = `${"a".repeat(64)}b\n`
+
+for (const [name, begin] of Object.entries({ workers: start, "without workers": impossible })) {
+  describe(`crew, ${name}`, () => {
+    it("answers what the plain engine answers, to each its own", async () => {
+      const crew = make(2, begin)
+      const contents = Array.from({ length: 60 }, (_, seed) => content(seed, (seed * seed * 7) % 5000))
+      const names = contents.map((_, i) => `f${i}`)
+      await using(crew, Object.fromEntries(contents.map((bytes, i) => [names[i]!, bytes])), async (base) => {
+        // More queries than a worker remembers, twice.
+        const asked = [...queries.slice(0, 20), ...queries.slice(0, 20)]
+        const answers = await Promise.all(asked.map((query) => search(crew, query, batchOf(base, names))))
+        for (const [i, answer] of answers.entries()) {
+          assert.deepStrictEqual(foundIn(answer), contents.map((bytes) => expected(bytes, asked[i]!, 1)) as never)
+        }
+      })
+    })
+
+    it("lists directories in the order of whole paths", async () => {
+      const crew = make(2, begin)
+      await using(crew, { b: "", "a.b": "", "\uffee": "", "\ud83d\ude00": "", "\ufffd": "" }, async (base) => {
+        mkdirSync(join(base, "a"))
+        mkdirSync(join(base, "empty"))
+        writeFileSync(join(base, "a", "x"), "")
+        symlinkSync("b", join(base, "a", "l"))
+        symlinkSync("a", join(base, "to"))
+        const brief = (listing: Listing | string) =>
+          typeof listing === "string" ? listing : [listing.names.split("/"), [...listing.kinds], listing.isDoubtful]
+        const answer = await list(crew, [
+          base,
+          join(base, "a"),
+          join(base, "empty"),
+          join(base, "none"),
+          join(base, "b"),
+          join(base, "to")
+        ])
+        assert.deepStrictEqual(answer.map(brief), [
+          // "a.b" before "a/", and what is beyond U+FFFF last.
+          [["a.b", "a", "b", "empty", "to", "\uffee", "\ufffd", "\ud83d\ude00"], [0, 1, 0, 1, 2, 0, 0, 0], true],
+          [["l", "x"], [2, 0], false],
+          [[""], [], false],
+          "ENOENT",
+          "ENOTDIR",
+          "ENOTDIR"
+        ])
+        assert.deepStrictEqual(await list(crew, []), [])
+      })
+    })
+
+    it("a withdrawn question is not answered, and those behind it are", async () => {
+      const crew = make(1, begin)
+      await using(crew, { a: "foo" }, async (base) => {
+        const withdrawn: Array<number> = []
+        const others: Array<Promise<Searched>> = []
+        for (let i = 0; i < 8; i++) {
+          const withdraw = crew.search(foo, batchOf(base, ["a"]), never, () => withdrawn.push(i))
+          others.push(search(crew, foo, batchOf(base, ["a"])))
+          withdraw()
+          withdraw()
+        }
+        const answers = await Promise.all(others)
+        assert.deepStrictEqual(
+          answers.map((answer) => (answer as Packed).files[0]),
+          Array.from(others, () => 1)
+        )
+        assert.deepStrictEqual(withdrawn, [])
+      })
+    })
+
+    it("an expression that the engine cannot run is the fault of its search alone", async () => {
+      const crew = make(1, begin)
+      await using(crew, { a: "foo" }, async (base) => {
+        const answer = await search(crew, query(question("(")), batchOf(base, ["a"]))
+        assert.include(answer, { _tag: "Failed", index: 0 })
+        assert.strictEqual((foundIn(await search(crew, foo, batchOf(base, ["a"]))) as ReadonlyArray<unknown>).length, 1)
+      })
+    })
+
+    it("who asks a crew that has ended is told, and who waits for one that ends", async () => {
+      const crew = make(1, begin)
+      await using(crew, { a: "foo" }, async (base) => {
+        const waiting = [
+          search(crew, foo, batchOf(base, ["a"])),
+          search(crew, foo, batchOf(base, ["a"])),
+          search(crew, foo, batchOf(base, ["a"]))
+        ]
+        await crew.end()
+        for (const answer of await Promise.all([...waiting, search(crew, foo, batchOf(base, ["a"]))])) {
+          assert.isTrue(!("_tag" in answer) || answer._tag === "Failed")
+        }
+        assert.deepStrictEqual(await list(crew, [base]), ["EIO"])
+      })
+    })
+  })
+}
+
+describe("crew", () => {
+  it("an expression that takes too long names its file, and the others go on", async () => {
+    const crew = make(2, start)
+    await using(crew, { a: "aaa", b: evil, c: "foo" }, async (base) => {
+      const [overrun, ...others] = await Promise.all([
+        search(crew, hostile, batchOf(base, ["a", "c", "b", "a"]), 200),
+        ...Array.from({ length: 9 }, () => search(crew, foo, batchOf(base, ["c"]), 60_000)),
+        search(crew, hostile, batchOf(base, ["a", "c"]), 60_000)
+      ])
+      assert.deepStrictEqual(overrun, { _tag: "Overrun", index: 2 })
+      for (const answer of others) assert.isFalse("_tag" in answer)
+    })
+  })
+
+  it("the budget is each file's own", async () => {
+    const crew = make(1, start)
+    const names = Array.from({ length: 400 }, (_, i) => `f${i}`)
+    await using(crew, Object.fromEntries(names.map((name) => [name, `${"a".repeat(18)}b`])), async (base) => {
+      // Together they take longer than it.
+      const answer = await search(crew, hostile, batchOf(base, names), 1000)
+      assert.isFalse("_tag" in answer, JSON.stringify(answer))
+    })
+  })
+
+  it("the withdrawal of an endless search frees its worker", async () => {
+    let seen: Int32Array | undefined
+    const crew = make(1, (program, shared) => start(program, (seen ??= shared)))
+    await using(crew, { b: evil, c: "foo" }, async (base) => {
+      const withdraw = crew.search(hostile, batchOf(base, ["b"]), 600_000, () => assert.fail("it was withdrawn"))
+      const behind = search(crew, foo, batchOf(base, ["c"]))
+      // Once the worker is at it.
+      while (Atomics.load(seen!, progress.ticket) !== 1) await new Promise((resolve) => setImmediate(resolve))
+      withdraw()
+      assert.isFalse("_tag" in (await behind))
+    })
+  })
+
+  it("a worker that dies answers for the file it was at, and others do its other work", async () => {
+    const crew = make(1, mortal)
+    await using(crew, { a: "foo", die: "foo" }, async (base) => {
+      const answers = await Promise.all([
+        search(crew, foo, batchOf(base, ["a", "a", "die", "a"])),
+        search(crew, foo, batchOf(base, ["a", "die"])),
+        search(crew, foo, batchOf(base, ["a"]))
+      ])
+      assert.include(answers[0], { _tag: "Failed", index: 2 })
+      assert.include(answers[1], { _tag: "Failed", index: 1 })
+      assert.isFalse("_tag" in answers[2]!)
+    })
+  })
+
+  it("a worker that ends before it was there leaves its work to this thread", async () => {
+    class Stillborn extends EventEmitter {
+      ref() {}
+      unref() {}
+      postMessage() {}
+      terminate = async () => 1
+    }
+    const crew = make(2, () => {
+      const worker = new Stillborn()
+      setImmediate(() => worker.emit("error", new Error("ERR_WORKER_INIT_FAILED")) && worker.emit("exit", 1))
+      return worker as unknown as Worker
+    })
+    await using(crew, { a: "foo" }, async (base) => {
+      const answers = await Promise.all(Array.from({ length: 5 }, () => search(crew, foo, batchOf(base, ["a"]))))
+      assert.deepStrictEqual(
+        answers.map((answer) => "_tag" in answer),
+        answers.map(() => false)
+      )
+    })
+  })
+
+  it.skipIf(process.platform !== "linux")("leaves no descriptor open, also where workers are ended at work", async () => {
+    const open = () => readdirSync("/proc/self/fd").length
+    const crew = make(2, start)
+    let before = 0
+    await using(crew, { a: "foo", b: evil }, async (base) => {
+      // The first worker may leave what the runtime keeps for all that follow.
+      await search(crew, foo, batchOf(base, ["a"]))
+      await search(crew, hostile, batchOf(base, ["b"]), 100)
+      await list(crew, [base, join(base, "none")])
+      await crew.end()
+      before = open()
+      const again = make(2, start)
+      for (let i = 0; i < 3; i++) {
+        await Promise.all([
+          search(again, hostile, batchOf(base, ["a", "b"]), 100),
+          search(again, foo, batchOf(base, ["a", "none", "b"])),
+          list(again, [base, join(base, "none"), join(base, "a")])
+        ])
+      }
+      await again.end()
+      assert.isAtMost(open(), before)
+    })
+  })
+
+  it("a program with idle workers, or a withdrawn search, ends by itself", () => {
+    const base = mkdtempSync(join(tmpdir(), "fs-algebra-crew-"))
+    try {
+      writeFileSync(join(base, "a"), "foo")
+      writeFileSync(join(base, "b"), evil)
+      const module = new URL("../../src/runtime/crew.ts", import.meta.url).href
+      const program = (last: string) => `
+        import { make } from ${JSON.stringify(module)}
+        const crew = make(2)
+        const base = ${JSON.stringify(base)}
+        const query = (source) => ({ question: { source, flags: "s", literal: undefined, multiline: false }, needles: undefined, most: 9, maxBytes: 1e9, withText: false, budget: 1 })
+        const batch = (name) => ({ bases: [base], counts: [1], names: name, from: 1 })
+        crew.search(query("foo"), batch("a"), 10000, (answer) => { console.log(answer.files[0]); ${last} })`
+      for (const last of [
+        "",
+        `crew.search(query("^(a+)+$"), batch("b"), Infinity, () => {})()`,
+        `crew.search(query("^(a+)+$"), batch("b"), 1e6, () => {})()`
+      ]) {
+        const ran = spawnSync(process.execPath, ["--input-type=module", "-e", program(last)], {
+          encoding: "utf8",
+          timeout: 60_000
+        })
+        assert.deepStrictEqual([ran.stdout, ran.status, ran.signal], ["1\n", 0, null], ran.stderr)
+      }
+    } finally {
+      rmSync(base, { recursive: true })
+    }
+  })
+
+  it.live("everybody shares one, which ends when nobody has had it for a while", () =>
+    Effect.gen(function* () {
+      vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
+      const [one, other] = [yield* Scope.make(), yield* Scope.make()]
+      const first = yield* Scope.provide(shared, one)
+      const second = yield* Scope.provide(shared, other)
+      assert.strictEqual(first, second)
+      const listed = () => Effect.promise(() => list(first, [tmpdir()]))
+      yield* Scope.close(one, Exit.void)
+      vi.advanceTimersByTime(60_000)
+      assert.isObject((yield* listed())[0])
+      yield* Scope.close(other, Exit.void)
+      vi.advanceTimersByTime(1000)
+      assert.strictEqual(yield* Effect.scoped(shared), first)
+      vi.advanceTimersByTime(60_000)
+      assert.deepStrictEqual(yield* listed(), ["EIO"])
+      assert.notStrictEqual(yield* Effect.scoped(shared), first)
+    }).pipe(Effect.ensuring(Effect.sync(() => vi.useRealTimers())))
+  )
+})
