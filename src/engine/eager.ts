@@ -21,7 +21,10 @@ const catch_ = <A, E, R, B, E2, R2>(
 ): Effect.Effect<A | B, E2, R | R2> =>
   Exit.isExit(self) && Exit.isSuccess(self) ? (self as Exit.Exit<A>) : Effect.catch(self, f)
 
-/** One after another while each is done at once; from the first that is not on, `concurrency` at a time. */
+/**
+ * One after another while each is done at once; after the first that is not, `concurrency` at a time. That one is run where it was
+ * made: what was opened to make it would stay open otherwise.
+ */
 export const forEach = <A, B, E, R>(
   items: ReadonlyArray<A>,
   f: (item: A) => Effect.Effect<B, E, R>,
@@ -30,12 +33,15 @@ export const forEach = <A, B, E, R>(
   Effect.suspend(() => {
     const out: Array<B> = []
     for (let at = 0; at < items.length; at++) {
-      const done = f(items[at]!)
-      if (Exit.isExit(done) && Exit.isSuccess(done)) out.push(done.value as B)
+      const made = f(items[at]!)
+      if (Exit.isExit(made) && Exit.isSuccess(made)) out.push(made.value as B)
       else {
-        const others = items.slice(at + 1)
-        const left = [Effect.suspend(() => done), ...others.map((item) => Effect.suspend(() => f(item)))]
-        return Effect.map(Effect.all(left, { concurrency }), (rest) => [...out, ...rest])
+        return Effect.flatMap(made, (first) =>
+          Effect.map(
+            Effect.forEach(items.slice(at + 1), (item) => Effect.suspend(() => f(item)), { concurrency }),
+            (rest) => [...out, first, ...rest]
+          )
+        )
       }
     }
     return Effect.succeed(out)

@@ -35,5 +35,6 @@ const plain = (port: Backend): Explorer<Directory> => {
   }
 }
 
-export const make = (port: Backend): Effect.Effect<Explorer<Directory>, never, Scope.Scope> =>
-  port.accelerations?.explore?.(pathOf) ?? Effect.sync(() => plain(port))
+/** `searches`: whether the files in the directories will be searched. */
+export const make = (port: Backend, searches = false): Effect.Effect<Explorer<Directory>, never, Scope.Scope> =>
+  port.accelerations?.explore?.(pathOf, searches) ?? Effect.sync(() => plain(port))

@@ -126,6 +126,12 @@ const bare = (skip: Skips.Skip, most: number): ((batch: ReadonlyArray<Outcome>) 
       if (left === 0) break
       if (typeof found === "string") tellOf(skip, file)
       if (typeof found === "string" || found.length === 0) continue
+      if (file.isComplete === true) {
+        const wanted = (found.length <= left ? found : found.slice(0, left)) as ReadonlyArray<GrepMatch>
+        for (let i = 0; i < wanted.length; i++) out.push(wanted[i]!)
+        left -= wanted.length
+        continue
+      }
       const { path } = file
       for (const { lineContent, lineNumber, matchEnd, matchStart } of found) {
         if (left-- === 0) return out
@@ -176,7 +182,9 @@ export const collect = (port: Backend, base: Base, self: GrepPlan): Effect.Effec
       if (isTruncated && fitting === 0) return false
       filesSearched++
       if (found.length > 0) filesMatched++
-      for (const match of matchesOf(self, file, fitting)) matches.push(match)
+      if (file.isComplete === true && self.before + self.behind === 0) {
+        for (let i = 0; i < fitting; i++) matches.push(found[i] as GrepMatch)
+      } else for (const match of matchesOf(self, file, fitting)) matches.push(match)
       return !isTruncated
     }
     // One more than fits tells that there is more.

@@ -95,6 +95,54 @@ const check = (pattern: string | RegExp, options: PatternOptions, limits: Limits
     : undefined
 }
 
+/** An item of an expression or a quantifier; groups as their brackets. */
+const item =
+  /\\(?:[pP]\{[^}]*\}|u\{[^}]*\}|k<[^>]*>|[^])|\[(?:\\[^]|[^\]\\])*\]|\((?:\?(?:<?[=!]|<[^>]*>|[a-z-]*:))?|[*+?]\??|\{\d+(?:,\d*)?\}\??|[^]/g
+
+/**
+ * V8 takes twice as long to compile an expression for each two items more that may be left out, one beside the other, before others
+ * that may not: `a?` forty times and `a` forty times takes it minutes, in which nothing can stop it.
+ */
+const maxOptional = 24
+
+/** How many items that may be left out stand side by side at the most. */
+const optionalInRow = (source: string): number => {
+  let most = 0
+  /** Items that may be left out before this place, in this alternative; and whether all of it, or one before it, may be. */
+  let here = { row: 0, isEmpty: true, isAnyEmpty: false }
+  const above: Array<typeof here> = []
+  /** The item before, which the next quantifier may still change. */
+  let last: { row: number; isOptional: boolean } | undefined
+  const settle = (): void => {
+    if (last === undefined) return
+    here.row = last.isOptional ? here.row + last.row : 0
+    if (!last.isOptional) here.isEmpty = false
+    most = Math.max(most, here.row)
+    last = undefined
+  }
+  for (const part of source.match(item) ?? []) {
+    if (/^(?:[*?]|\{0)/.test(part)) {
+      if (last !== undefined) last.isOptional = true
+    } else if (part.startsWith("(")) {
+      settle()
+      above.push(here)
+      here = { row: 0, isEmpty: true, isAnyEmpty: false }
+    } else if (part === ")" && above.length > 0) {
+      settle()
+      last = { row: Math.max(1, here.row), isOptional: here.isEmpty || here.isAnyEmpty }
+      here = above.pop()!
+    } else if (part === "|") {
+      settle()
+      here = { row: here.row, isEmpty: true, isAnyEmpty: here.isAnyEmpty || here.isEmpty }
+    } else if (!/^(?:[+]|\{\d)/.test(part)) {
+      settle()
+      last = { row: 1, isOptional: false }
+    }
+  }
+  settle()
+  return most
+}
+
 /** A pattern that can be run, or the fault that says why there is none. */
 export const compile = (pattern: string | RegExp, options: PatternOptions, limits: LimitsShape): Pattern | Fault => {
   const fault = check(pattern, options, limits)
@@ -106,6 +154,9 @@ export const compile = (pattern: string | RegExp, options: PatternOptions, limit
   // A line holds no line ending, so that there "." may match whatever is in it.
   const flags = `${ignoreCase ? "i" : ""}${multiline && !dotAll ? "" : "s"}${unicode}`
   const whole = options.wholeWord === true ? `(?<![A-Za-z0-9_])(?:${body})(?![A-Za-z0-9_])` : body
+  if (options.literal !== true && optionalInRow(body) > maxOptional) {
+    return invalid(`more than ${maxOptional} parts in a row may be left out, which the engine could take hours to prepare`)
+  }
   try {
     // Apart first: a stray parenthesis must not pair with one that was put around it.
     void new RegExp(body, flags)

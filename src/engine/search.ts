@@ -5,6 +5,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import type { GrepMatch } from "../model/Entry.ts"
 import { type Fault, located } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { Found, Query, Unsearched } from "../model/search.ts"
@@ -13,6 +14,7 @@ import type { Explorer as Explorer_, Files, Searched } from "../port/explorer.ts
 import { type Answer, type Matched, Matching } from "../runtime/matching.ts"
 import * as Eager from "./eager.ts"
 import * as Explorer from "./explorer.ts"
+import { inOrder } from "./inOrder.ts"
 import type { Base, GrepPlan } from "./grep.ts"
 import type * as Pattern from "./pattern.ts"
 import type { Why } from "./options.ts"
@@ -25,6 +27,8 @@ import { type Directory, Passed, Walker } from "./walker.ts"
 export interface Outcome {
   readonly path: FsPath.FsPath
   readonly found: ReadonlyArray<Found> | Why | "gone"
+  /** The matches have their path already. */
+  readonly isComplete?: boolean
   /** Where it stands in the order of whole paths, where that is not its path. */
   readonly key?: string | undefined
   /** What was searched, to take the lines around a match from. */
@@ -88,8 +92,7 @@ const load = (
   return Eager.catch(
     Eager.map(bytesOf(port, at, self, now), (bytes): Loaded | Outcome | "large" => {
       if (bytes === "large") return bytes
-      if (typeof bytes === "string") return { path, found: bytes }
-      return hasNul(bytes) ? { path, found: "binary" } : new Loaded(path, bytes)
+      return typeof bytes === "string" ? { path, found: bytes } : new Loaded(path, bytes)
     }),
     (fault) =>
       fault._tag === "Unavailable"
@@ -143,48 +146,88 @@ const quick = ({ isHard, plan }: Search, files: ReadonlyArray<Loaded>): number =
   return files.length
 }
 
-const answerOf = (
-  { plan }: Search,
-  files: ReadonlyArray<Loaded>,
-  answer: Answer
-): Effect.Effect<ReadonlyArray<Matched>, Fault> => {
-  if (!("_tag" in answer)) return Effect.succeed(answer)
-  const { path } = files[answer.index]!
-  return Effect.fail(answer._tag === "Overrun" ? timeout(plan, path) : failure(answer.detail, path))
+/** What was found before something went wrong, and that. */
+interface Broken<A> {
+  readonly done: ReadonlyArray<A>
+  readonly fault: Fault
 }
+
+const isBroken = <A>(answer: ReadonlyArray<A> | Broken<A>): answer is Broken<A> => "fault" in answer
+
+/** Of a question whose file at `index` broke it: the files before that are asked for again. */
+const broken = <A>(
+  { plan }: Search,
+  path: FsPath.FsPath,
+  answer: Exclude<Answer, ReadonlyArray<unknown>>,
+  before: Effect.Effect<ReadonlyArray<A> | Broken<A>, Fault>
+): Effect.Effect<Broken<A>, Fault> => {
+  const fault = answer._tag === "Overrun" ? timeout(plan, path) : failure(answer.detail, path)
+  if (answer.index === 0) return Effect.succeed({ done: [], fault })
+  return Effect.map(before, (done) => (isBroken(done) ? done : { done, fault }))
+}
+
+/** By the workers. */
+const away = (
+  self: Search,
+  files: ReadonlyArray<Loaded>,
+  from: number
+): Effect.Effect<ReadonlyArray<Matched> | Broken<Matched>, Fault> =>
+  Effect.withFiber((fiber) => {
+    const contents = files.map(({ bytes }) => bytes)
+    return Effect.flatMap(
+      fiber.getRef(Matching).away(self.query, contents, from),
+      (answer): Effect.Effect<ReadonlyArray<Matched> | Broken<Matched>, Fault> => {
+        if (!("_tag" in answer)) return Effect.succeed(answer)
+        const before = Effect.suspend(() => away(self, files.slice(0, answer.index), from))
+        return broken(self, files[answer.index]!.path, answer, before)
+      }
+    )
+  })
 
 /** What was found in each of these files. */
 const match = Effect.fnUntraced(function* (
   self: Search,
   files: ReadonlyArray<Loaded>
-): Effect.fn.Return<ReadonlyArray<Matched>, Fault> {
+): Effect.fn.Return<ReadonlyArray<Matched> | Broken<Matched>, Fault> {
   const { plan, query } = self
-  const matching = yield* Matching
   const out: Array<Matched> = []
   for (let left = files; left.length > 0;) {
-    const contents = left.map(({ bytes }) => bytes)
     // Only the first file of a search can be the one to go on in, and it is a batch of its own.
     const from = firstLine(plan, left[0]!.path)
     const count = quick(self, left)
-    if (count === 0 && plan.pattern.literal === undefined) {
-      self.isHard = true
-      return [...out, ...(yield* answerOf(self, left, yield* matching.away(query, contents, from)))]
+    const isAway = count === 0 && (plan.pattern.literal === undefined || left[0]!.bytes.length > smallFile)
+    if (isAway && plan.pattern.literal === undefined) self.isHard = true
+    const some = left.slice(0, self.isHard ? left.length : Math.max(count, 1))
+    if (isAway) {
+      const answer = yield* away(self, some, from)
+      if (isBroken(answer)) return { done: [...out, ...answer.done], fault: answer.fault }
+      out.push(...answer)
+    } else {
+      const { here } = yield* Matching
+      const contents = some.map(({ bytes }) => bytes)
+      out.push(...here(query, contents, from))
     }
-    if (count === 0 && contents[0]!.length > smallFile) {
-      out.push(...(yield* answerOf(self, left, yield* matching.away(query, contents.slice(0, 1), from))))
-    } else out.push(...matching.here(query, contents.slice(0, Math.max(count, 1)), from))
-    left = left.slice(Math.max(count, 1))
+    left = left.slice(some.length)
     if (left.length > 0) yield* Effect.yieldNow
   }
   return out
 })
 
-/** What one batch answers, in its order. */
-const matchAll = (self: Search, files: ReadonlyArray<Loaded | Outcome>): Effect.Effect<ReadonlyArray<Outcome>, Fault> => {
+/** What one batch answers, in its order; where it breaks, up to there. */
+type Answered = ReadonlyArray<Outcome> | Broken<Outcome>
+
+const matchAll = (self: Search, files: ReadonlyArray<Loaded | Outcome>): Effect.Effect<Answered, Fault> => {
   const loaded = files.filter((file) => file instanceof Loaded)
-  return Effect.map(match(self, loaded), (all) => {
+  return Effect.map(match(self, loaded), (all): Answered => {
+    const done = isBroken(all) ? all.done : all
     let next = 0
-    return files.map((file) => (file instanceof Loaded ? { path: file.path, ...all[next++]! } : file))
+    const out: Array<Outcome> = []
+    for (const file of files) {
+      if (!(file instanceof Loaded)) out.push(file)
+      else if (next < done.length) out.push({ path: file.path, ...done[next++]! })
+      else break
+    }
+    return isBroken(all) ? { done: out, fault: all.fault } : out
   })
 }
 
@@ -194,7 +237,7 @@ const readsAhead = 8
 const searched = Effect.fnUntraced(function* (
   self: Search,
   files: ReadonlyArray<{ readonly path: FsPath.FsPath } | Outcome>
-): Effect.fn.Return<ReadonlyArray<Outcome>, Fault> {
+): Effect.fn.Return<Answered, Fault> {
   const { base, plan, port } = self
   const loaded = yield* Eager.forEach(
     files,
@@ -202,18 +245,20 @@ const searched = Effect.fnUntraced(function* (
     readsAhead
   )
   const out: Array<Outcome> = []
-  let small: Array<Loaded | Outcome> = []
-  for (const [index, file] of loaded.entries()) {
-    if (file !== "large") {
-      small.push(file)
-      continue
-    }
-    out.push(...(yield* matchAll(self, small)))
-    small = []
-    const alone = yield* load(port, base, plan, files[index]!.path, Number.POSITIVE_INFINITY)
-    if (alone !== "large") out.push(...(yield* matchAll(self, [alone])))
+  for (let at = 0; at < loaded.length;) {
+    const isLarge = loaded[at] === "large"
+    const next = isLarge ? at + 1 : loaded.indexOf("large", at)
+    const end = next === -1 ? loaded.length : next
+    const some = isLarge ? [yield* load(port, base, plan, files[at]!.path, Number.POSITIVE_INFINITY)] : loaded.slice(at, end)
+    const answer = yield* matchAll(
+      self,
+      some.filter((file) => file !== "large")
+    )
+    if (isBroken(answer)) return { done: [...out, ...answer.done], fault: answer.fault }
+    out.push(...answer)
+    at = end
   }
-  return small.length === 0 ? out : [...out, ...(yield* matchAll(self, small))]
+  return out
 })
 
 const isSettled = (file: object): file is Outcome => "found" in file
@@ -239,8 +284,9 @@ const passed = ({ key, path, why }: Passed): Outcome => ({ path, found: why, key
 
 class Result implements Outcome {
   readonly #file: Candidate
-  readonly found: ReadonlyArray<Found> | Unsearched
+  readonly found: ReadonlyArray<GrepMatch> | Unsearched
   readonly text: string | undefined
+  readonly isComplete = true
 
   constructor(file: Candidate, { found, text }: Searched) {
     this.#file = file
@@ -256,32 +302,50 @@ class Result implements Outcome {
 /** Files, and what is passed over between them. */
 type Batch = ReadonlyArray<Candidate | Outcome>
 
+/** Of most files nobody wants to know more than that. */
+const nothing: Outcome = { path: FsPath.root, found: [] }
+
 /** Files before a backend's own way is taken: what is done with them is done before a worker has been woken. */
 const few = 64
 const firstBatch = 32
-const largestBatch = 384
+const largestThere = 768
+/** Of small files, which are all in memory then. */
+const largestHere = 64
 /** Batches that are being searched or wait for their turn. */
 const atOnce = 8
+const fewAtOnce = 3
 
 /**
  * Batches grow, so that the first answer comes soon and the last cost little each. The file in which a search goes on stands alone,
  * since it starts at another line than the rest.
  */
-const batches = (self: GrepPlan): ((files: ReadonlyArray<Candidate | Outcome>) => Array<Batch>) => {
+const batches = (
+  { after }: GrepPlan,
+  next: Effect.Effect<Batch | undefined, Fault>,
+  largest: number
+): Effect.Effect<Batch | undefined, Fault> => {
   let size = firstBatch
+  let files: Array<Candidate | Outcome> = []
   let isFirst = true
-  return (files) => {
-    const out: Array<Batch> = []
-    for (let at = 0; at < files.length;) {
-      const alone = isFirst && files[at]!.path === self.after?.path
-      const end = alone ? at + 1 : at + size
-      out.push(files.slice(at, end))
-      at = end
-      isFirst = false
-      if (!alone) size = Math.min(size * 2, largestBatch)
-    }
-    return out
+  let isEnd = false
+  const take = (): Batch => {
+    const count = isFirst && files[0]!.path === after?.path ? 1 : size
+    isFirst = false
+    size = Math.min(size * 2, largest)
+    const batch = files.slice(0, count)
+    files = files.slice(count)
+    return batch
   }
+  const more: Effect.Effect<Batch | undefined, Fault> = Effect.suspend(() => {
+    if (files.length >= size || (isEnd && files.length > 0)) return Effect.succeed(take())
+    if (isEnd) return Effect.succeed(undefined)
+    return Effect.flatMap(next, (some) => {
+      if (some === undefined) isEnd = true
+      else files = files.concat(some)
+      return more
+    })
+  })
+  return more
 }
 
 /** By directory, others than files left out. */
@@ -302,20 +366,29 @@ const unreadable: Searched = { found: "unreadable" }
 const isFile = (file: Candidate | Outcome): file is Candidate => !isSettled(file) && file.child.kind === "file"
 
 /** Searches a batch the backend's own way. */
-const there = Effect.fnUntraced(function* (
+const there = (
   search: NonNullable<Explorer_<Directory>["search"]>,
-  { plan: self, query }: Search,
+  self: Search,
   batch: Batch
-): Effect.fn.Return<ReadonlyArray<Outcome>, Fault> {
+): Effect.Effect<Answered, Fault> => {
   const files = batch.filter(isFile)
-  const answer = yield* search(query, filesOf(batch), firstLine(self, batch[0]!.path))
-  if ("_tag" in answer) {
-    const { path } = files[answer.index]!
-    return yield* Effect.fail(answer._tag === "Overrun" ? timeout(self, path) : failure(answer.detail, path))
-  }
-  let next = 0
-  return batch.map((file) => (isSettled(file) ? file : new Result(file, isFile(file) ? answer[next++]! : unreadable)))
-})
+  const found = search(self.query, filesOf(batch), firstLine(self.plan, batch[0]!.path), (file) => files[file]!.path)
+  return Effect.flatMap(found, (answer): Effect.Effect<Answered, Fault> => {
+    if ("_tag" in answer) {
+      const victim = files[answer.index]!
+      const before = Effect.suspend(() => there(search, self, batch.slice(0, batch.indexOf(victim))))
+      return broken(self, victim.path, answer, before)
+    }
+    let next = 0
+    return Effect.succeed(
+      batch.map((file) => {
+        if (isSettled(file)) return file
+        const searched = isFile(file) ? answer[next++]! : unreadable
+        return searched.found.length === 0 ? nothing : new Result(file, searched)
+      })
+    )
+  })
+}
 
 const queryOf = (self: GrepPlan, most: number): Query => ({
   question: self.question,
@@ -326,6 +399,12 @@ const queryOf = (self: GrepPlan, most: number): Query => ({
   budget: self.question.literal === undefined ? self.limits.patternBudget : Number.POSITIVE_INFINITY
 })
 
+/** What was found before a batch broke is answered, then it fails. */
+const upToFault = (all: Stream.Stream<Answered, Fault>): Stream.Stream<ReadonlyArray<Outcome>, Fault> =>
+  Stream.flatMap(all, (answer) =>
+    isBroken(answer) ? Stream.concat(Stream.succeed(answer.done), Stream.fail(answer.fault)) : Stream.succeed(answer)
+  )
+
 /** A search of `most` lines per file, and what the walk passes over, in order. */
 export const outcomes = (
   port: Backend,
@@ -333,12 +412,12 @@ export const outcomes = (
   self: GrepPlan,
   most: number
 ): Stream.Stream<ReadonlyArray<Outcome>, Fault> => {
-  const all: Search = { port, base, plan: self, query: queryOf(self, most), isHard: false }
-  if (base.kind !== "directory") return Stream.fromEffect(searched(all, [base]))
+  const task: Search = { port, base, plan: self, query: queryOf(self, most), isHard: false }
+  if (base.kind !== "directory") return upToFault(Stream.fromEffect(searched(task, [base])))
   const fold = Walk.foldOf(port)
   const first = self.after && fold(self.after.path)
   return Stream.unwrap(
-    Effect.map(Explorer.make(port), (explorer) => {
+    Effect.flatMap(Explorer.make(port, true), (explorer) => {
       const { search } = explorer
       const walker = new Walker(port, explorer, self.walk, base, candidate, search !== undefined)
       const done = (file: Candidate | Outcome): void => {
@@ -352,19 +431,17 @@ export const outcomes = (
       const next = Effect.map(walker.next, (files) =>
         files?.filter(isWanted).map((file) => (file instanceof Passed ? passed(file) : file))
       )
-      const split = batches(self)
       let seen = 0
-      const run = (batch: Batch): Effect.Effect<ReadonlyArray<Outcome>, Fault> => {
+      const run = (batch: Batch): Effect.Effect<Answered, Fault> => {
         const isEarly = seen < few
         seen += batch.length
-        return Effect.tap(search === undefined || isEarly ? searched(all, batch) : there(search, all, batch), () =>
+        return Effect.tap(search === undefined || isEarly ? searched(task, batch) : there(search, task, batch), () =>
           Effect.sync(() => batch.forEach(done))
         )
       }
-      return Walk.pulled(next).pipe(
-        Stream.mapArray((files) => split(files) as [Batch, ...Array<Batch>]),
-        Stream.mapEffect(run, { concurrency: search === undefined ? 1 : atOnce })
-      )
+      const some = batches(self, next, search === undefined ? largestHere : largestThere)
+      const answers = inOrder(some, run, search === undefined ? fewAtOnce : atOnce)
+      return Effect.map(answers, (answers) => upToFault(Walk.pulled(Effect.map(answers, (answer) => answer && [answer]))))
     })
   )
 }

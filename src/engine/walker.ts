@@ -25,11 +25,14 @@ const chunk = 4096
  * Directories that were read but are not yet answered: above the first number only those next to the place where the walk stands are
  * read ahead, above the second none. 64 children count for one.
  */
-const ahead = 384
+const ahead = 4096
 const farAhead = 8192
 const nextTo = 256
 /** How far to look for directories that can be read. */
 const inSight = 512
+
+const few = 48
+const many = 96
 
 /** What is passed over, and why; `key` is where it stands in the order of whole paths. */
 export class Passed {
@@ -119,6 +122,8 @@ export class Walker<A> {
   /** Steps since others had their turn. */
   #spent = 0
   #isStarted = false
+  /** Directories that are being read. */
+  #asked = 0
 
   constructor(
     port: Backend,
@@ -197,19 +202,19 @@ export class Walker<A> {
     return new Passed(path, "unreadable", keyIn(path, "directory"))
   }
 
-  /** Asks for the directories that come next. */
+  /** Asks for the directories that come next; for few of them not while many are being read. */
   #ask(): void {
-    let room = this.#explorer.room()
+    const room = this.#explorer.room()
     if (room === 0) return
-    let sight = this.#ahead < ahead ? inSight : this.#ahead < farAhead ? nextTo : 1
     const wanted: Array<Directory> = []
-    for (let next = this.#unread; next !== undefined && room > 0 && sight > 0; next = next.next, sight--) {
-      if (next.isAsked) continue
-      next.isAsked = true
-      wanted.push(next)
-      room--
+    let sight = this.#ahead < ahead ? inSight : this.#ahead < farAhead ? nextTo : 1
+    for (let next = this.#unread; next !== undefined && wanted.length < room && sight > 0; next = next.next, sight--) {
+      if (!next.isAsked) wanted.push(next)
     }
-    if (wanted.length > 0) this.#explorer.read(wanted)
+    if (wanted.length === 0 || (wanted.length < few && this.#asked > many)) return
+    for (const directory of wanted) directory.isAsked = true
+    this.#asked += wanted.length
+    this.#explorer.read(wanted)
   }
 
   /** Decides about what has been read, or waits until something has. */
@@ -316,8 +321,10 @@ export class Walker<A> {
     else last.next = next
     directory.previous = directory.next = undefined
     directory.isDecided = true
+    this.#asked--
     this.#ahead += weightOf(directory)
     if (directory.uses > 0) this.#explorer.hold(directory)
+    else this.#explorer.leave(directory)
     if (above !== undefined) this.done(above, 1)
   }
 

@@ -312,7 +312,8 @@ export const mapPath = (self: Backend, into: (path: FsPath) => FsPath, out: (pat
       ...(accelerations.read && { read: (path: FsPath, maxBytes: number) => accelerations.read!(into(path), maxBytes) }),
       ...(accelerations.removeTree && { removeTree: (path: FsPath) => accelerations.removeTree!(into(path)) }),
       ...(accelerations.explore && {
-        explore: <V extends Visit>(pathOf: (visit: V) => FsPath) => accelerations.explore!<V>((visit) => into(pathOf(visit)))
+        explore: <V extends Visit>(pathOf: (visit: V) => FsPath, searches: boolean) =>
+          accelerations.explore!<V>((visit) => into(pathOf(visit)), searches)
       })
     }
   }

@@ -6,7 +6,8 @@ import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Fault } from "../model/FsError.ts"
 import type { FsPath } from "../model/FsPath.ts"
-import type { Found, Query, Unsearched } from "../model/search.ts"
+import type { GrepMatch } from "../model/Entry.ts"
+import type { Query, Unsearched } from "../model/search.ts"
 import type { Child } from "./Backend.ts"
 
 /** A directory of a walk. */
@@ -31,7 +32,7 @@ export interface Files<V extends Visit> {
 
 /** What one file of a search holds. */
 export interface Searched {
-  readonly found: ReadonlyArray<Found> | Unsearched
+  readonly found: ReadonlyArray<GrepMatch> | Unsearched
   /** What was searched, where the query wants it and something was found. */
   readonly text?: string | undefined
 }
@@ -57,12 +58,19 @@ export interface Explorer<V extends Visit> {
   readonly leave: (visit: V) => void
   /**
    * Searches files, in batches that are worked on side by side: the answers of a call do not depend on those of another.
-   * `from` is the line of the first file to start at.
+   * `from` is the line of the first file to start at. Matches carry the path that `pathOf` gives for the place of their file.
    */
-  readonly search?: ((query: Query, files: ReadonlyArray<Files<V>>, from: number) => Effect.Effect<Findings, Fault>) | undefined
+  readonly search?:
+    | ((
+        query: Query,
+        files: ReadonlyArray<Files<V>>,
+        from: number,
+        pathOf: (file: number) => FsPath
+      ) => Effect.Effect<Findings, Fault>)
+    | undefined
 }
 
-/** `pathOf`: where a directory is, for when it is no longer at hand. */
+/** `pathOf`: where a directory is, for when it is no longer at hand; `searches`: whether its files will be searched. */
 export interface Explore {
-  <V extends Visit>(pathOf: (visit: V) => FsPath): Effect.Effect<Explorer<V>, never, Scope.Scope>
+  <V extends Visit>(pathOf: (visit: V) => FsPath, searches: boolean): Effect.Effect<Explorer<V>, never, Scope.Scope>
 }

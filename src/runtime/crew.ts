@@ -138,14 +138,22 @@ interface Slot {
 
 const failed = (detail: string, index = 0): End => ({ _tag: "Failed", ticket: 0, index, detail })
 
-const nothing = (): void => {}
+/** What is to be called, called only the first time. */
+const once = (run: (() => void) | undefined): (() => void) => {
+  let left = run
+  return () => {
+    const now = left
+    left = undefined
+    now?.()
+  }
+}
 
 const listJob = (
   directories: ReadonlyArray<string>,
   done: (answer: ReadonlyArray<Listing | string>) => void,
-  over = nothing
+  over?: () => void
 ): Job => ({
-  over,
+  over: once(over),
   budget: Number.POSITIVE_INFINITY,
   isList: true,
   order: (_, ticket) => ({ _tag: "List", ticket, directories }),
@@ -183,8 +191,8 @@ const buffers = (order: Order): Array<ArrayBuffer> =>
     ? [order.batch.contents[0]!.buffer as ArrayBuffer]
     : []
 
-const searchJob = (query: Query, batch: Batch, budget: number, done: (answer: Searched) => void, over = nothing): Job => ({
-  over,
+const searchJob = (query: Query, batch: Batch, budget: number, done: (answer: Searched) => void, over?: () => void): Job => ({
+  over: once(over),
   budget,
   isList: false,
   order: (slot, ticket) => {
@@ -394,13 +402,11 @@ export const make = (size: number, start: Start = startWorker): Crew => {
     const { slot } = job
     if (slot === undefined) return
     Atomics.store(slot.shared, progress.withdrawn + (job.ticket & 1), job.ticket)
-    // The pattern might never come to the next file.
-    const insist = (): void => {
-      if (Atomics.load(slot.shared, progress.ticket) === job.ticket) retireFor(slot, job, undefined)
-      else job.timer = setTimeout(insist, grace)
-    }
     clearInterval(job.timer)
-    job.timer = setTimeout(insist, grace)
+    // A worker looks at the flag when it comes to a job, before it does anything for it; so one that it has not come to is over.
+    if (Atomics.load(slot.shared, progress.ticket) !== job.ticket) job.over()
+    // And the pattern might never let it come to the next file.
+    else job.timer = setTimeout(() => retireFor(slot, job, undefined), grace)
   }
   const ask = (job: Job): (() => void) => {
     if (isEnded) {

@@ -3,6 +3,7 @@
  * possible, and many at a time: one text is cut in pieces faster than many are decoded.
  */
 import { isAscii } from "node:buffer"
+import type { FsPath } from "../model/FsPath.ts"
 import type { Found, Unsearched } from "../model/search.ts"
 
 export interface Packed {
@@ -21,11 +22,13 @@ export type FileFound = ReadonlyArray<Found> | Unsearched
 
 const reasons = ["binary", "tooLarge", "unreadable", "gone"] as const
 
+const nothing: ReadonlyArray<Found> = []
+
 /** Bytes decoded at a time: longer strings are many times slower to make. */
 const decoded = 2 ** 15
 
-/** Per file what became of it. */
-export const found = (packed: Packed): Array<FileFound> => {
+/** Per file what became of it; every match with the path that `pathOf` gives for its file, where that is given. */
+export const found = (packed: Packed, pathOf?: (file: number) => FsPath): Array<FileFound> => {
   const { meta } = packed
   const bytes = Buffer.from(packed.bytes.buffer, packed.bytes.byteOffset, packed.bytes.byteLength)
   let match = 0
@@ -34,6 +37,7 @@ export const found = (packed: Packed): Array<FileFound> => {
   let text: string | undefined
   let origin = 0
   let start = 0
+  let path: FsPath | undefined
 
   /** Decodes the lines from the next one on, if they are ASCII. */
   const decode = (): void => {
@@ -49,18 +53,36 @@ export const found = (packed: Packed): Array<FileFound> => {
     const end = meta[match + 3]!
     const lineContent = text === undefined ? bytes.toString("utf8", start, end) : text.slice(start - origin, end - origin)
     start = end
-    const found = { lineNumber: meta[match]!, lineContent, matchStart: meta[match + 1]!, matchEnd: meta[match + 2]! }
+    const lineNumber = meta[match]!
+    const matchStart = meta[match + 1]!
+    const matchEnd = meta[match + 2]!
     match += 4
-    return found
+    return path === undefined
+      ? { lineNumber, lineContent, matchStart, matchEnd }
+      : ({ path, lineNumber, lineContent, matchStart, matchEnd } as Found)
   }
-  return Array.from(packed.files, (count) => (count < 0 ? reasons[-1 - count]! : Array.from({ length: count }, next)))
+  return Array.from(packed.files, (count, file) => {
+    if (count < 0) return reasons[-1 - count]!
+    if (count === 0) return nothing
+    path = pathOf?.(file)
+    const all: Array<Found> = []
+    for (let left = count; left > 0; left--) all.push(next())
+    return all
+  })
 }
 
+/** Most files have nothing. */
+const nothingFound = { found: nothing }
+
 /** The same with the text of each file that has matches, where that was asked for. */
-export const searched = (packed: Packed): Array<{ readonly found: FileFound; readonly text?: string }> => {
+export const searched = (
+  packed: Packed,
+  pathOf?: (file: number) => FsPath
+): Array<{ readonly found: FileFound; readonly text?: string }> => {
   const { texts } = packed
   let next = 0
-  return found(packed).map((found) =>
-    texts === undefined || typeof found === "string" || found.length === 0 ? { found } : { found, text: texts[next++]! }
-  )
+  return found(packed, pathOf).map((found) => {
+    if (found === nothing) return nothingFound
+    return texts === undefined || typeof found === "string" ? { found } : { found, text: texts[next++]! }
+  })
 }

@@ -59,7 +59,12 @@ export const serve = ({ at, list, port, searcher, shared }: Parts): void => {
   const obey = (order: Order): void => {
     const { ticket } = order
     if (order._tag === "Search") return search(order)
-    const listings = order.directories.map(list)
+    const flag = at.withdrawn + (ticket & 1)
+    const listings: Array<Listing | string> = []
+    for (const directory of order.directories) {
+      if (Atomics.load(shared, flag) === ticket) break
+      listings.push(list(directory))
+    }
     const kinds = listings.flatMap((listing) => (typeof listing === "string" ? [] : [listing.kinds.buffer]))
     port.postMessage({ _tag: "Listed", ticket, listings } satisfies Report, kinds)
   }

@@ -26,6 +26,8 @@ const few = 128
 const jobSize = 64
 /** Directories asked for at a time. */
 const most = 320
+/** Directories read here before others have their turn, when there are many. */
+const together = 16
 /** Directories held at once: each costs a descriptor. */
 const maxHeld = 1536
 
@@ -60,9 +62,12 @@ export interface Means {
 const make = <V extends Visit>(
   confined: Confined,
   { crew: workers, refuseHardlinks, sweeps }: Means,
-  pathOf: (visit: V) => FsPath
+  pathOf: (visit: V) => FsPath,
+  searches: boolean
 ) => {
   const { caseSensitive } = confined
+  /** Whether there is nobody else to read the directories: to reach one for its files is most of the work, and workers have the files. */
+  const isAlone = workers === undefined || searches
   const held = new Map<Visit, Place>()
   const withdrawals = new Set<() => void>()
   /** Asked for, and to be read here, the most wanted last. */
@@ -106,6 +111,7 @@ const make = <V extends Visit>(
   }
 
   const readNow = (visit: V): ReadonlyArray<Child> | undefined => {
+    explorer.hold(visit)
     const borrowed = borrow(visit)
     if (borrowed === undefined) return undefined
     try {
@@ -176,11 +182,12 @@ const make = <V extends Visit>(
     search: workers && HostSearch.make(workers, lend, refuseHardlinks, closed),
     room: () => {
       if (readHere < few) return asked === 0 ? 1 : 0
+      if (isAlone) return asked === 0 ? together : 0
       return most - asked < jobSize ? 0 : most - asked
     },
     read: (visits) => {
       asked += visits.length
-      if (workers === undefined || readHere < few) here.push(...visits.toReversed())
+      if (workers === undefined || isAlone || readHere < few) here.push(...visits.toReversed())
       else for (let at = 0; at < visits.length; at += jobSize) send(workers, visits.slice(at, at + jobSize))
     },
     take: () => {
@@ -204,8 +211,10 @@ const make = <V extends Visit>(
           })
         })
       }
-      readHere++
-      arrive(next, readNow(next))
+      for (let visit: V | undefined = next; visit !== undefined; visit = here.pop()) {
+        readHere++
+        arrive(visit, readNow(visit))
+      }
       return Effect.void
     }),
     hold: (visit) => {
@@ -239,10 +248,10 @@ const make = <V extends Visit>(
 
 export const explore =
   (confined: Confined, means: Means): Explore =>
-  <V extends Visit>(pathOf: (visit: V) => FsPath): Effect.Effect<Explorer<V>, never, Scope.Scope> =>
+  <V extends Visit>(pathOf: (visit: V) => FsPath, searches: boolean): Effect.Effect<Explorer<V>, never, Scope.Scope> =>
     Effect.map(
       Effect.acquireRelease(
-        Effect.sync(() => make(confined, means, pathOf)),
+        Effect.sync(() => make(confined, means, pathOf, searches)),
         ({ close }) => close
       ),
       ({ explorer }) => explorer

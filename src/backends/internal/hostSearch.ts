@@ -1,6 +1,7 @@
 /** Files of directories that are at hand, searched by the workers. */
 import * as Effect from "effect/Effect"
 import type { Fault } from "../../model/FsError.ts"
+import type { FsPath } from "../../model/FsPath.ts"
 import type { Query, Unsearched } from "../../model/search.ts"
 import type { Files, Findings, Searched, Visit } from "../../port/explorer.ts"
 import type { Searched as Answer, Crew } from "../../runtime/crew.ts"
@@ -18,13 +19,15 @@ interface Lent {
   readonly bases: Array<string>
   readonly counts: Array<number>
   readonly names: Array<string>
+  /** Which of all files each of these is. */
+  readonly places: Array<number>
   /** Of every file why it cannot be searched, where it cannot. */
   readonly lost: Array<Unsearched | undefined>
   readonly giveBack: Array<() => void>
 }
 
 const borrowAll = <V extends Visit>(lend: Lend<V>, files: ReadonlyArray<Files<V>>): Effect.Effect<Lent> => {
-  const lent: Lent = { bases: [], counts: [], names: [], lost: [], giveBack: [] }
+  const lent: Lent = { bases: [], counts: [], names: [], places: [], lost: [], giveBack: [] }
   const borrow = ({ segments, visit }: Files<V>): Effect.Effect<void> =>
     Effect.match(
       attempt(() => lend(visit)),
@@ -35,6 +38,7 @@ const borrowAll = <V extends Visit>(lend: Lend<V>, files: ReadonlyArray<Files<V>
           lent.counts.push(segments.length)
           for (const segment of segments) {
             lent.names.push(segment)
+            lent.places.push(lent.lost.length)
             lent.lost.push(undefined)
           }
         },
@@ -47,32 +51,33 @@ const borrowAll = <V extends Visit>(lend: Lend<V>, files: ReadonlyArray<Files<V>
   return Effect.as(Effect.forEach(files, borrow, { discard: true }), lent)
 }
 
-const unpack = (packed: Packed, lost: ReadonlyArray<Unsearched | undefined>): ReadonlyArray<Searched> => {
-  const all = searched(packed)
+const unpack = (packed: Packed, { lost, places }: Lent, pathOf: (file: number) => FsPath): ReadonlyArray<Searched> => {
+  // With a path, a match is all that a caller gets.
+  const all = searched(packed, (file) => pathOf(places[file]!)) as ReadonlyArray<Searched>
   let next = 0
   return lost.map((why) => (why === undefined ? all[next++]! : { found: why }))
-}
-
-/** Which of all files the one is that the workers know by this index. */
-const indexOf = (lost: ReadonlyArray<Unsearched | undefined>, index: number): number => {
-  let left = index
-  return lost.findIndex((why) => why === undefined && left-- === 0)
 }
 
 /** `closed` says why no file can be searched any more. */
 export const make =
   <V extends Visit>(crew: Crew, lend: Lend<V>, refuseHardlinks: boolean, closed: () => Fault | undefined) =>
-  (query: Query, files: ReadonlyArray<Files<V>>, from: number): Effect.Effect<Findings, Fault> =>
+  (
+    query: Query,
+    files: ReadonlyArray<Files<V>>,
+    from: number,
+    pathOf: (file: number) => FsPath
+  ): Effect.Effect<Findings, Fault> =>
     Effect.acquireUseRelease(
       borrowAll(lend, files),
-      ({ bases, counts, lost, names }) => {
+      (lent) => {
+        const { bases, counts, lost, names, places } = lent
         if (names.length === 0) return Effect.succeed<Findings>(lost.map((why) => ({ found: why! })))
         const batch = { bases, counts, names: names.join("/"), from: lost[0] === undefined ? from : 1, refuseHardlinks }
         const answer = asked<Answer>((done, over) => crew.search(query, batch, query.budget, done, over))
         return Effect.flatMap(answer, (answer): Effect.Effect<Findings, Fault> => {
-          if (!("_tag" in answer)) return Effect.succeed(unpack(answer, lost))
+          if (!("_tag" in answer)) return Effect.succeed(unpack(answer, lent, pathOf))
           const fault = closed()
-          return fault === undefined ? Effect.succeed({ ...answer, index: indexOf(lost, answer.index) }) : Effect.fail(fault)
+          return fault === undefined ? Effect.succeed({ ...answer, index: places[answer.index]! }) : Effect.fail(fault)
         })
       },
       ({ giveBack }) => Effect.sync(() => giveBack.forEach((give) => give()))

@@ -1,0 +1,45 @@
+/**
+ * Work side by side, answered in order. Unlike the stream operator of that kind it waits, when it is interrupted, for the end of all
+ * that it has started, so that nothing of it is left when what it works on is closed.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Scope from "effect/Scope"
+
+/** Runs what `next` brings until that is `undefined`, `most` at a time. The answer of one after another, `undefined` at the end. */
+export const inOrder = <A, B, E>(
+  next: Effect.Effect<A | undefined, E>,
+  run: (value: A) => Effect.Effect<B, E>,
+  most: number
+): Effect.Effect<Effect.Effect<B | undefined, E>, never, Scope.Scope> =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.map(Scope.make("parallel"), (scope) => ({ scope, running: [] as Array<Fiber.Fiber<B, E>> })),
+      ({ scope }) => Scope.close(scope, Exit.void)
+    ),
+    ({ running, scope }) => {
+      let isEnd = false
+      const answer: Effect.Effect<B | undefined, E> = Effect.suspend(() => {
+        const first = running[0]
+        const isReady = first?.pollUnsafe() !== undefined
+        if (first !== undefined && (isReady || isEnd || running.length === most)) {
+          running.shift()
+          return Fiber.join(first)
+        }
+        if (isEnd) return Effect.succeed(undefined)
+        return Effect.flatMap(next, (value) => {
+          if (value === undefined) {
+            isEnd = true
+            return answer
+          }
+          const started = Effect.forkIn(run(value), scope, { startImmediately: true })
+          return Effect.flatMap(started, (fiber) => {
+            running.push(fiber)
+            return answer
+          })
+        })
+      })
+      return answer
+    }
+  )

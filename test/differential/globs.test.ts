@@ -1,0 +1,213 @@
+/**
+ * Globs on a host, where directories are pruned and workers read: the answer is picomatch's over all paths, and ripgrep's and git's
+ * where these read a pattern in the same way.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import picomatch from "picomatch"
+import * as PosixHost from "../../src/backends/PosixHost.ts"
+import { type Algebra, type GlobOptions, make } from "../../src/filesystem/Filesystem.ts"
+import { fastDirectory } from "../backends/posixHost.ts"
+import { git, hasGit, names, ripgreps, same, saysNoGit, saysNoRipgrep } from "./engines.ts"
+import { type Dialect, globOf } from "./globPatterns.ts"
+import { growIgnoring, type Tree } from "./ignoreTrees.ts"
+import { pick, random } from "./trees.ts"
+
+saysNoGit("globs beside git")
+saysNoRipgrep("globs beside ripgrep")
+
+const planted = (seed: number) =>
+  Effect.gen(function* () {
+    const root = yield* fastDirectory
+    const next = random(seed)
+    const tree = growIgnoring(root, next, "git", [], { directories: 400, files: 1200 })
+    const fs = make(yield* Effect.orDie(PosixHost.make({ root })))
+    return { fs, next, root, tree }
+  })
+
+/** By code point; a directory as its name and "/". */
+const inOrder = (paths: ReadonlyArray<string>, isDirectory: (path: string) => boolean = () => false): Array<string> =>
+  paths
+    .map((path) => [path, Buffer.from(isDirectory(path) ? `${path}/` : path)] as const)
+    .sort(([, one], [, two]) => Buffer.compare(one, two))
+    .map(([path]) => path)
+
+const globbed = (fs: Algebra, pattern: string | ReadonlyArray<string>, options: GlobOptions = {}) =>
+  Effect.map(fs.glob(pattern, { maxMatches: Number.POSITIVE_INFINITY, ...options }), ({ matches }) =>
+    matches.map(({ path }) => path as string)
+  )
+
+const options = { dot: true, posix: true, regex: false, nonegate: true, strictSlashes: true } as const
+
+/** What a glob means, from the decision and picomatch alone, of a path relative to the base. */
+const meaning = (glob: string): ((path: string, isDirectory: boolean) => boolean) => {
+  const text = glob.replace(/^(?:\.?\/)+/, "").replace(/\/$/, "")
+  const matches = picomatch(text, options)
+  const isAnchored = text.includes("/") || /^\.?\//.test(glob)
+  return (path, isDirectory) =>
+    (isDirectory || !glob.endsWith("/")) && matches(isAnchored ? path : path.slice(path.lastIndexOf("/") + 1))
+}
+
+/** What ignore rules leave out: the last that matches decides, and a directory goes with all in it. */
+const leavesOut = (rules: ReadonlyArray<string>, isDirectory: (path: string) => boolean): ((path: string) => boolean) => {
+  const read = rules.map((rule) => {
+    const takesBack = rule.startsWith("!") && !rule.startsWith("!(")
+    return { takesBack, matches: meaning(takesBack ? rule.slice(1) : rule) }
+  })
+  const known = new Map<string, boolean>()
+  const isOut = (path: string): boolean => {
+    const before = known.get(path)
+    if (before !== undefined) return before
+    const slash = path.lastIndexOf("/")
+    const last = read.findLast(({ matches }) => matches(path, isDirectory(path)))
+    const out = (slash !== -1 && isOut(path.slice(0, slash))) || (last !== undefined && !last.takesBack)
+    known.set(path, out)
+    return out
+  }
+  return isOut
+}
+
+const all = ({ directories, files }: Tree): ReadonlyArray<string> => [...directories, ...files]
+
+const isRefused = (error: { readonly _tag: string }): boolean => error._tag === "InvalidArgument"
+
+/** `undefined` for what is no pattern. */
+const answer = (fs: Algebra, pattern: string | ReadonlyArray<string>, options?: GlobOptions) =>
+  Effect.catch(globbed(fs, pattern, options), (error) => (isRefused(error) ? Effect.succeed(undefined) : Effect.fail(error)))
+
+describe("what is found is what picomatch matches of all paths", () => {
+  for (const seed of [1, 2]) {
+    it.live(`one pattern, tree ${seed}`, () =>
+      Effect.gen(function* () {
+        const { fs, next, tree } = yield* planted(seed)
+        const directories = new Set(tree.directories)
+        const isDirectory = (path: string) => directories.has(path)
+        let found = 0
+        let refused = 0
+        for (let i = 0; i < 60; i++) {
+          const pattern = globOf(next, all(tree), "picomatch")
+          const matches = yield* answer(fs, pattern, { kinds: ["file", "directory"] })
+          if (matches === undefined) {
+            refused++
+            continue
+          }
+          const matched = meaning(pattern)
+          const expected = all(tree).filter((path) => matched(path, isDirectory(path)))
+          same(matches, inOrder(expected, isDirectory), pattern)
+          same(yield* globbed(fs, pattern), inOrder(expected.filter((path) => !isDirectory(path))), `files of ${pattern}`)
+          if (expected.length > 0) found++
+        }
+        // Otherwise the comparison says little.
+        assert.isAbove(found, 35)
+        assert.isBelow(refused, 12)
+      }).pipe(Effect.scoped)
+    )
+
+    it.live(`several patterns below a base, and rules of what to leave out, tree ${seed}`, () =>
+      Effect.gen(function* () {
+        const { fs, next, tree } = yield* planted(seed + 10)
+        const directories = new Set(tree.directories)
+        let left = 0
+        for (let i = 0; i < 40; i++) {
+          const base = next() < 0.5 ? "" : `${pick(next, tree.directories)}/`
+          const below = (paths: ReadonlyArray<string>) =>
+            paths.filter((path) => path.startsWith(base)).map((path) => path.slice(base.length))
+          const inside = below(tree.files)
+          if (inside.length === 0) continue
+          const isDirectory = (path: string) => directories.has(base + path)
+          const patterns = pick(next, [["**"], Array.from({ length: 3 }, () => globOf(next, inside, "picomatch"))])
+          const exclude = Array.from({ length: 3 }, () => {
+            const rule = globOf(next, below(all(tree)), "picomatch")
+            return rule.startsWith("!") || next() < 0.6 ? rule : `!${rule}`
+          })
+          const matches = yield* answer(fs, patterns, { path: base === "" ? "." : base.slice(0, -1), exclude })
+          if (matches === undefined) continue
+          const isOut = leavesOut(exclude, isDirectory)
+          const includes = patterns.map(meaning)
+          const expected = inside.filter((path) => !isOut(path) && includes.some((matched) => matched(path, false)))
+          assert.deepStrictEqual(
+            matches,
+            inOrder(expected.map((path) => base + path)),
+            JSON.stringify({ base, patterns, exclude })
+          )
+          if (expected.length < inside.length && expected.length > 0) left++
+        }
+        assert.isAbove(left, 12)
+      }).pipe(Effect.scoped)
+    )
+  }
+})
+
+/** For picomatch `?` and a set stand for a UTF-16 unit, for ripgrep and git for a byte. */
+const isComparable = (pattern: string) => (path: string) => /^[\0-\x7f]*$/.test(path) || !/[?[]/.test(pattern)
+
+/**
+ * Without a wildcard git lists all below a directory of that name; a beginning "#" is a comment for ripgrep, which takes spaces from the end; and two backslashes are
+ * for picomatch none that a name could hold.
+ */
+const isShared = (pattern: string, dialect: Dialect): boolean =>
+  !pattern.includes("\\\\") && (dialect === "git" ? /(?<!\\)[*?[]/.test(pattern) : !/^#| $/.test(pattern))
+
+const beside = (
+  seed: number,
+  dialect: Dialect,
+  count: number,
+  theirs: (root: string, pattern: string) => Array<string>
+): Effect.Effect<void, unknown> =>
+  Effect.gen(function* () {
+    const { fs, next, root, tree } = yield* planted(seed)
+    let found = 0
+    for (let i = 0; i < count; i++) {
+      const pattern = globOf(next, tree.files, dialect)
+      if (!isShared(pattern, dialect)) continue
+      const expected = theirs(root, pattern).filter(isComparable(pattern))
+      const ours = yield* globbed(fs, pattern, { exclude: "/.git" })
+      same(ours.filter(isComparable(pattern)), inOrder(expected), pattern)
+      if (expected.length > 0) found++
+    }
+    assert.isAbove(found, count / 3)
+  }).pipe(Effect.scoped)
+
+describe.each(ripgreps)("what is found is what $name finds", (rg) => {
+  for (const seed of [21, 22]) {
+    it.live(`where both read a pattern alike, tree ${seed}`, () =>
+      beside(seed, "ripgrep", 100, (root, pattern) => names(rg.run(root, ["--files", "-uu", "--null", "-g", pattern])))
+    )
+  }
+
+  it.live("and what is left out is what it leaves out", () =>
+    Effect.gen(function* () {
+      const { fs, next, root, tree } = yield* planted(23)
+      const comparable = tree.files.filter(isComparable("?"))
+      for (let i = 0; i < 40; i++) {
+        const exclude = Array.from({ length: 1 + Math.floor(next() * 3) }, () => globOf(next, all(tree), "ripgrep")).filter(
+          (rule) => isShared(rule, "ripgrep")
+        )
+        const flags = exclude.flatMap((rule) => ["-g", `!${rule}`])
+        const theirs = new Set(names(rg.run(root, ["--files", "-uu", "--null", ...flags])))
+        const walked = yield* Stream.runCollect(fs.walk(".", { exclude }))
+        const ours = new Set(walked.map(({ path }) => path as string))
+        same(
+          comparable.filter((path) => ours.has(path)),
+          comparable.filter((path) => theirs.has(path)),
+          JSON.stringify(exclude)
+        )
+      }
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe.runIf(hasGit)("what is found is what git finds with the magic word glob", () => {
+  for (const seed of [31, 32]) {
+    it.live(`where both read a pattern alike, tree ${seed}`, () =>
+      beside(seed, "git", 100, (root, pattern) => {
+        git(root, ["init", "--quiet"])
+        // For git every pattern is anchored.
+        const text = pattern.replace(/^\//, "")
+        const glob = pattern.includes("/") ? text : `**/${text}`
+        return names(git(root, ["ls-files", "--others", "-z", "--", `:(glob)${glob}`]))
+      })
+    )
+  }
+})

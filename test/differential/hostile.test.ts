@@ -1,0 +1,351 @@
+/**
+ * Hostile patterns on a host, where workers search: the victim is the 300th of 500 files. The search answers, or ends as Timeout that
+ * names it; the program goes on meanwhile, and afterwards nothing is left of it. Nothing is timed: turns of the event loop are counted.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Stream from "effect/Stream"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import * as PosixHost from "../../src/backends/PosixHost.ts"
+import { type Algebra, type GrepOptions, make } from "../../src/filesystem/Filesystem.ts"
+import { Limits, standard } from "../../src/model/Limits.ts"
+import { fastDirectory, openDescriptors } from "../backends/posixHost.ts"
+import { guarded } from "../interruption/guarded.ts"
+
+const pad = (index: number): string => String(index).padStart(3, "0")
+
+/** In order; ten directories of fifty. */
+const files = Array.from({ length: 500 }, (_, index) => `d${Math.floor(index / 50)}/f${pad(index)}`)
+const victim = files[299]!
+
+const budget = { ...standard, patternBudget: 200 }
+
+/** `text` in the victim, and in all others what the pattern finds at once, or at once does not. */
+const ground = (text: string, other: string) =>
+  Effect.gen(function* () {
+    const root = yield* fastDirectory
+    for (let i = 0; i < 10; i++) Fs.mkdirSync(join(root, `d${i}`))
+    for (const path of files) Fs.writeFileSync(join(root, path), path === victim ? text : other)
+    return { root, fs: make(yield* Effect.orDie(PosixHost.make({ root }))) }
+  })
+
+const turn: Effect.Effect<void> = Effect.callback((resume) => void setImmediate(() => resume(Effect.void)))
+
+/** How often the event loop comes round while the effect runs. */
+const turning = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<readonly [Exit.Exit<A, E>, turns: number]> =>
+  Effect.suspend(() => {
+    let turns = 0
+    let isOver = false
+    const count = (): void => {
+      turns++
+      if (!isOver) setImmediate(count)
+    }
+    setImmediate(count)
+    return Effect.map(Effect.exit(effect), (exit) => {
+      isOver = true
+      return [exit, turns] as const
+    })
+  })
+
+const worksAgain = (fs: Algebra, other: string) =>
+  Effect.map(fs.grep(other, { literal: true, maxMatches: Number.POSITIVE_INFINITY }), ({ matches }) =>
+    assert.isAtLeast(new Set(matches.map(({ path }) => path)).size, 499)
+  )
+
+const letters = `${"a".repeat(64)}!`
+
+interface Case {
+  readonly name: string
+  readonly pattern: string | RegExp
+  readonly text: string
+  /** What one line of the other files says. @default "aab" */
+  readonly other?: string
+  readonly options?: GrepOptions
+}
+
+/** Each works on its text for seconds at the least, most for longer than anybody lives. */
+const stuck: ReadonlyArray<Case> = [
+  { name: "nested quantifiers", pattern: "^(a+)+$", text: letters, other: "aaa" },
+  { name: "nested stars at any place", pattern: "(a*)*b\\d", text: `${"a".repeat(64)}! b`, other: "aab1" },
+  { name: "alternatives that are the same", pattern: "(a|a)*b", text: `${"a".repeat(64)}!b` },
+  { name: "anything in anything", pattern: "(.*)*x$", text: `x${"a".repeat(64)}`, other: "aax" },
+  { name: "white space at the end of a line of a million", pattern: "\\s+$", text: `${" ".repeat(1_000_000)}x`, other: "x " },
+  { name: "a backreference", pattern: "^(a+)+\\1b$", text: `${"a".repeat(64)}!b` },
+  { name: "a backreference by name", pattern: "^(?P<x>a+)+(?P=x)b$", text: `${"a".repeat(64)}!b` },
+  {
+    name: "four groups and what they held",
+    pattern: "^(a*)(a*)(a*)(a*)\\1\\2\\3\\4$",
+    text: `${"a".repeat(3001)}!`,
+    other: "aaaa"
+  },
+  {
+    name: "a pattern of 999 characters",
+    pattern: `^(a+)+${"[ab]".repeat(248)}$`,
+    text: `${"a".repeat(300)}!`,
+    other: "a".repeat(250)
+  },
+  { name: "counted in counted", pattern: "^(a{1,40}){1,40}$", text: letters, other: "aaa" },
+  { name: "in a lookahead", pattern: "^(?=(a+)+$)", text: letters, other: "aaa" },
+  { name: "letters of any script", pattern: "^(\\p{L}+)+$", text: letters, other: "aaa" },
+  { name: "in either case", pattern: "^(A+)+$", text: letters, other: "aaa", options: { ignoreCase: true } },
+  { name: "as whole words", pattern: "(a+)+b", text: `${"a".repeat(64)} b_`, options: { wholeWord: true } },
+  { name: "over lines", pattern: "(a+)+\\nb", text: `${"a".repeat(64)}\nab`, other: "a\nb", options: { multiline: true } },
+  { name: "with lines around", pattern: "^(a+)+$", text: letters, other: "aaa", options: { context: 1 } },
+  {
+    name: "an address",
+    pattern: "^([a-zA-Z0-9])(([\\-.]|[_]+)?([a-zA-Z0-9]+))*(@){1}[a-z0-9]+$",
+    text: `${"a".repeat(64)}!@b`,
+    other: "a@b"
+  }
+]
+
+describe("a search that the 300th of 500 files brings to a stop", () => {
+  for (const { name, options, other = "aab", pattern, text } of stuck) {
+    it.live(`ends as Timeout naming it: ${name}`, () =>
+      Effect.gen(function* () {
+        const { fs } = yield* ground(text, other)
+        const [exit, turns] = yield* turning(Effect.flip(fs.grep(pattern, options)))
+        const error = yield* exit
+        assert.deepStrictEqual([error._tag, error.path], ["Timeout", victim])
+        assert.isAbove(turns, 20)
+        yield* worksAgain(fs, other.split("\n")[0]!)
+      }).pipe(Effect.provideService(Limits, budget), Effect.scoped)
+    )
+  }
+
+  it.live("has by then streamed what is in the files before it, each once and in order", () =>
+    Effect.gen(function* () {
+      const { fs } = yield* ground(letters, "aaa")
+      const streamed: Array<string> = []
+      const error = yield* Effect.flip(
+        Stream.runForEach(fs.grepStream("^(a+)+$"), ({ path }) => Effect.sync(() => void streamed.push(path)))
+      )
+      assert.deepStrictEqual([error._tag, error.path], ["Timeout", victim])
+      assert.deepStrictEqual(streamed, files.slice(0, 299))
+    }).pipe(Effect.provideService(Limits, budget), Effect.scoped)
+  )
+
+  it.live("that wants no more than is before it is answered", () =>
+    Effect.gen(function* () {
+      const { fs } = yield* ground(letters, "aaa")
+      const { matches, truncated } = yield* fs.grep("^(a+)+$", { maxMatches: 20 })
+      assert.deepStrictEqual([matches.map(({ path }) => path as string), truncated], [files.slice(0, 20), true])
+    }).pipe(Effect.provideService(Limits, budget), Effect.scoped)
+  )
+
+  it.live("ends when it is interrupted, wherever it is, and others at the same time are answered", () =>
+    Effect.gen(function* () {
+      const { fs } = yield* ground(letters, "aaa")
+      const endless = Effect.provideService(Limits, { ...standard, patternBudget: 2 ** 30 })
+      for (let round = 0; round < 8; round++) {
+        const searches = [fs.grep("^(a+)+$"), Stream.runDrain(fs.grepStream("^(a+)+$"))].map((search) => endless(search))
+        const fibers = yield* Effect.forEach(searches, (search) => Effect.forkChild(search, { startImmediately: true }))
+        for (let turns = round * round * 200; turns > 0; turns--) yield* turn
+        yield* Fiber.interruptAll(fibers)
+        for (const fiber of fibers) assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(fiber)), `round ${round}`)
+        yield* worksAgain(fs, "aaa")
+      }
+    }).pipe(Effect.scoped)
+  )
+})
+
+const spaces = " ".repeat(100_000)
+
+/** Frightening, but each has an answer, or takes too long for its budget on some machines only. */
+const harmless: ReadonlyArray<Case> = [
+  { name: "white space at the end of a line of 100,000", pattern: "\\s+$", text: `${spaces}x`, other: "x " },
+  { name: "nothing that the text could begin with", pattern: "(x+x+)+y", text: "a".repeat(64), other: "xxy" },
+  { name: "a text that every match has and this has not", pattern: "(.*)*x", text: "a".repeat(64), other: "x" },
+  { name: "1,000 letters", pattern: "a".repeat(1000), text: `${"a".repeat(999)}b`.repeat(1000), other: "a".repeat(1000) },
+  { name: "1,000 choices", pattern: "a|".repeat(499) + "b", text: "c".repeat(100_000), other: "b" },
+  { name: "twenty stars side by side", pattern: "a*".repeat(20) + "$", text: "a".repeat(1000), other: "aa" },
+  { name: "nothing at all, everywhere", pattern: "(?:)*", text: "a\n".repeat(50_000), other: "aa" },
+  { name: "an empty choice, repeated", pattern: "(|a)*(|b)*$", text: letters, other: "aa" },
+  { name: "a group within a group, 300 deep", pattern: `${"(".repeat(300)}a${")".repeat(300)}`, text: letters, other: "aa" },
+  { name: "a range of 65,535", pattern: "a{0,65535}b", text: "a".repeat(1000), other: "ab" }
+]
+
+describe("a search that looks as bad is answered, or is a Timeout that names the file:", () => {
+  for (const { name, options, other = "aab", pattern, text } of harmless) {
+    it.live(name, () =>
+      Effect.gen(function* () {
+        const { fs } = yield* ground(text, other)
+        const [exit, turns] = yield* turning(fs.grep(pattern, { ...options, maxMatches: Number.POSITIVE_INFINITY }))
+        assert.isAbove(turns, 1)
+        if (Exit.isSuccess(exit)) {
+          const found = new Set(exit.value.matches.map(({ path }) => path as string))
+          assert.deepStrictEqual(
+            files.filter((path) => !found.has(path) && path !== victim),
+            []
+          )
+          // What the engine itself says of each line, which here it can.
+          const expression = new RegExp(pattern)
+          if (name !== harmless[0]!.name)
+            assert.strictEqual(
+              found.has(victim),
+              text.split("\n").some((line) => expression.test(line))
+            )
+        } else {
+          const error = yield* Effect.flip(exit)
+          assert.deepStrictEqual([error._tag, error.path], ["Timeout", victim])
+        }
+        yield* worksAgain(fs, other)
+      }).pipe(Effect.provideService(Limits, budget), Effect.scoped)
+    )
+  }
+})
+
+describe("nothing is left of searches that were stuck", () => {
+  it.live("no descriptor, when they are over", () =>
+    Effect.gen(function* () {
+      // Whatever a first worker opens for good is open from here on.
+      const once = Effect.scoped(
+        Effect.gen(function* () {
+          const { fs } = yield* ground(letters, "aaa")
+          yield* Effect.exit(fs.grep("^(a+)+$"))
+          yield* Effect.exit(Stream.runDrain(fs.grepStream("^(a+)+$")))
+          const fiber = yield* Effect.forkChild(fs.grep("^(a+)+$"), { startImmediately: true })
+          for (let turns = 300; turns > 0; turns--) yield* turn
+          yield* Fiber.interrupt(fiber)
+        })
+      ).pipe(Effect.provideService(Limits, budget))
+      yield* once
+      const before = openDescriptors()
+      yield* once
+      yield* once
+      for (let turns = 100_000; turns > 0 && openDescriptors() > before; turns--) yield* turn
+      assert.isAtMost(openDescriptors(), before)
+    })
+  )
+
+  it.live("no worker: the program ends by itself, and its threads are gone before", () =>
+    Effect.gen(function* () {
+      const { error, isStuck, out, status } = yield* guarded(
+        `
+        import * as Fs from "node:fs"
+        import * as PosixHost from "./src/backends/PosixHost.ts"
+        const root = Fs.mkdtempSync("/tmp/fs-algebra-hostile-")
+        for (let i = 0; i < 500; i++) Fs.writeFileSync(root + "/f" + String(i).padStart(3, "0"), i === 299 ? "${letters}" : "aaa")
+        const threads = () => Fs.readdirSync("/proc/self/task").length
+        const workers = () => process.getActiveResourcesInfo().filter((name) => /worker|messageport/i.test(name)).length
+        const search = Effect.scoped(Effect.gen(function* () {
+          const fs = Filesystem.make(yield* PosixHost.make({ root }))
+          const error = yield* Effect.flip(fs.grep("^(a+)+$"))
+          const fiber = yield* Effect.forkChild(fs.grep("^(a+)+$").pipe(Effect.provideService(Limits, { ...standard, patternBudget: 2 ** 30 })), { startImmediately: true })
+          for (let i = 0; i < 3000; i++) yield* Effect.callback((resume) => void setImmediate(() => resume(Effect.void)))
+          yield* Fiber.interrupt(fiber)
+          return error.path
+        })).pipe(Effect.provideService(Limits, { ...standard, patternBudget: 200 }))
+        const first = await run(search)
+        const before = process.platform === "linux" ? threads() : 0
+        const second = await run(search)
+        while (process.platform === "linux" && threads() > before) await new Promise((resume) => setImmediate(resume))
+        Fs.rmSync(root, { recursive: true })
+        say([first, second, workers()])
+      `,
+        { seconds: 40 }
+      )
+      assert.isFalse(isStuck, "it does not end")
+      assert.deepStrictEqual([out, status], ['["f299","f299",0]', 0], error)
+    })
+  )
+})
+
+describe("an expression that V8 compiles for ever, which no thread can be stopped in", () => {
+  it.live("ends as Timeout or is refused, the layer is given back, and the program ends", () =>
+    Effect.gen(function* () {
+      // Two more optional letters double the time; `terminate` waits until it is over.
+      const { error, isStuck, out } = yield* guarded(
+        `
+        import * as Fs from "node:fs"
+        import * as PosixHost from "./src/backends/PosixHost.ts"
+        const root = Fs.mkdtempSync("/tmp/fs-algebra-hostile-")
+        Fs.writeFileSync(root + "/f", "aaab")
+        const search = Effect.scoped(Effect.gen(function* () {
+          const fs = Filesystem.make(yield* PosixHost.make({ root }))
+          return yield* told(fs.grep("a?".repeat(333) + "a".repeat(333)))
+        })).pipe(Effect.provideService(Limits, { ...standard, patternBudget: 200 }))
+        const tag = await run(search)
+        Fs.rmSync(root, { recursive: true })
+        say(tag)
+      `,
+        { seconds: 8 }
+      )
+      assert.isFalse(isStuck, "the layer is never given back, or the program never ends")
+      assert.include(['"Timeout"', '"InvalidArgument"', '"done"'], out, error)
+    })
+  )
+})
+
+const globs: ReadonlyArray<string> = [
+  `${"*a".repeat(10)}*b`,
+  `${"*a".repeat(20)}*b`,
+  `**/${"*a".repeat(20)}*b`,
+  `${"**/a/".repeat(10)}b`,
+  `${"**/".repeat(30)}b`,
+  "+(ab|abab)",
+  "**/+(a|aa)+(a|aa)b",
+  "*(*(*(a|b)))c",
+  "!(*a*a*a*a)b",
+  "{a,b}".repeat(10),
+  "{a,b}".repeat(17),
+  "{1..100000}",
+  "[[:constructor:]]",
+  `{a,${"*a".repeat(100)}}`,
+  `${"*?a".repeat(80)}b`,
+  "a".repeat(1000),
+  "*".repeat(999),
+  `!(${"*|".repeat(480)})`
+]
+
+describe("globs that take picomatch minutes are answered over a host's tree, or refused, and the program goes on", () => {
+  it.live("each of them, in a tree thirty deep of names of 60 letters", () =>
+    Effect.gen(function* () {
+      const { error, isStuck, out, status } = yield* guarded(
+        `
+        import * as Fs from "node:fs"
+        import * as Stream from "effect/Stream"
+        import * as PosixHost from "./src/backends/PosixHost.ts"
+        const top = Fs.mkdtempSync("/tmp/fs-algebra-globs-")
+        let at = top
+        for (let i = 0; i < 30; i++) {
+          for (const name of ["a".repeat(60), "a".repeat(59) + "b", "ab".repeat(30), "f" + i]) Fs.writeFileSync(at + "/" + name, "aaa")
+          Fs.mkdirSync((at = at + "/a"))
+        }
+        for (let i = 0; i < 300; i++) Fs.mkdirSync(top + "/" + "a".repeat(60) + i)
+        let turns = 0
+        let isOver = false
+        const turn = () => { turns++; if (!isOver) setImmediate(turn) }
+        turn()
+        const search = Effect.scoped(Effect.gen(function* () {
+          const fs = Filesystem.make(yield* PosixHost.make({ root: top }))
+          const answers = []
+          for (const glob of ${JSON.stringify(globs)}) {
+            const before = turns
+            const all = [fs.glob(glob), Stream.runDrain(fs.globStream(glob)), fs.glob("f29", { exclude: glob }), fs.grep("b", { glob })]
+            const tags = yield* Effect.all(all.map(told))
+            answers.push([new Set(tags).size, tags[0], tags[0] === "done" ? turns > before : true])
+          }
+          return [answers, (yield* fs.glob("f29")).matches.length]
+        })).pipe(Effect.provideService(Limits, standard))
+        const found = await run(search)
+        isOver = true
+        Fs.rmSync(top, { recursive: true })
+        say(found)
+      `,
+        { seconds: 60 }
+      )
+      assert.isFalse(isStuck, "one of them is not answered")
+      assert.strictEqual(status, 0, error)
+      const [answers, after] = JSON.parse(out) as [Array<[number, string, boolean]>, number]
+      assert.strictEqual(after, 1)
+      for (const [index, [kinds, tag, turned]] of answers.entries()) {
+        assert.deepStrictEqual([kinds, turned], [1, true], globs[index])
+        assert.include(["done", "InvalidArgument"], tag, globs[index])
+      }
+    })
+  )
+})
