@@ -121,7 +121,8 @@ const optionalInRow = (source: string): number => {
     last = undefined
   }
   for (const part of source.match(item) ?? []) {
-    if (/^(?:[*?]|\{0)/.test(part)) {
+    // What may be repeated without end is a loop, which ends the row.
+    if (/^(?:\?|\{0,\d)/.test(part)) {
       if (last !== undefined) last.isOptional = true
     } else if (part.startsWith("(")) {
       settle()
@@ -134,7 +135,7 @@ const optionalInRow = (source: string): number => {
     } else if (part === "|") {
       settle()
       here = { row: here.row, isEmpty: true, isAnyEmpty: here.isAnyEmpty || here.isEmpty }
-    } else if (!/^(?:[+]|\{\d)/.test(part)) {
+    } else if (!/^(?:[*+]|\{\d)/.test(part)) {
       settle()
       last = { row: 1, isOptional: false }
     }

@@ -31,6 +31,7 @@ const nextTo = 256
 /** How far to look for directories that can be read. */
 const inSight = 512
 
+/** Fewer than so many directories are not asked for while more than so many are being read: each question costs as much as ten. */
 const few = 48
 const many = 96
 

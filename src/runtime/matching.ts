@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import type { Query } from "../model/search.ts"
 import { inlineSearcher, shared } from "./crew.ts"
 import { type FileFound, searched } from "./packed.ts"
+import { scan } from "./scan.ts"
 
 export interface Matched {
   readonly found: FileFound
@@ -46,23 +47,52 @@ export const asked = <A>(ask: (done: (answer: A) => void, over: () => void) => (
     })
   })
 
+const lossy = new TextDecoder("utf-8", { ignoreBOM: true })
+const strict = new TextDecoder("utf-8", { ignoreBOM: true, fatal: true })
+
+const isText = (bytes: Uint8Array): boolean => {
+  try {
+    strict.decode(bytes)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** The same without anything of Node. */
+export const plainly: Matching["here"] = ({ maxBytes, most, question, withText }, contents, from) =>
+  contents.map((bytes, index): Matched => {
+    if (bytes.length > maxBytes) return { found: "tooLarge" }
+    if (bytes.subarray(0, 8192).includes(0)) return { found: "binary" }
+    const text = lossy.decode(bytes)
+    const found = scan(question, text, index === 0 ? from : 1, most)
+    if (found.length > 0 && !isText(bytes)) return { found: "binary" }
+    return withText && found.length > 0 ? { found, text } : { found }
+  })
+
+const isNode = typeof process !== "undefined" && typeof process.getBuiltinModule === "function"
+
 const standard: Matching = {
   here: (query, contents, from) => {
+    if (!isNode) return plainly(query, contents, from)
     const search = inlineSearcher().begin(query, { contents, from })
     while (search.next());
     return searched(search.answer())
   },
+  // Where there are no workers there is no budget either.
   away: (query, contents, from) =>
-    Effect.scoped(
-      Effect.flatMap(shared, (crew) =>
-        Effect.map(
-          asked<Parameters<Parameters<typeof crew.search>[3]>[0]>((done, over) =>
-            crew.search(query, { contents, from }, query.budget, done, over)
-          ),
-          (answer): Answer => ("_tag" in answer ? answer : searched(answer))
+    !isNode
+      ? Effect.sync(() => plainly(query, contents, from))
+      : Effect.scoped(
+          Effect.flatMap(shared, (crew) =>
+            Effect.map(
+              asked<Parameters<Parameters<typeof crew.search>[3]>[0]>((done, over) =>
+                crew.search(query, { contents, from }, query.budget, done, over)
+              ),
+              (answer): Answer => ("_tag" in answer ? answer : searched(answer))
+            )
+          )
         )
-      )
-    )
 }
 
 /** Where contents are searched. Replaceable. */

@@ -2,7 +2,7 @@
  * What a search has found, in few buffers that go from thread to thread without being copied. Strings are made of it as late as
  * possible, and many at a time: one text is cut in pieces faster than many are decoded.
  */
-import { isAscii } from "node:buffer"
+import type * as NodeBuffer from "node:buffer"
 import type { FsPath } from "../model/FsPath.ts"
 import type { Found, Unsearched } from "../model/search.ts"
 
@@ -30,6 +30,7 @@ const decoded = 2 ** 15
 /** Per file what became of it; every match with the path that `pathOf` gives for its file, where that is given. */
 export const found = (packed: Packed, pathOf?: (file: number) => FsPath): Array<FileFound> => {
   const { meta } = packed
+  const { isAscii } = process.getBuiltinModule("node:buffer") as typeof NodeBuffer
   const bytes = Buffer.from(packed.bytes.buffer, packed.bytes.byteOffset, packed.bytes.byteLength)
   let match = 0
   /** Lines up to the match `known` are in `text`, which begins at the byte `origin`. */

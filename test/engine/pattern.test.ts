@@ -105,4 +105,24 @@ describe("Pattern.compile", () => {
     // Each quantifier more multiplies by the length of the line.
     assert.isAbove(steps("a*b*c*d*e*"), 1e9)
   })
+
+  // V8 24.21 takes 60 ms for the longest of the first and minutes for the shortest of the second, in which no worker can be ended.
+  it("refuses what V8 would take hours to compile, and nothing like it", () => {
+    const rows: ReadonlyArray<readonly [accepted: string, refused: string]> = [
+      ["a?".repeat(24) + "a".repeat(24), "a?".repeat(40) + "a".repeat(40)],
+      ["[ab]?".repeat(20) + "c", "[ab]?".repeat(40) + "c".repeat(40)],
+      ["(?:a|b|)".repeat(20), "(?:a|b|)".repeat(40) + "c"],
+      ["a{0,2}".repeat(20), "a{0,2}".repeat(40)],
+      ["a?b".repeat(300), "(?:a?)".repeat(100)],
+      ["(?:ab)?c".repeat(100), "(a)?".repeat(100)],
+      ["\\s*\\w*".repeat(80), "\\s?\\w?".repeat(80)]
+    ]
+    for (const [accepted, refused] of rows) {
+      assert.notProperty(compile(accepted), "_tag", accepted)
+      assert.deepInclude(compile(refused), { _tag: "InvalidArgument", argument: "pattern" }, refused)
+      // As text they are harmless.
+      assert.notProperty(compile(refused, { literal: true }), "_tag", refused)
+    }
+    assert.notProperty(compile(/^(?:\d{3}-)?\d{3}[ .]?\d{2}(?: ext\.? ?\d{1,5})?(?:\s*;\s*\w*=?"?[^"]*"?)?$/), "_tag")
+  })
 })

@@ -181,6 +181,34 @@ describe("crew", () => {
     })
   })
 
+  it("it is told once, of whatever becomes of a question, when no thread is at it any more", async () => {
+    let seen: Int32Array | undefined
+    const crew = make(1, (program, shared) => start(program, (seen ??= shared)))
+    await using(crew, { a: "foo", b: evil }, async (base) => {
+      const overs: Array<string> = []
+      const over = (name: string) => () => void overs.push(name)
+      const answered: Array<string> = []
+      const asked = (name: string, file: string, query: Query, budget = never) =>
+        crew.search(query, batchOf(base, [file]), budget, () => answered.push(name), over(name))
+      await new Promise<void>((resolve) => void crew.search(foo, batchOf(base, ["a"]), never, () => {}, resolve))
+      const stuck = asked("stuck", "b", hostile, 600_000)
+      const next = asked("next", "a", foo)
+      const waiting = asked("waiting", "a", foo)
+      const listing = crew.list([base], () => answered.push("listing"), over("listing"))
+      while (Atomics.load(seen!, progress.ticket) !== 2) await new Promise((resolve) => setImmediate(resolve))
+      // What no worker has come to is over at once, although another question holds the only one up.
+      for (const withdraw of [next, waiting, listing]) withdraw()
+      assert.deepStrictEqual(overs.sort(), ["listing", "next", "waiting"])
+      stuck()
+      stuck()
+      assert.notInclude(overs, "stuck")
+      await new Promise<void>((resolve) => void crew.search(foo, batchOf(base, ["a"]), never, () => {}, resolve))
+      while (overs.length < 4) await new Promise((resolve) => setImmediate(resolve))
+      assert.deepStrictEqual(overs.sort(), ["listing", "next", "stuck", "waiting"])
+      assert.deepStrictEqual(answered, [])
+    })
+  })
+
   it("a worker that dies answers for the file it was at, and others do its other work", async () => {
     const crew = make(1, mortal)
     await using(crew, { a: "foo", die: "foo" }, async (base) => {

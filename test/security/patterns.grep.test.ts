@@ -58,15 +58,15 @@ describe("a catastrophic expression ends as Timeout naming the file, and timers 
     ["in a lookbehind", "(?<=^(a+)+)!", `y${letters}`],
     ["white space at the end, which is only quadratic", "\\s+$", `${" ".repeat(1_000_000)}x`],
     ["three stars side by side, which is only a fourth power", "a*a*a*b", "a".repeat(100_000)],
-    ["a hundred optionals", `${"a?".repeat(100)}${"a".repeat(100)}b`, "a".repeat(100)],
+    ["optionals that overlap", "^(a|a?)+$", letters],
     ["with flag i", "(?i)^(A+)+$", letters],
     ["with flag u", "^(\\p{L}+)+$", letters],
     ["with flag v and sets", /^([[a-z]--[q]]+)+$/v, letters],
     ["as whole words", "(a+)+b", "a".repeat(64), { wholeWord: true }],
-    ["over lines", "(a+)+\\n!!", `${"a".repeat(64)}\n!`, { multiline: true }],
-    ["over lines, quadratic", "\\s+!", `${"\n".repeat(1_000_000)}x`, { multiline: true }],
-    ["an e-mail address", "^([a-zA-Z0-9])(([\\-.]|[_]+)?([a-zA-Z0-9]+))*(@){1}[a-z0-9]+$", `${"a".repeat(64)}!`],
-    ["a comment of C", "/\\*(.|\\s)*?\\*/x", `/*${" ".repeat(64)}`]
+    ["over lines", "(a+)+\\n!!", `${"a".repeat(64)}\n!x!!`, { multiline: true }],
+    ["over lines, quadratic", "\\s+!", `${"\n".repeat(1_000_000)}x!`, { multiline: true }],
+    ["an e-mail address", "^([a-zA-Z0-9])(([\\-.]|[_]+)?([a-zA-Z0-9]+))*(@){1}[a-z0-9]+$", `${"a".repeat(64)}!@b`],
+    ["a comment of C", "/\\*(.|\\s)*?\\*/x", `*/x /*${" ".repeat(64)}`]
   ]
   for (const [name, pattern, text, options] of cases) {
     it.live(name, () =>
@@ -438,7 +438,8 @@ describe("what runs in the program's own thread", () => {
     // Long lines among empty ones: the sum of squares is far more than that of the average.
     const text = `${"a".repeat(550)}\n`.repeat(24) + "\n".repeat(13_000)
     const small = `${"a".repeat(200)}\n`.repeat(15)
-    const tree = Object.fromEntries(Array.from({ length: 160 }, (_, i) => [`f${i}`, i < 32 ? text : small]))
+    // The hard ones come last: after the first of them all go to the workers.
+    const tree = Object.fromEntries(Array.from({ length: 160 }, (_, i) => (i < 32 ? [`z${i}`, text] : [`f${i}`, small])))
     const expression: { exec: (text: string) => RegExpExecArray | null } = RegExp.prototype
     const original = expression.exec
     let steps = 0
@@ -448,9 +449,13 @@ describe("what runs in the program's own thread", () => {
       steps = 0
       if (turns) setImmediate(turn)
     }
-    expression.exec = function (this: RegExp, line: string) {
-      if (this.source === "a*b") most = Math.max(most, (steps += (line.length * (line.length + 1)) / 2))
-      return original.call(this, line)
+    // It may be given many lines at a time, but cannot leave one.
+    expression.exec = function (this: RegExp, lines: string) {
+      if (this.source === "a*b") {
+        for (const { length } of lines.slice(this.lastIndex).split("\n")) steps += (length * (length + 1)) / 2
+        most = Math.max(most, steps)
+      }
+      return original.call(this, lines)
     }
     turn()
     return Effect.ensuring(

@@ -13,7 +13,7 @@ import type { Explore, Explorer, Reading, Visit } from "../../port/explorer.ts"
 import { inWalkOrder } from "../../port/order.ts"
 import type { Crew } from "../../runtime/crew.ts"
 import type { Listing } from "../../runtime/lister.ts"
-import { isFault } from "./attempt.ts"
+import { isFault, whenExhausted } from "./attempt.ts"
 import type { Confined, Place } from "./confined.ts"
 import { childrenNow, isSmall } from "./hostEntries.ts"
 import { list } from "./hostList.ts"
@@ -30,6 +30,12 @@ const most = 320
 const together = 16
 /** Directories held at once: each costs a descriptor. */
 const maxHeld = 1536
+
+interface Held {
+  readonly place: Place
+  /** How many use it now. */
+  lent: number
+}
 
 const kinds: ReadonlyArray<Kind> = ["file", "directory", "symlink", "other"]
 
@@ -68,7 +74,7 @@ const make = <V extends Visit>(
   const { caseSensitive } = confined
   /** Whether there is nobody else to read the directories: to reach one for its files is most of the work, and workers have the files. */
   const isAlone = workers === undefined || searches
-  const held = new Map<Visit, Place>()
+  const held = new Map<Visit, Held>()
   const withdrawals = new Set<() => void>()
   /** Asked for, and to be read here, the most wanted last. */
   let here: Array<V> = []
@@ -87,15 +93,27 @@ const make = <V extends Visit>(
     return undefined
   }
 
+  /** What is not in use is let go when the process has no descriptors left, and reached again when it is needed. */
+  const keepAll = whenExhausted(() => {
+    for (const [visit, { lent, place }] of held) {
+      if (lent > 0) continue
+      held.delete(visit)
+      place.release()
+    }
+  })
+
   const reach = (visit: V): Place | Fault => {
-    const above = visit.above && held.get(visit.above)
+    const above = visit.above && held.get(visit.above)?.place
     return above === undefined ? confined.directory(pathOf(visit)) : above.enter(visit.segment)
   }
 
   /** A directory, for a moment. One that is held stays so until the walk has left what it was lent for. */
   const lend = (visit: V): { readonly place: Place; readonly giveBack: () => void } | Fault => {
     const known = held.get(visit)
-    if (known !== undefined) return { place: known, giveBack: () => {} }
+    if (known !== undefined) {
+      known.lent++
+      return { place: known.place, giveBack: () => void known.lent-- }
+    }
     const place = reach(visit)
     return isFault(place) ? place : { place, giveBack: () => place.release() }
   }
@@ -221,13 +239,13 @@ const make = <V extends Visit>(
       if (held.has(visit) || held.size >= maxHeld) return
       try {
         const place = reach(visit)
-        if (!isFault(place)) held.set(visit, place)
+        if (!isFault(place)) held.set(visit, { place, lent: 0 })
       } catch {
         // It will be reached when it is needed.
       }
     },
     leave: (visit) => {
-      held.get(visit)?.release()
+      held.get(visit)?.place.release()
       held.delete(visit)
     }
   }
@@ -239,7 +257,8 @@ const make = <V extends Visit>(
       else idle = () => resume(Effect.void)
     }),
     Effect.sync(() => {
-      for (const place of held.values()) place.release()
+      keepAll()
+      for (const { place } of held.values()) place.release()
       held.clear()
     })
   )

@@ -1,0 +1,76 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import { inOrder } from "../../src/engine/inOrder.ts"
+
+/** What brings 0, 1, 2 … up to `end`, and counts how many it has brought. */
+const counting = (end: number) => {
+  const state = { brought: 0 }
+  return { state, next: Effect.sync(() => (state.brought < end ? state.brought++ : undefined)) }
+}
+
+describe("inOrder", () => {
+  it.effect("answers in order, whichever is done first, at most so many at a time", () =>
+    Effect.gen(function* () {
+      const gates = yield* Effect.forEach(Array.from({ length: 6 }), () => Deferred.make<void>())
+      const { next, state } = counting(6)
+      let running = 0
+      let most = 0
+      const run = (value: number) =>
+        Effect.gen(function* () {
+          most = Math.max(most, ++running)
+          // The last of those that run together opens for the others.
+          if (value % 3 === 2) yield* Effect.forEach(gates.slice(0, value), (gate) => Deferred.succeed(gate, undefined))
+          else yield* Deferred.await(gates[value]!)
+          running--
+          return value
+        })
+      const answer = yield* inOrder(next, run, 3)
+      const answers: Array<number | undefined> = []
+      for (let i = 0; i < 7; i++) answers.push(yield* answer)
+      assert.deepStrictEqual(answers, [0, 1, 2, 3, 4, 5, undefined])
+      assert.strictEqual(most, 3)
+      assert.strictEqual(state.brought, 6)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("brings no more than it needs to answer what is ready", () =>
+    Effect.gen(function* () {
+      const { next, state } = counting(100)
+      const answer = yield* inOrder(next, Effect.succeed, 8)
+      assert.strictEqual(yield* answer, 0)
+      assert.strictEqual(state.brought, 1)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("a failure comes when its turn does", () =>
+    Effect.gen(function* () {
+      const { next } = counting(9)
+      const answer = yield* inOrder(next, (value) => (value === 2 ? Effect.fail("two") : Effect.succeed(value)), 4)
+      assert.deepStrictEqual([yield* answer, yield* answer], [0, 1])
+      assert.strictEqual(yield* Effect.flip(answer), "two")
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("interrupted, it waits for the end of all that it has started", () =>
+    Effect.gen(function* () {
+      const { next } = counting(9)
+      const gate = yield* Deferred.make<void>()
+      const ended: Array<number> = []
+      const run = (value: number) =>
+        Effect.ensuring(
+          Effect.uninterruptible(Deferred.await(gate)),
+          Effect.sync(() => ended.push(value))
+        )
+      const waiting = yield* Effect.forkChild(Effect.scoped(Effect.flatten(inOrder(next, run, 3))), { startImmediately: true })
+      const stopping = yield* Effect.forkChild(Fiber.interrupt(waiting), { startImmediately: true })
+      for (let turn = 0; turn < 20; turn++) yield* Effect.yieldNow
+      assert.isUndefined(stopping.pollUnsafe())
+      assert.deepStrictEqual(ended, [])
+      yield* Deferred.succeed(gate, undefined)
+      yield* Fiber.join(stopping)
+      assert.deepStrictEqual(ended.sort(), [0, 1, 2])
+    })
+  )
+})

@@ -1,0 +1,41 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { Matching, plainly } from "../../src/runtime/matching.ts"
+import { content, expected, queries, textOf } from "./searched.ts"
+
+const contents = Array.from({ length: 60 }, (_, seed) => content(seed, (seed * seed * 7) % 5000))
+// What is given may be a part of something larger, which nobody may take along.
+const views = contents.map((bytes) => new Uint8Array([1, 2, 3, ...bytes, 4, 5]).subarray(3, 3 + bytes.length))
+
+describe("contents at hand are searched by the rules of the plain engine,", () => {
+  const wanted = queries.map((query) => contents.map((bytes, i) => expected(bytes, query, i === 0 ? 2 : 1)))
+
+  it.effect("on this thread, without anything of Node, and by the workers", () =>
+    Effect.gen(function* () {
+      const matching = yield* Matching
+      for (const [i, query] of queries.entries()) {
+        const found = (answer: ReadonlyArray<{ readonly found: unknown }>) => answer.map(({ found }) => found)
+        assert.deepStrictEqual(found(matching.here(query, views, 2)), wanted[i])
+        assert.deepStrictEqual(found(plainly(query, views, 2)), wanted[i])
+        const away = yield* matching.away(query, views, 2)
+        if ("_tag" in away) return assert.fail(away._tag)
+        assert.deepStrictEqual(found(away), wanted[i])
+      }
+      assert.isTrue(views.every((bytes, i) => Buffer.compare(bytes, contents[i]!) === 0))
+    })
+  )
+
+  it.effect("with the text of those that have matches", () =>
+    Effect.gen(function* () {
+      const matching = yield* Matching
+      const query = { ...queries[0]!, withText: true }
+      const answer = matching.here(query, views, 1)
+      assert.isTrue(answer.some(({ text }) => text !== undefined))
+      for (const [i, { found, text }] of answer.entries()) {
+        const hasText = typeof found !== "string" && found.length > 0
+        assert.strictEqual(text, hasText ? textOf(contents[i]!) : undefined)
+      }
+      assert.deepStrictEqual(plainly(query, views, 1), answer)
+    })
+  )
+})
