@@ -117,7 +117,7 @@ const tellOf = (skip: Skips.Skip, { found, key, path }: Outcome): void => {
 }
 
 /** The matches of one batch after another, at most so many in all, without the lines around them. */
-const bare = (skip: Skips.Skip, most: number): ((batch: ReadonlyArray<Outcome>) => Array<GrepMatch>) => {
+const bare = (skip: Skips.Skip, most: number): ((batch: ReadonlyArray<Outcome>) => ReadonlyArray<GrepMatch>) => {
   let left = most
   return (batch) => {
     const out: Array<GrepMatch> = []
@@ -128,8 +128,10 @@ const bare = (skip: Skips.Skip, most: number): ((batch: ReadonlyArray<Outcome>) 
       if (typeof found === "string" || found.length === 0) continue
       if (file.isComplete === true) {
         const wanted = (found.length <= left ? found : found.slice(0, left)) as ReadonlyArray<GrepMatch>
-        for (let i = 0; i < wanted.length; i++) out.push(wanted[i]!)
         left -= wanted.length
+        // All matches of a file need not be copied where there are no others.
+        if (batch.length === 1) return wanted
+        for (let i = 0; i < wanted.length; i++) out.push(wanted[i]!)
         continue
       }
       const { path } = file

@@ -233,10 +233,15 @@ const matchAll = (self: Search, files: ReadonlyArray<Loaded | Outcome>): Effect.
 
 const readsAhead = 8
 
+/** A large file, where it is still there. */
+const whole = ({ base, plan, port }: Search, path: FsPath.FsPath): Effect.Effect<ReadonlyArray<Loaded | Outcome>, Fault> =>
+  Effect.map(load(port, base, plan, path, Number.POSITIVE_INFINITY), (file) => (file === "large" ? [] : [file]))
+
 /** Small files are read ahead and matched together, a large one is read when its turn comes and let go before the next. */
 const searched = Effect.fnUntraced(function* (
   self: Search,
-  files: ReadonlyArray<{ readonly path: FsPath.FsPath } | Outcome>
+  files: ReadonlyArray<{ readonly path: FsPath.FsPath } | Outcome>,
+  search?: NonNullable<Explorer_<Directory>["search"]>
 ): Effect.fn.Return<Answered, Fault> {
   const { base, plan, port } = self
   const loaded = yield* Eager.forEach(
@@ -249,11 +254,14 @@ const searched = Effect.fnUntraced(function* (
     const isLarge = loaded[at] === "large"
     const next = isLarge ? at + 1 : loaded.indexOf("large", at)
     const end = next === -1 ? loaded.length : next
-    const some = isLarge ? [yield* load(port, base, plan, files[at]!.path, Number.POSITIVE_INFINITY)] : loaded.slice(at, end)
-    const answer = yield* matchAll(
-      self,
-      some.filter((file) => file !== "large")
-    )
+    const file = files[at]!
+    const answer =
+      isLarge && search !== undefined && file instanceof Candidate
+        ? yield* there(search, self, [file])
+        : yield* matchAll(
+            self,
+            isLarge ? yield* whole(self, file.path) : loaded.slice(at, end).filter((file) => file !== "large")
+          )
     if (isBroken(answer)) return { done: [...out, ...answer.done], fault: answer.fault }
     out.push(...answer)
     at = end
@@ -435,7 +443,7 @@ export const outcomes = (
       const run = (batch: Batch): Effect.Effect<Answered, Fault> => {
         const isEarly = seen < few
         seen += batch.length
-        return Effect.tap(search === undefined || isEarly ? searched(task, batch) : there(search, task, batch), () =>
+        return Effect.tap(search === undefined || isEarly ? searched(task, batch, search) : there(search, task, batch), () =>
           Effect.sync(() => batch.forEach(done))
         )
       }

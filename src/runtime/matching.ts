@@ -5,8 +5,9 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Query } from "../model/search.ts"
-import { inlineSearcher, shared } from "./crew.ts"
-import { type FileFound, searched } from "./packed.ts"
+import { inlineSearcher, type Searched, shared } from "./crew.ts"
+import type { FsPath } from "../model/FsPath.ts"
+import { type FileFound, found, type Packed, unpacking, withTexts } from "./packed.ts"
 import { scan } from "./scan.ts"
 
 export interface Matched {
@@ -47,6 +48,19 @@ export const asked = <A>(ask: (done: (answer: A) => void, over: () => void) => (
     })
   })
 
+/** Matches made before others have their turn: some milliseconds. */
+const slice = 2 ** 15
+
+/** What a worker has answered, made into matches. */
+export const unpacked = (packed: Packed, pathOf?: (file: number) => FsPath): Effect.Effect<ReadonlyArray<Matched>> =>
+  Effect.suspend(() => {
+    const { all, step } = unpacking(packed, pathOf)
+    const go: Effect.Effect<ReadonlyArray<Matched>> = Effect.suspend(() =>
+      step(slice) ? Effect.succeed(withTexts(all, packed.texts)) : Effect.andThen(Effect.yieldNow, go)
+    )
+    return go
+  })
+
 const lossy = new TextDecoder("utf-8", { ignoreBOM: true })
 const strict = new TextDecoder("utf-8", { ignoreBOM: true, fatal: true })
 
@@ -72,27 +86,27 @@ export const plainly: Matching["here"] = ({ maxBytes, most, question, withText }
 
 const isNode = typeof process !== "undefined" && typeof process.getBuiltinModule === "function"
 
+const byWorkers: Matching["away"] = (query, contents, from) =>
+  Effect.scoped(
+    Effect.flatMap(shared, (crew) =>
+      Effect.flatMap(
+        asked<Searched>((done, over) => crew.search(query, { contents, from }, query.budget, done, over)),
+        (answer): Effect.Effect<Answer> => ("_tag" in answer ? Effect.succeed(answer) : unpacked(answer))
+      )
+    )
+  )
+
 const standard: Matching = {
   here: (query, contents, from) => {
     if (!isNode) return plainly(query, contents, from)
     const search = inlineSearcher().begin(query, { contents, from })
     while (search.next());
-    return searched(search.answer())
+    const packed = search.answer()
+    return withTexts(found(packed), packed.texts)
   },
   // Where there are no workers there is no budget either.
   away: (query, contents, from) =>
-    !isNode
-      ? Effect.sync(() => plainly(query, contents, from))
-      : Effect.scoped(
-          Effect.flatMap(shared, (crew) =>
-            Effect.map(
-              asked<Parameters<Parameters<typeof crew.search>[3]>[0]>((done, over) =>
-                crew.search(query, { contents, from }, query.budget, done, over)
-              ),
-              (answer): Answer => ("_tag" in answer ? answer : searched(answer))
-            )
-          )
-        )
+    isNode ? byWorkers(query, contents, from) : Effect.sync(() => plainly(query, contents, from))
 }
 
 /** Where contents are searched. Replaceable. */

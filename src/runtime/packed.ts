@@ -27,11 +27,20 @@ const nothing: ReadonlyArray<Found> = []
 /** Bytes decoded at a time: longer strings are many times slower to make. */
 const decoded = 2 ** 15
 
-/** Per file what became of it; every match with the path that `pathOf` gives for its file, where that is given. */
-export const found = (packed: Packed, pathOf?: (file: number) => FsPath): Array<FileFound> => {
-  const { meta } = packed
+/** The making of strings and matches, some at a time. */
+export interface Unpacking {
+  /** At most about so many matches more; whether that was all. */
+  readonly step: (most: number) => boolean
+  /** Per file what became of it. */
+  readonly all: Array<FileFound>
+}
+
+/** Every match has the path that `pathOf` gives for its file, where that is given. */
+export const unpacking = (packed: Packed, pathOf?: (file: number) => FsPath): Unpacking => {
+  const { files, meta } = packed
   const { isAscii } = process.getBuiltinModule("node:buffer") as typeof NodeBuffer
   const bytes = Buffer.from(packed.bytes.buffer, packed.bytes.byteOffset, packed.bytes.byteLength)
+  const all: Array<FileFound> = []
   let match = 0
   /** Lines up to the match `known` are in `text`, which begins at the byte `origin`. */
   let known = 0
@@ -39,6 +48,9 @@ export const found = (packed: Packed, pathOf?: (file: number) => FsPath): Array<
   let origin = 0
   let start = 0
   let path: FsPath | undefined
+  /** Of the file that has been begun. */
+  let found: Array<Found> = []
+  let left = 0
 
   /** Decodes the lines from the next one on, if they are ASCII. */
   const decode = (): void => {
@@ -62,27 +74,47 @@ export const found = (packed: Packed, pathOf?: (file: number) => FsPath): Array<
       ? { lineNumber, lineContent, matchStart, matchEnd }
       : ({ path, lineNumber, lineContent, matchStart, matchEnd } as Found)
   }
-  return Array.from(packed.files, (count, file) => {
-    if (count < 0) return reasons[-1 - count]!
-    if (count === 0) return nothing
-    path = pathOf?.(file)
-    const all: Array<Found> = []
-    for (let left = count; left > 0; left--) all.push(next())
-    return all
-  })
+  const begin = (file: number): void => {
+    const count = files[file]!
+    if (count <= 0) all.push(count === 0 ? nothing : reasons[-1 - count]!)
+    else {
+      path = pathOf?.(file)
+      left = count
+      all.push((found = []))
+    }
+  }
+  return {
+    all,
+    step: (most) => {
+      for (let room = most; room > 0; room--) {
+        while (left === 0) {
+          if (all.length === files.length) return true
+          begin(all.length)
+        }
+        found.push(next())
+        left--
+      }
+      return left === 0 && all.length === files.length
+    }
+  }
+}
+
+export const found = (packed: Packed): Array<FileFound> => {
+  const { all, step } = unpacking(packed)
+  step(Number.POSITIVE_INFINITY)
+  return all
 }
 
 /** Most files have nothing. */
 const nothingFound = { found: nothing }
 
-/** The same with the text of each file that has matches, where that was asked for. */
-export const searched = (
-  packed: Packed,
-  pathOf?: (file: number) => FsPath
+/** With the text of each file that has matches, where that was asked for. */
+export const withTexts = (
+  all: ReadonlyArray<FileFound>,
+  texts: ReadonlyArray<string> | undefined
 ): Array<{ readonly found: FileFound; readonly text?: string }> => {
-  const { texts } = packed
   let next = 0
-  return found(packed, pathOf).map((found) => {
+  return all.map((found) => {
     if (found === nothing) return nothingFound
     return texts === undefined || typeof found === "string" ? { found } : { found, text: texts[next++]! }
   })

@@ -26,8 +26,9 @@ const few = 128
 const jobSize = 64
 /** Directories asked for at a time. */
 const most = 320
-/** Directories read here before others have their turn, when there are many. */
+/** Directories read here at a time, when there are many; and how many before others have their turn. */
 const together = 16
+const slice = 128
 /** Directories held at once: each costs a descriptor. */
 const maxHeld = 1536
 
@@ -233,7 +234,7 @@ const make = <V extends Visit>(
         readHere++
         arrive(visit, readNow(visit))
       }
-      return Effect.void
+      return readHere % slice < together ? Effect.yieldNow : Effect.void
     }),
     hold: (visit) => {
       if (held.has(visit) || held.size >= maxHeld) return

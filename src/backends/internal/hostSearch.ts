@@ -5,8 +5,7 @@ import type { FsPath } from "../../model/FsPath.ts"
 import type { Query, Unsearched } from "../../model/search.ts"
 import type { Files, Findings, Searched, Visit } from "../../port/explorer.ts"
 import type { Searched as Answer, Crew } from "../../runtime/crew.ts"
-import { asked } from "../../runtime/matching.ts"
-import { type Packed, searched } from "../../runtime/packed.ts"
+import { asked, unpacked } from "../../runtime/matching.ts"
 import { attempt } from "./attempt.ts"
 import type { Place } from "./confined.ts"
 
@@ -51,9 +50,7 @@ const borrowAll = <V extends Visit>(lend: Lend<V>, files: ReadonlyArray<Files<V>
   return Effect.as(Effect.forEach(files, borrow, { discard: true }), lent)
 }
 
-const unpack = (packed: Packed, { lost, places }: Lent, pathOf: (file: number) => FsPath): ReadonlyArray<Searched> => {
-  // With a path, a match is all that a caller gets.
-  const all = searched(packed, (file) => pathOf(places[file]!)) as ReadonlyArray<Searched>
+const inPlace = (all: ReadonlyArray<Searched>, { lost }: Lent): ReadonlyArray<Searched> => {
   let next = 0
   return lost.map((why) => (why === undefined ? all[next++]! : { found: why }))
 }
@@ -75,7 +72,11 @@ export const make =
         const batch = { bases, counts, names: names.join("/"), from: lost[0] === undefined ? from : 1, refuseHardlinks }
         const answer = asked<Answer>((done, over) => crew.search(query, batch, query.budget, done, over))
         return Effect.flatMap(answer, (answer): Effect.Effect<Findings, Fault> => {
-          if (!("_tag" in answer)) return Effect.succeed(unpack(answer, lent, pathOf))
+          if (!("_tag" in answer)) {
+            // With a path, a match is all that a caller gets.
+            const all = unpacked(answer, (file) => pathOf(places[file]!)) as Effect.Effect<ReadonlyArray<Searched>>
+            return Effect.map(all, (all) => inPlace(all, lent))
+          }
           const fault = closed()
           return fault === undefined ? Effect.succeed({ ...answer, index: places[answer.index]! }) : Effect.fail(fault)
         })
