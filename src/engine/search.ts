@@ -4,6 +4,7 @@
  * the files of a walk, all but the first few go that way.
  */
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import type { GrepMatch } from "../model/Entry.ts"
 import { type Fault, located } from "../model/FsError.ts"
@@ -290,7 +291,7 @@ const candidate = (directory: Directory, child: Child): Candidate => new Candida
 
 const passed = ({ key, path, why }: Passed): Outcome => ({ path, found: why, key })
 
-class Result implements Outcome {
+class Placed implements Outcome {
   readonly #file: Candidate
   readonly found: ReadonlyArray<GrepMatch> | Unsearched
   readonly text: string | undefined
@@ -316,7 +317,7 @@ const nothing: Outcome = { path: FsPath.root, found: [] }
 /** Files before a backend's own way is taken: what is done with them is done before a worker has been woken. */
 const few = 64
 const firstBatch = 32
-const largestThere = 768
+const largestThere = 384
 /** Of small files, which are all in memory then. */
 const largestHere = 64
 /** Batches that are being searched or wait for their turn. */
@@ -335,7 +336,8 @@ const batches = (
   let size = firstBatch
   let files: Array<Candidate | Outcome> = []
   let isFirst = true
-  let isEnd = false
+  /** What comes after all files. */
+  let end: Effect.Effect<undefined, Fault> | undefined
   const take = (): Batch => {
     const count = isFirst && files[0]!.path === after?.path ? 1 : size
     isFirst = false
@@ -345,11 +347,12 @@ const batches = (
     return batch
   }
   const more: Effect.Effect<Batch | undefined, Fault> = Effect.suspend(() => {
-    if (files.length >= size || (isEnd && files.length > 0)) return Effect.succeed(take())
-    if (isEnd) return Effect.succeed(undefined)
-    return Effect.flatMap(next, (some) => {
-      if (some === undefined) isEnd = true
-      else files = files.concat(some)
+    if (files.length >= size || (end !== undefined && files.length > 0)) return Effect.succeed(take())
+    if (end !== undefined) return end
+    return Effect.flatMap(Effect.result(next), (some) => {
+      if (Result.isFailure(some)) end = Effect.fail(some.failure)
+      else if (some.success === undefined) end = Effect.succeed(undefined)
+      else files = files.concat(some.success)
       return more
     })
   })
@@ -380,7 +383,8 @@ const there = (
   batch: Batch
 ): Effect.Effect<Answered, Fault> => {
   const files = batch.filter(isFile)
-  const found = search(self.query, filesOf(batch), firstLine(self.plan, batch[0]!.path), (file) => files[file]!.path)
+  const from = files.length === 0 ? 1 : firstLine(self.plan, files[0]!.path)
+  const found = search(self.query, filesOf(batch), from, (file) => files[file]!.path)
   return Effect.flatMap(found, (answer): Effect.Effect<Answered, Fault> => {
     if ("_tag" in answer) {
       const victim = files[answer.index]!
@@ -392,7 +396,7 @@ const there = (
       batch.map((file) => {
         if (isSettled(file)) return file
         const searched = isFile(file) ? answer[next++]! : unreadable
-        return searched.found.length === 0 ? nothing : new Result(file, searched)
+        return searched.found.length === 0 ? nothing : new Placed(file, searched)
       })
     )
   })

@@ -28,7 +28,8 @@ const denied = (why: "readOnly" | "root"): Effect.Effect<never, Fault> => Effect
 const reading = ({ accelerations }: Backend): Accelerations | undefined =>
   accelerations && {
     ...(accelerations.stat && { stat: accelerations.stat }),
-    ...(accelerations.read && { read: accelerations.read })
+    ...(accelerations.read && { read: accelerations.read }),
+    ...(accelerations.explore && { explore: accelerations.explore })
   }
 
 /**

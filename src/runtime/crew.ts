@@ -11,18 +11,14 @@ import type * as Os from "node:os"
 import type * as WorkerThreads from "node:worker_threads"
 import type { Query } from "../model/search.ts"
 import { acrossLines } from "./acrossLines.ts"
+import { buffers, type End, failed, type Inline, type Job, listJob, type Searched, searchJob, type Slot } from "./job.ts"
 import { code, makePlain, makeSimd } from "./kernel.ts"
-import { type Lister, type Listing, makeLister } from "./lister.ts"
-import type { Packed } from "./packed.ts"
+import { type Listing, makeLister } from "./lister.ts"
 import { scan } from "./scan.ts"
-import { type Batch, type Contents, makeSearcher, type Search, type Searcher } from "./searcher.ts"
-import { type Order, progress, type Report, serve } from "./serve.ts"
+import { type Batch, makeSearcher, type Searcher } from "./searcher.ts"
+import { progress, type Report, serve } from "./serve.ts"
 
-/** What became of the files of a batch; or which of them took too long or broke the engine. */
-export type Searched =
-  | Packed
-  | { readonly _tag: "Overrun"; readonly index: number }
-  | { readonly _tag: "Failed"; readonly index: number; readonly detail: string }
+export type { Searched } from "./job.ts"
 
 /**
  * Both answer by callback, once, and never before they have returned; the function returned withdraws the question, which is then not
@@ -73,12 +69,6 @@ const startWorker: Start = (program, shared) => {
   return new Worker(program, { eval: true, execArgv: [], env: {}, workerData: shared })
 }
 
-/** The same parts on this thread. */
-interface Inline {
-  readonly list: Lister
-  readonly searcher: Searcher
-}
-
 let searcher: Searcher | undefined
 
 /** The one of this thread. */
@@ -92,145 +82,30 @@ export const inlineSearcher = (): Searcher => {
 
 const makeInline = (): Inline => ({ list: makeLister(builtin<typeof Fs>("node:fs")), searcher: inlineSearcher() })
 
-/** Files and directories that are worked on here before others have their turn. */
-const slice = 16
-
 /** A job at a worker at a time, and the next. */
 const most = 2
-
-/** Queries that a worker remembers. */
-const places = 8
 
 /** Milliseconds that a worker is given to leave a question that was withdrawn, before it is ended: a new one takes as long to start. */
 const grace = 40
 
+/** Milliseconds before another worker is started after one that ended before it was there; and how many of those in a row. */
+const pausing = 50
+const mostStillborn = 40
+
 /** How often a file is looked at within its budget. */
 const looks = 8
 
-type End = Report | { readonly _tag: "Overrun"; readonly index: number }
+/** Milliseconds for which the end of a thread is waited for. It runs nothing of ours any more, but what it is at may take long. */
+const patience = 1000
 
-interface Job {
-  readonly budget: number
-  /** A list goes before a search. */
-  readonly isList: boolean
-  readonly order: (slot: Slot, ticket: number) => Order
-  /** Some work on this thread; true when all is done and answered. */
-  readonly inline: (parts: Inline) => () => boolean
-  readonly answer: (end: End) => void
-  readonly over: () => void
-  isWithdrawn: boolean
-  slot: Slot | undefined
-  ticket: number
-  timer: ReturnType<typeof setInterval> | undefined
-}
-
-interface Slot {
-  readonly worker: WorkerThreads.Worker
-  readonly shared: Int32Array
-  /** In the order in which they are worked on. */
-  readonly jobs: Array<Job>
-  readonly queries: Array<Query>
-  nextPlace: number
-  tickets: number
-  isOnline: boolean
-  isRetired: boolean
-}
-
-const failed = (detail: string, index = 0): End => ({ _tag: "Failed", ticket: 0, index, detail })
-
-/** What is to be called, called only the first time. */
-const once = (run: (() => void) | undefined): (() => void) => {
-  let left = run
-  return () => {
-    const now = left
-    left = undefined
-    now?.()
-  }
-}
-
-const listJob = (
-  directories: ReadonlyArray<string>,
-  done: (answer: ReadonlyArray<Listing | string>) => void,
-  over?: () => void
-): Job => ({
-  over: once(over),
-  budget: Number.POSITIVE_INFINITY,
-  isList: true,
-  order: (_, ticket) => ({ _tag: "List", ticket, directories }),
-  inline: ({ list }) => {
-    const listings: Array<Listing | string> = []
-    return () => {
-      for (const directory of directories.slice(listings.length, listings.length + slice)) listings.push(list(directory))
-      if (listings.length < directories.length) return false
-      done(listings)
-      return true
-    }
-  },
-  answer: (end) => done(end._tag === "Listed" ? end.listings : directories.map(() => "EIO")),
-  isWithdrawn: false,
-  slot: undefined,
-  ticket: 0,
-  timer: undefined
-})
-
-/** In one buffer of their own, which can be given away: of a part of a buffer the whole would be copied. */
-const together = ({ contents, from }: Contents): Contents => {
-  const all = new Uint8Array(contents.reduce((sum, { length }) => sum + length, 0))
-  let end = 0
-  const copies = contents.map((bytes) => {
-    all.set(bytes, end)
-    end += bytes.length
-    return all.subarray(end - bytes.length, end)
+const ended = (worker: WorkerThreads.Worker): Promise<void> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(resolve, patience)
+    void worker.terminate().then(() => {
+      clearTimeout(timer)
+      resolve()
+    })
   })
-  return { contents: copies, from }
-}
-
-/** The buffer that goes with an order. */
-const buffers = (order: Order): Array<ArrayBuffer> =>
-  order._tag === "Search" && "contents" in order.batch && order.batch.contents.length > 0
-    ? [order.batch.contents[0]!.buffer as ArrayBuffer]
-    : []
-
-const searchJob = (query: Query, batch: Batch, budget: number, done: (answer: Searched) => void, over?: () => void): Job => ({
-  over: once(over),
-  budget,
-  isList: false,
-  order: (slot, ticket) => {
-    const known = slot.queries.indexOf(query)
-    const sent = "contents" in batch ? together(batch) : batch
-    if (known !== -1) return { _tag: "Search", ticket, place: known, query: undefined, batch: sent }
-    const place = slot.nextPlace++ % places
-    slot.queries[place] = query
-    return { _tag: "Search", ticket, place, query, batch: sent }
-  },
-  inline: ({ searcher }) => {
-    let search: Search | undefined
-    let index = 0
-    return () => {
-      try {
-        search ??= searcher.begin(query, batch)
-        for (let i = 0; i < slice; i++, index++) {
-          if (search.next()) continue
-          done(search.answer())
-          return true
-        }
-        return false
-      } catch (error) {
-        done({ _tag: "Failed", index, detail: String(error) })
-        return true
-      }
-    }
-  },
-  answer: (end) => {
-    if (end._tag === "Searched") done(end.packed)
-    else if (end._tag === "Failed") done({ _tag: "Failed", index: end.index, detail: end.detail })
-    else if (end._tag === "Overrun") done(end)
-  },
-  isWithdrawn: false,
-  slot: undefined,
-  ticket: 0,
-  timer: undefined
-})
 
 /** Looks whether the worker has begun no other file since long. `overrun` is told which one that is. */
 const watch = (job: Job, { shared }: Slot, overrun: (index: number) => void): void => {
@@ -247,14 +122,19 @@ const watch = (job: Job, { shared }: Slot, overrun: (index: number) => void): vo
   job.timer = setInterval(look, Math.min(Math.max(1, Math.ceil(job.budget / looks)), 2 ** 31 - 1)).unref()
 }
 
+let inline: Inline | undefined
+
 export const make = (size: number, start: Start = startWorker): Crew => {
   const slots: Array<Slot> = []
   const lists: Array<Job> = []
   const searches: Array<Job> = []
   /** Threads that have been told to end. */
   const ending = new Set<Promise<unknown>>()
-  /** Once no worker could be started: all is done here. */
-  let inline: Inline | undefined
+  /** Whether there can be no workers here. */
+  let isImpossible = false
+  /** Whether it is waited before another is started: workers that ended before they were there, one after another. */
+  let isPausing = false
+  let stillborn = 0
   let isBusy = false
   let isEnded = false
 
@@ -268,6 +148,10 @@ export const make = (size: number, start: Start = startWorker): Crew => {
     job.timer = undefined
     job.slot = undefined
   }
+  const finish = (job: Job): void => {
+    if (job.gone === undefined) job.over()
+    else void job.gone.then(job.over)
+  }
   const settle = (slot: Slot, report: Report): void => {
     const at = slot.jobs.findIndex(({ ticket }) => ticket === report.ticket)
     const job = slot.jobs[at]
@@ -278,24 +162,27 @@ export const make = (size: number, start: Start = startWorker): Crew => {
     // First more work, then who waits: the worker shall not.
     dispatch()
     if (!job.isWithdrawn) job.answer(report)
-    job.over()
+    finish(job)
   }
   /** Ends a thread. Its other jobs are the next that others get. */
   const retire = (slot: Slot, ...done: ReadonlyArray<Job>): void => {
     slot.isRetired = true
     slots.splice(slots.indexOf(slot), 1)
     const left = [...done]
+    const gone: Promise<unknown> = ended(slot.worker).then(() => {
+      ending.delete(gone)
+      for (const job of left) finish(job)
+    })
+    ending.add(gone)
     for (const job of slot.jobs.splice(0).reverse()) {
       release(job)
       if (job.isWithdrawn || isEnded) left.push(job)
-      else (job.isList ? lists : searches).unshift(job)
+      else {
+        ;(job.isList ? lists : searches).unshift(job)
+        job.gone = gone
+      }
     }
-    const gone: Promise<unknown> = slot.worker.terminate().then(() => {
-      ending.delete(gone)
-      for (const job of left) job.over()
-    })
-    ending.add(gone)
-    if (isEnded) for (const job of left) if (!job.isWithdrawn) job.answer(failed(ended))
+    if (isEnded) for (const job of left) if (!job.isWithdrawn) job.answer(failed(noMore))
   }
   /** One job's end is that of the thread too. */
   const retireFor = (slot: Slot, job: Job, end: End | undefined): void => {
@@ -307,7 +194,6 @@ export const make = (size: number, start: Start = startWorker): Crew => {
   }
   const die = (slot: Slot, detail: string): void => {
     if (slot.isRetired) return
-    if (!slot.isOnline) inline ??= makeInline()
     const ticket = Atomics.load(slot.shared, progress.ticket)
     const current = slot.jobs.find((job) => job.ticket === ticket)
     // Where it is not known which job it was, it may have been the first; so each death answers one.
@@ -317,7 +203,25 @@ export const make = (size: number, start: Start = startWorker): Crew => {
       return retireFor(slot, job, job.isWithdrawn ? undefined : failed(detail, index))
     }
     retire(slot)
+    if (!slot.isOnline) pause()
     dispatch()
+  }
+  /** For want of memory or descriptors, perhaps; what needs a thread to be ended with waits for one, for a while. */
+  const pause = (): void => {
+    isPausing = true
+    setTimeout(() => {
+      isPausing = false
+      dispatch()
+    }, pausing)
+    if (++stillborn < mostStillborn) return
+    stillborn = 0
+    for (const job of searches.splice(0)) {
+      if (job.budget === Number.POSITIVE_INFINITY) searches.push(job)
+      else {
+        job.answer(failed("no thread could be started for it"))
+        finish(job)
+      }
+    }
   }
 
   const open = (): Slot | undefined => {
@@ -338,7 +242,10 @@ export const make = (size: number, start: Start = startWorker): Crew => {
       isOnline: false,
       isRetired: false
     }
-    worker.on("online", () => (slot.isOnline = true))
+    worker.on("online", () => {
+      slot.isOnline = true
+      stillborn = 0
+    })
     worker.on("message", (report: Report) => settle(slot, report))
     worker.on("error", (error) => die(slot, String(error)))
     worker.on("exit", () => die(slot, "the worker has ended"))
@@ -348,14 +255,13 @@ export const make = (size: number, start: Start = startWorker): Crew => {
   }
   /** For the next job: a worker that waits, a new one, or one that will wait soon. */
   const next = (): Slot | undefined => {
-    if (inline !== undefined || lists.length + searches.length === 0) return undefined
+    if (lists.length + searches.length === 0) return undefined
     const idle = slots.find(({ jobs }) => jobs.length === 0)
     if (idle !== undefined) return idle
-    if (slots.length < size) {
+    if (slots.length < size && !isPausing) {
       const opened = open()
-      if (opened !== undefined || slots.length > 0) return opened ?? slots.find(({ jobs }) => jobs.length < most)
-      inline ??= makeInline()
-      return undefined
+      isImpossible = opened === undefined && slots.length === 0
+      if (opened !== undefined) return opened
     }
     return slots.find(({ jobs }) => jobs.length < most)
   }
@@ -372,20 +278,26 @@ export const make = (size: number, start: Start = startWorker): Crew => {
   }
   const dispatch = (): void => {
     for (let slot = next(); slot !== undefined; slot = next()) assign(slot, (lists.shift() ?? searches.shift())!)
-    if (inline !== undefined) work(inline)
+    if (slots.length === 0) work()
   }
 
-  /** One job after another on this thread, in slices. */
-  const work = (parts: Inline): void => {
-    const job = isBusy ? undefined : (lists.shift() ?? searches.shift())
+  /** What can be done without a thread: where there can be none, all. */
+  const inlineJob = (): Job | undefined => {
+    if (lists.length > 0 || isImpossible) return lists.shift() ?? searches.shift()
+    const at = searches.findIndex(({ budget }) => budget === Number.POSITIVE_INFINITY)
+    return at === -1 ? undefined : searches.splice(at, 1)[0]
+  }
+  /** One job on this thread, in slices. */
+  const work = (): void => {
+    const job = isBusy ? undefined : inlineJob()
     if (job === undefined) return
     isBusy = true
-    const step = job.inline(parts)
+    const step = job.inline((inline ??= makeInline()))
     const go = (): void => {
       if (!job.isWithdrawn && !step()) return void setImmediate(go)
-      job.over()
+      finish(job)
       isBusy = false
-      work(parts)
+      dispatch()
     }
     setImmediate(go)
   }
@@ -397,22 +309,22 @@ export const make = (size: number, start: Start = startWorker): Crew => {
     const at = waiting.indexOf(job)
     if (at !== -1) {
       waiting.splice(at, 1)
-      job.over()
+      finish(job)
     }
     const { slot } = job
     if (slot === undefined) return
     Atomics.store(slot.shared, progress.withdrawn + (job.ticket & 1), job.ticket)
     clearInterval(job.timer)
     // A worker looks at the flag when it comes to a job, before it does anything for it; so one that it has not come to is over.
-    if (Atomics.load(slot.shared, progress.ticket) !== job.ticket) job.over()
+    if (Atomics.load(slot.shared, progress.ticket) !== job.ticket) finish(job)
     // And the pattern might never let it come to the next file.
     else job.timer = setTimeout(() => retireFor(slot, job, undefined), grace)
   }
   const ask = (job: Job): (() => void) => {
     if (isEnded) {
       setImmediate(() => {
-        if (!job.isWithdrawn) job.answer(failed(ended))
-        job.over()
+        if (!job.isWithdrawn) job.answer(failed(noMore))
+        finish(job)
       })
     } else {
       ;(job.isList ? lists : searches).push(job)
@@ -429,15 +341,15 @@ export const make = (size: number, start: Start = startWorker): Crew => {
       isEnded = true
       for (const slot of slots.slice()) retire(slot)
       for (const job of [...lists.splice(0), ...searches.splice(0)]) {
-        job.answer(failed(ended))
-        job.over()
+        job.answer(failed(noMore))
+        finish(job)
       }
       await Promise.all(ending)
     }
   }
 }
 
-const ended = "the workers have been ended"
+const noMore = "the workers have been ended"
 
 interface Held {
   readonly crew: Crew

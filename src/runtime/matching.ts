@@ -29,15 +29,22 @@ export interface Matching {
   readonly away: (query: Query, contents: ReadonlyArray<Uint8Array>, from: number) => Effect.Effect<Answer>
 }
 
-/** Asks a crew and waits; a question that nobody waits for any more is withdrawn, and its end waited for. */
+/**
+ * Asks a crew and waits until no thread is at the question any more, also when it was answered before. A question that nobody waits
+ * for any more is withdrawn, and its end waited for too.
+ */
 export const asked = <A>(ask: (done: (answer: A) => void, over: () => void) => () => void): Effect.Effect<A> =>
   Effect.callback<A>((resume) => {
+    let answer: Effect.Effect<A> = Effect.never
     let isOver = false
     let ended: (() => void) | undefined
     const withdraw = ask(
-      (answer) => resume(Effect.succeed(answer)),
+      (value) => {
+        answer = Effect.succeed(value)
+      },
       () => {
         isOver = true
+        resume(answer)
         ended?.()
       }
     )
@@ -86,23 +93,37 @@ export const plainly: Matching["here"] = ({ maxBytes, most, question, withText }
 
 const isNode = typeof process !== "undefined" && typeof process.getBuiltinModule === "function"
 
+/** A worker answers for the first files only where that is much already. */
 const byWorkers: Matching["away"] = (query, contents, from) =>
   Effect.scoped(
-    Effect.flatMap(shared, (crew) =>
-      Effect.flatMap(
-        asked<Searched>((done, over) => crew.search(query, { contents, from }, query.budget, done, over)),
-        (answer): Effect.Effect<Answer> => ("_tag" in answer ? Effect.succeed(answer) : unpacked(answer))
-      )
-    )
+    Effect.flatMap(shared, (crew) => {
+      const ask = (done: ReadonlyArray<Matched>): Effect.Effect<Answer> => {
+        const batch = { contents: contents.slice(done.length), from: done.length === 0 ? from : 1 }
+        if (batch.contents.length === 0) return Effect.succeed(done)
+        return Effect.flatMap(
+          asked<Searched>((answer, over) => crew.search(query, batch, query.budget, answer, over)),
+          (answer): Effect.Effect<Answer> =>
+            "_tag" in answer
+              ? Effect.succeed({ ...answer, index: done.length + answer.index })
+              : Effect.flatMap(unpacked(answer), (some) => ask([...done, ...some]))
+        )
+      }
+      return ask([])
+    })
   )
 
 const standard: Matching = {
   here: (query, contents, from) => {
     if (!isNode) return plainly(query, contents, from)
-    const search = inlineSearcher().begin(query, { contents, from })
-    while (search.next());
-    const packed = search.answer()
-    return withTexts(found(packed), packed.texts)
+    const out: Array<Matched> = []
+    while (out.length < contents.length) {
+      const rest = { contents: contents.slice(out.length), from: out.length === 0 ? from : 1 }
+      const search = inlineSearcher().begin(query, rest)
+      while (search.next());
+      const packed = search.answer()
+      out.push(...withTexts(found(packed), packed.texts))
+    }
+    return out
   },
   // Where there are no workers there is no budget either.
   away: (query, contents, from) =>

@@ -86,13 +86,13 @@ export const unpacking = (packed: Packed, pathOf?: (file: number) => FsPath): Un
   return {
     all,
     step: (most) => {
-      for (let room = most; room > 0; room--) {
-        while (left === 0) {
-          if (all.length === files.length) return true
-          begin(all.length)
+      for (let room = most; room > 0 && (left > 0 || all.length < files.length);) {
+        if (left === 0) begin(all.length)
+        else {
+          found.push(next())
+          left--
+          room--
         }
-        found.push(next())
-        left--
       }
       return left === 0 && all.length === files.length
     }

@@ -33,9 +33,9 @@ export interface Contents {
 }
 
 export interface Search {
-  /** Searches the next file; false when there was none. */
+  /** Searches the next file; false when there was none, when much was found already, or no descriptor was left to open it. */
   readonly next: () => boolean
-  /** What was found until now, once: its buffers are given away. */
+  /** What was found until now, perhaps in the first files only; once: its buffers are given away. */
   readonly answer: () => Packed
 }
 
@@ -61,10 +61,8 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     readonly utf8Slice: (from: number, to: number) => string
   }
 
-  const binary = -1
-  const tooLarge = -2
-  const unreadable = -3
-  const gone = -4
+  /** The last says nothing of the file: there was no descriptor left to open it. */
+  const [binary, tooLarge, unreadable, gone, again] = [-1, -2, -3, -4, -5]
 
   /** Bytes of a large file that are searched at a time. */
   const piece = 2 ** 20
@@ -73,6 +71,8 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
   /** Bytes after which it is known which of two ways is faster. */
   const tried = 2 ** 17
   const sniffed = 8192
+  /** Bytes after which an answer goes, and the rest of the files is left for another question. */
+  const enough = 2 ** 22
   /** UTF-16 units that a string can hold in V8, and so bytes of a file that may become one. */
   const maxStringLength = 2 ** 29 - 24
   /** The engine's own search is linear for text up to about this length. */
@@ -180,6 +180,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     const names = "contents" in batch || batch.names === "" ? [] : batch.names.split("/")
     const files = new Int32Array("contents" in batch ? batch.contents.length : names.length)
     const texts: Array<string> = []
+    let textLength = 0
     let bytes = Buffer.allocUnsafeSlow(2 ** 10)
     let used = 0
     let meta = new Int32Array(2 ** 8)
@@ -359,7 +360,10 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       if (count === 0) return 0
       const all = bytesOf(0, size)
       if (!isUtf8(all)) return binary
-      if (withText) texts.push(isAscii(all) ? latin1(0, size) : utf8(0, size))
+      if (withText) {
+        texts.push(isAscii(all) ? latin1(0, size) : utf8(0, size))
+        textLength += size
+      }
       return count
     }
 
@@ -439,6 +443,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
         file = fs.openSync(path, flags)
       } catch (error) {
         const code = codeOf(error)
+        if (code === "EMFILE" || code === "ENFILE") return again
         return code === "ENOENT" || code === "ENOTDIR" ? gone : unreadable
       }
       try {
@@ -453,6 +458,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     }
 
     let done = 0
+    let isShort = false
     let directory = -1
     let left = 0
     /** The base of the next file. */
@@ -463,7 +469,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     }
     return {
       next: () => {
-        if (done === files.length) return false
+        if (done === files.length || isShort || used + filled * 4 + textLength > enough) return false
         use(prepared)
         const usedBefore = used
         const filledBefore = filled
@@ -474,8 +480,9 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
           used = usedBefore
           filled = filledBefore
         }
-        files[done++] = found
-        return true
+        isShort = found === again
+        if (!isShort) files[done++] = found
+        return !isShort
       },
       answer: () => ({
         files: files.subarray(0, done),

@@ -4,6 +4,8 @@ import * as Stream from "effect/Stream"
 import { execFileSync, spawnSync } from "node:child_process"
 import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { readOnly } from "../../src/filesystem/Decorator.ts"
 import { type Algebra, type GrepOptions, make } from "../../src/filesystem/Filesystem.ts"
 import type { GrepMatch } from "../../src/model/Entry.ts"
 import { portable } from "../../src/port/Backend.ts"
@@ -176,6 +178,56 @@ describe("a search by workers is the search by the seven primitives", () => {
         cwd: root
       })
       yield* agree(fast, plain, "hard links", (fs, onSkip) => fs.grep("foo", { maxMatches: Number.POSITIVE_INFINITY, onSkip }))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("it goes on after the cursor also where much is passed over before it", () =>
+    Effect.gen(function* () {
+      const { fast, plain, root } = yield* both(0, { ...shape, directories: 0 })
+      for (let i = 0; i < 200; i++) writeFileSync(join(root, `a${i}.log`), "foo\n")
+      writeFileSync(join(root, "z.txt"), "foo\n".repeat(9))
+      for (const after of ["3:z.txt", "8:z.txt", "9:z.txt", "0:a7.log"]) {
+        yield* agree(fast, plain, after, (fs, onSkip) => fs.grep("foo", { after, exclude: "*.log", maxMatches: 3, onSkip }))
+      }
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("an answer may be larger than what a worker sends at a time", () =>
+    Effect.gen(function* () {
+      const { fast, plain, root } = yield* both(0, { ...shape, directories: 0 })
+      for (let i = 0; i < 150; i++)
+        writeFileSync(join(root, `f${i}`), `foo of file ${i}\n`.repeat(i % 10 === 0 ? 20_000 : 2000))
+      for (const options of [{}, { context: 1 }]) {
+        const counts = (fs: Algebra) =>
+          Stream.runFold(
+            fs.grepStream("foo", options),
+            () => new Map<string, number>(),
+            (counts, { path }) => counts.set(path, (counts.get(path) ?? 0) + 1)
+          )
+        assert.deepStrictEqual(yield* counts(fast), yield* counts(plain))
+      }
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a view that cannot be written searches as fast, and finds the same", () =>
+    Effect.gen(function* () {
+      const { fast } = yield* both(8)
+      const view = readOnly(fast)
+      assert.isDefined(view.port.accelerations?.explore)
+      yield* agree(view, fast, "readOnly", (fs) => fs.grep("foo", { maxMatches: Number.POSITIVE_INFINITY }))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live.skipIf(process.platform !== "linux")("with few descriptors nothing is lost, also of several searches at once", () =>
+    Effect.gen(function* () {
+      const root = yield* fastDirectory
+      for (let i = 0; i < 700; i++) {
+        mkdirSync(join(root, `d${i}`))
+        writeFileSync(join(root, `d${i}`, "f"), "foo\n")
+      }
+      const program = fileURLToPath(new URL("grepAll.ts", import.meta.url))
+      const run = spawnSync("sh", ["-c", 'ulimit -n 160; exec "$0" "$@"', process.execPath, program, root, "3"])
+      assert.strictEqual(run.stdout.toString().trim(), "[[700,0],[700,0],[700,0]]", run.stderr.toString())
     }).pipe(Effect.scoped)
   )
 

@@ -244,6 +244,8 @@ describe("nothing is left of searches that were stuck", () => {
         const second = await run(search)
         while (process.platform === "linux" && threads() > before) await new Promise((resume) => setImmediate(resume))
         Fs.rmSync(root, { recursive: true })
+        // What was withdrawn is still told of by the worker that it was at.
+        for (let turns = 0; turns < 100_000 && workers() > 0; turns++) await new Promise((resume) => setImmediate(resume))
         say([first, second, workers()])
       `,
         { seconds: 40 }

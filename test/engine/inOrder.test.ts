@@ -53,6 +53,16 @@ describe("inOrder", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.effect("what was started before nothing more could be brought is answered first", () =>
+    Effect.gen(function* () {
+      const { next } = counting(3)
+      const failing = Effect.flatMap(next, (value) => (value === 2 ? Effect.fail("no more") : Effect.succeed(value)))
+      const answer = yield* inOrder(failing, (value) => Effect.as(Effect.yieldNow, value), 4)
+      assert.deepStrictEqual([yield* answer, yield* answer], [0, 1])
+      assert.strictEqual(yield* Effect.flip(answer), "no more")
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("interrupted, it waits for the end of all that it has started", () =>
     Effect.gen(function* () {
       const { next } = counting(9)

@@ -28,6 +28,19 @@ const impossible: Start = () => {
   throw new Error("no threads here")
 }
 
+/** Ends before it was there. */
+class Stillborn extends EventEmitter {
+  ref() {}
+  unref() {}
+  postMessage() {}
+  terminate = async () => 1
+}
+const stillborn: Start = () => {
+  const worker = new Stillborn()
+  setImmediate(() => worker.emit("error", new Error("ERR_WORKER_INIT_FAILED")) && worker.emit("exit", 1))
+  return worker as unknown as Worker
+}
+
 const using = async (crew: Crew, files: Record<string, Uint8Array | string>, use: (base: string) => Promise<void>) => {
   const base = mkdtempSync(join(tmpdir(), "fs-algebra-crew-"))
   try {
@@ -224,23 +237,26 @@ describe("crew", () => {
   })
 
   it("a worker that ends before it was there leaves its work to this thread", async () => {
-    class Stillborn extends EventEmitter {
-      ref() {}
-      unref() {}
-      postMessage() {}
-      terminate = async () => 1
-    }
-    const crew = make(2, () => {
-      const worker = new Stillborn()
-      setImmediate(() => worker.emit("error", new Error("ERR_WORKER_INIT_FAILED")) && worker.emit("exit", 1))
-      return worker as unknown as Worker
-    })
+    const crew = make(2, stillborn)
     await using(crew, { a: "foo" }, async (base) => {
       const answers = await Promise.all(Array.from({ length: 5 }, () => search(crew, foo, batchOf(base, ["a"]))))
       assert.deepStrictEqual(
         answers.map((answer) => "_tag" in answer),
         answers.map(() => false)
       )
+    })
+  })
+
+  it("a worker that could not start once does not cost the guard against patterns", async () => {
+    let starts = 0
+    const crew = make(1, (program, shared) => (starts++ === 0 ? stillborn : start)(program, shared))
+    await using(crew, { a: "foo", b: evil }, async (base) => {
+      const [harmless, stuck] = await Promise.all([
+        search(crew, foo, batchOf(base, ["a"])),
+        search(crew, hostile, batchOf(base, ["a", "b"]), 200)
+      ])
+      assert.isFalse("_tag" in harmless)
+      assert.deepStrictEqual(stuck, { _tag: "Overrun", index: 1 })
     })
   })
 

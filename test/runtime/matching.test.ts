@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { Matching, plainly } from "../../src/runtime/matching.ts"
-import { content, expected, queries, textOf } from "./searched.ts"
+import { content, expected, queries, query as queryOf, question, textOf } from "./searched.ts"
 
 const contents = Array.from({ length: 60 }, (_, seed) => content(seed, (seed * seed * 7) % 5000))
 // What is given may be a part of something larger, which nobody may take along.
@@ -22,6 +22,23 @@ describe("contents at hand are searched by the rules of the plain engine,", () =
         assert.deepStrictEqual(found(away), wanted[i])
       }
       assert.isTrue(views.every((bytes, i) => Buffer.compare(bytes, contents[i]!) === 0))
+    })
+  )
+
+  it.effect("also where there is more than a worker answers at a time", () =>
+    Effect.gen(function* () {
+      const matching = yield* Matching
+      const many = Array.from({ length: 12 }, (_, i) => Buffer.from(`foo ${i}\n`.repeat(60_000)))
+      const query = queryOf(question("foo", { literal: "foo" }))
+      const wanted = many.map((bytes) => expected(bytes, query, 1))
+      const counts = (answer: ReadonlyArray<{ readonly found: unknown }>) =>
+        answer.map(({ found }) => (found as Array<unknown>).length)
+      assert.deepStrictEqual(
+        counts(matching.here(query, many, 1)),
+        wanted.map((found) => found.length)
+      )
+      const away = yield* matching.away(query, many, 1)
+      assert.deepStrictEqual("_tag" in away ? away : away.map(({ found }) => found), wanted as never)
     })
   )
 

@@ -30,8 +30,12 @@ export const whenExhausted = (give: () => void): (() => void) => {
   return () => void reserves.delete(give)
 }
 
+export const giveReserves = (): void => {
+  for (const give of reserves) give()
+}
+
 const isWorthwhile = (fault: Fault): boolean => {
-  if (isExhausted(fault)) for (const give of reserves) give()
+  if (isExhausted(fault)) giveReserves()
   return isTransient(fault)
 }
 

@@ -5,6 +5,7 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import * as Fs from "node:fs"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, isTemporaryName, root } from "../../model/FsPath.ts"
 import type { Kind } from "../../model/Entry.ts"
@@ -25,12 +26,24 @@ const few = 128
 /** Directories that one job of a worker reads. */
 const jobSize = 64
 /** Directories asked for at a time. */
-const most = 320
+const maxAsked = 320
 /** Directories read here at a time, when there are many; and how many before others have their turn. */
 const together = 16
 const slice = 128
-/** Directories held at once: each costs a descriptor. */
+/** Directories held at once by all walks together: each costs a descriptor. */
 const maxHeld = 1536
+let allHeld = 0
+
+/** A quarter of the descriptors that this process may have. */
+const quarter = (): number => {
+  const limit = /^Max open files\s+(\d+)/m.exec(Fs.readFileSync("/proc/self/limits", "latin1"))
+  return limit === null ? maxHeld : Number(limit[1]) >> 2
+}
+let most = 0
+const mayHold = (): boolean => {
+  if (most === 0) most = Math.min(maxHeld, quarter())
+  return allHeld < most
+}
 
 interface Held {
   readonly place: Place
@@ -94,12 +107,16 @@ const make = <V extends Visit>(
     return undefined
   }
 
+  const letGo = (visit: Visit, { place }: Held): void => {
+    held.delete(visit)
+    allHeld--
+    place.release()
+  }
+
   /** What is not in use is let go when the process has no descriptors left, and reached again when it is needed. */
   const keepAll = whenExhausted(() => {
-    for (const [visit, { lent, place }] of held) {
-      if (lent > 0) continue
-      held.delete(visit)
-      place.release()
+    for (const [visit, known] of held) {
+      if (known.lent === 0) letGo(visit, known)
     }
   })
 
@@ -202,7 +219,7 @@ const make = <V extends Visit>(
     room: () => {
       if (readHere < few) return asked === 0 ? 1 : 0
       if (isAlone) return asked === 0 ? together : 0
-      return most - asked < jobSize ? 0 : most - asked
+      return maxAsked - asked < jobSize ? 0 : maxAsked - asked
     },
     read: (visits) => {
       asked += visits.length
@@ -237,17 +254,19 @@ const make = <V extends Visit>(
       return readHere % slice < together ? Effect.yieldNow : Effect.void
     }),
     hold: (visit) => {
-      if (held.has(visit) || held.size >= maxHeld) return
+      if (held.has(visit) || !mayHold()) return
       try {
         const place = reach(visit)
-        if (!isFault(place)) held.set(visit, { place, lent: 0 })
+        if (isFault(place)) return
+        held.set(visit, { place, lent: 0 })
+        allHeld++
       } catch {
         // It will be reached when it is needed.
       }
     },
     leave: (visit) => {
-      held.get(visit)?.place.release()
-      held.delete(visit)
+      const known = held.get(visit)
+      if (known !== undefined) letGo(visit, known)
     }
   }
   /** What the workers are still at is waited for: the number of a descriptor that is closed may be another's at once. */
@@ -259,8 +278,7 @@ const make = <V extends Visit>(
     }),
     Effect.sync(() => {
       keepAll()
-      for (const { place } of held.values()) place.release()
-      held.clear()
+      for (const [visit, known] of held) letGo(visit, known)
     })
   )
   return { explorer, close }

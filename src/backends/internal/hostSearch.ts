@@ -1,4 +1,7 @@
-/** Files of directories that are at hand, searched by the workers. */
+/**
+ * Files of directories that are at hand, searched by the workers: a part of them at a time, so that neither descriptors nor answers
+ * pile up, and what a worker could not come to is asked for again.
+ */
 import * as Effect from "effect/Effect"
 import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
@@ -6,56 +9,153 @@ import type { Query, Unsearched } from "../../model/search.ts"
 import type { Files, Findings, Searched, Visit } from "../../port/explorer.ts"
 import type { Searched as Answer, Crew } from "../../runtime/crew.ts"
 import { asked, unpacked } from "../../runtime/matching.ts"
-import { attempt } from "./attempt.ts"
+import { giveReserves, isFault } from "./attempt.ts"
 import type { Place } from "./confined.ts"
+import { fromErrno, isExhausted } from "./errno.ts"
 
 /** A directory lent for as long as the files in it are searched; or why there is none. */
 export interface Lend<V extends Visit> {
   (visit: V): { readonly place: Place; readonly giveBack: () => void } | Fault
 }
 
-interface Lent {
-  readonly bases: Array<string>
-  readonly counts: Array<number>
-  readonly names: Array<string>
+/** Directories lent to one job of a worker: each may cost a descriptor. */
+const maxLent = 64
+/** How often a file is tried, and milliseconds between, when the process has no descriptors left. */
+const tries = 80
+const pause = 25
+
+/** Some of the files, from `start` to before `end`. */
+interface Part {
+  readonly end: number
+  readonly bases: ReadonlyArray<string>
+  readonly counts: ReadonlyArray<number>
+  readonly names: ReadonlyArray<string>
   /** Which of all files each of these is. */
-  readonly places: Array<number>
-  /** Of every file why it cannot be searched, where it cannot. */
-  readonly lost: Array<Unsearched | undefined>
-  readonly giveBack: Array<() => void>
+  readonly places: ReadonlyArray<number>
+  /** Why others of them cannot be searched. */
+  readonly lost: ReadonlyMap<number, Unsearched>
+  readonly giveBack: () => void
 }
 
-const borrowAll = <V extends Visit>(lend: Lend<V>, files: ReadonlyArray<Files<V>>): Effect.Effect<Lent> => {
-  const lent: Lent = { bases: [], counts: [], names: [], places: [], lost: [], giveBack: [] }
-  const borrow = ({ segments, visit }: Files<V>): Effect.Effect<void> =>
-    Effect.match(
-      attempt(() => lend(visit)),
-      {
-        onSuccess: ({ giveBack, place }) => {
-          lent.giveBack.push(giveBack)
-          lent.bases.push(place.directory as string)
-          lent.counts.push(segments.length)
-          for (const segment of segments) {
-            lent.names.push(segment)
-            lent.places.push(lent.lost.length)
-            lent.lost.push(undefined)
-          }
-        },
-        onFailure: ({ _tag }) => {
-          const why = _tag === "NotFound" || _tag === "NotADirectory" ? "gone" : "unreadable"
-          for (const _ of segments) lent.lost.push(why)
-        }
+interface Item<V extends Visit> {
+  readonly visit: V
+  readonly segment: string
+}
+
+const itemsOf = <V extends Visit>(files: ReadonlyArray<Files<V>>): ReadonlyArray<Item<V>> =>
+  files.flatMap(({ segments, visit }) => segments.map((segment) => ({ visit, segment })))
+
+const lendOrFault = <V extends Visit>(lend: Lend<V>, visit: V): ReturnType<Lend<V>> => {
+  try {
+    return lend(visit)
+  } catch (error) {
+    return fromErrno(error)
+  }
+}
+
+/** As many as can be had now; none when the first cannot for want of descriptors. */
+const borrow = <V extends Visit>(lend: Lend<V>, items: ReadonlyArray<Item<V>>, start: number): Part => {
+  const bases: Array<string> = []
+  const counts: Array<number> = []
+  const names: Array<string> = []
+  const places: Array<number> = []
+  const lost = new Map<number, Unsearched>()
+  const returns: Array<() => void> = []
+  let visit: V | undefined
+  let why: Unsearched | undefined
+  let end = start
+  for (; end < items.length; end++) {
+    const item = items[end]!
+    if (item.visit !== visit) {
+      if (bases.length === maxLent) break
+      const lent = lendOrFault(lend, item.visit)
+      if (isFault(lent) && isExhausted(lent)) break
+      visit = item.visit
+      why = undefined
+      if (isFault(lent)) why = lent._tag === "NotFound" || lent._tag === "NotADirectory" ? "gone" : "unreadable"
+      else {
+        returns.push(lent.giveBack)
+        bases.push(lent.place.directory as string)
+        counts.push(0)
       }
+    }
+    if (why !== undefined) lost.set(end, why)
+    else {
+      counts[counts.length - 1]!++
+      names.push(item.segment)
+      places.push(end)
+    }
+  }
+  return { end, bases, counts, names, places, lost, giveBack: () => returns.forEach((giveBack) => giveBack()) }
+}
+
+/** The means of one search; `closed` says why no file can be searched any more. */
+interface Search<V extends Visit> {
+  readonly crew: Crew
+  readonly lend: Lend<V>
+  readonly refuseHardlinks: boolean
+  readonly closed: () => Fault | undefined
+  readonly query: Query
+  readonly items: ReadonlyArray<Item<V>>
+  readonly pathOf: (file: number) => FsPath
+}
+
+/** What was found in the first of these, perhaps of none. */
+const searchPart = <V extends Visit>(
+  self: Search<V>,
+  part: Part,
+  start: number,
+  from: number
+): Effect.Effect<Findings, Fault> => {
+  const { bases, counts, end, lost, names, places } = part
+  const { crew, pathOf, query, refuseHardlinks } = self
+  const inPlace = (all: ReadonlyArray<Searched>, until: number): ReadonlyArray<Searched> => {
+    const out: Array<Searched> = []
+    let next = 0
+    for (let file = start; file < until; file++) {
+      const found = lost.get(file)
+      out.push(found === undefined ? all[next++]! : { found })
+    }
+    return out
+  }
+  if (names.length === 0) return Effect.succeed(inPlace([], end))
+  const batch = { bases, counts, names: names.join("/"), from: places[0] === start ? from : 1, refuseHardlinks }
+  const answer = asked<Answer>((done, over) => crew.search(query, batch, query.budget, done, over))
+  return Effect.flatMap(answer, (answer): Effect.Effect<Findings, Fault> => {
+    if (!("_tag" in answer)) {
+      // With a path, a match is all that a caller gets.
+      const all = unpacked(answer, (file) => pathOf(places[file]!)) as Effect.Effect<ReadonlyArray<Searched>>
+      return Effect.map(all, (all) => inPlace(all, all.length === names.length ? end : places[all.length]!))
+    }
+    const fault = self.closed()
+    return fault === undefined ? Effect.succeed({ ...answer, index: places[answer.index]! }) : Effect.fail(fault)
+  })
+}
+
+const searchAll = Effect.fnUntraced(function* <V extends Visit>(
+  self: Search<V>,
+  from: number
+): Effect.fn.Return<Findings, Fault> {
+  const out: Array<Searched> = []
+  let stuck = 0
+  while (out.length < self.items.length) {
+    const start = out.length
+    const some = yield* Effect.acquireUseRelease(
+      Effect.sync(() => borrow(self.lend, self.items, start)),
+      (part) => searchPart(self, part, start, start === 0 ? from : 1),
+      ({ giveBack }) => Effect.sync(giveBack)
     )
-  return Effect.as(Effect.forEach(files, borrow, { discard: true }), lent)
-}
+    if ("_tag" in some) return some
+    for (const searched of some) out.push(searched)
+    stuck = some.length > 0 ? 0 : stuck + 1
+    if (stuck === 0) continue
+    giveReserves()
+    if (stuck > tries) out.push({ found: "unreadable" })
+    else yield* Effect.sleep(pause)
+  }
+  return out
+})
 
-const inPlace = (all: ReadonlyArray<Searched>, { lost }: Lent): ReadonlyArray<Searched> => {
-  let next = 0
-  return lost.map((why) => (why === undefined ? all[next++]! : { found: why }))
-}
-
-/** `closed` says why no file can be searched any more. */
 export const make =
   <V extends Visit>(crew: Crew, lend: Lend<V>, refuseHardlinks: boolean, closed: () => Fault | undefined) =>
   (
@@ -64,22 +164,4 @@ export const make =
     from: number,
     pathOf: (file: number) => FsPath
   ): Effect.Effect<Findings, Fault> =>
-    Effect.acquireUseRelease(
-      borrowAll(lend, files),
-      (lent) => {
-        const { bases, counts, lost, names, places } = lent
-        if (names.length === 0) return Effect.succeed<Findings>(lost.map((why) => ({ found: why! })))
-        const batch = { bases, counts, names: names.join("/"), from: lost[0] === undefined ? from : 1, refuseHardlinks }
-        const answer = asked<Answer>((done, over) => crew.search(query, batch, query.budget, done, over))
-        return Effect.flatMap(answer, (answer): Effect.Effect<Findings, Fault> => {
-          if (!("_tag" in answer)) {
-            // With a path, a match is all that a caller gets.
-            const all = unpacked(answer, (file) => pathOf(places[file]!)) as Effect.Effect<ReadonlyArray<Searched>>
-            return Effect.map(all, (all) => inPlace(all, lent))
-          }
-          const fault = closed()
-          return fault === undefined ? Effect.succeed({ ...answer, index: places[answer.index]! }) : Effect.fail(fault)
-        })
-      },
-      ({ giveBack }) => Effect.sync(() => giveBack.forEach((give) => give()))
-    )
+    searchAll({ crew, lend, refuseHardlinks, closed, query, items: itemsOf(files), pathOf }, from)

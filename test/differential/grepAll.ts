@@ -1,0 +1,15 @@
+/** A program of its own, for limits that a process cannot take back: greps a directory several times at once and tells what it found. */
+import * as Effect from "effect/Effect"
+import * as PosixHost from "../../src/backends/PosixHost.ts"
+import { make } from "../../src/filesystem/Filesystem.ts"
+
+const [root, times] = process.argv.slice(2)
+const search = Effect.scoped(
+  Effect.gen(function* () {
+    const fs = make(yield* PosixHost.make({ root: root! }))
+    const all = Array.from({ length: Number(times) }, () => fs.grep("foo", { maxMatches: Number.POSITIVE_INFINITY }))
+    const results = yield* Effect.all(all, { concurrency: "unbounded" })
+    return results.map(({ matches, skipped }) => [matches.length, skipped.unreadable])
+  })
+)
+console.log(JSON.stringify(await Effect.runPromise(search)))
