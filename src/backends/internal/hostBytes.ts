@@ -89,7 +89,7 @@ export const closeQuietly = (descriptor: number): void => {
   }
 }
 
-/** For what is hidden anyway, and swept by age. */
+/** For what is hidden anyway, and taken away once its process is gone. */
 export const unlinkQuietly = (at: HostPath): void => {
   try {
     Fs.unlinkSync(at)
