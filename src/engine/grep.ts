@@ -2,6 +2,7 @@
  * What is asked of a search, and what is made of its outcomes: matches in order of path and line, a cursor to go on from, and what was
  * not searched. How files are searched is `search.ts`.
  */
+import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { GrepMatch, GrepResult, Kind } from "../model/Entry.ts"
@@ -145,7 +146,7 @@ const bare = (skip: Skips.Skip, most: number): ((batch: ReadonlyArray<Outcome>) 
 }
 
 const flat = <A>(all: Stream.Stream<ReadonlyArray<A>, Fault>): Stream.Stream<A, Fault> =>
-  Stream.flattenArray(Stream.filter(all, (some): some is readonly [A, ...Array<A>] => some.length > 0))
+  Stream.flattenArray(Stream.filter(all, Arr.isReadonlyArrayNonEmpty))
 
 export const stream = (port: Backend, base: Base, self: GrepPlan): Stream.Stream<GrepMatch, Fault> =>
   Stream.suspend(() => {

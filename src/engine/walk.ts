@@ -1,6 +1,7 @@
 /**
  * One walk for everything that looks at trees: what is asked of it, and the streams that come of it. How it goes is `walker.ts`.
  */
+import * as Arr from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -98,7 +99,7 @@ export const pulled = <A, E>(next: Effect.Effect<ReadonlyArray<A> | undefined, E
     next,
     (all): Effect.Effect<readonly [A, ...Array<A>], E | Cause.Done> => {
       if (all === undefined) return Cause.done()
-      return all.length === 0 ? pull : Effect.succeed(all as unknown as readonly [A, ...Array<A>])
+      return Arr.isReadonlyArrayNonEmpty(all) ? Effect.succeed(all) : pull
     }
   )
   return Stream.fromPull(Effect.succeed(pull))

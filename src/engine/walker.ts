@@ -81,7 +81,7 @@ export class Directory implements Visit, Way {
   fault: Fault | undefined
   isAsked = false
   isDecided = false
-  /** What in it is still to be read. */
+  /** What in it is still to be read, and files of it that are still to be searched: so long it is kept at hand. */
   uses = 0
   /** Its neighbours among the directories that have not been read, in the order of the walk. */
   previous: Directory | undefined

@@ -122,8 +122,6 @@ const watch = (job: Job, { shared }: Slot, overrun: (index: number) => void): vo
   job.timer = setInterval(look, Math.min(Math.max(1, Math.ceil(job.budget / looks)), 2 ** 31 - 1)).unref()
 }
 
-let inline: Inline | undefined
-
 export const make = (size: number, start: Start = startWorker): Crew => {
   const slots: Array<Slot> = []
   const lists: Array<Job> = []
@@ -292,7 +290,7 @@ export const make = (size: number, start: Start = startWorker): Crew => {
     const job = isBusy ? undefined : inlineJob()
     if (job === undefined) return
     isBusy = true
-    const step = job.inline((inline ??= makeInline()))
+    const step = job.inline(makeInline())
     const go = (): void => {
       if (!job.isWithdrawn && !step()) return void setImmediate(go)
       finish(job)

@@ -1,7 +1,8 @@
 /**
  * The walk's own way through a host. A directory is reached by the descriptor of the one that it is in, so that neither its path is
  * walked again nor anybody can lead the walk astray; listings are made by the workers, many at a time, while what has arrived is
- * answered. A few directories are read here, for which no worker need be woken.
+ * answered. Directories are read here where they are few, for which no worker need be woken, and where their files are searched, of
+ * which the workers have enough: a directory whose files are wanted has to be opened here anyway.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -86,7 +87,7 @@ const make = <V extends Visit>(
   searches: boolean
 ) => {
   const { caseSensitive } = confined
-  /** Whether there is nobody else to read the directories: to reach one for its files is most of the work, and workers have the files. */
+  /** Whether all directories are read here. */
   const isAlone = workers === undefined || searches
   const held = new Map<Visit, Held>()
   const withdrawals = new Set<() => void>()
