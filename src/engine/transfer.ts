@@ -49,9 +49,9 @@ export const checkNames = (port: Backend, operation: Operation, from: FsPath.FsP
     : undefined
 }
 
-/** Another spelling of the same name, which is a rename where case does not distinguish. */
+/** Another spelling of the same name, which is a rename where case does not distinguish. How the way there is spelt says nothing. */
 const isRecasing = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): boolean =>
-  !port.info.caseSensitive && from !== to && FsPath.fold(from) === FsPath.fold(to)
+  !port.info.caseSensitive && FsPath.name(from) !== FsPath.name(to) && FsPath.fold(from) === FsPath.fold(to)
 
 const replaces = (source: FileStat, target: FileStat): Fault | undefined =>
   source.kind === "directory"

@@ -320,7 +320,7 @@ const transfer = (self: Model, { from, overwrite, to, via }: Extract<Command, { 
   const toNames = parse(to)
   if (isOutcome(toNames)) return answer(self, toNames)
   if (toNames.length === 0 || (via === "move" && fromNames.length === 0)) return answer(self, pinned)
-  const recases = (one: Names, other: Names): boolean => isSame(self, one, other) && one.join("/") !== other.join("/")
+  const recases = (one: Names, other: Names): boolean => isSame(self, one, other) && one.at(-1) !== other.at(-1)
   if (isBelow(self, fromNames, toNames) && !(via === "move" && recases(fromNames, toNames))) {
     return answer(self, failure("InvalidArgument"))
   }

@@ -180,6 +180,13 @@ export const pathLaws: ReadonlyArray<Law> = [
     "a.txt": "x"
   }),
   caseless.refuses(
+    "another case of the way to a name is no other name",
+    "C-41, C-51",
+    { "a/a": "x" },
+    (fs) => fs.move("A/A", "a/A"),
+    "InvalidArgument"
+  ),
+  caseless.refuses(
     "a file cannot be copied onto another case of itself",
     "C-41, C-51",
     { "A.txt": "x" },
