@@ -42,11 +42,18 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
     folders: ["model", "port", "runtime", "filesystem/Filesystem.ts"],
     packages: (specifier) => node(specifier) || is("effect/process", "@effect/platform-node")(specifier)
   },
+  history: {
+    folders: ["model", "port", "runtime", "engine", "filesystem"],
+    packages: (specifier) => node(specifier) || is("effect/process", "effect/encoding")(specifier)
+  },
   testing: {
     folders: ["model", "port", "filesystem", "backends/InMemory.ts"],
     packages: is("@effect/vitest")
   },
-  cli: { folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "testing"], packages: () => true }
+  cli: {
+    folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history", "testing"],
+    packages: () => true
+  }
 }
 
 describe("architecture", () => {

@@ -15,6 +15,7 @@ import { Limits, type LimitsShape } from "../model/Limits.ts"
 import type { Backend } from "../port/Backend.ts"
 import { type CommonOptions, enforce, fromOptions } from "../port/Rules.ts"
 import * as Content from "./internal/memoryContent.ts"
+import * as MemoryHistory from "./internal/memoryHistory.ts"
 import * as MemoryPort from "./internal/memoryPort.ts"
 import * as MemoryTree from "./internal/memoryTree.ts"
 import * as MemoryWatch from "./internal/memoryWatch.ts"
@@ -154,7 +155,9 @@ export function make(options: InMemoryOptions = {}): Effect.Effect<Backend, Tree
       const tree = MemoryTree.make({ now, caseInsensitive, listener: watchers })
       const error = options.tree === undefined ? undefined : plant(tree, options, limits, now)
       if (error !== undefined) return Effect.fail(error)
-      return Effect.succeed(enforce(MemoryPort.make(tree, watchers, { caseInsensitive, rules: fromOptions(options) })))
+      const rules = fromOptions(options)
+      const port = MemoryPort.make(tree, watchers, { caseInsensitive, rules })
+      return Effect.succeed(enforce({ ...port, history: MemoryHistory.make(tree, { caseInsensitive, rules }) }))
     })
   )
 }

@@ -22,14 +22,14 @@ import { type Fault, type NotADirectory, promote, type StatError, type Unsupport
 import type { Backend, Info } from "../port/Backend.ts"
 import { enforce } from "../port/Rules.ts"
 import * as Crew from "../runtime/crew.ts"
+import * as OpenRoots from "../runtime/openRoots.ts"
+import * as Identity from "../runtime/processIdentity.ts"
 import { attempt, isFault } from "./internal/attempt.ts"
 import type { Confined } from "./internal/confined.ts"
 import { codeOf } from "./internal/errno.ts"
 import * as HostRoot from "./internal/hostRoot.ts"
-import * as OpenRoots from "./internal/openRoots.ts"
 import type { PosixHostOptions } from "./internal/options.ts"
 import { backend } from "./internal/posixPort.ts"
-import * as Identity from "./internal/processIdentity.ts"
 
 export type {
   /** @since 0.1.0 */
@@ -48,6 +48,8 @@ const tooWeak = (required: Info["confinement"] | undefined): Fault => ({
   _tag: "Unsupported",
   feature: `${required} confinement on this machine`
 })
+
+const inStore: Fault = { _tag: "AccessDenied", why: "policy" }
 
 /** Why these options can never work; `undefined` when they may. */
 const refusal = (options: PosixHostOptions): Fault | undefined => {
@@ -69,10 +71,12 @@ const openRoot = (options: PosixHostOptions): Root | Fault => {
   if (fault !== undefined) return fault
   const level = HostRoot.level()
   if (!suffices(level, options.requireConfinement)) return tooWeak(options.requireConfinement)
+  if (OpenRoots.isInStore(options.root)) return inStore
   // Remembered from now on, for when there are no descriptors left to ask.
   Identity.self()
   if (options.createRoot === true && Fs.statSync(options.root, { throwIfNoEntry: false }) === undefined) {
     Fs.mkdirSync(options.root, { recursive: true })
+    if (OpenRoots.isInStore(options.root)) return inStore
   }
   const confined = HostRoot.open(options.root, level)
   if (isFault(confined)) return confined
@@ -109,8 +113,8 @@ const promoteRoot = (fault: Fault, path: string): StatError | NotADirectory | Un
 
 /**
  * The port of a host directory, for as long as the scope lives; after that every call fails with Unavailable. Fails with NotFound,
- * NotADirectory or AccessDenied for the root, InvalidPath where it is not absolute, and Unsupported where the machine cannot give
- * the confinement that is required.
+ * NotADirectory or AccessDenied for the root (`policy` where it lies in an open store of snapshots), InvalidPath where it is not
+ * absolute, and Unsupported where the machine cannot give the confinement that is required.
  *
  * @since 0.1.0
  */

@@ -208,6 +208,7 @@ export const retry = (options: RetryOptions): ((self: Algebra) => Algebra) => {
     const read = port.accelerations?.read
     return make({
       ...retried,
+      history: port.history,
       open: (path) =>
         Effect.map(retried.open(path), (handle) => ({
           ...handle,

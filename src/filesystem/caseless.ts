@@ -48,6 +48,7 @@ export const caseless = (self: Backend): Backend => {
     ...self,
     info: { ...self.info, caseSensitive: false },
     accelerations: undefined,
+    history: undefined,
     stat: (path) => on(path, self.stat),
     list: (path) => on(path, (at) => Effect.map(self.list(at), distinct)),
     open: (path) => on(path, self.open),

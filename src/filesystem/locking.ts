@@ -45,6 +45,12 @@ export const exclusively = <A, E, R>(
     .sort(([self], [that]) => rank(that) - rank(self))
     .reduce((inner, [locks, paths]) => locks.exclusive(paths, inner), effect)
 
+/** Runs `effect` while all of it is the effect's own to change. */
+export const alone = <A, E, R>(requests: ReadonlyArray<Request>, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  [...collect(requests, new Map())]
+    .sort(([self], [that]) => rank(that) - rank(self))
+    .reduce((inner, [locks, paths]) => locks.alone?.(paths, inner) ?? inner, effect)
+
 type Claim = NonNullable<Locks["claim"]>
 
 const claimThrough =
@@ -57,7 +63,11 @@ const claimThrough =
 
 /** Locks that are other locks', as `divide` says. `claim` is for where the file lies at another path than its turn is taken for. */
 export const composed = (divide: Divide, claim: Claim | undefined = claimThrough(divide)): Locks => {
-  const locks: Locks = { exclusive: (paths, effect) => exclusively(divide(paths), effect), claim }
+  const locks: Locks = {
+    exclusive: (paths, effect) => exclusively(divide(paths), effect),
+    alone: (paths, effect) => alone(divide(paths), effect),
+    claim
+  }
   divisions.set(locks, divide)
   return locks
 }

@@ -185,6 +185,7 @@ export const around = (self: Backend, bounds: Bounds, usage: Usage): Backend => 
 
   return {
     ...self,
+    history: undefined,
     write,
     remove: (path) =>
       Effect.uninterruptible(

@@ -21,6 +21,7 @@ import type { FileStat, Kind, WatchEvent } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import type { FsPath, PathPolicy } from "../model/FsPath.ts"
 import type { Explore, Visit } from "./explorer.ts"
+import type { History } from "./history.ts"
 import type { Call, Operation } from "./Operation.ts"
 
 export type {
@@ -115,6 +116,13 @@ export interface Attributes {
 export interface Locks {
   /** Runs the effect while the paths, and everything below them, are nobody else's to change. */
   readonly exclusive: <A, E, R>(paths: ReadonlyArray<FsPath>, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  /**
+   * The same, where the effect itself makes calls that want what it holds: they take turns among themselves, and those of others wait.
+   * @default without excluding anybody
+   */
+  readonly alone?:
+    | (<A, E, R>(paths: ReadonlyArray<FsPath>, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>)
+    | undefined
   /**
    * Where other processes work on the same files: runs the effect while none of those that claim it too has the file. It is taken
    * with the path's turn, never before it, by one fiber for one file at a time, and only around the check of a precondition and what
@@ -217,6 +225,8 @@ export interface Backend {
   readonly rules?: Rules | undefined
   readonly locks?: Locks | undefined
   readonly accelerations?: Accelerations | undefined
+  /** For those who keep the past of the tree. Combinators drop it. */
+  readonly history?: History | undefined
   readonly calls?: Calls | undefined
 }
 
@@ -246,6 +256,7 @@ export const around = (self: Backend, advice: Advice): Backend => {
   return {
     ...self,
     accelerations: undefined,
+    history: undefined,
     stat: (path) => advice({ _tag: "Stat", path }, self.stat(path)),
     list: (path) => advice({ _tag: "List", path }, self.list(path)),
     open: (path) => advice({ _tag: "Open", path }, self.open(path)),
@@ -281,6 +292,7 @@ export const mapPath = (self: Backend, into: (path: FsPath) => FsPath, out: (pat
   const pinned = rules?.pinned
   return {
     ...self,
+    history: undefined,
     stat: (path) => self.stat(into(path)),
     list: (path) => self.list(into(path)),
     open: (path) => self.open(into(path)),
@@ -303,6 +315,9 @@ export const mapPath = (self: Backend, into: (path: FsPath) => FsPath, out: (pat
     },
     locks: locks && {
       exclusive: (paths, effect) => locks.exclusive(paths.map(into), effect),
+      ...(locks.alone && {
+        alone: <A, E, R>(paths: ReadonlyArray<FsPath>, effect: Effect.Effect<A, E, R>) => locks.alone!(paths.map(into), effect)
+      }),
       ...(locks.claim && {
         claim: <A, E, R>(path: FsPath, effect: Effect.Effect<A, E, R>) => locks.claim!(into(path), effect)
       })

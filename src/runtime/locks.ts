@@ -3,12 +3,34 @@
  * exclusively and every directory above them shared, so that removing or moving a directory waits for the writers below it, and
  * taking the root excludes everything. All paths of a request are taken at once, which is why two requests cannot deadlock.
  */
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import { fold, type FsPath, parent, root } from "../model/FsPath.ts"
+import { fold, type FsPath, isWithin, parent, root } from "../model/FsPath.ts"
 
 export interface Locks {
   /** Runs `effect` while `paths` are held exclusively. Interruption while waiting gives the place in the queue back. */
   readonly exclusive: <A, E, R>(paths: ReadonlyArray<FsPath>, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  /** The same, where the effect itself makes such requests for what it holds: they take turns among themselves. */
+  readonly alone: <A, E, R>(paths: ReadonlyArray<FsPath>, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+}
+
+/** What a fiber holds already, and the turns of those who work under that. */
+interface Held {
+  readonly owner: object
+  readonly keys: ReadonlyArray<FsPath>
+  readonly turns: Locks
+  readonly above: Held | undefined
+  /** What outlives the effect that held it, holds it no more. */
+  isOver: boolean
+}
+
+const Holding: Context.Reference<Held | undefined> = Context.Reference<Held | undefined>("fs-algebra/runtime/Holding", {
+  defaultValue: () => undefined
+})
+
+const heldBy = (owner: object, from: Held | undefined): Held | undefined => {
+  for (let at = from; at !== undefined; at = at.above) if (at.owner === owner && !at.isOver) return at
+  return undefined
 }
 
 interface Hold {
@@ -97,19 +119,49 @@ export const make = (options?: { readonly caseSensitive?: boolean | undefined })
       })
     })
 
+  const takingTurns: Locks["exclusive"] = (paths, effect) =>
+    Effect.uninterruptibleMask((restore) => {
+      const self = request(paths)
+      const run = Effect.ensuring(
+        restore(effect),
+        Effect.sync(() => release(self))
+      )
+      if (free(self) && !waiting.some((earlier) => conflicts(earlier, self))) {
+        take(self)
+        return run
+      }
+      return Effect.flatMap(restore(wait(self)), () => run)
+    })
+
+  const keyOf = (path: FsPath): FsPath => (folds ? fold(path) : path)
+  const exclusive: Locks["exclusive"] = (paths, effect) =>
+    Effect.withFiber((fiber) => {
+      const holding = heldBy(held, fiber.getRef(Holding))
+      if (holding === undefined) return takingTurns(paths, effect)
+      const isOurs = (path: FsPath): boolean => holding.keys.some((key) => isWithin(key, keyOf(path)))
+      // What holds ours could only be waited for in vain.
+      const isFree = (path: FsPath): boolean => !isOurs(path) && !holding.keys.some((key) => isWithin(keyOf(path), key))
+      const elsewhere = paths.filter(isFree)
+      const ours = holding.turns.exclusive(paths.filter(isOurs), effect)
+      return elsewhere.length === 0 ? ours : takingTurns(elsewhere, ours)
+    })
+
   return {
-    exclusive: (paths, effect) =>
-      Effect.uninterruptibleMask((restore) => {
-        const self = request(paths)
-        const run = Effect.ensuring(
-          restore(effect),
-          Effect.sync(() => release(self))
-        )
-        if (free(self) && !waiting.some((earlier) => conflicts(earlier, self))) {
-          take(self)
-          return run
-        }
-        return Effect.flatMap(restore(wait(self)), () => run)
-      })
+    exclusive,
+    alone: (paths, effect) =>
+      exclusive(
+        paths,
+        Effect.withFiber((fiber) => {
+          const holding: Held = {
+            owner: held,
+            keys: paths.map(keyOf),
+            turns: make(options),
+            above: fiber.getRef(Holding),
+            isOver: false
+          }
+          const over = Effect.sync(() => void (holding.isOver = true))
+          return Effect.ensuring(Effect.provideService(effect, Holding, holding), over)
+        })
+      )
   }
 }

@@ -3,10 +3,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { execFileSync, spawn } from "node:child_process"
 import * as Fs from "node:fs"
 import { fileURLToPath } from "node:url"
-import * as Identity from "../../src/backends/internal/processIdentity.ts"
+import * as Identity from "../../src/runtime/processIdentity.ts"
 
-const at = (path: string): string => fileURLToPath(new URL(`../../src/backends/${path}`, import.meta.url))
-const module = at("internal/processIdentity.ts")
+const at = (path: string): string => fileURLToPath(new URL(`../../src/${path}`, import.meta.url))
+const module = at("runtime/processIdentity.ts")
 const program = `import(${JSON.stringify(module)}).then(({ self }) => { console.log(self()); process.stdin.resume() })`
 
 /** A process that has said who it is. */
@@ -34,7 +34,7 @@ const asking = `
   count(crypto, "randomBytes", () => true)
   require("node:module").syncBuiltinESMExports()
   const run = async () => {
-    await import(${JSON.stringify(at("PosixHost.ts"))})
+    await import(${JSON.stringify(at("backends/PosixHost.ts"))})
     const { self } = await import(${JSON.stringify(module)})
     const imported = asked
     lacks = true

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
-import * as FileStore from "../../src/filesystem/FileStore.ts"
+import * as FileStore from "../../src/history/FileStore.ts"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import * as Limits from "../../src/model/Limits.ts"
 

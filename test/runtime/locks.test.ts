@@ -173,4 +173,82 @@ describe("locks", () => {
       yield* Fiber.joinAll(fibers)
     })
   )
+
+  it.effect("who is alone makes calls of its own, in turn, while those of others wait", () =>
+    Effect.gen(function* () {
+      const locks = make()
+      const log: Array<string> = []
+      const note = (text: string) => Effect.sync(() => void log.push(text))
+      const started = yield* Deferred.make<void>()
+      const gate = yield* Deferred.make<void>()
+      const own = (name: string) =>
+        locks.exclusive([path("a")], Effect.andThen(note(`${name} in`), Effect.andThen(Effect.yieldNow, note(`${name} out`))))
+      const alone = yield* Effect.forkChild(
+        locks.alone(
+          [path(".")],
+          Effect.gen(function* () {
+            yield* Deferred.succeed(started, undefined)
+            yield* Effect.all([own("first"), own("second"), locks.alone([path(".")], own("third"))], {
+              concurrency: "unbounded"
+            })
+            yield* Deferred.await(gate)
+            yield* note("over")
+          })
+        ),
+        { startImmediately: true }
+      )
+      yield* Deferred.await(started)
+      const other = yield* Effect.forkChild(locks.exclusive([path("b")], note("other")), { startImmediately: true })
+      yield* Deferred.succeed(gate, undefined)
+      yield* Fiber.join(alone)
+      yield* Fiber.join(other)
+      assert.deepStrictEqual(log, [
+        "first in",
+        "first out",
+        "second in",
+        "second out",
+        "third in",
+        "third out",
+        "over",
+        "other"
+      ])
+    })
+  )
+
+  it.effect("what outlives the effect that was alone waits like anybody else", () =>
+    Effect.gen(function* () {
+      const locks = make()
+      const log: Array<string> = []
+      const late = yield* Deferred.make<void>()
+      const outliving = yield* locks.alone(
+        [path(".")],
+        Effect.forkDetach(
+          Effect.andThen(
+            Deferred.await(late),
+            locks.exclusive(
+              [path("a")],
+              Effect.sync(() => void log.push("late"))
+            )
+          )
+        )
+      )
+      const gate = yield* Deferred.make<void>()
+      const holder = yield* Effect.forkChild(
+        locks.exclusive(
+          [path("a")],
+          Effect.andThen(
+            Deferred.await(gate),
+            Effect.sync(() => void log.push("holder"))
+          )
+        ),
+        { startImmediately: true }
+      )
+      yield* Deferred.succeed(late, undefined)
+      yield* Effect.yieldNow
+      yield* Deferred.succeed(gate, undefined)
+      yield* Fiber.join(holder)
+      yield* Fiber.join(outliving)
+      assert.deepStrictEqual(log, ["holder", "late"])
+    })
+  )
 })

@@ -16,12 +16,12 @@ import type { Fault } from "../../model/FsError.ts"
 import { fold, type FsPath, name, parent } from "../../model/FsPath.ts"
 import type { Locks } from "../../port/Backend.ts"
 import { sha256 } from "../../runtime/hash.ts"
+import * as Identity from "../../runtime/processIdentity.ts"
 import { attempt, isFault } from "./attempt.ts"
 import { type Confined, look, maxLooks, type Place } from "./confined.ts"
 import { codeOf } from "./errno.ts"
 import { closeQuietly, unlinkQuietly } from "./hostBytes.ts"
 import type { HostPath } from "./hostNames.ts"
-import * as Identity from "./processIdentity.ts"
 
 const busy: Fault = { _tag: "AccessDenied", why: "busy" }
 const obstructed: Fault = { _tag: "IoError", detail: "something else has the hidden name under which processes take turns" }

@@ -6,10 +6,10 @@
 import { randomBytes } from "node:crypto"
 import * as Fs from "node:fs"
 import { isTemporaryName } from "../../model/FsPath.ts"
+import * as Identity from "../../runtime/processIdentity.ts"
 import * as Claims from "./claims.ts"
 import { look, type Place } from "./confined.ts"
 import { childrenNow, isSmall } from "./hostEntries.ts"
-import * as Identity from "./processIdentity.ts"
 
 /** Milliseconds. */
 const staleAfter = 60 * 60 * 1000

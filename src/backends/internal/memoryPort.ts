@@ -45,6 +45,8 @@ const statOf = (node: Node, path: FsPath): FileStat => {
   return kind === "symlink" ? { ...stat, isSymlink: true } : stat
 }
 
+const nothing = Effect.succeed(undefined)
+
 const versionOf = (content: Content.Content): Effect.Effect<string> => Effect.sync(() => Content.version(content))
 
 const handleOf = (file: File, path: FsPath): Handle => {
@@ -91,6 +93,56 @@ const makeNow = (): ((clock: Clock.Clock) => DateTime.Utc) => {
   }
 }
 
+/** What only looks, at whatever tree `get` finds its nodes in. */
+export const reader = (get: MemoryTree["get"]) => {
+  const list: Backend["list"] = (path) =>
+    Effect.suspend((): Effect.Effect<ReadonlyArray<Child>, Fault> => {
+      const node = get(path)
+      if (node === undefined) return notFound
+      if (node.kind !== "directory") return notADirectory
+      const out: Array<Child> = []
+      Children.forEach(node.children, (child) =>
+        out.push({ name: child.name, kind: child.kind, addressable: true, sizeBytes: sizeOf(child) })
+      )
+      return Effect.succeed(out)
+    })
+
+  const open: Backend["open"] = (path) =>
+    Effect.suspend((): Effect.Effect<Handle, Fault> => {
+      const node = get(path)
+      if (node === undefined) return notFound
+      return node.kind === "file" ? Effect.succeed(handleOf(node, path)) : notAFile
+    })
+
+  const readLink = (path: FsPath): Effect.Effect<string, Fault> =>
+    Effect.suspend((): Effect.Effect<string, Fault> => {
+      const node = get(path)
+      if (node === undefined) return notFound
+      return node.kind === "symlink" ? Effect.succeed(node.target) : notALink
+    })
+
+  return {
+    stat: (path: FsPath): Effect.Effect<FileStat | undefined> =>
+      Effect.sync(() => {
+        const node = get(path)
+        return node && statOf(node, path)
+      }),
+    list,
+    open,
+    readLink,
+    accelerations: {
+      stat: (path: FsPath): Effect.Effect<FileStat | undefined> => {
+        const node = get(path)
+        return node === undefined ? nothing : Effect.succeed(statOf(node, path))
+      },
+      read: (path: FsPath, maxBytes: number): Effect.Effect<Whole | undefined> => {
+        const node = get(path)
+        return node?.kind === "file" && node.content.length <= maxBytes ? Effect.succeed(wholeOf(node, path)) : nothing
+      }
+    }
+  }
+}
+
 export const make = (
   tree: MemoryTree,
   watchers: Watchers,
@@ -98,6 +150,7 @@ export const make = (
 ): Backend => {
   const { caseInsensitive, rules } = options
   const now = makeNow()
+  const { accelerations: fast, list, open, readLink, stat } = reader(tree.get)
 
   const change = (run: (now: DateTime.Utc) => Fault | undefined): Effect.Effect<void, Fault> =>
     Effect.clockWith((clock): Effect.Effect<void, Fault> => {
@@ -131,32 +184,6 @@ export const make = (
     })
   }
 
-  const list: Backend["list"] = (path) =>
-    Effect.suspend((): Effect.Effect<ReadonlyArray<Child>, Fault> => {
-      const node = tree.get(path)
-      if (node === undefined) return notFound
-      if (node.kind !== "directory") return notADirectory
-      const out: Array<Child> = []
-      Children.forEach(node.children, (child) =>
-        out.push({ name: child.name, kind: child.kind, addressable: true, sizeBytes: sizeOf(child) })
-      )
-      return Effect.succeed(out)
-    })
-
-  const open: Backend["open"] = (path) =>
-    Effect.suspend((): Effect.Effect<Handle, Fault> => {
-      const node = tree.get(path)
-      if (node === undefined) return notFound
-      return node.kind === "file" ? Effect.succeed(handleOf(node, path)) : notAFile
-    })
-
-  const readLink = (path: FsPath): Effect.Effect<string, Fault> =>
-    Effect.suspend((): Effect.Effect<string, Fault> => {
-      const node = tree.get(path)
-      if (node === undefined) return notFound
-      return node.kind === "symlink" ? Effect.succeed(node.target) : notALink
-    })
-
   const watch: Backend["watch"] = (path) =>
     Stream.suspend(() => {
       const node = tree.get(path)
@@ -164,16 +191,8 @@ export const make = (
       return node.kind === "directory" ? watchers.watch(path) : Stream.fromEffect(notADirectory)
     })
 
-  const nothing = Effect.succeed(undefined)
   const accelerations: Accelerations = {
-    stat: (path) => {
-      const node = tree.get(path)
-      return node === undefined ? nothing : Effect.succeed(statOf(node, path))
-    },
-    read: (path, maxBytes) => {
-      const node = tree.get(path)
-      return node?.kind === "file" && node.content.length <= maxBytes ? Effect.succeed(wholeOf(node, path)) : nothing
-    },
+    ...fast,
     removeTree: (path) =>
       Effect.clockWith((clock) => {
         const removed = tree.removeTree(path, now(clock))
@@ -189,11 +208,7 @@ export const make = (
       readOnly: isReadOnly(rules),
       confinement: "virtual"
     },
-    stat: (path) =>
-      Effect.sync(() => {
-        const node = tree.get(path)
-        return node && statOf(node, path)
-      }),
+    stat,
     list,
     open,
     write,

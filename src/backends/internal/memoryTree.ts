@@ -82,6 +82,11 @@ export interface MemoryTree {
   readonly capture: () => Captured
   /** Takes microseconds, unless somebody listens who must be told of every difference. */
   readonly restore: (captured: Captured) => void
+  /**
+   * What is at each path and below becomes as it was captured, which may be nothing. Directories on the way are made like the captured
+   * ones, and what is no directory there gives way to one.
+   */
+  readonly graft: (captured: Captured, paths: ReadonlyArray<FsPath>, now: DateTime.Utc) => void
 }
 
 const fault = (fault: Fault): Fault => Object.freeze(fault)
@@ -99,25 +104,55 @@ export const isFault = <A extends object>(result: A | Fault): result is Fault =>
 
 const permissions = 0o7777
 
-/** What is gone comes first, the innermost before what held it; then what is new or changed, the outermost first. */
-const forEachDifference = (before: Directory, after: Directory, visit: Listener["tell"]): void => {
-  const removed: Array<FsPath> = []
-  const present: Array<readonly [tag: "Created" | "Updated", path: FsPath]> = []
+const inside = (node: Node | undefined): Children.Children<Node> =>
+  node?.kind === "directory" ? node.children : Children.empty
+
+/** Calls `visit` with both sides of every entry that is not the very same, a directory before what is in it. */
+export const forEachDifference = (
+  before: Directory,
+  after: Directory,
+  visit: (path: FsPath, before: Node | undefined, after: Node | undefined) => void
+): void => {
   const pending: Array<readonly [path: FsPath, before: Node | undefined, after: Node | undefined]> = [[root, before, after]]
   while (pending.length > 0) {
     const [path, before, after] = pending.pop()!
-    if (after === undefined) removed.push(path)
-    else if (before === undefined) present.push(["Created", path])
-    else if (after.kind !== "directory" || before.mode !== after.mode) present.push(["Updated", path])
-    const inside = (node: Node | undefined) => (node?.kind === "directory" ? node.children : Children.empty)
+    visit(path, before, after)
     Children.forEachDifference<Node>(inside(before), inside(after), (before, after) => {
-      const isSame = before?.kind === after?.kind && before?.name === after?.name
+      // What is spelt otherwise is another name, also where it is the same key.
+      const isSame = before?.name === after?.name
       if (before !== undefined) pending.push([join(path, before.name), before, isSame ? after : undefined])
       if (after !== undefined && !isSame) pending.push([join(path, after.name), undefined, after])
     })
   }
-  for (let i = removed.length - 1; i >= 0; i--) visit("Removed", removed[i]!)
-  for (const [tag, path] of present) visit(tag, path)
+}
+
+/** What is gone comes first, the innermost before what held it; then what is new or changed, the outermost first. */
+const tellDifferences = (before: Directory, after: Directory, tell: Listener["tell"]): void => {
+  const removed: Array<FsPath> = []
+  const present: Array<readonly [tag: "Created" | "Updated", path: FsPath]> = []
+  forEachDifference(before, after, (path, before, after) => {
+    const isSameKind = before?.kind === after?.kind
+    if (before !== undefined && !isSameKind) removed.push(path)
+    if (after === undefined) return
+    if (!isSameKind) present.push(["Created", path])
+    else if (after.kind !== "directory" || before?.mode !== after.mode) present.push(["Updated", path])
+  })
+  for (let i = removed.length - 1; i >= 0; i--) tell("Removed", removed[i]!)
+  for (const [tag, path] of present) tell(tag, path)
+}
+
+/** What a directory has at a path below it; `key` is the path, folded where case does not distinguish. */
+export const find = (top: Directory, key: FsPath): Node | undefined => {
+  if (key === root) return top
+  let at: Node | undefined = top
+  for (let start = 0; start <= key.length;) {
+    if (at?.kind !== "directory") return undefined
+    const slash = key.indexOf("/", start)
+    const end = slash === -1 ? key.length : slash
+    at = Children.get<Node>(at.children, key, start, end)
+    start = end + 1
+  }
+  return at
 }
 
 export const make = (options: {
@@ -367,10 +402,48 @@ export const make = (options: {
     return undefined
   }
 
+  const capture: MemoryTree["capture"] = () => {
+    owner = {}
+    return { root: top }
+  }
+
   const restore: MemoryTree["restore"] = (captured) => {
     const before = top
     const after = setTop(captured.root)
-    if (listener.isActive()) forEachDifference(before, after, listener.tell)
+    if (listener.isActive()) tellDifferences(before, after, listener.tell)
+  }
+
+  const graftAt = ({ root: from }: Captured, path: FsPath, now: DateTime.Utc): void => {
+    const key = keyOf(path)
+    const source = find(from, key)
+    if (get(path) === source) return
+    let at = ownTop()
+    const slash = key.lastIndexOf("/")
+    for (let start = 0; start <= slash;) {
+      const end = key.indexOf("/", start)
+      const there = Children.get(at.children, key, start, end)
+      if (there?.kind === "directory") at = own(at, there)
+      else {
+        if (there !== undefined) detach(at, there, now)
+        const like = find(from, key.slice(0, end) as FsPath) as Directory
+        at = insert(at, { ...like, owner, children: Children.empty, size: 0 }, now)
+      }
+      start = end + 1
+    }
+    const there = childOf(at, path)
+    if (there !== undefined) detach(at, there, now)
+    if (source !== undefined) insert(at, source, now)
+  }
+
+  const graft: MemoryTree["graft"] = (captured, paths, now) => {
+    if (paths.includes(root)) return restore(captured)
+    const before = listener.isActive() ? capture().root : undefined
+    for (const path of paths) {
+      graftAt(captured, path, now)
+      // What was found last may have been taken away.
+      setTop(top)
+    }
+    if (before !== undefined) tellDifferences(before, top, listener.tell)
   }
 
   return {
@@ -382,10 +455,8 @@ export const make = (options: {
     removeTree,
     rename,
     setAttributes,
-    capture: () => {
-      owner = {}
-      return { root: top }
-    },
-    restore
+    capture,
+    restore,
+    graft
   }
 }

@@ -18,6 +18,7 @@ import { explore } from "./hostExplorer.ts"
 import * as File from "./hostFile.ts"
 import { list } from "./hostList.ts"
 import * as Naming from "./hostNaming.ts"
+import * as Stamps from "./hostStamps.ts"
 import { removeTree } from "./hostTree.ts"
 import { temporaryName } from "./leftovers.ts"
 import { watch } from "./hostWatch.ts"
@@ -66,6 +67,7 @@ export const backend = (confined: Confined, options: PosixHostOptions, crew?: Cr
     watch: (path) => watch(confined, path),
     rules,
     temporaryName,
+    history: Stamps.history(confined, options.root),
     locks: { ...Locks.make({ caseSensitive: confined.caseSensitive }), claim: Claims.make(confined) },
     accelerations: {
       read: (path, maxBytes) => File.whole(confined, path, maxBytes, hardlinks),

@@ -5,7 +5,10 @@
  */
 import * as Fs from "node:fs"
 import { hostname } from "node:os"
-import { codeOf, fromErrno, isExhausted } from "./errno.ts"
+
+const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : undefined)
+
+const exhausted: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE"])
 
 const quietly = (read: () => string): string | undefined => {
   try {
@@ -20,7 +23,7 @@ const surely = (read: () => string): string | undefined => {
   try {
     return read()
   } catch (error) {
-    if (isExhausted(fromErrno(error))) throw error
+    if (exhausted.has(codeOf(error))) throw error
     return undefined
   }
 }

@@ -8,20 +8,14 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
+import { isUint8Array } from "node:util/types"
+import { type Algebra, Filesystem } from "../filesystem/Filesystem.ts"
 import type { FileEntry, GlobMatch, GrepMatch, ReadResult } from "../model/Entry.ts"
-import {
-  type DeleteError,
-  type FsError,
-  type GlobError,
-  type GrepError,
-  type ListError,
-  type ReadError,
-  Unsupported,
-  type WriteError
-} from "../model/FsError.ts"
+import type { DeleteError, FsError, GlobError, GrepError, ListError, ReadError, WriteError } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { Limits, unlimited } from "../model/Limits.ts"
-import { type Algebra, Filesystem } from "./Filesystem.ts"
+import { exportBytesOf, importBytesOf, importZipOf } from "./Archive.ts"
+import { ArchiveError } from "./errors.ts"
 
 /**
  * Which lines of a file.
@@ -42,8 +36,8 @@ export interface SearchOptions {
 }
 
 /**
- * The operations. They ignore the `Limits` in force, except for how long a pattern may work on one file: that one guards the program,
- * not the answer.
+ * The operations. They ignore the `Limits` in force, except those that guard the program and not the answer: how long a pattern may
+ * work on one file, and how many entries and bytes an archive may hold.
  *
  * @since 0.1.0
  */
@@ -59,17 +53,22 @@ export interface Operations {
   readonly glob: (pattern: string) => Effect.Effect<ReadonlyArray<FileEntry>, GlobError>
   /** The first match of each matching line, in the order of (path, line). */
   readonly grep: (pattern: string, options?: SearchOptions) => Effect.Effect<ReadonlyArray<GrepMatch>, GrepError>
-  /** The whole tree as ZIP bytes. Fails with Unsupported `archives`: this version has none. */
-  readonly snapshot: Effect.Effect<Uint8Array, FsError>
-  /** Makes the tree what the ZIP bytes say. Fails with Unsupported `archives`: this version has none. */
-  readonly restore: (data: Uint8Array) => Effect.Effect<void, FsError>
+  /** The whole tree as the bytes of a ZIP archive, which any backend can restore. Fails with ArchiveError for what none can hold. */
+  readonly snapshot: Effect.Effect<Uint8Array, ArchiveError | FsError>
+  /**
+   * Makes the tree what the bytes of a ZIP archive say, whoever made it; what is not in it goes. It is checked whole before: what fails
+   * has changed nothing. Fails with ArchiveError, and with AccessDenied `readOnly` unless both writing and deleting are permitted.
+   */
+  readonly restore: (data: Uint8Array) => Effect.Effect<void, ArchiveError | FsError>
 }
 
 /** @since 0.1.0 */
 export class FileStore extends Context.Service<FileStore, Operations>()("fs-algebra/FileStore") {}
 
 const boundless = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
-  Effect.flatMap(Limits, ({ patternBudget }) => Effect.provideService(effect, Limits, { ...unlimited, patternBudget }))
+  Effect.flatMap(Limits, ({ maxArchiveBytes, maxArchiveEntries, patternBudget }) =>
+    Effect.provideService(effect, Limits, { ...unlimited, maxArchiveBytes, maxArchiveEntries, patternBudget })
+  )
 
 const everyLine = -1
 
@@ -83,7 +82,11 @@ const entryOf = ({ isFile, kind, path, sizeBytes }: GlobMatch): FileEntry => ({
   addressable: true
 })
 
-const noArchives = (operation: string) => Effect.fail(new Unsupported({ operation, path: ".", feature: "archives" }))
+/** What is no bytes fails as late as bytes that are no archive. */
+const restoreOf = (fs: Algebra, data: Uint8Array): Effect.Effect<number, ArchiveError | FsError> =>
+  isUint8Array(data)
+    ? importBytesOf(fs, data)
+    : importZipOf(fs, Stream.fail(new ArchiveError({ reason: "corrupt", detail: "it is no Uint8Array" })))
 
 /**
  * The store that a Filesystem is.
@@ -97,8 +100,8 @@ export const make = (fs: Algebra): Operations => ({
   list: (path) => boundless(Effect.catchTag(fs.list(path), "NotFound", () => Effect.succeed([]))),
   glob: (pattern) => boundless(Effect.map(fs.glob(pattern, { sizes: true }), ({ matches }) => matches.map(entryOf))),
   grep: (pattern, options) => boundless(Stream.runCollect(fs.grepStream(pattern, { glob: options?.fileGlob }))),
-  snapshot: noArchives("snapshot"),
-  restore: () => noArchives("restore")
+  snapshot: boundless(exportBytesOf(fs)),
+  restore: (data) => boundless(Effect.asVoid(restoreOf(fs, data)))
 })
 
 /**

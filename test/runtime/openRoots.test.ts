@@ -1,10 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import * as Fs from "node:fs"
 import { join } from "node:path"
-import * as OpenRoots from "../../src/backends/internal/openRoots.ts"
+import * as OpenRoots from "../../src/runtime/openRoots.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
-import { directory } from "./posixHost.ts"
+import { directory } from "../backends/posixHost.ts"
 
 /** `app`, and beside it what a comparison of beginnings takes for it. */
 const ground = Effect.map(directory, (top) => {
@@ -82,6 +83,34 @@ describe("a directory for what no workspace may reach", () => {
         })
       )
       assert.isUndefined(OpenRoots.refusal("gitDir", store))
+    })
+  )
+})
+
+describe("a store", () => {
+  it.effect("is nobody's root, nor is anything in it, as long as it is in use", () =>
+    Effect.gen(function* () {
+      const top = yield* ground
+      const inside = ["app", "app/inner", "link/inner", "app/../app/inner"]
+      const opened = (path: string, createRoot = false) =>
+        Effect.result(Effect.scoped(PosixHost.make({ root: `${top}/${path}`, createRoot })))
+      const isRefused = (path: string, createRoot?: boolean) =>
+        Effect.map(opened(path, createRoot), (result) => {
+          if (Result.isSuccess(result)) return false
+          assert.deepInclude(result.failure, { _tag: "AccessDenied", why: "policy" }, path)
+          return true
+        })
+      const close = OpenRoots.registerStore(join(top, "link"))
+      const closeAgain = OpenRoots.registerStore(join(top, "app"))
+      for (const unregister of [close, closeAgain]) {
+        for (const path of inside) assert.isTrue(yield* isRefused(path), path)
+        assert.isTrue(yield* isRefused("app/new/root", true))
+        assert.isFalse(Fs.existsSync(join(top, "app/new")), "nothing is made in a store")
+        for (const path of ["app-old", "other", "."]) assert.isFalse(yield* isRefused(path), path)
+        unregister()
+        unregister()
+      }
+      for (const path of inside) assert.isFalse(yield* isRefused(path), path)
     })
   )
 })

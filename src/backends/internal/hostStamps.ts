@@ -1,0 +1,105 @@
+/**
+ * What tells whether anything in a directory has changed since it was last looked at. A tree is asked for directory by directory, ten
+ * thousand of them in a row, so a small one is answered at once, at the cost of the calls of the system; a large one is read as a
+ * listing is, and its entries are looked at in slices, between which others have their turn.
+ */
+import * as Effect from "effect/Effect"
+import * as Fs from "node:fs"
+import type { Fault } from "../../model/FsError.ts"
+import { type FsPath, isTemporaryName } from "../../model/FsPath.ts"
+import type { Child } from "../../port/Backend.ts"
+import type { DirectoryHistory, Stamped } from "../../port/history.ts"
+import { attempt, isFault } from "./attempt.ts"
+import { type Confined, look, type Place } from "./confined.ts"
+import { children, childrenNow, isSmall } from "./hostEntries.ts"
+import { kindOf } from "./hostFile.ts"
+import { openDirectory, withDirectory } from "./hostList.ts"
+import { childOf, fromBytes, type HostPath, isDoubtful } from "./hostNames.ts"
+
+const slice = 1000
+const permissionBits = 0o777
+
+const stamped = (name: string, stats: Fs.Stats): Stamped => {
+  const kind = kindOf(stats)
+  return {
+    name,
+    kind,
+    addressable: true,
+    sizeBytes: kind === "file" || kind === "symlink" ? stats.size : 0,
+    mode: stats.mode & permissionBits,
+    modified: stats.mtimeMs,
+    changed: stats.ctimeMs,
+    inode: stats.ino
+  }
+}
+
+/** Of what is still there. What is being written is not there yet. */
+const stampsOf = (place: Place, children: ReadonlyArray<Child>): ReadonlyArray<Stamped> => {
+  const out: Array<Stamped> = []
+  for (const { addressable, name, key = name } of children) {
+    const stats = isTemporaryName(name) ? undefined : look(place.at(key))
+    if (stats !== undefined) out.push(addressable ? stamped(name, stats) : { ...stamped(name, stats), addressable, key })
+  }
+  return out
+}
+
+/** Without the kinds, which looking at each tells too. */
+const names = (place: Place): ReadonlyArray<Child> => {
+  const names = Fs.readdirSync(place.directory)
+  return names.some(isDoubtful) ? childrenNow(place) : names.map((name) => childOf(name, "other"))
+}
+
+/** `undefined` where that is not the way: the directory is large, or is another by now. */
+const now = (confined: Confined, path: FsPath): ReadonlyArray<Stamped> | undefined | Fault => {
+  const place = openDirectory(confined, path)
+  if (isFault(place)) return place
+  try {
+    if (!isSmall(place)) return undefined
+    const stamps = stampsOf(place, names(place))
+    return place.held() ? stamps : undefined
+  } finally {
+    place.release()
+  }
+}
+
+const inSlices = (confined: Confined, path: FsPath): Effect.Effect<ReadonlyArray<Stamped>, Fault> =>
+  withDirectory(confined, path, (place) =>
+    Effect.flatMap(children(place), (found) => {
+      const out: Array<ReadonlyArray<Stamped>> = []
+      const next = (from: number): Effect.Effect<ReadonlyArray<Stamped>, Fault> =>
+        Effect.flatMap(
+          attempt(() => stampsOf(place, found.slice(from, from + slice))),
+          (stamps) => {
+            out.push(stamps)
+            return from + slice < found.length
+              ? Effect.andThen(
+                  Effect.yieldNow,
+                  Effect.suspend(() => next(from + slice))
+                )
+              : Effect.succeed(out.flat())
+          }
+        )
+      return next(0)
+    })
+  )
+
+export const stamps = (confined: Confined, path: FsPath): Effect.Effect<ReadonlyArray<Stamped>, Fault> =>
+  Effect.flatMap(
+    attempt(() => now(confined, path)),
+    (stamps) => (stamps === undefined ? inSlices(confined, path) : Effect.succeed(stamps))
+  )
+
+const realPath = (root: string): HostPath | undefined => {
+  try {
+    return fromBytes(Fs.realpathSync.native(root, { encoding: "buffer" }))
+  } catch {
+    // It has gone since it was opened, which every call will say.
+    return undefined
+  }
+}
+
+/** Left out where the path of the root is no text, and could not be told from another. */
+export const history = (confined: Confined, root: string): DirectoryHistory | undefined => {
+  const real = realPath(root)
+  return typeof real === "string" ? { _tag: "Directory", root: real, stamps: (path) => stamps(confined, path) } : undefined
+}

@@ -1,0 +1,95 @@
+/**
+ * The past of a tree in memory. What was captured and what is there now share all that neither has changed since, so capturing and
+ * restoring cost nothing, comparing costs what differs, and what nobody holds any more is simply gone.
+ */
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import type { Fault } from "../../model/FsError.ts"
+import { compare, fold, type FsPath } from "../../model/FsPath.ts"
+import type { Backend, Rules } from "../../port/Backend.ts"
+import type { Captured, Difference, MemoryHistory } from "../../port/history.ts"
+import * as Locks from "../../runtime/locks.ts"
+import * as Content from "./memoryContent.ts"
+import { reader } from "./memoryPort.ts"
+import { type Directory, find, forEachDifference, type MemoryTree, type Node } from "./memoryTree.ts"
+
+const readOnly: Effect.Effect<never, Fault> = Effect.fail({ _tag: "AccessDenied", why: "readOnly" })
+const foreign: Effect.Effect<never, Fault> = Effect.fail({
+  _tag: "InvalidArgument",
+  argument: "captured",
+  detail: "this filesystem has not captured it"
+})
+
+export interface Options {
+  readonly caseInsensitive: boolean
+  readonly rules: Rules
+}
+
+const topOf = ({ root }: Captured): Directory => root as Directory
+
+const isEqual = (self: Content.Content, that: Content.Content): boolean =>
+  self === that || (self.length === that.length && Buffer.compare(Content.view(self), Content.view(that)) === 0)
+
+/** Times do not count: a file that was only touched is the same file. */
+const isSame = (self: Node, that: Node): boolean => {
+  if (self.kind === "symlink") return that.kind === "symlink" && self.target === that.target
+  if (self.kind !== that.kind || self.mode !== that.mode) return false
+  return self.kind === "directory" || that.kind !== "file" || isEqual(self.content, that.content)
+}
+
+const inOrder = (differences: Array<Difference>, caseInsensitive: boolean): ReadonlyArray<Difference> =>
+  differences.sort((a, b) => (caseInsensitive && compare(fold(a.path), fold(b.path))) || compare(a.path, b.path))
+
+/** What was captured, as a filesystem that cannot change. */
+const view = (captured: Captured, { caseInsensitive, rules }: Options): Backend => {
+  const top = topOf(captured)
+  const { accelerations, list, open, readLink, stat } = reader((path) => find(top, caseInsensitive ? fold(path) : path))
+  return {
+    info: { name: "InMemory", root: "/", caseSensitive: !caseInsensitive, readOnly: true, confinement: "virtual" },
+    stat,
+    list,
+    open,
+    write: () => readOnly,
+    makeDirectory: () => readOnly,
+    remove: () => readOnly,
+    rename: () => readOnly,
+    links: { read: readLink, make: () => readOnly },
+    attributes: { set: () => readOnly },
+    rules: { ...rules, permits: () => false },
+    locks: Locks.make({ caseSensitive: !caseInsensitive }),
+    accelerations
+  }
+}
+
+const differences = (before: Captured, after: Captured, caseInsensitive: boolean): ReadonlyArray<Difference> => {
+  const out: Array<Difference> = []
+  forEachDifference(topOf(before), topOf(after), (path, before, after) => {
+    if (before === undefined) out.push({ _tag: "Added", path })
+    else if (after === undefined) out.push({ _tag: "Removed", path })
+    else if (!isSame(before, after)) out.push({ _tag: "Modified", path })
+  })
+  return inOrder(out, caseInsensitive)
+}
+
+export const make = (tree: MemoryTree, options: Options): MemoryHistory => {
+  /** With the names of another tree, which it may fold otherwise, this one would be broken. */
+  const ours = new WeakSet<object>()
+  const put = (captured: Captured, paths: ReadonlyArray<FsPath> | undefined): Effect.Effect<void> =>
+    Effect.clockWith((clock) => {
+      const root = topOf(captured)
+      if (paths === undefined) tree.restore({ root })
+      else tree.graft({ root }, paths, DateTime.makeUnsafe(clock.currentTimeMillisUnsafe()))
+      return Effect.void
+    })
+  return {
+    _tag: "Memory",
+    capture: Effect.sync(() => {
+      const captured = tree.capture()
+      ours.add(captured.root)
+      return captured
+    }),
+    restore: (captured, paths) => Effect.suspend(() => (ours.has(captured.root) ? put(captured, paths) : foreign)),
+    view: (captured) => view(captured, options),
+    differences: (before, after) => differences(before, after, options.caseInsensitive)
+  }
+}

@@ -1,0 +1,335 @@
+/**
+ * The whole tree of any filesystem as one archive, and any filesystem out of one. An import looks at all of the archive before it touches
+ * anything, and an export refuses what an import would; so what has been exported can be imported, here and elsewhere.
+ *
+ * A ZIP archive holds the tree under `files/`, and at its end `manifest.json` with `version` "1", `created_at`, `file_count` and
+ * `total_bytes`. Modes, links and empty directories are carried as other tools carry them. The same tree and clock give the same bytes.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { isAbsolute, relative, sep } from "node:path"
+import { type Algebra, Filesystem } from "../filesystem/Filesystem.ts"
+import { type Fault, type FsError, promote } from "../model/FsError.ts"
+import type { FsPath } from "../model/FsPath.ts"
+import { Limits } from "../model/Limits.ts"
+import type { Backend } from "../port/Backend.ts"
+import { ArchiveError } from "./errors.ts"
+import type { Mismatch } from "./exchange.ts"
+import { isPermitted, replace } from "./replace.ts"
+import * as Tar from "./tar.ts"
+import { count, type DirectoryNode } from "./tree.ts"
+import { largestArchive, type NameRules, refuse } from "./zip/names.ts"
+import * as Outside from "./zip/outside.ts"
+import { type Contents, read } from "./zip/reader.ts"
+import * as Spool from "./zip/spool.ts"
+import { survey, type SurveyOptions } from "./zip/survey.ts"
+import { Writer } from "./zip/writer.ts"
+
+export {
+  /** @since 0.1.0 */
+  ArchiveError
+} from "./errors.ts"
+
+type Problem = ArchiveError | Fault | Mismatch
+
+/** What an archive, or its way in, fails with of its own, kept apart from the faults of the filesystem. */
+class Foreign<E> {
+  readonly error: E
+
+  constructor(error: E) {
+    this.error = error
+  }
+}
+
+const failure = (problem: Problem, operation: string): ArchiveError | FsError => {
+  if (problem instanceof ArchiveError) return problem
+  return problem._tag === "Mismatch"
+    ? refuse("corrupt", "its content is no longer what it was when it was checked", String(problem.path))
+    : promote(problem, operation, ".")
+}
+
+const failureOf =
+  (operation: string) =>
+  <E = never>(problem: Problem | Foreign<E>): ArchiveError | FsError | E =>
+    problem instanceof Foreign ? problem.error : failure(problem, operation)
+
+const called = <A, E, R>(port: Backend, operation: string, self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  port.calls === undefined ? self : port.calls.effect({ operation, path: "." }, self)
+
+// ── Out
+
+/** An archive in the making. */
+interface Exported {
+  readonly bytes: Stream.Stream<Uint8Array, ArchiveError | Fault>
+  /** Files and links in it, once it is made. */
+  readonly files: () => number
+}
+
+interface Format {
+  readonly make: (port: Backend, options: SurveyOptions, now: number) => Effect.Effect<Exported, ArchiveError | Fault>
+  readonly read: <E, R>(
+    bytes: Stream.Stream<Uint8Array, E, R>,
+    rules: NameRules
+  ) => Effect.Effect<Contents, E | ArchiveError | Fault, R | Scope.Scope>
+}
+
+const zip: Format = {
+  make: (port, options, now) =>
+    Effect.map(survey(port, options), (items) => {
+      const writer = new Writer(port, options.limits, now)
+      return { bytes: writer.bytes(items), files: () => writer.manifest.fileCount }
+    }),
+  read: (bytes, rules) => Effect.flatMap(Spool.filled(bytes, largestArchive(rules.limits)), (source) => read(source, rules))
+}
+
+const tar: Format = {
+  make: (port, options, now) =>
+    Effect.map(survey(port, options), (items) => {
+      let files = 0
+      const bytes = Tar.bytes(port, items, options.limits, now, (kind) => {
+        if (kind !== "directory") files++
+      })
+      return { bytes, files: () => files }
+    }),
+  read: Tar.read
+}
+
+const exported = (
+  format: Format,
+  port: Backend,
+  excludes?: SurveyOptions["excludes"]
+): Effect.Effect<Exported, ArchiveError | Fault> =>
+  Effect.flatMap(Effect.all([Limits, Clock.currentTimeMillis]), ([limits, now]) => format.make(port, { limits, excludes }, now))
+
+const streamed = (format: Format, operation: string, { port }: Algebra): Stream.Stream<Uint8Array, ArchiveError | FsError> => {
+  const bytes = Stream.mapError(Stream.unwrap(Effect.map(exported(format, port), ({ bytes }) => bytes)), failureOf(operation))
+  return port.calls === undefined ? bytes : port.calls.stream({ operation, path: "." }, bytes)
+}
+
+const joined = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Uint8Array, E, R> =>
+  Effect.map(Stream.runCollect(bytes), (chunks) => Uint8Array.from(Buffer.concat(chunks)))
+
+/**
+ * The tree of a filesystem as a ZIP archive. Nothing of it is held but the names; files are read as the bytes are asked for, each as it is
+ * at that moment. Fails with ArchiveError where an import would: `name`, `duplicate` (also of names that differ in case or normal form
+ * alone), `link` for one that leads out, `unsupported` for FIFOs, sockets and devices, `tooLarge` over `Limits.maxArchiveEntries` or
+ * `maxArchiveBytes`.
+ *
+ * @since 0.1.0
+ */
+export const exportZipOf = (fs: Algebra): Stream.Stream<Uint8Array, ArchiveError | FsError> => streamed(zip, "exportZip", fs)
+
+/**
+ * The same as a tar archive, names beginning at the root.
+ *
+ * @since 0.1.0
+ */
+export const exportTarOf = (fs: Algebra): Stream.Stream<Uint8Array, ArchiveError | FsError> => streamed(tar, "exportTar", fs)
+
+/**
+ * The same ZIP archive as one array.
+ *
+ * @since 0.1.0
+ */
+export const exportBytesOf = (fs: Algebra): Effect.Effect<Uint8Array, ArchiveError | FsError> => joined(exportZipOf(fs))
+
+/** Leaves out the archive itself where it is made in the tree: what is there of an earlier one is not in it either. */
+const without = (port: Backend, target: string): SurveyOptions["excludes"] => {
+  if (port.history?._tag !== "Directory") return undefined
+  const inside = relative(port.history.root, target)
+  if (inside === "" || inside === ".." || inside.startsWith(`..${sep}`) || isAbsolute(inside)) return undefined
+  const path = inside.split(sep).join("/") as FsPath
+  return (other) => other === path
+}
+
+/**
+ * Writes the ZIP archive to a file of the machine and answers how many files and links are in it. Its directory is made; what was there
+ * stays until the new archive is complete. An archive in the workspace itself is not in itself. Failures out there bear `path` as given.
+ *
+ * @since 0.1.0
+ */
+export const exportArchiveOf = ({ port }: Algebra, path: string): Effect.Effect<number, ArchiveError | FsError> => {
+  const operation = "exportArchive"
+  let files = () => 0
+  const bytes = (target: Outside.Target) =>
+    Stream.mapError(
+      Stream.unwrap(
+        Effect.map(exported(zip, port, without(port, target.path)), (archive) => {
+          files = archive.files
+          return archive.bytes
+        })
+      ),
+      failureOf(operation)
+    )
+  const written = Outside.write(path, bytes, (fault) => promote(fault, operation, path))
+  return called(
+    port,
+    operation,
+    Effect.map(written, () => files())
+  )
+}
+
+// ── In
+
+const hasLink = (top: DirectoryNode): boolean => {
+  const pending = [top]
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    for (const node of next.entries.values()) {
+      if (node.kind === "symlink") return true
+      if (node.kind === "directory") pending.push(node)
+    }
+  }
+  return false
+}
+
+/** Everything is checked before anything is changed; then the tree becomes the archive's. Answers how many files and links that has. */
+const importing = <E, R>(
+  port: Backend,
+  operation: string,
+  open: (rules: NameRules) => Effect.Effect<Contents, Foreign<E> | ArchiveError | Fault, R | Scope.Scope>
+): Effect.Effect<number, E | ArchiveError | FsError, Exclude<R, Scope.Scope>> => {
+  const imported = Effect.gen(function* () {
+    if (!isPermitted(port)) return yield* Effect.fail<Fault>({ _tag: "AccessDenied", why: "readOnly" })
+    const limits = yield* Limits
+    const { content, tree } = yield* open({ limits, policy: port.rules?.policy })
+    if (port.links === undefined && hasLink(tree)) {
+      return yield* Effect.fail(refuse("link", "it holds links, and this filesystem has none"))
+    }
+    yield* replace<ArchiveError>(port, { after: tree, content })
+    return count(tree).files
+  })
+  return called(port, operation, Effect.mapError(Effect.scoped(imported), failureOf(operation)))
+}
+
+const importingFrom = <E, R>(
+  format: Format,
+  operation: string,
+  { port }: Algebra,
+  bytes: Stream.Stream<Uint8Array, E, R>
+): Effect.Effect<number, E | ArchiveError | FsError, Exclude<R, Scope.Scope>> =>
+  importing<E, R>(port, operation, (rules) =>
+    format.read(
+      Stream.mapError(bytes, (error) => new Foreign(error)),
+      rules
+    )
+  )
+
+/**
+ * Makes a filesystem what a ZIP archive says: all names, sizes and contents are checked first, and on any failure nothing has changed.
+ * Entries outside `files/` are checked and passed over. Answers the number of files and links. Needs both write and delete.
+ *
+ * @since 0.1.0
+ */
+export const importZipOf = <E, R>(
+  fs: Algebra,
+  bytes: Stream.Stream<Uint8Array, E, R>
+): Effect.Effect<number, E | ArchiveError | FsError, Exclude<R, Scope.Scope>> => importingFrom(zip, "importZip", fs, bytes)
+
+/**
+ * The same from a tar archive, packed by gzip or not. Other names of one file are files with the same content.
+ *
+ * @since 0.1.0
+ */
+export const importTarOf = <E, R>(
+  fs: Algebra,
+  bytes: Stream.Stream<Uint8Array, E, R>
+): Effect.Effect<number, E | ArchiveError | FsError, Exclude<R, Scope.Scope>> => importingFrom(tar, "importTar", fs, bytes)
+
+/**
+ * The same from a ZIP archive that is one array.
+ *
+ * @since 0.1.0
+ */
+export const importBytesOf = (fs: Algebra, bytes: Uint8Array): Effect.Effect<number, ArchiveError | FsError> =>
+  importing(fs.port, "importZip", (rules) => read(Spool.ofBytes(bytes), rules))
+
+/**
+ * The same from a file of the machine. Failures out there bear `path` as given.
+ *
+ * @since 0.1.0
+ */
+export const importArchiveOf = ({ port }: Algebra, path: string): Effect.Effect<number, ArchiveError | FsError> => {
+  const operation = "importArchive"
+  const opened = Effect.mapError(Outside.open(path), (fault) => new Foreign(promote(fault, operation, path)))
+  return importing(port, operation, (rules) =>
+    Effect.flatMap(opened, ({ descriptor, size }) => read(Spool.ofDescriptor(descriptor, size), rules))
+  )
+}
+
+// ── The filesystem in force
+
+/**
+ * `exportZipOf` the filesystem in force.
+ *
+ * @since 0.1.0
+ */
+export const exportZip: Stream.Stream<Uint8Array, ArchiveError | FsError, Filesystem> = Stream.unwrap(
+  Effect.map(Filesystem, exportZipOf)
+)
+
+/**
+ * `exportTarOf` the filesystem in force.
+ *
+ * @since 0.1.0
+ */
+export const exportTar: Stream.Stream<Uint8Array, ArchiveError | FsError, Filesystem> = Stream.unwrap(
+  Effect.map(Filesystem, exportTarOf)
+)
+
+/**
+ * `exportBytesOf` the filesystem in force.
+ *
+ * @since 0.1.0
+ */
+export const exportBytes: Effect.Effect<Uint8Array, ArchiveError | FsError, Filesystem> = Effect.flatMap(
+  Filesystem,
+  exportBytesOf
+)
+
+/**
+ * `exportArchiveOf` the filesystem in force.
+ *
+ * @since 0.1.0
+ */
+export const exportArchive = (path: string): Effect.Effect<number, ArchiveError | FsError, Filesystem> =>
+  Effect.flatMap(Filesystem, (fs) => exportArchiveOf(fs, path))
+
+/**
+ * `importZipOf` the filesystem in force.
+ *
+ * @since 0.1.0
+ */
+export const importZip = <E, R>(
+  bytes: Stream.Stream<Uint8Array, E, R>
+): Effect.Effect<number, E | ArchiveError | FsError, Filesystem | Exclude<R, Scope.Scope>> =>
+  Effect.flatMap(Filesystem, (fs) => importZipOf(fs, bytes))
+
+/**
+ * `importTarOf` the filesystem in force.
+ *
+ * @since 0.1.0
+ */
+export const importTar = <E, R>(
+  bytes: Stream.Stream<Uint8Array, E, R>
+): Effect.Effect<number, E | ArchiveError | FsError, Filesystem | Exclude<R, Scope.Scope>> =>
+  Effect.flatMap(Filesystem, (fs) => importTarOf(fs, bytes))
+
+/**
+ * `importBytesOf` the filesystem in force.
+ *
+ * @since 0.1.0
+ */
+export const importBytes = (bytes: Uint8Array): Effect.Effect<number, ArchiveError | FsError, Filesystem> =>
+  Effect.flatMap(Filesystem, (fs) => importBytesOf(fs, bytes))
+
+/**
+ * `importArchiveOf` the filesystem in force.
+ *
+ * @since 0.1.0
+ */
+export const importArchive = (path: string): Effect.Effect<number, ArchiveError | FsError, Filesystem> =>
+  Effect.flatMap(Filesystem, (fs) => importArchiveOf(fs, path))

@@ -1,0 +1,65 @@
+/**
+ * Snapshots that have names: a ZIP archive each, `{id}.fs.zip` in one directory of the machine. The directory is all that is known of
+ * them, so they outlive the process, several processes can share them, and an archive that somebody puts there is a snapshot too.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Filesystem } from "../filesystem/Filesystem.ts"
+import type { SnapshotError } from "./errors.ts"
+import type { Operations, Options } from "./snapshotStore/operations.ts"
+import { make as makeService, toError } from "./snapshotStore/service.ts"
+import { Shelf } from "./snapshotStore/shelf.ts"
+
+export {
+  /** @since 0.1.0 */
+  ArchiveError,
+  /** @since 0.1.0 */
+  SnapshotError,
+  /** @since 0.1.0 */
+  SnapshotRestoreError
+} from "./errors.ts"
+export {
+  /** @since 0.1.0 */
+  SnapshotInfo
+} from "./snapshotStore/operations.ts"
+export type {
+  /** @since 0.1.0 */
+  Operations,
+  /** @since 0.1.0 */
+  Options,
+  /** @since 0.1.0 */
+  TreeEntry
+} from "./snapshotStore/operations.ts"
+export type {
+  /** @since 0.1.0 */
+  Manifest
+} from "./zip/manifest.ts"
+
+/** @since 0.1.0 */
+export class SnapshotStore extends Context.Service<SnapshotStore, Operations>()("fs-algebra/SnapshotStore") {}
+
+/**
+ * The store of the filesystem in force, until the scope ends; the archives stay. Meanwhile no filesystem can be opened in the directory.
+ * Fails with SnapshotError `refused` where the directory is one that nothing may be kept in.
+ *
+ * @since 0.1.0
+ */
+export const make = (options?: Options): Effect.Effect<Operations, SnapshotError, Filesystem | Scope.Scope> =>
+  Effect.flatMap(Filesystem, (fs) =>
+    Effect.mapBoth(Shelf.make(options?.directory ?? join(tmpdir(), "fs-algebra-snapshots")), {
+      onFailure: toError("SnapshotStore"),
+      onSuccess: (shelf) => makeService(fs, shelf, options?.onDuplicate !== "error")
+    })
+  )
+
+/**
+ * @since 0.1.0
+ */
+export const layer = (options?: Options): Layer.Layer<SnapshotStore, SnapshotError, Filesystem> =>
+  Layer.effect(SnapshotStore, make(options))

@@ -1,0 +1,196 @@
+/**
+ * What has to be done is worked out from the two trees alone, as a list of moves: each puts at most one thing in its place and takes at
+ * most one away, whole subtrees as one. A directory that is in both trees is never moved; it may change its mode.
+ */
+import { type Fault, located } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import type { Backend } from "../../port/Backend.ts"
+import { type DirectoryNode, isSame, type Node } from "../tree.ts"
+import type { Region } from "./places.ts"
+
+/** How something was when the exchange began, by which later work of others is told. */
+export interface Mark {
+  readonly kind: Node["kind"]
+  readonly sizeBytes: number
+  /** Milliseconds since 1970; left out where the backend knows none. */
+  readonly modified?: number
+}
+
+/** What a journal has to say of one place. */
+export interface Move {
+  readonly path: FsPath.FsPath
+  /** Index of its region. */
+  readonly region: number
+  readonly slot: number
+  /** What is to stand there; nothing when left out. */
+  readonly next?: Node["kind"]
+  /** What stands there; nothing when left out. */
+  was?: Mark
+  /** The old one stays in its place until the new one takes it, and what has been put aside is its copy. */
+  keeps: boolean
+  /** Mode of an old directory that has to be made writable before it can go. */
+  opens?: number
+  /** Mode of a new directory that could not have come with it, since that does not let it be moved. */
+  shuts?: number
+}
+
+export interface Step extends Move {
+  readonly before: Node | undefined
+  readonly after: Node | undefined
+  /** Where case does not distinguish: an old name, which goes before, is another spelling of this one. */
+  readonly isRespelt: boolean
+}
+
+/** Of what stays where it is. */
+export interface ModeChange {
+  readonly path: FsPath.FsPath
+  readonly kind: "file" | "directory"
+  readonly was: number
+  readonly becomes: number
+  /** The directory has to be made writable before anything in it can be changed. */
+  readonly opens: boolean
+}
+
+export interface Plan {
+  readonly regions: ReadonlyArray<Region>
+  readonly steps: ReadonlyArray<Step>
+  /** A directory comes before what is in it. */
+  readonly modes: ReadonlyArray<ModeChange>
+}
+
+/** What the owner needs to change what is in a directory. */
+const enough = 0o300
+/** What a directory's owner needs to give it another parent. */
+const movable = 0o200
+
+export const isShut = (mode: number | undefined): mode is number => mode !== undefined && (mode & enough) !== enough
+export const isFixed = (mode: number | undefined): mode is number => mode !== undefined && (mode & movable) !== movable
+export const opened = (mode: number): number => mode | 0o700
+
+const permissions = 0o777
+
+/** The permission bits of a node; of anything else nobody may be given any. */
+export const modeOf = (node: Node | undefined): number | undefined =>
+  node === undefined || node.kind === "symlink" || node.mode === undefined ? undefined : node.mode & permissions
+
+const root: Fault = { _tag: "AccessDenied", why: "root" }
+
+/** A region that gets its number when something is first moved in it. */
+interface Lazy extends Region {
+  index: number | undefined
+}
+
+interface Frame {
+  readonly path: FsPath.FsPath
+  readonly before: DirectoryNode
+  readonly after: DirectoryNode
+  readonly region: Lazy
+}
+
+const haveOneContent = (a: Node, b: Node): boolean =>
+  a.kind === "file" && b.kind === "file" && a.id === b.id && a.sizeBytes === b.sizeBytes
+
+const isEqualBelow = (a: DirectoryNode, b: DirectoryNode): boolean => a === b || (a.id !== undefined && a.id === b.id)
+
+/** `crossings`: directories known to be on other disks than what is above them, and whether they have to be flat. */
+export const make = (
+  port: Backend,
+  before: DirectoryNode,
+  after: DirectoryNode,
+  crossings: ReadonlyMap<FsPath.FsPath, boolean>
+): Plan | Fault => {
+  const hasModes = port.attributes !== undefined
+  const isPinned = port.rules?.pinned ?? (() => false)
+  const regions: Array<Region> = [{ path: FsPath.root, isFlat: false }]
+  const steps: Array<Step> = []
+  const modes: Array<ModeChange> = []
+
+  const regionAt = (path: FsPath.FsPath, above: Lazy): Lazy => {
+    const isFlat = crossings.get(path)
+    return isFlat !== undefined || isPinned(path) ? { path, isFlat: isFlat === true, index: undefined } : above
+  }
+  const indexOf = (region: Lazy): number => (region.index ??= regions.push({ path: region.path, isFlat: region.isFlat }) - 1)
+
+  const move = (
+    frame: Frame,
+    name: string,
+    before: Node | undefined,
+    after: Node | undefined,
+    isRespelt = false
+  ): Fault | undefined => {
+    const path = FsPath.join(frame.path, name)
+    if (isPinned(path)) return located(root, path)
+    const shuts = after?.kind === "directory" && hasModes ? modeOf(after) : undefined
+    steps.push({
+      path,
+      region: indexOf(frame.region),
+      slot: steps.length,
+      keeps: false,
+      before,
+      after,
+      isRespelt,
+      ...(after && { next: after.kind }),
+      ...(isFixed(shuts) && { shuts })
+    })
+    return undefined
+  }
+
+  const changeMode = (path: FsPath.FsPath, before: Node, after: Node, opens: boolean): void => {
+    const was = modeOf(before)
+    if (!hasModes || was === undefined || before.kind === "symlink") return
+    const becomes = modeOf(after) ?? was
+    const isOpened = opens && isShut(was)
+    if (becomes !== was || isOpened) modes.push({ path, kind: before.kind, was, becomes, opens: isOpened })
+  }
+
+  /** What goes comes first: a new name may be another spelling of an old one. */
+  const compare = (frame: Frame, pending: Array<Frame>): Fault | undefined => {
+    const { after, before, path } = frame
+    const spellings = port.info.caseSensitive ? undefined : new Set<string>()
+    const kept: Array<readonly [name: string, before: Node, after: Node]> = []
+    const first = steps.length
+    const inPlace = modes.length
+    for (const [name, last] of before.entries) {
+      const next = after.entries.get(name)
+      if (next !== undefined) {
+        kept.push([name, last, next])
+        continue
+      }
+      spellings?.add(FsPath.fold(name))
+      const fault = move(frame, name, last, undefined)
+      if (fault !== undefined) return fault
+    }
+    for (const [name, last, next] of kept) {
+      const at = FsPath.join(path, name)
+      if (last.kind === "directory" && next.kind === "directory") {
+        pending.push({ path: at, before: last, after: next, region: regionAt(at, frame.region) })
+      } else if (haveOneContent(last, next)) changeMode(at, last, next, false)
+      else if (!isSame(last, next)) {
+        const fault = move(frame, name, last, next)
+        if (fault !== undefined) return fault
+      }
+    }
+    for (const [name, next] of after.entries) {
+      if (before.entries.has(name)) continue
+      const fault = move(frame, name, undefined, next, spellings?.has(FsPath.fold(name)) === true)
+      if (fault !== undefined) return fault
+    }
+    const ofFiles = modes.splice(inPlace)
+    changeMode(path, before, after, steps.length > first)
+    modes.push(...ofFiles)
+    return undefined
+  }
+
+  const top: Lazy = { path: FsPath.root, isFlat: crossings.get(FsPath.root) === true, index: undefined }
+  const pending: Array<Frame> = [{ path: FsPath.root, before, after, region: top.isFlat ? top : { ...top, index: 0 } }]
+  for (let frame = pending.pop(); frame !== undefined; frame = pending.pop()) {
+    if (isEqualBelow(frame.before, frame.after)) changeMode(frame.path, frame.before, frame.after, false)
+    else {
+      const fault = compare(frame, pending)
+      if (fault !== undefined) return fault
+    }
+  }
+  return { regions, steps, modes }
+}
+
+export const isFault = (plan: Plan | Fault): plan is Fault => "_tag" in plan

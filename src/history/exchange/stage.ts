@@ -1,0 +1,192 @@
+/**
+ * Everything new is made and checked in hiding, one file at a time, before anything can be seen to change; whatever is wrong with the
+ * content, the disk or the names is met here. And of each file that is replaced a copy is put aside where that costs little, so that
+ * its name can go on showing the old one until it shows the new one.
+ */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { at as locate } from "../../engine/directories.ts"
+import * as Read from "../../engine/read.ts"
+import type { Fault } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import type { Backend } from "../../port/Backend.ts"
+import { blobHasher, blobId, count, type FileNode, type Node } from "../tree.ts"
+import { modeOf, opened, type Plan, type Step } from "./plan.ts"
+import { slotIn } from "./places.ts"
+
+/** The content that was given for a file is not the file's. */
+export interface Mismatch {
+  readonly _tag: "Mismatch"
+  readonly path: FsPath.FsPath
+}
+
+export type Content<E> = (
+  path: FsPath.FsPath,
+  file: FileNode
+) => Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, E | Fault>, E | Fault>
+
+export interface Source<E> {
+  readonly content: Content<E>
+  /** Files and links that have been made, of how many. */
+  readonly onProgress?: ((done: number, of: number) => Effect.Effect<void>) | undefined
+}
+
+const mismatch = (path: FsPath.FsPath): Effect.Effect<never, Mismatch> => Effect.fail({ _tag: "Mismatch", path })
+
+const noLinks: Fault = { _tag: "IoError", code: "ENOTSUP", detail: "there are no links on this backend" }
+
+/** Under its hidden name, and under the one that it will have. */
+interface Named {
+  readonly at: FsPath.FsPath
+  readonly path: FsPath.FsPath
+}
+
+/** The same bytes; fails as soon as they are too many, and at their end where they are not those of the file. */
+const checked = <E>(
+  content: Stream.Stream<Uint8Array, E>,
+  file: FileNode,
+  path: FsPath.FsPath
+): Stream.Stream<Uint8Array, E | Mismatch> =>
+  Stream.suspend(() => {
+    const hasher = blobHasher(file.sizeBytes)
+    let size = 0
+    const counted = Stream.mapArrayEffect(content, (chunks) => {
+      for (const bytes of chunks) {
+        size += bytes.length
+        hasher.update(bytes)
+      }
+      return size > file.sizeBytes ? mismatch(path) : Effect.succeed(chunks)
+    })
+    const end = Effect.suspend(() =>
+      size === file.sizeBytes && hasher.digest("hex") === file.id ? Effect.void : mismatch(path)
+    )
+    return Stream.concat(counted, Stream.drain(Stream.fromEffect(end)))
+  })
+
+const isIt = (bytes: Uint8Array, file: FileNode): boolean => bytes.length === file.sizeBytes && blobId(bytes) === file.id
+
+const writeFile = Effect.fnUntraced(function* <E>(
+  port: Backend,
+  { at, path }: Named,
+  file: FileNode,
+  mode: number | undefined,
+  content: Content<E>
+): Effect.fn.Return<void, Fault | Mismatch | E> {
+  const given = yield* content(path, file)
+  if (given instanceof Uint8Array && !isIt(given, file)) return yield* mismatch(path)
+  const bytes = given instanceof Uint8Array ? given : checked(given, file, path)
+  const stat = yield* Effect.mapError(port.write(at, bytes, "create"), (error) => shown(error, at, path))
+  if (stat.sizeBytes !== file.sizeBytes) return yield* mismatch(path)
+  if (mode !== undefined && mode !== stat.mode && port.attributes !== undefined) {
+    yield* locate(path, port.attributes.set(at, { mode }))
+  }
+})
+
+/** A failure of the hidden name told as one of the name that it stands for. */
+const shown = <E>(error: E, at: FsPath.FsPath, path: FsPath.FsPath): E =>
+  typeof error === "object" && error !== null && (!("path" in error) || error.path === at) ? { ...error, path } : error
+
+const makeLink = (port: Backend, { at, path }: Named, target: string): Effect.Effect<void, Fault> =>
+  port.links === undefined ? locate(path, Effect.fail(noLinks)) : locate(path, port.links.make(at, target))
+
+interface Pending extends Named {
+  readonly node: Node
+}
+
+/** What a step puts in its place, whole, with all modes but the one that has to wait. */
+const stageStep = Effect.fnUntraced(function* <E>(
+  port: Backend,
+  step: Step,
+  at: FsPath.FsPath,
+  content: Content<E>,
+  done: Effect.Effect<void>
+): Effect.fn.Return<void, Fault | Mismatch | E> {
+  const modes: Array<readonly [named: Named, mode: number]> = []
+  const pending: Array<Pending> = step.after === undefined ? [] : [{ at, path: step.path, node: step.after }]
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    const { node } = next
+    if (node.kind === "directory") {
+      yield* locate(next.path, port.makeDirectory(next.at))
+      const mode = modeOf(node)
+      if (mode !== undefined && port.attributes !== undefined) {
+        modes.push([next, next.at === at && step.shuts !== undefined ? opened(mode) : mode])
+      }
+      for (const [name, child] of node.entries) {
+        pending.push({ at: FsPath.join(next.at, name), path: FsPath.join(next.path, name), node: child })
+      }
+      continue
+    }
+    if (node.kind === "symlink") yield* makeLink(port, next, node.target)
+    else yield* writeFile(port, next, node, modeOf(node) ?? replacedMode(step), content)
+    yield* done
+  }
+  for (let i = modes.length - 1; i >= 0; i--) {
+    const [{ at, path }, mode] = modes[i]!
+    yield* locate(path, port.attributes!.set(at, { mode }))
+  }
+})
+
+/** A file that takes the place of another takes its mode too, where nothing else is known. */
+const replacedMode = ({ after, before }: Step): number | undefined =>
+  after?.kind === "file" && before?.kind === "file" ? modeOf(before) : undefined
+
+const leavesOf = (node: Node | undefined): number =>
+  node === undefined ? 0 : node.kind === "directory" ? count(node).files : 1
+
+export const stage = Effect.fnUntraced(function* <E>(
+  port: Backend,
+  { regions, steps }: Plan,
+  token: string,
+  { content, onProgress }: Source<E>
+): Effect.fn.Return<void, Fault | Mismatch | E> {
+  const of = onProgress === undefined ? 0 : steps.reduce((sum, { after }) => sum + leavesOf(after), 0)
+  let made = 0
+  const done = onProgress === undefined ? Effect.void : Effect.suspend(() => onProgress(++made, of))
+  for (const step of steps) {
+    if (step.after === undefined) continue
+    yield* stageStep(port, step, slotIn(regions[step.region]!, token, "new", step.slot), content, done)
+  }
+})
+
+/** What is larger is put aside itself, in the moment in which it is replaced. */
+const small = 1024 * 1024
+
+const copyFile = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): Effect.Effect<void, Fault> =>
+  Effect.scoped(
+    Effect.flatMap(port.open(from), (handle) =>
+      Effect.flatMap(Read.range(handle, 0, handle.stat.sizeBytes), (bytes) =>
+        Effect.andThen(port.write<never, never>(to, bytes, "create"), () => {
+          const { mode, modifiedAt } = handle.stat
+          return port.attributes === undefined ? Effect.void : port.attributes.set(to, { mode, modifiedAt })
+        })
+      )
+    )
+  )
+
+const copyLink = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): Effect.Effect<void, Fault> => {
+  const { links } = port
+  return links === undefined ? Effect.fail(noLinks) : Effect.flatMap(links.read(from), (target) => links.make(to, target))
+}
+
+/** Whatever stands in the way of a copy, the old one can still be put aside itself. */
+const keepStep = (port: Backend, step: Step, to: FsPath.FsPath): Effect.Effect<void> => {
+  const { path, was } = step
+  const copied = was?.kind === "symlink" ? copyLink(port, path, to) : copyFile(port, path, to)
+  return Effect.matchEffect(copied, {
+    onSuccess: () => Effect.sync(() => void (step.keeps = true)),
+    onFailure: () => Effect.ignore(port.remove(to))
+  })
+}
+
+const isKept = ({ next, was }: Step): boolean =>
+  next !== undefined &&
+  next !== "directory" &&
+  was !== undefined &&
+  (was.kind === "symlink" || (was.kind === "file" && was.sizeBytes <= small))
+
+export const keep = (port: Backend, { regions, steps }: Plan, token: string): Effect.Effect<void> =>
+  Effect.forEach(
+    steps,
+    (step) => (isKept(step) ? keepStep(port, step, slotIn(regions[step.region]!, token, "old", step.slot)) : Effect.void),
+    { discard: true }
+  )

@@ -1,0 +1,421 @@
+/**
+ * Objects that no snapshot needs any more go, and packs that have become many become few: pack by pack, so that at any moment there is
+ * at most one more copy of what is of use in a few of them. Nothing that was there goes before what replaces it is on the disk, so an
+ * end at any moment costs only what has been done in vain.
+ *
+ * An object may be of use to somebody although nothing refers to it yet. So objects go only when nobody holds the store, and no
+ * reference has come since those of use were counted; who comes at that moment waits (see turns.ts).
+ */
+import * as Effect from "effect/Effect"
+import { randomBytes } from "node:crypto"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import { type StoreFault, storeFault } from "../errors.ts"
+import { isId } from "./objects.ts"
+import { failureOf, type Running } from "./process.ts"
+import * as Packs from "./packs.ts"
+import type { Pack } from "./packs.ts"
+import { forgottenFile, type Store } from "./store.ts"
+import * as Turns from "./turns.ts"
+
+export interface Options {
+  /** Packs that may lie side by side. @default 50 */
+  readonly maxPacks?: number | undefined
+  /** Part of a pack that may be of no use. @default 0.3 */
+  readonly maxWaste?: number | undefined
+}
+
+export interface Collected {
+  /** `busy`: another process collects. `held`: packs are fewer, but somebody holds the store, so no object went. */
+  readonly outcome: "done" | "busy" | "held"
+  readonly freedBytes: number
+}
+
+const defaults = { maxPacks: 50, maxWaste: 0.3 }
+
+/** Snapshots forgotten, and references that are files of their own, after which it is worth the while. */
+const [maxForgotten, maxLoose] = [16, 200] as const
+
+/** Bytes of packs that are made one at a time, or a quarter of all, if that is more. */
+const minBatch = 64 * 2 ** 20
+
+/** Milliseconds after which a temporary file or a lock that nobody has touched is left over. */
+const old = 3_600_000
+
+const attempt = <A>(run: () => A): Effect.Effect<A, StoreFault> =>
+  Effect.try({ try: run, catch: (error) => storeFault("io", `objects cannot be collected: ${String(error)}`) })
+
+const look = (path: string): Fs.Stats | undefined => Fs.lstatSync(path, { throwIfNoEntry: false })
+
+const removeQuietly = (path: string): void => Fs.rmSync(path, { force: true, recursive: true })
+
+/** Where new packs are written: on the disk of the store, and seen by nobody. */
+const workIn = (directory: string): string => join(directory, "packing")
+
+const looseRefs = (directory: string): number => {
+  const path = join(directory, "refs", "snapshots")
+  return look(path) === undefined ? 0 : Fs.readdirSync(path).length
+}
+
+const forgotten = (directory: string): number => look(forgottenFile(directory))?.size ?? 0
+
+/** Whether to collect is worth its while. Costs three looks at directories. */
+export const needsCollecting = (store: Store, options: Options = {}): Effect.Effect<boolean, StoreFault> =>
+  attempt(
+    () =>
+      Packs.listed(store.packDirectory).length > (options.maxPacks ?? defaults.maxPacks) ||
+      forgotten(store.directory) >= maxForgotten ||
+      looseRefs(store.directory) > maxLoose
+  )
+
+interface Work {
+  readonly store: Store
+  readonly turn: Turns.Turn
+  /** What references pointed at when this began. */
+  readonly tips: ReadonlySet<string>
+  /** Nobody held the store when this began. */
+  readonly canPrune: boolean
+  readonly maxPacks: number
+  readonly maxWaste: number
+}
+
+/** By the disk's own clock. */
+const isOld = (path: string, now: number): boolean => {
+  const stats = look(path)
+  return stats !== undefined && now - stats.mtimeMs > old
+}
+
+const filesBelow = (directory: string): ReadonlyArray<string> =>
+  Fs.readdirSync(directory, { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+
+/** Whether a file among the packs was left by a process that was killed. */
+const isLeft = (packDirectory: string, name: string, now: number, isHeld: boolean): boolean => {
+  const path = join(packDirectory, name)
+  // Our own writer works only while it holds the store.
+  if (/^tmp_(?:pack|idx)_[0-9a-f]{16}/.test(name) && !isHeld) return true
+  if (/^(?:tmp_|\.tmp-)/.test(name)) return isOld(path, now)
+  const [, stem, ending] = /^(pack-[0-9a-z]+)\.(idx|pack|rev|bitmap|mtimes)$/.exec(name) ?? []
+  if (stem === undefined) return false
+  // That an index is there without its pack makes others believe in what is gone; a pack may yet get its index.
+  if (ending === "idx") return look(join(packDirectory, `${stem}.pack`)) === undefined
+  return look(join(packDirectory, `${stem}.idx`)) === undefined && isOld(path, now)
+}
+
+const sweep = ({ directory, packDirectory }: Store, turn: Turns.Turn, isHeld: boolean): void => {
+  removeQuietly(workIn(directory))
+  const now = look(turn.path)?.mtimeMs ?? 0
+  for (const name of Fs.readdirSync(packDirectory)) {
+    if (isLeft(packDirectory, name, now, isHeld)) removeQuietly(join(packDirectory, name))
+  }
+  const locks = [...filesBelow(join(directory, "refs")), join(directory, "packed-refs.lock")]
+  for (const path of locks) if (path.endsWith(".lock") && isOld(path, now)) removeQuietly(path)
+  for (const name of Fs.readdirSync(directory)) {
+    if (/^tmp_[0-9a-f]{18}$/.test(name) && isOld(join(directory, name), now)) removeQuietly(join(directory, name))
+  }
+}
+
+/** What all references point at. */
+const tipsOf = ({ git }: Store): Effect.Effect<ReadonlySet<string>, StoreFault> =>
+  Effect.map(
+    git.run(["for-each-ref", "--format=%(objectname)"]),
+    ({ stdout }) => new Set(stdout.toString().split("\n").filter(isId))
+  )
+
+/** Calls `visit` with each whole line of what comes in parts. */
+const byLine = (visit: (line: Buffer) => void): ((bytes: Buffer) => void) => {
+  let rest: Buffer | undefined
+  return (bytes) => {
+    const all = rest === undefined ? bytes : Buffer.concat([rest, bytes])
+    let from = 0
+    for (let at = all.indexOf(10); at !== -1; at = all.indexOf(10, from)) {
+      visit(all.subarray(from, at))
+      from = at + 1
+    }
+    rest = from === all.length ? undefined : all.subarray(from)
+  }
+}
+
+const reachable = ["rev-list", "--objects", "--stdin"]
+
+const asInput = (tips: ReadonlySet<string>): string => [...tips].join("\n")
+
+const idIn = (line: Buffer): Buffer => Buffer.from(line.toString("latin1", 0, 40), "hex")
+
+/** Fails where anything is missing: then nobody knows what else is of use. */
+const markAll = ({ store, tips }: Work, packs: ReadonlyArray<Pack>): Effect.Effect<void, StoreFault> =>
+  tips.size === 0
+    ? Effect.void
+    : Effect.asVoid(
+        store.git.run(reachable, { input: asInput(tips), onOutput: byLine((line) => Packs.mark(packs, idIn(line))) })
+      )
+
+interface Job {
+  readonly packs: ReadonlyArray<Pack>
+  /** Objects that nothing refers to are left out. */
+  readonly isPruning: boolean
+  /** None of its objects is of use. */
+  readonly isDead: boolean
+}
+
+/** Which of the job's objects go into the new pack: each once, and none that is in a pack which stays. */
+const chooser = ({ packs }: Job, all: ReadonlyArray<Pack>) => {
+  const others = all.filter((pack) => !packs.includes(pack))
+  const isChosen = packs.map(({ count }) => new Uint8Array(count))
+  let count = 0
+  const choose = (id: Buffer): boolean => {
+    if (others.some(({ find }) => find(id) !== -1)) return false
+    for (const [i, { find }] of packs.entries()) {
+      const at = find(id)
+      if (at === -1) continue
+      if (isChosen[i]![at] === 1) return false
+      isChosen[i]![at] = 1
+      count++
+      return true
+    }
+    return false
+  }
+  return { choose, count: () => count }
+}
+
+type Chooser = ReturnType<typeof chooser>
+
+/**
+ * The list for `git pack-objects`: what can be reached, newest first and with its path, by which git finds what resembles each other;
+ * behind it the rest, unless that goes.
+ */
+async function* listOf(job: Job, { choose }: Chooser, lines: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let chosen: Array<Buffer> = []
+  const take = byLine((line) => {
+    if (choose(idIn(line))) chosen.push(Buffer.from(line), Buffer.from("\n"))
+  })
+  for await (const bytes of lines) {
+    take(bytes)
+    if (chosen.length > 0) yield Buffer.concat(chosen)
+    chosen = []
+  }
+  if (job.isPruning) return
+  for (const pack of job.packs) {
+    for (let at = 0; at < pack.count; at++) {
+      const id = pack.id(at)
+      if (choose(Buffer.from(id, "hex"))) yield Buffer.from(`${id}\n`)
+    }
+  }
+}
+
+/** Its end is one like any other where the process has failed; so this fails then. */
+async function* outputOf({ child, end }: Running): AsyncGenerator<Buffer> {
+  yield* child.stdout
+  if ((await end).code !== 0) throw new Error("the list of objects is not whole")
+}
+
+async function* nothing(): AsyncGenerator<Buffer> {}
+
+/** Why the list was not whole, in place of what followed from that. */
+const reasonOf = (running: Running | undefined, fault: StoreFault): Effect.Effect<never, StoreFault> =>
+  running === undefined || (running.child.exitCode ?? 0) === 0
+    ? Effect.fail(fault)
+    : Effect.flatMap(
+        Effect.promise(() => running.end),
+        (end) => Effect.fail(failureOf("rev-list", end))
+      )
+
+/** A pack of the objects in the list, in a place of its own; `undefined` where the list is empty. */
+const pack = (
+  store: Store,
+  place: string,
+  list: string | AsyncIterable<Uint8Array>
+): Effect.Effect<Pack | undefined, StoreFault> =>
+  Effect.gen(function* () {
+    const inside = join(place, "pack")
+    yield* attempt(() => Fs.mkdirSync(inside, { recursive: true, mode: 0o700 }))
+    const args = ["pack-objects", "--quiet", "--delta-base-offset", "--non-empty", join(inside, "pack")]
+    yield* store.git.run(args, { input: list, objects: place })
+    const [made] = yield* Packs.read(inside)
+    return made
+  })
+
+/** What the job keeps. */
+const packed = (work: Work, job: Job, all: ReadonlyArray<Pack>, place: string): Effect.Effect<Pack | undefined, StoreFault> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const { store, tips } = work
+      const running = tips.size === 0 ? undefined : yield* store.git.start(reachable)
+      running?.child.stdin.end(asInput(tips))
+      const chosen = chooser(job, all)
+      const list = listOf(job, chosen, running === undefined ? nothing() : outputOf(running))
+      const made = yield* Effect.catch(pack(store, place, list), (fault) => reasonOf(running, fault))
+      if ((made?.count ?? 0) === chosen.count()) return made
+      return yield* Effect.fail(storeFault("io", `git packed ${made?.count ?? 0} objects in place of ${chosen.count()}`))
+    })
+  )
+
+const syncDirectory = (path: string): void => {
+  const descriptor = Fs.openSync(path, "r")
+  try {
+    Fs.fsyncSync(descriptor)
+  } finally {
+    Fs.closeSync(descriptor)
+  }
+}
+
+/** The index last: by it the pack is found. */
+const publish = (packDirectory: string, from: string): void => {
+  const files = Fs.readdirSync(from).sort((a, b) => Number(a.endsWith(".idx")) - Number(b.endsWith(".idx")))
+  for (const file of files) Fs.renameSync(join(from, file), join(packDirectory, file))
+  syncDirectory(packDirectory)
+}
+
+/** The index first: without it the pack is nobody's. */
+const discard = (packDirectory: string, { name }: Pack): void => {
+  for (const ending of ["idx", "pack", "rev", "bitmap", "mtimes"]) {
+    Fs.rmSync(join(packDirectory, `${name}.${ending}`), { force: true })
+  }
+}
+
+/** Runs while nobody else can begin to count on an object; not at all where somebody does already. */
+const aloneWith = ({ store, tips, turn: self }: Work, run: () => void): Effect.Effect<boolean, StoreFault> =>
+  Effect.acquireUseRelease(
+    attempt(() => Turns.enter(store.directory, "remover")),
+    () =>
+      Effect.gen(function* () {
+        if (yield* attempt(() => Turns.isAnybody(store.directory, "holder", self))) return false
+        for (const tip of yield* tipsOf(store)) if (!tips.has(tip)) return false
+        yield* attempt(run)
+        return true
+      }),
+    (turn) => Effect.sync(() => Turns.leave(turn))
+  )
+
+/** The packs as they are afterwards; `undefined` where objects could not go. */
+const perform = (work: Work, job: Job, all: ReadonlyArray<Pack>): Effect.Effect<ReadonlyArray<Pack> | undefined, StoreFault> =>
+  Effect.gen(function* () {
+    const { packDirectory } = work.store
+    const place = join(workIn(work.store.directory), randomBytes(6).toString("hex"))
+    const made = job.isDead ? undefined : yield* packed(work, job, all, place)
+    const exchange = (): void => {
+      if (made !== undefined) publish(packDirectory, join(place, "pack"))
+      for (const old of job.packs) if (old.name !== made?.name) discard(packDirectory, old)
+    }
+    const isDone = yield* Effect.uninterruptible(job.isPruning ? aloneWith(work, exchange) : Effect.as(attempt(exchange), true))
+    if (!isDone) return undefined
+    if (job.isPruning) made?.isLive.fill(1)
+    const left = all.filter((pack) => !job.packs.includes(pack) && pack.name !== made?.name)
+    return made === undefined ? left : bySize([...left, made])
+  }).pipe(Effect.ensuring(Effect.ignore(attempt(() => removeQuietly(workIn(work.store.directory))))))
+
+const bySize = (packs: ReadonlyArray<Pack>): ReadonlyArray<Pack> => packs.toSorted((a, b) => b.bytes - a.bytes)
+
+/** Those that are not at least twice as large as all smaller ones together, the smallest first: so that each is packed seldom. */
+const crowded = (packs: ReadonlyArray<Pack>): ReadonlyArray<Pack> => {
+  const sorted = packs.toReversed()
+  let sum = 0
+  let end = 0
+  for (const [i, { bytes }] of sorted.entries()) {
+    if (bytes < 2 * sum) end = i + 1
+    sum += bytes
+  }
+  return sorted.slice(0, end)
+}
+
+/** As many of them, from the first on, as are not too large together; at least one. */
+const batchOf = (packs: ReadonlyArray<Pack>, most: number): ReadonlyArray<Pack> => {
+  let size = 0
+  const end = packs.findIndex(({ bytes }, i) => (size += bytes) > most && i > 0)
+  return end === -1 ? packs : packs.slice(0, end)
+}
+
+const bytesIn = (packs: ReadonlyArray<Pack>): number => packs.reduce((sum, { bytes }) => sum + bytes, 0)
+
+/**
+ * What there is to do next. What is of no use at all goes first: that needs no space, and later nobody would know: where an object is
+ * in two packs, which one was counted as of use would say no more that the other is of none.
+ */
+const next = (work: Work, packs: ReadonlyArray<Pack>, step: number, canPrune: boolean): Job | undefined => {
+  if (canPrune && step === 0) {
+    const dead = packs.filter(({ isLive }) => !isLive.includes(1))
+    if (dead.length > 0) return { packs: dead, isPruning: true, isDead: true }
+  }
+  if (packs.length > work.maxPacks) {
+    const batch = batchOf(crowded(packs), Math.max(minBatch, bytesIn(packs) / 4))
+    if (batch.length > 1) return { packs: batch, isPruning: canPrune, isDead: false }
+  }
+  if (!canPrune) return undefined
+  const wasteful = packs.filter((pack) => pack.waste() > work.maxWaste).toReversed()
+  return wasteful.length === 0 ? undefined : { packs: batchOf(wasteful, minBatch), isPruning: true, isDead: false }
+}
+
+/** Objects that are files of their own: git's own commands make them. */
+const packLoose = ({ store }: Work): Effect.Effect<void, StoreFault> =>
+  Effect.gen(function* () {
+    const objects = join(store.directory, "objects")
+    const ids = yield* attempt(() =>
+      Fs.readdirSync(objects)
+        .filter((name) => /^[0-9a-f]{2}$/.test(name))
+        .flatMap((name) => Fs.readdirSync(join(objects, name)).map((rest) => name + rest))
+        .filter(isId)
+    )
+    if (ids.length === 0) return
+    const place = join(workIn(store.directory), "loose")
+    yield* pack(store, place, `${ids.join("\n")}\n`)
+    yield* attempt(() => publish(store.packDirectory, join(place, "pack")))
+    yield* store.git.run(["prune-packed", "--quiet"])
+  })
+
+const collecting = (work: Work): Effect.Effect<Collected, StoreFault> =>
+  Effect.gen(function* () {
+    const { canPrune: isAllowed, store } = work
+    const { directory, git, packDirectory } = store
+    if ((yield* attempt(() => looseRefs(directory))) > maxLoose) yield* git.run(["pack-refs", "--all", "--prune"])
+    yield* packLoose(work)
+    const seen = yield* attempt(() => forgotten(directory))
+    let packs = yield* Packs.read(packDirectory)
+    const before = bytesIn(packs)
+    let canPrune = isAllowed
+    if (canPrune) yield* markAll(work, packs)
+    let job = next(work, packs, 0, canPrune)
+    for (let step = 1; job !== undefined; step++) {
+      const left: ReadonlyArray<Pack> | undefined = yield* perform(work, job, packs)
+      if (left === undefined) canPrune = false
+      else packs = left
+      job = next(work, packs, step, canPrune)
+    }
+    if (canPrune) yield* attempt(() => settle(directory, seen))
+    return { outcome: canPrune ? "done" : "held", freedBytes: before - bytesIn(packs) }
+  })
+
+/** What was forgotten since the references were read, counts for the next time. */
+const settle = (directory: string, seen: number): void => {
+  const path = forgottenFile(directory)
+  const now = forgotten(directory)
+  if (now <= seen) Fs.rmSync(path, { force: true })
+  else Fs.truncateSync(path, now - seen)
+}
+
+/**
+ * Makes the store as small as it should be. Interruption leaves it as good as it was. Fails with "corrupt", and removes nothing, where
+ * an object is missing that a snapshot needs.
+ */
+export const collect = (store: Store, options: Options = {}): Effect.Effect<Collected, StoreFault> =>
+  Effect.acquireUseRelease(
+    attempt(() => Turns.enter(store.directory, "collector")),
+    (turn) =>
+      Effect.gen(function* () {
+        if (yield* attempt(() => Turns.isAnybody(store.directory, "collector", turn))) {
+          return { outcome: "busy", freedBytes: 0 } as const
+        }
+        const isHeld = yield* attempt(() => Turns.isAnybody(store.directory, "holder", turn))
+        yield* attempt(() => sweep(store, turn, isHeld))
+        const tips = yield* tipsOf(store)
+        return yield* collecting({
+          store,
+          turn,
+          tips,
+          canPrune: !isHeld,
+          maxPacks: options.maxPacks ?? defaults.maxPacks,
+          maxWaste: options.maxWaste ?? defaults.maxWaste
+        })
+      }),
+    (turn) => Effect.sync(() => Turns.leave(turn))
+  )

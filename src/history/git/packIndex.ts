@@ -1,0 +1,231 @@
+/**
+ * Which objects a store has is read from the indexes of its packs as they lie on the disk: sorted ids, searched in place. An index that
+ * is not whole is refused, because what it claims to be there is not stored again.
+ */
+import * as Effect from "effect/Effect"
+import { createHash } from "node:crypto"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import { storeFault, type StoreFault } from "../errors.ts"
+import { isId } from "./objects.ts"
+
+export interface PackIndex {
+  readonly has: (id: string) => boolean
+  /** Of all packs together: an object in two of them counts twice. */
+  readonly size: () => number
+  /** Takes notice of packs that have come and gone. Where it fails, nothing has changed. */
+  readonly refresh: Effect.Effect<void, StoreFault>
+}
+
+/** What is in a pack, in any order; the three have the same length. */
+export interface Packed {
+  readonly ids: ReadonlyArray<string>
+  readonly offsets: ReadonlyArray<number>
+  readonly crcs: ReadonlyArray<number>
+}
+
+const signature = 0xff744f63
+const version = 2
+/** Signature, version, and how many ids begin with each byte or a smaller one. */
+const fanOut = 8
+const names = fanOut + 256 * 4
+const idBytes = 20
+/** Of an object: id, checksum, offset. */
+const perObject = idBytes + 4 + 4
+/** The checksums of pack and index. */
+const trailers = 2 * idBytes
+
+/** From here on an offset is in the table of wide ones. */
+const firstWide = 2 ** 31
+
+/** Objects looked at, and bytes hashed, between two yields to the event loop: a few milliseconds. */
+const objectsAtOnce = 16 * 1024
+const bytesAtOnce = 4 * 1024 * 1024
+
+const inSlices = Effect.fnUntraced(function* (count: number, visit: (index: number) => void) {
+  for (let next = 0; next < count;) {
+    const end = Math.min(count, next + objectsAtOnce)
+    while (next < end) visit(next++)
+    if (next < count) yield* Effect.yieldNow
+  }
+})
+
+export const sha1 = Effect.fnUntraced(function* (bytes: Buffer) {
+  const hash = createHash("sha1")
+  for (let at = 0; at < bytes.length; at += bytesAtOnce) {
+    hash.update(bytes.subarray(at, at + bytesAtOnce))
+    if (at + bytesAtOnce < bytes.length) yield* Effect.yieldNow
+  }
+  return hash.digest()
+})
+
+const byteOf = (id: string): number => Number.parseInt(id.slice(0, 2), 16)
+
+/** The objects by id. */
+const inOrder = Effect.fnUntraced(function* ({ ids }: Packed) {
+  const buckets: Array<Array<number>> = Array.from({ length: 256 }, () => [])
+  yield* inSlices(ids.length, (index) => void buckets[byteOf(ids[index]!)]!.push(index))
+  for (let byte = 0, sorted = 0; byte < 256; byte++) {
+    const bucket = buckets[byte]!.sort((a, b) => (ids[a]! < ids[b]! ? -1 : 1))
+    if ((sorted += bucket.length) > objectsAtOnce) {
+      sorted = 0
+      yield* Effect.yieldNow
+    }
+  }
+  return buckets
+})
+
+/** The index of a pack with this checksum. Offsets of `wideFrom` and more are written wide, which git asks for from 2 GiB on. */
+export const encodeIndex = Effect.fnUntraced(function* (packed: Packed, checksum: Buffer, wideFrom: number = firstWide) {
+  const { crcs, ids, offsets } = packed
+  const count = ids.length
+  const buckets = yield* inOrder(packed)
+  const order = buckets.flat()
+  const wide = order.filter((index) => offsets[index]! >= wideFrom)
+  const index = Buffer.allocUnsafe(names + count * perObject + wide.length * 8 + trailers)
+  index.writeUInt32BE(signature, 0)
+  index.writeUInt32BE(version, 4)
+  for (let byte = 0, sum = 0; byte < 256; byte++) index.writeUInt32BE((sum += buckets[byte]!.length), fanOut + byte * 4)
+  const sums = names + count * idBytes
+  const places = sums + count * 4
+  const widePlaces = places + count * 4
+  let wides = 0
+  yield* inSlices(count, (at) => {
+    const object = order[at]!
+    const offset = offsets[object]!
+    index.write(ids[object]!, names + at * idBytes, "hex")
+    index.writeUInt32BE(crcs[object]!, sums + at * 4)
+    if (offset < wideFrom) index.writeUInt32BE(offset, places + at * 4)
+    else {
+      index.writeUInt32BE(firstWide + wides, places + at * 4)
+      index.writeBigUInt64BE(BigInt(offset), widePlaces + wides++ * 8)
+    }
+  })
+  const end = widePlaces + wides * 8
+  checksum.copy(index, end)
+  ;(yield* sha1(index.subarray(0, end + idBytes))).copy(index, end + idBytes)
+  return index
+})
+
+interface Loaded {
+  readonly count: number
+  readonly has: (id: Buffer) => boolean
+}
+
+const corrupt = (file: string, detail: string): StoreFault => storeFault("corrupt", `${file}: ${detail}`)
+
+/** Whether all counts agree with each other and with the size of the file. */
+const isConsistent = (index: Buffer): boolean => {
+  let before = 0
+  for (let at = fanOut; at < names; at += 4) {
+    const sum = index.readUInt32BE(at)
+    if (sum < before) return false
+    before = sum
+  }
+  const wide = index.length - (names + before * perObject + trailers)
+  return wide >= 0 && wide % 8 === 0 && wide <= before * 8
+}
+
+const load = Effect.fnUntraced(function* (file: string, index: Buffer): Effect.fn.Return<Loaded, StoreFault> {
+  if (index.length < names + trailers) return yield* Effect.fail(corrupt(file, "it is cut off"))
+  if (index.readUInt32BE(0) !== signature || index.readUInt32BE(4) !== version) {
+    return yield* Effect.fail(corrupt(file, "it is no index of version 2"))
+  }
+  if (!isConsistent(index)) return yield* Effect.fail(corrupt(file, "its counts contradict each other"))
+  const end = index.length - idBytes
+  if (!(yield* sha1(index.subarray(0, end))).equals(index.subarray(end))) {
+    return yield* Effect.fail(corrupt(file, "it differs from its checksum"))
+  }
+  return { count: index.readUInt32BE(names - 4), has: search(index) }
+})
+
+/** Most ids differ in their first four bytes, which are compared as a number. */
+const search = (index: Buffer) => {
+  const view = new DataView(index.buffer, index.byteOffset, index.length)
+  return (id: Buffer): boolean => {
+    const head = id.readUInt32BE(0)
+    const first = id[0]!
+    let low = first === 0 ? 0 : view.getUint32(fanOut + (first - 1) * 4)
+    let high = view.getUint32(fanOut + first * 4)
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      const at = names + middle * idBytes
+      const order = view.getUint32(at) - head || index.compare(id, 0, idBytes, at, at + idBytes)
+      if (order === 0) return true
+      if (order < 0) low = middle + 1
+      else high = middle
+    }
+    return false
+  }
+}
+
+const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException | undefined)?.code
+
+const unreadable = (path: string, error: unknown): StoreFault => {
+  const code = codeOf(error)
+  return storeFault(
+    code === "ENOENT" || code === "ENOTDIR" ? "unavailable" : "io",
+    `${path} cannot be read: ${code ?? String(error)}`
+  )
+}
+
+/** `undefined` for what is gone. */
+const read = (path: string): Effect.Effect<Buffer | undefined, StoreFault> =>
+  Effect.callback((resume) => {
+    Fs.readFile(path, (error, bytes) => {
+      if (error === null) resume(Effect.succeed(bytes))
+      else resume(error.code === "ENOENT" ? Effect.succeed(undefined) : Effect.fail(unreadable(path, error)))
+    })
+  })
+
+/** Indexes with their packs: without its pack, an index is what was left of one. */
+const listed = (directory: string): Effect.Effect<ReadonlyArray<string>, StoreFault> =>
+  Effect.try({
+    try: () => {
+      const all = new Set(Fs.readdirSync(directory))
+      return [...all].filter((name) => /^pack-.*\.idx$/.test(name) && all.has(`${name.slice(0, -4)}.pack`))
+    },
+    catch: (error) => unreadable(directory, error)
+  })
+
+/** How often the directory is read anew because packs went while they were read: where one goes, another has come. */
+const maxReadings = 5
+
+/** All objects in the packs of this directory. */
+export const open = Effect.fnUntraced(function* (directory: string): Effect.fn.Return<PackIndex, StoreFault> {
+  let packs: ReadonlyMap<string, Loaded> = new Map()
+  let all: Array<Loaded> = []
+  const wanted = Buffer.alloc(idBytes)
+
+  const refresh = Effect.gen(function* () {
+    const next = new Map(packs)
+    let isSettled = false
+    for (let left = maxReadings; left > 0 && !isSettled; left--) {
+      isSettled = true
+      const files = new Set(yield* listed(directory))
+      for (const file of next.keys()) if (!files.has(file)) next.delete(file)
+      for (const file of files) {
+        if (next.has(file)) continue
+        const path = join(directory, file)
+        const index = yield* read(path)
+        if (index === undefined) isSettled = false
+        else next.set(file, yield* load(path, index))
+      }
+    }
+    packs = next
+    all = [...next.values()]
+  })
+  yield* refresh
+  return {
+    has: (id) => {
+      if (!isId(id)) return false
+      wanted.write(id, "hex")
+      const at = all.findIndex((pack) => pack.has(wanted))
+      // What comes next is mostly where the last was.
+      if (at > 0) [all[0], all[at]] = [all[at]!, all[0]!]
+      return at !== -1
+    },
+    size: () => all.reduce((sum, { count }) => sum + count, 0),
+    refresh
+  }
+})

@@ -1,0 +1,131 @@
+/**
+ * The packs of a store as its collector looks at them: which objects each has, how many bytes each object takes in it, and which
+ * objects were found to be of use. An object that is in several packs is of use in the largest of them only.
+ */
+import * as Effect from "effect/Effect"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import { type StoreFault, storeFault } from "../errors.ts"
+
+export interface Pack {
+  /** `pack-…`, without an ending. */
+  readonly name: string
+  /** Of the pack and its index. */
+  readonly bytes: number
+  readonly count: number
+  /** Where the object of this id stands in the index; -1 where it is not. */
+  readonly find: (id: Buffer) => number
+  readonly id: (at: number) => string
+  /** Ones where an object is of use. */
+  readonly isLive: Uint8Array
+  /** Part of its objects' bytes, from 0 to 1, that is of no use. */
+  readonly waste: () => number
+}
+
+const signature = 0xff744f63
+const fanOut = 8
+const names = fanOut + 1024
+const idBytes = 20
+
+const corrupt = (path: string): StoreFault => storeFault("corrupt", `the store is damaged: ${path} is no index of version 2`)
+
+const isIndex = (index: Buffer): boolean =>
+  index.length >= names + 2 * idBytes &&
+  index.readUInt32BE(0) === signature &&
+  index.readUInt32BE(4) === 2 &&
+  index.length >= names + index.readUInt32BE(names - 4) * (idBytes + 8) + 2 * idBytes
+
+const searchIn =
+  (index: Buffer) =>
+  (id: Buffer): number => {
+    const first = id[0]!
+    let low = first === 0 ? 0 : index.readUInt32BE(fanOut + (first - 1) * 4)
+    let high = index.readUInt32BE(fanOut + first * 4)
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      const at = names + middle * idBytes
+      const order = index.compare(id, 0, idBytes, at, at + idBytes)
+      if (order === 0) return middle
+      if (order < 0) low = middle + 1
+      else high = middle
+    }
+    return -1
+  }
+
+const offsetsIn = (index: Buffer, count: number): Float64Array => {
+  const places = names + count * (idBytes + 4)
+  const wide = places + count * 4
+  const offsets = new Float64Array(count)
+  for (let i = 0; i < count; i++) {
+    const offset = index.readUInt32BE(places + i * 4)
+    offsets[i] = offset < 2 ** 31 ? offset : Number(index.readBigUInt64BE(wide + (offset - 2 ** 31) * 8))
+  }
+  return offsets
+}
+
+/** Of a pack before its first object, and behind its last. */
+const [packHeader, packTrailer] = [12, 20] as const
+
+/** An object ends where the next begins. */
+const wasteOf = (index: Buffer, count: number, packBytes: number, isLive: Uint8Array): number => {
+  if (!isLive.includes(1)) return 1
+  const offsets = offsetsIn(index, count)
+  const sorted = offsets.slice().sort()
+  const ends = new Map<number, number>()
+  for (let i = 0; i < count; i++) ends.set(sorted[i]!, i + 1 < count ? sorted[i + 1]! : packBytes - packTrailer)
+  let bytes = 0
+  for (let i = 0; i < count; i++) if (isLive[i] === 1) bytes += ends.get(offsets[i]!)! - offsets[i]!
+  return 1 - bytes / (packBytes - packHeader - packTrailer)
+}
+
+/** `undefined` for one that is gone meanwhile. */
+const load = (directory: string, name: string): Pack | undefined => {
+  const path = join(directory, `${name}.idx`)
+  const stats = Fs.statSync(join(directory, `${name}.pack`), { throwIfNoEntry: false })
+  if (stats === undefined || !Fs.existsSync(path)) return undefined
+  const index = Fs.readFileSync(path)
+  if (!isIndex(index)) throw corrupt(path)
+  const count = index.readUInt32BE(names - 4)
+  const isLive = new Uint8Array(count)
+  return {
+    name,
+    bytes: stats.size + index.length,
+    count,
+    find: searchIn(index),
+    id: (at) => index.toString("hex", names + at * idBytes, names + (at + 1) * idBytes),
+    isLive,
+    waste: () => wasteOf(index, count, stats.size, isLive)
+  }
+}
+
+/** The names of those that are whole; those that somebody has marked to be kept are not for us to change. */
+export const listed = (directory: string): ReadonlyArray<string> => {
+  const all = new Set(Fs.readdirSync(directory))
+  return [...all]
+    .filter((file) => /^pack-[0-9a-z]+\.idx$/.test(file))
+    .map((file) => file.slice(0, -4))
+    .filter((name) => all.has(`${name}.pack`) && !all.has(`${name}.keep`) && !all.has(`${name}.promisor`))
+}
+
+/** The largest first. */
+export const read = (directory: string): Effect.Effect<ReadonlyArray<Pack>, StoreFault> =>
+  Effect.try({
+    try: () =>
+      listed(directory)
+        .flatMap((name) => load(directory, name) ?? [])
+        .sort((a, b) => b.bytes - a.bytes || (a.name < b.name ? -1 : 1)),
+    catch: (error) =>
+      typeof error === "object" && error !== null && "_tag" in error
+        ? (error as StoreFault)
+        : storeFault("io", `the packs in ${directory} cannot be read: ${String(error)}`)
+  })
+
+/** Notes that an object is of use. */
+export const mark = (packs: ReadonlyArray<Pack>, id: Buffer): void => {
+  for (const { find, isLive } of packs) {
+    const at = find(id)
+    if (at === -1) continue
+    isLive[at] = 1
+    return
+  }
+}

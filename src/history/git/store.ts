@@ -1,0 +1,421 @@
+/**
+ * A store is a bare git repository of ours, for one user and outside every workspace. It is input too: somebody may have prepared it,
+ * so it is used only where everything that could lead git elsewhere, or let it run something, is exactly as we write it or not there.
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { randomBytes } from "node:crypto"
+import * as Fs from "node:fs"
+import { dirname, join, resolve } from "node:path"
+import { type StoreFault, storeFault } from "../errors.ts"
+import { type Commit, decodeCommit } from "./commitObject.ts"
+import { isId } from "./objects.ts"
+import * as Process from "./process.ts"
+import * as Reader from "./reader.ts"
+import * as Turns from "./turns.ts"
+
+export interface Store {
+  /** Absolute, without links. */
+  readonly directory: string
+  /** Where packs are written. */
+  readonly packDirectory: string
+  readonly git: Process.Git
+  readonly reader: Reader.Reader
+  readonly snapshots: Snapshots
+  readonly stats: Effect.Effect<Stats, StoreFault>
+  /** What a commit of ours says; "corrupt" for any other object. */
+  readonly commit: (id: string) => Effect.Effect<Commit, StoreFault>
+  /**
+   * While the effect runs no object goes, whether a snapshot refers to it or not, in whatever process objects are collected. Who
+   * passes over objects because the store has them, or reads a whole tree, does so in here, and looks in here what there is.
+   */
+  readonly holding: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | StoreFault, R>
+}
+
+export interface Snapshots {
+  /** "refused" where there is one of this id already, "corrupt" where the store does not have the commit. */
+  readonly put: (id: string, commit: string) => Effect.Effect<void, StoreFault>
+  /** The commit's id; `undefined` where there is none, and for what is no UUID. */
+  readonly get: (id: string) => Effect.Effect<string | undefined, StoreFault>
+  /** In the order of their creation, and those of the same moment by their ids. */
+  readonly list: Effect.Effect<ReadonlyArray<Entry>, StoreFault>
+  /** Whether there was one. Its objects stay until they are collected. */
+  readonly remove: (id: string) => Effect.Effect<boolean, StoreFault>
+}
+
+export interface Entry {
+  /** A UUID in lower case. */
+  readonly id: string
+  readonly commit: string
+  readonly message: string
+}
+
+export interface Stats {
+  /** What the disk spends on all that is in the store, directories too. */
+  readonly bytes: number
+  /** Of packs together, and alone: one that is in two packs counts twice until objects are collected. */
+  readonly objects: number
+  readonly snapshots: number
+  readonly packs: number
+}
+
+export type Options = Pick<Process.Options, "avoid">
+
+const head = "ref: refs/heads/snapshots\n"
+
+const description = "Snapshots of fs-algebra: each is a commit in refs/snapshots. Look with git log, ls-tree, diff and show.\n"
+
+/** Written once. Other versions of this library, with another text, would know this one. */
+const config = `; A store of snapshots, made by fs-algebra. It is not used any more when anything in this file is changed.
+[core]
+	repositoryformatversion = 0
+	filemode = true
+	bare = true
+	logallrefupdates = false
+	hookspath = /dev/null
+[gc]
+	auto = 0
+	pruneexpire = never
+[maintenance]
+	auto = false
+`
+
+const directories = ["objects", "objects/info", "objects/pack", "refs", "refs/heads", "refs/snapshots", "turns"]
+
+/** What would add objects of elsewhere, take parents away, or put one object in the place of another. */
+const forbidden = [
+  "commondir",
+  "config.worktree",
+  "shallow",
+  "info/grafts",
+  "objects/info/alternates",
+  "objects/info/http-alternates",
+  "refs/replace"
+]
+
+const refused = (directory: string, why: string): StoreFault =>
+  storeFault("refused", `${directory} is not used as a store: ${why}`)
+
+const isStoreFault = (value: unknown): value is StoreFault =>
+  typeof value === "object" && value !== null && "_tag" in value && value._tag === "StoreFault"
+
+const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException | undefined)?.code
+
+const fromSystem = (directory: string, error: unknown): StoreFault => {
+  const code = codeOf(error) ?? String(error)
+  if (code === "ENOSPC" || code === "EDQUOT") return storeFault("io", `the disk of the store ${directory} is full`)
+  if (code === "EACCES" || code === "EPERM" || code === "EROFS") {
+    return storeFault("unavailable", `the store ${directory} may not be used: ${code}`)
+  }
+  return storeFault("io", `the store ${directory}: ${error instanceof Error ? error.message : code}`)
+}
+
+/** Runs what calls the system synchronously, and throws what it or we have to object. */
+const attempt = <A>(directory: string, run: () => A): Effect.Effect<A, StoreFault> =>
+  Effect.try({ try: run, catch: (error) => (isStoreFault(error) ? error : fromSystem(directory, error)) })
+
+const look = (path: string): Fs.Stats | undefined => Fs.lstatSync(path, { throwIfNoEntry: false })
+
+/** Whatever the umask. */
+const makeDirectory = (path: string): void => {
+  try {
+    Fs.mkdirSync(path, { mode: 0o700 })
+  } catch (error) {
+    if (codeOf(error) !== "EEXIST") throw error
+    return
+  }
+  Fs.chmodSync(path, 0o700)
+}
+
+/** At once, so that nobody ever sees half of it. */
+const publish = (directory: string, name: string, text: string): void => {
+  const temporary = join(directory, `tmp_${randomBytes(9).toString("hex")}`)
+  const descriptor = Fs.openSync(temporary, "wx", 0o600)
+  try {
+    Fs.writeSync(descriptor, text)
+    Fs.fsyncSync(descriptor)
+  } finally {
+    Fs.closeSync(descriptor)
+  }
+  Fs.renameSync(temporary, join(directory, name))
+}
+
+/** The configuration comes last: without it git sees no repository, and we one that is not finished. */
+const fill = (directory: string): void => {
+  for (const name of directories) makeDirectory(join(directory, name))
+  publish(directory, "description", description)
+  publish(directory, "HEAD", head)
+  publish(directory, "config", config)
+}
+
+const unfinished = new Set(["objects", "refs", "turns", "description", "HEAD"])
+
+const isUnfinished = (directory: string): boolean =>
+  Fs.readdirSync(directory).every((name) => unfinished.has(name) || /^tmp_[0-9a-f]{18}$/.test(name))
+
+/** The directory itself, before anything in it is believed. */
+const checkOwner = (directory: string, path: string, isEmpty: boolean): void => {
+  const stats = look(path)
+  if (stats === undefined || !stats.isDirectory()) throw refused(directory, `${path} is no directory`)
+  const user = process.geteuid?.()
+  if (user !== undefined && stats.uid !== user) throw refused(directory, `${path} belongs to another user (${stats.uid})`)
+  if ((stats.mode & 0o022) !== 0 && !isEmpty) {
+    throw refused(directory, `others may write in ${path}; chmod 700 it if you trust what is there`)
+  }
+}
+
+/** Section and key of each line, as git reads what is not written to deceive. */
+const keysOf = (text: string): ReadonlyArray<readonly [key: string, line: string]> => {
+  let section = ""
+  return text.split("\n").flatMap((line) => {
+    const [, name, sub, rest = line] = /^\s*\[([\w.-]+)(?:\s+"([^"]*)")?\]\s*(.*)$/.exec(line) ?? []
+    if (name !== undefined) section = (sub === undefined ? name : `${name}.${sub}`).toLowerCase()
+    const [, key] = /^\s*([A-Za-z][\w-]*)/.exec(rest) ?? []
+    return key === undefined ? [] : [[`${section}.${key.toLowerCase()}`, rest.trim()] as const]
+  })
+}
+
+const checkConfig = (directory: string): void => {
+  const text = readSmall(directory, "config")
+  if (text === config) return
+  const ours = new Map(keysOf(config))
+  const [key] = keysOf(text).find(([key, line]) => ours.get(key) !== line) ?? []
+  throw refused(directory, `its config has been changed${key === undefined ? "" : `: ${key}`}`)
+}
+
+const readSmall = (directory: string, name: string): string => {
+  const path = join(directory, name)
+  const stats = look(path)
+  if (stats === undefined || !stats.isFile() || stats.size > 2 ** 16) throw refused(directory, `its ${name} is not ours`)
+  return Fs.readFileSync(path, "utf8")
+}
+
+/** A link would have git read, and in time remove, what is elsewhere. */
+const checkLinks = (directory: string, name: string, isDeep: boolean): void => {
+  for (const entry of Fs.readdirSync(join(directory, name), { withFileTypes: true })) {
+    const path = `${name}/${entry.name}`
+    if (entry.isSymbolicLink()) throw refused(directory, `${path} is a link`)
+    if (isDeep && entry.isDirectory()) checkLinks(directory, path, true)
+  }
+}
+
+const replaced = "refs/replace/"
+
+const checkPackedRefs = (directory: string): void => {
+  const path = join(directory, "packed-refs")
+  const stats = look(path)
+  if (stats === undefined) return
+  if (!stats.isFile()) throw refused(directory, "packed-refs is no file")
+  if (Fs.readFileSync(path, "latin1").includes(` ${replaced}`)) throw refused(directory, `it has ${replaced}`)
+}
+
+const check = (directory: string): void => {
+  checkOwner(directory, directory, false)
+  checkConfig(directory)
+  if (readSmall(directory, "HEAD") !== head) throw refused(directory, "its HEAD has been changed")
+  const found = forbidden.find((name) => look(join(directory, name)) !== undefined)
+  if (found !== undefined) throw refused(directory, `it has ${found}`)
+  for (const name of directories) {
+    // Git removes directories of refs that have become empty.
+    if (name.startsWith("refs/")) makeDirectory(join(directory, name))
+    checkOwner(directory, join(directory, name), false)
+  }
+  checkLinks(directory, "objects", false)
+  checkLinks(directory, "objects/info", false)
+  checkLinks(directory, "objects/pack", false)
+  checkLinks(directory, "refs", true)
+  checkPackedRefs(directory)
+  Fs.chmodSync(directory, 0o700)
+}
+
+/** The directory, made where it is not there, without links. */
+const settle = (given: string, isNew: boolean): string => {
+  const path = resolve(given)
+  const isLink = look(path)?.isSymbolicLink() === true
+  if (isLink) throw refused(path, "it is a link")
+  if (look(path) === undefined) {
+    Fs.mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    makeDirectory(path)
+  }
+  const directory = Fs.realpathSync(path)
+  checkOwner(directory, directory, true)
+  if (isNew && Fs.readdirSync(directory).length > 0) throw refused(directory, "it is not empty")
+  if (look(join(directory, "config")) === undefined) {
+    if (!isUnfinished(directory)) throw refused(directory, "something else is there")
+    checkOwner(directory, directory, Fs.readdirSync(directory).length === 0)
+    Fs.chmodSync(directory, 0o700)
+    fill(directory)
+  }
+  check(directory)
+  return directory
+}
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+const prefix = "refs/snapshots/"
+
+interface Ref {
+  readonly id: string
+  readonly commit: string
+}
+
+/** What is no UUID, or a name for another ref, is not ours. */
+const refsOf = (stdout: Buffer): ReadonlyArray<Ref> =>
+  stdout
+    .toString()
+    .split("\n")
+    .flatMap((line) => {
+      const [name = "", commit = "", symref] = line.split(" ")
+      const id = name.slice(prefix.length)
+      return name.startsWith(prefix) && uuid.test(id) && isId(commit) && symref === "" ? [{ id, commit }] : []
+    })
+
+/** Commits read at a time. */
+const atOnce = 64
+
+const damaged = (id: string, fault: StoreFault): StoreFault =>
+  fault.reason === "corrupt" ? storeFault("corrupt", `the snapshot ${id}: ${fault.detail}`) : fault
+
+/** Removals since objects were collected last, a byte each. */
+export const forgottenFile = (directory: string): string => join(directory, "forgotten")
+
+const commitIn =
+  (reader: Reader.Reader): Store["commit"] =>
+  (id) =>
+    Effect.flatMap(reader.object(id), ({ body, kind }) =>
+      kind === "commit"
+        ? Effect.mapError(Effect.fromResult(decodeCommit(body)), ({ detail }) => storeFault("corrupt", `${id}: ${detail}`))
+        : Effect.fail(storeFault("corrupt", `${id} is a ${kind}, where a commit should be`))
+    )
+
+const makeSnapshots = (git: Process.Git, reader: Reader.Reader, commitOf: Store["commit"]): Snapshots => {
+  const { directory } = git
+  const refs = (pattern: string) =>
+    Effect.map(git.run(["for-each-ref", "--format=%(refname) %(objectname) %(symref)", pattern]), ({ stdout }) =>
+      refsOf(stdout)
+    )
+  const find = (id: string): Effect.Effect<Ref | undefined, StoreFault> =>
+    uuid.test(id) ? Effect.map(refs(prefix + id), ([found]) => found) : Effect.succeed(undefined)
+  const read = (ref: Ref): Effect.Effect<Entry & Commit, StoreFault> =>
+    Effect.mapBoth(commitOf(ref.commit), {
+      onFailure: (fault) => damaged(ref.id, fault),
+      onSuccess: (commit) => ({ ...ref, ...commit })
+    })
+  const update = (command: string) =>
+    Effect.uninterruptible(git.run(["update-ref", "--no-deref", "--stdin"], { input: command }))
+
+  return {
+    put: (id, commit) =>
+      Effect.gen(function* () {
+        if (!uuid.test(id)) return yield* Effect.fail(storeFault("refused", `${JSON.stringify(id)} is no UUID`))
+        const [found] = yield* reader.sizes([commit])
+        if (found?.kind !== "commit") return yield* Effect.fail(storeFault("corrupt", `the store has no commit ${commit}`))
+        yield* Effect.mapError(update(`create ${prefix}${id} ${commit}\n`), (fault) =>
+          /already exists/.test(fault.detail) ? storeFault("refused", `there is a snapshot ${id} already`) : fault
+        )
+      }),
+    get: (id) => Effect.map(find(id), (ref) => ref?.commit),
+    list: Effect.map(
+      Effect.flatMap(refs(prefix), (found) => Effect.forEach(found, read, { concurrency: atOnce })),
+      (found) => found.sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
+    ),
+    remove: (id) =>
+      Effect.gen(function* () {
+        const ref = yield* find(id)
+        if (ref === undefined) return false
+        // Before: that once too often objects are collected does no harm.
+        yield* attempt(directory, () => Fs.appendFileSync(forgottenFile(directory), ".", { mode: 0o600 }))
+        return yield* Effect.catch(Effect.as(update(`delete ${prefix}${id} ${ref.commit}\n`), true), (fault) =>
+          // Somebody else has removed it meanwhile.
+          Effect.flatMap(find(id), (now) => (now === undefined ? Effect.succeed(false) : Effect.fail(fault)))
+        )
+      })
+  }
+}
+
+/** What the disk spends; what goes while it is looked at counts nothing. */
+const spent = (path: string): number => {
+  const stats = look(path)
+  if (stats === undefined) return 0
+  let bytes = stats.blocks * 512
+  if (stats.isDirectory()) for (const name of namesIn(path)) bytes += spent(join(path, name))
+  return bytes
+}
+
+const namesIn = (path: string): ReadonlyArray<string> => {
+  try {
+    return Fs.readdirSync(path)
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return []
+    throw error
+  }
+}
+
+const makeStats = (git: Process.Git): Store["stats"] =>
+  Effect.gen(function* () {
+    const { stdout } = yield* git.run(["count-objects", "-v"])
+    const counts = new Map(
+      stdout
+        .toString()
+        .split("\n")
+        .map((line) => line.split(": ") as [string, string])
+    )
+    const count = (key: string): number => Number(counts.get(key) ?? 0)
+    const refs = yield* git.run(["for-each-ref", "--format=%(refname) %(objectname) %(symref)", prefix])
+    const bytes = yield* attempt(git.directory, () => spent(git.directory))
+    return {
+      bytes,
+      objects: count("count") + count("in-pack"),
+      snapshots: refsOf(refs.stdout).length,
+      packs: count("packs")
+    }
+  })
+
+/** Milliseconds between two looks, and looks until it is said that nothing moves. */
+const [between, looks] = [5, 6000] as const
+
+const settled = (directory: string, turn: Turns.Turn): Effect.Effect<void, StoreFault> =>
+  Effect.gen(function* () {
+    for (let i = 0; yield* attempt(directory, () => Turns.isAnybody(directory, "remover", turn)); i++) {
+      if (i === looks) {
+        const detail = `another process has been removing objects in ${directory} for too long`
+        return yield* Effect.fail(storeFault("unavailable", detail))
+      }
+      yield* Turns.pause(between)
+    }
+  })
+
+const holdingIn =
+  (directory: string): Store["holding"] =>
+  (effect) =>
+    Effect.acquireUseRelease(
+      attempt(directory, () => Turns.enter(directory, "holder")),
+      (turn) => Effect.andThen(settled(directory, turn), effect),
+      (turn) => Effect.sync(() => Turns.leave(turn))
+    )
+
+const make = (given: string, options: Options, isNew: boolean): Effect.Effect<Store, StoreFault, Scope.Scope> =>
+  Effect.gen(function* () {
+    const directory = yield* attempt(given, () => settle(given, isNew))
+    const git = yield* Process.make(directory, options)
+    const reader = yield* Reader.make(git)
+    const commit = commitIn(reader)
+    return {
+      directory,
+      packDirectory: join(directory, "objects", "pack"),
+      git,
+      reader,
+      snapshots: makeSnapshots(git, reader, commit),
+      stats: makeStats(git),
+      commit,
+      holding: holdingIn(directory)
+    }
+  })
+
+/** A new one in a directory that is absent or empty; anything else is "refused". */
+export const create = (directory: string, options: Options = {}): Effect.Effect<Store, StoreFault, Scope.Scope> =>
+  make(directory, options, true)
+
+/** The one in this directory; a new one, where it is absent, empty, or was not made to its end. */
+export const open = (directory: string, options: Options = {}): Effect.Effect<Store, StoreFault, Scope.Scope> =>
+  make(directory, options, false)

@@ -1,0 +1,156 @@
+/**
+ * Two trees with an origin in common become one. The merge only reads: it answers what `ours` is to become, and the caller makes that
+ * true at once or not at all.
+ */
+import * as Effect from "effect/Effect"
+import { fold, type FsPath, join, root, segments } from "../model/FsPath.ts"
+import { type Conflict, conflict } from "./merge/conflict.ts"
+import { mergeText, type Side } from "./merge/text.ts"
+import { type FileMerge, inPathOrder, mergeTrees } from "./merge/trees.ts"
+import { at, blobId, type Change, differences, type DirectoryNode, type FileNode, type Node } from "./tree.ts"
+
+/** A tree, and where its content is. */
+export interface Source<E> {
+  readonly tree: DirectoryNode
+  /** The bytes of a file of this tree, as the tree has it. */
+  readonly read: (path: FsPath, file: FileNode) => Effect.Effect<Uint8Array, E>
+}
+
+export interface Merge<E> {
+  readonly after: DirectoryNode
+  /** The bytes of a file of `after`. */
+  readonly content: (path: FsPath, file: FileNode) => Effect.Effect<Uint8Array, E>
+  /** From `ours` to `after`, in path order. */
+  readonly changes: ReadonlyArray<Change>
+  /** In path order, whichever way they are settled. */
+  readonly conflicts: ReadonlyArray<Conflict>
+}
+
+const MiB = 1024 * 1024
+
+export interface Options<E> {
+  readonly base: Source<E>
+  readonly ours: Source<E>
+  readonly theirs: Source<E>
+  /** Of what `ours` stands on. */
+  readonly caseSensitive: boolean
+  /**
+   * What becomes of places that need a decision: one side's version is taken, or nothing changes at all.
+   *
+   * @default "fail"
+   */
+  readonly conflicts?: "ours" | "theirs" | "fail" | undefined
+  /**
+   * Bytes of the largest file that is merged by lines.
+   *
+   * @default 32 MiB
+   */
+  readonly maxBytes?: number | undefined
+}
+
+/** The path by which a tree knows it. */
+const spelled = (tree: DirectoryNode, path: FsPath, caseSensitive: boolean): FsPath | undefined => {
+  if (caseSensitive || at(tree, path) !== undefined) return path
+  let node: Node | undefined = tree
+  let out = root
+  for (const segment of segments(path)) {
+    if (node?.kind !== "directory") return undefined
+    const { entries }: DirectoryNode = node
+    const name: string | undefined = entries.has(segment)
+      ? segment
+      : [...entries.keys()].find((name) => fold(name) === fold(segment))
+    if (name === undefined) return undefined
+    node = entries.get(name)
+    out = join(out, name)
+  }
+  return out
+}
+
+/** Reads a file that a source knows at this path, perhaps by another spelling; `undefined` where the source does not have it. */
+const readFrom = <E>({ read, tree }: Source<E>, path: FsPath, file: FileNode, caseSensitive: boolean) => {
+  const known = spelled(tree, path, caseSensitive)
+  const node = known && at(tree, known)
+  return node?.kind === "file" && node.id === file.id ? read(known!, node) : undefined
+}
+
+const nowhere = (path: FsPath) => Effect.die(new Error(`${JSON.stringify(path)} is no file of this merge`))
+
+/** The tree with other files in the place of its own. */
+const replaceFiles = (
+  top: DirectoryNode,
+  files: ReadonlyArray<readonly [names: ReadonlyArray<string>, file: FileNode]>,
+  depth = 0
+) => {
+  const below = new Map<string, Array<(typeof files)[number]>>()
+  const entries = new Map(top.entries)
+  for (const replaced of files) {
+    const [names, file] = replaced
+    const name = names[depth]!
+    if (depth === names.length - 1) entries.set(name, file)
+    else if (!below.get(name)?.push(replaced)) below.set(name, [replaced])
+  }
+  for (const [name, inside] of below) {
+    const node = entries.get(name)
+    if (node?.kind === "directory") entries.set(name, replaceFiles(node, inside, depth + 1))
+  }
+  const out: DirectoryNode = { kind: "directory", ...(top.mode === undefined ? undefined : { mode: top.mode }), entries }
+  return out
+}
+
+/** A file that both sides changed, merged or at least settled. */
+interface Joined {
+  readonly path: FsPath
+  readonly bytes?: Uint8Array
+  readonly conflict?: Conflict
+}
+
+const joinFile = Effect.fnUntraced(function* <E>(
+  options: Options<E>,
+  file: FileMerge,
+  prefer: Side
+): Effect.fn.Return<Joined, E> {
+  const { base, caseSensitive, maxBytes = 32 * MiB, ours, theirs } = options
+  const { path } = file
+  const sizes = [file.base?.sizeBytes ?? 0, file.ours.sizeBytes, file.theirs.sizeBytes]
+  if (Math.max(...sizes) > maxBytes) return { path, conflict: conflict(path, "size", file) }
+  const read = (source: Source<E>, node: FileNode | undefined) =>
+    node === undefined ? Effect.succeed(new Uint8Array()) : (readFrom(source, path, node, caseSensitive) ?? nowhere(path))
+  const before = yield* read(base, file.base)
+  const text = mergeText(before, yield* read(ours, file.ours), yield* read(theirs, file.theirs), prefer)
+  if (text._tag === "Binary") return { path, conflict: conflict(path, "binary", file) }
+  if (text._tag === "TooLarge") return { path, conflict: conflict(path, "size", file) }
+  if (text._tag === "Merged") return { path, bytes: text.bytes }
+  return { path, bytes: text.bytes, conflict: conflict(path, "content", file, { hunks: text.hunks }) }
+})
+
+/** What `ours` becomes when all that `theirs` changed since `base` is done to it too. Fails only as a source does. */
+export const merge = Effect.fnUntraced(function* <E>(options: Options<E>): Effect.fn.Return<Merge<E>, E> {
+  const { base, caseSensitive, conflicts: policy = "fail", ours, theirs } = options
+  const prefer = policy === "theirs" ? "theirs" : "ours"
+  const trees = mergeTrees({ base: base.tree, ours: ours.tree, theirs: theirs.tree, caseSensitive, prefer })
+  const conflicts = [...trees.conflicts]
+  const files: Array<readonly [names: ReadonlyArray<string>, file: FileNode]> = []
+  const texts = new Map<FsPath, { readonly id: string; readonly bytes: Uint8Array }>()
+  for (const file of trees.toMerge) {
+    const { bytes, conflict, path } = yield* joinFile(options, file, prefer)
+    if (conflict !== undefined) conflicts.push(conflict)
+    const there = at(trees.merged, path)
+    if (bytes === undefined || there?.kind !== "file") continue
+    const id = blobId(bytes)
+    if (id === there.id) continue
+    files.push([segments(path), { ...there, sizeBytes: bytes.length, id }])
+    texts.set(path, { id, bytes })
+  }
+  if (policy === "fail" && conflicts.length > 0) {
+    return { after: ours.tree, content: ours.read, changes: [], conflicts: inPathOrder(conflicts) }
+  }
+  const after = files.length === 0 ? trees.merged : replaceFiles(trees.merged, files)
+  const content = (path: FsPath, file: FileNode): Effect.Effect<Uint8Array, E> => {
+    const known = at(after, path)
+    if (known?.kind !== "file" || known.id !== file.id) return nowhere(path)
+    const text = texts.get(path)
+    if (text?.id === file.id) return Effect.succeed(text.bytes)
+    return readFrom(ours, path, file, caseSensitive) ?? readFrom(theirs, path, file, caseSensitive) ?? nowhere(path)
+  }
+  return { after, content, changes: differences(ours.tree, after, caseSensitive), conflicts: inPathOrder(conflicts) }
+})

@@ -1,0 +1,127 @@
+/**
+ * A merge of three texts as bytes: by lines, and every byte of the answer is a byte of one of them. What one side changed is taken;
+ * changes of both that overlap or touch are a conflict, as in git, unless both came to the same lines.
+ */
+import { type Edit, edits, type Lines, numbering } from "./lines.ts"
+
+/** Whole lines. */
+export interface LineRange {
+  /** 1-based; of no lines, the line before which they would stand. */
+  readonly start: number
+  readonly lines: number
+}
+
+/** Where the sides cannot be joined: outside of all hunks they are. */
+export interface Hunk {
+  readonly base: LineRange
+  readonly ours: LineRange
+  readonly theirs: LineRange
+}
+
+export type Side = "ours" | "theirs"
+
+export type TextMerge =
+  | { readonly _tag: "Merged"; readonly bytes: Uint8Array }
+  /** `bytes` is the merge with one side's lines in each hunk. */
+  | { readonly _tag: "Conflicts"; readonly hunks: ReadonlyArray<Hunk>; readonly bytes: Uint8Array }
+  /** No text: a NUL is in one of the three. */
+  | { readonly _tag: "Binary" }
+  /** One of the three has more lines than can be compared in the time and memory of a call. */
+  | { readonly _tag: "TooLarge" }
+
+const maxLines = 1_000_000
+
+/** Where edits of one side or of both lie together, in lines from 0, ends exclusive. */
+interface Region {
+  readonly from: number
+  readonly to: number
+  readonly ours: ReadonlyArray<Edit>
+  readonly theirs: ReadonlyArray<Edit>
+}
+
+/** Edits that overlap or touch are together. */
+const regions = function* (ours: ReadonlyArray<Edit>, theirs: ReadonlyArray<Edit>): Generator<Region> {
+  let o = 0
+  let t = 0
+  while (o < ours.length || t < theirs.length) {
+    const firstOurs = o
+    const firstTheirs = t
+    const from = Math.min(ours[o]?.from ?? Infinity, theirs[t]?.from ?? Infinity)
+    let to = from
+    for (;;) {
+      if (o < ours.length && ours[o]!.from <= to) to = Math.max(to, ours[o++]!.to)
+      else if (t < theirs.length && theirs[t]!.from <= to) to = Math.max(to, theirs[t++]!.to)
+      else break
+    }
+    yield { from, to, ours: ours.slice(firstOurs, o), theirs: theirs.slice(firstTheirs, t) }
+  }
+}
+
+/** A range of lines, from 0, the end exclusive. */
+type Span = readonly [start: number, end: number]
+
+/** What a side has in the place of the base's lines `from` to `to`, which its edits lie in. */
+const spanOf = ({ from, to }: Region, own: ReadonlyArray<Edit>): Span => {
+  const first = own[0]!
+  const last = own.at(-1)!
+  return [first.start - (first.from - from), last.end + (to - last.to)]
+}
+
+const sameLines = (a: Lines, [start, end]: Span, b: Lines, [otherStart, otherEnd]: Span): boolean => {
+  if (end - start !== otherEnd - otherStart) return false
+  for (let i = 0; i < end - start; i++) if (a.ids[start + i] !== b.ids[otherStart + i]) return false
+  return true
+}
+
+const rangeOf = ([start, end]: Span): LineRange => ({ start: start + 1, lines: end - start })
+
+const bytesOf = ({ bytes, starts }: Lines, [start, end]: Span): Uint8Array => bytes.subarray(starts[start]!, starts[end]!)
+
+const LF = 10
+
+const isText = (bytes: Uint8Array): boolean => !bytes.includes(0)
+
+const hasTooManyLines = (bytes: Uint8Array): boolean => {
+  let lines = 0
+  for (let at = bytes.indexOf(LF); at !== -1; at = bytes.indexOf(LF, at + 1)) if (++lines > maxLines) return true
+  return false
+}
+
+const isEqual = (a: Uint8Array, b: Uint8Array): boolean => a.length === b.length && Buffer.compare(a, b) === 0
+
+const merged = (bytes: Uint8Array): TextMerge => ({ _tag: "Merged", bytes })
+
+const join = (base: Lines, ours: Lines, theirs: Lines, prefer: Side): TextMerge => {
+  const parts: Array<Uint8Array> = []
+  const hunks: Array<Hunk> = []
+  let at = 0
+  for (const region of regions(edits(base, ours), edits(base, theirs))) {
+    parts.push(bytesOf(base, [at, region.from]))
+    at = region.to
+    const mine = region.ours.length === 0 ? undefined : spanOf(region, region.ours)
+    const other = region.theirs.length === 0 ? undefined : spanOf(region, region.theirs)
+    if (mine === undefined || other === undefined || sameLines(ours, mine, theirs, other)) {
+      parts.push(mine === undefined ? bytesOf(theirs, other!) : bytesOf(ours, mine))
+    } else {
+      parts.push(prefer === "ours" ? bytesOf(ours, mine) : bytesOf(theirs, other))
+      hunks.push({ base: rangeOf([region.from, region.to]), ours: rangeOf(mine), theirs: rangeOf(other) })
+    }
+  }
+  parts.push(bytesOf(base, [at, base.ids.length]))
+  const bytes = new Uint8Array(Buffer.concat(parts))
+  return hunks.length === 0 ? merged(bytes) : { _tag: "Conflicts", hunks, bytes }
+}
+
+/**
+ * Joins what `ours` and `theirs` made of `base`, which is empty where they have no origin in common.
+ *
+ * @default prefer: "ours"
+ */
+export const mergeText = (base: Uint8Array, ours: Uint8Array, theirs: Uint8Array, prefer: Side = "ours"): TextMerge => {
+  if (isEqual(ours, theirs) || isEqual(base, theirs)) return merged(ours)
+  if (isEqual(base, ours)) return merged(theirs)
+  if (![base, ours, theirs].every(isText)) return { _tag: "Binary" }
+  if ([base, ours, theirs].some(hasTooManyLines)) return { _tag: "TooLarge" }
+  const lines = numbering()
+  return join(lines(base), lines(ours), lines(theirs), prefer)
+}

@@ -1,0 +1,259 @@
+/**
+ * A merge of three trees without a look into any file. What only one side changed is taken as it is, and shared with that side's tree;
+ * content, mode, target and spelling of an entry are merged each on their own.
+ */
+import { below, compare, fold, type FsPath, join, root } from "../../model/FsPath.ts"
+import { type DirectoryNode, empty, type FileNode, forEachDifference, isSame, type LinkNode, type Node } from "../tree.ts"
+import { type Conflict, conflict, type Versions } from "./conflict.ts"
+import type { Side } from "./text.ts"
+
+/** A file that both sides changed, or both added. In the merged tree it has the preferred side's content and its own mode. */
+export interface FileMerge {
+  readonly path: FsPath
+  readonly base: FileNode | undefined
+  readonly ours: FileNode
+  readonly theirs: FileNode
+}
+
+export interface TreeMerge {
+  /** With the preferred side at every conflict. */
+  readonly merged: DirectoryNode
+  readonly toMerge: ReadonlyArray<FileMerge>
+  /** In path order. */
+  readonly conflicts: ReadonlyArray<Conflict>
+}
+
+interface Merging {
+  readonly caseSensitive: boolean
+  readonly prefer: Side
+  readonly toMerge: Array<FileMerge>
+  readonly conflicts: Array<Conflict>
+}
+
+type Maybe<A> = A | undefined
+
+const isDirectory = (node: Maybe<Node>): node is DirectoryNode => node?.kind === "directory"
+const isFile = (node: Maybe<Node>): node is FileNode => node?.kind === "file"
+const isLink = (node: Maybe<Node>): node is LinkNode => node?.kind === "symlink"
+
+/** Known to be equal inside without a look. */
+const isShared = (a: Maybe<DirectoryNode>, b: DirectoryNode): boolean =>
+  a !== undefined && (a.entries === b.entries || (a.id !== undefined && a.id === b.id))
+
+/** With all that is below. */
+const isEqual = (a: Maybe<Node>, b: Maybe<Node>): boolean => {
+  if (a === b) return true
+  if (a === undefined || b === undefined || !isSame(a, b)) return false
+  if (!isDirectory(a) || !isDirectory(b) || isShared(a, b)) return true
+  if (a.entries.size !== b.entries.size) return false
+  for (const [name, node] of a.entries) if (!isEqual(node, b.entries.get(name))) return false
+  return true
+}
+
+/** What a side changed in a directory or added to it; what it removed does not stand in the way of removing the rest. */
+const additions = (path: FsPath, base: DirectoryNode, side: DirectoryNode): ReadonlyArray<FsPath> => {
+  const out: Array<FsPath> = []
+  forEachDifference(base, side, (at, _, after) => {
+    if (after !== undefined) out.push(below(path, at))
+  })
+  return out.sort(compare)
+}
+
+const settled = ({ prefer }: Merging, { ours, theirs }: Versions): Maybe<Node> => (prefer === "ours" ? ours : theirs)
+
+/** For entries that are not of one kind on both sides. */
+const mergeKinds = (merging: Merging, path: FsPath, versions: Versions): Maybe<Node> => {
+  const { base, ours, theirs } = versions
+  if (isEqual(base, ours)) return theirs
+  if (ours === theirs || isEqual(base, theirs)) return ours
+  const kept = isDirectory(ours) ? ours : isDirectory(theirs) ? theirs : undefined
+  const paths = isDirectory(base) && kept !== undefined ? additions(path, base, kept) : undefined
+  if (paths?.length === 0) return kept === ours ? theirs : ours
+  const reason = base !== undefined && (ours === undefined || theirs === undefined) ? "deleted" : "kind"
+  merging.conflicts.push(conflict(path, reason, versions, paths === undefined ? undefined : { paths }))
+  return settled(merging, versions)
+}
+
+type WithMode = FileNode | DirectoryNode
+
+const mergeMode = (merging: Merging, path: FsPath, base: Maybe<WithMode>, ours: WithMode, theirs: WithMode): Maybe<number> => {
+  if (ours.mode === undefined) return theirs.mode
+  if (theirs.mode === undefined || ours.mode === theirs.mode || base?.mode === theirs.mode) return ours.mode
+  if (base?.mode === ours.mode) return theirs.mode
+  merging.conflicts.push(conflict(path, "mode", { base, ours, theirs }))
+  return merging.prefer === "ours" ? ours.mode : theirs.mode
+}
+
+const withMode = (mode: Maybe<number>) => (mode === undefined ? undefined : { mode })
+
+const mergeFiles = (merging: Merging, path: FsPath, base: Maybe<FileNode>, ours: FileNode, theirs: FileNode): FileNode => {
+  const mode = mergeMode(merging, path, base, ours, theirs)
+  const isOurs = ours.id === theirs.id || base?.id === theirs.id
+  if (!isOurs && base?.id !== ours.id) merging.toMerge.push({ path, base, ours, theirs })
+  const from = isOurs || (base?.id !== ours.id && merging.prefer === "ours") ? ours : theirs
+  return from.mode === mode ? from : { kind: "file", ...withMode(mode), sizeBytes: from.sizeBytes, id: from.id }
+}
+
+const mergeLinks = (merging: Merging, path: FsPath, base: Maybe<LinkNode>, ours: LinkNode, theirs: LinkNode): LinkNode => {
+  if (ours.target === theirs.target || base?.target === theirs.target) return ours
+  if (base?.target === ours.target) return theirs
+  merging.conflicts.push(conflict(path, "link", { base, ours, theirs }))
+  return merging.prefer === "ours" ? ours : theirs
+}
+
+const mergeDirectories = (
+  merging: Merging,
+  path: FsPath,
+  base: Maybe<DirectoryNode>,
+  ours: DirectoryNode,
+  theirs: DirectoryNode
+): DirectoryNode => {
+  const mode = mergeMode(merging, path, base, ours, theirs)
+  const entries =
+    isShared(ours, theirs) || isShared(base, theirs)
+      ? ours.entries
+      : isShared(base, ours)
+        ? theirs.entries
+        : mergeEntries(merging, path, base ?? empty, ours, theirs)
+  for (const side of [ours, theirs]) if (side.entries === entries && side.mode === mode) return side
+  return { kind: "directory", ...withMode(mode), entries }
+}
+
+const mergeNodes = (merging: Merging, path: FsPath, versions: Versions): Maybe<Node> => {
+  const { base, ours, theirs } = versions
+  if (isDirectory(ours) && isDirectory(theirs)) {
+    return mergeDirectories(merging, path, isDirectory(base) ? base : undefined, ours, theirs)
+  }
+  if (isFile(ours) && isFile(theirs)) return mergeFiles(merging, path, isFile(base) ? base : undefined, ours, theirs)
+  if (isLink(ours) && isLink(theirs)) return mergeLinks(merging, path, isLink(base) ? base : undefined, ours, theirs)
+  return mergeKinds(merging, path, versions)
+}
+
+/** One entry as the three know it, each by its own spelling. */
+interface Triple {
+  readonly base?: string
+  readonly ours?: string
+  readonly theirs?: string
+}
+
+const sides = ["ours", "theirs", "base"] as const
+
+/** Names that a side has beside others that are the same without case: no spelling of another name can be meant by them. */
+const doubled = (trees: ReadonlyArray<DirectoryNode>): ReadonlySet<string> => {
+  const out = new Set<string>()
+  for (const { entries } of trees) {
+    const seen = new Set<string>()
+    for (const name of entries.keys()) {
+      const key = fold(name)
+      if (seen.has(key)) out.add(key)
+      seen.add(key)
+    }
+  }
+  return out
+}
+
+/** In the order of ours, then what theirs has more. */
+const triples = (caseSensitive: boolean, trees: Record<(typeof sides)[number], DirectoryNode>): Iterable<Triple> => {
+  const exact = caseSensitive ? undefined : doubled([trees.ours, trees.theirs, trees.base])
+  const out = new Map<string, { -readonly [Key in keyof Triple]: Triple[Key] }>()
+  for (const side of sides) {
+    for (const name of trees[side].entries.keys()) {
+      const folded = exact === undefined ? name : fold(name)
+      const key = exact?.has(folded) ? `/${name}` : folded
+      const triple = out.get(key)
+      if (triple === undefined) out.set(key, { [side]: name })
+      else triple[side] = name
+    }
+  }
+  return out.values()
+}
+
+/** The spelling that the entry gets, or `undefined` where the sides do not agree on one. */
+const mergeSpelling = ({ base, ours, theirs }: Triple): Maybe<string> => {
+  if (ours === undefined || theirs === undefined) return ours ?? theirs ?? base
+  return ours === theirs || base === theirs ? ours : base === ours ? theirs : undefined
+}
+
+/** Where one side removed what the other only spelled in another way. */
+const isRespelled = ({ base, ours, theirs }: Triple): boolean =>
+  base !== undefined && (ours === undefined) !== (theirs === undefined) && (ours ?? theirs) !== base
+
+const mergeEntries = (
+  merging: Merging,
+  path: FsPath,
+  base: DirectoryNode,
+  ours: DirectoryNode,
+  theirs: DirectoryNode
+): ReadonlyMap<string, Node> => {
+  const out = new Map<string, Node>()
+  const get = (from: DirectoryNode, name: Maybe<string>) => (name === undefined ? undefined : from.entries.get(name))
+  for (const triple of triples(merging.caseSensitive, { base, ours, theirs })) {
+    const versions = { base: get(base, triple.base), ours: get(ours, triple.ours), theirs: get(theirs, triple.theirs) }
+    const name = mergeSpelling(triple)
+    const at = join(path, name ?? triple.ours!)
+    if (name !== undefined && !isRespelled(triple)) {
+      const node = mergeNodes(merging, at, versions)
+      if (node !== undefined) out.set(name, node)
+      continue
+    }
+    merging.conflicts.push(
+      name === undefined
+        ? conflict(at, "name", versions, { names: [triple.ours!, triple.theirs!] })
+        : conflict(at, "deleted", versions)
+    )
+    const node = settled(merging, versions)
+    if (node !== undefined) out.set(triple[merging.prefer]!, node)
+  }
+  for (const side of [ours, theirs]) if (isSameEntries(out, side.entries)) return side.entries
+  return out
+}
+
+const isSameEntries = (a: ReadonlyMap<string, Node>, b: ReadonlyMap<string, Node>): boolean => {
+  if (a.size !== b.size) return false
+  for (const [name, node] of a) if (b.get(name) !== node) return false
+  return true
+}
+
+/** Without names that are the same as another one without case: of them ours' is kept, or the first. */
+const distinct = (merging: Merging, path: FsPath, merged: DirectoryNode, ours: Maybe<Node>): DirectoryNode => {
+  if (merged === ours) return merged
+  const own: ReadonlyMap<string, Node> = isDirectory(ours) ? ours.entries : empty.entries
+  const names = [...merged.entries.keys()].sort((a, b) => Number(own.has(b)) - Number(own.has(a)) || compare(a, b))
+  const kept = new Map<string, string>()
+  for (const name of names) {
+    const first = kept.get(fold(name))
+    if (first === undefined) kept.set(fold(name), name)
+    else {
+      const versions = { base: undefined, ours: merged.entries.get(first), theirs: merged.entries.get(name) }
+      merging.conflicts.push(conflict(join(path, name), "name", versions, { names: [first, name] }))
+    }
+  }
+  const entries = new Map<string, Node>()
+  for (const [name, node] of merged.entries) {
+    if (kept.get(fold(name)) !== name) continue
+    entries.set(name, isDirectory(node) ? distinct(merging, join(path, name), node, own.get(name)) : node)
+  }
+  return isSameEntries(entries, merged.entries) ? merged : { kind: "directory", ...withMode(merged.mode), entries }
+}
+
+/**
+ * What `ours` becomes when all that `theirs` changed since `base` is done to it too.
+ *
+ * @default prefer: "ours"
+ */
+export const mergeTrees = (options: {
+  readonly base: DirectoryNode
+  readonly ours: DirectoryNode
+  readonly theirs: DirectoryNode
+  readonly caseSensitive: boolean
+  readonly prefer?: Side | undefined
+}): TreeMerge => {
+  const { base, caseSensitive, ours, prefer = "ours", theirs } = options
+  const merging: Merging = { caseSensitive, prefer, toMerge: [], conflicts: [] }
+  const whole = mergeDirectories(merging, root, base, ours, theirs)
+  const merged = caseSensitive ? whole : distinct(merging, root, whole, ours)
+  return { merged, toMerge: merging.toMerge, conflicts: inPathOrder(merging.conflicts) }
+}
+
+export const inPathOrder = (conflicts: ReadonlyArray<Conflict>): ReadonlyArray<Conflict> =>
+  conflicts.toSorted((a, b) => compare(a.path, b.path))

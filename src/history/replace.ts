@@ -1,0 +1,52 @@
+/**
+ * Makes a filesystem what a tree says: nobody else writes meanwhile, what is there is looked at as it is now, and only what differs is
+ * touched.
+ */
+import * as Effect from "effect/Effect"
+import type * as Stream from "effect/Stream"
+import type { Fault } from "../model/FsError.ts"
+import { type FsPath, root } from "../model/FsPath.ts"
+import type { Backend } from "../port/Backend.ts"
+import { exchange, type Mismatch, recover } from "./exchange.ts"
+import { scan, type ScanOptions } from "./scan.ts"
+import { type Change, differences, type DirectoryNode, type FileNode, graft } from "./tree.ts"
+
+export interface Goal<E> {
+  readonly after: DirectoryNode
+  readonly content: (
+    path: FsPath,
+    file: FileNode
+  ) => Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, E | Fault>, E | Fault>
+  /** Only what is at these paths and below. @default everything */
+  readonly paths?: ReadonlyArray<FsPath> | undefined
+  /** Answer what would change, and change nothing. @default false */
+  readonly dryRun?: boolean | undefined
+  /** Of what is there now. */
+  readonly scan?: Pick<ScanOptions<E>, "previous" | "excludes"> | undefined
+}
+
+/** Runs the effect while the whole filesystem is its own to change. */
+export const alone = <A, E, R>(port: Backend, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  port.locks?.alone?.([root], effect) ?? effect
+
+/** Whether both writing and deleting are permitted, as replacing needs. */
+export const isPermitted = ({ info, rules }: Backend): boolean =>
+  !info.readOnly && (rules?.permits === undefined || (rules.permits("write") && rules.permits("delete")))
+
+/** Answers what has changed, in path order. */
+export const replace = <E>(port: Backend, goal: Goal<E>): Effect.Effect<ReadonlyArray<Change>, Fault | Mismatch | E> =>
+  isPermitted(port)
+    ? alone(port, replacing(port, goal))
+    : Effect.fail<Fault>({ _tag: "AccessDenied", path: root, why: "readOnly" })
+
+const replacing = Effect.fnUntraced(function* <E>(
+  port: Backend,
+  goal: Goal<E>
+): Effect.fn.Return<ReadonlyArray<Change>, Fault | Mismatch | E> {
+  yield* recover(port)
+  const before = (yield* scan(port, goal.scan)).tree
+  const after = goal.paths === undefined ? goal.after : graft(before, goal.after, goal.paths)
+  const changes = differences(before, after, port.info.caseSensitive)
+  if (goal.dryRun !== true && changes.length > 0) yield* exchange(port, { before, after, content: goal.content })
+  return changes
+})

@@ -1,0 +1,365 @@
+/**
+ * The whole tree as it is now. A file is not read again where its last reading vouches for it: the disk tells the same of it, and it had
+ * last been changed before that reading began. Everything else is read, and looked at again afterwards: what was changed meanwhile is
+ * read once more, so that each file is as it really was at one moment.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { chunks, range } from "../engine/read.ts"
+import type { Fault } from "../model/FsError.ts"
+import { type FsPath, isTemporaryName, join, root } from "../model/FsPath.ts"
+import { type Backend, keyOf } from "../port/Backend.ts"
+import type { Stamped } from "../port/history.ts"
+import { blobHasher, blobId, type DirectoryNode, type FileNode, type LinkNode, type Node } from "./tree.ts"
+
+/** A file or link with what the disk told of it when it was read. */
+type Known = (FileNode | LinkNode) & { readonly stamp?: Stamp | undefined }
+
+interface Stamp {
+  readonly sizeBytes: number
+  readonly mode: number
+  readonly modified: number
+  readonly changed: number
+  readonly inode: number
+}
+
+export interface Scan {
+  readonly tree: DirectoryNode
+  /** Milliseconds since 1970, when it began. */
+  readonly began: number
+  readonly files: number
+  readonly bytes: number
+}
+
+/** Takes what is read, and answers its id. */
+export interface Sink<E> {
+  readonly file: (bytes: Uint8Array) => string
+  /** `undefined` where more or fewer bytes came than were told. */
+  readonly large: (size: number, bytes: Stream.Stream<Uint8Array, Fault>) => Effect.Effect<string | undefined, Fault | E>
+  /** Its id, when all in it have theirs. Left out: directories get none. */
+  readonly directory?: ((self: DirectoryNode) => string) | undefined
+}
+
+export interface Census {
+  readonly files: number
+  readonly bytes: number
+  /** What is to be read of them. */
+  readonly bytesToRead: number
+}
+
+export interface ScanOptions<E> {
+  readonly previous?: Scan | undefined
+  readonly sink?: Sink<E> | undefined
+  /** Whether what the previous scan knew is still where the sink puts things. @default it is */
+  readonly isHeld?: ((id: string) => boolean) | undefined
+  /** What is passed over, whatever it is. */
+  readonly excludes?: ((path: FsPath) => boolean) | undefined
+  /** Called while directories are looked at, and once more before the first file is read. */
+  readonly onCensus?: ((census: Census, isWhole: boolean) => Effect.Effect<void, E>) | undefined
+  /** Called as files are read. */
+  readonly onProgress?: ((done: Census, of: Census) => Effect.Effect<void>) | undefined
+}
+
+/** Content of at most so many bytes is held whole. */
+export const wholeFile = 4 * 1024 * 1024
+const chunk = 256 * 1024
+
+/** How often a file that changes under our hands is read again. */
+const maxReadings = 8
+
+/** Keeps nothing. */
+export const hashing: Sink<never> = {
+  file: blobId,
+  large: (size, bytes) =>
+    Effect.suspend(() => {
+      const hash = blobHasher(size)
+      let seen = 0
+      return Effect.map(
+        Stream.runForEachArray(bytes, (arrays) =>
+          Effect.sync(() => {
+            for (const array of arrays) {
+              hash.update(array)
+              seen += array.length
+            }
+          })
+        ),
+        () => (seen === size ? hash.digest("hex") : undefined)
+      )
+    })
+}
+
+const stampOf = ({ changed, inode, mode, modified, sizeBytes }: Stamped): Stamp => ({
+  sizeBytes,
+  mode,
+  modified,
+  changed,
+  inode
+})
+
+const isSameStamp = (a: Stamp, b: Stamp): boolean =>
+  a.sizeBytes === b.sizeBytes &&
+  a.modified === b.modified &&
+  a.changed === b.changed &&
+  a.inode === b.inode &&
+  a.mode === b.mode
+
+/** Milliseconds by which the clock of a disk may be late: what it tells in whole seconds may be two of them old. */
+const lateness = ({ changed, modified }: Stamp): number => (changed % 1000 === 0 && modified % 1000 === 0 ? 2000 : 50)
+
+const vouches = (known: Node | undefined, now: Stamped, before: Scan | undefined): known is Known => {
+  if (known === undefined || known.kind === "directory" || known.kind !== now.kind || before === undefined) return false
+  const { stamp } = known as Known
+  return (
+    stamp !== undefined && isSameStamp(stamp, now) && Math.max(stamp.changed, stamp.modified) < before.began - lateness(stamp)
+  )
+}
+
+interface Draft {
+  readonly path: FsPath
+  readonly mode: number | undefined
+  readonly before: DirectoryNode | undefined
+  readonly entries: Map<string, Node>
+  readonly directories: Array<readonly [segment: string, draft: Draft]>
+  /** Files whose content nobody vouches for. */
+  readonly unread: Array<Looked>
+}
+
+/** A child, with a stamp where the backend gives one. */
+interface Looked {
+  readonly segment: string
+  readonly kind: Stamped["kind"]
+  readonly sizeBytes: number
+  readonly mode: number | undefined
+  readonly stamp: Stamped | undefined
+}
+
+const isGone = ({ _tag }: Fault): boolean => _tag === "NotFound" || _tag === "NotADirectory" || _tag === "NotAFile"
+
+const ofStamp = (stamp: Stamped): Looked => ({
+  segment: keyOf(stamp),
+  kind: stamp.kind,
+  sizeBytes: stamp.sizeBytes,
+  mode: stamp.mode,
+  stamp
+})
+
+/** Where the backend gives no stamps, nothing vouches for anything. */
+const lookSlowly = Effect.fnUntraced(function* (port: Backend, path: FsPath): Effect.fn.Return<ReadonlyArray<Looked>, Fault> {
+  const out: Array<Looked> = []
+  for (const child of yield* port.list(path)) {
+    const segment = keyOf(child)
+    const stat = yield* port.stat(join(path, segment))
+    if (stat === undefined) continue
+    out.push({ segment, kind: stat.kind, sizeBytes: stat.sizeBytes, mode: stat.mode, stamp: undefined })
+  }
+  return out
+})
+
+const look = (port: Backend, path: FsPath): Effect.Effect<ReadonlyArray<Looked>, Fault> => {
+  const { history } = port
+  return history?._tag === "Directory"
+    ? Effect.map(history.stamps(path), (stamps) => stamps.map(ofStamp))
+    : lookSlowly(port, path)
+}
+
+const draftOf = (path: FsPath, mode: number | undefined, before: Node | undefined): Draft => ({
+  path,
+  mode: mode === undefined ? undefined : mode & 0o777,
+  before: before?.kind === "directory" ? before : undefined,
+  entries: new Map(),
+  directories: [],
+  unread: []
+})
+
+const linkAt = (port: Backend, path: FsPath): Effect.Effect<string | undefined, Fault> =>
+  port.links === undefined
+    ? Effect.succeed(undefined)
+    : Effect.catch(port.links.read(path), (fault) =>
+        isGone(fault) || fault._tag === "InvalidArgument" ? Effect.succeed(undefined) : Effect.fail(fault)
+      )
+
+/** All directories, and which files are to be read. */
+const survey = Effect.fnUntraced(function* <E>(port: Backend, options: ScanOptions<E>) {
+  const { excludes, isHeld = () => true, onCensus, previous } = options
+  const stat = yield* port.stat(root)
+  const top = draftOf(root, stat?.mode, previous?.tree)
+  const pending = [top]
+  let [files, bytes, bytesToRead] = [0, 0, 0]
+  for (let here = pending.pop(); here !== undefined; here = pending.pop()) {
+    const looked = look(port, here.path)
+    const children = yield* here === top
+      ? looked
+      : Effect.catch(looked, (fault) => (isGone(fault) ? Effect.succeed([]) : Effect.fail(fault)))
+    for (const child of children) {
+      const { kind, segment, sizeBytes, stamp } = child
+      if (isTemporaryName(segment)) continue
+      if (excludes?.(join(here.path, segment)) === true) continue
+      const before = here.before?.entries.get(segment)
+      if (kind === "directory") {
+        const below = draftOf(join(here.path, segment), child.mode, before)
+        here.directories.push([segment, below])
+        pending.push(below)
+      } else if (kind === "file" || kind === "symlink") {
+        files++
+        bytes += sizeBytes
+        if (stamp !== undefined && vouches(before, stamp, previous) && (before.kind === "symlink" || isHeld(before.id))) {
+          here.entries.set(segment, before)
+        } else if (kind === "file") {
+          here.unread.push(child)
+          bytesToRead += sizeBytes
+        } else {
+          const target = yield* linkAt(port, join(here.path, segment))
+          if (target === undefined) continue
+          const link: Known = { kind: "symlink", target, ...(stamp && { stamp: stampOf(stamp) }) }
+          here.entries.set(segment, link)
+        }
+      }
+    }
+    if (onCensus !== undefined) yield* onCensus({ files, bytes, bytesToRead }, false)
+  }
+  return { top, census: { files, bytes, bytesToRead } }
+})
+
+interface Read {
+  readonly id: string
+  readonly sizeBytes: number
+  readonly mode: number | undefined
+}
+
+/** `undefined`: it is no file any more, or was another one in the middle. */
+const readFile = <E>(port: Backend, path: FsPath, sink: Sink<E>): Effect.Effect<Read | undefined, Fault | E> => {
+  const opened = Effect.scoped(
+    Effect.flatMap(port.open(path), (handle): Effect.Effect<Read | undefined, Fault | E> => {
+      const { mode, sizeBytes } = handle.stat
+      const read = (id: string | undefined): Read | undefined => (id === undefined ? undefined : { id, sizeBytes, mode })
+      return sizeBytes > wholeFile
+        ? Effect.map(sink.large(sizeBytes, chunks(handle, 0, sizeBytes, chunk)), read)
+        : Effect.map(range(handle, 0, sizeBytes), (bytes) => (bytes.length === sizeBytes ? read(sink.file(bytes)) : undefined))
+    })
+  )
+  const fast = port.accelerations?.read
+  if (fast === undefined) return opened
+  return Effect.flatMap(fast(path, wholeFile), (whole): Effect.Effect<Read | undefined, Fault | E> => {
+    if (whole === undefined) return opened
+    const { bytes, stat } = whole
+    return Effect.succeed({ id: sink.file(bytes), sizeBytes: bytes.length, mode: stat.mode })
+  })
+}
+
+const unsteady = (path: FsPath): Fault => ({ _tag: "IoError", path, detail: "it changes whenever it is read" })
+
+/** Of one directory: what nobody vouches for, until each has been read between two looks that told the same. */
+const readUnread = Effect.fnUntraced(function* <E>(port: Backend, draft: Draft, sink: Sink<E>, done: (file: Looked) => void) {
+  let unread: ReadonlyArray<Looked> = draft.unread
+  const hasStamps = port.history?._tag === "Directory"
+  for (let left = maxReadings; unread.length > 0; left--) {
+    const readings: Array<readonly [child: Looked, read: Read]> = []
+    for (const child of unread) {
+      const path = join(draft.path, child.segment)
+      const read = yield* Effect.catch(readFile(port, path, sink), (fault) =>
+        typeof fault === "object" && fault !== null && "_tag" in fault && isGone(fault as Fault)
+          ? Effect.succeed(undefined)
+          : Effect.fail(fault)
+      )
+      if (read !== undefined) readings.push([child, read])
+    }
+    const now = hasStamps
+      ? new Map(
+          (yield* Effect.catch(look(port, draft.path), (fault) =>
+            isGone(fault) ? Effect.succeed([]) : Effect.fail(fault)
+          )).map((child) => [child.segment, child])
+        )
+      : undefined
+    const again: Array<Looked> = []
+    const read = new Map(readings.map(([child, read]) => [child.segment, read]))
+    for (const child of unread) {
+      const { segment, stamp } = child
+      const found = read.get(segment)
+      const then = now === undefined ? child : now.get(segment)
+      if (then === undefined || then.kind !== "file") continue
+      const isSteady =
+        found !== undefined &&
+        (stamp === undefined ||
+          then.stamp === undefined ||
+          (isSameStamp(stamp, then.stamp) && found.sizeBytes === stamp.sizeBytes))
+      // What only grows was what was read when its reading began.
+      const isGrowing =
+        found !== undefined &&
+        left <= maxReadings / 2 &&
+        found.sizeBytes <= then.sizeBytes &&
+        found.sizeBytes >= child.sizeBytes
+      if (isSteady || isGrowing) {
+        const file: Known = {
+          kind: "file",
+          id: found.id,
+          sizeBytes: found.sizeBytes,
+          ...(found.mode === undefined ? undefined : { mode: found.mode & 0o777 }),
+          ...(isSteady && then.stamp && { stamp: stampOf(then.stamp) })
+        }
+        draft.entries.set(segment, file)
+        done(child)
+      } else if (now === undefined || left === 0) {
+        if (found === undefined && now === undefined) continue
+        return yield* Effect.fail(unsteady(join(draft.path, segment)))
+      } else again.push(then)
+    }
+    unread = again
+  }
+})
+
+const isUnchanged = (draft: Draft, before: DirectoryNode): boolean => {
+  if (before.mode !== draft.mode || before.entries.size !== draft.entries.size) return false
+  for (const [segment, node] of draft.entries) if (before.entries.get(segment) !== node) return false
+  return true
+}
+
+/** From the innermost outwards, so that each directory finds those in it made. */
+const assemble = <E>(top: Draft, sink: Sink<E>, isHeld: (id: string) => boolean): DirectoryNode => {
+  const order: Array<Draft> = [top]
+  for (const draft of order) for (const [, below] of draft.directories) order.push(below)
+  const made = new Map<Draft, DirectoryNode>()
+  for (let i = order.length - 1; i >= 0; i--) {
+    const draft = order[i]!
+    for (const [segment, below] of draft.directories) draft.entries.set(segment, made.get(below)!)
+    made.set(draft, finished(draft, sink, isHeld))
+  }
+  return made.get(top)!
+}
+
+const finished = <E>(draft: Draft, sink: Sink<E>, isHeld: (id: string) => boolean): DirectoryNode => {
+  const { before, entries, mode } = draft
+  const isKnown = sink.directory === undefined || (before?.id !== undefined && isHeld(before.id))
+  if (before !== undefined && isKnown && isUnchanged(draft, before)) return before
+  const node: DirectoryNode = { kind: "directory", entries, ...(mode === undefined ? undefined : { mode }) }
+  return sink.directory === undefined ? node : { ...node, id: sink.directory(node) }
+}
+
+const drafts = function* (top: Draft): Generator<Draft> {
+  const pending = [top]
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    if (next.unread.length > 0) yield next
+    for (const [, below] of next.directories) pending.push(below)
+  }
+}
+
+/** Nobody may write through this filesystem meanwhile; other programs may. */
+export const scan = Effect.fnUntraced(function* <E = never>(
+  port: Backend,
+  options: ScanOptions<E> = {}
+): Effect.fn.Return<Scan, Fault | E> {
+  const sink: Sink<E> = options.sink ?? hashing
+  const began = yield* Clock.currentTimeMillis
+  const { census, top } = yield* survey(port, options)
+  if (options.onCensus !== undefined) yield* options.onCensus(census, true)
+  const { onProgress } = options
+  let [files, bytes] = [0, 0]
+  for (const draft of drafts(top)) {
+    yield* readUnread(port, draft, sink, ({ sizeBytes }) => {
+      files++
+      bytes += sizeBytes
+    })
+    if (onProgress !== undefined) yield* onProgress({ files, bytes, bytesToRead: bytes }, census)
+  }
+  return { tree: assemble(top, sink, options.isHeld ?? (() => true)), began, files: census.files, bytes: census.bytes }
+})

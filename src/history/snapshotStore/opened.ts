@@ -1,0 +1,51 @@
+/** An archive on the disk: what it says of itself, for which little of it is read, and what is in it, for which all of it is checked. */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { Fault } from "../../model/FsError.ts"
+import { Limits } from "../../model/Limits.ts"
+import type { ArchiveError } from "../errors.ts"
+import * as Codec from "../zip/codec.ts"
+import { stored } from "../zip/format.ts"
+import * as Manifest from "../zip/manifest.ts"
+import { judged, refuse } from "../zip/names.ts"
+import * as Outside from "../zip/outside.ts"
+import { type Archived, read as readArchive } from "../zip/reader.ts"
+import { checkLocal, directory, type Listed, Window } from "../zip/records.ts"
+import { ofDescriptor, type Source } from "../zip/spool.ts"
+
+/** Bytes. */
+const largestManifest = 1024 * 1024
+
+const unpacked = ({ crc, method, size }: Listed, packed: Uint8Array): Uint8Array => {
+  const bytes = method === stored ? packed : Codec.inflate(packed, size)
+  if (bytes === undefined || bytes.length !== size || Codec.crc32(bytes) !== crc) {
+    throw refuse("corrupt", "its content is damaged", Manifest.manifestName)
+  }
+  return bytes
+}
+
+const manifestIn = Effect.fnUntraced(function* (source: Source): Effect.fn.Return<Manifest.Manifest, ArchiveError | Fault> {
+  const { maxArchiveEntries } = yield* Limits
+  const { entries } = yield* directory(source, maxArchiveEntries + 1)
+  const entry = entries.find(({ name }) => name === Manifest.manifestName)
+  if (entry === undefined) return yield* Effect.fail(refuse("corrupt", "it has no manifest"))
+  if (entry.size > largestManifest || entry.packed > largestManifest) {
+    return yield* Effect.fail(refuse("tooLarge", "the manifest is too large", entry.name))
+  }
+  const data = yield* checkLocal(new Window(source), entry)
+  if (data + entry.packed > source.size) return yield* Effect.fail(refuse("corrupt", "it ends too early", entry.name))
+  const packed = yield* source.read(data, entry.packed)
+  return yield* judged(() => Manifest.read(unpacked(entry, packed)))
+})
+
+const sourceAt = (path: string): Effect.Effect<Source, Fault, Scope.Scope> =>
+  Effect.map(Outside.open(path), ({ descriptor, size }) => ofDescriptor(descriptor, size))
+
+export const manifestOf = (path: string): Effect.Effect<Manifest.Manifest, ArchiveError | Fault> =>
+  Effect.scoped(Effect.flatMap(sourceAt(path), manifestIn))
+
+/** Until the scope ends, what is asked for is read from the file, whatever becomes of its name. */
+export const contentsOf = (path: string): Effect.Effect<Archived, ArchiveError | Fault, Scope.Scope> =>
+  Effect.flatMap(Limits, (limits) =>
+    Effect.flatMap(sourceAt(path), (source) => readArchive(source, { limits, policy: undefined }))
+  )

@@ -1,0 +1,268 @@
+/**
+ * The service over a shelf. The archives are all there is to know, so each call looks at them anew; only what one says of itself is
+ * remembered, for as long as the disk tells the same of its file.
+ */
+import * as Clock from "effect/Clock"
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { type Algebra, make as makeAlgebra } from "../../filesystem/Filesystem.ts"
+import { type Fault, promote, type ReadError } from "../../model/FsError.ts"
+import { compare, root } from "../../model/FsPath.ts"
+import { exportZipOf, importArchiveOf } from "../Archive.ts"
+import { ArchiveError, SnapshotError, SnapshotRestoreError, type StoreFault, storeFault } from "../errors.ts"
+import { isPermitted } from "../replace.ts"
+import { type DirectoryNode, empty, forEachDifference } from "../tree.ts"
+import { make as makeView } from "../view.ts"
+import type { Manifest } from "../zip/manifest.ts"
+import * as Outside from "../zip/outside.ts"
+import type { Archived } from "../zip/reader.ts"
+import { whyUnfit } from "./names.ts"
+import { contentsOf, manifestOf } from "./opened.ts"
+import type { Operations, SnapshotInfo, TreeEntry } from "./operations.ts"
+import type { Archive, Shelf } from "./shelf.ts"
+
+const shown = (id: string): string =>
+  typeof id === "string" ? JSON.stringify(id.length > 80 ? `${id.slice(0, 80)}…` : id) : `what is of type ${typeof id}`
+
+export const toError =
+  (operation: string) =>
+  ({ detail, reason }: StoreFault): SnapshotError =>
+    new SnapshotError({ operation, reason, detail })
+
+const isStoreFault = (problem: { readonly _tag: string }): problem is StoreFault => problem._tag === "StoreFault"
+
+const checkId = (operation: string, id: string): Effect.Effect<void, SnapshotError> => {
+  const why = whyUnfit(id)
+  if (why === undefined) return Effect.void
+  return Effect.fail(toError(operation)(storeFault("refused", `${shown(id)} cannot be the id of a snapshot: ${why}`)))
+}
+
+/** Of an archive that is not as it should be, an ArchiveError; of the file that it is in, what the disk says. */
+const ofArchive =
+  (operation: string) =>
+  (problem: ArchiveError | Fault | StoreFault): ArchiveError | SnapshotError => {
+    if (problem instanceof ArchiveError) return problem
+    if (isStoreFault(problem)) return toError(operation)(problem)
+    const { message } = promote(problem, operation, root)
+    return toError(operation)(storeFault(problem._tag === "NotFound" ? "unknown" : "io", message))
+  }
+
+const toRestoreError =
+  (snapshotId: string) =>
+  (reason: SnapshotRestoreError["reason"], detail: string): SnapshotRestoreError =>
+    new SnapshotRestoreError({ snapshotId, reason, detail })
+
+const restoreReasons: Partial<Record<string, SnapshotRestoreError["reason"]>> = {
+  NotFound: "unknown",
+  NotADirectory: "unknown",
+  NotAFile: "incompatible"
+}
+
+/** Without these nothing can be read at all, so that what is passed over would be taken for absent. */
+const exhausted: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM"])
+
+const isExhausted = (problem: Fault | ArchiveError): boolean => problem._tag === "IoError" && exhausted.has(problem["code"])
+
+const inOrder = (a: Known, b: Known): number => {
+  const [first, second] = [DateTime.toEpochMillis(a.info.createdAt), DateTime.toEpochMillis(b.info.createdAt)]
+  if (first !== second) return first - second
+  if (a.archive.stat.mtimeNs !== b.archive.stat.mtimeNs) return a.archive.stat.mtimeNs < b.archive.stat.mtimeNs ? -1 : 1
+  return compare(a.archive.id, b.archive.id)
+}
+
+interface Known {
+  readonly archive: Archive
+  readonly info: SnapshotInfo
+}
+
+const infoOf = ({ id, path, stat }: Archive, { createdAt, fileCount, totalBytes }: Manifest): SnapshotInfo => ({
+  snapshotId: id,
+  archivePath: path,
+  fileCount,
+  totalBytes,
+  archiveBytes: Number(stat.size),
+  createdAt
+})
+
+const stampOf = ({ ctimeNs, ino, mtimeNs, size }: Archive["stat"]): string => `${ino} ${size} ${mtimeNs} ${ctimeNs}`
+
+const filesIn = (top: DirectoryNode): ReadonlyArray<TreeEntry> => {
+  const out: Array<TreeEntry> = []
+  forEachDifference(empty, top, (path, _, node) => {
+    if (node?.kind === "file") out.push({ path, sizeBytes: node.sizeBytes })
+    if (node?.kind === "symlink") out.push({ path, sizeBytes: Buffer.byteLength(node.target) })
+  })
+  return out.sort((a, b) => compare(a.path, b.path))
+}
+
+/** An archive that has been checked, and where it is. */
+interface Contents extends Archived {
+  readonly path: string
+}
+
+const toFault = (problem: ArchiveError | Fault): Fault =>
+  problem instanceof ArchiveError ? { _tag: "IoError", detail: problem.message } : problem
+
+const viewOf = ({ content, path, tree }: Contents): Algebra =>
+  makeAlgebra(
+    makeView({
+      name: "Snapshot",
+      root: path,
+      caseSensitive: true,
+      tree,
+      content: (path, file) =>
+        Effect.mapBoth(content(path, file), {
+          onFailure: toFault,
+          onSuccess: (bytes) => (bytes instanceof Uint8Array ? bytes : Stream.mapError(bytes, toFault))
+        })
+    })
+  )
+
+const orAbsent = (text: Effect.Effect<string, ReadError>): Effect.Effect<string | undefined, ReadError> =>
+  Effect.catchTag(text, ["NotFound", "NotAFile"], () => Effect.succeed(undefined))
+
+/** Callers that know no types may bring anything. */
+const textOf = (value: unknown): string => (typeof value === "string" ? value : typeof value)
+
+export const make = (fs: Algebra, shelf: Shelf, replaces: boolean): Operations => {
+  /** What archives say of themselves, for as long as they stay the same. */
+  const remembered = new Map<string, readonly [stamp: string, manifest: Manifest]>()
+
+  const known = (archive: Archive): Effect.Effect<Known | undefined> => {
+    const stamp = stampOf(archive.stat)
+    const before = remembered.get(archive.path)
+    if (before?.[0] === stamp) return Effect.succeed({ archive, info: infoOf(archive, before[1]) })
+    return Effect.matchEffect(manifestOf(archive.path), {
+      onSuccess: (manifest) => {
+        remembered.set(archive.path, [stamp, manifest])
+        return Effect.succeed({ archive, info: infoOf(archive, manifest) })
+      },
+      onFailure: (problem) => {
+        remembered.delete(archive.path)
+        return isExhausted(problem) ? Effect.die(problem) : Effect.succeed(undefined)
+      }
+    })
+  }
+
+  /** In a directory that is not ours there is nothing of ours. */
+  const orNothing = <A>(effect: Effect.Effect<A, StoreFault>, nothing: A): Effect.Effect<A> =>
+    Effect.catch(effect, (fault) =>
+      fault.reason === "refused" ? Effect.succeed(nothing) : Effect.die(toError("SnapshotStore")(fault))
+    )
+
+  const find = (id: string): Effect.Effect<Archive | undefined, StoreFault> =>
+    whyUnfit(id) === undefined ? shelf.find(id) : Effect.succeed(undefined)
+
+  const get = (id: string): Effect.Effect<SnapshotInfo | undefined> =>
+    Effect.flatMap(orNothing(find(id), undefined), (archive) =>
+      archive === undefined ? Effect.succeed(undefined) : Effect.map(known(archive), (found) => found?.info)
+    )
+
+  const list = Effect.gen(function* () {
+    const archives = yield* orNothing(shelf.all, [])
+    const all: Array<Known> = []
+    for (const archive of archives) {
+      const found = yield* known(archive)
+      if (found !== undefined) all.push(found)
+    }
+    const paths = new Set(archives.map(({ path }) => path))
+    for (const path of remembered.keys()) if (!paths.has(path)) remembered.delete(path)
+    return all.sort(inOrder).map(({ info }) => info)
+  })
+
+  const duplicate = (id: string): StoreFault => storeFault("refused", `there is a snapshot ${shown(id)} already`)
+
+  const write = Effect.fnUntraced(function* (id: string, draft: string) {
+    yield* Outside.write(
+      draft,
+      () => exportZipOf(fs),
+      (fault) => toError("snapshot")(storeFault("io", promote(fault, "snapshot", shelf.directory).message))
+    )
+    const manifest = yield* Effect.mapError(manifestOf(draft), ofArchive("snapshot"))
+    const archive = yield* Effect.mapError(shelf.publish(draft, id, replaces), toError("snapshot"))
+    if (archive === undefined) return yield* Effect.fail(toError("snapshot")(duplicate(id)))
+    return infoOf(archive, manifest)
+  })
+
+  const snapshot = Effect.fnUntraced(function* (id: string) {
+    yield* checkId("snapshot", id)
+    const now = yield* Clock.currentTimeMillis
+    yield* Effect.mapError(shelf.prepare(now), toError("snapshot"))
+    const isTaken = !replaces && (yield* Effect.mapError(shelf.find(id), toError("snapshot"))) !== undefined
+    if (isTaken) return yield* Effect.fail(toError("snapshot")(duplicate(id)))
+    return yield* Effect.scoped(Effect.flatMap(shelf.draft, (draft) => write(id, draft)))
+  })
+
+  const restoring = Effect.fnUntraced(function* (snapshotId: string, find: Effect.Effect<string, SnapshotRestoreError>) {
+    const refuse = toRestoreError(snapshotId)
+    if (!isPermitted(fs.port)) {
+      return yield* Effect.fail(refuse("readOnly", "restoring needs permission to write and to delete"))
+    }
+    const path = yield* find
+    yield* Effect.mapError(Effect.scoped(Outside.open(path)), (fault) =>
+      refuse(restoreReasons[fault._tag] ?? "io", promote(fault, "restore", path).message)
+    )
+    return yield* importArchiveOf(fs, path)
+  })
+
+  const archiveOf = (id: string): Effect.Effect<string, SnapshotRestoreError> => {
+    const refuse = toRestoreError(textOf(id))
+    return Effect.matchEffect(find(id), {
+      onFailure: ({ detail, reason }) => Effect.fail(refuse(reason === "refused" ? "unavailable" : "io", detail)),
+      onSuccess: (archive) =>
+        archive === undefined ? Effect.fail(refuse("unknown", "there is no such snapshot")) : Effect.succeed(archive.path)
+    })
+  }
+
+  /** `undefined` where there is no such snapshot. */
+  const opened = (
+    operation: string,
+    id: string
+  ): Effect.Effect<Contents | undefined, SnapshotError | ArchiveError, Scope.Scope> =>
+    Effect.mapError(
+      Effect.flatMap(find(id), (archive) =>
+        archive === undefined
+          ? Effect.succeed(undefined)
+          : Effect.map(contentsOf(archive.path), (contents): Contents => ({ ...contents, path: archive.path }))
+      ),
+      ofArchive(operation)
+    )
+
+  return {
+    filesystem: fs,
+    directory: shelf.directory,
+    snapshot,
+    rollback: (id) => restoring(textOf(id), archiveOf(id)),
+    restore: (archivePath) =>
+      restoring(
+        textOf(archivePath),
+        typeof archivePath === "string"
+          ? Effect.succeed(archivePath)
+          : Effect.fail(toRestoreError(textOf(archivePath))("incompatible", "it is no path"))
+      ),
+    get,
+    list,
+    delete: (id) => Effect.andThen(checkId("delete", id), Effect.mapError(shelf.remove(id), toError("delete"))),
+    manifest: (id) =>
+      Effect.mapError(
+        Effect.flatMap(find(id), (archive) => (archive === undefined ? Effect.succeed(undefined) : manifestOf(archive.path))),
+        ofArchive("manifest")
+      ),
+    tree: (id) =>
+      Effect.scoped(Effect.map(opened("tree", id), (contents) => (contents === undefined ? [] : filesIn(contents.tree)))),
+    file: (id, path) =>
+      Effect.scoped(
+        Effect.flatMap(opened("file", id), (contents) =>
+          contents === undefined ? Effect.succeed(undefined) : orAbsent(viewOf(contents).readString(path))
+        )
+      ),
+    view: (id) =>
+      Effect.flatMap(opened("view", id), (contents) =>
+        contents === undefined
+          ? Effect.fail(toError("view")(storeFault("unknown", `there is no snapshot ${shown(id)}`)))
+          : Effect.succeed(viewOf(contents))
+      )
+  }
+}

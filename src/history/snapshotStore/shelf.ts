@@ -1,0 +1,232 @@
+/**
+ * The directory that snapshots are kept in. The usual one is in a directory that is everybody's, so nothing is put there or taken from
+ * there unless it is a directory of this user's own; and what lies in it is looked at anew each time, since other processes use it too.
+ */
+import { randomBytes } from "node:crypto"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import { isTemporaryName } from "../../model/FsPath.ts"
+import * as OpenRoots from "../../runtime/openRoots.ts"
+import * as Identity from "../../runtime/processIdentity.ts"
+import { type StoreFault, storeFault } from "../errors.ts"
+import { idOf, nameOf } from "./names.ts"
+
+export interface Archive {
+  readonly id: string
+  readonly path: string
+  readonly stat: Fs.BigIntStats
+}
+
+const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : undefined)
+
+const full: ReadonlySet<unknown> = new Set(["ENOSPC", "EDQUOT", "EFBIG"])
+
+const failed = (error: unknown): StoreFault => {
+  if (codeOf(error) === undefined) throw error
+  const { message } = error as Error
+  return storeFault("io", full.has(codeOf(error)) ? `the disk is full: ${message}` : message)
+}
+
+const attempt = <A>(run: () => A): Effect.Effect<A, StoreFault> =>
+  Effect.suspend(() => {
+    try {
+      return Effect.succeed(run())
+    } catch (error) {
+      return Effect.fail("_tag" in (error as object) ? (error as StoreFault) : failed(error))
+    }
+  })
+
+const missing: ReadonlySet<unknown> = new Set(["ENOENT", "ENOTDIR"])
+
+/** What is there itself, not what it leads to. */
+const look = (path: string): Fs.BigIntStats | undefined => {
+  try {
+    return Fs.lstatSync(path, { bigint: true })
+  } catch (error) {
+    if (missing.has(codeOf(error))) return undefined
+    throw error
+  }
+}
+
+const isForeign = ({ uid }: Fs.BigIntStats): boolean => {
+  const own = process.geteuid?.()
+  return own !== undefined && uid !== BigInt(own)
+}
+
+const everybodyWrites = 0o002n
+
+const whyUntrusted = (stat: Fs.BigIntStats): string | undefined => {
+  if (stat.isSymbolicLink()) return "it is a link"
+  if (!stat.isDirectory()) return "it is no directory"
+  if (isForeign(stat)) return "it belongs to somebody else"
+  return (stat.mode & everybodyWrites) === 0n ? undefined : "everybody may write in it"
+}
+
+const removeQuietly = (path: string): void => {
+  try {
+    Fs.unlinkSync(path)
+  } catch {
+    // It has gone before.
+  }
+}
+
+/** Whether the name was free. */
+const link = (from: string, to: string): boolean => {
+  try {
+    Fs.linkSync(from, to)
+    return true
+  } catch (error) {
+    if (codeOf(error) === "EEXIST") return false
+    throw error
+  }
+}
+
+const millisecond = 1_000_000n
+
+/** Milliseconds after which what a writer of unknown fate has left is taken away. */
+const staleAfter = 24 * 60 * 60 * 1000
+
+const ours = /^\.~fsa-([0-9a-z]+-[0-9a-z]+-[0-9a-z]+)-[0-9a-f]{18}\.tmp$/
+
+const isLeft = (name: string, modified: bigint, now: number): boolean => {
+  const writer = ours.exec(name)?.[1]
+  const isDead = writer === undefined ? undefined : Identity.isDead(writer)
+  return isDead ?? now - Number(modified / millisecond) > staleAfter
+}
+
+export class Shelf {
+  readonly directory: string
+  #unregister: (() => void) | undefined
+
+  private constructor(directory: string) {
+    this.directory = directory
+  }
+
+  /** Until the scope ends, no filesystem can be opened on the directory. Fails with "refused" for one that nothing may be kept in. */
+  static make(directory: string): Effect.Effect<Shelf, StoreFault, Scope.Scope> {
+    return Effect.acquireRelease(
+      Effect.suspend(() => {
+        const shelf = new Shelf(directory)
+        return Effect.as(
+          attempt(() => shelf.#judge()),
+          shelf
+        )
+      }),
+      (shelf) => Effect.sync(() => shelf.#unregister?.())
+    )
+  }
+
+  #refuse(why: string): StoreFault {
+    return storeFault("refused", `snapshots cannot be kept in ${JSON.stringify(this.directory)}: ${why}`)
+  }
+
+  /** Whether it is there; throws where it may not be used. */
+  #judge(): boolean {
+    const fault = OpenRoots.refusal("directory", this.directory)
+    if (fault !== undefined) throw this.#refuse(String(fault["detail"]))
+    return this.#isThere()
+  }
+
+  #isThere(): boolean {
+    const stat = look(this.directory)
+    if (stat === undefined) return false
+    const why = whyUntrusted(stat)
+    if (why !== undefined) throw this.#refuse(why)
+    this.#unregister ??= OpenRoots.registerStore(this.directory)
+    return true
+  }
+
+  /** Makes it where it is not there. `now` in milliseconds, for what killed writers have left. */
+  prepare(now: number): Effect.Effect<void, StoreFault> {
+    return attempt(() => {
+      if (!this.#judge()) {
+        Fs.mkdirSync(this.directory, { recursive: true, mode: 0o700 })
+        this.#isThere()
+      }
+      this.#sweep(now)
+    })
+  }
+
+  #sweep(now: number): void {
+    for (const name of Fs.readdirSync(this.directory)) {
+      if (!isTemporaryName(name)) continue
+      const path = join(this.directory, name)
+      const stat = look(path)
+      if (stat?.isFile() === true && isLeft(name, stat.mtimeNs, now)) removeQuietly(path)
+    }
+  }
+
+  /** A hidden place for a file that is to become a snapshot; what is there goes with the scope. */
+  get draft(): Effect.Effect<string, never, Scope.Scope> {
+    return Effect.acquireRelease(
+      Effect.sync(() => join(this.directory, `.~fsa-${Identity.self()}-${randomBytes(9).toString("hex")}.tmp`)),
+      (path) => Effect.sync(() => removeQuietly(path))
+    )
+  }
+
+  /**
+   * In one step the draft becomes the snapshot, which is then the newest of all: archives of the same moment keep the order in which
+   * they came. `undefined` where there is one and it is not to be replaced.
+   */
+  publish(draft: string, id: string, replaces: boolean): Effect.Effect<Archive | undefined, StoreFault> {
+    return attempt(() => {
+      Fs.chmodSync(draft, 0o600)
+      this.#makeNewest(draft)
+      const archive = { id, path: this.pathOf(id), stat: Fs.lstatSync(draft, { bigint: true }) }
+      if (replaces) Fs.renameSync(draft, archive.path)
+      else if (!link(draft, archive.path)) return undefined
+      return archive
+    })
+  }
+
+  #makeNewest(draft: string): void {
+    let newest = 0n
+    for (const { stat } of this.#archives()) if (stat.mtimeNs > newest) newest = stat.mtimeNs
+    const { atimeMs, mtimeNs } = Fs.lstatSync(draft, { bigint: true })
+    if (mtimeNs <= newest) Fs.utimesSync(draft, Number(atimeMs) / 1000, Number(newest / millisecond + 1n) / 1000)
+  }
+
+  pathOf(id: string): string {
+    return join(this.directory, nameOf(id))
+  }
+
+  #archiveOf(id: string): Archive | undefined {
+    const path = this.pathOf(id)
+    const stat = look(path)
+    return stat?.isFile() === true ? { id, path, stat } : undefined
+  }
+
+  *#archives(): Generator<Archive> {
+    for (const name of Fs.readdirSync(this.directory)) {
+      const id = idOf(name)
+      const found = id === undefined ? undefined : this.#archiveOf(id)
+      if (found !== undefined) yield found
+    }
+  }
+
+  /** A regular file; what a link leads to is no snapshot. */
+  find(id: string): Effect.Effect<Archive | undefined, StoreFault> {
+    return attempt(() => (this.#isThere() ? this.#archiveOf(id) : undefined))
+  }
+
+  /** In any order. */
+  get all(): Effect.Effect<ReadonlyArray<Archive>, StoreFault> {
+    return attempt(() => (this.#isThere() ? [...this.#archives()] : []))
+  }
+
+  /** Whether it was there. */
+  remove(id: string): Effect.Effect<boolean, StoreFault> {
+    return attempt(() => {
+      if (!this.#isThere() || this.#archiveOf(id) === undefined) return false
+      try {
+        Fs.unlinkSync(this.pathOf(id))
+        return true
+      } catch (error) {
+        if (codeOf(error) === "ENOENT") return false
+        throw error
+      }
+    })
+  }
+}

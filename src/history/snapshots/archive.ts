@@ -1,0 +1,190 @@
+/**
+ * Snapshots as ZIP archives, in a temporary directory that goes with the layer. They hold what any filesystem shows, and refuse what no
+ * archive can hold: links that lead out, names that differ in case alone, names that are no text.
+ */
+import { createHash, randomBytes, randomUUID } from "node:crypto"
+import * as Clock from "effect/Clock"
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as Fs from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import type { Algebra } from "../../filesystem/Filesystem.ts"
+import { type Fault, type FsError, toFault } from "../../model/FsError.ts"
+import type { FsPath } from "../../model/FsPath.ts"
+import { Limits } from "../../model/Limits.ts"
+import { exportArchiveOf } from "../Archive.ts"
+import { ArchiveError, storeFault } from "../errors.ts"
+import { recover } from "../exchange.ts"
+import { alone, replace } from "../replace.ts"
+import { scan } from "../scan.ts"
+import { type Change, count, differences } from "../tree.ts"
+import { make as makeView } from "../view.ts"
+import * as Outside from "../zip/outside.ts"
+import { type Archived, read } from "../zip/reader.ts"
+import * as Spool from "../zip/spool.ts"
+import type { LayerOptions } from "./options.ts"
+import { expired } from "./retention.ts"
+import type { Kept, Problem, Strategy } from "./strategy.ts"
+import { FilesystemSnapshot } from "./value.ts"
+
+interface Held extends Kept {
+  readonly path: string
+  /** Read when it is first asked for, and kept open until it is forgotten. */
+  readonly archived: Effect.Effect<Archived, Problem>
+  readonly scope: Scope.Closeable
+}
+
+const toProblem = (error: ArchiveError | FsError): Problem => (error instanceof ArchiveError ? error : toFault(error))
+
+const temporary: Effect.Effect<string, Problem, Scope.Scope> = Effect.acquireRelease(
+  Effect.try({
+    try: () => {
+      const directory = join(tmpdir(), `fs-algebra-archives-${randomBytes(9).toString("hex")}`)
+      Fs.mkdirSync(directory, { mode: 0o700 })
+      return directory
+    },
+    catch: (error) => storeFault("unavailable", `there is no place for archives: ${(error as NodeJS.ErrnoException).code}`)
+  }),
+  (directory) =>
+    Effect.promise(() => Fs.promises.rm(directory, { recursive: true, force: true, maxRetries: 3 }).catch(() => {}))
+)
+
+const hashOf = (path: string): Effect.Effect<string, Problem> =>
+  Effect.tryPromise({
+    try: async () => {
+      const hash = createHash("sha256")
+      for await (const bytes of Fs.createReadStream(path, { highWaterMark: 1024 * 1024 })) hash.update(bytes as Buffer)
+      return hash.digest("hex")
+    },
+    catch: (error) => storeFault("io", `an archive cannot be read: ${(error as NodeJS.ErrnoException).code}`)
+  })
+
+const toReadFault = (problem: ArchiveError | Fault): Fault =>
+  problem instanceof ArchiveError ? { _tag: "IoError", detail: problem.message } : problem
+
+const gone = storeFault("unknown", "it has been forgotten")
+
+export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy, Problem, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { port } = fs
+    const { caseSensitive, root: rootPath } = port.info
+    const directory = yield* temporary
+    const outer = yield* Effect.scope
+    const all = new Map<string, Held>()
+    const excludes = options.git === "exclude" ? (path: FsPath): boolean => path === ".git" : undefined
+    let newest: string | undefined
+
+    const bounded = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+      Effect.flatMap(Limits, (limits) =>
+        Effect.provideService(effect, Limits, {
+          ...limits,
+          maxArchiveEntries: options.maxFiles ?? limits.maxArchiveEntries,
+          maxArchiveBytes: options.maxBytes ?? limits.maxArchiveBytes
+        })
+      )
+
+    /** Its bytes are those that were written, or it is not used. */
+    const open = Effect.fnUntraced(function* (
+      path: string,
+      expected: string
+    ): Effect.fn.Return<Archived, Problem, Scope.Scope> {
+      const limits = yield* Limits
+      const { descriptor, size } = yield* Outside.open(path)
+      if ((yield* hashOf(path)) !== expected) return yield* Effect.fail(storeFault("corrupt", "its archive has been changed"))
+      return yield* read(Spool.ofDescriptor(descriptor, size), { limits, policy: port.rules?.policy })
+    })
+
+    const held = (kept: Kept): Effect.Effect<Held, Problem> => {
+      const found = all.get(kept.snapshot.snapshotId)
+      return found === undefined ? Effect.fail(gone) : Effect.succeed(found)
+    }
+    const archived = (kept: Kept): Effect.Effect<Archived, Problem> => Effect.flatMap(held(kept), ({ archived }) => archived)
+
+    const forget = ({ snapshot }: Kept): Effect.Effect<void> =>
+      Effect.suspend(() => {
+        const found = all.get(snapshot.snapshotId)
+        if (found === undefined) return Effect.void
+        all.delete(snapshot.snapshotId)
+        const removed = Effect.promise(() => Fs.promises.rm(found.path, { force: true }).catch(() => {}))
+        return Effect.andThen(Scope.close(found.scope, Exit.void), removed)
+      })
+
+    const scanned = Effect.suspend(() => alone(port, Effect.andThen(recover(port), scan(port, { excludes }))))
+
+    const take: Strategy["take"] = Effect.fnUntraced(function* (label) {
+      const snapshotId = randomUUID()
+      const path = join(directory, `${snapshotId}.zip`)
+      const createdAt = yield* DateTime.now
+      const exported = Effect.mapError(exportArchiveOf(fs, path), toProblem)
+      yield* alone(port, Effect.andThen(recover(port), bounded(exported)))
+      const sha256 = yield* hashOf(path)
+      const { tag } = label
+      const snapshot = new FilesystemSnapshot({
+        snapshotId,
+        createdAt,
+        commitRef: `zip:${sha256}`,
+        rootPath,
+        ...(tag !== undefined && { tag })
+      })
+      const scope = yield* Scope.fork(outer)
+      const archived = yield* Effect.cached(Scope.provide(bounded(open(path, sha256)), scope))
+      const census = Effect.map(archived, ({ tree }) => count(tree))
+      const one: Held = { snapshot, label, path, scope, archived, census, ...(newest !== undefined && { previous: newest }) }
+      all.set(snapshotId, one)
+      newest = snapshotId
+      const now = yield* Clock.currentTimeMillis
+      for (const old of expired([...all.values()], options.retention, now)) yield* forget(old)
+      return one
+    })
+
+    return {
+      name: "archive",
+      commitRef: /^zip:[0-9a-f]{64}$/,
+      take,
+      list: Effect.sync(() => [...all.values()]),
+      find: (snapshotId) => Effect.sync(() => all.get(snapshotId)),
+      restore: (kept, { dryRun, paths, verify }) =>
+        Effect.gen(function* () {
+          const { content, tree } = yield* archived(kept)
+          const replaced = (dryRun: boolean | undefined): Effect.Effect<ReadonlyArray<Change>, Problem> =>
+            replace<ArchiveError>(port, { after: tree, content, paths, dryRun, scan: { excludes } })
+          const changes = yield* replaced(dryRun)
+          if (verify === true && dryRun !== true) {
+            const [left] = yield* replaced(true)
+            if (left !== undefined) return yield* Effect.fail(storeFault("io", `${left.path} is not as it was captured`))
+          }
+          return changes
+        }),
+      diff: (from, to) =>
+        Effect.gen(function* () {
+          const { tree } = yield* archived(from)
+          const after = to === undefined ? (yield* scanned).tree : (yield* archived(to)).tree
+          return differences(tree, after, caseSensitive)
+        }),
+      view: (kept) =>
+        Effect.map(archived(kept), ({ content, tree }) =>
+          makeView({
+            name: "Snapshot",
+            root: rootPath,
+            caseSensitive,
+            tree,
+            content: (path, file) =>
+              Effect.mapBoth(content(path, file), {
+                onFailure: toReadFault,
+                onSuccess: (bytes) => (bytes instanceof Uint8Array ? bytes : Stream.mapError(bytes, toReadFault))
+              })
+          })
+        ),
+      forget,
+      stats: Effect.sync(() => {
+        let bytes = 0
+        for (const { path } of all.values()) bytes += Fs.statSync(path, { throwIfNoEntry: false })?.size ?? 0
+        return { bytes, objects: all.size, snapshots: all.size }
+      }),
+      collect: Effect.void
+    }
+  })

@@ -1,0 +1,70 @@
+/** What a capture may not be: of too many files or bytes, of a whole machine, or more than the disk of the store has room for. */
+import * as Effect from "effect/Effect"
+import * as Fs from "node:fs"
+import { homedir } from "node:os"
+import { dirname } from "node:path"
+import { type StoreFault, storeFault } from "../errors.ts"
+import type { Census } from "../scan.ts"
+import type { LayerOptions } from "./options.ts"
+
+const GiB = 1024 * 1024 * 1024
+
+export const maxFiles = 1_000_000
+export const maxBytes = 64 * GiB
+
+/** Left for others, whatever is captured. */
+const reserve = 64 * 1024 * 1024
+
+const real = (path: string): string | undefined => {
+  try {
+    return Fs.realpathSync(path)
+  } catch {
+    return undefined
+  }
+}
+
+/** The whole machine, or somebody's home with all that they have; `root` is resolved. */
+export const refusal = (root: string, options: LayerOptions): StoreFault | undefined => {
+  if (options.anyRoot === true) return undefined
+  if (dirname(root) === root) return storeFault("refused", "the root is the whole machine; capture it only with anyRoot")
+  const home = homedir()
+  return home !== "" && root === real(home)
+    ? storeFault("refused", "the root is a home directory; capture it only with anyRoot")
+    : undefined
+}
+
+const overFiles = (limit: number): StoreFault =>
+  storeFault("budget", `there are more than ${limit.toLocaleString("en")} files; raise maxFiles to capture them`)
+
+const overBytes = (limit: number): StoreFault =>
+  storeFault("budget", `the files have more than ${limit.toLocaleString("en")} bytes; raise maxBytes to capture them`)
+
+const room = (directory: string): number | undefined => {
+  try {
+    const { bavail, bsize } = Fs.statfsSync(directory)
+    return bavail * bsize
+  } catch {
+    return undefined
+  }
+}
+
+/** While files are counted, and once more before the first is read: nothing has been written then. */
+export const check = (
+  { bytes, bytesToRead, files }: Census,
+  isWhole: boolean,
+  options: LayerOptions,
+  directory: string | undefined
+): Effect.Effect<void, StoreFault> => {
+  if (files > (options.maxFiles ?? maxFiles)) return Effect.fail(overFiles(options.maxFiles ?? maxFiles))
+  if (bytes > (options.maxBytes ?? maxBytes)) return Effect.fail(overBytes(options.maxBytes ?? maxBytes))
+  if (!isWhole || directory === undefined) return Effect.void
+  const free = room(directory)
+  return free !== undefined && bytesToRead + reserve > free
+    ? Effect.fail(
+        storeFault(
+          "budget",
+          `${bytesToRead.toLocaleString("en")} bytes are to be kept, and the disk has room for ${free.toLocaleString("en")}`
+        )
+      )
+    : Effect.void
+}

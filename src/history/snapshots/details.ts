@@ -1,0 +1,95 @@
+/** What a snapshot changed, counted when somebody asks: taking one is not held up by it. */
+import * as Effect from "effect/Effect"
+import * as TextDiff from "effect/TextDiff"
+import { wholeAt } from "../../engine/read.ts"
+import type { Fault } from "../../model/FsError.ts"
+import type { FsPath } from "../../model/FsPath.ts"
+import type { Backend } from "../../port/Backend.ts"
+import type { Change } from "../tree.ts"
+import type { Details } from "./operations.ts"
+import type { Kept, Problem, Strategy } from "./strategy.ts"
+
+/** Lines are counted in so many changed files, of so many bytes each. */
+const maxFiles = 500
+const maxBytes = 1024 * 1024
+/** Beyond that a change is counted as if lines had gone and come, which it nearly is. */
+const maxEdits = 2000
+
+interface Lines {
+  readonly added: number
+  readonly removed: number
+}
+
+const isBinary = (bytes: Uint8Array): boolean => bytes.includes(0)
+
+/** The bytes of a file; none for what is no file, `undefined` for what is too large. */
+const read = (port: Backend | undefined, path: FsPath): Effect.Effect<Uint8Array | undefined, Fault> =>
+  port === undefined
+    ? Effect.succeed(new Uint8Array())
+    : Effect.flatMap(port.stat(path), (stat): Effect.Effect<Uint8Array | undefined, Fault> =>
+        stat?.kind !== "file"
+          ? Effect.succeed(new Uint8Array())
+          : stat.sizeBytes > maxBytes
+            ? Effect.succeed(undefined)
+            : Effect.map(wholeAt(port, path, maxBytes), ({ bytes }) => bytes)
+      )
+
+const linesOf = (before: Uint8Array, after: Uint8Array): Lines => {
+  if (isBinary(before) || isBinary(after)) return { added: 0, removed: 0 }
+  const text = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1")
+  let [added, removed] = [0, 0]
+  for (const { _tag, items } of TextDiff.lines(text(before), text(after), { maxEdits })) {
+    if (_tag === "Insert") added += items.length
+    else if (_tag === "Delete") removed += items.length
+  }
+  return { added, removed }
+}
+
+const countLines = Effect.fnUntraced(function* (
+  changes: ReadonlyArray<Change>,
+  before: Backend | undefined,
+  after: Backend
+): Effect.fn.Return<Lines | undefined, Fault> {
+  if (changes.length > maxFiles) return undefined
+  let [added, removed] = [0, 0]
+  for (const { path } of changes) {
+    const [old, now] = [yield* read(before, path), yield* read(after, path)]
+    if (old === undefined || now === undefined) return undefined
+    const lines = linesOf(old, now)
+    added += lines.added
+    removed += lines.removed
+    yield* Effect.yieldNow
+  }
+  return { added, removed }
+})
+
+const filesIn = Effect.fnUntraced(function* (
+  changes: ReadonlyArray<Change>,
+  before: Backend | undefined,
+  after: Backend
+): Effect.fn.Return<number, Fault> {
+  let files = 0
+  for (const { _tag, path } of changes) {
+    const stat = _tag === "Removed" ? yield* before!.stat(path) : yield* after.stat(path)
+    if (stat?.kind !== "directory") files++
+  }
+  return files
+})
+
+export const details = Effect.fnUntraced(function* (strategy: Strategy, kept: Kept): Effect.fn.Return<Details, Problem> {
+  const { label, previous, snapshot } = kept
+  const { bytes, files } = yield* kept.census
+  const { callId, tool } = label
+  const known = { snapshot, files, bytes, ...(tool !== undefined && { tool }), ...(callId !== undefined && { callId }) }
+  if (previous === undefined) return { ...known, filesChanged: files }
+  const before = yield* strategy.find(previous)
+  if (before === undefined) return known
+  const changes = yield* strategy.diff(before, kept)
+  const [old, now] = [yield* strategy.view(before), yield* strategy.view(kept)]
+  const lines = yield* countLines(changes, old, now)
+  return {
+    ...known,
+    filesChanged: yield* filesIn(changes, old, now),
+    ...(lines && { linesAdded: lines.added, linesRemoved: lines.removed })
+  }
+})

@@ -1,0 +1,50 @@
+/** What a commit says of its snapshot: a line for people, and one for us. What does not read as ours is nobody's snapshot. */
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import type { Label } from "./strategy.ts"
+
+export interface Said {
+  /** A UUID. */
+  readonly id: string
+  readonly root: string
+  /** Milliseconds since 1970. */
+  readonly createdAt: number
+  readonly label: Label
+  readonly files: number
+  readonly bytes: number
+  readonly previous?: string | undefined
+}
+
+const Text = Schema.optionalKey(Schema.String)
+const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+
+const Line = Schema.fromJsonString(
+  Schema.Struct({
+    version: Schema.Literal(1),
+    id: Schema.String,
+    root: Schema.String,
+    createdAt: Count,
+    files: Count,
+    bytes: Count,
+    previous: Text,
+    tag: Text,
+    tool: Text,
+    callId: Text
+  })
+)
+
+const decodeLine = Schema.decodeUnknownOption(Line)
+
+export const encode = ({ label, ...said }: Said): string =>
+  `${label.tag ?? "snapshot"}\n\n${JSON.stringify({ version: 1, ...said, ...label })}\n`
+
+export const decode = (message: string): Said | undefined => {
+  const line = message.trimEnd().split("\n").at(-1) ?? ""
+  const said = Option.getOrUndefined(decodeLine(line))
+  if (said === undefined || said.createdAt > 8.64e15) return undefined
+  const { callId, tag, tool, version: _, ...rest } = said
+  return {
+    ...rest,
+    label: { ...(tag !== undefined && { tag }), ...(tool !== undefined && { tool }), ...(callId !== undefined && { callId }) }
+  }
+}

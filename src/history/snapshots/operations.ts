@@ -1,0 +1,79 @@
+/** What the service does, as callers see it. */
+import type * as Effect from "effect/Effect"
+import type { Algebra } from "../../filesystem/Filesystem.ts"
+import type { SnapshotError, SnapshotRestoreError } from "../errors.ts"
+import type { Change } from "../tree.ts"
+import type { Stats } from "./strategy.ts"
+import type { FilesystemSnapshot } from "./value.ts"
+
+/** @since 0.1.0 */
+export interface SnapshotOptions {
+  /** A line of text for people. */
+  readonly tag?: string | undefined
+  /** The tool that is about to change something, and its call. */
+  readonly tool?: string | undefined
+  readonly callId?: string | undefined
+}
+
+/** @since 0.1.0 */
+export interface RestoreOptions {
+  /** Only what is at these paths and below: what was not there then goes. @default the whole tree */
+  readonly paths?: ReadonlyArray<string> | undefined
+  /** Answer what would change, and change nothing. @default false */
+  readonly dryRun?: boolean | undefined
+  /** Take a snapshot of what is there first. @default false */
+  readonly safety?: boolean | undefined
+  /** Look at everything again afterwards, and fail where it is not what was captured. @default false */
+  readonly verify?: boolean | undefined
+}
+
+/** @since 0.1.0 */
+export interface RestoreResult {
+  /** In path order; directories are entries too. */
+  readonly changes: ReadonlyArray<Change>
+}
+
+/**
+ * What is known of one snapshot.
+ *
+ * @since 0.1.0
+ */
+export interface Details {
+  readonly snapshot: FilesystemSnapshot
+  /** Files and links in it, and their bytes. */
+  readonly files: number
+  readonly bytes: number
+  /** Since the snapshot before it, or of everything where it was the first; `undefined` where that one is forgotten. */
+  readonly filesChanged?: number | undefined
+  /** `undefined` also where so much has changed that counting lines would take too long. */
+  readonly linesAdded?: number | undefined
+  readonly linesRemoved?: number | undefined
+  readonly tool?: string | undefined
+  readonly callId?: string | undefined
+}
+
+/** @since 0.1.0 */
+export interface Operations {
+  /** Fails with SnapshotError: `budget` over the limits of the layer, `refused` for a root that must not be captured. */
+  readonly snapshot: (options?: SnapshotOptions) => Effect.Effect<FilesystemSnapshot, SnapshotError>
+  /** The whole tree, or only what is under `paths`. What fails has changed nothing. */
+  readonly restore: (
+    snapshot: FilesystemSnapshot,
+    options?: RestoreOptions
+  ) => Effect.Effect<RestoreResult, SnapshotRestoreError>
+  /** From one snapshot to another, in path order. @default to: what is there now */
+  readonly diff: (from: FilesystemSnapshot, to?: FilesystemSnapshot) => Effect.Effect<ReadonlyArray<Change>, SnapshotError>
+  /** The captured tree as a read-only Filesystem: glob it, grep it, export it. */
+  readonly view: (snapshot: FilesystemSnapshot) => Effect.Effect<Algebra, SnapshotError>
+  /** Of this filesystem, in the order in which they were taken. */
+  readonly list: Effect.Effect<ReadonlyArray<FilesystemSnapshot>, SnapshotError>
+  readonly forget: (snapshot: FilesystemSnapshot) => Effect.Effect<void, SnapshotError>
+  /** Excludes other writers while it runs, and restores the tree when `effect` fails, dies or is interrupted. */
+  readonly transaction: <A, E, R>(
+    effect: Effect.Effect<A, E, R>
+  ) => Effect.Effect<A, E | SnapshotError | SnapshotRestoreError, R>
+  readonly details: (snapshot: FilesystemSnapshot) => Effect.Effect<Details, SnapshotError>
+  readonly stats: Effect.Effect<Stats, SnapshotError>
+  /** Gives back the space of what is forgotten, which otherwise happens now and then. */
+  readonly collect: Effect.Effect<void, SnapshotError>
+}

@@ -1,0 +1,254 @@
+/**
+ * The service over a strategy: what callers bring is judged here, before the strategy is asked, and what went wrong is said here.
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { type Algebra, make as makeAlgebra } from "../../filesystem/Filesystem.ts"
+import { type Fault, promote } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import { Limits } from "../../model/Limits.ts"
+import type { Backend } from "../../port/Backend.ts"
+import { type ArchiveError, SnapshotError, SnapshotRestoreError, type StoreFault } from "../errors.ts"
+import type { Mismatch } from "../exchange.ts"
+import { alone, isPermitted } from "../replace.ts"
+import type { Change } from "../tree.ts"
+import { details } from "./details.ts"
+import type { Kept, Label, Problem, Strategy } from "./strategy.ts"
+import { FilesystemSnapshot } from "./value.ts"
+import type { Details, Operations, RestoreOptions } from "./operations.ts"
+
+type Reason = SnapshotError["reason"]
+
+const reasons: Partial<Record<string, Reason>> = {
+  LimitExceeded: "budget",
+  AccessDenied: "refused",
+  Unavailable: "unavailable",
+  InvalidArgument: "refused"
+}
+
+const isStoreFault = (problem: Problem): problem is StoreFault => problem._tag === "StoreFault"
+const isMismatch = (problem: Problem): problem is Mismatch => problem._tag === "Mismatch"
+const isArchiveError = (problem: Problem): problem is ArchiveError => problem._tag === "ArchiveError"
+
+const detailOf = (problem: Problem, operation: string): string =>
+  isStoreFault(problem)
+    ? problem.detail
+    : isArchiveError(problem)
+      ? problem.message
+      : isMismatch(problem)
+        ? `what is kept of ${JSON.stringify(problem.path)} is not what was captured`
+        : promote(problem, operation, FsPath.root).message
+
+const reasonOf = (problem: Problem): Reason => {
+  if (isStoreFault(problem)) return problem.reason
+  if (isMismatch(problem)) return "corrupt"
+  if (isArchiveError(problem))
+    return problem.reason === "tooLarge" ? "budget" : problem.reason === "corrupt" ? "corrupt" : "refused"
+  return reasons[problem._tag] ?? "io"
+}
+
+const toError =
+  (operation: string) =>
+  (problem: Problem): SnapshotError =>
+    new SnapshotError({ operation, reason: reasonOf(problem), detail: detailOf(problem, operation) })
+
+export const orSnapshotError = <A, R>(
+  operation: string,
+  effect: Effect.Effect<A, Problem, R>
+): Effect.Effect<A, SnapshotError, R> => Effect.mapError(effect, toError(operation))
+
+const restoreReasons: Record<Reason, SnapshotRestoreError["reason"]> = {
+  gitMissing: "unavailable",
+  unknown: "unknown",
+  corrupt: "corrupt",
+  budget: "io",
+  refused: "io",
+  unavailable: "unavailable",
+  io: "io"
+}
+
+const toRestoreError =
+  (snapshotId: string) =>
+  (problem: Problem): SnapshotRestoreError => {
+    const isReadOnly = problem._tag === "AccessDenied" && "why" in problem && problem["why"] === "readOnly"
+    const reason = isReadOnly ? "readOnly" : restoreReasons[reasonOf(problem)]
+    return new SnapshotRestoreError({ snapshotId, reason, detail: detailOf(problem, "restore") })
+  }
+
+interface Refusal {
+  readonly _tag: "Refusal"
+  readonly snapshotId: string
+  readonly reason: "unknown" | "incompatible"
+  readonly detail: string
+}
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+const isSnapshot = Schema.is(FilesystemSnapshot)
+
+/** Of another kind, root or store: decided on the value alone. */
+const incompatibility = (strategy: Strategy, port: Backend, snapshot: FilesystemSnapshot): string | undefined => {
+  if (!strategy.commitRef.test(snapshot.commitRef)) return `its commitRef is none of a snapshot kept by ${strategy.name}`
+  if (snapshot.rootPath !== port.info.root) return "it is of another root"
+  if (snapshot.gitDir !== strategy.gitDir) return "it is kept in another store"
+  return uuid.test(snapshot.snapshotId) ? undefined : "its snapshotId is no UUID"
+}
+
+/** The snapshot that a value stands for, with what the store itself knows of it. */
+const finding = (strategy: Strategy, port: Backend, value: FilesystemSnapshot): Effect.Effect<Kept, Problem | Refusal> => {
+  const refuse = (reason: Refusal["reason"], detail: string, snapshotId = ""): Effect.Effect<never, Refusal> =>
+    Effect.fail({ _tag: "Refusal", snapshotId, reason, detail })
+  if (!isSnapshot(value)) return refuse("incompatible", "it is no FilesystemSnapshot")
+  const { commitRef, snapshotId } = value
+  const why = incompatibility(strategy, port, value)
+  if (why !== undefined) return refuse("incompatible", why, snapshotId)
+  return Effect.flatMap(strategy.find(snapshotId), (kept): Effect.Effect<Kept, Refusal> => {
+    if (kept === undefined) return refuse("unknown", "there is no such snapshot", snapshotId)
+    if (kept.snapshot.commitRef !== commitRef)
+      return refuse("unknown", "its commitRef is not that of this snapshot", snapshotId)
+    return Effect.succeed(kept)
+  })
+}
+
+const isRefusal = (problem: Problem | Refusal): problem is Refusal => problem._tag === "Refusal"
+
+const controls = /[\u0000-\u001f\u007f]/
+
+/** Labels are kept as lines of text and shown to people. */
+const refusedLabel = (label: Label): string | undefined => {
+  for (const [name, text] of Object.entries(label)) {
+    if (text === undefined) continue
+    if (typeof text !== "string" || !text.isWellFormed() || controls.test(text) || text.length > 1000) {
+      return `${name} must be a line of text of at most 1,000 characters`
+    }
+  }
+  return undefined
+}
+
+export const make = (strategy: Strategy, port: Backend): Operations => {
+  const orError = <A>(operation: string, effect: Effect.Effect<A, Problem | Refusal>): Effect.Effect<A, SnapshotError> =>
+    Effect.mapError(effect, (problem) =>
+      isRefusal(problem)
+        ? new SnapshotError({ operation, reason: problem.reason === "unknown" ? "unknown" : "refused", detail: problem.detail })
+        : toError(operation)(problem)
+    )
+
+  const orRestoreError = <A>(snapshot: FilesystemSnapshot, effect: Effect.Effect<A, Problem | Refusal>) =>
+    Effect.mapError(effect, (problem): SnapshotRestoreError => {
+      const snapshotId = isSnapshot(snapshot) ? snapshot.snapshotId : ""
+      return isRefusal(problem)
+        ? new SnapshotRestoreError({ snapshotId, reason: problem.reason, detail: problem.detail })
+        : toRestoreError(snapshotId)(problem)
+    })
+
+  const find = (snapshot: FilesystemSnapshot) => finding(strategy, port, snapshot)
+
+  const take = (label: Label): Effect.Effect<Kept, Problem> => {
+    const refused = refusedLabel(label)
+    return refused === undefined
+      ? strategy.take(label)
+      : Effect.fail<Fault>({ _tag: "InvalidArgument", argument: "label", detail: refused })
+  }
+
+  const parsed = (paths: ReadonlyArray<string> | undefined): Effect.Effect<ReadonlyArray<FsPath.FsPath> | undefined, Fault> =>
+    paths === undefined
+      ? Effect.succeed(undefined)
+      : Effect.flatMap(Limits, (limits) =>
+          Effect.forEach(paths, (text): Effect.Effect<FsPath.FsPath, Fault> => {
+            const path = FsPath.parse(text, port.rules?.policy)
+            const fault = typeof path === "string" ? FsPath.checkLimits(path, limits) : path
+            return typeof path !== "string" || fault !== undefined
+              ? Effect.fail({ ...(fault as Fault), path: String(text) })
+              : Effect.succeed(path)
+          })
+        )
+
+  const restoring = Effect.fnUntraced(function* (
+    snapshot: FilesystemSnapshot,
+    options: RestoreOptions
+  ): Effect.fn.Return<ReadonlyArray<Change>, Problem | Refusal> {
+    if (!isPermitted(port)) return yield* Effect.fail<Fault>({ _tag: "AccessDenied", why: "readOnly" })
+    const kept = yield* find(snapshot)
+    const paths = yield* parsed(options.paths)
+    const { dryRun, safety, verify } = options
+    return yield* alone(
+      port,
+      Effect.gen(function* () {
+        if (safety === true && dryRun !== true)
+          yield* take({ tag: `before restoring ${kept.label.tag ?? kept.snapshot.snapshotId}` })
+        return yield* strategy.restore(kept, { paths, dryRun, verify })
+      })
+    )
+  })
+
+  const viewOf = (kept: Kept): Effect.Effect<Algebra, Problem> => Effect.map(strategy.view(kept), makeAlgebra)
+
+  /** What went wrong in the effect stays the cause; that its changes could not be taken back is added to it. */
+  const rollBack = (kept: Kept): Effect.Effect<void, SnapshotRestoreError> =>
+    Effect.asVoid(
+      orRestoreError(kept.snapshot, Effect.andThen(strategy.restore(kept, {}), Effect.ignore(strategy.forget(kept))))
+    )
+
+  const transaction: Operations["transaction"] = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+    isPermitted(port)
+      ? alone(
+          port,
+          Effect.uninterruptibleMask((restore) =>
+            Effect.flatMap(restore(orError("transaction", take({ tag: "transaction" }))), (kept) =>
+              Effect.matchCauseEffect(restore(effect), {
+                onSuccess: (value): Effect.Effect<A, E | SnapshotError | SnapshotRestoreError, R> =>
+                  Effect.as(Effect.ignore(strategy.forget(kept)), value),
+                onFailure: (cause) =>
+                  Effect.matchCauseEffect(rollBack(kept), {
+                    onSuccess: () => Effect.failCause(cause),
+                    onFailure: (other) =>
+                      Effect.failCause(Cause.combine<E | SnapshotRestoreError, never>(cause, other as never))
+                  })
+              })
+            )
+          )
+        )
+      : Effect.fail(toError("transaction")({ _tag: "AccessDenied", why: "readOnly" }))
+
+  return {
+    snapshot: (options = {}) => {
+      const { callId, tag, tool } = options
+      const label: Label = {
+        ...(tag !== undefined && { tag }),
+        ...(tool !== undefined && { tool }),
+        ...(callId !== undefined && { callId })
+      }
+      return orError(
+        "snapshot",
+        Effect.map(take(label), ({ snapshot }) => snapshot)
+      )
+    },
+    restore: (snapshot, options = {}) =>
+      orRestoreError(
+        snapshot,
+        Effect.map(restoring(snapshot, options), (changes) => ({ changes }))
+      ),
+    diff: (from, to) =>
+      orError(
+        "diff",
+        Effect.flatMap(find(from), (kept) =>
+          to === undefined ? strategy.diff(kept, undefined) : Effect.flatMap(find(to), (other) => strategy.diff(kept, other))
+        )
+      ),
+    view: (snapshot) => orError("view", Effect.flatMap(find(snapshot), viewOf)),
+    list: orError(
+      "list",
+      Effect.map(strategy.list, (all) => all.map(({ snapshot }) => snapshot))
+    ),
+    forget: (snapshot) => orError("forget", Effect.flatMap(find(snapshot), strategy.forget)),
+    transaction,
+    details: (snapshot): Effect.Effect<Details, SnapshotError> =>
+      orError(
+        "details",
+        Effect.flatMap(find(snapshot), (kept) => details(strategy, kept))
+      ),
+    stats: orError("stats", strategy.stats),
+    collect: orError("collect", strategy.collect)
+  }
+}

@@ -1,0 +1,298 @@
+/**
+ * The tree as a tar archive, and back, by the same rules as ZIP. Here the names are the tree's own, with `./` before them or without.
+ * What comes in is written aside while it is checked, packed by gzip or not, since a tar archive says only at its end that it is whole.
+ * A hard link is a file with the content of an earlier one. Names that are not UTF-8 reach us with U+FFFD in them, which is refused.
+ */
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as Tar from "effect/encoding/Tar"
+import type { Fault } from "../model/FsError.ts"
+import type { FsPath } from "../model/FsPath.ts"
+import type { LimitsShape } from "../model/Limits.ts"
+import type { Backend } from "../port/Backend.ts"
+import type { ArchiveError } from "./errors.ts"
+import { at, blobHasher, type FileNode, type Node } from "./tree.ts"
+import * as Codec from "./zip/codec.ts"
+import { Draft } from "./zip/draft.ts"
+import { Budget, checkLink, judged, largestArchive, type NameRules, pathOf, refuse } from "./zip/names.ts"
+import type { Contents } from "./zip/reader.ts"
+import * as Spool from "./zip/spool.ts"
+import { contentOf, type Item, pinned, unsteady } from "./zip/survey.ts"
+
+type Entry = Tar.Entry<ArchiveError | Fault>
+
+const replaced = "\ufffd"
+
+const entryOf = (port: Backend, item: Item, budget: Budget, mtime: Date): Stream.Stream<Entry, ArchiveError | Fault> => {
+  const { path } = item
+  const named = judged(() => {
+    const text = item.kind === "symlink" ? path + item.target : path
+    if (text.includes(replaced)) throw refuse("name", "it has U+FFFD in it, which stands for bytes that are no text", path)
+  })
+  const options = (mode: number | undefined) => ({ mtime, ...(mode === undefined ? undefined : { mode: mode & 0o777 }) })
+  if (item.kind === "directory") return Stream.fromEffect(Effect.as(named, Tar.directory(path, options(item.mode))))
+  if (item.kind === "symlink") {
+    const size = Buffer.byteLength(item.target)
+    return Stream.fromEffect(
+      Effect.andThen(
+        named,
+        judged((): Entry => {
+          budget.spend(size, path)
+          return Tar.symlink(path, item.target, { mtime })
+        })
+      )
+    )
+  }
+  // The file stays open for as long as its entry is read.
+  return Stream.unwrap(
+    Effect.flatMap(Effect.andThen(named, contentOf(port, path)), (content) =>
+      judged((): Stream.Stream<Entry> => {
+        if (content === undefined) return Stream.empty
+        if (content._tag === "Whole") {
+          budget.spend(content.bytes.length, path)
+          return Stream.succeed(Tar.file(path, content.isLent ? content.bytes.slice() : content.bytes, options(content.mode)))
+        }
+        const { handle } = content
+        budget.spend(handle.stat.sizeBytes, path)
+        return Stream.succeed(Tar.fileStream(path, handle.stat.sizeBytes, pinned(path, handle), options(handle.stat.mode)))
+      })
+    )
+  )
+}
+
+const refusedEntry = (error: Tar.TarError): Fault =>
+  error.kind === "SizeMismatch"
+    ? unsteady("." as FsPath)
+    : { _tag: "IoError", detail: `it cannot be written: ${error.message}` }
+
+/** `now` in milliseconds since 1970: the time of every entry. `onEntry` hears of each that has been begun. */
+export const bytes = (
+  port: Backend,
+  items: ReadonlyArray<Item>,
+  limits: LimitsShape,
+  now: number,
+  onEntry: (kind: Item["kind"]) => void = () => {}
+): Stream.Stream<Uint8Array, ArchiveError | Fault> =>
+  Stream.suspend(() => {
+    const budget = new Budget(limits)
+    const mtime = DateTime.toDateUtc(DateTime.makeUnsafe(now))
+    const entries = Stream.flatMap(Stream.fromIterable(items), (item) =>
+      Stream.map(entryOf(port, item, budget, mtime), (entry) => {
+        onEntry(item.kind)
+        return entry
+      })
+    )
+    return Stream.mapError(
+      Stream.pipeThroughChannel(entries, Tar.encode<ArchiveError | Fault, unknown, Entry>()),
+      (error): ArchiveError | Fault => (Tar.isTarError(error) ? refusedEntry(error) : error)
+    )
+  })
+
+const corrupt = (detail: string, entry?: string) => refuse("corrupt", detail, entry)
+
+const asArchiveError = ({ kind, message }: Tar.TarError): ArchiveError =>
+  kind === "Unsupported" ? refuse("unsupported", message) : corrupt(message)
+
+/** What gzip begins with. */
+const isGzip = (bytes: Uint8Array): boolean => bytes[0] === 0x1f && bytes[1] === 0x8b
+
+const isBroken = (error: unknown): error is Codec.Broken =>
+  typeof error === "object" && error !== null && "_tag" in error && error._tag === "Broken"
+
+/** As it is, or unpacked where its first bytes are those of gzip. */
+const unpacked = <E, R>(input: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Uint8Array, E | ArchiveError, R> =>
+  Stream.mapError(Stream.unwrap(Effect.map(Effect.scope, (scope) => Codec.through(input, new Gate(scope)))), (error) =>
+    isBroken(error) ? corrupt(`gzip cannot unpack it: ${error.detail}`) : error
+  )
+
+class Gate implements Codec.Transformer {
+  readonly #scope: Scope.Scope
+  #head = new Uint8Array(0)
+  #pump: Codec.Transformer | undefined
+
+  constructor(scope: Scope.Scope) {
+    this.#scope = scope
+  }
+
+  readonly push = (bytes: Uint8Array): Effect.Effect<ReadonlyArray<Uint8Array>, Codec.Broken> => {
+    if (this.#pump !== undefined) return this.#pump.push(bytes)
+    this.#head = Buffer.concat([this.#head, bytes])
+    return this.#head.length < 2 ? Effect.succeed([]) : Effect.flatMap(this.#decide, (pump) => pump.push(this.#head))
+  }
+
+  readonly finish: Effect.Effect<ReadonlyArray<Uint8Array>, Codec.Broken> = Effect.suspend(() =>
+    this.#pump === undefined ? Effect.succeed([this.#head]) : this.#pump.finish
+  )
+
+  readonly #decide = Effect.suspend(() => {
+    const chosen: Effect.Effect<Codec.Transformer, never, Scope.Scope> = isGzip(this.#head)
+      ? Codec.gunzipping
+      : Effect.succeed(Codec.identity)
+    return Effect.map(Effect.provideService(chosen, Scope.Scope, this.#scope), (pump) => (this.#pump = pump))
+  })
+}
+
+/** An entry that is added at the end: an archive that has said that it ends hides it, and one that has been cut off shows it. */
+const sentinelName = "\u0001fs-algebra: the end is missing"
+
+const sentinel = (): Uint8Array => {
+  const block = Buffer.alloc(512)
+  block.write(sentinelName, 0, "latin1")
+  block.write("0", 156, "latin1")
+  block.fill(" ", 148, 156)
+  const sum = block.reduce((total, byte) => total + byte, 0)
+  block.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148, "latin1")
+  return block
+}
+
+interface Placed {
+  readonly offset: number
+  readonly size: number
+}
+
+const root = "."
+
+/** Without what stands before and after the names of the tree. */
+const placeOf = (name: string): string => {
+  const inside = name.startsWith("./") ? name.slice(2) : name
+  return inside.endsWith("/") ? inside.slice(0, -1) : inside
+}
+
+class Reader {
+  readonly #rules: NameRules
+  readonly #spool: Spool.Spool
+  readonly #budget: Budget
+  readonly #draft = new Draft()
+  readonly #placed = new Map<Node, Placed>()
+  /** Bytes of the entry that is being read which have not come yet. */
+  #expected = 0
+
+  constructor(rules: NameRules, spool: Spool.Spool) {
+    this.#rules = rules
+    this.#spool = spool
+    this.#budget = new Budget(rules.limits)
+  }
+
+  read<E, R>(input: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Contents, E | ArchiveError | Fault, R> {
+    const end = Effect.suspend(() =>
+      this.#expected > 0 ? Effect.fail(corrupt("it ends inside a file")) : Effect.succeed(sentinel())
+    )
+    const most = largestArchive(this.#rules.limits)
+    let size = 0
+    const bounded = Stream.mapEffect(unpacked(input), (part) => {
+      size += part.length
+      return size > most
+        ? Effect.fail(refuse("tooLarge", "it is larger than an archive within the limits can be"))
+        : Effect.succeed(part)
+    })
+    const entries = Stream.pipeThroughChannel(Stream.concat(bounded, Stream.fromEffect(end)), Tar.decode<E | ArchiveError>())
+    return Effect.mapError(
+      Effect.as(
+        Stream.runForEach(entries, (entry) => this.#enter(entry)),
+        { tree: this.#draft.tree, content: this.#content }
+      ),
+      (error) => (Tar.isTarError(error) ? asArchiveError(error) : error)
+    )
+  }
+
+  #enter<E>({ body, header }: Tar.Entry<E>): Effect.Effect<void, E | ArchiveError | Fault> {
+    return Effect.suspend(() => {
+      const { path: name, type } = header
+      if (name === sentinelName) return Effect.fail(corrupt("its end is missing"))
+      if (name.includes(replaced)) return Effect.fail(refuse("name", "the name is not UTF-8", name))
+      const place = placeOf(name)
+      // What the root may do is the business of the place where it is.
+      if (type === "Directory" && (place === root || place === "")) return name.startsWith("/") ? absolute(name) : Effect.void
+      if (type === "File") return this.#file(place, header, body)
+      return judged(() => this.#other(place, header))
+    })
+  }
+
+  #file<E>(place: string, header: Tar.Header, body: Stream.Stream<Uint8Array, E>) {
+    return Effect.gen({ self: this }, function* () {
+      const { mode, path: name, size } = header
+      const path = yield* judged(() => {
+        this.#spend(size, name)
+        if (name.endsWith("/")) throw corrupt("a file has the name of a directory", name)
+        return pathOf(place, name, this.#rules)
+      })
+      const hash = blobHasher(size)
+      const offset = this.#spool.size
+      this.#expected = size
+      yield* Stream.runForEach(body, (part) => {
+        this.#expected -= part.length
+        hash.update(part)
+        return this.#spool.append(part)
+      })
+      const node: FileNode = { kind: "file", mode: mode & 0o777, sizeBytes: size, id: hash.digest("hex") }
+      yield* judged(() => this.#draft.add(path, node, name))
+      this.#placed.set(node, { offset, size })
+    })
+  }
+
+  #other(place: string, { linkTarget = "", mode, path: name, type }: Tar.Header): void {
+    const path = pathOf(place, name, this.#rules)
+    if (type === "Directory") {
+      this.#spend(0, name)
+      this.#draft.addDirectory(path, mode & 0o777, name)
+    } else if (type === "Symlink") {
+      if (linkTarget.includes(replaced)) throw refuse("link", "the link's text is not UTF-8", name)
+      this.#spend(Buffer.byteLength(linkTarget), name)
+      checkLink(path, linkTarget, name)
+      this.#draft.add(path, { kind: "symlink", target: linkTarget }, name)
+    } else if (type === "Hardlink") this.#copy(path, linkTarget, name)
+    else throw refuse("unsupported", "it is neither file, directory nor link", name)
+  }
+
+  /** Another name of a file that has come before. */
+  #copy(path: FsPath, target: string, name: string): void {
+    const original = at(this.#draft.tree, pathOf(placeOf(target), name, this.#rules))
+    const placed = original === undefined ? undefined : this.#placed.get(original)
+    if (original?.kind !== "file" || placed === undefined) {
+      throw refuse("link", "it is another name of a file that has not come before it", name)
+    }
+    this.#spend(placed.size, name)
+    const node: FileNode = { ...original }
+    this.#draft.add(path, node, name)
+    this.#placed.set(node, placed)
+  }
+
+  #spend(size: number, name: string): void {
+    this.#budget.enter()
+    this.#budget.spend(size, name)
+  }
+
+  readonly #content: Contents["content"] = (path) =>
+    Effect.suspend((): ReturnType<Contents["content"]> => {
+      const node = at(this.#draft.tree, path)
+      const placed = node === undefined ? undefined : this.#placed.get(node)
+      if (placed === undefined) return Effect.fail({ _tag: "NotFound", path })
+      const { offset, size } = placed
+      if (size <= whole) return Effect.map(this.#spool.read(offset, size), (bytes) => Uint8Array.from(bytes))
+      return Effect.succeed(
+        Stream.unfold(0, (done) =>
+          done === size
+            ? Effect.succeed(undefined)
+            : Effect.map(
+                this.#spool.read(offset + done, Math.min(chunk, size - done)),
+                (bytes) => [Uint8Array.from(bytes), done + bytes.length] as const
+              )
+        )
+      )
+    })
+}
+
+const absolute = (name: string) => Effect.fail(refuse("name", "the name is absolute", name))
+
+/** At most so much is handed out whole. */
+const whole = 1024 * 1024
+const chunk = 64 * 1024
+
+/** The contents can be asked for until the scope ends. */
+export const read = <E, R>(
+  input: Stream.Stream<Uint8Array, E, R>,
+  rules: NameRules
+): Effect.Effect<Contents, E | ArchiveError | Fault, R | Scope.Scope> =>
+  Effect.flatMap(Spool.make(largestArchive(rules.limits)), (spool) => new Reader(rules, spool).read(input))

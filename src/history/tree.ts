@@ -1,0 +1,157 @@
+/**
+ * A whole tree as a value: what is captured, compared and restored. Content is known by the id that git gives it, on every backend, so
+ * that two trees of any origin can be compared without reading either again.
+ */
+import { createHash } from "node:crypto"
+import { compare, fold, type FsPath, join, root, segments } from "../model/FsPath.ts"
+
+export interface FileNode {
+  readonly kind: "file"
+  /** POSIX permission bits; left out where the backend has none. */
+  readonly mode?: number | undefined
+  readonly sizeBytes: number
+  /** Of git's blob with this content: 40 hexadecimal digits. */
+  readonly id: string
+}
+
+export interface LinkNode {
+  readonly kind: "symlink"
+  readonly target: string
+}
+
+export interface DirectoryNode {
+  readonly kind: "directory"
+  readonly mode?: number | undefined
+  /** By the segment that the port knows each by. */
+  readonly entries: ReadonlyMap<string, Node>
+  /** Equal ids mean equal directories with all that is in them; left out where nobody has worked it out. */
+  readonly id?: string | undefined
+}
+
+/** What is neither file, link nor directory is in no tree: it can be neither captured nor made. */
+export type Node = FileNode | LinkNode | DirectoryNode
+
+export interface Change {
+  readonly _tag: "Added" | "Modified" | "Removed"
+  readonly path: FsPath
+}
+
+/** The id of git's blob. */
+export const blobId = (bytes: Uint8Array): string => blobHasher(bytes.length).update(bytes).digest("hex")
+
+/** The same for content that comes in parts, whose size is known before. */
+export const blobHasher = (size: number) => createHash("sha1").update(`blob ${size}\0`)
+
+const sameMode = (a: { readonly mode?: number | undefined }, b: { readonly mode?: number | undefined }): boolean =>
+  a.mode === undefined || b.mode === undefined || a.mode === b.mode
+
+/** Whether one can stand for the other; of directories, without what is in them. */
+export const isSame = (a: Node, b: Node): boolean => {
+  if (a.kind === "symlink") return b.kind === "symlink" && a.target === b.target
+  if (b.kind === "symlink" || !sameMode(a, b)) return false
+  if (a.kind === "directory") return b.kind === "directory"
+  return b.kind === "file" && a.id === b.id && a.sizeBytes === b.sizeBytes
+}
+
+export const empty: DirectoryNode = { kind: "directory", entries: new Map() }
+
+/** Calls `visit` for every entry that differs, with both sides; of a directory on one side only, for everything in it too. */
+export const forEachDifference = (
+  before: DirectoryNode,
+  after: DirectoryNode,
+  visit: (path: FsPath, before: Node | undefined, after: Node | undefined) => void
+): void => {
+  const pending: Array<readonly [path: FsPath, before: Node | undefined, after: Node | undefined]> = [[root, before, after]]
+  while (pending.length > 0) {
+    const [path, a, b] = pending.pop()!
+    if (a === undefined || b === undefined || !isSame(a, b)) visit(path, a, b)
+    const inside = a?.kind === "directory" ? a : empty
+    const other = b?.kind === "directory" ? b : empty
+    if (inside === other || (inside.id !== undefined && inside.id === other.id)) continue
+    for (const [name, node] of inside.entries) pending.push([join(path, name), node, other.entries.get(name)])
+    for (const [name, node] of other.entries) if (!inside.entries.has(name)) pending.push([join(path, name), undefined, node])
+  }
+}
+
+/** In path order, each entry once: what replaces something of another kind is Modified. */
+export const differences = (before: DirectoryNode, after: DirectoryNode, caseSensitive: boolean): ReadonlyArray<Change> => {
+  const out: Array<Change> = []
+  forEachDifference(before, after, (path, a, b) =>
+    out.push({ _tag: a === undefined ? "Added" : b === undefined ? "Removed" : "Modified", path })
+  )
+  return inOrder(out, caseSensitive)
+}
+
+export const inOrder = (changes: Array<Change>, caseSensitive: boolean): ReadonlyArray<Change> =>
+  changes.sort(
+    caseSensitive ? (a, b) => compare(a.path, b.path) : (a, b) => compare(fold(a.path), fold(b.path)) || compare(a.path, b.path)
+  )
+
+export const at = (top: DirectoryNode, path: FsPath): Node | undefined => {
+  let node: Node | undefined = top
+  for (const segment of segments(path)) {
+    if (node?.kind !== "directory") return undefined
+    node = node.entries.get(segment)
+  }
+  return node
+}
+
+const withoutId = ({ entries, mode }: DirectoryNode): DirectoryNode => ({
+  kind: "directory",
+  entries,
+  ...(mode === undefined ? undefined : { mode })
+})
+
+const put = (
+  top: DirectoryNode,
+  names: ReadonlyArray<string>,
+  node: Node | undefined,
+  from: Node | undefined
+): DirectoryNode => {
+  const [name, ...rest] = names as [string, ...Array<string>]
+  const there = top.entries.get(name)
+  const source = from?.kind === "directory" ? from.entries.get(name) : undefined
+  let next: Node | undefined = node
+  if (rest.length > 0) {
+    // Nothing to take away where the way there is not there.
+    if (there?.kind !== "directory" && node === undefined) return top
+    const base =
+      there?.kind === "directory" ? there : source?.kind === "directory" ? { ...withoutId(source), entries: new Map() } : empty
+    next = put(base, rest, node, source)
+    if (next === there) return top
+  }
+  const entries = new Map(top.entries)
+  if (next === undefined) entries.delete(name)
+  else entries.set(name, next)
+  return { ...withoutId(top), entries }
+}
+
+/**
+ * `onto` with what `from` has at each path and below, which may be nothing. Directories on the way are made like those of `from`; what
+ * is no directory there gives way to one.
+ */
+export const graft = (onto: DirectoryNode, from: DirectoryNode, paths: ReadonlyArray<FsPath>): DirectoryNode => {
+  let out = onto
+  for (const path of paths) {
+    if (path === root) return from
+    out = put(out, segments(path), at(from, path), from)
+  }
+  return out
+}
+
+/** Files, links among them, and their bytes. */
+export const count = (top: DirectoryNode): { readonly files: number; readonly bytes: number } => {
+  let files = 0
+  let bytes = 0
+  const pending: Array<DirectoryNode> = [top]
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    for (const node of next.entries.values()) {
+      if (node.kind === "directory") pending.push(node)
+      else {
+        files++
+        bytes += node.kind === "file" ? node.sizeBytes : Buffer.byteLength(node.target)
+      }
+    }
+  }
+  return { files, bytes }
+}

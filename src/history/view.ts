@@ -1,0 +1,176 @@
+/** A tree that was captured, as a backend that only reads. */
+import type * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Pull from "effect/Pull"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import * as Stream from "effect/Stream"
+import type { FileStat } from "../model/Entry.ts"
+import type { Fault } from "../model/FsError.ts"
+import { fold, type FsPath, join, root, segments } from "../model/FsPath.ts"
+import { type Backend, type Child, type Handle, keyOf } from "../port/Backend.ts"
+import type { DirectoryNode, FileNode, Node } from "./tree.ts"
+
+export interface Source {
+  readonly name: string
+  readonly root: string
+  readonly caseSensitive: boolean
+  readonly tree: DirectoryNode
+  /** Where directories are fetched as they are looked at. @default what is in the node */
+  readonly entries?: ((directory: DirectoryNode) => Effect.Effect<ReadonlyMap<string, Node>, Fault>) | undefined
+  readonly content: (path: FsPath, file: FileNode) => Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, Fault>, Fault>
+}
+
+const readOnly: Effect.Effect<never, Fault> = Effect.fail({ _tag: "AccessDenied", why: "readOnly" })
+const notFound: Effect.Effect<never, Fault> = Effect.fail({ _tag: "NotFound" })
+const notADirectory: Effect.Effect<never, Fault> = Effect.fail({ _tag: "NotADirectory" })
+const notAFile: Effect.Effect<never, Fault> = Effect.fail({ _tag: "NotAFile" })
+const notALink: Effect.Effect<never, Fault> = Effect.fail({
+  _tag: "InvalidArgument",
+  argument: "path",
+  detail: "it is not a symbolic link"
+})
+
+const sizeOf = (node: Node): number =>
+  node.kind === "file" ? node.sizeBytes : node.kind === "symlink" ? Buffer.byteLength(node.target) : 0
+
+const statOf = (node: Node, path: FsPath): FileStat => ({
+  path,
+  kind: node.kind,
+  isFile: node.kind === "file",
+  isDirectory: node.kind === "directory",
+  sizeBytes: sizeOf(node),
+  ...(node.kind !== "symlink" && node.mode !== undefined && { mode: node.mode }),
+  ...(node.kind === "symlink" && { isSymlink: true })
+})
+
+/** Names of a host that no path can express are known by a key, behind a NUL. */
+const childOf = (segment: string, node: Node): Child => {
+  const kind = { kind: node.kind, sizeBytes: sizeOf(node) }
+  return segment.startsWith("\0")
+    ? { name: `\\x${segment.slice(1).replace(/..(?=.)/g, "$&\\x")}`, addressable: false, key: segment, ...kind }
+    : { name: segment, addressable: true, ...kind }
+}
+
+/**
+ * Bytes that come in parts, by ranges that are mostly asked for one after another: what has come stays at hand until it is passed, and
+ * who goes back starts anew. One question at a time.
+ */
+const sequential = (stream: Stream.Stream<Uint8Array, Fault>, scope: Scope.Scope): Effect.Effect<Handle["read"]> =>
+  Effect.map(Semaphore.make(1), (one) => {
+    let pull: Pull.Pull<ReadonlyArray<Uint8Array>, Fault> | undefined
+    let rest: Uint8Array = new Uint8Array()
+    /** Where `rest` begins. */
+    let at = 0
+    const more: Effect.Effect<boolean, Fault> = Effect.suspend(() =>
+      Effect.matchCauseEffect(pull!, {
+        onSuccess: (arrays) =>
+          Effect.sync(() => {
+            at += rest.length
+            rest = Buffer.concat(arrays)
+            return true
+          }),
+        onFailure: (cause) => (Pull.isDoneCause(cause) ? Effect.succeed(false) : Effect.failCause(cause as Cause.Cause<Fault>))
+      })
+    )
+    return (offset, length) =>
+      one.withPermit(
+        Effect.gen(function* () {
+          if (pull === undefined || offset < at) {
+            pull = yield* Scope.provide(Stream.toPull(stream), scope)
+            rest = new Uint8Array()
+            at = 0
+          }
+          while (at + rest.length <= offset) if (!(yield* more)) return new Uint8Array()
+          return rest.slice(offset - at, offset - at + length)
+        })
+      )
+  })
+
+const handleOf = (
+  stat: FileStat,
+  content: Uint8Array | Stream.Stream<Uint8Array, Fault>
+): Effect.Effect<Handle, never, Scope.Scope> =>
+  content instanceof Uint8Array
+    ? Effect.succeed({
+        stat,
+        read: (offset: number, length: number) => Effect.sync(() => content.slice(offset, offset + length))
+      })
+    : Effect.flatMap(Effect.scope, (scope) => Effect.map(sequential(content, scope), (read) => ({ stat, read })))
+
+export const make = (source: Source): Backend => {
+  const { caseSensitive, content } = source
+  const entries = source.entries ?? ((directory: DirectoryNode) => Effect.succeed(directory.entries))
+  const foldedOf = new WeakMap<ReadonlyMap<string, Node>, Map<string, Node>>()
+
+  const within = (all: ReadonlyMap<string, Node>, segment: string): Node | undefined => {
+    if (caseSensitive) return all.get(segment)
+    let folded = foldedOf.get(all)
+    if (folded === undefined) {
+      folded = new Map([...all].map(([name, node]) => [fold(name), node]))
+      foldedOf.set(all, folded)
+    }
+    return folded.get(fold(segment))
+  }
+
+  const find = Effect.fnUntraced(function* (path: FsPath): Effect.fn.Return<Node | undefined, Fault> {
+    let node: Node | undefined = source.tree
+    for (const segment of segments(path)) {
+      if (node?.kind !== "directory") return undefined
+      node = within(yield* entries(node), segment)
+    }
+    return node
+  })
+
+  const fileAt = (path: FsPath): Effect.Effect<FileNode, Fault> =>
+    Effect.flatMap(find(path), (node): Effect.Effect<FileNode, Fault> =>
+      node === undefined ? notFound : node.kind === "file" ? Effect.succeed(node) : notAFile
+    )
+
+  return {
+    info: { name: source.name, root: source.root, caseSensitive, readOnly: true, confinement: "virtual" },
+    stat: (path) => Effect.map(find(path), (node) => node && statOf(node, path)),
+    list: (path) =>
+      Effect.flatMap(find(path), (node): Effect.Effect<ReadonlyArray<Child>, Fault> => {
+        if (node === undefined) return notFound
+        return node.kind === "directory"
+          ? Effect.map(entries(node), (all) => Array.from(all, ([segment, node]) => childOf(segment, node)))
+          : notADirectory
+      }),
+    open: (path) =>
+      Effect.flatMap(fileAt(path), (file) =>
+        Effect.flatMap(content(path, file), (bytes) => handleOf(statOf(file, path), bytes))
+      ),
+    write: () => readOnly,
+    makeDirectory: () => readOnly,
+    remove: () => readOnly,
+    rename: () => readOnly,
+    links: {
+      read: (path) =>
+        Effect.flatMap(find(path), (node): Effect.Effect<string, Fault> =>
+          node === undefined ? notFound : node.kind === "symlink" ? Effect.succeed(node.target) : notALink
+        ),
+      make: () => readOnly
+    },
+    rules: { permits: () => false }
+  }
+}
+
+/** Files, links among them, and their bytes, of all that a backend shows. */
+export const countIn = Effect.fnUntraced(function* (
+  port: Backend
+): Effect.fn.Return<{ readonly files: number; readonly bytes: number }, Fault> {
+  let [files, bytes] = [0, 0]
+  const pending: Array<FsPath> = [root]
+  for (let here = pending.pop(); here !== undefined; here = pending.pop()) {
+    for (const child of yield* port.list(here)) {
+      const path = join(here, keyOf(child))
+      if (child.kind === "directory") pending.push(path)
+      else {
+        files++
+        bytes += child.sizeBytes ?? (yield* port.stat(path))?.sizeBytes ?? 0
+      }
+    }
+  }
+  return { files, bytes }
+})

@@ -1,0 +1,149 @@
+/**
+ * Deflate and its inverse by the machine's zlib. What is small is done at once, since a turn through the thread pool costs more than the
+ * work; what is large goes through it piece by piece, so that neither memory nor the turns of others depend on what comes out.
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as Zlib from "node:zlib"
+
+export const level = 6
+
+/** No honest deflate packs more into a byte. */
+export const bestRatio = 1032
+
+/** What goes in at a time: at most a thousand times as much comes out. */
+const piece = 16 * 1024
+
+type Transform = Zlib.DeflateRaw | Zlib.InflateRaw | Zlib.Gunzip
+
+/** What zlib says of bytes that it cannot take. */
+export interface Broken {
+  readonly _tag: "Broken"
+  readonly detail: string
+}
+
+const broken = (detail: string): Broken => ({ _tag: "Broken", detail })
+
+/** Bytes go in, and others come out. */
+export interface Transformer {
+  /** Answers what has come out by then. */
+  readonly push: (bytes: Uint8Array) => Effect.Effect<ReadonlyArray<Uint8Array>, Broken>
+  /** Answers the rest. */
+  readonly finish: Effect.Effect<ReadonlyArray<Uint8Array>, Broken>
+}
+
+export const identity: Transformer = {
+  push: (bytes) => Effect.succeed([bytes]),
+  finish: Effect.succeed([])
+}
+
+/** A transform of zlib, fed step by step. One caller at a time. */
+export class Pump implements Transformer {
+  readonly #zlib: Transform
+  #out: Array<Uint8Array> = []
+  #failed: Broken | undefined
+  #isEnded = false
+  #wake: (() => void) | undefined
+
+  constructor(zlib: Transform) {
+    this.#zlib = zlib
+    zlib.on("data", (bytes: Uint8Array) => this.#out.push(bytes))
+    zlib.on("end", () => {
+      this.#isEnded = true
+      this.#wake?.()
+    })
+    zlib.on("error", (error: Error) => {
+      this.#failed ??= broken(error.message)
+      this.#wake?.()
+    })
+  }
+
+  /** Bytes that it has taken of those it was given: fewer where its format says that there are no more. */
+  get consumed(): number {
+    return this.#zlib.bytesWritten
+  }
+
+  readonly push = (bytes: Uint8Array): Effect.Effect<ReadonlyArray<Uint8Array>, Broken> =>
+    this.#step((done) => this.#zlib.write(bytes, () => done()))
+
+  readonly finish: Effect.Effect<ReadonlyArray<Uint8Array>, Broken> = Effect.suspend(() =>
+    this.#step((done) => {
+      this.#zlib.end()
+      if (this.#isEnded) done()
+    })
+  )
+
+  close(): void {
+    this.#zlib.destroy()
+  }
+
+  #step(start: (done: () => void) => void): Effect.Effect<ReadonlyArray<Uint8Array>, Broken> {
+    return Effect.callback<ReadonlyArray<Uint8Array>, Broken>((resume) => {
+      const done = (): void => {
+        this.#wake = undefined
+        if (this.#failed !== undefined) resume(Effect.fail(this.#failed))
+        else {
+          const out = this.#out
+          this.#out = []
+          resume(Effect.succeed(out))
+        }
+      }
+      if (this.#failed !== undefined) return done()
+      this.#wake = done
+      start(done)
+    })
+  }
+}
+
+export const pump = (make: () => Transform): Effect.Effect<Pump, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.sync(() => new Pump(make())),
+    (self) => Effect.sync(() => self.close())
+  )
+
+export const deflating = pump(() => Zlib.createDeflateRaw({ level }))
+export const inflating = pump(() => Zlib.createInflateRaw())
+export const gunzipping = pump(() => Zlib.createGunzip())
+
+const pieces = (bytes: Uint8Array): ReadonlyArray<Uint8Array> => {
+  if (bytes.length <= piece) return [bytes]
+  const out: Array<Uint8Array> = []
+  for (let at = 0; at < bytes.length; at += piece) out.push(bytes.subarray(at, at + piece))
+  return out
+}
+
+/** Everything through it; `whenDone` may still fail at the end. */
+export const through = <E, R, E2 = never>(
+  input: Stream.Stream<Uint8Array, E, R>,
+  self: Transformer,
+  whenDone: Effect.Effect<void, E2> = Effect.void
+): Stream.Stream<Uint8Array, E | E2 | Broken, R> =>
+  Stream.flattenIterable(
+    Stream.concat(
+      Stream.mapEffect(Stream.flattenIterable(Stream.map(input, pieces)), self.push),
+      Stream.fromEffect(Effect.tap(self.finish, () => whenDone))
+    )
+  )
+
+/** Large files that do not become at least a thirtieth smaller at their beginning are stored. */
+const worthwhile = 0.97
+
+export const isWorthwhile = (packed: number, size: number): boolean => packed < size * worthwhile
+
+export const deflate = (bytes: Uint8Array): Uint8Array => Zlib.deflateRawSync(bytes, { level })
+
+/** `undefined` where it does not give exactly `size` bytes, of all of `packed`. */
+export const inflate = (packed: Uint8Array, size: number): Uint8Array | undefined => {
+  try {
+    const done = Zlib.inflateRawSync(packed, { maxOutputLength: Math.max(size, 1), info: true }) as unknown as {
+      readonly buffer: Uint8Array
+      readonly engine: { readonly bytesWritten: number }
+    }
+    return done.buffer.length === size && done.engine.bytesWritten === packed.length ? Uint8Array.from(done.buffer) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+export const crc32 = (bytes: Uint8Array, before = 0): number => Zlib.crc32(bytes, before)

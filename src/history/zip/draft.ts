@@ -1,0 +1,81 @@
+/**
+ * The tree of an archive while its names are read. Each name is entered once, under its own spelling and under its collision key, so
+ * that two entries that any disk would take for one, and entries below what is no directory, are found at the second.
+ */
+import { type FsPath, segments } from "../../model/FsPath.ts"
+import type { DirectoryNode, FileNode, LinkNode, Node } from "../tree.ts"
+import { collisionKey, refuse } from "./names.ts"
+
+interface Drafted extends DirectoryNode {
+  mode?: number | undefined
+  readonly entries: Map<string, Node>
+}
+
+interface Place {
+  readonly node: Drafted
+  readonly places: Map<string, Place>
+  /** Collision keys of what is in it, with the spelling of each. */
+  readonly names: Map<string, string>
+  /** Whether an entry of its own has named it. */
+  isNamed: boolean
+}
+
+const place = (): Place => ({
+  node: { kind: "directory", entries: new Map() },
+  places: new Map(),
+  names: new Map(),
+  isNamed: false
+})
+
+const enter = ({ names }: Place, segment: string, entry: string): void => {
+  const key = collisionKey(segment)
+  const other = names.get(key)
+  if (other === segment)
+    throw refuse("duplicate", "it stands in the archive twice, or below something that is no directory", entry)
+  if (other !== undefined) {
+    throw refuse(
+      "duplicate",
+      `where case and normal form do not distinguish names it is the same as ${JSON.stringify(other)}`,
+      entry
+    )
+  }
+  names.set(key, segment)
+}
+
+export class Draft {
+  readonly #top = place()
+
+  get tree(): DirectoryNode {
+    return this.#top.node
+  }
+
+  add(path: FsPath, node: FileNode | LinkNode, entry: string): void {
+    const names = segments(path)
+    const holder = this.#directory(names.slice(0, -1), entry)
+    const last = names.at(-1)!
+    enter(holder, last, entry)
+    holder.node.entries.set(last, node)
+  }
+
+  addDirectory(path: FsPath, mode: number | undefined, entry: string): void {
+    const made = this.#directory(segments(path), entry)
+    if (made.isNamed) throw refuse("duplicate", "it stands in the archive twice", entry)
+    made.isNamed = true
+    if (mode !== undefined) made.node.mode = mode
+  }
+
+  #directory(names: ReadonlyArray<string>, entry: string): Place {
+    let here = this.#top
+    for (const name of names) {
+      let next = here.places.get(name)
+      if (next === undefined) {
+        enter(here, name, entry)
+        next = place()
+        here.places.set(name, next)
+        here.node.entries.set(name, next.node)
+      }
+      here = next
+    }
+    return here
+  }
+}

@@ -1,0 +1,122 @@
+/**
+ * What a name or a link in an archive may be. The rules are the same for reading and for writing, so that nothing is written that could
+ * not be read again. What breaks them is thrown, and caught where a call begins (`judged`): the code between says only what it does.
+ */
+import * as Effect from "effect/Effect"
+import { escapes } from "../../engine/resolve.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import type { LimitsShape } from "../../model/Limits.ts"
+import { ArchiveError } from "../errors.ts"
+
+export const refuse = (reason: ArchiveError["reason"], detail: string, entry?: string): ArchiveError =>
+  new ArchiveError({ reason, detail, ...(entry === undefined ? undefined : { entry }) })
+
+/** Runs what throws an ArchiveError where an archive is not as it should be. */
+export const judged = <A>(run: () => A): Effect.Effect<A, ArchiveError> =>
+  Effect.suspend(() => {
+    try {
+      return Effect.succeed(run())
+    } catch (error) {
+      if (error instanceof ArchiveError) return Effect.fail(error)
+      throw error
+    }
+  })
+
+export interface NameRules {
+  readonly limits: LimitsShape
+  /** Of the filesystem that the names come from or go to. */
+  readonly policy: FsPath.PathPolicy | undefined
+}
+
+/** Joined to a directory, such a name replaces it on Windows. */
+const drive = /^[a-z]:/i
+
+const whyUnfit = (name: string): string | undefined => {
+  if (name === "") return "it is empty"
+  if (name.startsWith("/") || drive.test(name)) return "it is absolute"
+  if (name.includes("\\")) return "it has a backslash, which separates names elsewhere"
+  const path = FsPath.parse(name)
+  if (typeof path !== "string") return String(path["detail"])
+  if (name.split("/").some((segment) => segment === "..")) return 'it has a ".." segment'
+  return path === name && path !== FsPath.root ? undefined : 'it has empty or "." segments'
+}
+
+/** A name as it stands in an archive, perhaps with a slash at its end: judged as a name alone, since not every one is made. */
+export const checkName = (entry: string): FsPath.FsPath => {
+  const name = entry.endsWith("/") ? entry.slice(0, -1) : entry
+  const unfit = whyUnfit(name)
+  if (unfit !== undefined) throw refuse("name", `the name is not one that can be made anywhere: ${unfit}`, entry)
+  return name as FsPath.FsPath
+}
+
+/** Where `name`, without a slash at its end, lies in the filesystem; `entry` is how the archive spells it. */
+export const pathOf = (name: string, entry: string, { limits, policy }: NameRules): FsPath.FsPath => {
+  const unfit = whyUnfit(name)
+  if (unfit !== undefined) throw refuse("name", `the name is not one that can be made anywhere: ${unfit}`, entry)
+  const path = FsPath.parse(name, policy)
+  const fault = typeof path === "string" ? FsPath.checkLimits(path, limits) : path
+  if (fault !== undefined) throw refuse("name", `the name does not fit here: ${String(fault["detail"])}`, entry)
+  return path as FsPath.FsPath
+}
+
+/** Bytes of the longest text that every system takes for a link. */
+const longestTarget = 4095
+
+const whyLeads = (path: FsPath.FsPath, target: string): string | undefined => {
+  if (target === "") return "it leads nowhere"
+  if (Buffer.byteLength(target) > longestTarget) return `its text has more than ${longestTarget} bytes`
+  if (drive.test(target) || escapes(FsPath.parent(path), target)) return "it leads out of the tree"
+  if (target.includes("\\")) return "it has a backslash, which separates names elsewhere"
+  const fault = FsPath.unfit(target)
+  return fault === undefined ? undefined : String(fault["detail"])
+}
+
+/** A link is judged by its text alone, as everywhere. */
+export const checkLink = (path: FsPath.FsPath, target: string, entry: string): void => {
+  const why = whyLeads(path, target)
+  if (why !== undefined) throw refuse("link", `the link cannot be carried: ${why}`, entry)
+}
+
+const plain = /^[ -~]*$/
+
+/**
+ * Names with the same key are one name on some disk: normal form and case, folded as Unicode folds it. Upper case in between joins what
+ * lower case alone keeps apart (`ß` and `ss`, both small sigmas).
+ */
+export const collisionKey = (name: string): string =>
+  plain.test(name) ? name.toLowerCase() : name.normalize("NFC").toLowerCase().toUpperCase().toLowerCase().normalize("NFC")
+
+/** What one archive may hold in all. */
+export class Budget {
+  readonly #limits: LimitsShape
+  #entries = 0
+  #bytes = 0
+
+  constructor(limits: LimitsShape) {
+    this.#limits = limits
+  }
+
+  enter(entries = 1): void {
+    this.#entries += entries
+    const { maxArchiveEntries } = this.#limits
+    if (this.#entries > maxArchiveEntries) {
+      throw refuse("tooLarge", `it has more than the ${maxArchiveEntries} entries that are allowed (maxArchiveEntries)`)
+    }
+  }
+
+  spend(bytes: number, entry: string): void {
+    this.#bytes += bytes
+    const { maxArchiveBytes } = this.#limits
+    if (this.#bytes > maxArchiveBytes) {
+      throw refuse(
+        "tooLarge",
+        `with it there are more than the ${maxArchiveBytes} bytes that are allowed (maxArchiveBytes)`,
+        entry
+      )
+    }
+  }
+}
+
+/** How large an archive within the limits can be, packed or not: each entry has its name twice and some headers. */
+export const largestArchive = ({ maxArchiveBytes, maxArchiveEntries }: LimitsShape): number =>
+  maxArchiveBytes * 1.01 + maxArchiveEntries * 32 * 1024 + 1024 * 1024

@@ -1,0 +1,171 @@
+/**
+ * Files of the machine itself, where archives are kept: read where they are, and written under a hidden name beside their place, so that
+ * there is the old archive or the new one, and never a part.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { randomBytes } from "node:crypto"
+import * as Fs from "node:fs"
+import { basename, dirname, join, resolve } from "node:path"
+import { getSystemErrorMessage } from "node:util"
+import type { Fault } from "../../model/FsError.ts"
+
+const denied: Fault = { _tag: "AccessDenied", why: "permission" }
+const notAFile: Fault = { _tag: "NotAFile" }
+const diskFull: Fault = { _tag: "DiskFull" }
+const tooLong: Fault = { _tag: "PathTooLong", detail: "the disk takes no name, or no path, of that length" }
+const invalid: Fault = { _tag: "InvalidPath", detail: "the disk does not take such a name" }
+
+const table: Readonly<Record<string, Fault>> = {
+  ENOENT: { _tag: "NotFound" },
+  EEXIST: { _tag: "NotADirectory" },
+  ENOTDIR: { _tag: "NotADirectory" },
+  EISDIR: notAFile,
+  // What opens a FIFO or a socket is told so.
+  ENXIO: notAFile,
+  EACCES: denied,
+  EPERM: denied,
+  EROFS: { _tag: "AccessDenied", why: "readOnly" },
+  EBUSY: { _tag: "AccessDenied", why: "busy" },
+  ENOSPC: diskFull,
+  EDQUOT: diskFull,
+  EFBIG: diskFull,
+  ENAMETOOLONG: tooLong,
+  ELOOP: { _tag: "InvalidPath", detail: "its links lead in a circle, or through too many others" },
+  ERR_INVALID_ARG_VALUE: invalid
+}
+
+interface SystemError extends Error {
+  readonly code: string
+  readonly errno?: number
+}
+
+const isSystemError = (error: unknown): error is SystemError =>
+  error instanceof Error && "code" in error && typeof error.code === "string"
+
+/** What an error of `node:fs` means; whatever else it is, is a mistake in this program and thrown on. */
+export const faultOf = (error: unknown): Fault => {
+  if (!isSystemError(error)) throw error
+  const { code, errno } = error
+  const detail = errno === undefined ? "the system reported an error" : getSystemErrorMessage(errno)
+  return { ...(table[code] ?? { _tag: "IoError", code, detail }), cause: error }
+}
+
+/** Starts a call of the thread pool and waits for its end, come what may: the descriptor may not be closed before. */
+export const awaited = <A>(start: (done: (error: Error | null, value: A) => void) => void): Effect.Effect<A, Fault> =>
+  Effect.uninterruptible(
+    Effect.callback<A, Fault>((resume) =>
+      start((error, value) => resume(error === null ? Effect.succeed(value) : Effect.fail(faultOf(error))))
+    )
+  )
+
+const attempt = <A>(run: () => A): Effect.Effect<A, Fault> =>
+  Effect.suspend(() => {
+    try {
+      return Effect.succeed(run())
+    } catch (error) {
+      return Effect.fail(faultOf(error))
+    }
+  })
+
+const closing = (descriptor: number): Effect.Effect<void> => Effect.sync(() => Fs.closeSync(descriptor))
+
+/** A regular file, until the scope ends. Nothing else is waited for, as a FIFO would have it. */
+export const open = (path: string): Effect.Effect<{ readonly descriptor: number; readonly size: number }, Fault, Scope.Scope> =>
+  Effect.flatMap(
+    Effect.acquireRelease(
+      attempt(() => Fs.openSync(resolve(path), Fs.constants.O_RDONLY | (Fs.constants.O_NONBLOCK ?? 0))),
+      closing
+    ),
+    (descriptor) =>
+      Effect.flatMap(
+        attempt(() => Fs.fstatSync(descriptor)),
+        (stat) => (stat.isFile() ? Effect.succeed({ descriptor, size: stat.size }) : Effect.fail(notAFile))
+      )
+  )
+
+export interface Target {
+  /** With the links of its directory resolved. */
+  readonly path: string
+  /** Directories that were made for it, the outermost first. */
+  readonly made: ReadonlyArray<string>
+}
+
+const isDirectory = (path: string): boolean => Fs.statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
+
+/** Makes the directory of a file that is to come. */
+const prepare = (path: string): Target => {
+  const asked = resolve(path)
+  const first = Fs.mkdirSync(dirname(asked), { recursive: true })
+  const made: Array<string> = []
+  if (first !== undefined) for (let at = dirname(asked); at.length >= first.length; at = dirname(at)) made.unshift(at)
+  return { path: join(Fs.realpathSync(dirname(asked)), basename(asked)), made }
+}
+
+const unmake = (made: ReadonlyArray<string>): void => {
+  try {
+    for (const path of [...made].reverse()) Fs.rmdirSync(path)
+  } catch {
+    // Somebody else uses it by now.
+  }
+}
+
+const removeQuietly = (path: string): void => {
+  try {
+    Fs.unlinkSync(path)
+  } catch {
+    // It has gone before.
+  }
+}
+
+const writeFully = (descriptor: number, bytes: Uint8Array, done = 0): Effect.Effect<void, Fault> =>
+  done === bytes.length
+    ? Effect.void
+    : Effect.flatMap(
+        awaited<number>((end) => Fs.write(descriptor, bytes, done, bytes.length - done, null, end)),
+        (written) => (written === 0 ? Effect.fail(diskFull) : writeFully(descriptor, bytes, done + written))
+      )
+
+const asFaults =
+  <E>(map: (fault: Fault) => E) =>
+  <A, R>(effect: Effect.Effect<A, Fault, R>): Effect.Effect<A, E, R> =>
+    Effect.mapError(effect, map)
+
+/**
+ * Writes what `bytes` gives for the place of the file. On failure and interruption the old file stays, if there was one, and nothing
+ * else. `map`: what becomes of a failure out here.
+ */
+export const write = <E, E2, R>(
+  path: string,
+  bytes: (target: Target) => Stream.Stream<Uint8Array, E, R>,
+  map: (fault: Fault) => E2
+): Effect.Effect<void, E | E2, R> => {
+  const here = asFaults(map)
+  return Effect.acquireUseRelease(
+    here(attempt(() => prepare(path))),
+    (target): Effect.Effect<void, E | E2, R> => {
+      const draft = join(dirname(target.path), `.~fsa-archive-${randomBytes(9).toString("hex")}.tmp`)
+      return Effect.acquireUseRelease(
+        here(
+          attempt(() => {
+            if (isDirectory(target.path)) throw Object.assign(new Error("EISDIR"), { code: "EISDIR" })
+            return Fs.openSync(draft, "wx")
+          })
+        ),
+        (descriptor) =>
+          Stream.runForEach(bytes(target), (chunk) => here(writeFully(descriptor, chunk))).pipe(
+            Effect.andThen(here(awaited<void>((end) => Fs.fsync(descriptor, (error) => end(error, undefined))))),
+            Effect.andThen(here(attempt(() => Fs.renameSync(draft, target.path))))
+          ),
+        (descriptor, exit) =>
+          Effect.sync(() => {
+            Fs.closeSync(descriptor)
+            if (!Exit.isSuccess(exit)) removeQuietly(draft)
+          })
+      )
+    },
+    ({ made }, exit) => Effect.sync(() => (Exit.isSuccess(exit) ? undefined : unmake(made)))
+  )
+}

@@ -1,0 +1,304 @@
+/**
+ * A ZIP archive as a tree whose contents can be asked for. All of it is checked before anything is answered: the directory at its end
+ * first, then every name and size, then every content against its checksum, for which each is unpacked once. That pass also gives each
+ * file the id by which trees are compared. What is not under `files/` is checked like everything else, and otherwise passed over.
+ */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type { Fault } from "../../model/FsError.ts"
+import type { FsPath } from "../../model/FsPath.ts"
+import type { ArchiveError } from "../errors.ts"
+import { at, blobHasher, count, type DirectoryNode, type FileNode, type LinkNode, type Node } from "../tree.ts"
+import * as Codec from "./codec.ts"
+import { Draft } from "./draft.ts"
+import * as Format from "./format.ts"
+import * as Manifest from "./manifest.ts"
+import { Budget, checkLink, checkName, judged, type NameRules, pathOf, refuse } from "./names.ts"
+import { checkGap, checkLocal, directory, type Listed, textOf, Window } from "./records.ts"
+import type { Source } from "./spool.ts"
+
+/** A tree that came from elsewhere, checked whole. */
+export interface Contents {
+  readonly tree: DirectoryNode
+  /** The content of a file of the tree. */
+  readonly content: (
+    path: FsPath,
+    file: FileNode
+  ) => Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, ArchiveError | Fault>, ArchiveError | Fault>
+}
+
+export interface Archived extends Contents {
+  readonly manifest: Manifest.Manifest
+}
+
+type Drafted<A> = { -readonly [K in keyof A]: A[K] }
+
+/** An entry, and what becomes of it. */
+interface Entry extends Listed {
+  readonly kind: Node["kind"]
+  readonly mode: number | undefined
+  /** In the archive, without a slash at its end. */
+  readonly place: FsPath
+  /** Whether it belongs to the tree. */
+  readonly isInside: boolean
+  /** Finished when the content is known. */
+  readonly file: Drafted<FileNode>
+  readonly link: Drafted<LinkNode>
+  /** Where its data begin. */
+  data: number
+}
+
+const corrupt = (detail: string, entry: string) => refuse("corrupt", detail, entry)
+
+/** Made by a Unix, or by macOS, which says so in its own way. */
+const unixes = new Set([Format.unix, 19])
+
+const kinds: Readonly<Record<number, Node["kind"]>> = {
+  [Format.fileType]: "file",
+  [Format.directoryType]: "directory",
+  [Format.linkType]: "symlink"
+}
+
+/** Permission bits count where the type stands with them: writers that know no modes fill in any. */
+const kindOf = ({ attributes, host, name }: Listed): Pick<Entry, "kind" | "mode"> => {
+  const isDirectory = name.endsWith("/")
+  const bits = attributes >>> 16
+  const type = bits & 0o170000
+  if (!unixes.has(host) || type === 0) return { kind: isDirectory ? "directory" : "file", mode: undefined }
+  const kind = kinds[type]
+  if (kind === undefined) throw refuse("unsupported", "it is a device, a socket or a FIFO", name)
+  if ((kind === "directory") !== isDirectory) throw corrupt("its name and its type disagree on whether it is a directory", name)
+  return { kind, mode: kind === "symlink" ? undefined : bits & 0o777 }
+}
+
+const checkSizes = (entry: Listed, kind: Node["kind"]): void => {
+  const { method, name, packed, size } = entry
+  if (method === Format.stored && packed !== size) throw corrupt("it is stored, and its two sizes differ", name)
+  if (size > packed * Codec.bestRatio) throw corrupt("it says that it packs more than can be packed", name)
+  if (kind === "directory" && size !== 0) throw corrupt("a directory has no content", name)
+  if (kind === "symlink" && size > largestLink) throw refuse("link", "the link's text is longer than any system takes", name)
+  if (name === Manifest.manifestName && size > largestManifest) throw refuse("tooLarge", "the manifest is too large", name)
+  const isHeld = kind === "symlink" || name === Manifest.manifestName
+  if (isHeld && packed > 2 * largestManifest) throw corrupt("it takes more room than it could need", name)
+}
+
+/** Bytes. */
+const largestLink = 4095
+const largestManifest = 1024 * 1024
+
+const entryOf = (listed: Listed, rules: NameRules): Entry => {
+  const { name, size } = listed
+  const place = checkName(name)
+  const { kind, mode } = kindOf(listed)
+  checkSizes(listed, kind)
+  const isInside = place.startsWith(Manifest.filesPrefix)
+  if (isInside) pathOf(place.slice(Manifest.filesPrefix.length), name, rules)
+  return {
+    ...listed,
+    kind,
+    mode,
+    place,
+    isInside,
+    file: { kind: "file", sizeBytes: size, id: "", ...(mode === undefined ? undefined : { mode }) },
+    link: { kind: "symlink", target: "" },
+    data: 0
+  }
+}
+
+/** At most so much is unpacked at once, and held whole. */
+const whole = 1024 * 1024
+const packedWhole = 256 * 1024
+const chunk = 64 * 1024
+
+/** Bytes unpacked, and entries, between two turns of others. */
+const sliceBytes = 1024 * 1024
+const sliceEntries = 128
+
+class Reader {
+  readonly #source: Source
+  readonly #window: Window
+  readonly #rules: NameRules
+
+  constructor(source: Source, rules: NameRules) {
+    this.#source = source
+    this.#window = new Window(source)
+    this.#rules = rules
+  }
+
+  readonly read: Effect.Effect<Archived, ArchiveError | Fault> = Effect.gen({ self: this }, function* () {
+    const { limits } = this.#rules
+    const found = yield* directory(this.#source, limits.maxArchiveEntries + 1)
+    const manifest = yield* this.#manifest(found.entries)
+    const entries = yield* judged(() => found.entries.map((listed) => entryOf(listed, this.#rules)))
+    yield* judged(() => this.#spend(entries))
+    const tree = yield* judged(() => draftOf(entries))
+    yield* this.#check(entries, found.offset)
+    if (manifest === undefined) {
+      return yield* Effect.fail(refuse("corrupt", "it has no manifest, so it is no archive of a filesystem"))
+    }
+    yield* judged(() => checkCounts(manifest, tree))
+    return { manifest, tree, content: this.#content(tree, entries) }
+  })
+
+  /** Before everything else, since another version may have other rules. */
+  #manifest(entries: ReadonlyArray<Listed>): Effect.Effect<Manifest.Manifest | undefined, ArchiveError | Fault> {
+    const listed = entries.find(({ name }) => name === Manifest.manifestName)
+    if (listed === undefined) return Effect.succeed(undefined)
+    return Effect.gen({ self: this }, function* () {
+      const entry = yield* judged(() => entryOf(listed, this.#rules))
+      if (entry.kind !== "file") return yield* Effect.fail(corrupt("the manifest is not a file", entry.name))
+      entry.data = yield* checkLocal(this.#window, entry)
+      const bytes = yield* this.#bytes(entry)
+      return yield* judged(() => Manifest.read(bytes))
+    })
+  }
+
+  #spend(entries: ReadonlyArray<Entry>): void {
+    const budget = new Budget(this.#rules.limits)
+    for (const { name, size } of entries) {
+      if (name === Manifest.manifestName) continue
+      budget.enter()
+      budget.spend(size, name)
+    }
+  }
+
+  /** Every entry where it says, of the size and content that it says, and nothing between. */
+  readonly #check = Effect.fnUntraced({ self: this }, function* (entries: ReadonlyArray<Entry>, end: number): Effect.fn.Return<
+    void,
+    ArchiveError | Fault
+  > {
+    const inPlace = [...entries].sort((a, b) => a.offset - b.offset)
+    if (inPlace[0] !== undefined && inPlace[0].offset !== 0) {
+      return yield* Effect.fail(refuse("corrupt", "something stands before its first entry"))
+    }
+    let unpacked = 0
+    for (const [i, entry] of inPlace.entries()) {
+      entry.data = yield* checkLocal(this.#window, entry)
+      yield* checkGap(this.#window, entry, entry.data + entry.packed, inPlace[i + 1]?.offset ?? end)
+      if (entry.kind === "symlink") yield* this.#readLink(entry)
+      else entry.file.id = yield* this.#id(entry)
+      unpacked += entry.size + sliceBytes / sliceEntries
+      if (unpacked > sliceBytes) {
+        unpacked = 0
+        yield* Effect.yieldNow
+      }
+    }
+  })
+
+  #readLink(entry: Entry): Effect.Effect<void, ArchiveError | Fault> {
+    return Effect.flatMap(this.#bytes(entry), (bytes) =>
+      judged(() => {
+        const target = textOf(bytes)
+        if (target === undefined) throw refuse("link", "the link's text is not UTF-8", entry.name)
+        const { isInside, place } = entry
+        checkLink((isInside ? place.slice(Manifest.filesPrefix.length) : place) as FsPath, target, entry.name)
+        entry.link.target = target
+      })
+    )
+  }
+
+  /** Of git's blob with this content, for which it is unpacked and checked. */
+  #id(entry: Entry): Effect.Effect<string, ArchiveError | Fault> {
+    const hash = blobHasher(entry.size)
+    const read = isSmall(entry)
+      ? Effect.map(this.#bytes(entry), (bytes) => void hash.update(bytes))
+      : Stream.runForEach(this.#stream(entry), (bytes) => Effect.sync(() => void hash.update(bytes)))
+    return Effect.map(read, () => hash.digest("hex"))
+  }
+
+  /** The whole content, checked. */
+  #bytes(entry: Entry): Effect.Effect<Uint8Array, ArchiveError | Fault> {
+    if (entry.data + entry.packed > this.#source.size) return Effect.fail(corrupt("it ends too early", entry.name))
+    return Effect.flatMap(this.#source.read(entry.data, entry.packed), (packed) => {
+      const bytes = entry.method === Format.stored ? Uint8Array.from(packed) : Codec.inflate(packed, entry.size)
+      return bytes === undefined || Codec.crc32(bytes) !== entry.crc ? Effect.fail(damaged(entry)) : Effect.succeed(bytes)
+    })
+  }
+
+  #packed(entry: Entry): Stream.Stream<Uint8Array, Fault> {
+    return Stream.unfold(0, (done) =>
+      done === entry.packed
+        ? Effect.succeed(undefined)
+        : Effect.map(
+            this.#source.read(entry.data + done, Math.min(chunk, entry.packed - done)),
+            (bytes) => [bytes, done + bytes.length] as const
+          )
+    )
+  }
+
+  /** The same piece by piece; never more than it says, and a failure at the end where it was something else. */
+  #stream(entry: Entry): Stream.Stream<Uint8Array, ArchiveError | Fault> {
+    const packed = this.#packed(entry)
+    const bytes =
+      entry.method === Format.stored
+        ? Stream.map(packed, (part) => Uint8Array.from(part))
+        : Stream.unwrap(
+            Effect.map(Codec.inflating, (pump) =>
+              Codec.through(
+                packed,
+                pump,
+                Effect.suspend(() => (pump.consumed === entry.packed ? Effect.void : Effect.fail(damaged(entry))))
+              )
+            )
+          )
+    return Stream.mapError(checked(entry, bytes), (error) => (error._tag === "Broken" ? damaged(entry) : error))
+  }
+
+  #content(tree: DirectoryNode, entries: ReadonlyArray<Entry>): Contents["content"] {
+    const byNode = new Map<Node, Entry>()
+    for (const entry of entries) if (entry.kind === "file") byNode.set(entry.file, entry)
+    return (path) =>
+      Effect.suspend((): ReturnType<Contents["content"]> => {
+        const node = at(tree, path)
+        const entry = node === undefined ? undefined : byNode.get(node)
+        if (entry === undefined) return Effect.fail<Fault>({ _tag: "NotFound", path })
+        return isSmall(entry) ? this.#bytes(entry) : Effect.succeed(this.#stream(entry))
+      })
+  }
+}
+
+const isSmall = ({ packed, size }: Listed): boolean => size <= whole && packed <= packedWhole
+
+const damaged = ({ name }: Listed): ArchiveError =>
+  corrupt("its content is damaged: it cannot be unpacked, or not to the size and checksum that it should have", name)
+
+const checked = <E>(entry: Entry, bytes: Stream.Stream<Uint8Array, E>): Stream.Stream<Uint8Array, E | ArchiveError> =>
+  Stream.suspend(() => {
+    let seen = 0
+    let crc = 0
+    const counted = Stream.mapEffect(bytes, (part) => {
+      seen += part.length
+      if (seen > entry.size) return Effect.fail(damaged(entry))
+      crc = Codec.crc32(part, crc)
+      return Effect.succeed(part)
+    })
+    const end = Stream.suspend(() => (seen === entry.size && crc === entry.crc ? Stream.empty : Stream.fail(damaged(entry))))
+    return Stream.concat(counted, end)
+  })
+
+/** All names are entered, so that no two are the same anywhere; those under `files/` are the tree. */
+const draftOf = (entries: ReadonlyArray<Entry>): DirectoryNode => {
+  const draft = new Draft()
+  for (const { file, kind, link, mode, name, place } of entries) {
+    if (kind === "directory") draft.addDirectory(place, mode, name)
+    else draft.add(place, kind === "file" ? file : link, name)
+  }
+  const files = draft.tree.entries.get(Manifest.filesPrefix.slice(0, -1))
+  if (files !== undefined && files.kind !== "directory") throw corrupt("the place of the files is not a directory", "files")
+  // What the root may do is the business of the place where it is.
+  return { kind: "directory", entries: files?.entries ?? new Map() }
+}
+
+const checkCounts = ({ fileCount, totalBytes }: Manifest.Manifest, tree: DirectoryNode): void => {
+  const { bytes, files } = count(tree)
+  if (files !== fileCount || bytes !== totalBytes) {
+    throw corrupt(
+      `the manifest tells of ${fileCount} files of ${totalBytes} bytes, and there are ${files} of ${bytes}`,
+      Manifest.manifestName
+    )
+  }
+}
+
+/** The source must stay as it is for as long as contents are asked for. */
+export const read = (source: Source, rules: NameRules): Effect.Effect<Archived, ArchiveError | Fault> =>
+  new Reader(source, rules).read

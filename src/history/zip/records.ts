@@ -1,0 +1,326 @@
+/**
+ * The records at the end of a ZIP archive, read as strictly as they are written: every field is checked against every other that says the
+ * same, and no byte of the file may belong to nothing, since what one reader passes over another one takes for an entry.
+ */
+import * as Effect from "effect/Effect"
+import type { Fault } from "../../model/FsError.ts"
+import type { ArchiveError } from "../errors.ts"
+import { deflated, flag, max16, max32, signatures, stored } from "./format.ts"
+import { judged, refuse } from "./names.ts"
+import type { Source } from "./spool.ts"
+
+/** An entry as the central directory tells it. */
+export interface Listed {
+  readonly name: string
+  readonly rawName: Uint8Array
+  /** Of the system that made it. */
+  readonly host: number
+  readonly flags: number
+  readonly method: number
+  readonly crc: number
+  readonly packed: number
+  readonly size: number
+  /** The upper half is mode and type where a Unix made it. */
+  readonly attributes: number
+  readonly offset: number
+}
+
+export interface Directory {
+  readonly entries: ReadonlyArray<Listed>
+  /** Where the entries end. */
+  readonly offset: number
+}
+
+const corrupt = (detail: string, entry?: string) => refuse("corrupt", detail, entry)
+
+const bufferOf = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+
+const wide = (bytes: Buffer, at: number): number => {
+  const value = bytes.readBigUInt64LE(at)
+  if (value > BigInt(Number.MAX_SAFE_INTEGER)) throw corrupt("it has a field of 64 bits that is larger than any file")
+  return Number(value)
+}
+
+/** Reads small pieces that lie one after another. */
+export class Window {
+  readonly #source: Source
+  #block: Buffer = Buffer.alloc(0)
+  #start = 0
+
+  constructor(source: Source) {
+    this.#source = source
+  }
+
+  bytes(offset: number, length: number): Effect.Effect<Buffer, ArchiveError | Fault> {
+    if (offset + length > this.#source.size) return Effect.fail(corrupt("it ends too early"))
+    const at = offset - this.#start
+    if (at >= 0 && at + length <= this.#block.length) return Effect.succeed(this.#block.subarray(at, at + length))
+    const ahead = Math.min(Math.max(length, block), this.#source.size - offset)
+    return Effect.map(this.#source.read(offset, ahead), (bytes) => {
+      this.#block = bufferOf(bytes)
+      this.#start = offset
+      return this.#block.subarray(0, length)
+    })
+  }
+}
+
+const block = 256 * 1024
+
+interface End {
+  readonly count: number
+  readonly size: number
+  readonly offset: number
+}
+
+const endLength = 22
+const locatorLength = 20
+const end64Length = 56
+
+/** The last record. Its comment is the end of the file, so that nothing stands behind the archive. */
+const locate = (tail: Buffer): number => {
+  const at = tail.lastIndexOf("PK\x05\x06", tail.length - endLength, "latin1")
+  if (at === -1) throw corrupt("it is no ZIP archive, or its end is missing")
+  if (at + endLength + tail.readUInt16LE(at + 20) !== tail.length) throw corrupt("something stands behind its end")
+  return at
+}
+
+const sentinels = (end: Buffer): End & { readonly disks: ReadonlyArray<number> } => ({
+  disks: [end.readUInt16LE(4), end.readUInt16LE(6)],
+  count: end.readUInt16LE(10),
+  size: end.readUInt32LE(12),
+  offset: end.readUInt32LE(16)
+})
+
+const onOneDisk = (disks: ReadonlyArray<number>, counts: readonly [number, number]): void => {
+  if (disks.some((disk) => disk !== 0) || counts[0] !== counts[1]) {
+    throw refuse("unsupported", "it is one of several parts, and only whole archives are read")
+  }
+}
+
+/** Where the smaller record has a number of its own it must be the same. */
+const agreed = (small: number, sentinel: number, large: number): void => {
+  if (small !== sentinel && small !== large) throw corrupt("its two end records disagree")
+}
+
+const end64 = (record: Buffer, small: End): End => {
+  if (record.readUInt32LE(0) !== signatures.end64 || wide(record, 4) !== end64Length - 12) {
+    throw corrupt("its 64-bit end record is not where it says, or not of the form that is known")
+  }
+  const found = { count: wide(record, 32), size: wide(record, 40), offset: wide(record, 48) }
+  onOneDisk([record.readUInt32LE(16), record.readUInt32LE(20)], [wide(record, 24), found.count])
+  agreed(small.count, max16, found.count)
+  agreed(small.size, max32, found.size)
+  agreed(small.offset, max32, found.offset)
+  return found
+}
+
+/** Where the central directory is. */
+const findEnd = Effect.fnUntraced(function* (source: Source): Effect.fn.Return<End, ArchiveError | Fault> {
+  const length = Math.min(source.size, endLength + max16 + locatorLength + end64Length)
+  const start = source.size - length
+  const tail = bufferOf(yield* source.read(start, length))
+  const at = yield* judged(() => {
+    if (length < endLength) throw corrupt("it is no ZIP archive, or its end is missing")
+    return locate(tail)
+  })
+  return yield* judged(() => {
+    const { disks, ...small } = sentinels(tail.subarray(at))
+    const isWide = at >= locatorLength && tail.readUInt32LE(at - locatorLength) === signatures.locator64
+    if (!isWide) {
+      onOneDisk(disks, [tail.readUInt16LE(at + 8), small.count])
+      if (small.offset + small.size !== start + at) throw corrupt("its directory is not where its end says")
+      return small
+    }
+    const locator = tail.subarray(at - locatorLength)
+    const record = at - locatorLength - end64Length
+    if (locator.readUInt32LE(4) !== 0 || locator.readUInt32LE(16) > 1) onOneDisk([1], [0, 0])
+    if (record < 0 || wide(locator, 8) !== start + record) throw corrupt("its 64-bit end record is not where it says")
+    const found = end64(tail.subarray(record), small)
+    if (found.offset + found.size !== start + record) throw corrupt("its directory is not where its end says")
+    return found
+  })
+})
+
+const high =
+  "ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\u00a0"
+
+/** The characters of the first IBM PCs, in which names are that are not marked as UTF-8. */
+const ofPc = (bytes: Uint8Array): string => {
+  let text = ""
+  for (const byte of bytes) text += byte < 128 ? String.fromCharCode(byte) : high[byte - 128]
+  return text
+}
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+
+export const textOf = (bytes: Uint8Array): string | undefined => {
+  try {
+    return utf8.decode(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+const nameOf = (bytes: Uint8Array, flags: number): string => {
+  const name = (flags & flag.utf8) === 0 ? ofPc(bytes) : textOf(bytes)
+  if (name === undefined) throw refuse("name", "the name is not UTF-8, which it says it is", ofPc(bytes))
+  return name
+}
+
+/** The content of the extra field with this number. */
+const extraOf = (extra: Buffer, wanted: number, entry: string): Buffer | undefined => {
+  let found: Buffer | undefined
+  for (let at = 0; at < extra.length;) {
+    const end = at + 4 <= extra.length ? at + 4 + extra.readUInt16LE(at + 2) : Number.POSITIVE_INFINITY
+    if (end > extra.length) throw corrupt("its extra fields are not well formed", entry)
+    if (extra.readUInt16LE(at) === wanted) {
+      if (found !== undefined) throw corrupt("it has the same extra field twice", entry)
+      found = extra.subarray(at + 4, end)
+    }
+    at = end
+  }
+  return found
+}
+
+/** The fields that did not fit, in the order in which the format has them. */
+export const widened = (extra: Buffer, fields: ReadonlyArray<number>, entry: string): ReadonlyArray<number> => {
+  const wanted = fields.filter((value) => value === max32).length
+  if (wanted === 0) return fields
+  const found = extraOf(extra, 1, entry)
+  if (found === undefined || found.length < 8 * wanted) throw corrupt("a number of 64 bits is missing", entry)
+  let next = 0
+  return fields.map((value) => (value === max32 ? wide(found, 8 * next++) : value))
+}
+
+const checkMethod = (flags: number, method: number, name: string): void => {
+  if ((flags & (flag.encrypted | flag.strong | flag.masked)) !== 0 || method === 99) {
+    throw refuse("encrypted", "it is encrypted", name)
+  }
+  if ((flags & flag.patched) !== 0) throw refuse("unsupported", "it holds a patch and no content", name)
+  if (method !== stored && method !== deflated) {
+    throw refuse("unsupported", `it is compressed by method ${method}, and only 0 and 8 are read`, name)
+  }
+}
+
+const headerLength = 46
+
+const listed = (header: Buffer, rest: Buffer): Listed => {
+  const nameLength = header.readUInt16LE(28)
+  const flags = header.readUInt16LE(8)
+  const rawName = Uint8Array.from(rest.subarray(0, nameLength))
+  const name = nameOf(rawName, flags)
+  const method = header.readUInt16LE(10)
+  checkMethod(flags, method, name)
+  if (header.readUInt16LE(34) !== 0) throw refuse("unsupported", "it lies on another disk", name)
+  const extra = rest.subarray(nameLength, nameLength + header.readUInt16LE(30))
+  const fields = [header.readUInt32LE(24), header.readUInt32LE(20), header.readUInt32LE(42)]
+  const [size, packed, offset] = widened(extra, fields, name) as [number, number, number]
+  return {
+    name,
+    rawName,
+    host: header.readUInt16LE(4) >> 8,
+    flags,
+    method,
+    crc: header.readUInt32LE(16),
+    packed,
+    size,
+    attributes: header.readUInt32LE(38),
+    offset
+  }
+}
+
+/** Entries between two turns of others. */
+const slice = 1024
+
+/** The whole central directory. `most`: entries that are taken. */
+export const directory = Effect.fnUntraced(function* (
+  source: Source,
+  most: number
+): Effect.fn.Return<Directory, ArchiveError | Fault> {
+  const end = yield* findEnd(source)
+  if (end.count > most) return yield* Effect.fail(refuse("tooLarge", `it has ${end.count} entries where ${most} are allowed`))
+  const window = new Window(source)
+  const entries: Array<Listed> = []
+  let at = end.offset
+  for (let i = 1; i <= end.count; i++) {
+    if (i % slice === 0) yield* Effect.yieldNow
+    const header = Buffer.from(yield* window.bytes(at, headerLength))
+    if (header.readUInt32LE(0) !== signatures.central) return yield* Effect.fail(corrupt("its directory is damaged"))
+    const length = header.readUInt16LE(28) + header.readUInt16LE(30) + header.readUInt16LE(32)
+    const rest = yield* window.bytes(at + headerLength, length)
+    entries.push(yield* judged(() => listed(header, rest)))
+    at += headerLength + length
+  }
+  if (at !== end.offset + end.size) return yield* Effect.fail(corrupt("its directory is damaged"))
+  return { entries, offset: end.offset }
+})
+
+const localLength = 30
+
+/** What of the flags says how an entry is to be read. */
+const meaningful = flag.encrypted | flag.descriptor | flag.patched | flag.strong | flag.utf8 | flag.masked
+
+const sameName = (bytes: Buffer, { rawName }: Listed): boolean => bytes.equals(rawName)
+
+/** The entry's own header, which must say what the directory says. Answers where its data begin. */
+export const checkLocal = Effect.fnUntraced(function* (
+  window: Window,
+  entry: Listed
+): Effect.fn.Return<number, ArchiveError | Fault> {
+  const header = Buffer.from(yield* window.bytes(entry.offset, localLength))
+  if (header.readUInt32LE(0) !== signatures.local) return yield* Effect.fail(corrupt("it is not where it says", entry.name))
+  const nameLength = header.readUInt16LE(26)
+  const extraLength = header.readUInt16LE(28)
+  const rest = yield* window.bytes(entry.offset + localLength, nameLength + extraLength)
+  yield* judged(() => {
+    if (!sameName(rest.subarray(0, nameLength), entry)) throw corrupt("its own header has another name", entry.name)
+    const isSame = ((header.readUInt16LE(6) ^ entry.flags) & meaningful) === 0 && header.readUInt16LE(8) === entry.method
+    if (!isSame) throw corrupt("its own header says something else", entry.name)
+    const fields = [header.readUInt32LE(22), header.readUInt32LE(18)]
+    const [size, packed] = widened(rest.subarray(nameLength), fields, entry.name) as [number, number]
+    const isLater = (entry.flags & flag.descriptor) !== 0
+    const agrees = (said: number, is: number): boolean => said === is || (isLater && said === 0)
+    if (!agrees(header.readUInt32LE(14), entry.crc) || !agrees(packed, entry.packed) || !agrees(size, entry.size)) {
+      throw corrupt("its own header says something else", entry.name)
+    }
+  })
+  return entry.offset + localLength + nameLength + extraLength
+})
+
+/** The forms that sizes and checksum behind the data can have: with and without a signature, of 32 and 64 bits. */
+const descriptors: Readonly<Record<number, readonly [signed: boolean, isWide: boolean]>> = {
+  12: [false, false],
+  16: [true, false],
+  20: [false, true],
+  24: [true, true]
+}
+
+/** What stands between the data of an entry and whatever comes next. */
+export const checkGap = (
+  window: Window,
+  entry: Listed,
+  end: number,
+  next: number
+): Effect.Effect<void, ArchiveError | Fault> => {
+  const length = next - end
+  if (length < 0) return Effect.fail(corrupt("it overlaps another entry", entry.name))
+  const form = (entry.flags & flag.descriptor) === 0 ? undefined : descriptors[length]
+  if (form === undefined) {
+    return length === 0 && (entry.flags & flag.descriptor) === 0
+      ? Effect.void
+      : Effect.fail(corrupt("bytes that belong to nothing stand behind it", entry.name))
+  }
+  return Effect.flatMap(window.bytes(end, length), (bytes) =>
+    judged(() => {
+      const [signed, isWide] = form
+      const at = signed ? 4 : 0
+      const sizes = isWide
+        ? [wide(bytes, at + 4), wide(bytes, at + 12)]
+        : [bytes.readUInt32LE(at + 4), bytes.readUInt32LE(at + 8)]
+      const isSame = bytes.readUInt32LE(at) === entry.crc && sizes[0] === entry.packed && sizes[1] === entry.size
+      if (!isSame || (signed && bytes.readUInt32LE(0) !== signatures.descriptor)) {
+        throw corrupt("what stands behind it says something else", entry.name)
+      }
+    })
+  )
+}

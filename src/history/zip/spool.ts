@@ -1,0 +1,146 @@
+/**
+ * Bytes that are read at any place and more than once. What comes as a stream is kept in memory while it is little, and then in a file
+ * that has no name any more: whatever ends the program, nothing is left of it.
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as Fs from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import type { Fault } from "../../model/FsError.ts"
+import type { ArchiveError } from "../errors.ts"
+import { refuse } from "./names.ts"
+import { awaited, faultOf } from "./outside.ts"
+
+export interface Source {
+  readonly size: number
+  /** Exactly so many bytes, which must be there. They may be looked at, not changed. */
+  readonly read: (offset: number, length: number) => Effect.Effect<Uint8Array, Fault>
+}
+
+const inMemory = 8 * 1024 * 1024
+
+const shorter: Fault = { _tag: "IoError", detail: "the archive has become shorter while it was read" }
+
+const readFully = (descriptor: number, offset: number, length: number): Effect.Effect<Uint8Array, Fault> =>
+  Effect.suspend(() => {
+    const bytes = new Uint8Array(length)
+    const from = (done: number): Effect.Effect<Uint8Array, Fault> =>
+      done === length
+        ? Effect.succeed(bytes)
+        : Effect.flatMap(
+            awaited<number>((end) => Fs.read(descriptor, bytes, done, length - done, offset + done, end)),
+            (read) => (read === 0 ? Effect.fail(shorter) : from(done + read))
+          )
+    return from(0)
+  })
+
+/** An open file; the caller closes it, and keeps it open meanwhile. */
+export const ofDescriptor = (descriptor: number, size: number): Source => ({
+  size,
+  read: (offset, length) => readFully(descriptor, offset, length)
+})
+
+export const ofBytes = (bytes: Uint8Array): Source => ({
+  size: bytes.length,
+  read: (offset, length) => Effect.succeed(bytes.subarray(offset, offset + length))
+})
+
+/** A new file that only this process can reach. */
+const unnamed: Effect.Effect<number, Fault> = Effect.suspend(() => {
+  try {
+    const directory = Fs.mkdtempSync(join(tmpdir(), "fs-algebra-spool-"))
+    try {
+      const path = join(directory, "spool")
+      const descriptor = Fs.openSync(path, "wx+", 0o600)
+      Fs.unlinkSync(path)
+      return Effect.succeed(descriptor)
+    } finally {
+      Fs.rmSync(directory, { recursive: true, force: true })
+    }
+  } catch (error) {
+    return Effect.fail(faultOf(error))
+  }
+})
+
+export class Spool implements Source {
+  readonly #most: number
+  #memory = new Uint8Array(64 * 1024)
+  #descriptor: number | undefined
+  #size = 0
+
+  /** `most`: bytes that it takes. */
+  constructor(most: number) {
+    this.#most = most
+  }
+
+  get size(): number {
+    return this.#size
+  }
+
+  readonly append = (bytes: Uint8Array): Effect.Effect<void, ArchiveError | Fault> =>
+    Effect.suspend((): Effect.Effect<void, ArchiveError | Fault> => {
+      const end = this.#size + bytes.length
+      if (end > this.#most) return Effect.fail(refuse("tooLarge", "it is larger than an archive within the limits can be"))
+      if (this.#descriptor === undefined && end > inMemory) {
+        return Effect.andThen(
+          this.#moveToFile,
+          Effect.suspend(() => this.append(bytes))
+        )
+      }
+      if (this.#descriptor !== undefined) return this.#write(bytes, 0)
+      if (end > this.#memory.length) {
+        const larger = new Uint8Array(Math.max(end, 2 * this.#memory.length))
+        larger.set(this.#memory.subarray(0, this.#size))
+        this.#memory = larger
+      }
+      this.#memory.set(bytes, this.#size)
+      this.#size = end
+      return Effect.void
+    })
+
+  readonly read = (offset: number, length: number): Effect.Effect<Uint8Array, Fault> =>
+    this.#descriptor === undefined
+      ? Effect.succeed(this.#memory.subarray(offset, offset + length))
+      : readFully(this.#descriptor, offset, length)
+
+  close(): void {
+    if (this.#descriptor !== undefined) Fs.closeSync(this.#descriptor)
+  }
+
+  readonly #moveToFile: Effect.Effect<void, Fault> = Effect.uninterruptible(
+    Effect.flatMap(unnamed, (descriptor) => {
+      const kept = this.#memory.subarray(0, this.#size)
+      this.#descriptor = descriptor
+      this.#memory = new Uint8Array(0)
+      this.#size = 0
+      return this.#write(kept, 0)
+    })
+  )
+
+  #write(bytes: Uint8Array, done: number): Effect.Effect<void, Fault> {
+    if (done === bytes.length) return Effect.void
+    return Effect.flatMap(
+      awaited<number>((end) => Fs.write(this.#descriptor!, bytes, done, bytes.length - done, this.#size, end)),
+      (written) => {
+        this.#size += written
+        return written === 0 ? Effect.fail<Fault>({ _tag: "DiskFull" }) : this.#write(bytes, done + written)
+      }
+    )
+  }
+}
+
+/** Until the scope ends. */
+export const make = (most: number): Effect.Effect<Spool, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.sync(() => new Spool(most)),
+    (spool) => Effect.sync(() => spool.close())
+  )
+
+/** All of a stream. */
+export const filled = <E, R>(
+  bytes: Stream.Stream<Uint8Array, E, R>,
+  most: number
+): Effect.Effect<Source, E | ArchiveError | Fault, R | Scope.Scope> =>
+  Effect.flatMap(make(most), (spool) => Effect.as(Stream.runForEach(bytes, spool.append), spool))

@@ -1,0 +1,260 @@
+/**
+ * A filesystem as the bytes of a ZIP archive, in constant memory: what is small is packed whole, what is large goes from the pinned file
+ * to whoever pulls. The same tree and clock give the same bytes, so no time is in it but that of the clock, and no name but the tree's.
+ *
+ * Every directory that has a mode, or nothing in it, has an entry of its own. An entry says nothing of modes where the backend has none.
+ */
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type { Fault } from "../../model/FsError.ts"
+import type { FsPath } from "../../model/FsPath.ts"
+import type { LimitsShape } from "../../model/Limits.ts"
+import type { Backend, Handle } from "../../port/Backend.ts"
+import type { ArchiveError } from "../errors.ts"
+import * as Codec from "./codec.ts"
+import * as Format from "./format.ts"
+import * as Manifest from "./manifest.ts"
+import { Budget, judged, refuse } from "./names.ts"
+import { contentOf, type Item, pinned, unsteady } from "./survey.ts"
+
+type Bytes<E = never> = Stream.Stream<Uint8Array, E>
+
+/** Small entries are given out together. */
+const together = 64 * 1024
+
+/** Whatever is larger might need 64 bits for its packed size. */
+const large = 0xf000_0000
+
+/** Bytes of a name, which the format counts in 16 bits. */
+const longestName = 0xffff
+
+const modeOf = (type: number, mode: number | undefined): number | undefined =>
+  mode === undefined ? undefined : type | (mode & 0o777)
+
+interface Made {
+  readonly name: string
+  readonly mode: number | undefined
+}
+
+export class Writer {
+  readonly #port: Backend
+  readonly #budget: Budget
+  readonly #now: number
+  readonly #time: number
+  readonly #central: Array<Uint8Array> = []
+  #offset = 0
+  #files = 0
+  #bytes = 0
+
+  /** `now` in milliseconds since 1970. */
+  constructor(port: Backend, limits: LimitsShape, now: number) {
+    this.#port = port
+    this.#budget = new Budget(limits)
+    this.#now = now
+    this.#time = Format.dosTime(now)
+  }
+
+  /** Of what has been written so far. */
+  get manifest(): Manifest.Manifest {
+    return { createdAt: DateTime.makeUnsafe(this.#now), fileCount: this.#files, totalBytes: this.#bytes }
+  }
+
+  bytes(items: ReadonlyArray<Item>): Bytes<ArchiveError | Fault> {
+    return Stream.concat(
+      Stream.flatMap(this.#parts(items), (part) => part),
+      Stream.sync(() => {
+        const manifest = this.#whole(
+          { name: Manifest.manifestName, mode: Format.fileType | 0o644 },
+          Manifest.write(this.manifest)
+        )
+        return Buffer.concat([...manifest, this.#end()])
+      })
+    )
+  }
+
+  /** Small entries gathered, each large one by itself. */
+  #parts(items: ReadonlyArray<Item>): Stream.Stream<Bytes<ArchiveError | Fault>, ArchiveError | Fault> {
+    const gathered = Effect.fnUntraced({ self: this }, function* (from: number): Effect.fn.Return<
+      readonly [Bytes<ArchiveError | Fault>, number] | undefined,
+      ArchiveError | Fault
+    > {
+      let next = from
+      let size = 0
+      const parts: Array<Uint8Array> = []
+      while (next < items.length && size < together) {
+        const made = yield* this.#small(items[next]!)
+        if (made === undefined) break
+        for (const bytes of made) {
+          parts.push(bytes)
+          size += bytes.length
+        }
+        next++
+      }
+      if (parts.length > 0 || next > from) {
+        yield* Effect.yieldNow
+        return [parts.length === 0 ? Stream.empty : Stream.succeed(Buffer.concat(parts)), next]
+      }
+      return next < items.length ? [this.#large(items[next]!.path), next + 1] : undefined
+    })
+    return Stream.unfold(0, gathered)
+  }
+
+  /** The whole entry, nothing where the file has gone; `undefined` where it is large. */
+  #small(item: Item): Effect.Effect<ReadonlyArray<Uint8Array> | undefined, ArchiveError | Fault> {
+    const name = Manifest.filesPrefix + item.path
+    if (item.kind === "directory") {
+      if (item.mode === undefined && !item.isEmpty) return Effect.succeed([])
+      return judged(() => this.#directory(`${name}/`, item.mode))
+    }
+    if (item.kind === "symlink") {
+      return judged(() => this.#counted({ name, mode: Format.linkType | 0o777 }, Buffer.from(item.target)))
+    }
+    return Effect.flatMap(Effect.scoped(contentOf(this.#port, item.path)), (content) =>
+      content === undefined
+        ? Effect.succeed([])
+        : content._tag === "Large"
+          ? Effect.succeed(undefined)
+          : judged(() => this.#counted({ name, mode: modeOf(Format.fileType, content.mode) }, content.bytes))
+    )
+  }
+
+  #count(name: string, size: number): void {
+    this.#budget.spend(size, name)
+    this.#files++
+    this.#bytes += size
+  }
+
+  #counted(made: Made, content: Uint8Array): ReadonlyArray<Uint8Array> {
+    this.#count(made.name, content.length)
+    return this.#whole(made, content)
+  }
+
+  #directory(name: string, mode: number | undefined): ReadonlyArray<Uint8Array> {
+    const entry = this.#entry({ name, mode: modeOf(Format.directoryType, mode) }, Format.stored, { isDirectory: true })
+    return [this.#begin(entry), ...this.#done(entry)]
+  }
+
+  #whole(made: Made, content: Uint8Array): ReadonlyArray<Uint8Array> {
+    const packed = Codec.deflate(content)
+    const isPacked = packed.length < content.length
+    const entry = this.#entry(made, isPacked ? Format.deflated : Format.stored)
+    entry.crc = Codec.crc32(content)
+    entry.size = content.length
+    entry.packed = isPacked ? packed.length : content.length
+    return [this.#begin(entry), this.#data(isPacked ? packed : content), ...this.#done(entry)]
+  }
+
+  /** The file is opened again, and may be small by now or gone. */
+  #large(path: FsPath): Bytes<ArchiveError | Fault> {
+    return Stream.unwrap(
+      Effect.flatMap(contentOf(this.#port, path), (content) =>
+        judged((): Bytes<ArchiveError | Fault> => {
+          if (content === undefined) return Stream.empty
+          const name = Manifest.filesPrefix + path
+          if (content._tag === "Whole") {
+            const parts = this.#counted({ name, mode: modeOf(Format.fileType, content.mode) }, content.bytes)
+            return Stream.succeed(Buffer.concat(parts))
+          }
+          const { mode, sizeBytes } = content.handle.stat
+          this.#count(name, sizeBytes)
+          return this.#streamed({ name, mode: modeOf(Format.fileType, mode) }, path, content.handle)
+        })
+      )
+    )
+  }
+
+  /** Its beginning tells whether it is worth packing. What is stored is read twice, since its checksum stands before it. */
+  #streamed(made: Made, path: FsPath, handle: Handle): Bytes<Fault> {
+    const isLarge = handle.stat.sizeBytes >= large
+    return Stream.unwrap(
+      Effect.gen({ self: this }, function* () {
+        const probe = yield* handle.read(0, together)
+        if (Codec.isWorthwhile(Codec.deflate(probe).length, probe.length)) {
+          return this.#packed(this.#entry(made, Format.deflated, { isStreamed: true, isLarge }), path, handle)
+        }
+        let crc = 0
+        yield* Stream.runForEach(pinned(path, handle), (bytes) => Effect.sync(() => void (crc = Codec.crc32(bytes, crc))))
+        return this.#stored(this.#entry(made, Format.stored, { isLarge }), path, handle, crc)
+      })
+    )
+  }
+
+  #packed(entry: Format.Written, path: FsPath, handle: Handle): Bytes<Fault> {
+    const content = Stream.map(pinned(path, handle), (bytes) => {
+      entry.crc = Codec.crc32(bytes, entry.crc)
+      entry.size += bytes.length
+      return bytes
+    })
+    const packed = Stream.unwrap(Effect.map(Codec.deflating, (pump) => Codec.through(content, pump)))
+    return this.#around(
+      entry,
+      Stream.map(packed, (bytes) => {
+        entry.packed += bytes.length
+        return this.#data(bytes)
+      }),
+      Effect.void
+    )
+  }
+
+  #stored(entry: Format.Written, path: FsPath, handle: Handle, crc: number): Bytes<Fault> {
+    entry.crc = crc
+    entry.size = entry.packed = handle.stat.sizeBytes
+    let again = 0
+    const content = Stream.map(pinned(path, handle), (bytes) => {
+      again = Codec.crc32(bytes, again)
+      return this.#data(bytes)
+    })
+    return this.#around(
+      entry,
+      content,
+      Effect.suspend(() => (again === crc ? Effect.void : Effect.fail(unsteady(path))))
+    )
+  }
+
+  #around(entry: Format.Written, data: Bytes<Fault | Codec.Broken>, check: Effect.Effect<void, Fault>): Bytes<Fault> {
+    const all = Stream.concat(
+      Stream.concat(
+        Stream.sync(() => this.#begin(entry)),
+        data
+      ),
+      Stream.flattenIterable(Stream.fromEffect(Effect.map(check, () => this.#done(entry))))
+    )
+    return Stream.mapError(all, (error) =>
+      error._tag === "Broken"
+        ? ({ _tag: "IoError", detail: `it could not be packed: ${String(error.detail)}` } as Fault)
+        : error
+    )
+  }
+
+  #entry(
+    { mode, name }: Made,
+    method: number,
+    how: { readonly isStreamed?: boolean; readonly isLarge?: boolean; readonly isDirectory?: boolean } = {}
+  ): Format.Written {
+    const { isDirectory = false, isLarge = false, isStreamed = false } = how
+    const bytes = Buffer.from(name)
+    if (bytes.length > longestName) throw refuse("name", "the name is longer than the format can say", name)
+    return { name: bytes, method, mode, isDirectory, isStreamed, isLarge, offset: this.#offset, crc: 0, packed: 0, size: 0 }
+  }
+
+  #data(bytes: Uint8Array): Uint8Array {
+    this.#offset += bytes.length
+    return bytes
+  }
+
+  #begin(entry: Format.Written): Uint8Array {
+    return this.#data(Format.localHeader(entry, this.#time))
+  }
+
+  #done(entry: Format.Written): ReadonlyArray<Uint8Array> {
+    const after = entry.isStreamed ? [this.#data(Format.descriptor(entry))] : []
+    this.#central.push(Format.centralHeader(entry, this.#time))
+    return after
+  }
+
+  #end(): Uint8Array {
+    const central = Buffer.concat(this.#central)
+    return Buffer.concat([central, Format.ending(this.#central.length, central.length, this.#offset)])
+  }
+}

@@ -1,0 +1,117 @@
+/**
+ * Directories of the machine compared by what they really are: by the path to which all links have been resolved, component by
+ * component, so that neither a link nor a common beginning of two names (`/srv/app`, `/srv/app-old`) is taken for being inside. What
+ * this library keeps beside a workspace, such as the store of its snapshots, must lie inside none of the roots that are open, where
+ * whoever works in them could reach it.
+ */
+import * as Fs from "node:fs"
+import { dirname, isAbsolute, join, sep } from "node:path"
+import type { Fault } from "../model/FsError.ts"
+
+const isMissing = (error: unknown): boolean => error instanceof Error && "code" in error && error.code === "ENOENT"
+
+const isClimbing = (path: string): boolean => path.split(sep).includes("..")
+
+/**
+ * Where a path leads, or would lead if it were made: `undefined` where that cannot be said, because it is not absolute, climbs, or has
+ * a link on its way that leads nowhere.
+ */
+export const resolved = (path: string): string | undefined => {
+  if (!isAbsolute(path) || path.includes("\0") || isClimbing(path)) return undefined
+  const missing: Array<string> = []
+  for (let at = join(path, "."); ; at = dirname(at)) {
+    try {
+      return join(Fs.realpathSync.native(at), ...missing)
+    } catch (error) {
+      if (!isMissing(error) || Fs.lstatSync(at, { throwIfNoEntry: false }) !== undefined || dirname(at) === at) {
+        return undefined
+      }
+      missing.unshift(at.slice(dirname(at).length).replace(sep, ""))
+    }
+  }
+}
+
+/** Whether a resolved path is the base, which is resolved too, or below it. */
+export const isInside = (base: string, path: string): boolean =>
+  path === base || path.startsWith(base.endsWith(sep) ? base : base + sep)
+
+/** The path resolved, where it lies in one of the allowed directories; with none allowed, none does. */
+export const allowed = (path: string, bases: ReadonlyArray<string>): string | undefined => {
+  const real = resolved(path)
+  if (real === undefined) return undefined
+  return bases.some((base) => {
+    const top = resolved(base)
+    return top !== undefined && isInside(top, real)
+  })
+    ? real
+    : undefined
+}
+
+/** Resolved directories, each as often as it is in use. */
+interface Register {
+  readonly directories: Iterable<string>
+  /** Until what it answers is called, the directory, which is there, is in it. */
+  readonly add: (directory: string) => () => void
+}
+
+const makeRegister = (): Register => {
+  const counts = new Map<string, number>()
+  return {
+    directories: { [Symbol.iterator]: () => counts.keys() },
+    add: (directory) => {
+      const real = Fs.realpathSync.native(directory)
+      counts.set(real, (counts.get(real) ?? 0) + 1)
+      let isOver = false
+      return () => {
+        if (isOver) return
+        isOver = true
+        const left = counts.get(real)! - 1
+        if (left === 0) counts.delete(real)
+        else counts.set(real, left)
+      }
+    }
+  }
+}
+
+const roots = makeRegister()
+const stores = makeRegister()
+
+/** Until what it answers is called, the directory, which is there, is the root of a filesystem. */
+export const register = roots.add
+
+/** The same for what no workspace may reach. */
+export const registerStore = stores.add
+
+const isInsideAny = (bases: Iterable<string>, path: string): boolean => {
+  for (const base of bases) if (isInside(base, path)) return true
+  return false
+}
+
+/** Why a directory may not hold what no workspace may reach; `undefined` where it may. `argument` is what the caller calls it. */
+export const refusal = (argument: string, directory: string): Fault | undefined => {
+  const real = resolved(directory)
+  const detail =
+    real === undefined
+      ? "it must be an absolute path that leads somewhere"
+      : isInsideAny(roots.directories, real)
+        ? "it lies inside the root of a filesystem, where its users could reach it"
+        : undefined
+  return detail === undefined ? undefined : { _tag: "InvalidArgument", argument, detail }
+}
+
+const realOf = (directory: string): string | undefined => {
+  try {
+    return Fs.realpathSync.native(directory)
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Whether a directory is or lies in a store, where nobody may work. What holds a store may be opened: the store was there first, and
+ * whoever opens the other knows what is in it.
+ */
+export const isInStore = (directory: string): boolean => {
+  const real = resolved(directory) ?? realOf(directory)
+  return real !== undefined && isInsideAny(stores.directories, real)
+}

@@ -1,0 +1,208 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import { host, tree } from "../backends/posixHost.ts"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import * as Filesystem from "../../src/filesystem/Filesystem.ts"
+import * as Archive from "../../src/history/Archive.ts"
+import * as Limits from "../../src/model/Limits.ts"
+import { build, manifest } from "./zipBuilder.ts"
+import { catalogue } from "./zipCatalogue.ts"
+
+const planted = Effect.fnUntraced(function* (fs: Filesystem.Algebra) {
+  yield* fs.write("kept/one.txt", "one")
+  yield* fs.write("good.txt", "another")
+  yield* fs.mkdir("empty")
+  yield* fs.symlink("link", "kept/one.txt")
+})
+
+/** Everything that a caller can see. */
+const seen = Effect.fnUntraced(function* (fs: Filesystem.Algebra) {
+  const out: Array<unknown> = []
+  for (const { kind, path } of yield* Stream.runCollect(fs.walk())) {
+    const { mode, modifiedAt } = yield* fs.stat(path)
+    const content = kind === "file" ? yield* fs.readString(path) : kind === "symlink" ? yield* fs.readLink(path) : undefined
+    out.push([path, kind, mode, modifiedAt?.epochMilliseconds, content])
+  }
+  return out
+})
+
+describe("the catalogue of hostile archives", () => {
+  it("has no kind twice, and all that were promised", () => {
+    assert.strictEqual(new Set(catalogue.map(({ title }) => title)).size, catalogue.length)
+    assert.isAtLeast(catalogue.length, 38)
+  })
+
+  it.effect("is honest but for what each is about: the same without it is taken", () =>
+    Effect.gen(function* () {
+      const fs = Filesystem.make(yield* InMemory.make())
+      const bytes = build([
+        { name: "files/good.txt", content: "good", method: 8 },
+        { name: "files/x", content: "abc" },
+        manifest(2, 7)
+      ])
+      assert.strictEqual(yield* Archive.importBytesOf(fs, bytes), 2)
+      assert.strictEqual(yield* fs.readString("x"), "abc")
+    })
+  )
+
+  for (const { bytes, reason, title } of catalogue) {
+    it.effect(`${title} is refused as ${reason}, and nothing has changed`, () =>
+      Effect.gen(function* () {
+        const fs = Filesystem.make(yield* InMemory.make())
+        yield* planted(fs)
+        const before = yield* seen(fs)
+        const error = yield* Effect.flip(Archive.importBytesOf(fs, bytes()))
+        assert.instanceOf(error, Archive.ArchiveError)
+        assert.strictEqual((error as Archive.ArchiveError).reason, reason, error.message)
+        assert.deepStrictEqual(yield* seen(fs), before)
+      })
+    )
+  }
+
+  it.live(
+    "is refused in the same way where it comes piece by piece, and on a host, whose root and surroundings stay as they are",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { outside, port, root } = yield* host()
+          Fs.writeFileSync(join(outside, "untouched"), "outside")
+          const fs = Filesystem.make(port)
+          yield* planted(fs)
+          const before = yield* seen(fs)
+          for (const { bytes, reason, title } of catalogue) {
+            const all = bytes()
+            const size = Math.max(1000, Math.ceil(all.length / 50))
+            const pieces = Array.from({ length: Math.ceil(all.length / size) }, (_, i) =>
+              all.subarray(i * size, (i + 1) * size)
+            )
+            const error = yield* Effect.flip(Archive.importZipOf(fs, Stream.fromIterable(pieces)))
+            assert.strictEqual(error._tag === "ArchiveError" ? error.reason : error, reason, title)
+            assert.deepStrictEqual(yield* seen(fs), before, title)
+          }
+          assert.deepStrictEqual(tree(outside), { untouched: "outside" })
+          assert.deepStrictEqual(Fs.readdirSync(root).sort(), ["empty", "good.txt", "kept", "link"])
+        })
+      )
+  )
+})
+
+describe("what an archive may hold", () => {
+  const small = (changes: Partial<Limits.LimitsShape>) =>
+    Effect.provideService(Limits.Limits, { ...Limits.standard, ...changes })
+  const refusal = (bytes: Uint8Array, changes: Partial<Limits.LimitsShape>) =>
+    Effect.gen(function* () {
+      const fs = Filesystem.make(yield* InMemory.make())
+      const exit = yield* Effect.result(Archive.importBytesOf(fs, bytes).pipe(small(changes)))
+      return exit._tag === "Failure"
+        ? exit.failure._tag === "ArchiveError"
+          ? exit.failure.reason
+          : exit.failure
+        : exit.success
+    })
+  const three = () =>
+    build([
+      { name: "files/a/", mode: 0o40755 },
+      { name: "files/a/b", content: "12345" },
+      { name: "files/c", content: "67890" },
+      manifest(2, 10)
+    ])
+
+  it.effect("exactly as many entries as are allowed are taken, one more is not; the manifest is none", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(yield* refusal(three(), { maxArchiveEntries: 3 }), 2)
+      assert.strictEqual(yield* refusal(three(), { maxArchiveEntries: 2 }), "tooLarge")
+    })
+  )
+
+  it.effect("exactly as many bytes as are allowed are taken, one more is not", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(yield* refusal(three(), { maxArchiveBytes: 10 }), 2)
+      assert.strictEqual(yield* refusal(three(), { maxArchiveBytes: 9 }), "tooLarge")
+    })
+  )
+
+  it.effect("names obey the limits in force", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(yield* refusal(three(), { maxPathDepth: 2 }), 2)
+      assert.strictEqual(yield* refusal(three(), { maxPathDepth: 1 }), "name")
+      assert.strictEqual(yield* refusal(three(), { maxPathLength: 2 }), "name")
+    })
+  )
+
+  it.effect("an endless stream is not read to its end", () =>
+    Effect.gen(function* () {
+      const fs = Filesystem.make(yield* InMemory.make())
+      const endless = Stream.forever(Stream.succeed(new Uint8Array(64 * 1024)))
+      const error = yield* Effect.flip(
+        Archive.importZipOf(fs, endless).pipe(small({ maxArchiveBytes: 1024 * 1024, maxArchiveEntries: 10 }))
+      )
+      assert.strictEqual(error._tag === "ArchiveError" ? error.reason : error, "tooLarge")
+    })
+  )
+
+  it.effect("what stands outside files/ is checked and passed over", () =>
+    Effect.gen(function* () {
+      const fs = Filesystem.make(yield* InMemory.make())
+      const bytes = build([
+        { name: "meta/", mode: 0o40755 },
+        { name: "meta/note.txt", content: "not ours", method: 8 },
+        { name: "files/a", content: "1" },
+        manifest(1, 1)
+      ])
+      assert.strictEqual(yield* Archive.importBytesOf(fs, bytes), 1)
+      assert.deepStrictEqual(
+        (yield* seen(fs)).map((row) => (row as Array<unknown>)[0]),
+        ["a"]
+      )
+    })
+  )
+
+  it.effect("setuid, setgid and sticky bits are dropped, other modes kept; without a type there is no mode", () =>
+    Effect.gen(function* () {
+      const fs = Filesystem.make(yield* InMemory.make())
+      const bytes = build([
+        { name: "files/s", content: "1", mode: 0o107750 },
+        { name: "files/none", content: "1", mode: 0o600 },
+        { name: "files/dos", content: "1", mode: 0o100600, host: 0 },
+        manifest(3, 3)
+      ])
+      yield* Archive.importBytesOf(fs, bytes)
+      assert.strictEqual((yield* fs.stat("s")).mode, 0o750)
+      assert.strictEqual((yield* fs.stat("none")).mode, 0o644)
+      assert.strictEqual((yield* fs.stat("dos")).mode, 0o644)
+    })
+  )
+
+  it.effect("descriptors of every form are read, and names in the characters of old PCs", () =>
+    Effect.gen(function* () {
+      const fs = Filesystem.make(yield* InMemory.make())
+      const crc = 0x83dcefb7 // of "1"
+      const streamed = (name: string, signed: boolean, isWide: boolean) => ({
+        name,
+        content: "1",
+        flags: 0x808,
+        behind: Buffer.concat([
+          signed ? Buffer.from([0x50, 0x4b, 7, 8]) : Buffer.alloc(0),
+          Buffer.from([crc & 255, (crc >> 8) & 255, (crc >> 16) & 255, (crc >>> 24) & 255]),
+          ...[1, 1].map((value) => Buffer.from(isWide ? [value, 0, 0, 0, 0, 0, 0, 0] : [value, 0, 0, 0]))
+        ])
+      })
+      const bytes = build([
+        streamed("files/a", true, false),
+        streamed("files/b", false, false),
+        streamed("files/c", true, true),
+        streamed("files/d", false, true),
+        { name: Buffer.from([...Buffer.from("files/"), 0x84, 0xe1]), content: "1", flags: 0 },
+        manifest(5, 5)
+      ])
+      assert.strictEqual(yield* Archive.importBytesOf(fs, bytes), 5)
+      assert.deepStrictEqual(
+        (yield* seen(fs)).map((row) => (row as Array<unknown>)[0]),
+        ["a", "b", "c", "d", "äß"]
+      )
+    })
+  )
+})

@@ -1,0 +1,120 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import type * as Scope from "effect/Scope"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import * as PosixHost from "../../src/backends/PosixHost.ts"
+import { make } from "../../src/filesystem/Filesystem.ts"
+import { exchange } from "../../src/history/exchange.ts"
+import type { Backend } from "../../src/port/Backend.ts"
+import { faulty, type Planned, type Step } from "../../src/testing/Faults.ts"
+import { fastDirectory } from "../backends/posixHost.ts"
+import { allKinds, goalOf, look, lookIn, plant, plantIn, type Tree, unlike } from "./exchanging.ts"
+
+const every: ReadonlyArray<Step> = [
+  "Stat",
+  "List",
+  "Open",
+  "Read",
+  "Write",
+  "MakeDirectory",
+  "Remove",
+  "Rename",
+  "ReadLink",
+  "MakeLink",
+  "SetAttributes"
+]
+
+const { after, before } = allKinds
+
+interface Ground {
+  readonly port: Backend
+  /** Everything that is there, hidden or not. */
+  readonly look: Effect.Effect<Tree>
+}
+
+type Make = Effect.Effect<Ground, never, Scope.Scope>
+
+const memory: Make = Effect.gen(function* () {
+  const port = yield* InMemory.make()
+  yield* Effect.orDie(plantIn(port, before))
+  return { port, look: Effect.orDie(lookIn(port)) }
+})
+
+const host: Make = Effect.gen(function* () {
+  const root = join(yield* fastDirectory, "root")
+  plant(root, before)
+  const port = yield* Effect.orDie(PosixHost.make({ root }))
+  return { port, look: Effect.sync(() => look(root)) }
+})
+
+const count = (ground: Make): Effect.Effect<number> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const { port } = yield* ground
+      const { happened, port: counted } = faulty([])(make(port))
+      yield* Effect.orDie(exchange(counted, goalOf(before, after)) as Effect.Effect<void, never>)
+      return happened.length
+    })
+  )
+
+interface Outcome {
+  readonly isDone: boolean
+  readonly tree: Tree
+}
+
+const broken = (ground: Make, planned: Planned): Effect.Effect<Outcome> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const { look, port } = yield* ground
+      const { hung, port: broken } = faulty([planned])(make(port))
+      const fiber = yield* Effect.forkChild(exchange(broken, goalOf(before, after)))
+      if (planned.fault === "hang") {
+        yield* Effect.race(hung, Effect.asVoid(Fiber.await(fiber)))
+        yield* Fiber.interrupt(fiber)
+      }
+      const exit = yield* Fiber.await(fiber)
+      return { isDone: Exit.isSuccess(exit), tree: yield* look }
+    })
+  )
+
+const ways: ReadonlyArray<readonly [claim: string, planned: Pick<Planned, "fault" | "when">]> = [
+  ["fails", { fault: { _tag: "IoError", code: "EIO", detail: "planned" } }],
+  ["is done but says that it failed", { fault: { _tag: "IoError", code: "EIO", detail: "planned" }, when: "after" }],
+  ["is denied", { fault: { _tag: "AccessDenied", why: "permission" } }],
+  ["finds no space", { fault: { _tag: "DiskFull" } }],
+  ["dies", { fault: "die" }],
+  ["is interrupted", { fault: "hang" }],
+  ["is interrupted when it has been done", { fault: "hang", when: "after" }]
+]
+
+for (const [name, ground, stride] of [
+  ["in memory", memory, 1],
+  ["on a host", host, process.env["FS_ALGEBRA_SOAK"] === undefined ? 5 : 1]
+] as const) {
+  describe(`an exchange ${name}, of which one step`, () => {
+    for (const [claim, planned] of ways) {
+      it.live(
+        `${claim}, leaves the old tree exactly, or has made the new one, and nothing hidden`,
+        () =>
+          Effect.gen(function* () {
+            const steps = yield* count(ground)
+            let taken = 0
+            const complaints: Array<string> = []
+            for (let nth = 1; nth <= steps; nth += stride) {
+              const { isDone, tree } = yield* broken(ground, { operation: every, nth, ...planned })
+              if (!isDone) taken++
+              const wrong = unlike(tree, isDone ? after : before)
+              if (wrong.length > 0) complaints.push(`step ${nth} of ${steps}, ${isDone ? "done" : "failed"}: ${wrong.join()}`)
+            }
+            assert.deepStrictEqual(complaints, [])
+            assert.isAbove(taken, steps / stride / 3)
+          }),
+        120_000
+      )
+    }
+  })
+}

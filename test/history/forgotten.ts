@@ -1,0 +1,39 @@
+/** Two captures, of which one is kept: says whether the bytes that each alone holds are still there. To be run with --expose-gc. */
+import * as Effect from "effect/Effect"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import type { FsPath } from "../../src/model/FsPath.ts"
+import type { Captured, MemoryHistory } from "../../src/port/history.ts"
+
+const path = "d/f" as FsPath
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
+
+const port = await Effect.runPromise(InMemory.make({ tree: { d: { f: "0" } } }))
+const history = port.history as MemoryHistory
+const write = (size: number) => Effect.runPromise(port.write<never, never>(path, new Uint8Array(size), "replace"))
+
+/** What the bytes of a capture stand in, which nothing but the capture holds once they are written over. */
+const bufferOf = async (captured: Captured) => {
+  const whole = await Effect.runPromise(history.view(captured).accelerations!.read!(path, Infinity))
+  return new WeakRef(whole!.bytes.buffer)
+}
+
+const captureOf = async (size: number) => {
+  await write(size)
+  const captured = await Effect.runPromise(history.capture)
+  return { captured, buffer: await bufferOf(captured) }
+}
+
+const kept = await captureOf(100_000)
+const { buffer: forgotten } = await captureOf(200_000)
+await write(1)
+await Effect.runPromise(history.restore(kept.captured))
+await write(2)
+
+for (let i = 0; i < 20 && forgotten.deref() !== undefined; i++) {
+  await turn()
+  globalThis.gc!()
+}
+const told = (ref: WeakRef<object>) => (ref.deref() === undefined ? "gone" : "there")
+process.stdout.write(JSON.stringify({ held: told(kept.buffer), forgotten: told(forgotten) }))
+// Still in use, so that it is really held.
+if (kept.captured.root === undefined) process.exitCode = 1

@@ -1,0 +1,119 @@
+/** Stores in temporary directories, snapshots put into them by git's own fast-import, and git itself as the judge of both. */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { execFileSync } from "node:child_process"
+import { randomUUID } from "node:crypto"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import type { StoreFault } from "../../../src/history/errors.ts"
+import { open, type Store } from "../../../src/history/git/store.ts"
+import { fastDirectory, has, needs } from "../../faults/ground.ts"
+
+export const hasGit = needs("stores of snapshots", () => has("git"), "apt-get install git")
+
+export const hasProc = Fs.existsSync("/proc/self/stat")
+
+export const directory = Effect.map(fastDirectory, (path) => path)
+
+/** A store that is there as long as the scope, in a directory that does not exist before. */
+export const fresh: Effect.Effect<Store, StoreFault, Scope.Scope> = Effect.flatMap(directory, (path) => open(join(path, "store")))
+
+/** What git says, asked directly, with nobody's configuration. */
+export const git = (store: string, ...args: ReadonlyArray<string>): string =>
+  execFileSync("git", ["--git-dir", store, ...args], {
+    encoding: "utf8",
+    maxBuffer: 2 ** 28,
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { PATH: process.env["PATH"], HOME: "/nonexistent", GIT_CONFIG_NOSYSTEM: "1" }
+  }).trim()
+
+/** Throws where an object is damaged or missing. */
+export const fsck = (store: string): string => git(store, "fsck", "--full", "--strict", "--no-dangling")
+
+export type Tree = Readonly<Record<string, string | Buffer>>
+
+const data = (bytes: string | Buffer): Buffer =>
+  Buffer.concat([Buffer.from(`data ${Buffer.byteLength(bytes)}\n`), Buffer.from(bytes), Buffer.from("\n")])
+
+const program = (tree: Tree, seconds: number, message: string, ref: string): Buffer =>
+  Buffer.concat([
+    Buffer.from(
+      `commit ${ref}\nauthor fs-algebra <fs-algebra@localhost> ${seconds} +0000\ncommitter fs-algebra <fs-algebra@localhost> ${seconds} +0000\n`
+    ),
+    data(message),
+    ...Object.entries(tree).flatMap(([path, bytes]) => [Buffer.from(`M 100644 inline ${path}\n`), data(bytes)]),
+    Buffer.from("done\n")
+  ])
+
+/** A commit with this tree, in a pack of its own, which nothing refers to. */
+export const commit = (store: Store, tree: Tree, seconds = 1, message = "a snapshot"): Effect.Effect<string, StoreFault> =>
+  Effect.gen(function* () {
+    const ref = `refs/scratch/${randomUUID()}`
+    yield* store.git.run(["-c", "fastimport.unpackLimit=0", "fast-import", "--quiet", "--done"], {
+      input: program(tree, seconds, message, ref)
+    })
+    const { stdout } = yield* store.git.run(["rev-parse", "--verify", ref])
+    yield* store.git.run(["update-ref", "-d", ref])
+    return stdout.toString().trim()
+  })
+
+export interface Taken {
+  readonly id: string
+  readonly commit: string
+}
+
+export const snapshot = (store: Store, tree: Tree, seconds = 1, message = "a snapshot"): Effect.Effect<Taken, StoreFault> =>
+  Effect.gen(function* () {
+    const id = randomUUID()
+    const made = yield* store.holding(
+      Effect.tap(commit(store, tree, seconds, message), (made) => store.snapshots.put(id, made))
+    )
+    return { id, commit: made }
+  })
+
+/** Every path of a snapshot with its bytes, by git. */
+export const contentOf = (store: Store, { id }: Taken): Record<string, string> =>
+  Object.fromEntries(
+    git(store.directory, "ls-tree", "-r", "-z", "--format=%(path)", `refs/snapshots/${id}`)
+      .split("\0")
+      .filter((path) => path !== "")
+      .map((path) => [
+        path,
+        execFileSync("git", ["--git-dir", store.directory, "cat-file", "blob", `refs/snapshots/${id}:${path}`], {
+          encoding: "latin1"
+        })
+      ])
+  )
+
+const idsIn = (text: string): ReadonlyArray<string> => [...new Set(text.split("\n").filter((line) => line !== ""))].sort()
+
+export const allObjects = (store: Store): ReadonlyArray<string> =>
+  idsIn(git(store.directory, "cat-file", "--batch-all-objects", "--batch-check=%(objectname)"))
+
+export const reachableObjects = (store: Store): ReadonlyArray<string> =>
+  idsIn(git(store.directory, "rev-list", "--objects", "--no-object-names", "--all"))
+
+/** Processes that this one has started and that have not ended, by their ids. */
+export const children = (): ReadonlyArray<number> =>
+  Fs.readdirSync("/proc/self/task")
+    .flatMap((task) => Fs.readFileSync(`/proc/self/task/${task}/children`, "utf8").trim().split(" "))
+    .filter((pid) => pid !== "")
+    .map(Number)
+
+/** Numbers below 1, the same each time (mulberry32). */
+export const seeded = (seed: number): (() => number) => {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let t = Math.imul(state ^ (state >>> 15), 1 | state)
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+/** Bytes that no compressor makes smaller. */
+export const noise = (random: () => number, size: number): Buffer => {
+  const bytes = Buffer.alloc(size)
+  for (let i = 0; i < size; i++) bytes[i] = Math.floor(random() * 256)
+  return bytes
+}

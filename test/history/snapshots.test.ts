@@ -1,0 +1,464 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Cause from "effect/Cause"
+import * as DateTime from "effect/DateTime"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import * as Fs from "node:fs"
+import { homedir, tmpdir } from "node:os"
+import { join } from "node:path"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import * as PosixHost from "../../src/backends/PosixHost.ts"
+import { readOnly, subdirectory } from "../../src/filesystem/Decorator.ts"
+import { decorate, Filesystem } from "../../src/filesystem/Filesystem.ts"
+import * as Snapshots from "../../src/history/Snapshots.ts"
+import { capture } from "../../src/testing/Files.ts"
+
+const { Snapshots: Service } = Snapshots
+
+const memory = Fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir()
+
+const directory: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
+  Effect.sync(() => Fs.mkdtempSync(join(Fs.realpathSync(memory), "fs-algebra-snapshots-"))),
+  (path) => Effect.sync(() => Fs.rmSync(path, { recursive: true, force: true }))
+)
+
+const host = Layer.unwrap(Effect.map(directory, (root) => PosixHost.layer({ root })))
+
+const kinds: Record<string, Layer.Layer<Filesystem | Snapshots.Snapshots, unknown>> = {
+  memory: Snapshots.layer.pipe(Layer.provideMerge(InMemory.layer())),
+  "memory where case does not distinguish": Snapshots.layer.pipe(Layer.provideMerge(InMemory.layer({ caseInsensitive: true }))),
+  "a host, by git": Snapshots.layer.pipe(Layer.provideMerge(host)),
+  "a host, by archives": Snapshots.layerArchive.pipe(Layer.provideMerge(host)),
+  "a combinator": Snapshots.layer.pipe(
+    Layer.provideMerge(InMemory.layer({ tree: { sub: {} } }).pipe(decorate(subdirectory("sub"))))
+  )
+}
+
+const limited = (
+  options: Snapshots.LayerOptions
+): Record<"memory" | "git", Layer.Layer<Filesystem | Snapshots.Snapshots, unknown>> => ({
+  memory: Snapshots.layerWith(options).pipe(Layer.provideMerge(InMemory.layer())),
+  git: Snapshots.layerWith(options).pipe(Layer.provideMerge(host))
+})
+
+const shown = (changes: ReadonlyArray<Snapshots.Change>) => changes.map(({ _tag, path }) => `${_tag} ${path}`)
+
+const tree = Effect.flatMap(Filesystem, (fs) => capture(fs.port))
+
+for (const [name, layer] of Object.entries(kinds)) {
+  describe(`snapshots of ${name}`, () => {
+    it.live("what has changed comes back, and what is new goes", () =>
+      Effect.gen(function* () {
+        const fs = yield* Filesystem
+        const snapshots = yield* Service
+        yield* fs.write("a/b.txt", "one\n")
+        yield* fs.mkdir("empty/dir")
+        yield* fs.symlink("link", "a/b.txt")
+        const before = yield* tree
+        const first = yield* snapshots.snapshot({ tag: "first" })
+        assert.strictEqual(first.tag, "first")
+        yield* fs.write("a/b.txt", "two\n")
+        yield* fs.write("new.txt", "new\n")
+        yield* fs.delete("empty", { recursive: true })
+        const second = yield* snapshots.snapshot()
+        const after = yield* tree
+        const there = ["Added new.txt", "Modified a/b.txt", "Removed empty", "Removed empty/dir"]
+        assert.deepStrictEqual(shown(yield* snapshots.diff(first, second)).sort(), there)
+        assert.deepStrictEqual(shown(yield* snapshots.diff(first)).sort(), there)
+        assert.deepStrictEqual(yield* snapshots.diff(second), [])
+        const { changes } = yield* snapshots.restore(first)
+        assert.deepStrictEqual(shown(changes).sort(), ["Added empty", "Added empty/dir", "Modified a/b.txt", "Removed new.txt"])
+        assert.deepStrictEqual(yield* tree, before)
+        yield* snapshots.restore(second)
+        assert.deepStrictEqual(yield* tree, after)
+        assert.deepStrictEqual(
+          (yield* snapshots.list).map(({ snapshotId }) => snapshotId),
+          [first.snapshotId, second.snapshotId]
+        )
+      }).pipe(Effect.provide(layer))
+    )
+
+    it.live("a view is as it was captured, reads, and does not write", () =>
+      Effect.gen(function* () {
+        const fs = yield* Filesystem
+        const snapshots = yield* Service
+        yield* fs.write("a/b.txt", "needle\n")
+        const taken = yield* snapshots.snapshot()
+        yield* fs.write("a/b.txt", "other\n")
+        yield* fs.write("c.txt", "needle\n")
+        const past = yield* snapshots.view(taken)
+        assert.deepStrictEqual(
+          (yield* past.grep("needle")).matches.map(({ path }) => path),
+          ["a/b.txt"]
+        )
+        assert.deepStrictEqual(
+          (yield* past.glob("**/*")).matches.map(({ path }) => path),
+          ["a/b.txt"]
+        )
+        assert.strictEqual((yield* Effect.flip(past.write("x", "y")))._tag, "AccessDenied")
+        assert.strictEqual((yield* Effect.flip(past.delete("a", { recursive: true })))._tag, "AccessDenied")
+        assert.strictEqual(yield* fs.readString("a/b.txt"), "other\n")
+      }).pipe(Effect.provide(layer))
+    )
+
+    it.live("paths limit what is restored", () =>
+      Effect.gen(function* () {
+        const fs = yield* Filesystem
+        const snapshots = yield* Service
+        yield* fs.write("a/1", "1")
+        yield* fs.write("b/1", "1")
+        const taken = yield* snapshots.snapshot()
+        yield* fs.write("a/1", "changed")
+        yield* fs.write("b/1", "changed")
+        yield* fs.write("b/2", "new")
+        const { changes } = yield* snapshots.restore(taken, { paths: ["b", "never/there"] })
+        assert.deepStrictEqual(shown(changes), ["Modified b/1", "Removed b/2"])
+        assert.strictEqual(yield* fs.readString("a/1"), "changed")
+        const error = yield* Effect.flip(snapshots.restore(taken, { paths: ["../x"] }))
+        assert.strictEqual(error._tag, "SnapshotRestoreError")
+      }).pipe(Effect.provide(layer))
+    )
+
+    it.live("a value that is none of ours is refused, and nothing changes", () =>
+      Effect.gen(function* () {
+        const fs = yield* Filesystem
+        const snapshots = yield* Service
+        yield* fs.write("a", "1")
+        const taken = yield* snapshots.snapshot()
+        yield* fs.write("a", "2")
+        const values = { ...taken }
+        const refs = ["mem-1", "mem-99", "0".repeat(40), "HEAD", `zip:${"0".repeat(64)}`, "--help", "", "a".repeat(41)]
+        const hostile: ReadonlyArray<unknown> = [
+          undefined,
+          null,
+          "snapshot",
+          {},
+          { ...taken },
+          new Snapshots.FilesystemSnapshot({ ...values, snapshotId: "6f2f2b1e-0000-4000-8000-000000000000" }),
+          new Snapshots.FilesystemSnapshot({ ...values, snapshotId: "../../x" }),
+          new Snapshots.FilesystemSnapshot({ ...values, rootPath: "/somewhere/else" }),
+          new Snapshots.FilesystemSnapshot({ ...values, gitDir: "/tmp/another" }),
+          ...refs
+            .filter((ref) => ref !== taken.commitRef)
+            .map((commitRef) => new Snapshots.FilesystemSnapshot({ ...values, commitRef }))
+        ]
+        for (const value of hostile) {
+          const snapshot = value as Snapshots.FilesystemSnapshot
+          const error = yield* Effect.flip(snapshots.restore(snapshot))
+          assert.include(["unknown", "incompatible"], error.reason, JSON.stringify(value))
+          assert.strictEqual((yield* Effect.flip(snapshots.diff(snapshot)))._tag, "SnapshotError")
+          assert.strictEqual((yield* Effect.flip(snapshots.view(snapshot)))._tag, "SnapshotError")
+          assert.strictEqual((yield* Effect.flip(snapshots.forget(snapshot)))._tag, "SnapshotError")
+        }
+        assert.strictEqual(yield* fs.readString("a"), "2")
+        yield* snapshots.restore(taken)
+        assert.strictEqual(yield* fs.readString("a"), "1")
+      }).pipe(Effect.provide(layer))
+    )
+
+    it.live("what is forgotten is unknown", () =>
+      Effect.gen(function* () {
+        const snapshots = yield* Service
+        const fs = yield* Filesystem
+        yield* fs.write("a", "1")
+        const first = yield* snapshots.snapshot()
+        const second = yield* snapshots.snapshot()
+        yield* snapshots.forget(first)
+        yield* snapshots.collect
+        assert.strictEqual((yield* Effect.flip(snapshots.restore(first))).reason, "unknown")
+        assert.strictEqual((yield* Effect.flip(snapshots.forget(first))).reason, "unknown")
+        yield* fs.write("a", "2")
+        yield* snapshots.restore(second)
+        assert.strictEqual(yield* fs.readString("a"), "1")
+        assert.strictEqual((yield* snapshots.stats).snapshots, 1)
+      }).pipe(Effect.provide(layer))
+    )
+
+    it.live("a snapshot after forgetting and collecting holds everything", () =>
+      Effect.gen(function* () {
+        const snapshots = yield* Service
+        const fs = yield* Filesystem
+        yield* fs.write("a/b/c", "content\n".repeat(100))
+        yield* snapshots.forget(yield* snapshots.snapshot())
+        yield* snapshots.collect
+        const taken = yield* snapshots.snapshot()
+        yield* fs.delete("a", { recursive: true })
+        yield* snapshots.restore(taken)
+        assert.strictEqual(yield* fs.readString("a/b/c"), "content\n".repeat(100))
+      }).pipe(Effect.provide(layer))
+    )
+
+    it.live("labels are lines of text", () =>
+      Effect.gen(function* () {
+        const snapshots = yield* Service
+        for (const tag of ["two\nlines", "\u0000", "\ud800", "x".repeat(1001)]) {
+          assert.strictEqual((yield* Effect.flip(snapshots.snapshot({ tag }))).reason, "refused")
+        }
+        const taken = yield* snapshots.snapshot({ tag: "é — “tag”", tool: "write_file", callId: "call-1" })
+        assert.strictEqual((yield* snapshots.list)[0]?.tag, "é — “tag”")
+        const { callId, tool } = yield* snapshots.details(taken)
+        assert.deepStrictEqual([tool, callId], ["write_file", "call-1"])
+      }).pipe(Effect.provide(layer))
+    )
+
+    it.live("details count files and lines since the snapshot before", () =>
+      Effect.gen(function* () {
+        const snapshots = yield* Service
+        const fs = yield* Filesystem
+        yield* fs.write("a.txt", "1\n2\n3\n")
+        yield* fs.write("b.txt", "1\n")
+        yield* snapshots.snapshot()
+        yield* fs.write("a.txt", "1\nII\nIII\n3\n")
+        yield* fs.delete("b.txt")
+        yield* fs.write("d/c.bin", "\0\n\n\n")
+        const { bytes, files, filesChanged, linesAdded, linesRemoved } = yield* snapshots.details(yield* snapshots.snapshot())
+        assert.deepStrictEqual(
+          { bytes, files, filesChanged, linesAdded, linesRemoved },
+          { bytes: 15, files: 2, filesChanged: 3, linesAdded: 2, linesRemoved: 2 }
+        )
+      }).pipe(Effect.provide(layer))
+    )
+
+    it.live("a transaction that fails, dies or is interrupted changes nothing", () =>
+      Effect.gen(function* () {
+        const snapshots = yield* Service
+        const fs = yield* Filesystem
+        yield* fs.write("a", "before")
+        const work = Effect.andThen(fs.write("a", "after"), fs.write("b/c", "new"))
+        const failed = yield* Effect.exit(snapshots.transaction(Effect.andThen(work, Effect.fail("no"))))
+        assert.deepStrictEqual(Exit.isFailure(failed) && Cause.squash(failed.cause), "no")
+        const died = yield* Effect.exit(snapshots.transaction(Effect.andThen(work, Effect.die("defect"))))
+        assert.deepStrictEqual(Exit.isFailure(died) && Cause.squash(died.cause), "defect")
+        const reached = yield* Deferred.make<void>()
+        const fiber = yield* Effect.forkChild(
+          snapshots.transaction(Effect.andThen(work, Effect.andThen(Deferred.succeed(reached, undefined), Effect.never)))
+        )
+        yield* Deferred.await(reached)
+        yield* Fiber.interrupt(fiber)
+        assert.strictEqual(yield* fs.readString("a"), "before")
+        assert.isFalse(yield* fs.exists("b"))
+        assert.strictEqual(yield* snapshots.transaction(Effect.as(work, 7)), 7)
+        assert.strictEqual(yield* fs.readString("a"), "after")
+        assert.deepStrictEqual(yield* snapshots.list, [])
+      }).pipe(Effect.provide(layer))
+    )
+
+    it.live("nested transactions join, and the outer one takes back what they have done", () =>
+      Effect.gen(function* () {
+        const snapshots = yield* Service
+        const fs = yield* Filesystem
+        yield* fs.write("a", "0")
+        const inner = snapshots.transaction(fs.write("a", "1"))
+        const failing = snapshots.transaction(Effect.andThen(fs.write("b", "2"), Effect.fail("inner")))
+        yield* snapshots.transaction(
+          Effect.gen(function* () {
+            yield* inner
+            yield* Effect.flip(failing)
+            assert.strictEqual(yield* fs.readString("a"), "1")
+            assert.isFalse(yield* fs.exists("b"))
+          })
+        )
+        assert.strictEqual(yield* fs.readString("a"), "1")
+        yield* fs.write("a", "0")
+        yield* Effect.flip(snapshots.transaction(Effect.andThen(inner, Effect.fail("outer"))))
+        assert.strictEqual(yield* fs.readString("a"), "0")
+      }).pipe(Effect.provide(layer))
+    )
+
+    it.live("other writers wait for a transaction", () =>
+      Effect.gen(function* () {
+        const snapshots = yield* Service
+        const fs = yield* Filesystem
+        yield* fs.write("a", "0")
+        const reached = yield* Deferred.make<void>()
+        const gate = yield* Deferred.make<void>()
+        const transaction = yield* Effect.forkChild(
+          snapshots.transaction(
+            Effect.gen(function* () {
+              yield* fs.write("a", "1")
+              yield* Deferred.succeed(reached, undefined)
+              yield* Deferred.await(gate)
+              return yield* Effect.fail("no")
+            })
+          )
+        )
+        yield* Deferred.await(reached)
+        const other = yield* Effect.forkChild(fs.write("other", "x"), { startImmediately: true })
+        yield* Deferred.succeed(gate, undefined)
+        yield* Fiber.await(transaction)
+        yield* Fiber.join(other)
+        assert.strictEqual(yield* fs.readString("a"), "0")
+        assert.strictEqual(yield* fs.readString("other"), "x")
+      }).pipe(Effect.provide(layer))
+    )
+
+    it.live("a safety snapshot keeps what a restore takes away", () =>
+      Effect.gen(function* () {
+        const snapshots = yield* Service
+        const fs = yield* Filesystem
+        const taken = yield* snapshots.snapshot()
+        yield* fs.write("precious", "work")
+        yield* snapshots.restore(taken, { safety: true, verify: true })
+        assert.isFalse(yield* fs.exists("precious"))
+        const safety = (yield* snapshots.list).at(-1)!
+        yield* snapshots.restore(safety)
+        assert.strictEqual(yield* fs.readString("precious"), "work")
+      }).pipe(Effect.provide(layer))
+    )
+
+    it.live("values survive JSON", () =>
+      Effect.gen(function* () {
+        const snapshots = yield* Service
+        const fs = yield* Filesystem
+        yield* fs.write("a", "1")
+        const taken = yield* snapshots.snapshot({ tag: "t" })
+        const codec = Schema.toCodecJson(Snapshots.FilesystemSnapshot)
+        const text = JSON.stringify(yield* Schema.encodeEffect(codec)(taken))
+        const value = yield* Schema.decodeUnknownEffect(codec)(JSON.parse(text))
+        yield* fs.write("a", "2")
+        yield* snapshots.restore(value)
+        assert.strictEqual(yield* fs.readString("a"), "1")
+      }).pipe(Effect.provide(layer))
+    )
+  })
+}
+
+describe("what snapshots refuse", () => {
+  it.live("restoring without permission to write and delete", () =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      const gitDir = join(yield* directory, "store")
+      const over = (options: Partial<PosixHost.PosixHostOptions>) =>
+        Snapshots.layerGit({ gitDir }).pipe(Layer.provideMerge(PosixHost.layer({ root, ...options })))
+      Fs.writeFileSync(join(root, "a"), "1")
+      const taken = yield* Effect.provide(
+        Service.use((snapshots) => snapshots.snapshot()),
+        over({ readOnly: true })
+      )
+      Fs.writeFileSync(join(root, "a"), "2")
+      for (const options of [{ readOnly: true }, { allowWrite: false }, { allowDelete: false }]) {
+        const error = yield* Effect.flip(
+          Effect.provide(
+            Service.use((snapshots) => snapshots.restore(taken)),
+            over(options)
+          )
+        )
+        assert.strictEqual(error._tag === "SnapshotRestoreError" && error.reason, "readOnly")
+      }
+      assert.strictEqual(Fs.readFileSync(join(root, "a"), "utf8"), "2")
+    })
+  )
+
+  it.live("a read-only view restores nothing", () =>
+    Effect.gen(function* () {
+      const snapshots = yield* Service
+      const taken = yield* snapshots.snapshot()
+      assert.strictEqual((yield* Effect.flip(snapshots.restore(taken))).reason, "readOnly")
+    }).pipe(
+      Effect.provide(Snapshots.layer.pipe(Layer.provideMerge(InMemory.layer({ tree: { a: "1" } }).pipe(decorate(readOnly)))))
+    )
+  )
+
+  it.live("more files or bytes than the budget, before anything is kept", () =>
+    Effect.gen(function* () {
+      for (const options of [{ maxFiles: 3 }, { maxBytes: 10 }]) {
+        const { git } = limited(options)
+        yield* Effect.gen(function* () {
+          const fs = yield* Filesystem
+          const snapshots = yield* Service
+          for (let i = 0; i < 3; i++) yield* fs.write(`${i}`, "123")
+          yield* snapshots.snapshot()
+          const { objects } = yield* snapshots.stats
+          yield* fs.write("one more", "123")
+          assert.strictEqual((yield* Effect.flip(snapshots.snapshot())).reason, "budget")
+          assert.strictEqual((yield* snapshots.stats).objects, objects)
+        }).pipe(Effect.provide(git))
+      }
+    })
+  )
+
+  it.live("the whole machine and a home directory, unless asked", () =>
+    Effect.gen(function* () {
+      const gitDir = join(yield* directory, "store")
+      for (const root of ["/", homedir()]) {
+        const layer = (options: Snapshots.LayerOptions) =>
+          Snapshots.layerGit({ gitDir, ...options }).pipe(Layer.provide(PosixHost.layer({ root, readOnly: true })))
+        const error = yield* Effect.flip(Effect.provide(Effect.void, layer({})))
+        assert.strictEqual(error._tag === "SnapshotError" && error.reason, "refused")
+      }
+    })
+  )
+
+  it.live("a store inside a root that is open", () =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      const layer = Snapshots.layerGit({ gitDir: join(root, ".git") }).pipe(Layer.provideMerge(PosixHost.layer({ root })))
+      const error = yield* Effect.flip(Effect.provide(Effect.void, layer))
+      assert.strictEqual(error._tag === "SnapshotError" && error.reason, "refused")
+      assert.deepStrictEqual(Fs.readdirSync(root), [])
+    })
+  )
+
+  it.live("a snapshot of another root in the same store", () =>
+    Effect.gen(function* () {
+      const gitDir = join(yield* directory, "store")
+      const [one, other] = [yield* directory, yield* directory]
+      const over = (root: string) => Snapshots.layerGit({ gitDir }).pipe(Layer.provideMerge(PosixHost.layer({ root })))
+      const taken = yield* Effect.provide(
+        Service.use((snapshots) => snapshots.snapshot()),
+        over(one)
+      )
+      yield* Effect.gen(function* () {
+        const snapshots = yield* Service
+        assert.deepStrictEqual(yield* snapshots.list, [])
+        assert.strictEqual((yield* Effect.flip(snapshots.restore(taken))).reason, "incompatible")
+        const renamed = new Snapshots.FilesystemSnapshot({ ...taken, rootPath: other })
+        assert.strictEqual((yield* Effect.flip(snapshots.restore(renamed))).reason, "unknown")
+      }).pipe(Effect.provide(over(other)))
+    })
+  )
+})
+
+describe("retention", () => {
+  it.live("keeps the newest so many, and always the newest", () =>
+    Effect.gen(function* () {
+      for (const layer of Object.values(limited({ retention: { maxSnapshots: 2 } }))) {
+        yield* Effect.gen(function* () {
+          const snapshots = yield* Service
+          const fs = yield* Filesystem
+          const all: Array<string> = []
+          for (let i = 0; i < 5; i++) {
+            yield* fs.write("a", `${i}`)
+            all.push((yield* snapshots.snapshot()).snapshotId)
+          }
+          assert.deepStrictEqual(
+            (yield* snapshots.list).map(({ snapshotId }) => snapshotId),
+            all.slice(-2)
+          )
+        }).pipe(Effect.provide(layer))
+      }
+    })
+  )
+
+  it.live("lets go of what is older than its age", () =>
+    Effect.gen(function* () {
+      for (const layer of Object.values(limited({ retention: { maxAge: -1 } }))) {
+        yield* Effect.gen(function* () {
+          const snapshots = yield* Service
+          yield* snapshots.snapshot()
+          const last = yield* snapshots.snapshot()
+          assert.deepStrictEqual(
+            (yield* snapshots.list).map(({ snapshotId }) => snapshotId),
+            [last.snapshotId]
+          )
+          assert.isTrue(DateTime.isDateTime(last.createdAt))
+        }).pipe(Effect.provide(layer))
+      }
+    })
+  )
+})
