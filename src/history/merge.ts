@@ -130,7 +130,7 @@ export const merge = Effect.fnUntraced(function* <E>(options: Options<E>): Effec
   const trees = mergeTrees({ base: base.tree, ours: ours.tree, theirs: theirs.tree, caseSensitive, prefer })
   const conflicts = [...trees.conflicts]
   const files: Array<readonly [names: ReadonlyArray<string>, file: FileNode]> = []
-  const texts = new Map<FsPath, { readonly id: string; readonly bytes: Uint8Array }>()
+  const texts = new Map<FsPath, Uint8Array>()
   for (const file of trees.toMerge) {
     const { bytes, conflict, path } = yield* joinFile(options, file, prefer)
     if (conflict !== undefined) conflicts.push(conflict)
@@ -139,7 +139,7 @@ export const merge = Effect.fnUntraced(function* <E>(options: Options<E>): Effec
     const id = blobId(bytes)
     if (id === there.id) continue
     files.push([segments(path), { ...there, sizeBytes: bytes.length, id }])
-    texts.set(path, { id, bytes })
+    texts.set(path, bytes)
   }
   if (policy === "fail" && conflicts.length > 0) {
     return { after: ours.tree, content: ours.read, changes: [], conflicts: inPathOrder(conflicts) }
@@ -149,7 +149,7 @@ export const merge = Effect.fnUntraced(function* <E>(options: Options<E>): Effec
     const known = at(after, path)
     if (known?.kind !== "file" || known.id !== file.id) return nowhere(path)
     const text = texts.get(path)
-    if (text?.id === file.id) return Effect.succeed(text.bytes)
+    if (text !== undefined) return Effect.succeed(text)
     return readFrom(ours, path, file, caseSensitive) ?? readFrom(theirs, path, file, caseSensitive) ?? nowhere(path)
   }
   return { after, content, changes: differences(ours.tree, after, caseSensitive), conflicts: inPathOrder(conflicts) }

@@ -45,7 +45,7 @@ const replacing = Effect.fnUntraced(function* <E>(
 ): Effect.fn.Return<ReadonlyArray<Change>, Fault | Mismatch | E> {
   yield* recover(port)
   const before = (yield* scan(port, goal.scan)).tree
-  const after = goal.paths === undefined ? goal.after : graft(before, goal.after, goal.paths)
+  const after = goal.paths === undefined ? goal.after : graft(before, goal.after, goal.paths, port.info.caseSensitive)
   const changes = differences(before, after, port.info.caseSensitive)
   if (goal.dryRun !== true && changes.length > 0) yield* exchange(port, { before, after, content: goal.content })
   return changes

@@ -10,13 +10,14 @@ import { chunks, range } from "../engine/read.ts"
 import type { Fault } from "../model/FsError.ts"
 import { type FsPath, isTemporaryName, join, root } from "../model/FsPath.ts"
 import { type Backend, keyOf } from "../port/Backend.ts"
-import type { Stamped } from "../port/history.ts"
+import type { Reading, Visit } from "../port/explorer.ts"
+import type { DirectoryHistory, Stamped } from "../port/history.ts"
 import { blobHasher, blobId, type DirectoryNode, type FileNode, type LinkNode, type Node } from "./tree.ts"
 
 /** A file or link with what the disk told of it when it was read. */
-type Known = (FileNode | LinkNode) & { readonly stamp?: Stamp | undefined }
+export type Known = (FileNode | LinkNode) & { readonly stamp?: Stamp | undefined }
 
-interface Stamp {
+export interface Stamp {
   readonly sizeBytes: number
   readonly mode: number
   readonly modified: number
@@ -89,7 +90,7 @@ export const hashing: Sink<never> = {
     })
 }
 
-const stampOf = ({ changed, inode, mode, modified, sizeBytes }: Stamped): Stamp => ({
+export const stampOf = ({ changed, inode, mode, modified, sizeBytes }: Stamp): Stamp => ({
   sizeBytes,
   mode,
   modified,
@@ -123,6 +124,8 @@ interface Draft {
   readonly directories: Array<readonly [segment: string, draft: Draft]>
   /** Files whose content nobody vouches for. */
   readonly unread: Array<Looked>
+  /** It was there when the one above was read, and no more when it was to be. */
+  isGone: boolean
 }
 
 /** A child, with a stamp where the backend gives one. */
@@ -169,7 +172,8 @@ const draftOf = (path: FsPath, mode: number | undefined, before: Node | undefine
   before: before?.kind === "directory" ? before : undefined,
   entries: new Map(),
   directories: [],
-  unread: []
+  unread: [],
+  isGone: false
 })
 
 const linkAt = (port: Backend, path: FsPath): Effect.Effect<string | undefined, Fault> =>
@@ -179,45 +183,113 @@ const linkAt = (port: Backend, path: FsPath): Effect.Effect<string | undefined, 
         isGone(fault) || fault._tag === "InvalidArgument" ? Effect.succeed(undefined) : Effect.fail(fault)
       )
 
+/** A directory on its way, for those who read many ahead. */
+interface Step extends Visit {
+  readonly above: Step | undefined
+  readonly draft: Draft
+  /** Directories in it that have not been read yet. */
+  unread: number
+}
+
+type Enter<E> = (draft: Draft, children: ReadonlyArray<Looked>) => Effect.Effect<void, Fault | E>
+
+/** One directory after another. */
+const oneByOne = Effect.fnUntraced(function* <E>(port: Backend, top: Draft, enter: Enter<E>) {
+  const pending = [top]
+  for (let here = pending.pop(); here !== undefined; here = pending.pop()) {
+    const children = yield* Effect.catch(look(port, here.path), (fault) =>
+      isGone(fault) && here !== top ? Effect.succeed(undefined) : Effect.fail(fault)
+    )
+    if (children === undefined) here.isGone = true
+    else yield* enter(here, children)
+    for (const [, below] of here.directories) pending.push(below)
+  }
+})
+
+/** Many at a time, each by way of the one that it is in, which is kept at hand until all in it have been read. */
+const manyAhead = Effect.fnUntraced(function* <E>(
+  explore: NonNullable<DirectoryHistory["explore"]>,
+  top: Draft,
+  enter: Enter<E>
+) {
+  const explorer = yield* explore<Step>((step) => step.draft.path)
+  const wanted: Array<Step> = [{ above: undefined, segment: "", draft: top, unread: 0 }]
+  let asked = 0
+  const arrived = Effect.fnUntraced(function* ({ children, visit }: Reading<Step>) {
+    asked--
+    const { above, draft } = visit
+    if (above !== undefined && --above.unread === 0) explorer.leave(above)
+    if ("_tag" in children) {
+      if (!isGone(children) || draft === top) return yield* Effect.fail(children)
+      draft.isGone = true
+      return
+    }
+    yield* enter(draft, (children as ReadonlyArray<Stamped>).map(ofStamp))
+    if (draft.directories.length === 0) return
+    visit.unread = draft.directories.length
+    explorer.hold(visit)
+    for (const [segment, below] of draft.directories) wanted.push({ above: visit, segment, draft: below, unread: 0 })
+  })
+  while (wanted.length > 0 || asked > 0) {
+    const room = Math.min(explorer.room(), wanted.length)
+    if (room > 0) {
+      asked += room
+      explorer.read(wanted.splice(-room).reverse())
+    }
+    const readings = explorer.take()
+    for (const reading of readings) yield* arrived(reading)
+    if (readings.length === 0 && room === 0) yield* explorer.wait
+  }
+})
+
 /** All directories, and which files are to be read. */
 const survey = Effect.fnUntraced(function* <E>(port: Backend, options: ScanOptions<E>) {
   const { excludes, isHeld = () => true, onCensus, previous } = options
+  const { history } = port
   const stat = yield* port.stat(root)
   const top = draftOf(root, stat?.mode, previous?.tree)
-  const pending = [top]
   let [files, bytes, bytesToRead] = [0, 0, 0]
-  for (let here = pending.pop(); here !== undefined; here = pending.pop()) {
-    const looked = look(port, here.path)
-    const children = yield* here === top
-      ? looked
-      : Effect.catch(looked, (fault) => (isGone(fault) ? Effect.succeed([]) : Effect.fail(fault)))
+
+  const link = Effect.fnUntraced(function* (here: Draft, { segment, stamp }: Looked) {
+    const target = yield* linkAt(port, join(here.path, segment))
+    if (target === undefined) return
+    const link: Known = { kind: "symlink", target, ...(stamp && { stamp: stampOf(stamp) }) }
+    here.entries.set(segment, link)
+  })
+  /** Links that are new to us, after all that costs nothing. */
+  const take = (here: Draft, children: ReadonlyArray<Looked>): ReadonlyArray<Looked> | undefined => {
+    let links: Array<Looked> | undefined
     for (const child of children) {
       const { kind, segment, sizeBytes, stamp } = child
-      if (isTemporaryName(segment)) continue
-      if (excludes?.(join(here.path, segment)) === true) continue
+      if (isTemporaryName(segment) || excludes?.(join(here.path, segment)) === true) continue
       const before = here.before?.entries.get(segment)
       if (kind === "directory") {
-        const below = draftOf(join(here.path, segment), child.mode, before)
-        here.directories.push([segment, below])
-        pending.push(below)
-      } else if (kind === "file" || kind === "symlink") {
-        files++
-        bytes += sizeBytes
-        if (stamp !== undefined && vouches(before, stamp, previous) && (before.kind === "symlink" || isHeld(before.id))) {
-          here.entries.set(segment, before)
-        } else if (kind === "file") {
-          here.unread.push(child)
-          bytesToRead += sizeBytes
-        } else {
-          const target = yield* linkAt(port, join(here.path, segment))
-          if (target === undefined) continue
-          const link: Known = { kind: "symlink", target, ...(stamp && { stamp: stampOf(stamp) }) }
-          here.entries.set(segment, link)
-        }
+        here.directories.push([segment, draftOf(join(here.path, segment), child.mode, before)])
+        continue
       }
+      if (kind === "other") continue
+      files++
+      bytes += sizeBytes
+      if (stamp !== undefined && vouches(before, stamp, previous) && (before.kind === "symlink" || isHeld(before.id))) {
+        here.entries.set(segment, before)
+      } else if (kind === "file") {
+        here.unread.push(child)
+        bytesToRead += sizeBytes
+      } else (links ??= []).push(child)
     }
-    if (onCensus !== undefined) yield* onCensus({ files, bytes, bytesToRead }, false)
+    return links
   }
+  const enter: Enter<E> = (here, children) => {
+    const links = take(here, children)
+    if (links === undefined && onCensus === undefined) return Effect.void
+    return Effect.gen(function* () {
+      for (const child of links ?? []) yield* link(here, child)
+      if (onCensus !== undefined) yield* onCensus({ files, bytes, bytesToRead }, false)
+    })
+  }
+  if (history?._tag === "Directory" && history.explore !== undefined) {
+    yield* Effect.scoped(manyAhead(history.explore, top, enter))
+  } else yield* oneByOne(port, top, enter)
   return { top, census: { files, bytes, bytesToRead } }
 })
 
@@ -321,7 +393,7 @@ const assemble = <E>(top: Draft, sink: Sink<E>, isHeld: (id: string) => boolean)
   const made = new Map<Draft, DirectoryNode>()
   for (let i = order.length - 1; i >= 0; i--) {
     const draft = order[i]!
-    for (const [segment, below] of draft.directories) draft.entries.set(segment, made.get(below)!)
+    for (const [segment, below] of draft.directories) if (!below.isGone) draft.entries.set(segment, made.get(below)!)
     made.set(draft, finished(draft, sink, isHeld))
   }
   return made.get(top)!

@@ -87,13 +87,12 @@ export const inOrder = (changes: Array<Change>, caseSensitive: boolean): Readonl
     caseSensitive ? (a, b) => compare(a.path, b.path) : (a, b) => compare(fold(a.path), fold(b.path)) || compare(a.path, b.path)
   )
 
-export const at = (top: DirectoryNode, path: FsPath): Node | undefined => {
-  let node: Node | undefined = top
-  for (const segment of segments(path)) {
-    if (node?.kind !== "directory") return undefined
-    node = node.entries.get(segment)
-  }
-  return node
+/** The name by which a directory has a segment: another spelling, where case does not distinguish. */
+const nameIn = (entries: ReadonlyMap<string, Node>, segment: string, caseSensitive: boolean): string => {
+  if (caseSensitive || entries.has(segment)) return segment
+  const folded = fold(segment)
+  for (const name of entries.keys()) if (fold(name) === folded) return name
+  return segment
 }
 
 const withoutId = ({ entries, mode }: DirectoryNode): DirectoryNode => ({
@@ -102,27 +101,35 @@ const withoutId = ({ entries, mode }: DirectoryNode): DirectoryNode => ({
   ...(mode === undefined ? undefined : { mode })
 })
 
+export const at = (top: DirectoryNode, path: FsPath, caseSensitive = true): Node | undefined => {
+  let node: Node | undefined = top
+  for (const segment of segments(path)) {
+    if (node?.kind !== "directory") return undefined
+    node = node.entries.get(nameIn(node.entries, segment, caseSensitive))
+  }
+  return node
+}
+
+/** `names` lead to something in one of the trees at least. What is put bears the name that it has in the one it comes from. */
 const put = (
   top: DirectoryNode,
   names: ReadonlyArray<string>,
-  node: Node | undefined,
-  from: Node | undefined
+  from: Node | undefined,
+  caseSensitive: boolean
 ): DirectoryNode => {
-  const [name, ...rest] = names as [string, ...Array<string>]
+  const [segment, ...rest] = names as [string, ...Array<string>]
+  const theirs = from?.kind === "directory" ? from.entries : empty.entries
+  const [name, source] = [nameIn(top.entries, segment, caseSensitive), nameIn(theirs, segment, caseSensitive)]
   const there = top.entries.get(name)
-  const source = from?.kind === "directory" ? from.entries.get(name) : undefined
-  let next: Node | undefined = node
+  const given = theirs.get(source)
+  let next = given
   if (rest.length > 0) {
-    // Nothing to take away where the way there is not there.
-    if (there?.kind !== "directory" && node === undefined) return top
-    const base =
-      there?.kind === "directory" ? there : source?.kind === "directory" ? { ...withoutId(source), entries: new Map() } : empty
-    next = put(base, rest, node, source)
-    if (next === there) return top
+    const base = there?.kind === "directory" ? there : { ...withoutId(given as DirectoryNode), entries: new Map() }
+    next = put(base, rest, given, caseSensitive)
   }
   const entries = new Map(top.entries)
-  if (next === undefined) entries.delete(name)
-  else entries.set(name, next)
+  entries.delete(name)
+  if (next !== undefined) entries.set(given === undefined ? name : source, next)
   return { ...withoutId(top), entries }
 }
 
@@ -130,11 +137,17 @@ const put = (
  * `onto` with what `from` has at each path and below, which may be nothing. Directories on the way are made like those of `from`; what
  * is no directory there gives way to one.
  */
-export const graft = (onto: DirectoryNode, from: DirectoryNode, paths: ReadonlyArray<FsPath>): DirectoryNode => {
+export const graft = (
+  onto: DirectoryNode,
+  from: DirectoryNode,
+  paths: ReadonlyArray<FsPath>,
+  caseSensitive: boolean
+): DirectoryNode => {
   let out = onto
   for (const path of paths) {
     if (path === root) return from
-    out = put(out, segments(path), at(from, path), from)
+    const isNowhere = at(from, path, caseSensitive) === undefined && at(out, path, caseSensitive) === undefined
+    if (!isNowhere) out = put(out, segments(path), from, caseSensitive)
   }
   return out
 }

@@ -2,9 +2,11 @@
  * What a backend offers to those who keep its past. Combinators drop it: what they show is not what lies below.
  */
 import type * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { Fault } from "../model/FsError.ts"
 import type { FsPath } from "../model/FsPath.ts"
 import type { Backend, Child } from "./Backend.ts"
+import type { Explorer, Visit } from "./explorer.ts"
 
 export type History = MemoryHistory | DirectoryHistory
 
@@ -38,6 +40,10 @@ export interface DirectoryHistory {
   readonly root: string
   /** Everything in a directory, with what tells whether it has changed. Fails with NotFound, NotADirectory. */
   readonly stamps: (path: FsPath) => Effect.Effect<ReadonlyArray<Stamped>, Fault>
+  /** Reads many directories ahead, where that is faster; its children are all Stamped, in any order. */
+  readonly explore?:
+    | (<V extends Visit>(pathOf: (visit: V) => FsPath) => Effect.Effect<Explorer<V>, never, Scope.Scope>)
+    | undefined
 }
 
 export interface Stamped extends Child {

@@ -26,11 +26,12 @@ export type { Searched } from "./job.ts"
  */
 export interface Crew {
   readonly size: number
-  /** Each directory's listing, or the code of the system's error. */
+  /** Each directory's listing, or the code of the system's error. `withStats`: each entry is looked at too. */
   readonly list: (
     directories: ReadonlyArray<string>,
     done: (answer: ReadonlyArray<Listing | string>) => void,
-    over?: () => void
+    over?: () => void,
+    withStats?: boolean
   ) => () => void
   /** `budget` is milliseconds for each file; without workers there is none. */
   readonly search: (
@@ -333,7 +334,7 @@ export const make = (size: number, start: Start = startWorker): Crew => {
 
   return {
     size,
-    list: (directories, done, over) => ask(listJob(directories, done, over)),
+    list: (directories, done, over, withStats) => ask(listJob(directories, done, over, withStats)),
     search: (query, batch, budget, done, over) => ask(searchJob(query, batch, budget, done, over)),
     end: async () => {
       isEnded = true

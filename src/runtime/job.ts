@@ -70,16 +70,19 @@ const once = (run: (() => void) | undefined): (() => void) => {
 export const listJob = (
   directories: ReadonlyArray<string>,
   done: (answer: ReadonlyArray<Listing | string>) => void,
-  over?: () => void
+  over?: () => void,
+  withStats = false
 ): Job => ({
   over: once(over),
   budget: Number.POSITIVE_INFINITY,
   isList: true,
-  order: (_, ticket) => ({ _tag: "List", ticket, directories }),
+  order: (_, ticket) => ({ _tag: "List", ticket, directories, withStats }),
   inline: ({ list }) => {
     const listings: Array<Listing | string> = []
     return () => {
-      for (const directory of directories.slice(listings.length, listings.length + slice)) listings.push(list(directory))
+      for (const directory of directories.slice(listings.length, listings.length + slice)) {
+        listings.push(list(directory, withStats))
+      }
       if (listings.length < directories.length) return false
       done(listings)
       return true

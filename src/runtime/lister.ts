@@ -11,12 +11,17 @@ export interface Listing {
   readonly kinds: Uint8Array<ArrayBuffer>
   /** A name holds U+FFFD, which may stand for bytes that are no text: ask again for bytes. */
   readonly isDoubtful: boolean
+  /** Where it was asked for, per name: size, mode, mtimeMs, ctimeMs, inode; NaN of what had gone when it was looked at. */
+  readonly stats?: Float64Array<ArrayBuffer> | undefined
 }
 
-export type Lister = (directory: string) => Listing | string
+/** `withStats`: look at each entry too. */
+export type Lister = (directory: string, withStats?: boolean) => Listing | string
 
 /** Makes what answers a directory's listing, or the code of the system's error. The last name of the path is not followed. */
-export const makeLister = (fs: Pick<typeof Fs, "openSync" | "readdirSync" | "closeSync" | "constants">): Lister => {
+export const makeLister = (
+  fs: Pick<typeof Fs, "openSync" | "readdirSync" | "readlinkSync" | "lstatSync" | "closeSync" | "constants">
+): Lister => {
   /** O_PATH, which node does not name. */
   const flags = 0o10000000 | fs.constants.O_DIRECTORY | fs.constants.O_NOFOLLOW
 
@@ -50,11 +55,42 @@ export const makeLister = (fs: Pick<typeof Fs, "openSync" | "readdirSync" | "clo
     return { names: joined, kinds, isDoubtful: joined.includes("\ufffd") }
   }
 
-  return (directory) => {
+  const quietly = { throwIfNoEntry: false } as const
+
+  /** The number of this process, by which its descriptors are found faster. */
+  let self = "self"
+  try {
+    self = fs.readlinkSync("/proc/self")
+  } catch {
+    // Then it is looked up each time.
+  }
+
+  /** What each is now, which may not be what it was when the directory was read. */
+  const looked = (found: Listing, base: string): Listing => {
+    if (found.kinds.length === 0 || found.isDoubtful) return found
+    const names = found.names.split("/")
+    const kinds = new Uint8Array(names.length)
+    const stats = new Float64Array(5 * names.length)
+    for (let i = 0; i < names.length; i++) {
+      const one = fs.lstatSync(`${base}/${names[i]}`, quietly)
+      stats[5 * i] = one === undefined ? Number.NaN : one.size
+      if (one === undefined) continue
+      kinds[i] = one.isFile() ? 0 : one.isDirectory() ? 1 : one.isSymbolicLink() ? 2 : 3
+      stats[5 * i + 1] = one.mode
+      stats[5 * i + 2] = one.mtimeMs
+      stats[5 * i + 3] = one.ctimeMs
+      stats[5 * i + 4] = one.ino
+    }
+    return { names: found.names, kinds, isDoubtful: false, stats }
+  }
+
+  return (directory, withStats) => {
     try {
       const descriptor = fs.openSync(directory, flags)
       try {
-        return listing(fs.readdirSync(`/proc/self/fd/${descriptor}`, { withFileTypes: true }))
+        const base = `/proc/${self}/fd/${descriptor}`
+        const found = listing(fs.readdirSync(base, { withFileTypes: true }))
+        return withStats === true ? looked(found, base) : found
       } finally {
         fs.closeSync(descriptor)
       }

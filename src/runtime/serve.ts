@@ -7,7 +7,12 @@ import type { Batch, Searcher } from "./searcher.ts"
 
 /** `ticket` counts the jobs of a worker from 1 on. A query is sent with the first job that needs it, and kept at `place`. */
 export type Order =
-  | { readonly _tag: "List"; readonly ticket: number; readonly directories: ReadonlyArray<string> }
+  | {
+      readonly _tag: "List"
+      readonly ticket: number
+      readonly directories: ReadonlyArray<string>
+      readonly withStats: boolean
+    }
   | {
       readonly _tag: "Search"
       readonly ticket: number
@@ -63,10 +68,16 @@ export const serve = ({ at, list, port, searcher, shared }: Parts): void => {
     const listings: Array<Listing | string> = []
     for (const directory of order.directories) {
       if (Atomics.load(shared, flag) === ticket) break
-      listings.push(list(directory))
+      listings.push(list(directory, order.withStats))
     }
-    const kinds = listings.flatMap((listing) => (typeof listing === "string" ? [] : [listing.kinds.buffer]))
-    port.postMessage({ _tag: "Listed", ticket, listings } satisfies Report, kinds)
+    const buffers = listings.flatMap((listing) =>
+      typeof listing === "string"
+        ? []
+        : listing.stats === undefined
+          ? [listing.kinds.buffer]
+          : [listing.kinds.buffer, listing.stats.buffer]
+    )
+    port.postMessage({ _tag: "Listed", ticket, listings } satisfies Report, buffers)
   }
   port.on("message", (order: Order) => {
     Atomics.store(shared, at.file, 0)

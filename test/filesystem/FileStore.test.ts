@@ -5,9 +5,10 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
+import { Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import * as FileStore from "../../src/history/FileStore.ts"
-import { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import * as Limits from "../../src/model/Limits.ts"
+import { capture, picture } from "../../src/testing/Files.ts"
 
 const host = Layer.unwrap(
   Effect.map(
@@ -195,15 +196,94 @@ describe("FileStore", () => {
   )
 
   onBoth(
-    "says that there are no archives",
+    "gives the whole tree as bytes and makes the tree what they say, as often as it is asked",
+    Effect.gen(function* () {
+      const self = yield* FileStore.FileStore
+      const fs = yield* Filesystem
+      yield* fs.mkdir("hollow")
+      yield* fs.writeBytes("d/binary", new Uint8Array([0x61, 0xff, 0]))
+      yield* self.write("text", "a\r\nb")
+      yield* fs.symlink("link", "d/binary")
+      const before = yield* capture(fs.port)
+      const data = yield* self.snapshot
+      const copy = data.slice()
+      for (let i = 0; i < 2; i++) {
+        yield* self.delete("d")
+        yield* self.delete("hollow")
+        yield* self.write("text", "other")
+        yield* self.write(`new/${i}`, "")
+        assert.isUndefined(yield* self.restore(data))
+        assert.deepStrictEqual(yield* capture(fs.port), before)
+      }
+      assert.deepStrictEqual(data, copy)
+    })
+  )
+
+  onBoth(
+    "restores what another store on another backend has given",
+    Effect.gen(function* () {
+      const self = yield* FileStore.FileStore
+      const other = make(yield* InMemory.make({ tree: { a: { b: "from memory" }, run: new Uint8Array([0xfe]) } }))
+      yield* self.write("own", "x")
+      yield* self.restore(yield* FileStore.make(other).snapshot)
+      const fs = yield* Filesystem
+      assert.deepStrictEqual(yield* capture(fs.port), picture({ "a/b": "from memory", run: new Uint8Array([0xfe]) }))
+    })
+  )
+
+  onBoth(
+    "restores nothing from what is no archive, or a part of one, or no bytes at all",
     Effect.gen(function* () {
       const self = yield* FileStore.FileStore
       yield* self.write("kept", "x")
-      const feature = "archives"
-      assert.deepInclude(yield* Effect.flip(self.snapshot), { _tag: "Unsupported", feature, operation: "snapshot" })
-      const restoring = yield* Effect.flip(self.restore(new Uint8Array(4)))
-      assert.deepInclude(restoring, { _tag: "Unsupported", feature, operation: "restore" })
-      assert.strictEqual((yield* self.read("kept")).content, "x")
+      const data = yield* self.snapshot
+      yield* self.write("since", "y")
+      for (const bad of [new Uint8Array(0), new Uint8Array(1000), data.subarray(0, -1), data.subarray(1)]) {
+        assert.deepInclude(yield* Effect.flip(self.restore(bad)), { _tag: "ArchiveError", reason: "corrupt" })
+      }
+      for (const bad of [undefined, null, "PK", [1, 2], {}, new ArrayBuffer(8), new Float64Array(2)]) {
+        assert.deepInclude(yield* Effect.flip(self.restore(bad as never)), { _tag: "ArchiveError", reason: "corrupt" })
+      }
+      const fs = yield* Filesystem
+      assert.deepStrictEqual(yield* capture(fs.port), picture({ kept: "x", since: "y" }))
+      yield* self.restore(Buffer.from(data))
+      assert.deepStrictEqual(yield* capture(fs.port), picture({ kept: "x" }))
+    })
+  )
+
+  onBoth(
+    "knows caps for archives alone, of entries and of bytes",
+    Effect.gen(function* () {
+      const self = yield* FileStore.FileStore
+      yield* self.write(`${"d/".repeat(20)}${"n".repeat(100)}`, "12345")
+      yield* self.write("f", "12345")
+      const withLimits = <A, E>(effect: Effect.Effect<A, E>, more: Partial<Limits.LimitsShape>) =>
+        Effect.provideService(effect, Limits.Limits, { ...Limits.agent, maxFileSize: 2, maxReadBytes: 2, ...more })
+      const data = yield* withLimits(self.snapshot, {})
+      yield* withLimits(self.restore(data), {})
+      const fs = yield* Filesystem
+      const before = yield* capture(fs.port)
+      for (const more of [{ maxArchiveEntries: 3 }, { maxArchiveBytes: 9 }]) {
+        for (const call of [self.snapshot, self.restore(data)]) {
+          const error = yield* Effect.flip(withLimits<unknown, unknown>(call, more))
+          assert.deepInclude(error as object, { _tag: "ArchiveError", reason: "tooLarge" })
+        }
+      }
+      assert.deepStrictEqual(yield* capture(fs.port), before)
+    })
+  )
+
+  it.effect("restores only where both writing and deleting are permitted, and asks that first", () =>
+    Effect.gen(function* () {
+      for (const options of [{ readOnly: true }, { allowWrite: false }, { allowDelete: false }]) {
+        const fs = make(yield* InMemory.make({ tree: { f: "x" }, ...options }))
+        const self = FileStore.make(fs)
+        const data = yield* self.snapshot
+        for (const any of [data, new Uint8Array(3), "no bytes" as never]) {
+          assert.deepInclude(yield* Effect.flip(self.restore(any)), { _tag: "AccessDenied", why: "readOnly" })
+        }
+        assert.deepStrictEqual(yield* capture(fs.port), picture({ f: "x" }))
+      }
     })
   )
 })

@@ -1,15 +1,58 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Stream from "effect/Stream"
 import { execFileSync } from "node:child_process"
 import * as Fs from "node:fs"
 import { join } from "node:path"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
-import { exchange } from "../../src/history/exchange.ts"
+import { quota, subdirectory } from "../../src/filesystem/Decorator.ts"
+import { type Algebra, make } from "../../src/filesystem/Filesystem.ts"
+import { mount } from "../../src/filesystem/Mounts.ts"
+import { overlay } from "../../src/filesystem/Overlay.ts"
+import { exchange, type Goal } from "../../src/history/exchange.ts"
+import { type Backend } from "../../src/port/Backend.ts"
+import { adversarial } from "../../src/testing/Faults.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
-import { file, goalOf, identities, link, look, lookIn, ordered, p, plant, plantIn, tree, trees } from "./exchanging.ts"
+import {
+  allKinds,
+  bytesOf,
+  common,
+  file,
+  goalOf,
+  identities,
+  link,
+  look,
+  lookIn,
+  nodeOf,
+  ordered,
+  p,
+  plant,
+  plantIn,
+  type Tree,
+  tree,
+  trees,
+  unlike
+} from "./exchanging.ts"
 
 const runs = process.env["FS_ALGEBRA_SOAK"] === undefined ? 60 : 2000
+
+const onHost = (before: Tree) =>
+  Effect.gen(function* () {
+    const root = join(yield* fastDirectory, "root")
+    plant(root, before)
+    return { root, port: yield* PosixHost.make({ root }) }
+  })
+
+/** What it fails with; and it must leave everything, hidden or not, as it was. */
+const refused = <E>(port: Backend, root: string, goal: Goal<E>) =>
+  Effect.gen(function* () {
+    const before = [look(root), identities(root)]
+    const failure = yield* Effect.flip(exchange(port, goal))
+    assert.deepStrictEqual([look(root), identities(root)], before)
+    return failure
+  })
 
 describe("an exchange", () => {
   it.effect.prop(
@@ -26,15 +69,13 @@ describe("an exchange", () => {
   )
 
   it.live.prop(
-    "on a host makes any tree into any other, and leaves what is the same in both as it was",
+    "on a host makes any tree into any other, and what is the same in both stays the very same",
     [trees, trees],
     ([before, after]) =>
       Effect.scoped(
         Effect.gen(function* () {
-          const root = join(yield* fastDirectory, "root")
-          plant(root, before)
+          const { port, root } = yield* onHost(before)
           const old = identities(root)
-          const port = yield* PosixHost.make({ root })
           yield* exchange(port, goalOf(before, after))
           assert.deepStrictEqual(look(root), ordered(after))
           const now = identities(root)
@@ -42,5 +83,316 @@ describe("an exchange", () => {
         })
       ),
     { arbitrary: { runs } }
+  )
+
+  it.live("makes everything out of everything, there and back", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const { after, before } = allKinds()
+        const { port, root } = yield* onHost(before)
+        yield* exchange(port, goalOf(before, after))
+        assert.deepStrictEqual(unlike(look(root), after), [])
+        yield* exchange(port, goalOf(after, before))
+        assert.deepStrictEqual(unlike(look(root), before), [])
+      })
+    )
+  )
+
+  it.live("shows a file that changes as the old one or the new one, whole, and a link likewise, at every step", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const before = tree({ f: file("old"), l: link("old"), d: tree({ f: file("old", 0o400) }, 0o555) })
+        const after = tree({ f: file("newer"), l: link("newer"), d: tree({ f: file("newer", 0o400) }, 0o555) })
+        const { port, root } = yield* onHost(before)
+        const seen = new Set<string>()
+        const see = Effect.sync(() => {
+          seen.add(Fs.readFileSync(join(root, "f"), "utf8"))
+          seen.add(Fs.readlinkSync(join(root, "l")))
+          seen.add(Fs.readFileSync(join(root, "d/f"), "utf8"))
+        })
+        const watched: Backend = {
+          ...port,
+          write: (path, bytes, mode, how) => Effect.tap(port.write(path, bytes, mode, how), see),
+          rename: (from, to, how) => Effect.tap(port.rename(from, to, how), see),
+          remove: (path) => Effect.tap(port.remove(path), see)
+        }
+        yield* exchange(watched, goalOf(before, after))
+        assert.deepStrictEqual([...seen], ["old", "newer"])
+      })
+    )
+  )
+
+  it.live("leaves alone what is in neither tree, a FIFO and a file, and whatever is of another's writing", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const before = tree({ d: tree({ f: file("1") }), g: file("g") })
+        const after = tree({ d: tree({ f: file("2") }), h: file("h") })
+        const { port, root } = yield* onHost(before)
+        execFileSync("mkfifo", [join(root, "d/fifo"), join(root, "fifo")])
+        Fs.writeFileSync(join(root, "d/unknown"), "?")
+        Fs.writeFileSync(join(root, ".~fsa-0.tmp"), "?")
+        const old = identities(root)
+        yield* exchange(port, goalOf(before, after))
+        const now = identities(root)
+        for (const path of ["", "d", "d/fifo", "fifo", "d/unknown", ".~fsa-0.tmp"]) {
+          assert.strictEqual(now.get(path), old.get(path), path)
+        }
+        assert.strictEqual(Fs.readFileSync(join(root, "d/f"), "utf8"), "2")
+        assert.strictEqual(Fs.existsSync(join(root, "g")), false)
+      })
+    )
+  )
+
+  it.live("carries names that are no text", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const { port, root } = yield* onHost(tree({}))
+        const raw = Buffer.from([0xff, 0x0a, 0x61])
+        const key = `\0${raw.toString("hex")}`
+        const first = tree({ [key]: tree({ [key]: file("1") }) })
+        const second = tree({ [key]: tree({ [key]: file("22") }), x: tree({ [key]: link("a") }) })
+        const at = (...names: ReadonlyArray<string | Buffer>): Buffer =>
+          Buffer.concat([Buffer.from(root), ...names.flatMap((name) => [Buffer.from("/"), Buffer.from(name)])])
+        yield* exchange(port, goalOf(tree({}), first))
+        assert.strictEqual(Fs.readFileSync(at(raw, raw), "utf8"), "1")
+        yield* exchange(port, goalOf(first, second))
+        assert.strictEqual(Fs.readFileSync(at(raw, raw), "utf8"), "22")
+        assert.strictEqual(Fs.readlinkSync(at("x", raw)), "a")
+        yield* exchange(port, goalOf(second, tree({})))
+        assert.deepStrictEqual(Fs.readdirSync(root), [])
+      })
+    )
+  )
+
+  it.effect("says after each file and link how many have been made", () =>
+    Effect.gen(function* () {
+      const port = yield* InMemory.make()
+      const after = tree({ a: file("1"), d: tree({ b: file("2"), e: tree({}), l: link("b") }) })
+      const told: Array<string> = []
+      yield* exchange(port, {
+        ...goalOf(tree({}), after),
+        onProgress: (done, of) => Effect.sync(() => void told.push(`${done}/${of}`))
+      })
+      assert.deepStrictEqual(told, ["1/3", "2/3", "3/3"])
+    })
+  )
+
+  it.effect("asks for nothing and touches nothing where nothing differs", () =>
+    Effect.gen(function* () {
+      const { after } = allKinds(10)
+      const never = (): never => assert.fail("it was touched")
+      const port = { ...(yield* InMemory.make()), stat: never, list: never, rename: never, write: never }
+      yield* exchange(port, { before: nodeOf(after), after: nodeOf(after), content: never })
+    })
+  )
+})
+
+describe("an exchange refuses, and has changed nothing", () => {
+  const before = tree({ d: tree({ f: file("1") }), f: file("old") })
+  const after = tree({ d: file("flat"), f: file("content") })
+
+  const contents: ReadonlyArray<readonly [claim: string, given: Uint8Array | Stream.Stream<Uint8Array>]> = [
+    ["bytes that are too few", bytesOf("conten")],
+    ["bytes that are too many", bytesOf("content!")],
+    ["bytes of the same number that are others", bytesOf("contenT")],
+    ["a stream that ends too early", Stream.make(bytesOf("con"), bytesOf("ten"))],
+    ["a stream that never ends", Stream.forever(Stream.succeed(bytesOf("content")))],
+    ["a stream of others", Stream.make(bytesOf("con"), bytesOf("tent".toUpperCase()))],
+    ["an empty stream", Stream.empty]
+  ]
+  for (const [claim, given] of contents) {
+    it.live(`${claim}, as a Mismatch at the path`, () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { port, root } = yield* onHost(before)
+          const goal = goalOf(before, after)
+          const content: Goal<never>["content"] = (path, file) =>
+            path === "f" ? Effect.succeed(given) : goal.content(path, file)
+          assert.deepStrictEqual(yield* refused(port, root, { ...goal, content }), { _tag: "Mismatch", path: p("f") })
+        })
+      )
+    )
+  }
+
+  it.live("content that cannot be had, with the failure of who should have given it, at once or from the stream", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const { port, root } = yield* onHost(before)
+        const goal = goalOf(before, after)
+        assert.strictEqual(yield* refused(port, root, { ...goal, content: () => Effect.fail("lost" as const) }), "lost")
+        const torn = Stream.concat(Stream.make(bytesOf("c")), Stream.fail("torn" as const))
+        assert.strictEqual(yield* refused(port, root, { ...goal, content: () => Effect.succeed(torn) }), "torn")
+      })
+    )
+  )
+
+  const stands: ReadonlyArray<readonly [claim: string, path: string, before: Tree, after: Tree]> = [
+    ["in the place of something new", "new", tree({}), tree({ new: file("1") })],
+    ["in a directory that goes", "d/x", tree({ d: tree({}) }), tree({})],
+    ["deep in a directory that goes", "d/e/x", tree({ d: tree({ e: tree({ f: file("") }) }) }), tree({ f: file("") })],
+    ["in a directory in whose place a file is to stand", "d/x", tree({ d: tree({}) }), tree({ d: file("") })],
+    ["in the place of a file", "f", tree({ f: file("1") }), tree({ f: file("2") })]
+  ]
+  for (const [claim, path, before, after] of stands) {
+    for (const what of ["a FIFO", "a file that no tree has"]) {
+      it.live(`${what} ${claim}`, () =>
+        Effect.scoped(
+          Effect.gen(function* () {
+            const { port, root } = yield* onHost(before)
+            Fs.rmSync(join(root, path), { force: true })
+            if (what === "a FIFO") execFileSync("mkfifo", [join(root, path)])
+            else Fs.writeFileSync(join(root, path), "somebody's")
+            const failure = yield* refused(port, root, goalOf(before, after))
+            assert.strictEqual(failure._tag, "IoError")
+          })
+        )
+      )
+    }
+  }
+
+  it.live("more than the disk or a quota has room for", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const before = tree({ f: file("x".repeat(50_000)) })
+        const { port, root } = yield* onHost(before)
+        const bounded = yield* quota({ maxBytes: 100_000 })(make(port))
+        const failure = yield* refused(bounded.port, root, goalOf(before, tree({ g: file("y".repeat(60_000)) })))
+        assert.strictEqual(failure._tag, "DiskFull")
+        yield* exchange(bounded.port, goalOf(before, tree({ g: file("y".repeat(40_000)) })))
+        // What has gone is not counted any more, and what has been put aside neither.
+        yield* bounded.writeBytes("h", new Uint8Array(60_000))
+      })
+    )
+  )
+})
+
+interface Ground {
+  readonly fs: Algebra
+  readonly shows: Effect.Effect<Tree, unknown>
+}
+
+const shown = (fs: Algebra): Ground => ({ fs, shows: lookIn(fs.port) })
+
+const combinators: ReadonlyArray<readonly [name: string, (before: Tree) => Effect.Effect<Ground, unknown>]> = [
+  [
+    "a subdirectory",
+    (before) =>
+      Effect.gen(function* () {
+        const whole = yield* InMemory.make()
+        yield* plantIn(whole, tree({ sub: before, other: file("1") }))
+        const fs = yield* subdirectory("sub")(make(whole))
+        return {
+          fs,
+          shows: Effect.tap(lookIn(fs.port), () =>
+            Effect.map(lookIn(whole), ({ entries }) => assert.deepStrictEqual(Object.keys(entries), ["other", "sub"]))
+          )
+        }
+      })
+  ],
+  [
+    "a quota",
+    (before) =>
+      Effect.gen(function* () {
+        const port = yield* InMemory.make()
+        yield* plantIn(port, before)
+        return shown(yield* quota({ maxBytes: 1e9, maxFiles: 1e6 })(make(port)))
+      })
+  ],
+  [
+    "an overlay over it all",
+    (before) =>
+      Effect.gen(function* () {
+        const [upper, lower] = [yield* InMemory.make(), yield* InMemory.make()]
+        // What shows of the root itself is the upper one's.
+        yield* plantIn(upper, tree({}, before.mode))
+        yield* plantIn(lower, before)
+        const fs = overlay(make(upper))(make(lower))
+        return {
+          fs,
+          shows: Effect.tap(lookIn(fs.port), () =>
+            Effect.map(lookIn(lower), (below) => assert.deepStrictEqual(below, ordered(before)))
+          )
+        }
+      })
+  ],
+  [
+    "a port that moves nothing out of its directory",
+    (before) =>
+      Effect.gen(function* () {
+        const port = yield* InMemory.make()
+        yield* plantIn(port, before)
+        const fs = adversarial(make(port))
+        return { fs, shows: lookIn(port) }
+      })
+  ]
+]
+
+describe("an exchange on combinators", () => {
+  for (const [name, prepare] of combinators) {
+    it.effect.prop(
+      `makes any tree into any other on ${name}`,
+      [trees, trees],
+      ([before, after]) =>
+        Effect.gen(function* () {
+          const { fs, shows } = yield* prepare(before)
+          yield* exchange(fs.port, goalOf(before, after))
+          assert.deepStrictEqual(yield* shows, ordered(after))
+        }),
+      { arbitrary: { runs: Math.ceil(runs / 2) } }
+    )
+  }
+
+  const mounted = Effect.gen(function* () {
+    const [outer, inner] = [yield* InMemory.make(), yield* InMemory.make()]
+    yield* plantIn(outer, tree({ a: tree({}) }))
+    return { fs: yield* mount("a/m", make(inner))(make(outer)), outer, inner }
+  })
+  const holding = (outside: Tree, inside: Tree): Tree => ({
+    mode: outside.mode,
+    entries: { ...outside.entries, a: tree({ m: inside, ...(outside.entries["b"] && { b: outside.entries["b"] }) }) }
+  })
+
+  it.effect.prop(
+    "makes any two trees of which one is mounted in the other into any others, and leaves nothing hidden on either side",
+    [trees, trees, trees, trees],
+    ([one, two, three, four]) =>
+      Effect.gen(function* () {
+        const { fs, inner, outer } = yield* mounted
+        const [before, after] = [ordered(holding(one, two)), ordered(holding(three, four))]
+        yield* plantIn(fs.port, before)
+        yield* exchange(fs.port, goalOf(before, after))
+        assert.deepStrictEqual(yield* lookIn(fs.port), after)
+        for (const side of [inner, outer]) {
+          for (const { name } of yield* side.list(p("."))) assert.notMatch(name, /^\.~fsa/)
+        }
+      }),
+    { arbitrary: { runs: Math.ceil(runs / 2) } }
+  )
+
+  it.effect("refuses to take away what is mounted on, or what holds it", () =>
+    Effect.gen(function* () {
+      const { fs } = yield* mounted
+      const before = tree({ a: tree({ m: tree({ f: file("1") }) }), x: file("x") })
+      yield* exchange(fs.port, goalOf(tree({ a: tree({ m: tree({}) }) }), before))
+      for (const after of [tree({}), tree({ a: tree({}) }), tree({ a: file("1") }), tree({ a: tree({ m: link("x") }) })]) {
+        const failure = yield* Effect.flip(exchange(fs.port, goalOf(before, after)))
+        assert.deepInclude(failure, { _tag: "AccessDenied", why: "root" })
+        assert.deepStrictEqual(yield* lookIn(fs.port), before)
+      }
+    })
+  )
+
+  it.effect("spells names anew where case does not distinguish them", () =>
+    Effect.gen(function* () {
+      const port = yield* InMemory.make({ caseInsensitive: true })
+      const before = tree({ File: file("1"), Dir: tree({ f: file("2") }), x: tree({ Y: link("a") }) })
+      const after = tree({ fILE: file("1"), dir: tree({ F: file("3") }), X: file("4") })
+      yield* plantIn(port, before)
+      yield* exchange(port, goalOf(before, after))
+      assert.deepStrictEqual(yield* lookIn(port), ordered(after))
+      const exit = yield* Effect.exit(exchange(port, goalOf(after, tree({ a: file("1"), A: file("2") }))))
+      assert.isTrue(Exit.isFailure(exit))
+      assert.deepStrictEqual(yield* lookIn(port), ordered(after))
+    })
   )
 })

@@ -5,7 +5,7 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { createHash } from "node:crypto"
 import * as Fs from "node:fs"
-import { dirname, join } from "node:path"
+import { join } from "node:path"
 import { isDeepStrictEqual } from "node:util"
 import type { Goal } from "../../src/history/exchange.ts"
 import type { DirectoryNode, Node } from "../../src/history/tree.ts"
@@ -61,7 +61,8 @@ export const at = (self: Tree, path: string): Item => {
 
 const pieces = (bytes: Uint8Array): ReadonlyArray<Uint8Array> => {
   const out: Array<Uint8Array> = []
-  for (let start = 0; start < bytes.length; start += 7) out.push(bytes.slice(start, start + 7))
+  const size = Math.max(7, Math.ceil(bytes.length / 5))
+  for (let start = 0; start < bytes.length; start += size) out.push(bytes.slice(start, start + size))
   return out
 }
 
@@ -93,6 +94,18 @@ export const plant = (root: string, self: Tree): void => {
     }
   }
   Fs.chmodSync(root, self.mode)
+}
+
+/** The paths of what is in both, the very same. */
+export const common = (self: Tree, that: Tree, path = ""): ReadonlyArray<string> => {
+  const out = [path]
+  for (const [name, item] of Object.entries(self.entries)) {
+    const other = that.entries[name]
+    const at = join(path, name)
+    if (isTree(item) && other !== undefined && isTree(other)) out.push(...common(item, other, at))
+    else if (isDeepStrictEqual(item, other)) out.push(at)
+  }
+  return out
 }
 
 const sorted = (entries: Record<string, Item>): Record<string, Item> =>
@@ -215,11 +228,6 @@ export const trees: Arbitrary.Arbitrary<Tree> = Arbitrary.map(
   }
 )
 
-export const removeAll = (path: string): void => {
-  Fs.rmSync(path, { recursive: true, force: true })
-  Fs.mkdirSync(dirname(path), { recursive: true })
-}
-
 /** The paths at which two trees differ. */
 export const unlike = (found: Tree, expected: Tree, path = ""): ReadonlyArray<string> => {
   const out: Array<string> = []
@@ -234,15 +242,13 @@ export const unlike = (found: Tree, expected: Tree, path = ""): ReadonlyArray<st
   return out
 }
 
-const large = (letter: string): string => letter.repeat(1_100_000)
-
-/** One of every way in which something can become something else. */
-export const allKinds: { readonly before: Tree; readonly after: Tree } = {
+/** One of every way in which something can become something else. Of files over a megabyte no copy is put aside. */
+export const allKinds = (size = 1_100_000): { readonly before: Tree; readonly after: Tree } => ({
   before: tree(
     {
       same: file("same", 0o640),
       changed: file("old"),
-      large: file(large("o")),
+      large: file("o".repeat(size)),
       bits: file("bits", 0o600),
       turned: link("same"),
       "file to link": file("text"),
@@ -262,7 +268,7 @@ export const allKinds: { readonly before: Tree; readonly after: Tree } = {
     {
       same: file("same", 0o640),
       changed: file("new and longer"),
-      large: file(large("n"), 0o600),
+      large: file("n".repeat(size), 0o600),
       bits: file("bits", 0o755),
       turned: link("../elsewhere"),
       "file to link": link("same"),
@@ -278,4 +284,4 @@ export const allKinds: { readonly before: Tree; readonly after: Tree } = {
     },
     0o700
   )
-}
+})

@@ -182,3 +182,53 @@ describe("snapshots of a host directory", () => {
     })
   )
 })
+
+describe("what a store remembers for the next process", () => {
+  const capturing = (here: Place) =>
+    Effect.gen(function* () {
+      const snapshots = yield* Snapshots.Snapshots
+      const taken = yield* snapshots.snapshot()
+      return { taken, tree: read(here.root), differences: yield* snapshots.diff(taken) }
+    }).pipe(Effect.provide(serving(here)))
+
+  it.live("changes of the same size with the time put back are seen by the next one too", () =>
+    Effect.gen(function* () {
+      for (let seed = 1; seed <= programs; seed++) {
+        const here = yield* place
+        plant(here.root, here.trap)
+        Fs.rmSync(join(here.root, "large.bin"))
+        const choose = chooser(seed * 104729)
+        const all = []
+        for (let step = 0; step < 5; step++) {
+          disturb(here.root, choose)
+          all.push(yield* capturing(here))
+        }
+        for (const { differences, taken, tree } of all.reverse()) {
+          assert.deepStrictEqual(differences, [])
+          yield* Snapshots.Snapshots.use((snapshots) => snapshots.restore(taken)).pipe(Effect.provide(serving(here)))
+          assert.deepStrictEqual(read(here.root), tree)
+        }
+      }
+    })
+  )
+
+  it.live("what is cut off, changed or of another root is passed over", () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      plant(here.root, here.trap)
+      yield* capturing(here)
+      const [seen] = Fs.readdirSync(here.gitDir).filter((name) => name.startsWith("seen-"))
+      assert.isDefined(seen)
+      const file = join(here.gitDir, seen!)
+      const good = Fs.readFileSync(file)
+      for (const bad of ["", "x", good.subarray(0, good.length >> 1), Buffer.from(good).fill(48, 100, 140)]) {
+        Fs.writeFileSync(file, bad)
+        Fs.writeFileSync(join(here.root, "plain.txt"), `${bad.length}`)
+        const { taken, tree } = yield* capturing(here)
+        Fs.writeFileSync(join(here.root, "plain.txt"), "other")
+        yield* Snapshots.Snapshots.use((snapshots) => snapshots.restore(taken)).pipe(Effect.provide(serving(here)))
+        assert.deepStrictEqual(read(here.root), tree)
+      }
+    })
+  )
+})

@@ -96,6 +96,8 @@ describe("merge", () => {
       assert.deepStrictEqual(yield* contents(ours), { a: "0\n2\nX\n", b: "B\n", c: "C\n" })
       assert.deepStrictEqual(changesOf(ours), ["Modified a", "Modified b"])
       assert.strictEqual(ours.conflicts.length, 2)
+      const mine = sourceOf(flat({ a: "2" }))
+      assert.strictEqual((yield* merging({ a: "1" }, {}, { a: "3" }, { ours: mine, conflicts: "ours" })).after, mine.tree)
       const theirs = yield* merging(...conflicting, { conflicts: "theirs" })
       assert.deepStrictEqual(yield* contents(theirs), { a: "0\n2\nY\n", b: "B\n" })
       assert.deepStrictEqual(changesOf(theirs), ["Modified a", "Modified b", "Removed c"])

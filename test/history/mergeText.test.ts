@@ -47,6 +47,8 @@ const table: ReadonlyArray<readonly [claim: string, ...Triple, merged: string | 
   ["added on both sides, one of them empty", "", "", "b\n", "b\n"],
   ["emptied on one side, changed on the other", "a\n", "", "b\n", undefined],
   ["emptied on both", "a\n", "", "", ""],
+  ["lines like others, changed next to them: up to the place that both changed", "a\nb\nb\n", "b\nc\n", "b\n", "b\nc\n"],
+  ["and over others of their own side", "b\nb\nc\n", "a\nb\n", "b\n", "a\nb\n"],
   ["a line moved into lines like it", "x\nx\nx\nb\nc\n", "x\nx\nx\nx\nb\nc\n", "x\nx\nx\nb\nC\n", "x\nx\nx\nx\nb\nC\n"]
 ]
 

@@ -332,6 +332,9 @@ describe("mergeTrees", () => {
     const { conflicts, merged } = mergeTrees({ base: bare(base), ours: bare(base), theirs, caseSensitive: true })
     assert.deepStrictEqual(conflicts, [])
     equalTo(merged, theirs)
+    const other = mergeTrees({ base, ours: theirs, theirs: bare(base), caseSensitive: true })
+    assert.strictEqual(other.merged, theirs)
+    assert.deepStrictEqual(other.conflicts, [])
   })
 
   it("names that no path can express are entries as others", () => {

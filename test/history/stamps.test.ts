@@ -245,6 +245,36 @@ for (const [level, make] of walks) {
       })
     )
 
+    it.effect("are there as soon as another has taken the place of the directory that went", () =>
+      Effect.gen(function* () {
+        const root = yield* directory
+        Fs.mkdirSync(join(root, "d"))
+        Fs.writeFileSync(join(root, "d/old"), "")
+        Fs.mkdirSync(join(root, "next"))
+        Fs.writeFileSync(join(root, "next/new"), "")
+        const confined = yield* confinedTo(root)
+        let looks = 0
+        const exchanging = changing(confined, (place) => {
+          if (looks++ > 0) return {}
+          return {
+            get directory() {
+              Fs.renameSync(join(root, "d"), join(root, "away"))
+              return place.directory
+            }
+          }
+        })
+        const waiting: Confined = {
+          ...exchanging,
+          directory: (path) => {
+            if (looks === 1) Fs.renameSync(join(root, "next"), join(root, "d"))
+            return exchanging.directory(path)
+          }
+        }
+        const names = (yield* HostStamps.stamps(waiting, p("d"))).map(({ name }) => name)
+        assert.deepStrictEqual(names, level === "race-free" ? ["old"] : ["new"])
+      })
+    )
+
     it.effect("of a large directory are all there, and others have their turn meanwhile", () =>
       Effect.gen(function* () {
         const { port, root } = yield* host({}, make)

@@ -20,6 +20,7 @@ import type { Confined, Place } from "./confined.ts"
 import { childrenNow, isSmall } from "./hostEntries.ts"
 import { list } from "./hostList.ts"
 import * as HostSearch from "./hostSearch.ts"
+import { namesNow, ofListing, stamps as stampsIn, stampsOf } from "./hostStamps.ts"
 import { childOf, isText } from "./hostNames.ts"
 
 /** Directories read here before the workers are asked: two milliseconds' worth, where to wake a worker takes forty. */
@@ -78,11 +79,13 @@ export interface Means {
   /** Take away what killed writers have left. */
   readonly sweeps: boolean
   readonly refuseHardlinks: boolean
+  /** Answer each entry with what tells whether it has changed: children are Stamped, in any order. */
+  readonly stamps?: boolean | undefined
 }
 
 const make = <V extends Visit>(
   confined: Confined,
-  { crew: workers, refuseHardlinks, sweeps }: Means,
+  { crew: workers, refuseHardlinks, stamps = false, sweeps }: Means,
   pathOf: (visit: V) => FsPath,
   searches: boolean
 ) => {
@@ -153,6 +156,7 @@ const make = <V extends Visit>(
     if (borrowed === undefined) return undefined
     try {
       if (!isSmall(borrowed.place)) return undefined
+      if (stamps) return stampsOf(borrowed.place, namesNow(borrowed.place))
       const children = childrenNow(borrowed.place)
       return children.some(({ name }) => isTemporaryName(name)) ? undefined : inWalkOrder(children, caseSensitive)
     } catch {
@@ -196,7 +200,7 @@ const make = <V extends Visit>(
       (answers) => {
         for (const [index, visit] of sent.entries()) {
           const answer = answers[index]!
-          arrive(visit, isPlain(answer) ? childrenOf(answer, caseSensitive) : undefined)
+          arrive(visit, !isPlain(answer) ? undefined : stamps ? ofListing(answer) : childrenOf(answer, caseSensitive))
         }
         wake?.()
       },
@@ -204,14 +208,15 @@ const make = <V extends Visit>(
         withdrawals.delete(withdraw)
         for (const giveBack of returns) giveBack()
         if (withdrawals.size === 0) idle?.()
-      }
+      },
+      stamps
     )
     withdrawals.add(withdraw)
   }
 
   const again = (visit: V): Effect.Effect<void> =>
-    Effect.match(list(confined, pathOf(visit), sweeps), {
-      onSuccess: (children) => void done.push({ visit, children: inWalkOrder(children, caseSensitive) }),
+    Effect.match(stamps ? stampsIn(confined, pathOf(visit)) : list(confined, pathOf(visit), sweeps), {
+      onSuccess: (children) => void done.push({ visit, children: stamps ? children : inWalkOrder(children, caseSensitive) }),
       onFailure: (children) => void done.push({ visit, children })
     })
 

@@ -5,18 +5,21 @@
  */
 import * as Effect from "effect/Effect"
 import * as Fs from "node:fs"
+import type { Kind } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, isTemporaryName } from "../../model/FsPath.ts"
 import type { Child } from "../../port/Backend.ts"
 import type { DirectoryHistory, Stamped } from "../../port/history.ts"
+import type { Listing } from "../../runtime/lister.ts"
 import { attempt, isFault } from "./attempt.ts"
 import { type Confined, look, type Place } from "./confined.ts"
 import { children, childrenNow, isSmall } from "./hostEntries.ts"
 import { kindOf } from "./hostFile.ts"
 import { openDirectory, withDirectory } from "./hostList.ts"
-import { childOf, fromBytes, type HostPath, isDoubtful } from "./hostNames.ts"
+import { childOf, fromBytes, type HostPath, isDoubtful, isText } from "./hostNames.ts"
 
 const slice = 1000
+const kinds: ReadonlyArray<Kind> = ["file", "directory", "symlink", "other"]
 const permissionBits = 0o777
 
 const stamped = (name: string, stats: Fs.Stats): Stamped => {
@@ -33,8 +36,31 @@ const stamped = (name: string, stats: Fs.Stats): Stamped => {
   }
 }
 
+/** The same as a worker has told it. */
+export const ofListing = ({ kinds: codes, names, stats }: Listing): ReadonlyArray<Stamped> => {
+  if (codes.length === 0 || stats === undefined) return []
+  const out: Array<Stamped> = []
+  const all = names.split("/")
+  const isPlain = isText(names)
+  for (let i = 0; i < all.length; i++) {
+    const size = stats[5 * i]!
+    if (Number.isNaN(size)) continue
+    const kind = kinds[codes[i]!]!
+    const told = {
+      kind,
+      sizeBytes: kind === "file" || kind === "symlink" ? size : 0,
+      mode: stats[5 * i + 1]! & permissionBits,
+      modified: stats[5 * i + 2]!,
+      changed: stats[5 * i + 3]!,
+      inode: stats[5 * i + 4]!
+    }
+    out.push(isPlain ? { name: all[i]!, addressable: true, ...told } : { ...childOf(all[i]!, kind), ...told })
+  }
+  return out
+}
+
 /** Of what is still there. What is being written is not there yet. */
-const stampsOf = (place: Place, children: ReadonlyArray<Child>): ReadonlyArray<Stamped> => {
+export const stampsOf = (place: Place, children: ReadonlyArray<Child>): ReadonlyArray<Stamped> => {
   const out: Array<Stamped> = []
   for (const { addressable, name, key = name } of children) {
     const stats = isTemporaryName(name) ? undefined : look(place.at(key))
@@ -44,7 +70,7 @@ const stampsOf = (place: Place, children: ReadonlyArray<Child>): ReadonlyArray<S
 }
 
 /** Without the kinds, which looking at each tells too. */
-const names = (place: Place): ReadonlyArray<Child> => {
+export const namesNow = (place: Place): ReadonlyArray<Child> => {
   const names = Fs.readdirSync(place.directory)
   return names.some(isDoubtful) ? childrenNow(place) : names.map((name) => childOf(name, "other"))
 }
@@ -55,7 +81,7 @@ const now = (confined: Confined, path: FsPath): ReadonlyArray<Stamped> | undefin
   if (isFault(place)) return place
   try {
     if (!isSmall(place)) return undefined
-    const stamps = stampsOf(place, names(place))
+    const stamps = stampsOf(place, namesNow(place))
     return place.held() ? stamps : undefined
   } finally {
     place.release()
@@ -84,9 +110,13 @@ const inSlices = (confined: Confined, path: FsPath): Effect.Effect<ReadonlyArray
   )
 
 export const stamps = (confined: Confined, path: FsPath): Effect.Effect<ReadonlyArray<Stamped>, Fault> =>
-  Effect.flatMap(
+  Effect.matchEffect(
     attempt(() => now(confined, path)),
-    (stamps) => (stamps === undefined ? inSlices(confined, path) : Effect.succeed(stamps))
+    {
+      onSuccess: (stamps) => (stamps === undefined ? inSlices(confined, path) : Effect.succeed(stamps)),
+      // It may have gone while it was read, and another be there.
+      onFailure: (fault) => (fault._tag === "NotFound" ? inSlices(confined, path) : Effect.fail(fault))
+    }
   )
 
 const realPath = (root: string): HostPath | undefined => {
@@ -99,7 +129,13 @@ const realPath = (root: string): HostPath | undefined => {
 }
 
 /** Left out where the path of the root is no text, and could not be told from another. */
-export const history = (confined: Confined, root: string): DirectoryHistory | undefined => {
+export const history = (
+  confined: Confined,
+  root: string,
+  explore?: DirectoryHistory["explore"]
+): DirectoryHistory | undefined => {
   const real = realPath(root)
-  return typeof real === "string" ? { _tag: "Directory", root: real, stamps: (path) => stamps(confined, path) } : undefined
+  return typeof real === "string"
+    ? { _tag: "Directory", root: real, stamps: (path) => stamps(confined, path), explore }
+    : undefined
 }

@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, root } from "../../model/FsPath.ts"
 import type { Backend, Rules } from "../../port/Backend.ts"
+import type { DirectoryHistory } from "../../port/history.ts"
 import { fromOptions, isReadOnly } from "../../port/Rules.ts"
 import type { Crew } from "../../runtime/crew.ts"
 import * as Locks from "../../runtime/locks.ts"
@@ -38,6 +39,10 @@ export const backend = (confined: Confined, options: PosixHostOptions, crew?: Cr
   const naming = (run: () => Fault | undefined, ...paths: ReadonlyArray<FsPath>): Effect.Effect<void, Fault> =>
     settled(attempt(run), ...paths)
 
+  const exploring = { crew, sweeps: maySweep, refuseHardlinks: hardlinks === "reject" }
+  const exploreStamps: DirectoryHistory["explore"] = (pathOf) =>
+    explore(confined, { ...exploring, stamps: true })(pathOf, false)
+
   return {
     info: {
       name: "PosixHost",
@@ -67,13 +72,13 @@ export const backend = (confined: Confined, options: PosixHostOptions, crew?: Cr
     watch: (path) => watch(confined, path),
     rules,
     temporaryName,
-    history: Stamps.history(confined, options.root),
+    history: Stamps.history(confined, options.root, confined.level === "race-free" ? exploreStamps : undefined),
     locks: { ...Locks.make({ caseSensitive: confined.caseSensitive }), claim: Claims.make(confined) },
     accelerations: {
       read: (path, maxBytes) => File.whole(confined, path, maxBytes, hardlinks),
       removeTree: (path) => settled(removeTree(confined, path), path),
       ...(confined.level === "race-free" && {
-        explore: explore(confined, { crew, sweeps: maySweep, refuseHardlinks: hardlinks === "reject" })
+        explore: explore(confined, exploring)
       })
     }
   }

@@ -163,9 +163,13 @@ const copyFile = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): Effect
     )
   )
 
+/** With its time, by which it is known again when it has been put back. */
 const copyLink = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): Effect.Effect<void, Fault> => {
-  const { links } = port
-  return links === undefined ? Effect.fail(noLinks) : Effect.flatMap(links.read(from), (target) => links.make(to, target))
+  const { attributes, links } = port
+  if (links === undefined) return Effect.fail(noLinks)
+  return Effect.flatMap(Effect.all([links.read(from), port.stat(from)]), ([target, stat]) =>
+    Effect.andThen(links.make(to, target), attributes?.set(to, { modifiedAt: stat?.modifiedAt }) ?? Effect.void)
+  )
 }
 
 /** Whatever stands in the way of a copy, the old one can still be put aside itself. */

@@ -15,7 +15,7 @@ import { isId } from "./objects.ts"
 import { failureOf, type Running } from "./process.ts"
 import * as Packs from "./packs.ts"
 import type { Pack } from "./packs.ts"
-import { forgottenFile, type Store } from "./store.ts"
+import { attempt, forgottenFile, type Store } from "./store.ts"
 import * as Turns from "./turns.ts"
 
 export interface Options {
@@ -42,9 +42,6 @@ const minBatch = 64 * 2 ** 20
 /** Milliseconds after which a temporary file or a lock that nobody has touched is left over. */
 const old = 3_600_000
 
-const attempt = <A>(run: () => A): Effect.Effect<A, StoreFault> =>
-  Effect.try({ try: run, catch: (error) => storeFault("io", `objects cannot be collected: ${String(error)}`) })
-
 const look = (path: string): Fs.Stats | undefined => Fs.lstatSync(path, { throwIfNoEntry: false })
 
 const removeQuietly = (path: string): void => Fs.rmSync(path, { force: true, recursive: true })
@@ -62,6 +59,7 @@ const forgotten = (directory: string): number => look(forgottenFile(directory))?
 /** Whether to collect is worth its while. Costs three looks at directories. */
 export const needsCollecting = (store: Store, options: Options = {}): Effect.Effect<boolean, StoreFault> =>
   attempt(
+    store.directory,
     () =>
       Packs.listed(store.packDirectory).length > (options.maxPacks ?? defaults.maxPacks) ||
       forgotten(store.directory) >= maxForgotten ||
@@ -229,7 +227,7 @@ const pack = (
 ): Effect.Effect<Pack | undefined, StoreFault> =>
   Effect.gen(function* () {
     const inside = join(place, "pack")
-    yield* attempt(() => Fs.mkdirSync(inside, { recursive: true, mode: 0o700 }))
+    yield* attempt(store.directory, () => Fs.mkdirSync(inside, { recursive: true, mode: 0o700 }))
     const args = ["pack-objects", "--quiet", "--delta-base-offset", "--non-empty", join(inside, "pack")]
     yield* store.git.run(args, { input: list, objects: place })
     const [made] = yield* Packs.read(inside)
@@ -277,12 +275,12 @@ const discard = (packDirectory: string, { name }: Pack): void => {
 /** Runs while nobody else can begin to count on an object; not at all where somebody does already. */
 const aloneWith = ({ store, tips, turn: self }: Work, run: () => void): Effect.Effect<boolean, StoreFault> =>
   Effect.acquireUseRelease(
-    attempt(() => Turns.enter(store.directory, "remover")),
+    attempt(store.directory, () => Turns.enter(store.directory, "remover")),
     () =>
       Effect.gen(function* () {
-        if (yield* attempt(() => Turns.isAnybody(store.directory, "holder", self))) return false
+        if (yield* attempt(store.directory, () => Turns.isAnybody(store.directory, "holder", self))) return false
         for (const tip of yield* tipsOf(store)) if (!tips.has(tip)) return false
-        yield* attempt(run)
+        yield* attempt(store.directory, run)
         return true
       }),
     (turn) => Effect.sync(() => Turns.leave(turn))
@@ -298,12 +296,14 @@ const perform = (work: Work, job: Job, all: ReadonlyArray<Pack>): Effect.Effect<
       if (made !== undefined) publish(packDirectory, join(place, "pack"))
       for (const old of job.packs) if (old.name !== made?.name) discard(packDirectory, old)
     }
-    const isDone = yield* Effect.uninterruptible(job.isPruning ? aloneWith(work, exchange) : Effect.as(attempt(exchange), true))
+    const isDone = yield* Effect.uninterruptible(
+      job.isPruning ? aloneWith(work, exchange) : Effect.as(attempt(work.store.directory, exchange), true)
+    )
     if (!isDone) return undefined
     if (job.isPruning) made?.isLive.fill(1)
     const left = all.filter((pack) => !job.packs.includes(pack) && pack.name !== made?.name)
     return made === undefined ? left : bySize([...left, made])
-  }).pipe(Effect.ensuring(Effect.ignore(attempt(() => removeQuietly(workIn(work.store.directory))))))
+  }).pipe(Effect.ensuring(Effect.ignore(attempt(work.store.directory, () => removeQuietly(workIn(work.store.directory))))))
 
 const bySize = (packs: ReadonlyArray<Pack>): ReadonlyArray<Pack> => packs.toSorted((a, b) => b.bytes - a.bytes)
 
@@ -338,7 +338,9 @@ const next = (work: Work, packs: ReadonlyArray<Pack>, step: number, canPrune: bo
     if (dead.length > 0) return { packs: dead, isPruning: true, isDead: true }
   }
   if (packs.length > work.maxPacks) {
-    const batch = batchOf(crowded(packs), Math.max(minBatch, bytesIn(packs) / 4))
+    const few = packs.slice(work.maxPacks - 1).toReversed()
+    const some = crowded(packs)
+    const batch = batchOf(some.length > few.length ? some : few, Math.max(minBatch, bytesIn(packs) / 4))
     if (batch.length > 1) return { packs: batch, isPruning: canPrune, isDead: false }
   }
   if (!canPrune) return undefined
@@ -350,7 +352,7 @@ const next = (work: Work, packs: ReadonlyArray<Pack>, step: number, canPrune: bo
 const packLoose = ({ store }: Work): Effect.Effect<void, StoreFault> =>
   Effect.gen(function* () {
     const objects = join(store.directory, "objects")
-    const ids = yield* attempt(() =>
+    const ids = yield* attempt(store.directory, () =>
       Fs.readdirSync(objects)
         .filter((name) => /^[0-9a-f]{2}$/.test(name))
         .flatMap((name) => Fs.readdirSync(join(objects, name)).map((rest) => name + rest))
@@ -359,7 +361,7 @@ const packLoose = ({ store }: Work): Effect.Effect<void, StoreFault> =>
     if (ids.length === 0) return
     const place = join(workIn(store.directory), "loose")
     yield* pack(store, place, `${ids.join("\n")}\n`)
-    yield* attempt(() => publish(store.packDirectory, join(place, "pack")))
+    yield* attempt(store.directory, () => publish(store.packDirectory, join(place, "pack")))
     yield* store.git.run(["prune-packed", "--quiet"])
   })
 
@@ -367,9 +369,10 @@ const collecting = (work: Work): Effect.Effect<Collected, StoreFault> =>
   Effect.gen(function* () {
     const { canPrune: isAllowed, store } = work
     const { directory, git, packDirectory } = store
-    if ((yield* attempt(() => looseRefs(directory))) > maxLoose) yield* git.run(["pack-refs", "--all", "--prune"])
+    if ((yield* attempt(store.directory, () => looseRefs(directory))) > maxLoose)
+      yield* git.run(["pack-refs", "--all", "--prune"])
     yield* packLoose(work)
-    const seen = yield* attempt(() => forgotten(directory))
+    const seen = yield* attempt(store.directory, () => forgotten(directory))
     let packs = yield* Packs.read(packDirectory)
     const before = bytesIn(packs)
     let canPrune = isAllowed
@@ -381,7 +384,7 @@ const collecting = (work: Work): Effect.Effect<Collected, StoreFault> =>
       else packs = left
       job = next(work, packs, step, canPrune)
     }
-    if (canPrune) yield* attempt(() => settle(directory, seen))
+    if (canPrune) yield* attempt(store.directory, () => settle(directory, seen))
     return { outcome: canPrune ? "done" : "held", freedBytes: before - bytesIn(packs) }
   })
 
@@ -399,14 +402,14 @@ const settle = (directory: string, seen: number): void => {
  */
 export const collect = (store: Store, options: Options = {}): Effect.Effect<Collected, StoreFault> =>
   Effect.acquireUseRelease(
-    attempt(() => Turns.enter(store.directory, "collector")),
+    attempt(store.directory, () => Turns.enter(store.directory, "collector")),
     (turn) =>
       Effect.gen(function* () {
-        if (yield* attempt(() => Turns.isAnybody(store.directory, "collector", turn))) {
+        if (yield* attempt(store.directory, () => Turns.isAnybody(store.directory, "collector", turn))) {
           return { outcome: "busy", freedBytes: 0 } as const
         }
-        const isHeld = yield* attempt(() => Turns.isAnybody(store.directory, "holder", turn))
-        yield* attempt(() => sweep(store, turn, isHeld))
+        const isHeld = yield* attempt(store.directory, () => Turns.isAnybody(store.directory, "holder", turn))
+        yield* attempt(store.directory, () => sweep(store, turn, isHeld))
         const tips = yield* tipsOf(store)
         return yield* collecting({
           store,

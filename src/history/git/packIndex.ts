@@ -39,7 +39,7 @@ const trailers = 2 * idBytes
 const firstWide = 2 ** 31
 
 /** Objects looked at, and bytes hashed, between two yields to the event loop: a few milliseconds. */
-const objectsAtOnce = 16 * 1024
+const objectsAtOnce = 4 * 1024
 const bytesAtOnce = 4 * 1024 * 1024
 
 const inSlices = Effect.fnUntraced(function* (count: number, visit: (index: number) => void) {
@@ -80,9 +80,13 @@ export const encodeIndex = Effect.fnUntraced(function* (packed: Packed, checksum
   const { crcs, ids, offsets } = packed
   const count = ids.length
   const buckets = yield* inOrder(packed)
-  const order = buckets.flat()
-  const wide = order.filter((index) => offsets[index]! >= wideFrom)
-  const index = Buffer.allocUnsafe(names + count * perObject + wide.length * 8 + trailers)
+  const order = new Uint32Array(count)
+  for (let byte = 0, at = 0; byte < 256; at += buckets[byte++]!.length) order.set(buckets[byte]!, at)
+  let wide = 0
+  yield* inSlices(count, (at) => {
+    if (offsets[at]! >= wideFrom) wide++
+  })
+  const index = Buffer.allocUnsafe(names + count * perObject + wide * 8 + trailers)
   index.writeUInt32BE(signature, 0)
   index.writeUInt32BE(version, 4)
   for (let byte = 0, sum = 0; byte < 256; byte++) index.writeUInt32BE((sum += buckets[byte]!.length), fanOut + byte * 4)

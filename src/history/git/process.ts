@@ -106,7 +106,7 @@ const readable = (text: string): string => {
 
 /** What git's words mean; the first that fits. */
 const meanings: ReadonlyArray<readonly [words: RegExp, reason: StoreFault["reason"], advice: string]> = [
-  [/no space left|disk quota exceeded/i, "io", "the disk is full"],
+  [/no space left|out of diskspace|disk quota exceeded/i, "io", "the disk is full"],
   [
     /\.lock'?: File exists/,
     "unavailable",
@@ -159,7 +159,7 @@ const launch = (program: string, args: ReadonlyArray<string>, cwd: string, env: 
 }
 
 /** Milliseconds that git has to remove its locks and temporary files. */
-const grace = 5000
+const grace = 2000
 
 /** First by a signal at which git removes its locks, and waits for the end: nothing goes on that nobody knows of. */
 const terminate = ({ child }: Running): Effect.Effect<void> =>

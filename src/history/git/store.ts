@@ -111,7 +111,7 @@ const fromSystem = (directory: string, error: unknown): StoreFault => {
 }
 
 /** Runs what calls the system synchronously, and throws what it or we have to object. */
-const attempt = <A>(directory: string, run: () => A): Effect.Effect<A, StoreFault> =>
+export const attempt = <A>(directory: string, run: () => A): Effect.Effect<A, StoreFault> =>
   Effect.try({ try: run, catch: (error) => (isStoreFault(error) ? error : fromSystem(directory, error)) })
 
 const look = (path: string): Fs.Stats | undefined => Fs.lstatSync(path, { throwIfNoEntry: false })

@@ -124,6 +124,7 @@ export class Shelf {
 
   /** Whether it is there; throws where it may not be used. */
   #judge(): boolean {
+    if (typeof this.directory !== "string") throw this.#refuse("it is no path")
     const fault = OpenRoots.refusal("directory", this.directory)
     if (fault !== undefined) throw this.#refuse(String(fault["detail"]))
     return this.#isThere()

@@ -23,13 +23,14 @@ import * as PackWriter from "../git/packWriter.ts"
 import * as Store from "../git/store.ts"
 import { encodeTree, type TreeEntry } from "../git/treeObject.ts"
 import { alone, replace } from "../replace.ts"
-import { hashing, type Scan, scan, type ScanOptions, type Sink, wholeFile } from "../scan.ts"
+import { hashing, scan, type ScanOptions, type Sink, wholeFile } from "../scan.ts"
 import { type Change, differences, type DirectoryNode, type FileNode, type Node } from "../tree.ts"
 import { make as makeView } from "../view.ts"
 import * as Budget from "./budget.ts"
 import * as GitDirectory from "./gitDirectory.ts"
 import * as Message from "./message.ts"
 import type { LayerOptions } from "./options.ts"
+import * as Remembered from "./remembered.ts"
 import { expired } from "./retention.ts"
 import type { Kept, Label, Problem, Strategy } from "./strategy.ts"
 import { FilesystemSnapshot } from "./value.ts"
@@ -76,15 +77,14 @@ const writing = (writer: PackWriter.PackWriter, has: (id: string) => boolean): S
   }
 }
 
-/** A scan whose objects the store had when it ended, in these packs and earlier ones. */
-interface Stored {
-  readonly scan: Scan
-  readonly packs: ReadonlyArray<string>
-}
-
 const packsIn = (directory: string): ReadonlyArray<string> => Fs.readdirSync(directory).filter((name) => name.endsWith(".idx"))
 
-export const make = (port: Backend, directory: string, options: LayerOptions): Effect.Effect<Strategy, Problem, Scope.Scope> =>
+export const make = (
+  port: Backend,
+  directory: string,
+  options: LayerOptions,
+  isKept = true
+): Effect.Effect<Strategy, Problem, Scope.Scope> =>
   Effect.gen(function* () {
     const { history } = port
     const top = history?._tag === "Directory" ? history.root : undefined
@@ -93,20 +93,26 @@ export const make = (port: Backend, directory: string, options: LayerOptions): E
     yield* GitDirectory.check(directory)
     const store = yield* Store.open(directory, { avoid: top === undefined ? [] : [top] })
     yield* alone(port, recover(port))
-    return yield* over(port, store, options)
+    return yield* over(port, store, options, isKept)
   })
 
 /** In a directory of its own, that goes with the scope. */
 export const makeScoped = (port: Backend, options: LayerOptions): Effect.Effect<Strategy, Problem, Scope.Scope> =>
-  Effect.flatMap(GitDirectory.temporary, (directory) => make(port, directory, options))
+  Effect.flatMap(GitDirectory.temporary, (directory) => make(port, directory, options, false))
 
-const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, options: LayerOptions) {
+const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, options: LayerOptions, isKept: boolean) {
   const { packDirectory, reader, snapshots } = store
   const index = yield* PackIndex.open(packDirectory)
   const { caseSensitive, root: rootPath } = port.info
   const excludes = options.git === "exclude" ? (path: FsPath): boolean => path === ".git" : undefined
   const maxEntries = 2 * (options.maxFiles ?? Budget.maxFiles)
-  let last: Stored | undefined
+  const remembered = isKept ? yield* Remembered.load(store.directory, rootPath) : undefined
+  let last = remembered
+  if (isKept && port.history !== undefined) {
+    yield* Effect.addFinalizer(() =>
+      last === remembered || last === undefined ? Effect.void : Remembered.save(store.directory, rootPath, last)
+    )
+  }
   let newest: string | undefined
 
   const onCensus: ScanOptions<StoreFault>["onCensus"] = (census, isWhole) => {
@@ -173,7 +179,7 @@ const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, opt
     yield* index.refresh
     const there = new Set(packsIn(packDirectory))
     const isWhole = last?.packs.every((name) => there.has(name)) === true
-    const writer = yield* PackWriter.open(packDirectory, { isDurable: false })
+    const writer = yield* PackWriter.open(packDirectory, { isDurable: isKept })
     return yield* Effect.gen(function* () {
       const taken = yield* alone(
         port,

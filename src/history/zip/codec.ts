@@ -131,12 +131,17 @@ const worthwhile = 0.97
 
 export const isWorthwhile = (packed: number, size: number): boolean => packed < size * worthwhile
 
-export const deflate = (bytes: Uint8Array): Uint8Array => Zlib.deflateRawSync(bytes, { level })
+/** Room for what comes out, at once: zlib would take 16 KiB for every file. */
+const roomFor = (size: number): number => Math.max(size, 64)
+
+export const deflate = (bytes: Uint8Array): Uint8Array =>
+  Zlib.deflateRawSync(bytes, { level, chunkSize: roomFor(bytes.length) })
 
 /** `undefined` where it does not give exactly `size` bytes, of all of `packed`. */
 export const inflate = (packed: Uint8Array, size: number): Uint8Array | undefined => {
   try {
-    const done = Zlib.inflateRawSync(packed, { maxOutputLength: Math.max(size, 1), info: true }) as unknown as {
+    const options = { maxOutputLength: Math.max(size, 1), chunkSize: roomFor(size), info: true }
+    const done = Zlib.inflateRawSync(packed, options) as unknown as {
       readonly buffer: Uint8Array
       readonly engine: { readonly bytesWritten: number }
     }

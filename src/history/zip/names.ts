@@ -37,8 +37,8 @@ const whyUnfit = (name: string): string | undefined => {
   if (name.includes("\\")) return "it has a backslash, which separates names elsewhere"
   const path = FsPath.parse(name)
   if (typeof path !== "string") return String(path["detail"])
-  if (name.split("/").some((segment) => segment === "..")) return 'it has a ".." segment'
-  return path === name && path !== FsPath.root ? undefined : 'it has empty or "." segments'
+  if (path === name && path !== FsPath.root) return undefined
+  return name.split("/").includes("..") ? 'it has a ".." segment' : 'it has empty or "." segments'
 }
 
 /** A name as it stands in an archive, perhaps with a slash at its end: judged as a name alone, since not every one is made. */

@@ -61,14 +61,18 @@ export const awaited = <A>(start: (done: (error: Error | null, value: A) => void
     )
   )
 
-const attempt = <A>(run: () => A): Effect.Effect<A, Fault> =>
+/** Runs what calls the system at once, and answers or throws. */
+export const attempt = <A>(run: () => A | Fault): Effect.Effect<A, Fault> =>
   Effect.suspend(() => {
     try {
-      return Effect.succeed(run())
+      const outcome = run()
+      return isFault(outcome) ? Effect.fail(outcome) : Effect.succeed(outcome)
     } catch (error) {
       return Effect.fail(faultOf(error))
     }
   })
+
+const isFault = (value: unknown): value is Fault => typeof value === "object" && value !== null && "_tag" in value
 
 const closing = (descriptor: number): Effect.Effect<void> => Effect.sync(() => Fs.closeSync(descriptor))
 
@@ -150,8 +154,7 @@ export const write = <E, E2, R>(
       return Effect.acquireUseRelease(
         here(
           attempt(() => {
-            if (isDirectory(target.path)) throw Object.assign(new Error("EISDIR"), { code: "EISDIR" })
-            return Fs.openSync(draft, "wx")
+            return isDirectory(target.path) ? notAFile : Fs.openSync(draft, "wx")
           })
         ),
         (descriptor) =>

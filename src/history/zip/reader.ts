@@ -208,8 +208,7 @@ class Reader {
 
   /** The whole content, checked. */
   #bytes(entry: Entry): Effect.Effect<Uint8Array, ArchiveError | Fault> {
-    if (entry.data + entry.packed > this.#source.size) return Effect.fail(corrupt("it ends too early", entry.name))
-    return Effect.flatMap(this.#source.read(entry.data, entry.packed), (packed) => {
+    return Effect.flatMap(this.#window.bytes(entry.data, entry.packed), (packed) => {
       const bytes = entry.method === Format.stored ? Uint8Array.from(packed) : Codec.inflate(packed, entry.size)
       return bytes === undefined || Codec.crc32(bytes) !== entry.crc ? Effect.fail(damaged(entry)) : Effect.succeed(bytes)
     })

@@ -11,7 +11,7 @@ import { join } from "node:path"
 import type { Fault } from "../../model/FsError.ts"
 import type { ArchiveError } from "../errors.ts"
 import { refuse } from "./names.ts"
-import { awaited, faultOf } from "./outside.ts"
+import { attempt, awaited, faultOf } from "./outside.ts"
 
 export interface Source {
   readonly size: number
@@ -23,8 +23,23 @@ const inMemory = 8 * 1024 * 1024
 
 const shorter: Fault = { _tag: "IoError", detail: "the archive has become shorter while it was read" }
 
+/** So few bytes are read at once: a turn through the thread pool takes longer. */
+const inline = 64 * 1024
+
+const readInline = (descriptor: number, offset: number, length: number): Effect.Effect<Uint8Array, Fault> =>
+  attempt(() => {
+    const bytes = new Uint8Array(length)
+    for (let done = 0; done < length;) {
+      const read = Fs.readSync(descriptor, bytes, done, length - done, offset + done)
+      if (read === 0) return shorter
+      done += read
+    }
+    return bytes
+  })
+
 const readFully = (descriptor: number, offset: number, length: number): Effect.Effect<Uint8Array, Fault> =>
   Effect.suspend(() => {
+    if (length <= inline) return readInline(descriptor, offset, length)
     const bytes = new Uint8Array(length)
     const from = (done: number): Effect.Effect<Uint8Array, Fault> =>
       done === length

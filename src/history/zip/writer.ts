@@ -23,6 +23,9 @@ type Bytes<E = never> = Stream.Stream<Uint8Array, E>
 /** Small entries are given out together. */
 const together = 64 * 1024
 
+/** Bytes packed between two turns of others. */
+const slice = 256 * 1024
+
 /** Whatever is larger might need 64 bits for its packed size. */
 const large = 0xf000_0000
 
@@ -80,18 +83,15 @@ export class Writer {
       ArchiveError | Fault
     > {
       let next = from
-      let size = 0
       const parts: Array<Uint8Array> = []
-      while (next < items.length && size < together) {
+      const [offset, packed] = [this.#offset, this.#bytes]
+      while (next < items.length && this.#offset - offset < together && this.#bytes - packed < slice) {
         const made = yield* this.#small(items[next]!)
         if (made === undefined) break
-        for (const bytes of made) {
-          parts.push(bytes)
-          size += bytes.length
-        }
+        parts.push(...made)
         next++
       }
-      if (parts.length > 0 || next > from) {
+      if (next > from) {
         yield* Effect.yieldNow
         return [parts.length === 0 ? Stream.empty : Stream.succeed(Buffer.concat(parts)), next]
       }

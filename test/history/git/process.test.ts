@@ -167,7 +167,14 @@ describe("how git is run", () => {
         const { stdout } = yield* git.run(["show-ref", "$(touch x)", "a b", "*", "; exit 3"])
         const lines = stdout.toString().trim().split("\n")
         assert.strictEqual(lines[0], base)
-        assert.deepStrictEqual(lines.slice(-6), [`<--git-dir=${base}>`, "<show-ref>", "<$(touch x)>", "<a b>", "<*>", "<; exit 3>"])
+        assert.deepStrictEqual(lines.slice(-6), [
+          `<--git-dir=${base}>`,
+          "<show-ref>",
+          "<$(touch x)>",
+          "<a b>",
+          "<*>",
+          "<; exit 3>"
+        ])
         for (const setting of ["core.hooksPath=/dev/null", "core.fsmonitor=false", "gc.auto=0", "commit.gpgsign=false"]) {
           const at = lines.indexOf(`<${setting}>`)
           assert.strictEqual(lines[at - 1], "<-c>", setting)
@@ -180,7 +187,10 @@ describe("how git is run", () => {
     pretended(answering("printf 'fatal: it is\\033[31m so\\nhint: no\\n' >&2; exit 128"), (git) =>
       Effect.gen(function* () {
         const fault = yield* Effect.flip(git.run(["rev-parse"]))
-        assert.deepStrictEqual([fault.reason, fault.detail], ["io", "git rev-parse ended with 128: fatal: it is [31m so hint: no"])
+        assert.deepStrictEqual(
+          [fault.reason, fault.detail],
+          ["io", "git rev-parse ended with 128: fatal: it is [31m so hint: no"]
+        )
       })
     )
   )
@@ -243,21 +253,26 @@ describe("how git is run", () => {
     )
   )
 
-  it.effect("an interrupted one has ended when the interruption has, though it ignores the signal", () =>
-    pretended(answering('echo $$; exec sleep 1000'), (git) =>
-      Effect.gen(function* () {
-        const started = yield* Deferred.make<number>()
-        const context = yield* Effect.context<never>()
-        const onOutput = (bytes: Buffer): void =>
-          void Effect.runForkWith(context)(Deferred.succeed(started, Number(bytes.toString())))
-        const fiber = yield* Effect.forkChild(git.run(["gc"], { onOutput }))
-        const pid = yield* Deferred.await(started)
-        assert.isTrue(isAlive(pid))
-        yield* Fiber.interrupt(fiber)
-        assert.isFalse(isAlive(pid))
-      })
+  for (const [which, script] of [
+    ["", ""],
+    [" that ignores the signal", "trap '' TERM; "]
+  ]) {
+    it.effect(`an interrupted one${which} has ended when the interruption has`, () =>
+      pretended(answering(`${script}echo $$; exec sleep 1000`), (git) =>
+        Effect.gen(function* () {
+          const started = yield* Deferred.make<number>()
+          const context = yield* Effect.context<never>()
+          const onOutput = (bytes: Buffer): void =>
+            void Effect.runForkWith(context)(Deferred.succeed(started, Number(bytes.toString())))
+          const fiber = yield* Effect.forkChild(git.run(["gc"], { onOutput }))
+          const pid = yield* Deferred.await(started)
+          assert.isTrue(isAlive(pid))
+          yield* Fiber.interrupt(fiber)
+          assert.isFalse(isAlive(pid))
+        })
+      )
     )
-  )
+  }
 
   it.effect("a store that has gone is told from a git that has gone", () =>
     pretended(answering("true"), (git, base) =>

@@ -13,10 +13,12 @@ export const hasGit = needs("stores of snapshots", () => has("git"), "apt-get in
 
 export const hasProc = Fs.existsSync("/proc/self/stat")
 
-export const directory = Effect.map(fastDirectory, (path) => path)
+export { fastDirectory as directory } from "../../faults/ground.ts"
 
 /** A store that is there as long as the scope, in a directory that does not exist before. */
-export const fresh: Effect.Effect<Store, StoreFault, Scope.Scope> = Effect.flatMap(directory, (path) => open(join(path, "store")))
+export const fresh: Effect.Effect<Store, StoreFault, Scope.Scope> = Effect.flatMap(fastDirectory, (path) =>
+  open(join(path, "store"))
+)
 
 /** What git says, asked directly, with nobody's configuration. */
 export const git = (store: string, ...args: ReadonlyArray<string>): string =>
@@ -38,24 +40,22 @@ const data = (bytes: string | Buffer): Buffer =>
 const program = (tree: Tree, seconds: number, message: string, ref: string): Buffer =>
   Buffer.concat([
     Buffer.from(
-      `commit ${ref}\nauthor fs-algebra <fs-algebra@localhost> ${seconds} +0000\ncommitter fs-algebra <fs-algebra@localhost> ${seconds} +0000\n`
+      `commit ${ref}\nmark :1\nauthor fs-algebra <fs-algebra@localhost> ${seconds} +0000\ncommitter fs-algebra <fs-algebra@localhost> ${seconds} +0000\n`
     ),
     data(message),
     ...Object.entries(tree).flatMap(([path, bytes]) => [Buffer.from(`M 100644 inline ${path}\n`), data(bytes)]),
-    Buffer.from("done\n")
+    // The reference was only needed to say where the commit goes.
+    Buffer.from(`get-mark :1\nreset ${ref}\nfrom ${"0".repeat(40)}\n\ndone\n`)
   ])
 
 /** A commit with this tree, in a pack of its own, which nothing refers to. */
 export const commit = (store: Store, tree: Tree, seconds = 1, message = "a snapshot"): Effect.Effect<string, StoreFault> =>
-  Effect.gen(function* () {
-    const ref = `refs/scratch/${randomUUID()}`
-    yield* store.git.run(["-c", "fastimport.unpackLimit=0", "fast-import", "--quiet", "--done"], {
-      input: program(tree, seconds, message, ref)
-    })
-    const { stdout } = yield* store.git.run(["rev-parse", "--verify", ref])
-    yield* store.git.run(["update-ref", "-d", ref])
-    return stdout.toString().trim()
-  })
+  Effect.map(
+    store.git.run(["-c", "fastimport.unpackLimit=0", "fast-import", "--quiet", "--force", "--done"], {
+      input: program(tree, seconds, message, "refs/scratch")
+    }),
+    ({ stdout }) => stdout.toString().trim()
+  )
 
 export interface Taken {
   readonly id: string
@@ -99,17 +99,6 @@ export const children = (): ReadonlyArray<number> =>
     .flatMap((task) => Fs.readFileSync(`/proc/self/task/${task}/children`, "utf8").trim().split(" "))
     .filter((pid) => pid !== "")
     .map(Number)
-
-/** Numbers below 1, the same each time (mulberry32). */
-export const seeded = (seed: number): (() => number) => {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let t = Math.imul(state ^ (state >>> 15), 1 | state)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
-  }
-}
 
 /** Bytes that no compressor makes smaller. */
 export const noise = (random: () => number, size: number): Buffer => {

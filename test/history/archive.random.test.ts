@@ -1,0 +1,233 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import * as Zlib from "node:zlib"
+import { host } from "../backends/posixHost.ts"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import * as Filesystem from "../../src/filesystem/Filesystem.ts"
+import * as Archive from "../../src/history/Archive.ts"
+import * as Files from "../../src/testing/Files.ts"
+import * as Arbitraries from "../../src/testing/Arbitraries.ts"
+import { noise, plantAwkward, type Shape, shapeOf, withoutModes } from "./archiveTrees.ts"
+
+const memory = Effect.map(InMemory.make(), Filesystem.make)
+
+/** Numbers that follow each other in one way for one seed. */
+const numbers = (seed: number) => {
+  let state = seed >>> 0
+  return (below: number): number => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0
+    return Math.floor((state / 2 ** 32) * below)
+  }
+}
+
+const interesting = [0, 1, 0x7f, 0x80, 0xff, 0x50, 0x4b]
+
+/** The archive with something wrong with it: bits, bytes, numbers, pieces cut out, doubled or moved, the end missing. */
+const damaged = (good: Uint8Array, seed: number): Uint8Array => {
+  const next = numbers(seed)
+  let bytes = Buffer.from(good)
+  const times = 1 + next(3)
+  for (let i = 0; i < times && bytes.length > 0; i++) {
+    const at = next(bytes.length)
+    const length = 1 + next(Math.min(64, bytes.length - at))
+    switch (next(7)) {
+      case 0:
+        bytes[at]! ^= 1 << next(8)
+        break
+      case 1:
+        bytes[at] = interesting[next(interesting.length)]!
+        break
+      case 2:
+        bytes = bytes.subarray(0, at)
+        break
+      case 3:
+        bytes = Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + length)])
+        break
+      case 4:
+        bytes = Buffer.concat([bytes.subarray(0, at + length), bytes.subarray(at)])
+        break
+      case 5:
+        if (at + 4 <= bytes.length) bytes.writeUInt32LE([0, 1, 0xffffffff, bytes.length, next(2 ** 32)][next(5)]!, at)
+        break
+      default:
+        Buffer.from(bytes.subarray(at, at + length)).copy(bytes, next(bytes.length))
+    }
+  }
+  return Uint8Array.from(bytes)
+}
+
+const small = Effect.tap(memory, (fs) =>
+  Effect.gen(function* () {
+    yield* fs.write("a/b.txt", "some text, some text, some text\n")
+    yield* fs.write("a/empty", "")
+    yield* fs.writeBytes("noise", noise(300))
+    yield* fs.symlink("a/link", "b.txt")
+    yield* fs.mkdir("nothing")
+    yield* fs.setAttributes("noise", { mode: 0o755 })
+  })
+)
+
+/** Where only what no checksum guards has been changed, only modes, links and directories that nothing is in may be others. */
+const guarded = (shape: Shape): Shape =>
+  Object.fromEntries(Object.entries(withoutModes(shape)).filter(([, [kind]]) => kind === "file"))
+
+describe("a damaged archive", () => {
+  const soak = process.env["FS_ALGEBRA_SOAK"] === undefined ? 1 : 20
+
+  it.effect("is refused as what it is, or gives every file as it was; the tree is the old one or the archive's", () =>
+    Effect.gen(function* () {
+      const good = yield* Archive.exportBytesOf(yield* small)
+      const whole = guarded(yield* shapeOf(yield* small))
+      const outcomes = { refused: 0, taken: 0 }
+      for (let seed = 1; seed <= 3000 * soak; seed++) {
+        const fs = yield* memory
+        yield* fs.write("old", "old")
+        const result = yield* Effect.result(Archive.importBytesOf(fs, damaged(good, seed)))
+        const shape = yield* shapeOf(fs)
+        if (result._tag === "Failure") {
+          outcomes.refused++
+          assert.strictEqual(result.failure._tag, "ArchiveError", `seed ${seed}: ${String(result.failure)}`)
+          assert.deepStrictEqual(Object.keys(shape), ["old"], `seed ${seed}`)
+        } else {
+          outcomes.taken++
+          assert.deepStrictEqual(guarded(shape), whole, `seed ${seed}`)
+        }
+      }
+      // Damage that matters is found, and some does not matter: a bit of a mode, a time.
+      assert.isAbove(outcomes.refused, 2000)
+      assert.isAbove(outcomes.taken, 10)
+    })
+  )
+
+  it.effect("is refused however much of its end is missing", () =>
+    Effect.gen(function* () {
+      const fs = yield* memory
+      const good = yield* Archive.exportBytesOf(yield* small)
+      for (let length = 0; length < good.length; length++) {
+        const error = yield* Effect.flip(Archive.importBytesOf(fs, good.subarray(0, length)))
+        assert.strictEqual(error._tag === "ArchiveError" ? error.reason : error, "corrupt", `${length} bytes`)
+      }
+    })
+  )
+
+  it.effect("of the tar format, packed or not, is refused or gives a tree, and never both", () =>
+    Effect.gen(function* () {
+      const good = Buffer.concat(yield* Stream.runCollect(Archive.exportTarOf(yield* small)))
+      const outcomes = { refused: 0, taken: 0 }
+      for (let seed = 1; seed <= 1500 * soak; seed++) {
+        const fs = yield* memory
+        yield* fs.write("old", "old")
+        const bytes = damaged(seed % 3 === 0 ? Zlib.gzipSync(good) : good, seed)
+        const result = yield* Effect.result(Archive.importTarOf(fs, Stream.succeed(bytes)))
+        const names = Object.keys(yield* shapeOf(fs))
+        if (result._tag === "Failure") {
+          outcomes.refused++
+          assert.strictEqual(result.failure._tag, "ArchiveError", `seed ${seed}: ${String(result.failure)}`)
+          assert.deepStrictEqual(names, ["old"], `seed ${seed}`)
+        } else {
+          outcomes.taken++
+          assert.notInclude(names, "old", `seed ${seed}`)
+        }
+      }
+      assert.isAbove(outcomes.refused, 500)
+      assert.isAbove(outcomes.taken, 10)
+    })
+  )
+
+  it.effect("of the tar format is refused however much of its end is missing, up to the mark that ends it", () =>
+    Effect.gen(function* () {
+      const fs = yield* memory
+      const good = Buffer.concat(yield* Stream.runCollect(Archive.exportTarOf(yield* small)))
+      for (let length = 0; length < good.length - 512; length += length % 512 === 510 ? 1 : length % 512 === 511 ? 2 : 85) {
+        const bytes = Uint8Array.from(good.subarray(0, Math.min(length, good.length - 513)))
+        const error = yield* Effect.flip(Archive.importTarOf(fs, Stream.succeed(bytes)))
+        assert.strictEqual(error._tag === "ArchiveError" ? error.reason : error, "corrupt", `${length} bytes`)
+      }
+      for (let length = 0; length < good.length; length += 512) {
+        const bytes = Uint8Array.from(good.subarray(0, length))
+        const error = yield* Effect.flip(Archive.importTarOf(fs, Stream.succeed(bytes)))
+        assert.strictEqual(error._tag === "ArchiveError" ? error.reason : error, "corrupt", `${length} bytes`)
+      }
+    })
+  )
+})
+
+const Named = Arbitrary.array(
+  Arbitrary.all([
+    Arbitrary.array(Arbitraries.name, { minLength: 1, maxLength: 3 }),
+    Arbitraries.text,
+    Arbitrary.schema(Schema.Int)
+  ]),
+  { maxLength: 8 }
+)
+
+/** Names of any script, as far as they can stand beside each other. */
+const plantNamed = Effect.fnUntraced(function* (
+  fs: Filesystem.Algebra,
+  entries: typeof Named extends Arbitrary.Arbitrary<infer A> ? A : never
+) {
+  for (const [segments, text, number] of entries) {
+    const path = segments.join("/")
+    yield* Effect.ignore(number % 3 === 0 ? fs.mkdir(path) : fs.write(path, text))
+    if (number % 5 === 0) yield* Effect.ignore(fs.setAttributes(path, { mode: 0o700 }))
+  }
+})
+
+const formats = [
+  ["ZIP", Archive.exportZipOf, Archive.importZipOf],
+  ["tar", Archive.exportTarOf, Archive.importTarOf]
+] as const
+
+describe("any tree", () => {
+  for (const [format, out, back] of formats) {
+    it.effect.prop(
+      `comes back through ${format} as it was, or is refused`,
+      { entries: Named, files: Arbitraries.files },
+      ({ entries, files }) =>
+        Effect.gen(function* () {
+          const fs = yield* memory
+          yield* Files.plant(fs, files)
+          yield* plantNamed(fs, entries)
+          const copy = yield* memory
+          yield* copy.write("old/file", "x")
+          const result = yield* Effect.result(back(copy, out(fs)))
+          if (result._tag === "Success") assert.deepStrictEqual(yield* shapeOf(copy), yield* shapeOf(fs))
+          else {
+            // Links that lead out, and names that are one where case or normal form does not count.
+            assert.strictEqual(result.failure._tag, "ArchiveError")
+            assert.deepStrictEqual(Object.keys(yield* shapeOf(copy)), ["old", "old/file"])
+          }
+        }),
+      { arbitrary: { runs: 100 } } as never
+    )
+  }
+
+  it.live("goes from memory to a host and back, twenty times over the same host", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const { port } = yield* host()
+        const disk = Filesystem.make(port)
+        const awkward = yield* memory
+        yield* plantAwkward(awkward)
+        const next = numbers(7)
+        for (let i = 0; i < 20; i++) {
+          const fs = yield* memory
+          for (let j = 0; j < 12; j++) {
+            const path = Array.from({ length: 1 + next(3) }, () => "abc"[next(3)]!).join("/")
+            yield* Effect.ignore(next(4) === 0 ? fs.symlink(path, "a") : fs.writeBytes(path, noise(next(3000))))
+          }
+          const [, out, back] = formats[i % 2]!
+          const from = i % 5 === 4 ? awkward : fs
+          yield* back(disk, out(from))
+          const copy = yield* memory
+          yield* back(copy, out(disk))
+          assert.deepStrictEqual(yield* shapeOf(copy), yield* shapeOf(from))
+          assert.deepStrictEqual(yield* shapeOf(disk), yield* shapeOf(from))
+        }
+      })
+    )
+  )
+})

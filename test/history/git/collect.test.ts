@@ -1,0 +1,502 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import { execFileSync, spawn } from "node:child_process"
+import { randomUUID } from "node:crypto"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { collect, needsCollecting } from "../../../src/history/git/collect.ts"
+import { open, type Store } from "../../../src/history/git/store.ts"
+import * as Turns from "../../../src/history/git/turns.ts"
+import { pick, random } from "../../differential/trees.ts"
+import { canMount, disk, needs } from "../../faults/ground.ts"
+import {
+  allObjects,
+  commit,
+  contentOf,
+  directory,
+  fresh,
+  fsck,
+  git,
+  hasGit,
+  noise,
+  reachableObjects,
+  snapshot,
+  type Taken,
+  type Tree
+} from "./support.ts"
+
+const soak = process.env["FS_ALGEBRA_SOAK"] !== undefined
+
+const packsIn = (store: Store): ReadonlyArray<string> =>
+  Fs.readdirSync(store.packDirectory).filter((name) => name.endsWith(".pack"))
+
+/** A tree whose files partly recur in others. */
+const treeOf = (next: () => number): Tree =>
+  Object.fromEntries(
+    Array.from({ length: 1 + Math.floor(next() * 8) }, () => [
+      pick(next, ["a", "b", "c/d", "c/e", "f/g/h"]),
+      next() < 0.3
+        ? noise(next, Math.floor(next() * 20_000))
+        : `${pick(next, ["x", "y", "z"])}\n`.repeat(Math.floor(next() * 500))
+    ])
+  )
+
+const asText = (tree: Tree): Record<string, string> =>
+  Object.fromEntries(Object.entries(tree).map(([path, bytes]) => [path, Buffer.from(bytes as string).toString("latin1")]))
+
+interface Expected {
+  readonly taken: Taken
+  readonly tree: Tree
+  /** Of the tree, by git, when it was put there. */
+  readonly id: string
+}
+
+type All = Map<string, Expected>
+
+const put = (store: Store, tree: Tree, seconds: number) =>
+  Effect.map(snapshot(store, tree, seconds), (taken): Expected => ({
+    taken,
+    tree,
+    id: git(store.directory, "rev-parse", `${taken.commit}^{tree}`)
+  }))
+
+/** That every object has the bytes of its id, and every snapshot its tree, by git's own account. */
+const check = (store: Store, expected: All): void => {
+  assert.strictEqual(fsck(store.directory), "")
+  const refs = git(store.directory, "for-each-ref", "--sort=refname", "--format=%(refname:lstrip=2) %(tree)")
+  const lines = [...expected].map(([name, { id }]) => `${name} ${id}`)
+  assert.deepStrictEqual(refs, lines.toSorted().join("\n"))
+}
+
+const checkContent = (store: Store, expected: All): void => {
+  check(store, expected)
+  for (const { taken, tree } of expected.values()) assert.deepStrictEqual(contentOf(store, taken), asText(tree))
+}
+
+const many = (store: Store, count: number, next: () => number) =>
+  Effect.gen(function* () {
+    const all: All = new Map()
+    for (let i = 0; i < count; i++) {
+      const each = yield* put(store, treeOf(next), i)
+      all.set(each.taken.id, each)
+    }
+    return all
+  })
+
+const age = (path: string, seconds: number): void => {
+  const { mtimeMs } = Fs.statSync(path)
+  Fs.utimesSync(path, mtimeMs / 1000 - seconds, mtimeMs / 1000 - seconds)
+}
+
+describe.runIf(hasGit)("collecting objects", () => {
+  for (let seed = 1; seed <= (soak ? 40 : 6); seed++) {
+    it.effect(`loses nothing over a random program (seed ${seed})`, () =>
+      Effect.gen(function* () {
+        const next = random(seed)
+        const store = yield* fresh
+        const expected: All = new Map()
+        for (let i = 0; i < 30; i++) {
+          const step = next()
+          if (step < 0.6) {
+            const each = yield* put(store, treeOf(next), i)
+            expected.set(each.taken.id, each)
+          } else if (step < 0.85 && expected.size > 0) {
+            const id = pick(next, [...expected.keys()])
+            assert.isTrue(yield* store.snapshots.remove(id))
+            expected.delete(id)
+          } else {
+            const { outcome } = yield* collect(store, { maxPacks: pick(next, [1, 3, 50]), maxWaste: pick(next, [0, 0.3]) })
+            assert.strictEqual(outcome, "done")
+          }
+        }
+        yield* collect(store, { maxPacks: 1, maxWaste: 0 })
+        checkContent(store, expected)
+        assert.deepStrictEqual(allObjects(store), reachableObjects(store))
+        assert.isAtMost(packsIn(store).length, 1)
+      })
+    )
+  }
+
+  it.effect("makes many packs few, and is asked for when there are many", () =>
+    Effect.gen(function* () {
+      const store = yield* fresh
+      const expected = yield* many(store, 51, random(7))
+      assert.strictEqual(packsIn(store).length, 51)
+      assert.isTrue(yield* needsCollecting(store))
+      yield* collect(store)
+      assert.isBelow(packsIn(store).length, 10)
+      assert.isFalse(yield* needsCollecting(store))
+      check(store, expected)
+    })
+  )
+
+  it.effect("is asked for when many snapshots were forgotten, and gives their space back", () =>
+    Effect.gen(function* () {
+      const next = random(8)
+      const store = yield* fresh
+      const taken: Array<Taken> = []
+      for (let i = 0; i < 17; i++) taken.push(yield* snapshot(store, { a: noise(next, 50_000) }, i))
+      assert.isFalse(yield* needsCollecting(store))
+      for (const { id } of taken.slice(1)) yield* store.snapshots.remove(id)
+      assert.isTrue(yield* needsCollecting(store))
+      const before = (yield* store.stats).bytes
+      const { freedBytes, outcome } = yield* collect(store)
+      assert.strictEqual(outcome, "done")
+      assert.isFalse(yield* needsCollecting(store))
+      assert.isAbove(freedBytes, 16 * 50_000)
+      assert.isBelow((yield* store.stats).bytes, before - 16 * 50_000)
+      assert.deepStrictEqual(allObjects(store), reachableObjects(store))
+    })
+  )
+
+  it.effect("with no snapshot left leaves no object", () =>
+    Effect.gen(function* () {
+      const store = yield* fresh
+      const { id } = yield* snapshot(store, { a: "1" })
+      yield* store.snapshots.remove(id)
+      yield* collect(store)
+      assert.deepStrictEqual([allObjects(store), packsIn(store)], [[], []])
+      check(store, new Map())
+    })
+  )
+
+  it.effect("of what is as it should be changes nothing", () =>
+    Effect.gen(function* () {
+      const store = yield* fresh
+      yield* many(store, 5, random(9))
+      yield* collect(store, { maxPacks: 1 })
+      const before = Fs.readdirSync(store.directory, { recursive: true })
+      assert.deepStrictEqual(yield* collect(store, { maxPacks: 1 }), { outcome: "done", freedBytes: 0 })
+      assert.deepStrictEqual(Fs.readdirSync(store.directory, { recursive: true }), before)
+    })
+  )
+
+  it.effect("takes in the objects and references that are files of their own", () =>
+    Effect.gen(function* () {
+      const store = yield* fresh
+      const { commit: made, id } = yield* snapshot(store, { a: "1" })
+      for (let i = 0; i < 201; i++) yield* store.snapshots.put(randomUUID(), made)
+      const tree = yield* store.git.run(["mktree"], { input: "" })
+      const loose = yield* store.git.run([
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@a",
+        "commit-tree",
+        tree.stdout.toString().trim()
+      ])
+      git(store.directory, "update-ref", "refs/heads/people", loose.stdout.toString().trim())
+      yield* collect(store)
+      assert.deepStrictEqual(Fs.readdirSync(join(store.directory, "objects")).sort(), ["info", "pack"])
+      assert.deepStrictEqual(Fs.readdirSync(join(store.directory, "refs", "snapshots")), [])
+      assert.strictEqual((yield* store.snapshots.list).length, 202)
+      assert.isTrue(yield* store.snapshots.remove(id))
+      assert.strictEqual(git(store.directory, "rev-parse", "refs/heads/people"), loose.stdout.toString().trim())
+      assert.strictEqual(fsck(store.directory), "")
+    })
+  )
+
+  it.effect("leaves packs alone that somebody has marked to be kept", () =>
+    Effect.gen(function* () {
+      const store = yield* fresh
+      const { id } = yield* snapshot(store, { a: "1" })
+      const [pack] = packsIn(store)
+      Fs.writeFileSync(join(store.packDirectory, pack!.replace(".pack", ".keep")), "")
+      yield* store.snapshots.remove(id)
+      yield* collect(store, { maxWaste: 0 })
+      assert.deepStrictEqual(packsIn(store), [pack])
+    })
+  )
+
+  it.effect("removes nothing where an object is missing that a snapshot needs", () =>
+    Effect.gen(function* () {
+      const store = yield* fresh
+      const first = yield* snapshot(store, { a: "1".repeat(1000) })
+      const [pack] = packsIn(store)
+      const second = yield* snapshot(store, { b: "2" })
+      yield* store.snapshots.remove(second.id)
+      Fs.renameSync(join(store.packDirectory, pack!.replace(".pack", ".idx")), join(store.directory, "away"))
+      const before = packsIn(store)
+      const fault = yield* Effect.flip(collect(store, { maxPacks: 1, maxWaste: 0 }))
+      assert.strictEqual(fault.reason, "corrupt")
+      assert.deepStrictEqual(packsIn(store), before)
+      Fs.renameSync(join(store.directory, "away"), join(store.packDirectory, pack!.replace(".pack", ".idx")))
+      assert.deepStrictEqual(contentOf(store, first), { a: "1".repeat(1000) })
+    })
+  )
+})
+
+describe.runIf(hasGit)("while objects are collected", () => {
+  it.effect("what somebody counts on stays, until he does no more", () =>
+    Effect.gen(function* () {
+      const store = yield* fresh
+      const other = yield* open(store.directory)
+      const old = yield* snapshot(store, { a: "old" })
+      yield* store.snapshots.remove(old.id)
+      yield* other.holding(
+        Effect.gen(function* () {
+          const made = yield* commit(other, { b: "new" })
+          const before = allObjects(store)
+          for (const maxPacks of [50, 1]) {
+            assert.strictEqual((yield* collect(store, { maxPacks, maxWaste: 0 })).outcome, "held")
+            assert.deepStrictEqual(allObjects(store), before)
+          }
+          assert.strictEqual(packsIn(store).length, 1)
+          yield* other.snapshots.put(old.id, old.commit)
+          yield* other.snapshots.put(randomUUID(), made)
+        })
+      )
+      assert.strictEqual((yield* collect(store, { maxWaste: 0 })).outcome, "done")
+      assert.deepStrictEqual(contentOf(store, old), { a: "old" })
+      for (const { id } of yield* store.snapshots.list) yield* store.snapshots.remove(id)
+      yield* collect(store)
+      assert.deepStrictEqual(allObjects(store), [])
+    })
+  )
+
+  it.effect("others who take up what nothing refers to any more lose nothing", () =>
+    Effect.gen(function* () {
+      const next = random(10)
+      const store = yield* fresh
+      const other = yield* open(store.directory)
+      const trees = Array.from({ length: 6 }, () => treeOf(next))
+      const made = yield* Effect.forEach(trees, (tree, i) => put(store, tree, i))
+      const rounds = soak ? 400 : 60
+      const state = { isOver: false }
+      const reused = Effect.gen(function* () {
+        for (let i = 0; i < rounds; i++) {
+          const at = Math.floor(next() * trees.length)
+          yield* other.snapshots.remove(made[at]!.taken.id)
+          yield* other.holding(
+            Effect.gen(function* () {
+              // As a capture does: what is there is not written again; but it is looked at whether all of it is.
+              const [there] = yield* other.reader.sizes([made[at]!.taken.commit])
+              const isWhole =
+                there !== undefined &&
+                (yield* Effect.exit(other.git.run(["rev-list", "--objects", made[at]!.taken.commit])))._tag === "Success"
+              const now = isWhole ? made[at]!.taken.commit : yield* commit(other, trees[at]!, at)
+              assert.strictEqual(now, made[at]!.taken.commit)
+              yield* other.snapshots.put(made[at]!.taken.id, now)
+            })
+          )
+        }
+        state.isOver = true
+      })
+      const outcomes: Array<string> = []
+      const collecting = Effect.gen(function* () {
+        while (!state.isOver) outcomes.push((yield* collect(store, { maxPacks: 2, maxWaste: 0 })).outcome)
+      })
+      yield* Effect.all([reused, collecting], { concurrency: 2 })
+      assert.include(outcomes, "held")
+      assert.include(outcomes, "done")
+      checkContent(store, new Map(made.map((each) => [each.taken.id, each])))
+    })
+  )
+
+  it.effect("others who read go on reading", () =>
+    Effect.gen(function* () {
+      const store = yield* fresh
+      const reading = yield* open(store.directory)
+      const expected = yield* many(store, 20, random(11))
+      const ids = allObjects(store)
+      for (const id of ids.slice(0, ids.length / 2)) yield* reading.reader.object(id)
+      yield* collect(store, { maxPacks: 1 })
+      for (const id of ids) yield* reading.reader.object(id)
+      yield* reading.reader.sizes(ids)
+      for (const id of [...expected.keys()].slice(5)) yield* store.snapshots.remove(id)
+      yield* collect(store, { maxWaste: 0 })
+      const left = new Set(allObjects(store))
+      assert.isBelow(left.size, ids.length)
+      for (const id of left) yield* reading.reader.object(id)
+    })
+  )
+
+  it.effect("nobody else collects, and one that was killed is in nobody's way", () =>
+    Effect.gen(function* () {
+      const store = yield* fresh
+      const taken = yield* snapshot(store, { a: "1" })
+      yield* store.snapshots.remove(taken.id)
+      const turn = Turns.enter(store.directory, "collector")
+      assert.strictEqual((yield* collect(store)).outcome, "busy")
+      Turns.leave(turn)
+      // A process that has ended while it held, collected and removed.
+      const module = fileURLToPath(new URL("../../../src/history/git/turns.ts", import.meta.url))
+      const script = `const { enter } = await import(${JSON.stringify(module)});
+        for (const role of ["holder", "collector", "remover"]) enter(${JSON.stringify(store.directory)}, role);
+        process.kill(process.pid, "SIGKILL")`
+      assert.throws(() => execFileSync(process.execPath, ["--input-type=module", "-e", script], { stdio: "ignore" }))
+      assert.strictEqual(Fs.readdirSync(Turns.directoryOf(store.directory)).length, 3)
+      yield* store.holding(Effect.void)
+      assert.strictEqual((yield* collect(store)).outcome, "done")
+      assert.deepStrictEqual(allObjects(store), [])
+      assert.deepStrictEqual(Fs.readdirSync(Turns.directoryOf(store.directory)), [])
+    })
+  )
+
+  it.effect("who comes while objects go waits for that", () =>
+    Effect.gen(function* () {
+      const store = yield* fresh
+      const turn = Turns.enter(store.directory, "remover")
+      let isIn = false
+      const fiber = yield* Effect.forkChild(
+        store.holding(
+          Effect.sync(() => {
+            isIn = true
+          })
+        ),
+        { startImmediately: true }
+      )
+      yield* Turns.pause(30)
+      assert.isFalse(isIn)
+      Turns.leave(turn)
+      yield* Fiber.join(fiber)
+      assert.isTrue(isIn)
+      const waiting = Turns.enter(store.directory, "remover")
+      const interrupted = yield* Effect.forkChild(store.holding(Effect.void), { startImmediately: true })
+      yield* Fiber.interrupt(interrupted)
+      Turns.leave(waiting)
+      assert.deepStrictEqual(Fs.readdirSync(Turns.directoryOf(store.directory)), [])
+    })
+  )
+})
+
+describe.runIf(hasGit)("what others have left", () => {
+  it.effect("goes when it is old, or cannot be anybody's; what is young stays", () =>
+    Effect.gen(function* () {
+      const store = yield* fresh
+      yield* snapshot(store, { a: "1" })
+      const packs = Fs.readdirSync(store.packDirectory)
+      const at = (name: string): string => join(store.packDirectory, name)
+      const young = ["tmp_pack_abcdef", ".tmp-1-pack-x.pack", "pack-1234.pack"]
+      const old = ["tmp_pack_ghijkl", "tmp_idx_mnopqr", ".tmp-2-pack-x.pack", "pack-5678.pack", "pack-5678.rev"]
+      const ours = ["tmp_pack_0123456789abcdef", "tmp_idx_0123456789abcdef", "pack-9abc.idx"]
+      for (const name of [...young, ...old, ...ours]) Fs.writeFileSync(at(name), "x")
+      for (const name of old) age(at(name), 3700)
+      const lock = join(store.directory, "packed-refs.lock")
+      Fs.writeFileSync(lock, "")
+      yield* store.holding(collect(store))
+      assert.deepStrictEqual(
+        Fs.readdirSync(store.packDirectory).sort(),
+        [...packs, ...young, "tmp_pack_0123456789abcdef", "tmp_idx_0123456789abcdef"].sort()
+      )
+      assert.isTrue(Fs.existsSync(lock))
+      age(lock, 3700)
+      yield* collect(store)
+      assert.deepStrictEqual(Fs.readdirSync(store.packDirectory).sort(), [...packs, ...young].sort())
+      assert.isFalse(Fs.existsSync(lock))
+    })
+  )
+})
+
+/** Kills it some time after it has begun: between at once and longer than it takes. */
+const killed = (store: string, milliseconds: number): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const program = fileURLToPath(new URL("./collecting.ts", import.meta.url))
+    const child = spawn(process.execPath, ["--no-warnings", program, store], { stdio: ["ignore", "pipe", "inherit"] })
+    let said = ""
+    child.stdout.on("data", (bytes: Buffer) => {
+      if (said === "") setTimeout(() => child.kill("SIGKILL"), milliseconds)
+      said += bytes.toString()
+    })
+    child.on("error", reject)
+    child.on("exit", (_, signal) =>
+      signal === "SIGKILL" ? resolve(said) : reject(new Error(`it has ended by itself: ${said}`))
+    )
+  })
+
+describe.runIf(hasGit)("an end in the midst of collecting", () => {
+  it.live("by SIGKILL loses nothing, and the next time completes it", () =>
+    Effect.gen(function* () {
+      const next = random(12)
+      const base = yield* directory
+      const store = yield* open(join(base, "store"))
+      const expected = yield* many(store, 10, next)
+      let unfinished = 0
+      for (let round = 0; round < (soak ? 200 : 20); round++) {
+        for (const [id, entry] of yield* many(store, 3, next)) expected.set(id, entry)
+        for (let i = 0; i < 3; i++) {
+          const id = pick(next, [...expected.keys()])
+          yield* store.snapshots.remove(id)
+          expected.delete(id)
+        }
+        const said = yield* Effect.promise(() => killed(store.directory, next() * 250))
+        if (!said.includes("ended")) unfinished++
+        check(store, expected)
+      }
+      assert.isAbove(unfinished, 3)
+      assert.strictEqual((yield* collect(store, { maxPacks: 1, maxWaste: 0 })).outcome, "done")
+      checkContent(store, expected)
+      assert.deepStrictEqual(allObjects(store), reachableObjects(store))
+      assert.isFalse(Fs.existsSync(join(store.directory, "packing")))
+    })
+  )
+
+  it.live("by interruption loses nothing and leaves nothing", () =>
+    Effect.gen(function* () {
+      const next = random(13)
+      const store = yield* fresh
+      const expected = yield* many(store, 10, next)
+      for (let round = 0; round < 20; round++) {
+        for (const [id, entry] of yield* many(store, 3, next)) expected.set(id, entry)
+        const id = pick(next, [...expected.keys()])
+        yield* store.snapshots.remove(id)
+        expected.delete(id)
+        const fiber = yield* Effect.forkChild(collect(store, { maxPacks: 2, maxWaste: 0 }), { startImmediately: true })
+        yield* Turns.pause(next() * 120)
+        yield* Fiber.interrupt(fiber)
+        assert.isFalse(Fs.existsSync(join(store.directory, "packing")))
+        assert.deepStrictEqual(Fs.readdirSync(Turns.directoryOf(store.directory)), [])
+        assert.strictEqual(fsck(store.directory), "")
+      }
+      check(store, expected)
+    })
+  )
+})
+
+describe.runIf(hasGit && needs("collecting on a disk that is full", canMount, "run as root where tmpfs can be mounted"))(
+  "on a disk with little room",
+  () => {
+    const mebibyte = 2 ** 20
+
+    it.effect("what is of no use gives the room for what is", () =>
+      Effect.gen(function* () {
+        const next = random(14)
+        const base = yield* disk("size=24m")
+        const store = yield* open(join(base, "store"))
+        // 16 MiB in one pack, of which 4 will be of use; no room for twice that.
+        const pieces = Array.from({ length: 16 }, () => noise(next, mebibyte))
+        const all = yield* snapshot(store, Object.fromEntries(pieces.map((bytes, i) => [`f${i}`, bytes])))
+        const few: Tree = Object.fromEntries(pieces.slice(0, 4).map((bytes, i) => [`f${i}`, bytes]))
+        const kept = yield* put(store, few, 2)
+        yield* store.snapshots.remove(all.id)
+        assert.strictEqual((yield* collect(store)).outcome, "done")
+        checkContent(store, new Map([[kept.taken.id, kept]]))
+        assert.isBelow((yield* store.stats).bytes, 5 * mebibyte)
+      })
+    )
+
+    it.effect("where there is no room at all, nothing is lost, and it is told", () =>
+      Effect.gen(function* () {
+        const next = random(15)
+        const base = yield* disk("size=12m")
+        const store = yield* open(join(base, "store"))
+        const pieces = Array.from({ length: 8 }, () => noise(next, mebibyte))
+        const all = yield* snapshot(store, Object.fromEntries(pieces.map((bytes, i) => [`f${i}`, bytes])))
+        const some: Tree = Object.fromEntries(pieces.slice(0, 4).map((bytes, i) => [`f${i}`, bytes]))
+        const kept = yield* put(store, some, 2)
+        yield* store.snapshots.remove(all.id)
+        assert.throws(() => Fs.writeFileSync(join(base, "filler"), noise(next, 12 * mebibyte)), "ENOSPC")
+        const fault = yield* Effect.flip(collect(store, { maxWaste: 0 }))
+        assert.strictEqual(fault.reason, "io")
+        assert.include(fault.detail, "is full")
+        assert.isFalse(Fs.existsSync(join(store.directory, "packing")))
+        checkContent(store, new Map([[kept.taken.id, kept]]))
+        Fs.unlinkSync(join(base, "filler"))
+        yield* collect(store, { maxWaste: 0 })
+        checkContent(store, new Map([[kept.taken.id, kept]]))
+      })
+    )
+  }
+)

@@ -1,0 +1,18 @@
+/** A program that collects the objects of the store it is given, again and again, until it is killed. */
+import * as Effect from "effect/Effect"
+import { collect } from "../../../src/history/git/collect.ts"
+import { open } from "../../../src/history/git/store.ts"
+
+const [, , directory = ""] = process.argv
+
+await Effect.runPromise(
+  Effect.scoped(
+    Effect.gen(function* () {
+      const store = yield* open(directory)
+      process.stdout.write("begun\n")
+      yield* collect(store, { maxPacks: 3, maxWaste: 0 })
+      process.stdout.write("ended\n")
+      yield* Effect.callback<never>(() => void setInterval(() => {}, 1000))
+    })
+  )
+)
