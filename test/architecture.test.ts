@@ -43,7 +43,7 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
     packages: (specifier) => node(specifier) || is("effect/process", "@effect/platform-node")(specifier)
   },
   history: {
-    folders: ["model", "port", "runtime", "engine", "filesystem"],
+    folders: ["model", "port", "runtime", "engine", "filesystem", "backends/InMemory.ts"],
     packages: (specifier) => node(specifier) || is("effect/process", "effect/encoding")(specifier)
   },
   testing: {

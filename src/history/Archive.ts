@@ -60,8 +60,6 @@ const failureOf =
 const called = <A, E, R>(port: Backend, operation: string, self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   port.calls === undefined ? self : port.calls.effect({ operation, path: "." }, self)
 
-// ── Out
-
 /** An archive in the making. */
 interface Exported {
   readonly bytes: Stream.Stream<Uint8Array, ArchiveError | Fault>
@@ -173,8 +171,6 @@ export const exportArchiveOf = ({ port }: Algebra, path: string): Effect.Effect<
   )
 }
 
-// ── In
-
 const hasLink = (top: DirectoryNode): boolean => {
   const pending = [top]
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
@@ -259,8 +255,6 @@ export const importArchiveOf = ({ port }: Algebra, path: string): Effect.Effect<
     Effect.flatMap(opened, ({ descriptor, size }) => read(Spool.ofDescriptor(descriptor, size), rules))
   )
 }
-
-// ── The filesystem in force
 
 /**
  * `exportZipOf` the filesystem in force.

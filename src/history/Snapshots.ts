@@ -13,12 +13,16 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import { type Algebra, Filesystem } from "../filesystem/Filesystem.ts"
+import * as Overlay from "../filesystem/Overlay.ts"
 import { type SnapshotError } from "./errors.ts"
+import type { Change } from "./tree.ts"
 import * as ArchiveStrategy from "./snapshots/archive.ts"
+import type { MergeConflicts, MergeOptions, MergeResult } from "./snapshots/fork.ts"
 import * as GitStrategy from "./snapshots/git.ts"
 import * as MemoryStrategy from "./snapshots/memory.ts"
 import type { Operations } from "./snapshots/operations.ts"
 import type { LayerOptions } from "./snapshots/options.ts"
+import type { FilesystemSnapshot } from "./snapshots/value.ts"
 import { make as makeService, orSnapshotError } from "./snapshots/service.ts"
 import type { Problem, Strategy } from "./snapshots/strategy.ts"
 
@@ -30,6 +34,22 @@ export {
   /** @since 0.1.0 */
   SnapshotRestoreError
 } from "./errors.ts"
+export {
+  /** @since 0.1.0 */
+  Conflict,
+  /** @since 0.1.0 */
+  Hunk,
+  /** @since 0.1.0 */
+  LineRange,
+  /** @since 0.1.0 */
+  Version
+} from "./merge/conflict.ts"
+export {
+  /** @since 0.1.0 */
+  MergeConflicts,
+  type MergeOptions,
+  type MergeResult
+} from "./snapshots/fork.ts"
 export {
   /** @since 0.1.0 */
   FilesystemSnapshot
@@ -124,3 +144,29 @@ export const layerGit = (
  * @since 0.1.0
  */
 export const layerArchive: Layer.Layer<Snapshots, SnapshotError, Filesystem> = serving((fs) => ArchiveStrategy.make(fs, {}))
+
+/**
+ * `fork` of the service in force.
+ *
+ * @since 0.1.0
+ */
+export const fork = (snapshot: FilesystemSnapshot): Effect.Effect<Algebra, SnapshotError, Snapshots> =>
+  Snapshots.use((snapshots) => snapshots.fork(snapshot))
+
+/**
+ * What differs between a fork and the snapshot that it began as, in path order.
+ *
+ * @since 0.1.0
+ */
+export const changes: (fork: Algebra) => Effect.Effect<ReadonlyArray<Change>, Overlay.ChangesError> = Overlay.changes
+
+/**
+ * `merge` of the service in force.
+ *
+ * @since 0.1.0
+ */
+export const merge = (
+  fork: Algebra,
+  options?: MergeOptions
+): Effect.Effect<MergeResult, SnapshotError | MergeConflicts, Snapshots> =>
+  Snapshots.use((snapshots) => snapshots.merge(fork, options))

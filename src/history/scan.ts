@@ -319,6 +319,13 @@ const readFile = <E>(port: Backend, path: FsPath, sink: Sink<E>): Effect.Effect<
   })
 }
 
+/** The id and size of one file, as it is; `undefined` where it is none. */
+export const idOf = (
+  port: Backend,
+  path: FsPath
+): Effect.Effect<{ readonly id: string; readonly sizeBytes: number } | undefined, Fault> =>
+  Effect.map(readFile(port, path, hashing), (read) => read && { id: read.id, sizeBytes: read.sizeBytes })
+
 const unsteady = (path: FsPath): Fault => ({ _tag: "IoError", path, detail: "it changes whenever it is read" })
 
 /** Of one directory: what nobody vouches for, until each has been read between two looks that told the same. */

@@ -135,11 +135,9 @@ class Gate implements Codec.Transformer {
 }
 
 /** An entry that is added at the end: an archive that has said that it ends hides it, and one that has been cut off shows it. */
-const sentinelName = "\u0001fs-algebra: the end is missing"
-
 const sentinel = (): Uint8Array => {
   const block = Buffer.alloc(512)
-  block.write(sentinelName, 0, "latin1")
+  block.write("the end is missing", 0, "latin1")
   block.write("0", 156, "latin1")
   block.fill(" ", 148, 156)
   const sum = block.reduce((total, byte) => total + byte, 0)
@@ -168,6 +166,8 @@ class Reader {
   readonly #placed = new Map<Node, Placed>()
   /** Bytes of the entry that is being read which have not come yet. */
   #expected = 0
+  /** All that there is has come, and the sentinel with it. */
+  #isOver = false
 
   constructor(rules: NameRules, spool: Spool.Spool) {
     this.#rules = rules
@@ -176,9 +176,10 @@ class Reader {
   }
 
   read<E, R>(input: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Contents, E | ArchiveError | Fault, R> {
-    const end = Effect.suspend(() =>
-      this.#expected > 0 ? Effect.fail(corrupt("it ends inside a file")) : Effect.succeed(sentinel())
-    )
+    const end = Effect.suspend(() => {
+      this.#isOver = true
+      return this.#expected > 0 ? Effect.fail(corrupt("it ends inside a file")) : Effect.succeed(sentinel())
+    })
     const most = largestArchive(this.#rules.limits)
     let size = 0
     const bounded = Stream.mapEffect(unpacked(input), (part) => {
@@ -200,7 +201,8 @@ class Reader {
   #enter<E>({ body, header }: Tar.Entry<E>): Effect.Effect<void, E | ArchiveError | Fault> {
     return Effect.suspend(() => {
       const { path: name, type } = header
-      if (name === sentinelName) return Effect.fail(corrupt("its end is missing"))
+      // By whatever name: what stood before it may have given it another.
+      if (this.#isOver) return Effect.fail(corrupt("its end is missing"))
       if (name.includes(replaced)) return Effect.fail(refuse("name", "the name is not UTF-8", name))
       const place = placeOf(name)
       // What the root may do is the business of the place where it is.

@@ -110,6 +110,19 @@ export const at = (top: DirectoryNode, path: FsPath, caseSensitive = true): Node
   return node
 }
 
+/** With something else at a path, or nothing; directories on the way are made where they lack. Not for the root. */
+export const withNode = (top: DirectoryNode, path: FsPath, node: Node | undefined): DirectoryNode => {
+  const setAt = (here: DirectoryNode, [name, ...rest]: ReadonlyArray<string>): DirectoryNode => {
+    const there = here.entries.get(name!)
+    const next = rest.length === 0 ? node : setAt(there?.kind === "directory" ? there : empty, rest)
+    const entries = new Map(here.entries)
+    if (next === undefined) entries.delete(name!)
+    else entries.set(name!, next)
+    return { ...withoutId(here), entries }
+  }
+  return setAt(top, segments(path))
+}
+
 /** `names` lead to something in one of the trees at least. What is put bears the name that it has in the one it comes from. */
 const put = (
   top: DirectoryNode,

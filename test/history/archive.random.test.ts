@@ -189,7 +189,7 @@ describe("any tree", () => {
       ({ entries, files }) =>
         Effect.gen(function* () {
           const fs = yield* memory
-          yield* Files.plant(fs, files)
+          yield* Files.plant(fs.port, files)
           yield* plantNamed(fs, entries)
           const copy = yield* memory
           yield* copy.write("old/file", "x")
@@ -197,11 +197,12 @@ describe("any tree", () => {
           if (result._tag === "Success") assert.deepStrictEqual(yield* shapeOf(copy), yield* shapeOf(fs))
           else {
             // Links that lead out, and names that are one where case or normal form does not count.
-            assert.strictEqual(result.failure._tag, "ArchiveError")
+            const { failure } = result
+            assert.include(["link", "duplicate"], failure._tag === "ArchiveError" ? failure.reason : failure._tag)
             assert.deepStrictEqual(Object.keys(yield* shapeOf(copy)), ["old", "old/file"])
           }
         }),
-      { arbitrary: { runs: 100 } } as never
+      { arbitrary: { runs: 100 } }
     )
   }
 

@@ -21,7 +21,7 @@ import { portable } from "../../src/port/Backend.ts"
 import { capture, directory, type Entry, type Files, link, picture, plant } from "../../src/testing/Files.ts"
 import * as Filesystems from "../conformance/filesystems.ts"
 
-const runs = process.env["FS_ALGEBRA_SOAK"] === undefined ? 4 : 60
+const runs = process.env["FS_ALGEBRA_SOAK"] === undefined ? 2 : 60
 
 const { another, posixHost } = Filesystems
 
@@ -92,7 +92,7 @@ interface Planted {
 const text = Schema.Literals(["", "x", "a\r\nb", "é\n", "same\n", "y".repeat(5000)])
 
 const Plant = Schema.Struct({
-  names: Schema.Array(Schema.Literals(names)),
+  names: Schema.NonEmptyArray(Schema.Literals(names)),
   entry: Schema.TaggedUnion({
     File: { text },
     Bytes: { bytes: Schema.Array(Schema.Literals([0, 10, 65, 128, 255])) },
@@ -137,7 +137,7 @@ const planted = (wanted: ReadonlyArray<typeof Plant.Type>): ReadonlyArray<Plante
   return [...out.values()]
 }
 
-const trees = Arbitrary.map(Arbitrary.array(Arbitrary.schema(Plant), { maxLength: 20 }), planted)
+const trees = Arbitrary.map(Arbitrary.array(Arbitrary.schema(Plant), { minLength: 10, maxLength: 20 }), planted)
 
 const filesOf = (tree: ReadonlyArray<Planted>): Files => Object.fromEntries(tree.map(({ entry, path }) => [path, entry]))
 

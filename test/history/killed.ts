@@ -1,6 +1,6 @@
 /**
- * A process of its own that exchanges two trees for one another until it is killed, finishes what another has left, or does either as
- * somebody else. It writes a line of JSON for each thing that it has done.
+ * A process of its own that finishes what another has left, says what it finds then, and exchanges two trees for one another until it
+ * is killed, or twice. It writes a line of JSON for each thing that it has done.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -12,7 +12,7 @@ import { goalOf, look, type Tree, unlike } from "./exchanging.ts"
 export interface Orders {
   readonly root: string
   readonly trees: readonly [Tree, Tree]
-  readonly what: "loop" | "recover" | "there and back"
+  readonly what: "recover" | "loop" | "there and back"
   readonly user?: number
 }
 
@@ -24,15 +24,22 @@ const become = (id: number): void => {
   process.setuid!(id)
 }
 
+export interface Recovered {
+  readonly recovered: string
+  /** How what is there then differs from the one and from the other. */
+  readonly unlike: readonly [ReadonlyArray<string>, ReadonlyArray<string>]
+}
+
 const run = Effect.fnUntraced(function* ({ root, trees, what }: Orders) {
   const port = yield* PosixHost.make({ root })
-  if (what === "recover") return say({ recovered: yield* recover(port) })
-  const [one, other] = trees
-  const first = unlike(look(root), one).length === 0
-  const [from, to] = first ? [one, other] : [other, one]
-  say("ready")
+  const recovered = yield* recover(port)
+  const found = look(root)
+  const answer: Recovered = { recovered, unlike: [unlike(found, trees[0]), unlike(found, trees[1])] }
+  say(answer)
+  if (what === "recover") return
+  const [one, other] = answer.unlike[0].length === 0 ? trees : [trees[1], trees[0]]
   for (let turn = 0; what === "loop" || turn < 2; turn++) {
-    const [before, after] = turn % 2 === 0 ? [from, to] : [to, from]
+    const [before, after] = turn % 2 === 0 ? [one, other] : [other, one]
     yield* exchange(port, goalOf(before, after))
     say(what === "loop" ? turn : unlike(look(root), after))
   }

@@ -165,6 +165,8 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
           const after = to === undefined ? (yield* scanned).tree : (yield* archived(to)).tree
           return differences(tree, after, caseSensitive)
         }),
+      tree: (kept) => Effect.map(archived(kept), ({ tree }) => tree),
+      now: Effect.map(scan(port, { excludes }), ({ tree }) => tree),
       view: (kept) =>
         Effect.map(archived(kept), ({ content, tree }) =>
           makeView({

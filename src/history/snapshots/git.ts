@@ -259,6 +259,11 @@ const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, opt
           return differences(before, after, caseSensitive)
         })
       ),
+    tree: (kept) => store.holding(treeOf(kept)),
+    now: Effect.map(
+      Effect.suspend(() => scan(port, { previous: last?.scan, excludes })),
+      ({ tree }) => tree
+    ),
     view: (kept) =>
       Effect.map(store.commit(kept.snapshot.commitRef), ({ tree }) => {
         return makeView({

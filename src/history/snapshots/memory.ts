@@ -8,6 +8,7 @@ import type { Backend } from "../../port/Backend.ts"
 import type { Captured, MemoryHistory } from "../../port/history.ts"
 import { storeFault } from "../errors.ts"
 import type { Change } from "../tree.ts"
+import { scan } from "../scan.ts"
 import { countIn } from "../view.ts"
 import type { LayerOptions } from "./options.ts"
 import { expired } from "./retention.ts"
@@ -87,6 +88,8 @@ export const make = (port: Backend, history: MemoryHistory, options: LayerOption
         to === undefined ? history.capture : Effect.map(held(to), ({ captured }) => captured),
         ({ captured }, other) => history.differences(captured, other)
       ),
+    tree: (kept) => Effect.flatMap(held(kept), ({ captured }) => Effect.map(scan(history.view(captured)), ({ tree }) => tree)),
+    now: Effect.map(scan(port), ({ tree }) => tree),
     view: (kept) => Effect.map(held(kept), ({ captured }) => history.view(captured)),
     forget: ({ snapshot }) => Effect.sync(() => void all.delete(snapshot.snapshotId)),
     stats: Effect.suspend(() =>

@@ -3,6 +3,7 @@ import type * as Effect from "effect/Effect"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import type { SnapshotError, SnapshotRestoreError } from "../errors.ts"
 import type { Change } from "../tree.ts"
+import type { MergeConflicts, MergeOptions, MergeResult } from "./fork.ts"
 import type { Stats } from "./strategy.ts"
 import type { FilesystemSnapshot } from "./value.ts"
 
@@ -72,6 +73,13 @@ export interface Operations {
   readonly transaction: <A, E, R>(
     effect: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E | SnapshotError | SnapshotRestoreError, R>
+  /** A writable filesystem that begins as the captured tree. What it changes stays in memory, until it is merged or let go. */
+  readonly fork: (snapshot: FilesystemSnapshot) => Effect.Effect<Algebra, SnapshotError>
+  /**
+   * Does here what has been done in a fork of one of these snapshots: three-way, files by lines, and all of it or nothing. Fails with
+   * MergeConflicts where both have changed the same place, each in its own way.
+   */
+  readonly merge: (fork: Algebra, options?: MergeOptions) => Effect.Effect<MergeResult, SnapshotError | MergeConflicts>
   readonly details: (snapshot: FilesystemSnapshot) => Effect.Effect<Details, SnapshotError>
   readonly stats: Effect.Effect<Stats, SnapshotError>
   /** Gives back the space of what is forgotten, which otherwise happens now and then. */

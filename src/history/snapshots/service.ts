@@ -14,6 +14,7 @@ import type { Mismatch } from "../exchange.ts"
 import { alone, isPermitted } from "../replace.ts"
 import type { Change } from "../tree.ts"
 import { details } from "./details.ts"
+import { fork, join, MergeConflicts } from "./fork.ts"
 import type { Kept, Label, Problem, Strategy } from "./strategy.ts"
 import { FilesystemSnapshot } from "./value.ts"
 import type { Details, Operations, RestoreOptions } from "./operations.ts"
@@ -243,6 +244,15 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
     ),
     forget: (snapshot) => orError("forget", Effect.flatMap(find(snapshot), strategy.forget)),
     transaction,
+    fork: (snapshot) =>
+      orError(
+        "fork",
+        Effect.flatMap(find(snapshot), (kept) => fork(strategy, port, kept))
+      ),
+    merge: (forked, options = {}) =>
+      Effect.mapError(join(strategy, port, forked, options), (problem) =>
+        problem instanceof MergeConflicts ? problem : toError("merge")(problem)
+      ),
     details: (snapshot): Effect.Effect<Details, SnapshotError> =>
       orError(
         "details",

@@ -8,7 +8,7 @@ import type { FsPath } from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
 import type { ArchiveError, StoreFault } from "../errors.ts"
 import type { Mismatch } from "../exchange.ts"
-import type { Change } from "../tree.ts"
+import type { Change, DirectoryNode } from "../tree.ts"
 import type { FilesystemSnapshot } from "./value.ts"
 
 export type Problem = StoreFault | Fault | Mismatch | ArchiveError
@@ -59,6 +59,9 @@ export interface Strategy {
   readonly diff: (from: Kept, to: Kept | undefined) => Effect.Effect<ReadonlyArray<Change>, Problem>
   /** The captured tree: read-only. */
   readonly view: (kept: Kept) => Effect.Effect<Backend, Problem>
+  /** The captured tree, and what is there now: for who compares both with a third. The caller holds the whole filesystem for `now`. */
+  readonly tree: (kept: Kept) => Effect.Effect<DirectoryNode, Problem>
+  readonly now: Effect.Effect<DirectoryNode, Problem>
   readonly forget: (kept: Kept) => Effect.Effect<void, Problem>
   readonly stats: Effect.Effect<Stats, Problem>
   /** Gives back what no snapshot needs. */

@@ -480,14 +480,14 @@ describe.runIf(hasGit && needs("collecting on a disk that is full", canMount, "r
     it.effect("where there is no room at all, nothing is lost, and it is told", () =>
       Effect.gen(function* () {
         const next = random(15)
-        const base = yield* disk("size=12m")
+        const base = yield* disk("size=16m")
         const store = yield* open(join(base, "store"))
         const pieces = Array.from({ length: 8 }, () => noise(next, mebibyte))
         const all = yield* snapshot(store, Object.fromEntries(pieces.map((bytes, i) => [`f${i}`, bytes])))
         const some: Tree = Object.fromEntries(pieces.slice(0, 4).map((bytes, i) => [`f${i}`, bytes]))
         const kept = yield* put(store, some, 2)
         yield* store.snapshots.remove(all.id)
-        assert.throws(() => Fs.writeFileSync(join(base, "filler"), noise(next, 12 * mebibyte)), "ENOSPC")
+        assert.throws(() => Fs.writeFileSync(join(base, "filler"), Buffer.alloc(16 * mebibyte)), "ENOSPC")
         const fault = yield* Effect.flip(collect(store, { maxWaste: 0 }))
         assert.strictEqual(fault.reason, "io")
         assert.include(fault.detail, "is full")

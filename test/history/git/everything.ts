@@ -12,7 +12,11 @@ const ids = ["1", "2", "3"].map((digit) => `${digit.repeat(8)}-0000-4000-8000-00
 const run = Effect.gen(function* () {
   const store = yield* open(directory)
   for (const [i, id] of ids.entries()) {
-    const tree = { "a.txt": `${i}\r\n`.repeat(1000), ".gitattributes": "* text=auto filter=evil diff=evil\n", "sub/.gitignore": "*\n" }
+    const tree = {
+      "a.txt": `${i}\r\n`.repeat(1000),
+      ".gitattributes": "* text=auto filter=evil diff=evil\n",
+      "sub/.gitignore": "*\n"
+    }
     yield* store.holding(Effect.flatMap(commit(store, tree, i), (made) => store.snapshots.put(id, made)))
   }
   yield* store.snapshots.remove(ids[1]!)
@@ -23,7 +27,15 @@ const run = Effect.gen(function* () {
     store.reader.stream((yield* store.git.run(["rev-parse", `${list[0]!.commit}:a.txt`])).stdout.toString().trim())
   )
   const { objects, packs, snapshots } = yield* store.stats
-  return { outcome: outcome.outcome, list, trees: trees.map(({ body }) => body.toString()), blob: Buffer.from(blob!).toString(), objects, packs, snapshots }
+  return {
+    outcome: outcome.outcome,
+    list,
+    trees: trees.map(({ body }) => body.toString()),
+    blob: Buffer.from(blob!).toString(),
+    objects,
+    packs,
+    snapshots
+  }
 })
 
 process.stdout.write(JSON.stringify(await Effect.runPromise(Effect.scoped(run))))

@@ -162,6 +162,7 @@ describe("directories as git trees", () => {
     ["names out of order", Buffer.concat([row("100644", "b"), row("100644", "a")])],
     ["a directory sorted as a file", Buffer.concat([row("40000", "a"), row("100644", "a-")])],
     ["modes that are a directory", row("40000", "%fs-algebra%modes")],
+    ["modes twice", Buffer.concat([row("100644", "%fs-algebra%modes"), row("100644", "%fs-algebra%modes")])],
     ["modes that are a link", row("120000", "%fs-algebra%modes")],
     ["half an id", row("100644", "a").subarray(0, -10)],
     ["no id", Buffer.from("100644 a\0")],

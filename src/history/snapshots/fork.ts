@@ -1,0 +1,141 @@
+/**
+ * A captured tree that can be written to, for somebody who works on their own, and the way back: what was changed there is joined with
+ * what has been changed here meanwhile, all of it or nothing.
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as InMemory from "../../backends/InMemory.ts"
+import { wholeAt } from "../../engine/read.ts"
+import { type Algebra, make as makeAlgebra } from "../../filesystem/Filesystem.ts"
+import * as Overlay from "../../filesystem/Overlay.ts"
+import { type Fault, toFault } from "../../model/FsError.ts"
+import { type FsPath, root } from "../../model/FsPath.ts"
+import type { Backend } from "../../port/Backend.ts"
+import { storeFault } from "../errors.ts"
+import { exchange, recover } from "../exchange.ts"
+import { merge, type Source } from "../merge.ts"
+import { Conflict } from "../merge/conflict.ts"
+import { alone, isPermitted } from "../replace.ts"
+import { idOf } from "../scan.ts"
+import { at, type Change, type DirectoryNode, type Node, withNode } from "../tree.ts"
+import type { Kept, Problem, Strategy } from "./strategy.ts"
+
+/** @since 0.1.0 */
+export interface MergeOptions {
+  /**
+   * What becomes of places that both have changed, each in its own way: fail and change nothing, or take one side's. What does not
+   * conflict is joined in any case.
+   *
+   * @default "fail"
+   */
+  readonly conflicts?: "fail" | "ours" | "theirs" | undefined
+  /** Answer what would change, and change nothing. @default false */
+  readonly dryRun?: boolean | undefined
+}
+
+/** @since 0.1.0 */
+export interface MergeResult {
+  /** In path order; directories are entries too. */
+  readonly changes: ReadonlyArray<Change>
+  /** Settled as the options say. */
+  readonly conflicts: ReadonlyArray<Conflict>
+}
+
+/**
+ * Two sides have changed the same places. Nothing has changed.
+ *
+ * @since 0.1.0
+ */
+export class MergeConflicts extends Schema.TaggedError<MergeConflicts>("fs-algebra/MergeConflicts")("MergeConflicts", {
+  /** In path order. */
+  conflicts: Schema.Array(Conflict)
+}) {
+  override get message(): string {
+    const [first, ...more] = this.conflicts
+    return `merge: ${first?.message ?? "conflicts"}${more.length === 0 ? "" : `; and ${more.length} more`}`
+  }
+}
+
+/** Which snapshot each fork began with. */
+const origins = new WeakMap<Backend, Kept>()
+
+export const fork = Effect.fnUntraced(function* (
+  strategy: Strategy,
+  port: Backend,
+  kept: Kept
+): Effect.fn.Return<Algebra, Problem> {
+  const past = yield* strategy.view(kept)
+  const upper = yield* InMemory.make({ caseInsensitive: !port.info.caseSensitive }).pipe(Effect.mapError(toFault))
+  const forked = Overlay.overlay(makeAlgebra(upper))(makeAlgebra(past))
+  origins.set(forked.port, kept)
+  return forked
+})
+
+const noFork = storeFault("refused", "this filesystem is no fork of a snapshot of this one")
+
+/** What stands at a path of the fork; of a directory nothing that is in it. */
+const nodeAt = Effect.fnUntraced(function* (port: Backend, path: FsPath): Effect.fn.Return<Node | undefined, Fault> {
+  const stat = yield* port.stat(path)
+  const mode = stat?.mode === undefined ? undefined : { mode: stat.mode & 0o777 }
+  if (stat?.kind === "directory") return { kind: "directory", entries: new Map(), ...mode }
+  if (stat?.kind === "symlink" && port.links !== undefined) return { kind: "symlink", target: yield* port.links.read(path) }
+  if (stat?.kind !== "file") return undefined
+  const found = yield* idOf(port, path)
+  return found && { kind: "file", ...found, ...mode }
+})
+
+/** The tree of the fork: that of its snapshot with what has changed since. */
+const treeOf = Effect.fnUntraced(function* (forked: Algebra, base: DirectoryNode): Effect.fn.Return<DirectoryNode, Problem> {
+  let tree = base
+  for (const { _tag, path } of yield* Effect.mapError(Overlay.changes(forked), toFault)) {
+    const before = at(tree, path)
+    if (_tag === "Removed") {
+      if (before !== undefined) tree = withNode(tree, path, undefined)
+      continue
+    }
+    const node = yield* nodeAt(forked.port, path)
+    // What is in it is told by changes of its own.
+    const inside = node?.kind === "directory" && before?.kind === "directory" ? { ...node, entries: before.entries } : node
+    if (path !== root) tree = withNode(tree, path, inside)
+  }
+  return tree
+})
+
+const readingFrom =
+  (port: Backend): Source<Problem>["read"] =>
+  (path, file) =>
+    Effect.map(wholeAt(port, path, file.sizeBytes), ({ bytes }) => bytes)
+
+export const join = (
+  strategy: Strategy,
+  port: Backend,
+  forked: Algebra,
+  options: MergeOptions
+): Effect.Effect<MergeResult, Problem | MergeConflicts> =>
+  Effect.gen(function* () {
+    if (!isPermitted(port)) return yield* Effect.fail<Fault>({ _tag: "AccessDenied", why: "readOnly" })
+    const kept = origins.get(forked.port)
+    if (kept === undefined) return yield* Effect.fail(noFork)
+    const past = yield* strategy.view(kept)
+    const base = yield* strategy.tree(kept)
+    const theirs = yield* treeOf(forked, base)
+    return yield* alone(
+      port,
+      Effect.gen(function* () {
+        yield* recover(port)
+        const ours = yield* strategy.now
+        const { conflicts: policy = "fail", dryRun = false } = options
+        const merged = yield* merge<Problem>({
+          base: { tree: base, read: readingFrom(past) },
+          ours: { tree: ours, read: readingFrom(port) },
+          theirs: { tree: theirs, read: readingFrom(forked.port) },
+          caseSensitive: port.info.caseSensitive,
+          conflicts: policy
+        })
+        const { after, changes, conflicts, content } = merged
+        if (policy === "fail" && conflicts.length > 0) return yield* Effect.fail(new MergeConflicts({ conflicts }))
+        if (!dryRun && changes.length > 0) yield* exchange<Problem>(port, { before: ours, after, content })
+        return { changes, conflicts }
+      })
+    )
+  })
