@@ -1,11 +1,13 @@
-/** `npm run bench [-- MODULE...]`: every case in a fresh process, as a table; `-- search ...` the searches of whole trees. */
+/** `npm run bench [-- MODULE...]`: every case in a fresh process, as a table; `-- search ...` and `-- snapshots ...` on whole trees. */
 import { readdirSync } from "node:fs"
 import { cpus } from "node:os"
 import type { Case } from "./harness.ts"
 import { isolated } from "./harness.ts"
 import { search } from "./search/main.ts"
+import { snapshots } from "./snapshots/main.ts"
 
 if (process.argv[2] === "search") process.exit(search(process.argv.slice(3)))
+if (process.argv[2] === "snapshots") process.exit(await snapshots(process.argv.slice(3)))
 
 const all = readdirSync(new URL("cases", import.meta.url)).map((file) => file.replace(/\.ts$/, ""))
 const wanted = process.argv.slice(2)

@@ -4,6 +4,7 @@
  */
 import { readFileSync } from "node:fs"
 import { enableCompileCache } from "node:module"
+import { homedir } from "node:os"
 import type { Effect as Effect_ } from "effect/Effect"
 import type { ScreenShape } from "./screen.ts"
 
@@ -16,6 +17,7 @@ const Stream = await import("effect/Stream")
 const { IoError } = await import("../model/FsError.ts")
 const { OutputFailed, Screen } = await import("./screen.ts")
 const { run } = await import("./main.ts")
+const { stateDirectory } = await import("./stateDirectory.ts")
 
 const { env, stderr, stdin, stdout } = process
 
@@ -29,6 +31,15 @@ const hasColors = (stream: NodeJS.WriteStream): boolean => {
 
 /** Some terminals say that they have no columns at all. */
 const columnsOf = (stream: NodeJS.WriteStream): number => (stream.columns > 0 ? stream.columns : 80)
+
+/** A user that the system does not know has none. */
+const home = (): string => {
+  try {
+    return homedir()
+  } catch {
+    return ""
+  }
+}
 
 let status = ""
 
@@ -52,6 +63,7 @@ for (const stream of [stdout, stderr]) stream.on("error", () => {})
 const screen: ScreenShape = {
   program: env["npm_lifecycle_event"] === "start" ? "npm start --" : "fs-algebra",
   directory: process.cwd(),
+  stateDirectory: stateDirectory({ platform: process.platform, environment: env, home: home() }),
   isTerminal: stdout.isTTY === true,
   isInteractive: stdin.isTTY === true,
   showsProgress: stderr.isTTY === true && env["TERM"] !== "dumb",

@@ -14,13 +14,13 @@ export const exitCodes: ReadonlyArray<ExitCode> = [
   { code: 0, meaning: "done", tags: [] },
   { code: 1, meaning: "nothing was found (glob, grep)", tags: [] },
   { code: 2, meaning: "wrong usage, an argument or a path that can never work", tags: ["InvalidArgument", "InvalidPath"] },
-  { code: 3, meaning: "there is no such file or directory", tags: ["NotFound"] },
+  { code: 3, meaning: "there is no such file, directory or snapshot", tags: ["NotFound"] },
   { code: 4, meaning: "it exists already", tags: ["AlreadyExists"] },
   { code: 5, meaning: "access denied", tags: ["AccessDenied"] },
   { code: 6, meaning: "the file is not the version that was expected", tags: ["Conflict"] },
   {
     code: 7,
-    meaning: "not a file, not a directory, not text, or a directory that is not empty",
+    meaning: "not a file, not a directory, not text, not a sound archive, or a directory that is not empty",
     tags: ["NotAFile", "NotADirectory", "NotText", "DirectoryNotEmpty"]
   },
   { code: 8, meaning: "too large, too long, or no space left", tags: ["LimitExceeded", "PathTooLong", "DiskFull"] },
@@ -39,3 +39,12 @@ export const exitCodeOf = (tag: FsError["_tag"]): number => exitCodes.find((row)
 
 /** Ends the command with this code; whatever there was to say has been said. */
 export class Quit extends Data.TaggedError("Quit")<{ readonly code: number }> {}
+
+/** What no filesystem says: of snapshots, of archives, of what was typed. */
+export class Complaint extends Data.TaggedError("Complaint")<{
+  /** For programs. */
+  readonly error: { readonly _tag: string; readonly [field: string]: unknown }
+  readonly message: string
+  readonly hint: string
+  readonly code: number
+}> {}

@@ -9,7 +9,8 @@ import * as Schema from "effect/Schema"
 import { type Algebra, Filesystem } from "../filesystem/Filesystem.ts"
 import * as FsError from "../model/FsError.ts"
 import { adviceOn, opening } from "./advice.ts"
-import { exitCodeOf, Quit } from "./exit.ts"
+import { Complaint, exitCodeOf, Quit } from "./exit.ts"
+import { complaintOf, type HistoryError } from "./historyAdvice.ts"
 import { errorLook } from "./look.ts"
 import { existingDirectory, nearby } from "./nearby.ts"
 import { type OutputFailed, Screen } from "./screen.ts"
@@ -17,9 +18,7 @@ import { Settings } from "./settings.ts"
 import { type CommandLine, commandLine, quote } from "./shell.ts"
 
 /** What a command may fail with. */
-export type Failure = FsError.FsError | OutputFailed | Quit
-
-const isFsError = (error: Failure): error is FsError.FsError => error._tag !== "OutputFailed" && error._tag !== "Quit"
+export type Failure = FsError.FsError | HistoryError | Complaint | OutputFailed | Quit
 
 const didYouMean = (paths: ReadonlyArray<string>): string =>
   `Did you mean ${paths.map(quote).join(paths.length === 2 ? " or " : ", ")}?`
@@ -42,28 +41,57 @@ const next = Effect.fnUntraced(function* (error: FsError.FsError) {
     : adviceOn(error, line)
 })
 
+const complain = Effect.fnUntraced(function* (complaint: Complaint) {
+  const screen = yield* Screen
+  const { json } = yield* Settings
+  const { code, error, hint, message } = complaint
+  const { bold, dim, red, text } = errorLook(screen)
+  yield* screen.warn(
+    json ? JSON.stringify({ error, message, hint }) : `${red(bold("error:"))} ${text(message)}\n${dim("hint:")}  ${hint}`
+  )
+  return code
+})
+
 /** Says it, and answers the exit code. */
 export const report = Effect.fnUntraced(function* (error: FsError.FsError) {
-  const screen = yield* Screen
   const { command, json } = yield* Settings
-  const hint = yield* next(error)
-  if (json) {
-    const encoded = Schema.encodeSync(Schema.toCodecJson(FsError.FsError))(error)
-    yield* screen.warn(JSON.stringify({ error: encoded, message: error.message, hint }))
-  } else {
-    const { bold, dim, red, text } = errorLook(screen)
-    const { message } = error.operation === opening ? error : FsError.promote(FsError.toFault(error), command, error.path)
-    yield* screen.warn(`${red(bold("error:"))} ${text(message)}\n${dim("hint:")}  ${hint}`)
-  }
-  return exitCodeOf(error._tag)
+  const shown = json || error.operation === opening ? error : FsError.promote(FsError.toFault(error), command, error.path)
+  return yield* complain(
+    new Complaint({
+      error: Schema.encodeSync(Schema.toCodecJson(FsError.FsError))(error) as Complaint["error"],
+      message: shown.message,
+      hint: yield* next(error),
+      code: exitCodeOf(error._tag)
+    })
+  )
 })
+
+const reportHistory = (error: HistoryError) =>
+  Effect.gen(function* () {
+    const { command, root } = yield* Settings
+    const { program } = yield* Screen
+    return yield* complain(complaintOf(error, command, commandLine(program, root)))
+  })
+
+const reportAny = (error: FsError.FsError | HistoryError | Complaint) => {
+  switch (error._tag) {
+    case "Complaint":
+      return complain(error)
+    case "SnapshotError":
+    case "SnapshotRestoreError":
+    case "ArchiveError":
+      return reportHistory(error)
+    default:
+      return report(error)
+  }
+}
 
 /** Ends with the code of the error, after reporting it where the filesystem can still be asked for names like the one that failed. */
 export const reported = <A, E extends Failure, R>(self: Effect.Effect<A, E, R>) =>
   Effect.catch(self, (error: Failure) =>
-    isFsError(error)
-      ? Effect.flatMap(report(error), (code) => Effect.fail<OutputFailed | Quit>(new Quit({ code })))
-      : Effect.fail<OutputFailed | Quit>(error)
+    error._tag === "OutputFailed" || error._tag === "Quit"
+      ? Effect.fail<OutputFailed | Quit>(error)
+      : Effect.flatMap(reportAny(error), (code) => Effect.fail<OutputFailed | Quit>(new Quit({ code })))
   )
 
 /** The same for a filesystem that cannot be opened. */

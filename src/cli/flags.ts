@@ -65,6 +65,8 @@ export const max = natural("max", "N", "Stop after this many, and say how to go 
 
 export const after = text("after", "PLACE", "Go on where an answer that was cut at --max said it stopped")
 
+export const store = text("store", "DIR", "Keep, or look for, snapshots in this directory instead of the user's own")
+
 const kindNames: ReadonlyArray<string> = ["file", "directory", "symlink", "other"] satisfies ReadonlyArray<Kind>
 
 export const kinds: Flag.Flag<ReadonlyArray<Kind>> = Flag.String("kinds").pipe(

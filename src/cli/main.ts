@@ -19,12 +19,18 @@ import { ChildProcessSpawner, make as makeSpawner } from "effect/process/ChildPr
 import { Limits, standard } from "../model/Limits.ts"
 import { normalise } from "./argv.ts"
 import { cat } from "./commands/cat.ts"
+import { diff } from "./commands/diff.ts"
 import { edit } from "./commands/edit.ts"
+import { exportCommand } from "./commands/export.ts"
 import { glob } from "./commands/glob.ts"
 import { grep } from "./commands/grep.ts"
+import { importCommand } from "./commands/import.ts"
 import { ls } from "./commands/ls.ts"
 import { mkdir } from "./commands/mkdir.ts"
 import { rm } from "./commands/remove.ts"
+import { restore } from "./commands/restore.ts"
+import { snapshot } from "./commands/snapshot.ts"
+import { snapshots } from "./commands/snapshots.ts"
 import { stat } from "./commands/stat.ts"
 import { showTour, tour } from "./commands/tour.ts"
 import { cp, mv } from "./commands/transfer.ts"
@@ -44,6 +50,7 @@ export const command = base.pipe(
     { group: "LOOK", commands: [ls, tree, cat, stat] },
     { group: "FIND", commands: [glob, grep] },
     { group: "CHANGE", commands: [write, edit, mkdir, cp, mv, rm] },
+    { group: "KEEP", commands: [snapshot, snapshots, diff, restore, exportCommand, importCommand] },
     { group: "LEARN", commands: [tour] }
   ]),
   described({
@@ -55,6 +62,7 @@ on the disk, or on a copy in memory, where everything can be tried and nothing i
       ["tree --gitignore", "What is here"],
       ["grep 'TODO|FIXME' --glob '*.ts'", "Find lines"],
       ["edit README.md --old teh --new the --all --dry-run", "See a change before it is made"],
+      ["snapshot --tag 'works'", "Keep everything as it is; restore brings it back"],
       ["rm -r src --backend memory", "Try something on a copy"],
       ["--completions bash > ~/.local/share/bash-completion/completions/fs-algebra", "Complete with Tab"]
     ]

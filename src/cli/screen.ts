@@ -16,6 +16,8 @@ export interface ScreenShape {
   readonly program: string
   /** The working directory, absolute: what a relative `--root` starts from. */
   readonly directory: string
+  /** Where this user's programs keep things, absolute: left out where nobody knows. */
+  readonly stateDirectory?: string | undefined
   /** Standard output is a terminal. */
   readonly isTerminal: boolean
   /** Standard input is a terminal. */

@@ -2,6 +2,7 @@
  * The filesystem that a command works on: the directory itself, or a copy of it in memory. Backends are loaded when they are needed,
  * since `--help` needs none.
  */
+import { realpathSync } from "node:fs"
 import { resolve } from "node:path"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -34,6 +35,15 @@ export const Host: Context.Reference<OpenHost> = Context.Reference<OpenHost>("fs
     )
 })
 
+/** One directory has one name, whichever link led to it: what is kept of it is found again by that. */
+const real = (path: string): string => {
+  try {
+    return realpathSync(path)
+  } catch {
+    return path
+  }
+}
+
 /** Errors name the directory as it was given. */
 const directoryLayer = Layer.unwrap(
   Effect.gen(function* () {
@@ -41,7 +51,7 @@ const directoryLayer = Layer.unwrap(
     const { directory } = yield* Screen
     const open = yield* Host
     const named = (error: FsError.FsError): FsError.FsError => FsError.promote(FsError.toFault(error), opening, root)
-    return Layer.catch(open(resolve(directory, root)), (error) => Layer.effect(Filesystem, Effect.fail(named(error))))
+    return Layer.catch(open(real(resolve(directory, root))), (error) => Layer.effect(Filesystem, Effect.fail(named(error))))
   })
 )
 

@@ -14,14 +14,14 @@ import * as Stream from "effect/Stream"
 import { isAbsolute, relative, sep } from "node:path"
 import { type Algebra, Filesystem } from "../filesystem/Filesystem.ts"
 import { type Fault, type FsError, promote } from "../model/FsError.ts"
-import type { FsPath } from "../model/FsPath.ts"
+import { type FsPath, parent } from "../model/FsPath.ts"
 import { Limits } from "../model/Limits.ts"
 import type { Backend } from "../port/Backend.ts"
 import { ArchiveError } from "./errors.ts"
 import type { Mismatch } from "./exchange.ts"
 import { isPermitted, replace } from "./replace.ts"
 import * as Tar from "./tar.ts"
-import { count, type DirectoryNode } from "./tree.ts"
+import { at, count, type DirectoryNode } from "./tree.ts"
 import { largestArchive, type NameRules, refuse } from "./zip/names.ts"
 import * as Outside from "./zip/outside.ts"
 import { type Contents, read } from "./zip/reader.ts"
@@ -109,7 +109,7 @@ const streamed = (format: Format, operation: string, { port }: Algebra): Stream.
 }
 
 const joined = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Uint8Array, E, R> =>
-  Effect.map(Stream.runCollect(bytes), (chunks) => Uint8Array.from(Buffer.concat(chunks)))
+  Effect.map(Stream.runCollect(bytes), (chunks) => new Uint8Array(Buffer.concat(chunks)))
 
 /**
  * The tree of a filesystem as a ZIP archive. Nothing of it is held but the names; files are read as the bytes are asked for, each as it is
@@ -135,40 +135,44 @@ export const exportTarOf = (fs: Algebra): Stream.Stream<Uint8Array, ArchiveError
  */
 export const exportBytesOf = (fs: Algebra): Effect.Effect<Uint8Array, ArchiveError | FsError> => joined(exportZipOf(fs))
 
-/** Leaves out the archive itself where it is made in the tree: what is there of an earlier one is not in it either. */
-const without = (port: Backend, target: string): SurveyOptions["excludes"] => {
-  if (port.history?._tag !== "Directory") return undefined
-  const inside = relative(port.history.root, target)
-  if (inside === "" || inside === ".." || inside.startsWith(`..${sep}`) || isAbsolute(inside)) return undefined
-  const path = inside.split(sep).join("/") as FsPath
-  return (other) => other === path
+/** Where a file of the machine lies in the tree, if it does. */
+const placeIn = ({ history }: Backend, file: string): FsPath | undefined => {
+  if (history?._tag !== "Directory") return undefined
+  const inside = relative(history.root, file)
+  return inside === "" || inside === ".." || inside.startsWith(`..${sep}`) || isAbsolute(inside)
+    ? undefined
+    : (inside.split(sep).join("/") as FsPath)
 }
+
+const only = (path: FsPath | undefined): SurveyOptions["excludes"] =>
+  path === undefined ? undefined : (other) => other === path
 
 /**
  * Writes the ZIP archive to a file of the machine and answers how many files and links are in it. Its directory is made; what was there
- * stays until the new archive is complete. An archive in the workspace itself is not in itself. Failures out there bear `path` as given.
+ * stays until the new archive is complete. An archive in the workspace itself is not in itself, nor is an earlier one in its place.
+ * Failures out there bear `path` as given.
  *
  * @since 0.1.0
  */
 export const exportArchiveOf = ({ port }: Algebra, path: string): Effect.Effect<number, ArchiveError | FsError> => {
   const operation = "exportArchive"
-  let files = () => 0
-  const bytes = (target: Outside.Target) =>
-    Stream.mapError(
-      Stream.unwrap(
-        Effect.map(exported(zip, port, without(port, target.path)), (archive) => {
-          files = archive.files
-          return archive.bytes
-        })
+  const written = Effect.suspend(() => {
+    let files = () => 0
+    const bytes = (target: Outside.Target) =>
+      Effect.map(exported(zip, port, only(placeIn(port, target.path))), (archive) => {
+        files = archive.files
+        return archive.bytes
+      })
+    return Effect.map(
+      Outside.write(
+        path,
+        (target) => Stream.mapError(Stream.unwrap(bytes(target)), failureOf(operation)),
+        (fault) => promote(fault, operation, path)
       ),
-      failureOf(operation)
+      () => files()
     )
-  const written = Outside.write(path, bytes, (fault) => promote(fault, operation, path))
-  return called(
-    port,
-    operation,
-    Effect.map(written, () => files())
-  )
+  })
+  return called(port, operation, written)
 }
 
 const hasLink = (top: DirectoryNode): boolean => {
@@ -182,20 +186,30 @@ const hasLink = (top: DirectoryNode): boolean => {
   return false
 }
 
+interface Opened extends Contents {
+  /** Of the machine, in which it is. */
+  readonly file?: string | undefined
+}
+
+/** An archive that lies in the tree stays there where the tree that is to come has its directory, and nothing in its place. */
+const besides = (tree: DirectoryNode, path: FsPath | undefined): FsPath | undefined =>
+  path !== undefined && at(tree, parent(path))?.kind === "directory" && at(tree, path) === undefined ? path : undefined
+
 /** Everything is checked before anything is changed; then the tree becomes the archive's. Answers how many files and links that has. */
 const importing = <E, R>(
   port: Backend,
   operation: string,
-  open: (rules: NameRules) => Effect.Effect<Contents, Foreign<E> | ArchiveError | Fault, R | Scope.Scope>
+  open: (rules: NameRules) => Effect.Effect<Opened, Foreign<E> | ArchiveError | Fault, R | Scope.Scope>
 ): Effect.Effect<number, E | ArchiveError | FsError, Exclude<R, Scope.Scope>> => {
   const imported = Effect.gen(function* () {
     if (!isPermitted(port)) return yield* Effect.fail<Fault>({ _tag: "AccessDenied", why: "readOnly" })
     const limits = yield* Limits
-    const { content, tree } = yield* open({ limits, policy: port.rules?.policy })
+    const { content, file, tree } = yield* open({ limits, policy: port.rules?.policy })
     if (port.links === undefined && hasLink(tree)) {
       return yield* Effect.fail(refuse("link", "it holds links, and this filesystem has none"))
     }
-    yield* replace<ArchiveError>(port, { after: tree, content })
+    const excludes = file === undefined ? undefined : only(besides(tree, placeIn(port, file)))
+    yield* replace<ArchiveError>(port, { after: tree, content, scan: { excludes } })
     return count(tree).files
   })
   return called(port, operation, Effect.mapError(Effect.scoped(imported), failureOf(operation)))
@@ -244,7 +258,8 @@ export const importBytesOf = (fs: Algebra, bytes: Uint8Array): Effect.Effect<num
   importing(fs.port, "importZip", (rules) => read(Spool.ofBytes(bytes), rules))
 
 /**
- * The same from a file of the machine. Failures out there bear `path` as given.
+ * The same from a file of the machine. One that lies in the workspace itself stays where it is, if its directory does. Failures out there
+ * bear `path` as given.
  *
  * @since 0.1.0
  */
@@ -252,7 +267,9 @@ export const importArchiveOf = ({ port }: Algebra, path: string): Effect.Effect<
   const operation = "importArchive"
   const opened = Effect.mapError(Outside.open(path), (fault) => new Foreign(promote(fault, operation, path)))
   return importing(port, operation, (rules) =>
-    Effect.flatMap(opened, ({ descriptor, size }) => read(Spool.ofDescriptor(descriptor, size), rules))
+    Effect.flatMap(opened, ({ descriptor, file, size }) =>
+      Effect.map(read(Spool.ofDescriptor(descriptor, size), rules), (contents): Opened => ({ ...contents, file }))
+    )
   )
 }
 

@@ -63,7 +63,7 @@ export interface ScanOptions<E> {
 }
 
 /** Content of at most so many bytes is held whole. */
-export const wholeFile = 4 * 1024 * 1024
+export const wholeFile = 1024 * 1024
 const chunk = 256 * 1024
 
 /** How often a file that changes under our hands is read again. */

@@ -272,14 +272,14 @@ class Reader {
       const placed = node === undefined ? undefined : this.#placed.get(node)
       if (placed === undefined) return Effect.fail({ _tag: "NotFound", path })
       const { offset, size } = placed
-      if (size <= whole) return Effect.map(this.#spool.read(offset, size), (bytes) => Uint8Array.from(bytes))
+      if (size <= whole) return Effect.map(this.#spool.read(offset, size), (bytes) => new Uint8Array(bytes))
       return Effect.succeed(
         Stream.unfold(0, (done) =>
           done === size
             ? Effect.succeed(undefined)
             : Effect.map(
                 this.#spool.read(offset + done, Math.min(chunk, size - done)),
-                (bytes) => [Uint8Array.from(bytes), done + bytes.length] as const
+                (bytes) => [new Uint8Array(bytes), done + bytes.length] as const
               )
         )
       )
@@ -290,7 +290,7 @@ const absolute = (name: string) => Effect.fail(refuse("name", "the name is absol
 
 /** At most so much is handed out whole. */
 const whole = 1024 * 1024
-const chunk = 64 * 1024
+const chunk = 256 * 1024
 
 /** The contents can be asked for until the scope ends. */
 export const read = <E, R>(

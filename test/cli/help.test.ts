@@ -20,7 +20,27 @@ const print = (...args: ReadonlyArray<string>) =>
 
 describe("help", () => {
   it("has every command that was asked for", () => {
-    assert.sameMembers(names, ["ls", "tree", "cat", "stat", "write", "edit", "rm", "mkdir", "cp", "mv", "glob", "grep", "tour"])
+    assert.sameMembers(names, [
+      "ls",
+      "tree",
+      "cat",
+      "stat",
+      "write",
+      "edit",
+      "rm",
+      "mkdir",
+      "cp",
+      "mv",
+      "glob",
+      "grep",
+      "tour",
+      "snapshot",
+      "snapshots",
+      "diff",
+      "restore",
+      "export",
+      "import"
+    ])
   })
   it.effect.each(names)("of %s has a description and its flags, on lines that fit", (name) =>
     Effect.gen(function* () {

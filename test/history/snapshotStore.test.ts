@@ -297,6 +297,11 @@ describe("the directory of a store", () => {
 
   const refused: ReadonlyArray<readonly [what: string, prepare: (top: string) => string, isOfRoot?: boolean]> = [
     ["a link", (top) => (Fs.mkdirSync(join(top, "real")), Fs.symlinkSync("real", join(top, "l")), join(top, "l"))],
+    [
+      "a link with a slash behind it",
+      (top) => (Fs.mkdirSync(join(top, "real")), Fs.symlinkSync("real", join(top, "l")), `${top}/l/`)
+    ],
+    ["climbing", (top) => `${top}/a/../b`],
     ["a link that leads nowhere", (top) => (Fs.symlinkSync("nowhere", join(top, "l")), join(top, "l"))],
     ["a file", (top) => (Fs.writeFileSync(join(top, "f"), ""), join(top, "f"))],
     ["below a file", (top) => (Fs.writeFileSync(join(top, "f"), ""), join(top, "f/store"))],
@@ -537,6 +542,17 @@ describe("list", () => {
     })
   )
 
+  it.effect("is in that order also where the clock of the disk goes wrong or too coarsely", () =>
+    Effect.gen(function* () {
+      const { store } = yield* ready
+      const { archivePath } = yield* store.snapshot("z")
+      Fs.utimesSync(archivePath, 4e9, 4e9)
+      const after = Array.from({ length: 20 }, (_, i) => `${99 - i}`)
+      for (const id of after) yield* store.snapshot(id)
+      assert.deepStrictEqual(ids(yield* store.list), ["z", ...after])
+    })
+  )
+
   it.effect("passes over what is no archive, and is not kept up by any of it", () =>
     Effect.gen(function* () {
       const { directory, store, top } = yield* ready
@@ -551,6 +567,10 @@ describe("list", () => {
       const manifest = good.indexOf("manifest.json") + "manifest.json".length
       damaged[manifest + 5] = damaged[manifest + 5]! ^ 1
       put("manifest.fs.zip", damaged)
+      const otherwise = Buffer.from(good)
+      const [local, central] = [good.indexOf("manifest.json") - 30 + 14, good.lastIndexOf("manifest.json") - 46 + 16]
+      for (const at of [local, central]) otherwise[at] = otherwise[at]! ^ 1
+      put("checksum.fs.zip", otherwise)
       put("good.zip", good)
       put(".fs.zip", good)
       put("...fs.zip", good)

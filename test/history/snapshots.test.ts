@@ -461,4 +461,44 @@ describe("retention", () => {
       }
     })
   )
+
+  it.live("spares what is being restored, though the safety snapshot is one too many", () =>
+    Effect.gen(function* () {
+      for (const layer of Object.values(limited({ retention: { maxSnapshots: 1 } }))) {
+        yield* Effect.gen(function* () {
+          const snapshots = yield* Service
+          const fs = yield* Filesystem
+          yield* fs.write("a", "1")
+          const taken = yield* snapshots.snapshot({ tag: "x".repeat(1000) })
+          yield* fs.write("a", "2")
+          const { safety } = yield* snapshots.restore(taken, { safety: true })
+          assert.strictEqual(yield* fs.readString("a"), "1")
+          yield* snapshots.restore(safety!)
+          assert.strictEqual(yield* fs.readString("a"), "2")
+          assert.isUndefined((yield* snapshots.restore(safety!, { safety: true })).safety)
+        }).pipe(Effect.provide(layer))
+      }
+    })
+  )
+
+  it.live("a store holds no more bytes than it may, and the newest in any case", () =>
+    Effect.gen(function* () {
+      const maxBytes = 400_000
+      const { git } = limited({ retention: { maxBytes } })
+      yield* Effect.gen(function* () {
+        const snapshots = yield* Service
+        const fs = yield* Filesystem
+        const random = (seed: number) => Buffer.from(Array.from({ length: 60_000 }, (_, i) => (i * seed * 2654435761) >>> 24))
+        const all: Array<string> = []
+        for (let i = 1; i <= 12; i++) {
+          yield* fs.writeBytes("noise", random(i * 7919))
+          all.push((yield* snapshots.snapshot()).snapshotId)
+        }
+        const kept = (yield* snapshots.list).map(({ snapshotId }) => snapshotId)
+        assert.deepStrictEqual(kept, all.slice(-kept.length))
+        assert.isAtLeast(kept.length, 1)
+        assert.isAtMost((yield* snapshots.stats).bytes, maxBytes)
+      }).pipe(Effect.provide(git))
+    })
+  )
 })

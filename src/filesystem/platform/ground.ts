@@ -72,8 +72,11 @@ export const make = (fs: FileSystem, top: string): Effect.Effect<Ground> => {
       return suffix !== "" && name.endsWith(suffix) && FsPath.isTemporaryName(shown) ? shown : name
     }
     const isReserved = (name: string): boolean => nameOf(name) !== name
-    const at = (path: FsPath.FsPath): string =>
-      path === FsPath.root ? top : above + path + (FsPath.isTemporaryName(FsPath.name(path)) ? suffix : "")
+    const spelled = (name: string): string => (FsPath.isTemporaryName(name) ? name + suffix : name)
+    const at = (path: FsPath.FsPath): string => {
+      if (path === FsPath.root) return top
+      return above + (suffix === "" || !path.includes(".~") ? path : path.split("/").map(spelled).join("/"))
+    }
 
     const look = (path: FsPath.FsPath): Effect.Effect<File.Info | undefined, Fault> =>
       Effect.catch(ask(fs.lstat(at(path)), notFound), (fault) =>

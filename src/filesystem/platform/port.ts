@@ -189,7 +189,7 @@ export const make = (ground: Ground, info: Info, rules: Rules): Backend => {
 
   const isVisible = (path: string): boolean => {
     const parsed = FsPath.parse(path)
-    return parsed === path && !FsPath.isTemporaryName(nameOf(FsPath.name(parsed as FsPath.FsPath)))
+    return parsed === path && !path.split("/").some((name) => FsPath.isTemporaryName(nameOf(name)))
   }
 
   const watch = (path: FsPath.FsPath): Stream.Stream<WatchEvent, Fault> =>

@@ -338,7 +338,7 @@ const next = (work: Work, packs: ReadonlyArray<Pack>, step: number, canPrune: bo
     if (dead.length > 0) return { packs: dead, isPruning: true, isDead: true }
   }
   if (packs.length > work.maxPacks) {
-    const few = packs.slice(work.maxPacks - 1).toReversed()
+    const few = packs.slice(Math.max(0, work.maxPacks - 1)).toReversed()
     const some = crowded(packs)
     const batch = batchOf(some.length > few.length ? some : few, Math.max(minBatch, bytesIn(packs) / 4))
     if (batch.length > 1) return { packs: batch, isPruning: canPrune, isDead: false }

@@ -127,7 +127,8 @@ const isConsistent = (index: Buffer): boolean => {
     before = sum
   }
   const wide = index.length - (names + before * perObject + trailers)
-  return wide >= 0 && wide % 8 === 0 && wide <= before * 8
+  // The first object of a pack is never far.
+  return wide >= 0 && wide % 8 === 0 && wide <= Math.max(0, before - 1) * 8
 }
 
 const load = Effect.fnUntraced(function* (file: string, index: Buffer): Effect.fn.Return<Loaded, StoreFault> {

@@ -3,6 +3,7 @@
  * so it is used only where everything that could lead git elsewhere, or let it run something, is exactly as we write it or not there.
  */
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import { randomBytes } from "node:crypto"
 import * as Fs from "node:fs"
@@ -37,8 +38,10 @@ export interface Snapshots {
   readonly put: (id: string, commit: string) => Effect.Effect<void, StoreFault>
   /** The commit's id; `undefined` where there is none, and for what is no UUID. */
   readonly get: (id: string) => Effect.Effect<string | undefined, StoreFault>
-  /** In the order of their creation, and those of the same moment by their ids. */
+  /** In the order of their creation, and those of the same moment by their ids; without those that are damaged. */
   readonly list: Effect.Effect<ReadonlyArray<Entry>, StoreFault>
+  /** Those whose commit the store does not have, or which is none of ours. What is in the others is not looked at. */
+  readonly damaged: Effect.Effect<ReadonlyArray<Damaged>, StoreFault>
   /** Whether there was one. Its objects stay until they are collected. */
   readonly remove: (id: string) => Effect.Effect<boolean, StoreFault>
 }
@@ -48,6 +51,12 @@ export interface Entry {
   readonly id: string
   readonly commit: string
   readonly message: string
+}
+
+export interface Damaged {
+  /** A UUID in lower case. */
+  readonly id: string
+  readonly detail: string
 }
 
 export interface Stats {
@@ -273,8 +282,38 @@ const refsOf = (stdout: Buffer): ReadonlyArray<Ref> =>
 /** Commits read at a time. */
 const atOnce = 64
 
-const damaged = (id: string, fault: StoreFault): StoreFault =>
-  fault.reason === "corrupt" ? storeFault("corrupt", `the snapshot ${id}: ${fault.detail}`) : fault
+interface Read {
+  readonly intact: ReadonlyArray<Entry>
+  readonly damaged: ReadonlyArray<Damaged>
+}
+
+/** Reads the commits of references, each once: what has an id never changes. */
+const makeRead = (commitOf: Store["commit"]) => {
+  let known: ReadonlyMap<string, Commit> = new Map()
+  const commits = (refs: ReadonlyArray<Ref>) =>
+    Effect.forEach(
+      refs.filter(({ commit }) => !known.has(commit)),
+      ({ commit }) => Effect.map(Effect.result(commitOf(commit)), (result) => [commit, result] as const),
+      { concurrency: atOnce }
+    )
+  return (refs: ReadonlyArray<Ref>): Effect.Effect<Read, StoreFault> =>
+    Effect.gen(function* () {
+      const now = new Map<string, Commit>()
+      const faults = new Map<string, string>()
+      for (const [commit, result] of yield* commits(refs)) {
+        if (Result.isSuccess(result)) now.set(commit, result.success)
+        else if (result.failure.reason === "corrupt") faults.set(commit, result.failure.detail)
+        else return yield* Effect.fail(result.failure)
+      }
+      for (const { commit } of refs) if (known.has(commit)) now.set(commit, known.get(commit)!)
+      known = now
+      const intact = refs.flatMap((ref) => (now.has(ref.commit) ? [{ ...now.get(ref.commit)!, ...ref }] : []))
+      return {
+        intact: intact.sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1)),
+        damaged: refs.flatMap(({ commit, id }) => (faults.has(commit) ? [{ id, detail: faults.get(commit)! }] : []))
+      }
+    })
+}
 
 /** Removals since objects were collected last, a byte each. */
 export const forgottenFile = (directory: string): string => join(directory, "forgotten")
@@ -296,11 +335,7 @@ const makeSnapshots = (git: Process.Git, reader: Reader.Reader, commitOf: Store[
     )
   const find = (id: string): Effect.Effect<Ref | undefined, StoreFault> =>
     uuid.test(id) ? Effect.map(refs(prefix + id), ([found]) => found) : Effect.succeed(undefined)
-  const read = (ref: Ref): Effect.Effect<Entry & Commit, StoreFault> =>
-    Effect.mapBoth(commitOf(ref.commit), {
-      onFailure: (fault) => damaged(ref.id, fault),
-      onSuccess: (commit) => ({ ...ref, ...commit })
-    })
+  const all = Effect.flatMap(refs(prefix), makeRead(commitOf))
   const update = (command: string) =>
     Effect.uninterruptible(git.run(["update-ref", "--no-deref", "--stdin"], { input: command }))
 
@@ -315,10 +350,8 @@ const makeSnapshots = (git: Process.Git, reader: Reader.Reader, commitOf: Store[
         )
       }),
     get: (id) => Effect.map(find(id), (ref) => ref?.commit),
-    list: Effect.map(
-      Effect.flatMap(refs(prefix), (found) => Effect.forEach(found, read, { concurrency: atOnce })),
-      (found) => found.sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
-    ),
+    list: Effect.map(all, ({ intact }) => intact),
+    damaged: Effect.map(all, ({ damaged }) => damaged),
     remove: (id) =>
       Effect.gen(function* () {
         const ref = yield* find(id)

@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Fs from "node:fs"
-import { join } from "node:path"
+import { isAbsolute, join, resolve, sep } from "node:path"
 import { isTemporaryName } from "../../model/FsPath.ts"
 import * as OpenRoots from "../../runtime/openRoots.ts"
 import * as Identity from "../../runtime/processIdentity.ts"
@@ -64,6 +64,12 @@ const whyUntrusted = (stat: Fs.BigIntStats): string | undefined => {
   return (stat.mode & everybodyWrites) === 0n ? undefined : "everybody may write in it"
 }
 
+/** Behind a slash at its end a link would be followed. What climbs is refused as it was given. */
+const plain = (directory: string): string =>
+  typeof directory === "string" && isAbsolute(directory) && !directory.split(sep).includes("..")
+    ? resolve(directory)
+    : directory
+
 const removeQuietly = (path: string): void => {
   try {
     Fs.unlinkSync(path)
@@ -101,7 +107,7 @@ export class Shelf {
   #unregister: (() => void) | undefined
 
   private constructor(directory: string) {
-    this.directory = directory
+    this.directory = plain(directory)
   }
 
   /** Until the scope ends, no filesystem can be opened on the directory. Fails with "refused" for one that nothing may be kept in. */
@@ -186,7 +192,9 @@ export class Shelf {
     let newest = 0n
     for (const { stat } of this.#archives()) if (stat.mtimeNs > newest) newest = stat.mtimeNs
     const { atimeMs, mtimeNs } = Fs.lstatSync(draft, { bigint: true })
-    if (mtimeNs <= newest) Fs.utimesSync(draft, Number(atimeMs) / 1000, Number(newest / millisecond + 1n) / 1000)
+    if (mtimeNs > newest) return
+    // A number of seconds with a fraction may come out a little earlier than it says.
+    Fs.utimesSync(draft, Number(atimeMs) / 1000, Number(newest / millisecond + 2n) / 1000)
   }
 
   pathOf(id: string): string {

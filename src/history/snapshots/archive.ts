@@ -115,7 +115,7 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
 
     const scanned = Effect.suspend(() => alone(port, Effect.andThen(recover(port), scan(port, { excludes }))))
 
-    const take: Strategy["take"] = Effect.fnUntraced(function* (label) {
+    const take: Strategy["take"] = Effect.fnUntraced(function* (label, spared) {
       const snapshotId = randomUUID()
       const path = join(directory, `${snapshotId}.zip`)
       const createdAt = yield* DateTime.now
@@ -137,7 +137,7 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
       all.set(snapshotId, one)
       newest = snapshotId
       const now = yield* Clock.currentTimeMillis
-      for (const old of expired([...all.values()], options.retention, now)) yield* forget(old)
+      for (const old of expired([...all.values()], options.retention, now, spared)) yield* forget(old)
       return one
     })
 

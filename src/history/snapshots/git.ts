@@ -157,20 +157,26 @@ const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, opt
     file.sizeBytes > wholeFile ? Effect.succeed(reader.stream(file.id)) : Effect.map(reader.object(file.id), ({ body }) => body)
 
   /** All that is forgotten with time, and the packs that have become many. */
-  const tidy = Effect.gen(function* () {
+  /** Only what is kept longer than it should be goes; of a store that does not become smaller no more than that. */
+  const tidy = Effect.fnUntraced(function* (spared: Kept | undefined): Effect.fn.Return<void, Problem> {
     const { retention } = options
     if (retention !== undefined) {
       const time = yield* Clock.currentTimeMillis
-      for (const { snapshot } of expired(yield* list, retention, time)) yield* snapshots.remove(snapshot.snapshotId)
+      for (const old of expired(yield* list, retention, time, spared)) yield* snapshots.remove(old.snapshot.snapshotId)
     }
     if (yield* needsCollecting(store)) yield* collect(store)
     const maxBytes = retention?.maxBytes
     if (maxBytes === undefined) return
-    let all = yield* list
-    while (all.length > 1 && (yield* store.stats).bytes > maxBytes) {
-      yield* snapshots.remove(all[0]!.snapshot.snapshotId)
-      yield* collect(store)
-      all = yield* list
+    const all = yield* list
+    let { bytes } = yield* store.stats
+    for (const { snapshot } of all.slice(0, -1)) {
+      if (bytes <= maxBytes) return
+      if (snapshot.snapshotId === spared?.snapshot.snapshotId) continue
+      yield* snapshots.remove(snapshot.snapshotId)
+      const { outcome } = yield* collect(store, { maxWaste: 0 })
+      bytes = (yield* store.stats).bytes
+      // Nothing goes while others are at the store; next time, then.
+      if (outcome !== "done") return
     }
   })
 
@@ -233,7 +239,7 @@ const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, opt
     name: "git",
     commitRef: /^[0-9a-f]{40}$/,
     gitDir: store.directory,
-    take: (label) => Effect.tap(store.holding(capture(label)), () => Effect.ignore(tidy)),
+    take: (label, spared) => Effect.tap(store.holding(capture(label)), () => Effect.ignore(tidy(spared))),
     list,
     find,
     restore: (kept, { dryRun = false, paths, verify }) =>
@@ -283,6 +289,6 @@ const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, opt
       }),
     forget: ({ snapshot }) => Effect.asVoid(snapshots.remove(snapshot.snapshotId)),
     stats: Effect.map(store.stats, ({ bytes, objects, snapshots }) => ({ bytes, objects, snapshots })),
-    collect: Effect.asVoid(collect(store))
+    collect: Effect.asVoid(collect(store, { maxWaste: 0.05 }))
   } satisfies Strategy
 })

@@ -49,7 +49,7 @@ export const make = (port: Backend, history: MemoryHistory, options: LayerOption
   return {
     name: "memory",
     commitRef: /^mem-[1-9][0-9]{0,15}$/,
-    take: (label) =>
+    take: (label, spared) =>
       Effect.flatMap(DateTime.now, (createdAt) =>
         Effect.map(history.capture, (captured) => {
           const snapshotId = randomUUID()
@@ -65,7 +65,7 @@ export const make = (port: Backend, history: MemoryHistory, options: LayerOption
           const one: Held = { snapshot, label, captured, census, ...(newest !== undefined && { previous: newest }) }
           all.set(snapshotId, one)
           newest = snapshotId
-          for (const { snapshot } of expired([...all.values()], options.retention, createdAt.epochMilliseconds)) {
+          for (const { snapshot } of expired([...all.values()], options.retention, createdAt.epochMilliseconds, spared)) {
             all.delete(snapshot.snapshotId)
           }
           return one

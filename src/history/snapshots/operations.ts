@@ -32,6 +32,8 @@ export interface RestoreOptions {
 export interface RestoreResult {
   /** In path order; directories are entries too. */
   readonly changes: ReadonlyArray<Change>
+  /** Of what was there before, where that was asked for and something has changed. */
+  readonly safety?: FilesystemSnapshot | undefined
 }
 
 /**

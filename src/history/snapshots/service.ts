@@ -12,12 +12,11 @@ import type { Backend } from "../../port/Backend.ts"
 import { type ArchiveError, SnapshotError, SnapshotRestoreError, type StoreFault } from "../errors.ts"
 import type { Mismatch } from "../exchange.ts"
 import { alone, isPermitted } from "../replace.ts"
-import type { Change } from "../tree.ts"
 import { details } from "./details.ts"
 import { fork, join, MergeConflicts } from "./fork.ts"
 import type { Kept, Label, Problem, Strategy } from "./strategy.ts"
 import { FilesystemSnapshot } from "./value.ts"
-import type { Details, Operations, RestoreOptions } from "./operations.ts"
+import type { Details, Operations, RestoreOptions, RestoreResult } from "./operations.ts"
 
 type Reason = SnapshotError["reason"]
 
@@ -127,6 +126,12 @@ const refusedLabel = (label: Label): string | undefined => {
   return undefined
 }
 
+/** What people know it by; of what was taken for safety that would grow with each restore. */
+const titleOf = ({ label, snapshot }: Kept): string => {
+  const { tag } = label
+  return tag === undefined || tag.length > 200 || tag.startsWith("before restoring ") ? snapshot.snapshotId : tag
+}
+
 export const make = (strategy: Strategy, port: Backend): Operations => {
   const orError = <A>(operation: string, effect: Effect.Effect<A, Problem | Refusal>): Effect.Effect<A, SnapshotError> =>
     Effect.mapError(effect, (problem) =>
@@ -168,7 +173,7 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
   const restoring = Effect.fnUntraced(function* (
     snapshot: FilesystemSnapshot,
     options: RestoreOptions
-  ): Effect.fn.Return<ReadonlyArray<Change>, Problem | Refusal> {
+  ): Effect.fn.Return<RestoreResult, Problem | Refusal> {
     if (!isPermitted(port)) return yield* Effect.fail<Fault>({ _tag: "AccessDenied", why: "readOnly" })
     const kept = yield* find(snapshot)
     const paths = yield* parsed(options.paths)
@@ -176,9 +181,14 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
     return yield* alone(
       port,
       Effect.gen(function* () {
-        if (safety === true && dryRun !== true)
-          yield* take({ tag: `before restoring ${kept.label.tag ?? kept.snapshot.snapshotId}` })
-        return yield* strategy.restore(kept, { paths, dryRun, verify })
+        const restored = strategy.restore(kept, { paths, dryRun, verify })
+        if (safety !== true || dryRun === true) return { changes: yield* restored }
+        const before = yield* strategy.take({ tag: `before restoring ${titleOf(kept)}` }, kept)
+        const needless = Effect.ignore(strategy.forget(before))
+        const changes = yield* Effect.onError(restored, () => needless)
+        if (changes.length > 0) return { changes, safety: before.snapshot }
+        yield* needless
+        return { changes }
       })
     )
   })
@@ -225,11 +235,7 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
         Effect.map(take(label), ({ snapshot }) => snapshot)
       )
     },
-    restore: (snapshot, options = {}) =>
-      orRestoreError(
-        snapshot,
-        Effect.map(restoring(snapshot, options), (changes) => ({ changes }))
-      ),
+    restore: (snapshot, options = {}) => orRestoreError(snapshot, restoring(snapshot, options)),
     diff: (from, to) =>
       orError(
         "diff",

@@ -49,7 +49,8 @@ export interface Strategy {
   readonly commitRef: RegExp
   /** Where values say that their snapshots are. */
   readonly gitDir?: string | undefined
-  readonly take: (label: Label) => Effect.Effect<Kept, Problem>
+  /** `spared`: a snapshot that is needed yet, whatever its age. */
+  readonly take: (label: Label, spared?: Kept) => Effect.Effect<Kept, Problem>
   /** In the order in which they were taken. */
   readonly list: Effect.Effect<ReadonlyArray<Kept>, Problem>
   readonly find: (snapshotId: string) => Effect.Effect<Kept | undefined, Problem>

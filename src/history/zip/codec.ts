@@ -145,7 +145,7 @@ export const inflate = (packed: Uint8Array, size: number): Uint8Array | undefine
       readonly buffer: Uint8Array
       readonly engine: { readonly bytesWritten: number }
     }
-    return done.buffer.length === size && done.engine.bytesWritten === packed.length ? Uint8Array.from(done.buffer) : undefined
+    return done.buffer.length === size && done.engine.bytesWritten === packed.length ? new Uint8Array(done.buffer) : undefined
   } catch {
     return undefined
   }

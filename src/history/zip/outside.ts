@@ -76,18 +76,25 @@ const isFault = (value: unknown): value is Fault => typeof value === "object" &&
 
 const closing = (descriptor: number): Effect.Effect<void> => Effect.sync(() => Fs.closeSync(descriptor))
 
+export interface Opened {
+  readonly descriptor: number
+  readonly size: number
+  /** Its path with all links resolved. */
+  readonly file: string
+}
+
 /** A regular file, until the scope ends. Nothing else is waited for, as a FIFO would have it. */
-export const open = (path: string): Effect.Effect<{ readonly descriptor: number; readonly size: number }, Fault, Scope.Scope> =>
+export const open = (path: string): Effect.Effect<Opened, Fault, Scope.Scope> =>
   Effect.flatMap(
     Effect.acquireRelease(
       attempt(() => Fs.openSync(resolve(path), Fs.constants.O_RDONLY | (Fs.constants.O_NONBLOCK ?? 0))),
       closing
     ),
     (descriptor) =>
-      Effect.flatMap(
-        attempt(() => Fs.fstatSync(descriptor)),
-        (stat) => (stat.isFile() ? Effect.succeed({ descriptor, size: stat.size }) : Effect.fail(notAFile))
-      )
+      attempt(() => {
+        const stat = Fs.fstatSync(descriptor)
+        return stat.isFile() ? { descriptor, size: stat.size, file: Fs.realpathSync(path) } : notAFile
+      })
   )
 
 export interface Target {

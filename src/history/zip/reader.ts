@@ -108,7 +108,7 @@ const entryOf = (listed: Listed, rules: NameRules): Entry => {
 /** At most so much is unpacked at once, and held whole. */
 const whole = 1024 * 1024
 const packedWhole = 256 * 1024
-const chunk = 64 * 1024
+const chunk = 256 * 1024
 
 /** Bytes unpacked, and entries, between two turns of others. */
 const sliceBytes = 1024 * 1024
@@ -209,7 +209,7 @@ class Reader {
   /** The whole content, checked. */
   #bytes(entry: Entry): Effect.Effect<Uint8Array, ArchiveError | Fault> {
     return Effect.flatMap(this.#window.bytes(entry.data, entry.packed), (packed) => {
-      const bytes = entry.method === Format.stored ? Uint8Array.from(packed) : Codec.inflate(packed, entry.size)
+      const bytes = entry.method === Format.stored ? new Uint8Array(packed) : Codec.inflate(packed, entry.size)
       return bytes === undefined || Codec.crc32(bytes) !== entry.crc ? Effect.fail(damaged(entry)) : Effect.succeed(bytes)
     })
   }
@@ -230,7 +230,7 @@ class Reader {
     const packed = this.#packed(entry)
     const bytes =
       entry.method === Format.stored
-        ? Stream.map(packed, (part) => Uint8Array.from(part))
+        ? Stream.map(packed, (part) => new Uint8Array(part))
         : Stream.unwrap(
             Effect.map(Codec.inflating, (pump) =>
               Codec.through(

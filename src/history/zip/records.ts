@@ -207,7 +207,7 @@ const headerLength = 46
 const listed = (header: Buffer, rest: Buffer): Listed => {
   const nameLength = header.readUInt16LE(28)
   const flags = header.readUInt16LE(8)
-  const rawName = Uint8Array.from(rest.subarray(0, nameLength))
+  const rawName = new Uint8Array(rest.subarray(0, nameLength))
   const name = nameOf(rawName, flags)
   const method = header.readUInt16LE(10)
   checkMethod(flags, method, name)

@@ -136,7 +136,8 @@ export class Writer {
   }
 
   #whole(made: Made, content: Uint8Array): ReadonlyArray<Uint8Array> {
-    const packed = Codec.deflate(content)
+    // Nothing shorter than that becomes shorter still.
+    const packed = content.length < 8 ? content : Codec.deflate(content)
     const isPacked = packed.length < content.length
     const entry = this.#entry(made, isPacked ? Format.deflated : Format.stored)
     entry.crc = Codec.crc32(content)

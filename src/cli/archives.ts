@@ -1,0 +1,58 @@
+/**
+ * Which archive is meant: a file of the machine, that lies where the command is typed and not below the root, or standard input and
+ * output; ZIP or tar, by its name or because it was said.
+ */
+import { statSync } from "node:fs"
+import { resolve } from "node:path"
+import * as Effect from "effect/Effect"
+import * as Argument from "effect/cli/Argument"
+import * as Flag from "effect/cli/Flag"
+import { Complaint, exitCodeOf, wrongUsage } from "./exit.ts"
+import { Screen } from "./screen.ts"
+
+export type Format = "zip" | "tar"
+
+/** Standard input or output. */
+export const standard = "-"
+
+export const file = (description: string): Argument.Argument<string> =>
+  Argument.Path("file").pipe(Argument.withDescription(description))
+
+export const format: Flag.Flag<Format | undefined> = Flag.Literals("format", ["zip", "tar"]).pipe(
+  Flag.withDescription("What it is (default: as its name ends; zip for -)"),
+  Flag.withMetavar("FORMAT"),
+  Flag.withDefault(undefined)
+)
+
+/** For programs an error of usage, as effect/cli's own are. */
+export const usage = (message: string, hint: string): Complaint =>
+  new Complaint({ error: { _tag: "UsageError" }, message, hint, code: wrongUsage })
+
+export const formatOf = (file: string, given: Format | undefined): Effect.Effect<Format, Complaint> => {
+  if (given !== undefined) return Effect.succeed(given)
+  if (file === standard || /\.zip$/i.test(file)) return Effect.succeed("zip")
+  if (/\.(tar|tgz|tar\.gz)$/i.test(file)) return Effect.succeed("tar")
+  return Effect.fail(usage(`"${file}" ends neither in .zip nor in .tar`, "Say what it is: --format zip or --format tar."))
+}
+
+export const placeOf = (file: string): Effect.Effect<string, never, Screen> =>
+  Effect.map(Screen, ({ directory }) => resolve(directory, file))
+
+/** What stands at a path of the machine. Where that cannot be told, whoever opens it says why. */
+export const kindAt = (place: string): "file" | "directory" | undefined => {
+  try {
+    const stat = statSync(place, { throwIfNoEntry: false })
+    return stat === undefined ? undefined : stat.isDirectory() ? "directory" : "file"
+  } catch {
+    return "file"
+  }
+}
+
+/** Of files of the machine nothing below the root is like them, so the usual advice on names would mislead. */
+export const outside = (tag: "NotFound" | "AlreadyExists" | "NotAFile", file: string, what: string, hint: string): Complaint =>
+  new Complaint({
+    error: { _tag: tag, operation: "archive", path: file },
+    message: `"${file}" ${what}`,
+    hint,
+    code: exitCodeOf(tag)
+  })

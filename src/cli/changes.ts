@@ -1,0 +1,52 @@
+/**
+ * What differs between two trees, as git's --name-status shows it: one letter, and the path.
+ */
+import * as Schema from "effect/Schema"
+import * as humanise from "./humanise.ts"
+import type { Look } from "./look.ts"
+
+export const Change = Schema.Struct({
+  _tag: Schema.Literals(["Added", "Modified", "Removed"]),
+  path: Schema.String
+})
+
+type Change = typeof Change.Type
+
+const letters = { Added: "A", Modified: "M", Removed: "D" } as const
+
+const colors = { Added: "green", Modified: "yellow", Removed: "red" } as const
+
+/** Names of a host that are no text are known by their bytes in hexadecimal, behind a NUL. */
+export const shownPath = (path: string): string =>
+  path
+    .split("/")
+    .map((name) => (name.startsWith("\0") ? name.slice(1).replace(/../g, String.raw`\x$&`) : name))
+    .join("/")
+
+export const changeLine = (look: Look, { _tag, path }: Change): string =>
+  `${look[colors[_tag]](letters[_tag])}\t${look.name(shownPath(path))}\n`
+
+const shown = 20
+
+/** The first of them, or all. */
+export const someChanges = (look: Look, changes: ReadonlyArray<Change>, all: boolean): string => {
+  const some = all || changes.length <= shown + 1 ? changes : changes.slice(0, shown)
+  const rest = changes.length - some.length
+  return (
+    some.map((change) => changeLine(look, change)).join("") +
+    (rest > 0 ? look.dim(`... and ${humanise.whole(rest)} more`) + "\n" : "")
+  )
+}
+
+/** `2 added, 1 changed, 3 removed` */
+export const countChanges = (changes: ReadonlyArray<Change>): string => {
+  const count = (tag: Change["_tag"]): number => changes.filter(({ _tag }) => _tag === tag).length
+  return [
+    [count("Added"), "added"],
+    [count("Modified"), "changed"],
+    [count("Removed"), "removed"]
+  ]
+    .filter(([number]) => number !== 0)
+    .map(([number, what]) => `${humanise.whole(number as number)} ${what}`)
+    .join(", ")
+}

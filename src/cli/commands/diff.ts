@@ -1,0 +1,243 @@
+/**
+ * `diff`: what differs between a snapshot and what is there now, or between two snapshots, as git shows it. It is written change by
+ * change, so that the first is there before the last is known.
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import * as Argument from "effect/cli/Argument"
+import * as CliError from "effect/cli/CliError"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import { Filesystem } from "../../filesystem/Filesystem.ts"
+import type { FilesystemSnapshot } from "../../history/snapshots/value.ts"
+import * as FsError from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import type { Backend } from "../../port/Backend.ts"
+import { list } from "../answer.ts"
+import { Change, changeLine, shownPath } from "../changes.ts"
+import { paintDiff } from "../diff.ts"
+import * as flags from "../flags.ts"
+import * as humanise from "../humanise.ts"
+import { errorLook, type Look, look } from "../look.ts"
+import { decoded, type Patch, patchOf, sideOf } from "../patch.ts"
+import { Screen } from "../screen.ts"
+import { Settings } from "../settings.ts"
+import { choose, latest, noSnapshots } from "../snapshotChoice.ts"
+import { type Store, withExistingStore } from "../snapshotStore.ts"
+import { subcommand } from "../subcommand.ts"
+
+const Difference = Schema.Struct({
+  ...Change.fields,
+  linesAdded: Schema.optionalKey(Schema.Int),
+  linesRemoved: Schema.optionalKey(Schema.Int),
+  binary: Schema.optionalKey(Schema.Boolean),
+  diff: Schema.optionalKey(Schema.String)
+})
+
+interface Compared {
+  readonly change: typeof Change.Type
+  readonly patch: Patch
+  /** Nothing that git would tell of. */
+  readonly isDirectory: boolean
+}
+
+/** What is compared, with what is to the left and to the right of it. */
+interface Comparison {
+  readonly changes: ReadonlyArray<typeof Change.Type>
+  readonly before: Backend
+  readonly after: Backend
+}
+
+const isBelow = (path: string, base: FsPath.FsPath): boolean =>
+  base === FsPath.root || path === base || path.startsWith(`${base}/`)
+
+const compare = Effect.fnUntraced(function* (
+  { showing, snapshots }: Store,
+  from: FilesystemSnapshot,
+  to: FilesystemSnapshot | undefined,
+  paths: ReadonlyArray<FsPath.FsPath>
+): Effect.fn.Return<Comparison, Effect.Error<ReturnType<typeof snapshots.diff>>, Filesystem | Screen> {
+  const fs = yield* Filesystem
+  const all = yield* snapshots.diff(from, to).pipe(showing("Comparing"))
+  return {
+    changes: paths.length === 0 ? all : all.filter(({ path }) => paths.some((base) => isBelow(path, base))),
+    before: (yield* snapshots.view(from)).port,
+    after: to === undefined ? fs.port : (yield* snapshots.view(to)).port
+  }
+})
+
+const patches = ({ after, before, changes }: Comparison) =>
+  Stream.mapEffect(Stream.fromIterable(changes), (change) =>
+    Effect.gen(function* () {
+      const path = change.path as FsPath.FsPath
+      const old = change._tag === "Added" ? undefined : yield* sideOf(before, path)
+      const now = change._tag === "Removed" ? undefined : yield* sideOf(after, path)
+      // A long comparison leaves others their turn.
+      yield* Effect.yieldNow
+      const isDirectory = [old, now].every((side) => side === undefined || side.kind === "directory")
+      return { change, patch: patchOf(path, old, now), isDirectory } satisfies Compared
+    }).pipe(Effect.mapError((fault) => FsError.promote(fault, "diff", change.path)))
+  )
+
+const differenceOf = ({ change, isDirectory, patch }: Compared, isStat: boolean): typeof Difference.Type => ({
+  ...change,
+  ...(!isDirectory && {
+    linesAdded: patch.linesAdded,
+    linesRemoved: patch.linesRemoved,
+    binary: patch.isBinary,
+    ...(!isStat && { diff: decoded(patch.text) })
+  })
+})
+
+/** Into a pipe go the bytes as they are in the files. */
+const printPatches = Effect.fnUntraced(function* <E, R>(compared: Stream.Stream<Compared, E, R>) {
+  const screen = yield* Screen
+  const paint = look(screen)
+  yield* Stream.runForEach(compared, ({ patch: { text } }) =>
+    text === ""
+      ? Effect.void
+      : screen.write(screen.isTerminal || screen.colors ? paintDiff(paint, decoded(text)) : Buffer.from(text, "latin1"))
+  )
+})
+
+const widest = 60
+const bar = 40
+
+interface Row {
+  readonly path: string
+  readonly patch: Patch
+}
+
+const graph = (shown: Look, { linesAdded, linesRemoved }: Patch, most: number): string => {
+  const scale = most <= bar ? 1 : bar / most
+  const signs = (sign: string, lines: number) => sign.repeat(lines === 0 ? 0 : Math.max(1, Math.round(lines * scale)))
+  return shown.green(signs("+", linesAdded)) + shown.red(signs("-", linesRemoved))
+}
+
+const statTable = (shown: Look, rows: ReadonlyArray<Row>): string => {
+  if (rows.length === 0) return ""
+  const total = ({ linesAdded, linesRemoved }: Patch): number => linesAdded + linesRemoved
+  const most = rows.reduce((most, { patch }) => Math.max(most, total(patch)), 0)
+  const width = Math.min(
+    widest,
+    rows.reduce((width, { path }) => Math.max(width, path.length), 0)
+  )
+  const digits = rows.some(({ patch }) => patch.isBinary) ? 3 : `${most}`.length
+  const lines = rows.map(({ patch, path }) =>
+    patch.isBinary
+      ? ` ${path.padEnd(width)} | Bin\n`
+      : `${` ${path.padEnd(width)} | ${`${total(patch)}`.padStart(digits)} ${graph(shown, patch, most)}`.trimEnd()}\n`
+  )
+  const [added, removed] = rows.reduce(
+    ([added, removed], { patch }) => [added + patch.linesAdded, removed + patch.linesRemoved],
+    [0, 0]
+  )
+  const totals = [
+    `${humanise.count(rows.length, "file")} changed`,
+    ...(added > 0 ? [`${humanise.count(added, "insertion")}(+)`] : []),
+    ...(removed > 0 ? [`${humanise.count(removed, "deletion")}(-)`] : [])
+  ]
+  return `${lines.join("")} ${totals.join(", ")}\n`
+}
+
+const printStat = Effect.fnUntraced(function* <E, R>(compared: Stream.Stream<Compared, E, R>) {
+  const screen = yield* Screen
+  const shown = look(screen)
+  const rows: Array<Row> = []
+  yield* Stream.runForEach(compared, ({ change, isDirectory, patch }) =>
+    Effect.sync(() => {
+      if (!isDirectory) rows.push({ path: shown.name(shownPath(change.path)), patch: { ...patch, text: "" } })
+    })
+  )
+  if (rows.length > 0) yield* screen.write(statTable(shown, rows))
+})
+
+/** What git has no words for is said beside it. */
+const sayDirectories = Effect.fnUntraced(function* (directories: ReadonlyArray<string>) {
+  if (directories.length === 0) return
+  const screen = yield* Screen
+  const { dim, name } = errorLook(screen)
+  const some = directories.slice(0, 3).map((path) => name(shownPath(path)))
+  const rest = directories.length > some.length ? ", …" : ""
+  const what = humanise.count(directories.length, "directory")
+  yield* screen.warn(dim(`${what} came, went or has another mode, which --names shows: ${some.join(", ")}${rest}`))
+})
+
+const print = Effect.fnUntraced(function* (
+  comparison: Comparison,
+  { names, stat }: { readonly names: boolean; readonly stat: boolean }
+) {
+  const { json } = yield* Settings
+  if (names) {
+    yield* list(Change, Stream.fromArray(comparison.changes), (look) => ({
+      lines: (changes) => changes.map((change) => changeLine(look, change)).join("")
+    }))
+    return
+  }
+  const compared = patches(comparison)
+  if (json) {
+    yield* list(
+      Difference,
+      Stream.map(compared, (one) => differenceOf(one, stat)),
+      () => ({ lines: () => "" })
+    )
+    return
+  }
+  const directories: Array<string> = []
+  const noted = Stream.tap(compared, ({ change, isDirectory }) =>
+    Effect.sync(() => {
+      if (isDirectory) directories.push(change.path)
+    })
+  )
+  yield* stat ? printStat(noted) : printPatches(noted)
+  yield* sayDirectories(directories)
+})
+
+const parsed = (paths: ReadonlyArray<string>) =>
+  Effect.forEach(paths, (text) => {
+    const path = FsPath.parse(text)
+    return typeof path === "string" ? Effect.succeed(path) : Effect.fail(FsError.promote(path, "diff", text))
+  })
+
+export const diff = subcommand(
+  "diff",
+  {
+    summary: "Show what has changed since a snapshot",
+    description: `Show what differs between a snapshot and what is there now, or between two snapshots, as git diff does: git apply takes
+it. Of binary files, and of those larger than 8 MiB, only that they differ; of directories nothing but with --names.
+An ID is as much of an id as is unique, a tag that only one has, or latest, as snapshots shows them.`,
+    examples: [
+      ["", "What has changed since the newest snapshot"],
+      ["3fa91c02 latest --stat", "How much, from one to another"],
+      ["'before lunch' --path src --names", "Which files of one directory"]
+    ]
+  },
+  {
+    from: Argument.String("from").pipe(Argument.withDescription("A snapshot (default: latest)"), Argument.withDefault(latest)),
+    to: Argument.String("to").pipe(
+      Argument.withDescription("Another one (default: what is there now)"),
+      Argument.withDefault("")
+    ),
+    paths: flags.repeated("path", "PATH", "Only what is here and below (may be repeated)").pipe(Flag.withAlias("p")),
+    names: flags.toggle("names", "Only which, with A for added, M for changed, D for removed"),
+    stat: flags.toggle("stat", "Only how many lines of each"),
+    store: flags.store
+  },
+  Effect.fnUntraced(function* ({ from, names, paths: given, stat, store, to }) {
+    const paths = yield* parsed(given)
+    yield* withExistingStore(
+      store,
+      Effect.fnUntraced(function* (open) {
+        const first = yield* choose(open, from)
+        const second = to === "" ? undefined : yield* choose(open, to)
+        yield* print(yield* compare(open, first, second, paths), { names, stat })
+      }),
+      noSnapshots(store)
+    )
+  })
+).pipe(
+  Command.validate(({ names, stat }) =>
+    names && stat ? new CliError.ValidationError({ message: "--names and --stat exclude each other" }) : Effect.void
+  )
+)

@@ -1,0 +1,131 @@
+/**
+ * `import`: an archive in the place of all that is there. That is much to lose by a slip, so what was there is kept first.
+ */
+import { createReadStream } from "node:fs"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import { type Algebra, Filesystem } from "../../filesystem/Filesystem.ts"
+import type { ArchiveError, SnapshotError } from "../../history/errors.ts"
+import { FilesystemSnapshot } from "../../history/snapshots/value.ts"
+import { type FsError, IoError } from "../../model/FsError.ts"
+import { document } from "../answer.ts"
+import * as archives from "../archives.ts"
+import { Complaint } from "../exit.ts"
+import * as flags from "../flags.ts"
+import { complaintOf } from "../historyAdvice.ts"
+import * as humanise from "../humanise.ts"
+import { errorLook } from "../look.ts"
+import { printableName } from "../printable.ts"
+import { withProgress } from "../progress.ts"
+import { Screen } from "../screen.ts"
+import { Settings } from "../settings.ts"
+import { commandLine } from "../shell.ts"
+import { safetyTag, shortIds } from "../snapshotChoice.ts"
+import { type StoreOptions, withStore } from "../snapshotStore.ts"
+import { subcommand } from "../subcommand.ts"
+
+const Answer = Schema.Struct({
+  file: Schema.String,
+  format: Schema.Literals(["zip", "tar"]),
+  files: Schema.Int,
+  /** Of what was there before. */
+  safety: Schema.optionalKey(FilesystemSnapshot)
+})
+
+const bytesOf = (file: string, place: string) =>
+  Stream.fromAsyncIterable<Uint8Array, IoError>(
+    createReadStream(place),
+    (error) => new IoError({ operation: "import", path: file, detail: String(error) })
+  )
+
+const checkFile = Effect.fnUntraced(function* (file: string) {
+  const { isInteractive } = yield* Screen
+  if (file === archives.standard) {
+    if (isInteractive)
+      return yield* archives.usage("an archive is nothing to be typed", "Name a file, or send one into the command.")
+    return
+  }
+  const kind = archives.kindAt(yield* archives.placeOf(file))
+  if (kind === undefined) {
+    const hint = "Name a file of the machine, relative to the current directory and not to the root."
+    return yield* archives.outside("NotFound", file, "is not there", hint)
+  }
+  if (kind === "directory") {
+    const hint = "Name an archive; a directory is worked on with --root."
+    return yield* archives.outside("NotAFile", file, "is a directory", hint)
+  }
+})
+
+const replacing = Effect.fnUntraced(function* (fs: Algebra, file: string, format: archives.Format) {
+  const screen = yield* Screen
+  const place = yield* archives.placeOf(file)
+  const { importArchiveOf, importTarOf, importZipOf } = yield* Effect.promise(() => import("../../history/Archive.ts"))
+  if (file !== archives.standard && format === "zip") return yield* importArchiveOf(fs, place)
+  const bytes = file === archives.standard ? screen.input : bytesOf(file, place)
+  return yield* format === "zip" ? importZipOf(fs, bytes) : importTarOf(fs, bytes)
+})
+
+/** It fails before anything is imported, and there is a way without. */
+const notKept = (error: SnapshotError | Complaint) =>
+  Effect.gen(function* () {
+    const { command, root } = yield* Settings
+    const { program } = yield* Screen
+    const complaint = error._tag === "Complaint" ? error : complaintOf(error, command, commandLine(program, root))
+    const { code, hint, message } = complaint
+    const said = `What was there could not be kept, so nothing has changed. ${hint} Or import without: --no-safety.`
+    return yield* new Complaint({ error: complaint.error, message, hint: said, code })
+  })
+
+/** Answers how many files it was, and what is kept of those before. */
+const keeping = <R>(options: StoreOptions, file: string, body: Effect.Effect<number, ArchiveError | FsError, R>) =>
+  withStore(
+    options,
+    Effect.fnUntraced(function* ({ line, showing, snapshots }) {
+      const tag = safetyTag("importing", printableName(file).slice(0, 200).toWellFormed())
+      const safety = yield* snapshots.snapshot({ tag }).pipe(showing("Keeping what is there"))
+      const short = shortIds(yield* snapshots.list)(safety)
+      // What fails has changed nothing.
+      const files = yield* Effect.tapError(body, () => Effect.ignore(snapshots.forget(safety)))
+      return { files, safety, remark: `what was there is kept as ${short}; take this back with ${line("restore", short)}` }
+    })
+  ).pipe(Effect.catchTag(["SnapshotError", "Complaint"], notKept))
+
+export const importCommand = subcommand(
+  "import",
+  {
+    summary: "Replace the whole tree by what is in an archive",
+    description: `Replace everything below the root by what is in a ZIP or tar archive: what is not in the archive goes. All of it is
+looked at first, and an archive that is damaged, or that has a name or a link leading out, changes nothing. What was
+there is kept as a snapshot first, so that it can be taken back; --no-safety leaves that out. FILE is a file of the
+machine and not below the root; - is standard input. With --backend memory it is tried on a copy.`,
+    examples: [
+      ["backup.zip", "The tree as it was exported"],
+      ["backup.zip --backend memory", "Try whether it could be imported; nothing on disk changes"],
+      ["- --format tar --root new < project.tar.gz", "From a pipe, into another directory"]
+    ]
+  },
+  {
+    file: archives.file("The archive, relative to the current directory; - for standard input"),
+    format: archives.format,
+    safety: flags.negatable("safety", "Keep what is there as a snapshot first; --no-safety does not"),
+    anyRoot: flags.toggle("any-root", "Keep even a home directory, or the whole machine"),
+    store: flags.store
+  },
+  Effect.fnUntraced(function* ({ file, format: given, safety: isSafe, ...options }) {
+    const fs = yield* Filesystem
+    const screen = yield* Screen
+    const { backend, json } = yield* Settings
+    const format = yield* archives.formatOf(file, given)
+    yield* checkFile(file)
+    const body = replacing(fs, file, format).pipe(withProgress(`Importing ${file}`))
+    const kept = isSafe && backend === "host" ? yield* keeping(options, file, body) : { files: yield* body }
+    const safety = "safety" in kept ? kept.safety : undefined
+    yield* document(
+      Answer,
+      { file, format, files: kept.files, ...(safety && { safety }) },
+      (look) => `Imported ${look.name(file)}, ${humanise.count(kept.files, "file")}\n`
+    )
+    if (!json && "remark" in kept) yield* screen.warn(errorLook(screen).dim(kept.remark))
+  })
+)

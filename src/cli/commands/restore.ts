@@ -1,0 +1,148 @@
+/**
+ * `restore`: the tree, or a part of it, as it was. What is there now is kept first, so that this too can be taken back.
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Argument from "effect/cli/Argument"
+import { Filesystem } from "../../filesystem/Filesystem.ts"
+import { FilesystemSnapshot } from "../../history/snapshots/value.ts"
+import * as FsError from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import { document } from "../answer.ts"
+import { Change, countChanges, someChanges } from "../changes.ts"
+import * as flags from "../flags.ts"
+import { errorLook } from "../look.ts"
+import { Screen } from "../screen.ts"
+import { Settings } from "../settings.ts"
+import { choose, isSafety, latest, noSnapshots, shortIds } from "../snapshotChoice.ts"
+import { type Store, withExistingStore } from "../snapshotStore.ts"
+import { subcommand } from "../subcommand.ts"
+
+const Answer = Schema.Struct({
+  snapshot: FilesystemSnapshot,
+  /** Of what was there before. */
+  safety: Schema.optionalKey(FilesystemSnapshot),
+  dryRun: Schema.Boolean,
+  changes: Schema.Array(Change)
+})
+
+interface Options {
+  readonly paths: ReadonlyArray<string>
+  readonly dryRun: boolean
+  readonly safety: boolean
+  readonly verify: boolean
+}
+
+/** A wrong path is found out before anything is kept or changed. */
+const checkPaths = (paths: ReadonlyArray<string>) =>
+  Effect.forEach(paths, (text) => {
+    const path = FsPath.parse(text)
+    return typeof path === "string" ? Effect.succeed(path) : Effect.fail(FsError.promote(path, "restore", text))
+  })
+
+/** A path that is neither here nor there is a slip of the finger. */
+const checkPlaces = Effect.fnUntraced(function* (
+  { snapshots }: Store,
+  from: FilesystemSnapshot,
+  paths: ReadonlyArray<FsPath.FsPath>
+) {
+  if (paths.length === 0) return
+  const fs = yield* Filesystem
+  const view = yield* snapshots.view(from)
+  const stat = (port: typeof fs.port, path: FsPath.FsPath) =>
+    Effect.mapError(port.stat(path), (fault) => FsError.promote(fault, "restore", path))
+  for (const path of paths) {
+    if ((yield* stat(view.port, path)) === undefined && (yield* stat(fs.port, path)) === undefined) {
+      return yield* Effect.fail(new FsError.NotFound({ operation: "restore", path }))
+    }
+  }
+})
+
+/** The service keeps what is there while nobody else can change it, and does not say under which id. */
+const safetySince = Effect.fnUntraced(function* ({ snapshots }: Store, before: ReadonlyArray<FilesystemSnapshot>) {
+  const known = new Set(before.map(({ snapshotId }) => snapshotId))
+  return (yield* snapshots.list).findLast((snapshot) => !known.has(snapshot.snapshotId) && isSafety(snapshot))
+})
+
+const restoring = Effect.fnUntraced(function* (store: Store, from: FilesystemSnapshot, options: Options) {
+  const { dryRun, paths, safety, verify } = options
+  const { showing, snapshots } = store
+  const before = yield* snapshots.list
+  const forgetSafety = Effect.flatMap(safetySince(store, before), (kept) =>
+    kept === undefined ? Effect.void : snapshots.forget(kept)
+  )
+  const { changes } = yield* snapshots.restore(from, { dryRun, safety, verify, ...(paths.length > 0 && { paths }) }).pipe(
+    showing(dryRun ? "Comparing" : "Restoring"),
+    // What fails has changed nothing.
+    Effect.tapError(() => Effect.ignore(forgetSafety))
+  )
+  if (changes.length === 0) yield* Effect.ignore(forgetSafety)
+  return { changes, safety: changes.length === 0 ? undefined : yield* safetySince(store, before) }
+})
+
+/** The id left out is a slip that can be told from others. */
+const meantAsPath = ({ line }: Store, text: string) =>
+  Effect.flatMap(Filesystem, (fs) =>
+    Effect.match(text === "" ? Effect.succeed(false) : fs.exists(text), {
+      onFailure: () => undefined,
+      onSuccess: (exists) => (exists ? `The id comes first; of the newest one: ${line("restore", latest, text)}` : undefined)
+    })
+  )
+
+const answer = Effect.fnUntraced(function* (store: Store, id: string, options: Options) {
+  const screen = yield* Screen
+  const { json } = yield* Settings
+  const { dryRun } = options
+  const paths = yield* checkPaths(options.paths)
+  const from = yield* choose(store, id, meantAsPath(store, id))
+  yield* checkPlaces(store, from, paths)
+  const { changes, safety } = yield* restoring(store, from, options)
+  const short = shortIds(yield* store.snapshots.list)
+  yield* document(
+    Answer,
+    { snapshot: from, ...(safety && { safety }), dryRun, changes },
+    (look) =>
+      `${someChanges(look, changes, dryRun)}${
+        changes.length === 0
+          ? `It is as in snapshot ${look.yellow(short(from))} already`
+          : `${dryRun ? "Would restore" : "Restored"} ${look.yellow(short(from))}, ${countChanges(changes)}`
+      }\n`
+  )
+  if (json || changes.length === 0) return
+  const { dim } = errorLook(screen)
+  if (dryRun) yield* screen.warn(dim("nothing has changed"))
+  else if (safety !== undefined) {
+    const back = store.line("restore", short(safety), ...options.paths)
+    yield* screen.warn(dim(`what was there is kept as ${short(safety)}; take this back with ${back}`))
+  } else yield* screen.warn(dim("what was there is not kept"))
+})
+
+export const restore = subcommand(
+  "restore",
+  {
+    summary: "Bring the tree, or a part of it, back as it was",
+    description: `Make everything below the root, or only what is at the paths and below, what it was when a snapshot was taken: what
+was changed or removed since comes back, what was added goes. All of it or nothing changes, also when the power
+fails. What was there is kept as a snapshot first, so that it can be taken back; --no-safety leaves that out.
+An ID is as much of an id as is unique, a tag that only one has, or latest, as snapshots shows them.`,
+    examples: [
+      ["--dry-run", "What the newest snapshot would change"],
+      ["", "Everything as in the newest snapshot"],
+      ["3fa91c02 src README.md", "One directory and one file as in another"]
+    ]
+  },
+  {
+    id: Argument.String("id").pipe(Argument.withDescription("Which snapshot (default: latest)"), Argument.withDefault(latest)),
+    paths: Argument.Path("path").pipe(
+      Argument.withDescription("Only what is here and below (default: the whole tree)"),
+      Argument.variadic()
+    ),
+    dryRun: flags.toggle("dry-run", "Show what would change, and change nothing"),
+    safety: flags.negatable("safety", "Keep what is there as a snapshot first; --no-safety does not"),
+    verify: flags.toggle("verify", "Look at everything again afterwards"),
+    store: flags.store
+  },
+  Effect.fnUntraced(function* ({ id, store, ...options }) {
+    yield* withExistingStore(store, (open) => answer(open, id, options), noSnapshots(store))
+  })
+)

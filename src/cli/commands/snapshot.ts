@@ -1,0 +1,54 @@
+/**
+ * `snapshot`: the whole tree, kept as it is.
+ */
+import * as Effect from "effect/Effect"
+import * as CliError from "effect/cli/CliError"
+import * as Command from "effect/cli/Command"
+import { document } from "../answer.ts"
+import * as flags from "../flags.ts"
+import { Described, describe, numbers } from "../snapshotDetails.ts"
+import { withStore } from "../snapshotStore.ts"
+import { subcommand } from "../subcommand.ts"
+
+const longestTag = 1000
+
+export const snapshot = subcommand(
+  "snapshot",
+  {
+    summary: "Keep the whole tree as it is now",
+    description: `Keep everything that is below the root, so that restore brings it back byte for byte: ignored files, empty
+directories, links, permissions, repositories. What has not changed since the last snapshot takes no room again.
+They are kept outside the root, in a git repository that no git command of yours ever sees (snapshots says where it
+is); with --store DIR in another one.`,
+    examples: [
+      ["", "Before something is tried"],
+      ["--tag 'works, tests pass'", "With a line that says what it is"],
+      ["--json | jq -r .snapshotId", "Its whole id, for a program"]
+    ]
+  },
+  {
+    tag: flags.text("tag", "TEXT", "A line of text to know it by"),
+    anyRoot: flags.toggle("any-root", "Even of a home directory, or of the whole machine"),
+    store: flags.store
+  },
+  Effect.fnUntraced(function* ({ tag, ...options }) {
+    yield* withStore(
+      options,
+      Effect.fnUntraced(function* ({ showing, snapshots }) {
+        const taken = yield* snapshots.snapshot({ tag }).pipe(showing("Taking a snapshot"))
+        const details = yield* snapshots.details(taken).pipe(showing("Counting what has changed"))
+        yield* document(
+          Described,
+          describe(details),
+          (look) => `Took snapshot ${look.yellow(taken.snapshotId)}\n${look.dim(numbers(details))}\n`
+        )
+      })
+    )
+  })
+).pipe(
+  Command.validate(({ tag }) =>
+    tag !== undefined && (tag.length > longestTag || /[\0-\x1f\x7f]/.test(tag))
+      ? new CliError.ValidationError({ message: "--tag is one line of at most 1,000 characters" })
+      : Effect.void
+  )
+)

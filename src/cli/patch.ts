@@ -1,0 +1,150 @@
+/**
+ * One change as `git diff` writes it and `git apply` takes it. Text is bytes, one character each, so that what is in no encoding comes
+ * out as it is in the files; only a terminal and JSON get it decoded.
+ */
+import { isUtf8 } from "node:buffer"
+import * as Effect from "effect/Effect"
+import { unified } from "../engine/diff.ts"
+import { wholeAt } from "../engine/read.ts"
+import type { Kind } from "../model/Entry.ts"
+import type { Fault } from "../model/FsError.ts"
+import type { FsPath } from "../model/FsPath.ts"
+import type { Backend } from "../port/Backend.ts"
+import * as humanise from "./humanise.ts"
+
+/** Larger files are said to differ, and not how. */
+export const maxBytes = 8 * 1024 * 1024
+
+/** Of this much of a file's beginning git asks whether it is binary. */
+const sniffed = 8000
+
+export interface Side {
+  readonly kind: Kind
+  readonly mode?: number | undefined
+  readonly sizeBytes: number
+  /** Left out where there are too many. */
+  readonly bytes?: Uint8Array | undefined
+}
+
+export interface Patch {
+  /** Empty for directories: git knows none. */
+  readonly text: string
+  readonly linesAdded: number
+  readonly linesRemoved: number
+  readonly isBinary: boolean
+}
+
+const nothing = new Uint8Array()
+
+const bytesAt = (port: Backend, path: FsPath): Effect.Effect<Uint8Array | undefined, Fault> =>
+  Effect.catchIf(
+    Effect.map(wholeAt(port, path, maxBytes), ({ bytes }) => bytes),
+    (fault: Fault) => fault._tag === "LimitExceeded",
+    () => Effect.succeed(undefined)
+  )
+
+export const sideOf = Effect.fnUntraced(function* (port: Backend, path: FsPath): Effect.fn.Return<Side | undefined, Fault> {
+  const stat = yield* port.stat(path)
+  if (stat === undefined) return undefined
+  const { kind, mode, sizeBytes } = stat
+  if (kind === "symlink") {
+    const bytes = Buffer.from(port.links === undefined ? "" : yield* port.links.read(path))
+    return { kind, bytes, sizeBytes: bytes.length }
+  }
+  return { kind, mode, sizeBytes, bytes: kind === "file" ? yield* bytesAt(port, path) : nothing }
+})
+
+/** The bytes of a name, one character each. */
+const rawPath = (path: string): string =>
+  path
+    .split("/")
+    .map((name) => (name.startsWith("\0") ? Buffer.from(name.slice(1), "hex") : Buffer.from(name)).toString("latin1"))
+    .join("/")
+
+const letters: Readonly<Record<string, string>> = { "\t": "t", "\n": "n", "\r": "r", '"': '"', "\\": "\\" }
+
+const escaped = (character: string): string => `\\${letters[character] ?? character.charCodeAt(0).toString(8).padStart(3, "0")}`
+
+/** As git quotes names that a line cannot hold. */
+const quoted = (raw: string): string => {
+  const special = isUtf8(Buffer.from(raw, "latin1")) ? /[\0-\x1f"\\\x7f]/g : /[\0-\x1f"\\\x7f-\xff]/g
+  return special.test(raw) ? `"${raw.replace(special, escaped)}"` : raw
+}
+
+const isTooLarge = (side: Side): boolean => side.bytes === undefined
+
+const isBinary = ({ bytes, kind }: Side): boolean => kind === "file" && bytes!.subarray(0, sniffed).includes(0)
+
+const modeOf = ({ kind, mode }: Side): string =>
+  kind === "symlink" ? "120000" : `100${(mode ?? 0o644).toString(8).padStart(3, "0")}`
+
+const head = (before: Side | undefined, after: Side | undefined): string => {
+  if (before === undefined) return `new file mode ${modeOf(after!)}\n`
+  if (after === undefined) return `deleted file mode ${modeOf(before)}\n`
+  const isSame = before.mode === undefined || after.mode === undefined || before.mode === after.mode
+  return isSame ? "" : `old mode ${modeOf(before)}\nnew mode ${modeOf(after)}\n`
+}
+
+const latin1 = ({ bytes }: Side): string => Buffer.from(bytes!).toString("latin1")
+
+/** Without the two lines of names above them, which are ours to write. */
+const hunksOf = (before: string, after: string): string => {
+  const diff = unified("x", before, [{ start: 0, end: before.length, text: after }])
+  return diff.slice(diff.indexOf("\n", diff.indexOf("\n") + 1) + 1)
+}
+
+const countLines = (hunks: string, sign: string): number => {
+  let count = hunks.startsWith(sign) ? 1 : 0
+  for (let at = hunks.indexOf(`\n${sign}`); at !== -1; at = hunks.indexOf(`\n${sign}`, at + 1)) count++
+  return count
+}
+
+const blank: Side = { kind: "file", sizeBytes: 0, bytes: nothing }
+
+/** Both sides are of one kind, or one of them is not there. */
+const plain = (path: string, before: Side | undefined, after: Side | undefined): Patch => {
+  const raw = rawPath(path)
+  const [a, b] = [quoted(`a/${raw}`), quoted(`b/${raw}`)]
+  const top = `diff --git ${a} ${b}\n${head(before, after)}`
+  const [from, to] = [before === undefined ? "/dev/null" : a, after === undefined ? "/dev/null" : b]
+  const [old, now] = [before ?? blank, after ?? blank]
+  const counted = { linesAdded: 0, linesRemoved: 0 }
+  if (isTooLarge(old) || isTooLarge(now)) {
+    const sizes = `${humanise.bytes(old.sizeBytes)} and ${humanise.bytes(now.sizeBytes)}`
+    return { ...counted, isBinary: true, text: `${top}Files ${from} and ${to} differ, too large to compare: ${sizes}\n` }
+  }
+  if (isBinary(old) || isBinary(now)) {
+    const isSame = Buffer.compare(old.bytes!, now.bytes!) === 0
+    return { ...counted, isBinary: true, text: isSame ? top : `${top}Binary files ${from} and ${to} differ\n` }
+  }
+  const hunks = hunksOf(latin1(old), latin1(now))
+  // A name with a blank ends in a tab, or `patch` takes what is behind the blank for a date.
+  const tab = raw.includes(" ") ? "\t" : ""
+  const names = `--- ${from}${before === undefined ? "" : tab}\n+++ ${to}${after === undefined ? "" : tab}\n`
+  return {
+    text: hunks === "" ? top : top + names + hunks,
+    linesAdded: countLines(hunks, "+"),
+    linesRemoved: countLines(hunks, "-"),
+    isBinary: false
+  }
+}
+
+const none: Patch = { text: "", linesAdded: 0, linesRemoved: 0, isBinary: false }
+
+const isContent = (side: Side | undefined): side is Side => side !== undefined && side.kind !== "directory"
+
+/** What is of another kind goes, and comes again, as in git. */
+export const patchOf = (path: string, before: Side | undefined, after: Side | undefined): Patch => {
+  const [old, now] = [isContent(before) ? before : undefined, isContent(after) ? after : undefined]
+  if (old === undefined && now === undefined) return none
+  if (old === undefined || now === undefined || old.kind === now.kind) return plain(path, old, now)
+  const [gone, come] = [plain(path, old, undefined), plain(path, undefined, now)]
+  return {
+    text: gone.text + come.text,
+    linesAdded: come.linesAdded,
+    linesRemoved: gone.linesRemoved,
+    isBinary: gone.isBinary || come.isBinary
+  }
+}
+
+export const decoded = (text: string): string => Buffer.from(text, "latin1").toString("utf8")

@@ -1,0 +1,40 @@
+/**
+ * What is told of a snapshot: the value itself, which restores it in any process, with what it holds and what it changed.
+ */
+import * as Schema from "effect/Schema"
+import type { Details } from "../history/Snapshots.ts"
+import { FilesystemSnapshot } from "../history/snapshots/value.ts"
+import * as humanise from "./humanise.ts"
+
+const Count = Schema.optionalKey(Schema.Int)
+
+export const Described = Schema.Struct({
+  ...FilesystemSnapshot.fields,
+  files: Schema.Int,
+  bytes: Schema.Int,
+  filesChanged: Count,
+  linesAdded: Count,
+  linesRemoved: Count,
+  tool: Schema.optionalKey(Schema.String),
+  callId: Schema.optionalKey(Schema.String)
+})
+
+export const describe = ({ snapshot, ...details }: Details): typeof Described.Type => {
+  const known = Object.entries({ ...snapshot, ...details }).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(known) as unknown as typeof Described.Type
+}
+
+/** `3 files changed, +10 -2`, or nothing where that is not known. */
+export const changed = ({ filesChanged, linesAdded, linesRemoved }: Details): ReadonlyArray<string> => [
+  ...(filesChanged === undefined ? [] : [`${humanise.count(filesChanged, "file")} changed`]),
+  ...(linesAdded === undefined || linesRemoved === undefined
+    ? []
+    : [`+${humanise.whole(linesAdded)} -${humanise.whole(linesRemoved)}`])
+]
+
+/** `42 files, 1.2 MiB; 3 files changed, +10 -2` */
+export const numbers = (details: Details): string => {
+  const now = `${humanise.count(details.files, "file")}, ${humanise.bytes(details.bytes)}`
+  const since = changed(details)
+  return since.length === 0 ? now : `${now}; ${since.join(", ")}`
+}

@@ -1,0 +1,147 @@
+/**
+ * Snapshots of a directory are kept in a store of its own, outside of it: in the user's state directory, under the name of the root and
+ * what its whole path hashes to, so that every command that is run there finds it again.
+ */
+import { createHash } from "node:crypto"
+import { existsSync, mkdirSync, realpathSync } from "node:fs"
+import { basename, dirname, join, resolve, sep } from "node:path"
+import * as Effect from "effect/Effect"
+import { Filesystem } from "../filesystem/Filesystem.ts"
+import { SnapshotError } from "../history/errors.ts"
+import type { Operations, SnapshotProgress } from "../history/Snapshots.ts"
+import { Complaint, wrongUsage } from "./exit.ts"
+import * as humanise from "./humanise.ts"
+import { withProgress } from "./progress.ts"
+import { Screen } from "./screen.ts"
+import { Settings } from "./settings.ts"
+import { type CommandLine, commandLine } from "./shell.ts"
+
+export interface StoreOptions {
+  /** `--store`: the directory of the store itself. */
+  readonly store?: string | undefined
+  /** Even of a home directory or of the whole machine. @default false */
+  readonly anyRoot?: boolean | undefined
+}
+
+/** A store that is open. */
+export interface Store {
+  readonly directory: string
+  readonly snapshots: Operations
+  /** Command lines for this root and this store. */
+  readonly line: CommandLine
+  /** Shows how far a capture has come. */
+  readonly showing: (what: string) => <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R | Screen>
+}
+
+/** Command lines that find the same store again. */
+export const lineFor = (store: string | undefined) =>
+  Effect.gen(function* () {
+    const { root } = yield* Settings
+    const line = commandLine((yield* Screen).program, root)
+    return (...words: ReadonlyArray<string>) => line(...words, ...(store === undefined ? [] : ["--store", store]))
+  })
+
+/** For programs it is the error that the service itself would fail with. */
+const refusal = (detail: string, hint: string): Complaint =>
+  new Complaint({
+    error: { _tag: "SnapshotError", operation: "store", reason: "refused", detail },
+    message: detail,
+    hint,
+    code: wrongUsage
+  })
+
+const longestName = 40
+
+/** `notes-0123456789abcdef` */
+export const storeName = (root: string): string => {
+  const name = basename(root).replace(/[^\p{L}\p{N}._-]/gu, "_")
+  const hash = createHash("sha256").update(root).digest("hex").slice(0, 16)
+  return `${name === "" ? "root" : Array.from(name).slice(0, longestName).join("")}-${hash}`
+}
+
+/** With the links resolved of what is there of it. */
+const resolved = (path: string): string => {
+  try {
+    return realpathSync(path)
+  } catch {
+    return dirname(path) === path ? path : join(resolved(dirname(path)), basename(path))
+  }
+}
+
+const isInside = (path: string, root: string): boolean =>
+  path === root || path.startsWith(root.endsWith(sep) ? root : root + sep)
+
+/** Where the store of this root is, whether or not it is there yet. */
+export const storeDirectory = Effect.fnUntraced(function* (store: string | undefined) {
+  const fs = yield* Filesystem
+  const { backend, root } = yield* Settings
+  const { directory, stateDirectory } = yield* Screen
+  if (backend === "memory") {
+    return yield* refusal(
+      "snapshots are of the directory itself; a copy in memory ends with the command, and they would end with it",
+      "Leave out --backend memory."
+    )
+  }
+  const { history } = fs.port
+  const top = history?._tag === "Directory" ? history.root : resolve(directory, root)
+  if (store === undefined && stateDirectory === undefined) {
+    return yield* refusal("there is no home directory to keep snapshots in", "Say where to keep them: --store DIR.")
+  }
+  const place =
+    store === undefined ? join(stateDirectory!, "fs-algebra", "snapshots", storeName(top)) : resolve(directory, store)
+  if (history?._tag === "Directory" && isInside(resolved(place), top)) {
+    return yield* refusal(
+      `the store of snapshots would lie inside the root: ${place}`,
+      "Keep it outside of what it keeps, with every command for this root: --store DIR."
+    )
+  }
+  return place
+})
+
+const makeParent = (directory: string) =>
+  Effect.try({
+    try: () => mkdirSync(dirname(directory), { recursive: true, mode: 0o700 }),
+    catch: (error) =>
+      new SnapshotError({
+        operation: "store",
+        reason: "io",
+        detail: `${directory} cannot be made, ${(error as NodeJS.ErrnoException).code ?? String(error)}`
+      })
+  })
+
+const shown = ({ bytes, files, phase, totalBytes }: SnapshotProgress): string =>
+  phase === "counting"
+    ? `${humanise.count(files, "file")}, ${humanise.bytes(bytes)}`
+    : `${humanise.bytes(bytes)}${totalBytes === undefined ? "" : ` of ${humanise.bytes(totalBytes)}`} read`
+
+const using = Effect.fnUntraced(function* <A, E, R>(
+  directory: string,
+  { anyRoot, store }: StoreOptions,
+  body: (store: Store) => Effect.Effect<A, E, R>
+) {
+  yield* makeParent(directory)
+  const line = yield* lineFor(store)
+  const { layerGit, Snapshots } = yield* Effect.promise(() => import("../history/Snapshots.ts"))
+  let detail = ""
+  const onProgress = (progress: SnapshotProgress): void => {
+    detail = shown(progress)
+  }
+  const showing: Store["showing"] = (what) => withProgress(what, () => detail)
+  return yield* Snapshots.use((snapshots) => body({ directory, snapshots, line, showing })).pipe(
+    Effect.provide(layerGit({ gitDir: directory, anyRoot, onProgress }))
+  )
+})
+
+/** Does it with the snapshots of this root, in a store that is made where there is none. */
+export const withStore = <A, E, R>(options: StoreOptions, body: (store: Store) => Effect.Effect<A, E, R>) =>
+  Effect.flatMap(storeDirectory(options.store), (directory) => using(directory, options, body))
+
+/** The same where there must be one already: looking leaves no trace, and is not refused for the sake of the root. */
+export const withExistingStore = Effect.fnUntraced(function* <A, E, R, A2, E2, R2>(
+  store: string | undefined,
+  body: (store: Store) => Effect.Effect<A, E, R>,
+  otherwise: Effect.Effect<A2, E2, R2>
+) {
+  const directory = yield* storeDirectory(store)
+  return existsSync(directory) ? yield* using(directory, { store, anyRoot: true }, body) : yield* otherwise
+})

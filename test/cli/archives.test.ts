@@ -1,0 +1,323 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import { execFileSync, spawnSync } from "node:child_process"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import { TestClock } from "effect/testing"
+import { fileURLToPath } from "node:url"
+import { ArchiveError } from "../../src/history/errors.ts"
+import { directory, type Files } from "../../src/testing/Files.ts"
+import { has, needs, picture } from "../faults/ground.ts"
+import { hasGit, kept, type Kept, place } from "./kept.ts"
+import { type Ran, shell } from "./terminal.ts"
+
+const hasPython = needs("archives beside Python's", () => has("python3"), "apt-get install python3")
+const hasTar = needs("archives beside tar", () => has("tar"), "apt-get install tar")
+
+const files: Files = {
+  "a.txt": "one\n",
+  "src/main.ts": "export const a = 1\n",
+  "src/grün.txt": "ü\n",
+  empty: directory,
+  link: { link: "a.txt" }
+}
+
+const done = (ran: Ran): string => {
+  assert.strictEqual(ran.code, 0, ran.err)
+  return ran.out
+}
+
+const python = (cwd: string, script: string): string => execFileSync("python3", ["-c", script], { cwd, encoding: "utf8" })
+
+const change = ({ root }: Kept): void => {
+  Fs.writeFileSync(join(root, "a.txt"), "changed\n")
+  Fs.rmSync(join(root, "src"), { recursive: true })
+  Fs.writeFileSync(join(root, "added.txt"), "new\n")
+}
+
+describe("export", () => {
+  it.live.runIf(hasPython)("writes a ZIP that Python reads, and says what is in it", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      const out = done(yield* here.run(["export", "out.zip"]))
+      assert.match(out, /^Exported to out\.zip, 4 files, \d+ B\n$/)
+      const listed = python(
+        here.top,
+        `import zipfile, json; z = zipfile.ZipFile("out.zip"); assert z.testzip() is None
+print(json.dumps({i.filename: z.read(i).decode() for i in z.infolist()}))`
+      )
+      const { "manifest.json": manifest, ...entries } = JSON.parse(listed) as Record<string, string>
+      assert.deepInclude(JSON.parse(manifest!) as object, { version: "1", file_count: 4 })
+      const { "files/src/": _, ...contents } = entries
+      assert.deepStrictEqual(contents, {
+        "files/a.txt": "one\n",
+        "files/src/main.ts": "export const a = 1\n",
+        "files/src/grün.txt": "ü\n",
+        "files/empty/": "",
+        "files/link": "a.txt"
+      })
+    })
+  )
+  it.live.runIf(hasTar)("writes a tar that tar unpacks to the same tree", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      const [answer] = yield* here.json(["export", "out.tar"])
+      assert.deepStrictEqual(answer, { file: "out.tar", format: "tar", bytes: Fs.statSync(join(here.top, "out.tar")).size })
+      const unpacked = join(here.top, "unpacked")
+      Fs.mkdirSync(unpacked)
+      execFileSync("tar", ["-xpf", "../out.tar"], { cwd: unpacked })
+      assert.deepStrictEqual(picture(unpacked), picture(here.root))
+    })
+  )
+  it.live("into a pipe is the archive and nothing else", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      const zip = yield* here.run(["export", "-"])
+      assert.deepStrictEqual([zip.code, zip.err], [0, ""])
+      assert.strictEqual(Buffer.from(zip.bytes.subarray(0, 4)).toString("latin1"), "PK\u0003\u0004")
+      const tar = yield* here.run(["export", "-", "--format", "tar"])
+      assert.strictEqual(tar.code, 0)
+      assert.strictEqual(Buffer.from(tar.bytes.subarray(257, 262)).toString("latin1"), "ustar")
+    })
+  )
+  it.live.runIf(hasGit)("of a snapshot is the tree as it was, and changes nothing", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      const then = yield* here.run(["export", "-", "--format", "tar"])
+      done(yield* here.run(["snapshot", "--tag", "then"]))
+      change(here)
+      const before = picture(here.root)
+      done(yield* here.run(["export", "out.tar", "--snapshot", "then"]))
+      assert.deepStrictEqual(picture(here.root), before)
+      const unpack = (name: string, bytes: Uint8Array) => {
+        const at = join(here.top, name)
+        Fs.mkdirSync(at)
+        execFileSync("tar", ["-xp"], { cwd: at, input: bytes })
+        return picture(at)
+      }
+      assert.deepStrictEqual(unpack("x", Fs.readFileSync(join(here.top, "out.tar"))), unpack("y", then.bytes))
+    })
+  )
+  it.live("replaces a file only when that is said, and never a directory", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      const out = join(here.top, "out.zip")
+      Fs.writeFileSync(out, "mine")
+      const ran = yield* here.run(["export", "out.zip"])
+      assert.deepStrictEqual([ran.code, ran.out], [4, ""])
+      assert.include(ran.err, "--overwrite")
+      assert.strictEqual(Fs.readFileSync(out, "utf8"), "mine")
+      done(yield* here.run(["export", "out.zip", "--overwrite"]))
+      assert.strictEqual(Fs.readFileSync(out).subarray(0, 2).toString(), "PK")
+      Fs.mkdirSync(join(here.top, "dir.zip"))
+      assert.strictEqual((yield* here.run(["export", "dir.zip", "--overwrite"])).code, 7)
+    })
+  )
+  it.live.each(["out.zip", "out.tar"])(
+    "%s of what cannot be in an archive leaves the old file, and no part of a new one",
+    (name) =>
+      Effect.gen(function* () {
+        const here = yield* kept(files)
+        Fs.symlinkSync("../outside", join(here.root, "out"))
+        Fs.writeFileSync(join(here.top, name), "old")
+        const before = Fs.readdirSync(here.top)
+        const ran = yield* here.run(["export", name, "--overwrite", "--json"])
+        assert.strictEqual(ran.code, 7)
+        const { error } = JSON.parse(ran.err) as { error: unknown }
+        assert.strictEqual(Schema.decodeUnknownSync(Schema.toCodecJson(ArchiveError))(error).reason, "link")
+        assert.deepStrictEqual(Fs.readdirSync(here.top), before)
+        assert.strictEqual(Fs.readFileSync(join(here.top, name), "utf8"), "old")
+      })
+  )
+  it.effect.each([
+    ["a name that says nothing of its kind", ["backup"], "--format"],
+    ["JSON and an archive in one pipe", ["-", "--json"], "standard output"]
+  ] as const)("%s is wrong usage", ([, args, said]) =>
+    Effect.gen(function* () {
+      const ran = yield* (yield* shell({ f: "" })).run(["export", ...args])
+      assert.deepStrictEqual([ran.code, ran.out], [2, ""])
+      assert.include(ran.err, said)
+    })
+  )
+  it.effect("prints no archive on a terminal", () =>
+    Effect.gen(function* () {
+      const ran = yield* (yield* shell({ f: "" })).run(["export", "-"], { isTerminal: true })
+      assert.deepStrictEqual([ran.code, ran.out], [2, ""])
+    })
+  )
+})
+
+describe.runIf(hasGit)("import, with git to keep what was there,", () => {
+  it.live.each(["zip", "tar"] as const)(
+    "of a %s replaces the whole tree, keeps what was there, and can be taken back",
+    (format) =>
+      Effect.gen(function* () {
+        const here = yield* kept(files)
+        const before = picture(here.root)
+        done(yield* here.run(["export", `out.${format}`]))
+        change(here)
+        const changed = picture(here.root)
+        const ran = yield* here.run(["import", `out.${format}`])
+        assert.strictEqual(done(ran), `Imported out.${format}, 4 files\n`)
+        assert.deepStrictEqual(picture(here.root), before)
+        const [, id] =
+          /^what was there is kept as ([0-9a-f]{8}); take this back with fs-algebra restore \1 --root root\n$/.exec(ran.err)!
+        done(yield* here.run(["restore", id!]))
+        assert.deepStrictEqual(picture(here.root), changed)
+        const [, newer] = (yield* here.json(["snapshots"])) as ReadonlyArray<{ tag: string }>
+        assert.strictEqual(newer!.tag, `before importing out.${format}`)
+      })
+  )
+  it.live.each([
+    ["cut off", (bytes: Uint8Array) => bytes.subarray(0, bytes.length / 2), "corrupt"],
+    ["with a byte that is not its own", (bytes: Uint8Array) => bytes.with(45, bytes[45]! ^ 1), undefined],
+    ["of nothing", () => new Uint8Array(), "corrupt"]
+  ] as const)("of an archive %s changes nothing and keeps nothing", ([, spoil, reason]) =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      const { bytes } = yield* here.run(["export", "-"])
+      change(here)
+      const changed = picture(here.root)
+      Fs.writeFileSync(join(here.top, "bad.zip"), spoil(bytes))
+      for (const args of [["bad.zip"], ["-"]]) {
+        const ran = yield* here.run(["import", ...args, "--json"], { input: spoil(bytes) })
+        assert.deepStrictEqual([ran.code, ran.out], [7, ""], ran.err)
+        const { error, hint } = JSON.parse(ran.err) as { error: unknown; hint: string }
+        const decoded = Schema.decodeUnknownSync(Schema.toCodecJson(ArchiveError))(error)
+        if (reason !== undefined) assert.strictEqual(decoded.reason, reason)
+        assert.match(hint, /^Nothing has changed\. /)
+        assert.deepStrictEqual(picture(here.root), changed)
+      }
+      assert.deepStrictEqual(yield* here.json(["snapshots"]), [])
+    })
+  )
+})
+
+describe("import", () => {
+  it.live("--no-safety needs no store, and makes none", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      const before = picture(here.root)
+      const { bytes } = yield* here.run(["export", "-"])
+      change(here)
+      const [answer] = yield* here.json(["import", "-", "--no-safety"], { input: bytes, stateDirectory: undefined })
+      assert.deepStrictEqual(answer, { file: "-", format: "zip", files: 4 })
+      assert.deepStrictEqual(picture(here.root), before)
+      assert.deepStrictEqual(Fs.readdirSync(here.top), ["root"])
+    })
+  )
+  it.live.runIf(hasPython)("reads what Python has packed, as ZIP and as packed tar", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      python(
+        here.top,
+        `import zipfile, tarfile, json, io
+z = zipfile.ZipFile("p.zip", "w", zipfile.ZIP_DEFLATED)
+z.writestr("files/d/x.txt", "x\\n"); z.writestr("files/y", "y")
+z.writestr("manifest.json", json.dumps({"version": "1", "created_at": "2026-01-01T00:00:00Z", "file_count": 2, "total_bytes": 3}))
+z.close()
+t = tarfile.open("p.tar.gz", "w:gz")
+for name, text in (("d/x.txt", b"x\\n"), ("y", b"y")):
+    i = tarfile.TarInfo(name); i.size = len(text); t.addfile(i, io.BytesIO(text))
+t.close()`
+      )
+      const contents = () => Object.entries(picture(here.root)).map(([path, line]) => [path, line.replace(/ \d{3,4}\b/, "")])
+      const expected = [
+        ["d", "directory"],
+        ["d/x.txt", String.raw`file "x\n"`],
+        ["y", 'file "y"']
+      ]
+      done(yield* here.run(["import", "p.zip", "--no-safety"]))
+      assert.deepStrictEqual(contents(), expected)
+      Fs.writeFileSync(join(here.root, "z"), "to go")
+      done(yield* here.run(["import", "p.tar.gz", "--no-safety"]))
+      assert.deepStrictEqual(contents(), expected)
+    })
+  )
+  it.live.each([
+    ["a file that is not there", ["nope.zip"], 3],
+    ["a directory", ["dir.zip"], 7],
+    ["a name that says nothing of its kind", ["backup"], 2]
+  ] as const)("%s changes nothing, and no store is made", ([, args, code]) =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      Fs.mkdirSync(join(here.top, "dir.zip"))
+      const before = picture(here.root)
+      const ran = yield* here.run(["import", ...args])
+      assert.deepStrictEqual([ran.code, ran.out], [code, ""])
+      assert.match(ran.err, /^error: .*\nhint: .*\n$/)
+      assert.deepStrictEqual(picture(here.root), before)
+      assert.isFalse(Fs.existsSync(here.state))
+    })
+  )
+  it.live("what cannot be kept first is not replaced, and the way without is said", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      done(yield* here.run(["export", "out.zip"]))
+      change(here)
+      const changed = picture(here.root)
+      Fs.writeFileSync(join(here.top, "file"), "")
+      const ran = yield* here.run(["import", "out.zip", "--store", "file/store"])
+      assert.strictEqual(ran.code, 9)
+      assert.include(ran.err, "--no-safety")
+      assert.deepStrictEqual(picture(here.root), changed)
+    })
+  )
+  it.live("--backend memory tries it, and nothing on disk changes", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      done(yield* here.run(["export", "out.zip"]))
+      change(here)
+      const changed = picture(here.root)
+      assert.strictEqual(done(yield* here.run(["import", "out.zip", "--backend", "memory"])), "Imported out.zip, 4 files\n")
+      assert.deepStrictEqual(picture(here.root), changed)
+      assert.isFalse(Fs.existsSync(here.state))
+    })
+  )
+  it.effect("waits for nothing to be typed", () =>
+    Effect.gen(function* () {
+      const ran = yield* (yield* shell({ f: "" })).run(["import", "-"], { isInteractive: true, input: Stream.never })
+      assert.strictEqual(ran.code, 2)
+    })
+  )
+  it.effect("says on a terminal that it goes on", () =>
+    Effect.gen(function* () {
+      const statuses: Array<string> = []
+      const { run } = yield* shell({ f: "" })
+      const options = { showsProgress: true, statuses, input: Stream.never }
+      const fiber = yield* Effect.forkChild(run(["import", "-", "--no-safety"], options), { startImmediately: true })
+      yield* Effect.promise(() => import("../../src/history/Archive.ts"))
+      yield* TestClock.adjust("3 seconds")
+      assert.isTrue(statuses.some((status) => status.startsWith("Importing -")))
+      yield* Fiber.interrupt(fiber)
+    })
+  )
+})
+
+const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url))
+
+describe.runIf(hasGit)("the program", () => {
+  it.live("sends a tree through a pipe into another root", () =>
+    Effect.gen(function* () {
+      const { root, state, top } = yield* place(files)
+      Fs.mkdirSync(join(top, "other"))
+      Fs.writeFileSync(join(top, "other/old.txt"), "old")
+      const program = `'${process.execPath}' '${bin}'`
+      const { status, stderr, stdout } = spawnSync(
+        "bash",
+        ["-c", `set -o pipefail; ${program} export - --root root | ${program} import - --root other`],
+        { cwd: top, env: { PATH: process.env["PATH"], HOME: top, XDG_STATE_HOME: state }, encoding: "utf8" }
+      )
+      assert.strictEqual(status, 0, stderr)
+      assert.strictEqual(stdout, "Imported -, 4 files\n")
+      assert.deepStrictEqual(picture(join(top, "other")), picture(root))
+      assert.deepStrictEqual(
+        Fs.readdirSync(join(state, "fs-algebra/snapshots")).map((name) => name.slice(0, 6)),
+        ["other-"]
+      )
+    })
+  )
+})
