@@ -2,12 +2,12 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { execFileSync, spawnSync } from "node:child_process"
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, relative } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import type { Filesystem as Service } from "../../src/filesystem/Filesystem.ts"
-import { Filesystem, InMemory } from "../../src/index.ts"
+import { Filesystem, InMemory, type Snapshots } from "../../src/index.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const readme = readFileSync(join(root, "README.md"), "utf8")
@@ -99,6 +99,31 @@ describe("README", () => {
       assert.isFalse(existsSync(join(workspace, "b.txt")))
     } finally {
       rmSync(workspace, { recursive: true })
+    }
+  })
+
+  it("the past can be looked at and brought back", async () => {
+    type Past = {
+      readonly careful: Effect.Effect<
+        { readonly changes: ReadonlyArray<string>; readonly before: boolean },
+        unknown,
+        Service | Snapshots.Snapshots
+      >
+      readonly history: (root: string, gitDir: string) => Layer.Layer<Service | Snapshots.Snapshots, unknown>
+    }
+    const { careful, history } = await load<Past>("careful")
+    const workspace = mkdtempSync(join(tmpdir(), "fs-algebra-readme-"))
+    const store = mkdtempSync(join(tmpdir(), "fs-algebra-readme-"))
+    try {
+      writeFileSync(join(workspace, "a.txt"), "as it was")
+      const done = await Effect.runPromise(Effect.provide(careful, history(workspace, join(store, "git"))))
+      assert.deepStrictEqual(done, { changes: ["Added notes", "Added notes/todo.md"], before: false })
+      assert.deepStrictEqual(readdirSync(workspace), ["a.txt"])
+      const log = execFileSync("git", ["--git-dir", join(store, "git"), "log", "--all", "--stat"], { encoding: "utf8" })
+      assert.include(log, "before the refactoring")
+    } finally {
+      rmSync(workspace, { recursive: true })
+      rmSync(store, { recursive: true })
     }
   })
 
