@@ -7,7 +7,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { chunks, range } from "../engine/read.ts"
-import type { Fault } from "../model/FsError.ts"
+import { type Fault, located } from "../model/FsError.ts"
 import { type FsPath, isTemporaryName, join, root } from "../model/FsPath.ts"
 import { type Backend, keyOf } from "../port/Backend.ts"
 import type { Reading, Visit } from "../port/explorer.ts"
@@ -31,6 +31,9 @@ export interface Scan {
   readonly began: number
   readonly files: number
   readonly bytes: number
+  readonly directories: number
+  /** FIFOs, sockets and devices, which are not captured. */
+  readonly others: number
 }
 
 /** Takes what is read, and answers its id. */
@@ -45,6 +48,8 @@ export interface Sink<E> {
 export interface Census {
   readonly files: number
   readonly bytes: number
+  readonly directories: number
+  readonly others: number
   /** What is to be read of them. */
   readonly bytesToRead: number
 }
@@ -59,7 +64,7 @@ export interface ScanOptions<E> {
   /** Called while directories are looked at, and once more before the first file is read. */
   readonly onCensus?: ((census: Census, isWhole: boolean) => Effect.Effect<void, E>) | undefined
   /** Called as files are read. */
-  readonly onProgress?: ((done: Census, of: Census) => Effect.Effect<void>) | undefined
+  readonly onProgress?: ((done: Pick<Census, "files" | "bytes">, of: Census) => Effect.Effect<void>) | undefined
 }
 
 /** Content of at most so many bytes is held whole. */
@@ -248,10 +253,11 @@ const survey = Effect.fnUntraced(function* <E>(port: Backend, options: ScanOptio
   const { history } = port
   const stat = yield* port.stat(root)
   const top = draftOf(root, stat?.mode, previous?.tree)
-  let [files, bytes, bytesToRead] = [0, 0, 0]
+  let [files, bytes, directories, others, bytesToRead] = [0, 0, 0, 0, 0]
 
   const link = Effect.fnUntraced(function* (here: Draft, { segment, stamp }: Looked) {
-    const target = yield* linkAt(port, join(here.path, segment))
+    const path = join(here.path, segment)
+    const target = yield* Effect.mapError(linkAt(port, path), (fault) => located(fault, path))
     if (target === undefined) return
     const link: Known = { kind: "symlink", target, ...(stamp && { stamp: stampOf(stamp) }) }
     here.entries.set(segment, link)
@@ -264,10 +270,14 @@ const survey = Effect.fnUntraced(function* <E>(port: Backend, options: ScanOptio
       if (isTemporaryName(segment) || excludes?.(join(here.path, segment)) === true) continue
       const before = here.before?.entries.get(segment)
       if (kind === "directory") {
+        directories++
         here.directories.push([segment, draftOf(join(here.path, segment), child.mode, before)])
         continue
       }
-      if (kind === "other") continue
+      if (kind === "other") {
+        others++
+        continue
+      }
       files++
       bytes += sizeBytes
       if (stamp !== undefined && vouches(before, stamp, previous) && (before.kind === "symlink" || isHeld(before.id))) {
@@ -284,13 +294,13 @@ const survey = Effect.fnUntraced(function* <E>(port: Backend, options: ScanOptio
     if (links === undefined && onCensus === undefined) return Effect.void
     return Effect.gen(function* () {
       for (const child of links ?? []) yield* link(here, child)
-      if (onCensus !== undefined) yield* onCensus({ files, bytes, bytesToRead }, false)
+      if (onCensus !== undefined) yield* onCensus({ files, bytes, directories, others, bytesToRead }, false)
     })
   }
   if (history?._tag === "Directory" && history.explore !== undefined) {
     yield* Effect.scoped(manyAhead(history.explore, top, enter))
   } else yield* oneByOne(port, top, enter)
-  return { top, census: { files, bytes, bytesToRead } }
+  return { top, census: { files, bytes, directories, others, bytesToRead } }
 })
 
 interface Read {
@@ -325,6 +335,17 @@ export const idOf = (
   path: FsPath
 ): Effect.Effect<{ readonly id: string; readonly sizeBytes: number } | undefined, Fault> =>
   Effect.map(readFile(port, path, hashing), (read) => read && { id: read.id, sizeBytes: read.sizeBytes })
+
+/** Whether the file still begins with what was read of it. */
+const isBeginning = (port: Backend, path: FsPath, { id, sizeBytes }: Read): Effect.Effect<boolean, Fault> =>
+  Effect.catch(
+    Effect.scoped(
+      Effect.flatMap(port.open(path), (handle) =>
+        Effect.map(hashing.large(sizeBytes, chunks(handle, 0, sizeBytes, chunk)), (now) => now === id)
+      )
+    ),
+    (fault) => (isGone(fault) ? Effect.succeed(false) : Effect.fail(fault))
+  )
 
 const unsteady = (path: FsPath): Fault => ({ _tag: "IoError", path, detail: "it changes whenever it is read" })
 
@@ -362,12 +383,13 @@ const readUnread = Effect.fnUntraced(function* <E>(port: Backend, draft: Draft, 
         (stamp === undefined ||
           then.stamp === undefined ||
           (isSameStamp(stamp, then.stamp) && found.sizeBytes === stamp.sizeBytes))
-      // What only grows was what was read when its reading began.
+      // What only grows was what was read when its reading began; what was written anew meanwhile begins otherwise.
       const isGrowing =
         found !== undefined &&
         left <= maxReadings / 2 &&
-        found.sizeBytes <= then.sizeBytes &&
-        found.sizeBytes >= child.sizeBytes
+        found.sizeBytes < then.sizeBytes &&
+        found.sizeBytes >= child.sizeBytes &&
+        (yield* isBeginning(port, join(draft.path, segment), found))
       if (isSteady || isGrowing) {
         const file: Known = {
           kind: "file",
@@ -393,22 +415,27 @@ const isUnchanged = (draft: Draft, before: DirectoryNode): boolean => {
   return true
 }
 
+/** Directories made before others have their turn. */
+const slice = 100
+
 /** From the innermost outwards, so that each directory finds those in it made. */
-const assemble = <E>(top: Draft, sink: Sink<E>, isHeld: (id: string) => boolean): DirectoryNode => {
+const assemble = Effect.fnUntraced(function* <E>(top: Draft, sink: Sink<E>, isTrusted: boolean) {
   const order: Array<Draft> = [top]
   for (const draft of order) for (const [, below] of draft.directories) order.push(below)
   const made = new Map<Draft, DirectoryNode>()
   for (let i = order.length - 1; i >= 0; i--) {
     const draft = order[i]!
     for (const [segment, below] of draft.directories) if (!below.isGone) draft.entries.set(segment, made.get(below)!)
-    made.set(draft, finished(draft, sink, isHeld))
+    made.set(draft, finished(draft, sink, isTrusted))
+    if (i % slice === slice - 1) yield* Effect.yieldNow
   }
   return made.get(top)!
-}
+})
 
-const finished = <E>(draft: Draft, sink: Sink<E>, isHeld: (id: string) => boolean): DirectoryNode => {
+/** `isTrusted`: what the sink has been given of unchanged directories it still has, with all that belongs to them. */
+const finished = <E>(draft: Draft, sink: Sink<E>, isTrusted: boolean): DirectoryNode => {
   const { before, entries, mode } = draft
-  const isKnown = sink.directory === undefined || (before?.id !== undefined && isHeld(before.id))
+  const isKnown = sink.directory === undefined || (isTrusted && before?.id !== undefined)
   if (before !== undefined && isKnown && isUnchanged(draft, before)) return before
   const node: DirectoryNode = { kind: "directory", entries, ...(mode === undefined ? undefined : { mode }) }
   return sink.directory === undefined ? node : { ...node, id: sink.directory(node) }
@@ -438,7 +465,8 @@ export const scan = Effect.fnUntraced(function* <E = never>(
       files++
       bytes += sizeBytes
     })
-    if (onProgress !== undefined) yield* onProgress({ files, bytes, bytesToRead: bytes }, census)
+    if (onProgress !== undefined) yield* onProgress({ files, bytes }, census)
   }
-  return { tree: assemble(top, sink, options.isHeld ?? (() => true)), began, files: census.files, bytes: census.bytes }
+  const tree = yield* assemble(top, sink, options.isHeld === undefined)
+  return { tree, began, files: census.files, bytes: census.bytes, directories: census.directories, others: census.others }
 })

@@ -7,6 +7,8 @@ import { host, tree } from "../backends/posixHost.ts"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as Filesystem from "../../src/filesystem/Filesystem.ts"
 import * as Archive from "../../src/history/Archive.ts"
+import { read } from "../../src/history/zip/reader.ts"
+import { ofBytes } from "../../src/history/zip/spool.ts"
 import * as Limits from "../../src/model/Limits.ts"
 import { build, manifest } from "./zipBuilder.ts"
 import { catalogue } from "./zipCatalogue.ts"
@@ -168,6 +170,13 @@ describe("what an archive may hold", () => {
         { name: "files/none", content: "1", mode: 0o600 },
         { name: "files/dos", content: "1", mode: 0o100600, host: 0 },
         manifest(3, 3)
+      ])
+      const { tree } = yield* read(ofBytes(bytes), { limits: Limits.standard, policy: undefined })
+      const modes = [...tree.entries].map(([name, node]) => [name, node.kind === "file" ? node.mode : node.kind])
+      assert.deepStrictEqual(modes, [
+        ["s", 0o750],
+        ["none", undefined],
+        ["dos", undefined]
       ])
       yield* Archive.importBytesOf(fs, bytes)
       assert.strictEqual((yield* fs.stat("s")).mode, 0o750)

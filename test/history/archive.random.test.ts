@@ -3,6 +3,8 @@ import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import * as Fs from "node:fs"
+import { join } from "node:path"
 import * as Zlib from "node:zlib"
 import { host } from "../backends/posixHost.ts"
 import * as InMemory from "../../src/backends/InMemory.ts"
@@ -152,6 +154,34 @@ describe("a damaged archive", () => {
         assert.strictEqual(error._tag === "ArchiveError" ? error.reason : error, "corrupt", `${length} bytes`)
       }
     })
+  )
+})
+
+describe.runIf(process.env["FS_ALGEBRA_SOAK"] !== undefined)("a file of 300 MiB", () => {
+  it.live("goes out and in in the memory that a small one takes", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const { outside, port, root } = yield* host()
+        const fs = Filesystem.make(port)
+        const path = join(outside, "large.zip")
+        for (const content of [noise(1024 * 1024), new Uint8Array(1024 * 1024)]) {
+          const file = Fs.openSync(join(root, "large"), "w")
+          for (let i = 0; i < 300; i++) Fs.writeSync(file, content)
+          Fs.closeSync(file)
+          yield* Archive.exportArchiveOf(yield* small, path)
+          yield* Archive.importArchiveOf(yield* memory, path)
+          let most = 0
+          const watch = setInterval(() => (most = Math.max(most, process.memoryUsage().rss)), 10)
+          const before = process.memoryUsage().rss
+          yield* Archive.exportArchiveOf(fs, path)
+          yield* fs.write("large", "changed")
+          yield* Archive.importArchiveOf(fs, path)
+          clearInterval(watch)
+          assert.strictEqual((yield* fs.stat("large")).sizeBytes, 300 * 1024 * 1024)
+          assert.isBelow(most - before, 150 * 1024 * 1024)
+        }
+      })
+    )
   )
 })
 

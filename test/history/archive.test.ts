@@ -341,6 +341,27 @@ describe("an archive as a file of the machine", () => {
     )
   )
 
+  it.live("stays where it is in the workspace when it is imported, as often as one likes", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const { port, root } = yield* host()
+        const fs = Filesystem.make(port)
+        yield* fs.write("a", "1")
+        const path = join(root, "archives/all.zip")
+        yield* Archive.exportArchiveOf(fs, path)
+        const bytes = Fs.readFileSync(path)
+        for (let i = 0; i < 2; i++) {
+          yield* fs.write("a", "2")
+          yield* fs.write("archives/other", "3")
+          assert.strictEqual(yield* Archive.importArchiveOf(fs, path), 1)
+          assert.deepStrictEqual(Object.keys(tree(root)), ["a", "archives", "archives/all.zip"])
+          assert.strictEqual(yield* fs.readString("a"), "1")
+          assert.deepStrictEqual(Fs.readFileSync(path), bytes)
+        }
+      })
+    )
+  )
+
   it.live("is the old one or the new one: a failed export leaves the old, and neither a part nor a directory", () =>
     Effect.scoped(
       Effect.gen(function* () {

@@ -7,6 +7,11 @@ import { fastDirectory, host } from "../backends/posixHost.ts"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as Filesystem from "../../src/filesystem/Filesystem.ts"
 import * as Archive from "../../src/history/Archive.ts"
+import { count as countOf } from "../../src/history/tree.ts"
+import { centralHeader, ending, localHeader } from "../../src/history/zip/format.ts"
+import { read } from "../../src/history/zip/reader.ts"
+import { ofBytes } from "../../src/history/zip/spool.ts"
+import * as Limits from "../../src/model/Limits.ts"
 import { awkwardFiles, needs, noise, plantAwkward, run, shapeOf, shapeOnDisk, withoutModes } from "./archiveTrees.ts"
 
 const memory = Effect.map(InMemory.make(), Filesystem.make)
@@ -156,10 +161,26 @@ with open(path, "wb") as f:
     )
   }
 
+  it.effect("counts more entries than 16 bits can, and so do we", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const fs = yield* memory
+        for (let i = 0; i < 66_000; i++) yield* fs.write(`d${i % 300}/${i}`, "")
+        const path = join(yield* fastDirectory, "many.zip")
+        assert.strictEqual(yield* Archive.exportArchiveOf(fs, path), 66_000)
+        const count =
+          "import sys,zipfile; z = zipfile.ZipFile(sys.argv[1]); print(len(z.infolist()), z.infolist()[-1].filename)"
+        assert.strictEqual(run("python3", ["-c", count, path]), "66301 manifest.json\n")
+        const limits = { ...Limits.standard, maxArchiveEntries: 66_300 }
+        const found = yield* read(ofBytes(new Uint8Array(Fs.readFileSync(path))), { limits, policy: undefined })
+        assert.deepStrictEqual(countOf(found.tree), { files: 66_000, bytes: 0 })
+      })
+    )
+  )
+
   it.effect("sees the fields of 64 bits that large archives need", () =>
     Effect.scoped(
       Effect.gen(function* () {
-        const { centralHeader, ending, localHeader } = yield* Effect.promise(() => import("../../src/history/zip/format.ts"))
         const path = join(yield* fastDirectory, "sparse.zip")
         const entry = (name: string, size: number, offset: number) => ({
           name: Buffer.from(name),

@@ -7,6 +7,7 @@ import * as Exit from "effect/Exit"
 import * as Fs from "node:fs"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { exchange, recover } from "../../src/history/exchange.ts"
+import type { Backend } from "../../src/port/Backend.ts"
 import { goalOf, look, type Tree, unlike } from "./exchanging.ts"
 
 export interface Orders {
@@ -14,6 +15,8 @@ export interface Orders {
   readonly trees: readonly [Tree, Tree]
   readonly what: "recover" | "loop" | "there and back"
   readonly user?: number
+  /** It kills itself before this call of those that change something; left out where somebody else does it. */
+  readonly call?: number
 }
 
 const say = (line: unknown): void => void Fs.writeSync(1, `${JSON.stringify(line)}\n`)
@@ -30,7 +33,27 @@ export interface Recovered {
   readonly unlike: readonly [ReadonlyArray<string>, ReadonlyArray<string>]
 }
 
-const run = Effect.fnUntraced(function* ({ root, trees, what }: Orders) {
+const counting = (port: Backend, call: number | undefined): Backend => {
+  let calls = 0
+  const count = <A, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+    Effect.suspend(() => {
+      if (++calls === call) process.kill(process.pid, "SIGKILL")
+      return work
+    })
+  const { attributes, links } = port
+  return {
+    ...port,
+    write: <E, R>(...given: Parameters<typeof port.write<E, R>>) =>
+      Effect.andThen(count(Effect.void), port.write<E, R>(...given)),
+    makeDirectory: (path) => count(port.makeDirectory(path)),
+    remove: (path) => count(port.remove(path)),
+    rename: (from, to, how) => count(port.rename(from, to, how)),
+    links: links && { ...links, make: (path, target) => count(links.make(path, target)) },
+    attributes: attributes && { set: (path, values) => count(attributes.set(path, values)) }
+  }
+}
+
+const run = Effect.fnUntraced(function* ({ call, root, trees, what }: Orders) {
   const port = yield* PosixHost.make({ root })
   const recovered = yield* recover(port)
   const found = look(root)
@@ -38,9 +61,11 @@ const run = Effect.fnUntraced(function* ({ root, trees, what }: Orders) {
   say(answer)
   if (what === "recover") return
   const [one, other] = answer.unlike[0].length === 0 ? trees : [trees[1], trees[0]]
-  for (let turn = 0; what === "loop" || turn < 2; turn++) {
+  const counted = counting(port, call)
+  const turns = what === "loop" ? Number.POSITIVE_INFINITY : 2
+  for (let turn = 0; turn < turns; turn++) {
     const [before, after] = turn % 2 === 0 ? [one, other] : [other, one]
-    yield* exchange(port, goalOf(before, after))
+    yield* exchange(counted, goalOf(before, after))
     say(what === "loop" ? turn : unlike(look(root), after))
   }
 })

@@ -104,6 +104,11 @@ const refused: ReadonlyArray<readonly [title: string, reason: string, bytes: Uin
   ["a volume label", "unsupported", tar(good, { name: "x", type: "V" })],
   ["a damaged header", "corrupt", tar(good).map((byte, i) => (i === 5 ? byte ^ 1 : byte))],
   ["a file that is longer than the archive", "corrupt", tar({ name: "x", content: "abc", size: 1_000_000 })],
+  [
+    "a file that is cut off one block before its end",
+    "corrupt",
+    Uint8Array.from(entry({ name: "x", content: "x".repeat(1024) }).subarray(0, 1024))
+  ],
   ["no end", "corrupt", Uint8Array.from(entry(good))],
   ["half an end", "corrupt", Uint8Array.from(Buffer.concat([entry(good), Buffer.alloc(512)]))],
   [

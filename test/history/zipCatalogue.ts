@@ -165,11 +165,13 @@ const contents: ReadonlyArray<Row> = [
     local: { crc: 1 },
     central: { crc: 1 }
   }),
-  beside("a stored file with two sizes", "corrupt", {
-    ...file("files/x", "abc"),
-    local: { size: 4 },
-    central: { size: 4 }
-  }),
+  beside(
+    "a stored file with two sizes",
+    "corrupt",
+    { ...file("files/x", "abc"), local: { size: 4 }, central: { size: 4 } },
+    {},
+    4
+  ),
   beside("a size that is too small", "corrupt", {
     name: "files/x",
     content: zeros,
@@ -327,6 +329,11 @@ const ends: ReadonlyArray<Row> = [
   ended("a comment that is longer than the file", "corrupt", { commentLength: 100 }),
   ended("fewer entries than there are", "corrupt", { count: 1 }),
   ended("more entries than there are", "corrupt", { count: 3 }),
+  {
+    title: "a line in the directory that is not counted",
+    reason: "corrupt",
+    bytes: () => build([good, manifest(1, 4), { ...file("files/ghost"), isGhost: true }], { count: 2 })
+  },
   ended("a directory that begins elsewhere", "corrupt", { offset: 5 }),
   ended("a directory behind the end", "corrupt", { offset: 0x7fffffff }),
   ended("a directory that is shorter than it is", "corrupt", { size: 10 }),
@@ -340,6 +347,7 @@ const ends: ReadonlyArray<Row> = [
   ended("a 64-bit end that is longer than it is", "corrupt", { zip64: { length: 100 } }),
   ended("a 64-bit end with another directory", "corrupt", { zip64: { offset: 2 ** 40 } }),
   ended("a 64-bit end that counts otherwise", "corrupt", { zip64: {}, count: 5 }),
+  ended("bytes between the directory and a 64-bit end", "corrupt", { zip64: {}, between: Buffer.from("hidden") }),
   ended("a 64-bit end of several disks", "unsupported", { zip64: { disks: 2 } }),
   ended("no 64-bit end where one is announced", "corrupt", { count: 0xffff, size: 0xffffffff, offset: 0xffffffff }),
   ended("a billion entries", "tooLarge", { zip64: { count: 1e9 } })

@@ -62,9 +62,8 @@ export const putInPlace = (port: Backend, move: Move, staged: FsPath.FsPath): Ef
 const forward = (port: Backend, moves: Moves, token: string, move: Move): Effect.Effect<void, Fault | Crossing> => {
   const aside = move.was === undefined || move.keeps ? undefined : putAside(port, move, slotOf(moves, token, move, "old"))
   const placed = move.next === undefined ? undefined : putInPlace(port, move, slotOf(moves, token, move, "new"))
-  return Effect.uninterruptible(
-    aside === undefined ? (placed ?? Effect.void) : placed === undefined ? aside : Effect.andThen(aside, placed)
-  )
+  if (aside === undefined) return placed ?? Effect.void
+  return placed === undefined ? aside : Effect.andThen(aside, placed)
 }
 
 export const open = (port: Backend, { modes }: Moves): Effect.Effect<void> =>

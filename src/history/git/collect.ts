@@ -329,14 +329,12 @@ const batchOf = (packs: ReadonlyArray<Pack>, most: number): ReadonlyArray<Pack> 
 const bytesIn = (packs: ReadonlyArray<Pack>): number => packs.reduce((sum, { bytes }) => sum + bytes, 0)
 
 /**
- * What there is to do next. What is of no use at all goes first: that needs no space, and later nobody would know: where an object is
- * in two packs, which one was counted as of use would say no more that the other is of none.
+ * What there is to do next. What is of no use at all goes first: that needs no space, and it is only known before anything else is done,
+ * since an object that is in two packs was counted in one of them.
  */
-const next = (work: Work, packs: ReadonlyArray<Pack>, step: number, canPrune: boolean): Job | undefined => {
-  if (canPrune && step === 0) {
-    const dead = packs.filter(({ isLive }) => !isLive.includes(1))
-    if (dead.length > 0) return { packs: dead, isPruning: true, isDead: true }
-  }
+const next = (work: Work, packs: ReadonlyArray<Pack>, canPrune: boolean): Job | undefined => {
+  const dead = canPrune ? packs.filter(({ isLive }) => !isLive.includes(1)) : []
+  if (dead.length > 0) return { packs: dead, isPruning: true, isDead: true }
   if (packs.length > work.maxPacks) {
     const few = packs.slice(Math.max(0, work.maxPacks - 1)).toReversed()
     const some = crowded(packs)
@@ -377,12 +375,10 @@ const collecting = (work: Work): Effect.Effect<Collected, StoreFault> =>
     const before = bytesIn(packs)
     let canPrune = isAllowed
     if (canPrune) yield* markAll(work, packs)
-    let job = next(work, packs, 0, canPrune)
-    for (let step = 1; job !== undefined; step++) {
+    for (let job = next(work, packs, canPrune); job !== undefined; job = next(work, packs, canPrune)) {
       const left: ReadonlyArray<Pack> | undefined = yield* perform(work, job, packs)
       if (left === undefined) canPrune = false
       else packs = left
-      job = next(work, packs, step, canPrune)
     }
     if (canPrune) yield* attempt(store.directory, () => settle(directory, seen))
     return { outcome: canPrune ? "done" : "held", freedBytes: before - bytesIn(packs) }

@@ -210,6 +210,68 @@ describe.runIf(hasGit)("collecting objects", () => {
     })
   )
 
+  for (let seed = 1; seed <= (soak ? 30 : 4); seed++) {
+    it.effect(`leaves of objects that are in many packs one each (seed ${seed})`, () =>
+      Effect.gen(function* () {
+        const next = random(seed)
+        const store = yield* fresh
+        const expected = yield* many(store, 8, next)
+        const ids = allObjects(store)
+        for (let i = 0; i < 8; i++) {
+          const some = ids.filter(() => next() < 0.4)
+          yield* store.git.run(["pack-objects", "--quiet", join(store.packDirectory, "pack")], {
+            input: `${some.join("\n")}\n`
+          })
+        }
+        for (const id of [...expected.keys()].slice(0, 3)) {
+          yield* store.snapshots.remove(id)
+          expected.delete(id)
+        }
+        const options = { maxPacks: pick(next, [3, 50]), maxWaste: 0 }
+        if (next() < 0.5) yield* store.holding(collect(store, options))
+        yield* collect(store, options)
+        checkContent(store, expected)
+        assert.deepStrictEqual(allObjects(store), reachableObjects(store))
+        assert.strictEqual((yield* store.stats).objects, reachableObjects(store).length)
+      })
+    )
+  }
+
+  it.effect("keeps the pack that comes out as one of those it was made of", () =>
+    Effect.gen(function* () {
+      const store = yield* fresh
+      const expected = yield* many(store, 3, random(16))
+      yield* collect(store, { maxPacks: 1 })
+      const before = packsIn(store)
+      const [id] = allObjects(store)
+      yield* store.git.run(["pack-objects", "--quiet", join(store.packDirectory, "pack")], { input: `${id}\n` })
+      assert.strictEqual(packsIn(store).length, 2)
+      yield* store.holding(collect(store, { maxPacks: 1 }))
+      assert.deepStrictEqual(packsIn(store), before)
+      checkContent(store, expected)
+    })
+  )
+
+  it.effect("loses nothing where the new pack cannot take its place", () =>
+    Effect.gen(function* () {
+      const store = yield* fresh
+      const expected = yield* many(store, 4, random(17))
+      const copy = yield* Effect.flatMap(directory, (base) => {
+        Fs.cpSync(store.directory, join(base, "copy"), { recursive: true })
+        Fs.chmodSync(join(base, "copy"), 0o700)
+        return open(join(base, "copy"))
+      })
+      yield* collect(copy, { maxPacks: 1 })
+      const [name] = packsIn(copy)
+      const inTheWay = join(store.packDirectory, name!)
+      Fs.mkdirSync(join(inTheWay, "something"), { recursive: true })
+      assert.strictEqual((yield* Effect.flip(collect(store, { maxPacks: 1 }))).reason, "io")
+      Fs.rmSync(inTheWay, { recursive: true })
+      checkContent(store, expected)
+      assert.strictEqual(packsIn(store).length, 4)
+    })
+  )
+
   it.effect("removes nothing where an object is missing that a snapshot needs", () =>
     Effect.gen(function* () {
       const store = yield* fresh

@@ -7,6 +7,7 @@ import { execFileSync } from "node:child_process"
 import { randomUUID } from "node:crypto"
 import * as Fs from "node:fs"
 import { join } from "node:path"
+import { collect } from "../../../src/history/git/collect.ts"
 import { create, open } from "../../../src/history/git/store.ts"
 import { isRoot, needs } from "../../faults/ground.ts"
 import { allObjects, children, commit, directory, fresh, fsck, git, hasGit, hasProc, snapshot } from "./support.ts"
@@ -268,17 +269,23 @@ describe.runIf(hasGit)("a store that somebody has prepared", () => {
     })
   )
 
-  it.effect("whose snapshot is no commit of ours says which", () =>
+  it.effect("whose snapshot is no commit of ours tells it, and has the others still", () =>
     Effect.gen(function* () {
       const store = yield* fresh
-      const { commit: id } = yield* snapshot(store, { a: "1" })
+      const { commit: id, id: intact } = yield* snapshot(store, { a: "1" })
       const tree = git(store.directory, "rev-parse", `${id}^{tree}`)
-      const name = randomUUID()
-      git(store.directory, "update-ref", `refs/snapshots/${name}`, tree)
-      const fault = yield* Effect.flip(store.snapshots.list)
-      assert.deepStrictEqual([fault.reason, fault.detail.includes(name)], ["corrupt", true])
-      assert.isTrue(yield* store.snapshots.remove(name))
-      assert.strictEqual((yield* store.snapshots.list).length, 1)
+      const [ofTree, ofNothing] = [randomUUID(), randomUUID()]
+      git(store.directory, "update-ref", `refs/snapshots/${ofTree}`, tree)
+      Fs.writeFileSync(join(store.directory, "refs", "snapshots", ofNothing), `${idOf("1")}\n`)
+      const list = Effect.map(store.snapshots.list, (all) => all.map((each) => each.id))
+      assert.deepStrictEqual(yield* list, [intact])
+      assert.deepStrictEqual((yield* store.snapshots.damaged).map((each) => each.id).sort(), [ofTree, ofNothing].sort())
+      assert.strictEqual((yield* Effect.flip(store.commit(idOf("1")))).reason, "corrupt")
+      assert.strictEqual((yield* Effect.flip(collect(store))).reason, "corrupt")
+      for (const name of [ofTree, ofNothing]) assert.isTrue(yield* store.snapshots.remove(name))
+      assert.deepStrictEqual(yield* store.snapshots.damaged, [])
+      yield* collect(store)
+      assert.deepStrictEqual(yield* list, [intact])
     })
   )
 })
@@ -436,6 +443,8 @@ describe.runIf(hasGit)("objects", () => {
       const store = yield* fresh
       yield* snapshot(store, Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`f${i}`, `${i} `.repeat(20_000)])))
       const ids = allObjects(store)
+      yield* store.reader.object(ids[0]!)
+      const processes = hasProc ? children() : []
       const asked = Array.from({ length: 400 }, (_, i) => ids[i % ids.length]!)
       const fibers = yield* Effect.forEach(asked, (id) => Effect.forkChild(store.reader.object(id), { startImmediately: true }))
       yield* Effect.forEach(
@@ -445,6 +454,8 @@ describe.runIf(hasGit)("objects", () => {
       // The reader checks each body against its id.
       for (const [i, fiber] of fibers.entries()) if (i % 2 === 0) yield* Fiber.join(fiber)
       yield* store.reader.object(ids[0]!)
+      // Nothing had to be asked again.
+      if (hasProc) assert.deepStrictEqual(children(), processes)
     })
   )
 

@@ -1,0 +1,106 @@
+/**
+ * A process that changes a directory as fast as it can, in every way that matters while somebody captures it, until it is killed. What it
+ * writes says of itself whether it is whole: see `isWhole` in concurrent.test.ts. Orders: the root, and what to do.
+ */
+import { createHash } from "node:crypto"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+
+export interface Orders {
+  readonly root: string
+  readonly outside: string
+  readonly what: "replaced" | "logs" | "blocks" | "kinds" | "swaps" | "comes"
+  readonly seed: number
+}
+
+const { outside, root, seed, what } = JSON.parse(process.argv[2]!) as Orders
+
+let state = seed >>> 0 || 1
+const below = (bound: number): number => {
+  state ^= state << 13
+  state ^= state >>> 17
+  state ^= state << 5
+  state >>>= 0
+  return state % bound
+}
+
+const quietly = (run: () => void): void => {
+  try {
+    run()
+  } catch {
+    // Another step will do.
+  }
+}
+
+let count = 0
+
+/** So many bytes with a sum in front. */
+const summed = (size: number): Buffer => {
+  const body = Buffer.alloc(size, `${count++} ${seed} `)
+  return Buffer.concat([Buffer.from(`${createHash("sha1").update(body).digest("hex")}\n`), body])
+}
+
+const steps: Record<Orders["what"], () => void> = {
+  replaced: () => {
+    const aside = join(outside, `aside-${seed}`)
+    Fs.writeFileSync(aside, summed(1 + below(400_000)))
+    Fs.renameSync(aside, join(root, `replaced-${below(4)}`))
+  },
+  logs: () => {
+    // Each line is one write, and tells its number.
+    const log = join(root, `log-${below(3)}`)
+    const text = `${"x".repeat(below(3000))}`
+    Fs.appendFileSync(log, `${count++} ${text.length} ${text}\n`)
+    if (count % 300 === 0) Fs.rmSync(log, { force: true })
+  },
+  blocks: () => {
+    const path = join(root, `blocks-${below(2)}`)
+    const content = summed(2_000_000)
+    if (!Fs.existsSync(path)) {
+      Fs.writeFileSync(join(outside, "blocks"), content)
+      Fs.renameSync(join(outside, "blocks"), path)
+      return
+    }
+    const descriptor = Fs.openSync(path, "r+")
+    for (let at = 0; at < content.length; at += 65_536)
+      Fs.writeSync(descriptor, content, at, Math.min(65_536, content.length - at), at)
+    Fs.closeSync(descriptor)
+  },
+  kinds: () => {
+    const path = join(root, `kind-${below(3)}`)
+    quietly(() => Fs.rmSync(path, { recursive: true, force: true }))
+    const kind = below(4)
+    quietly(() => {
+      if (kind === 0) Fs.writeFileSync(path, "a file\n")
+      else if (kind === 1) Fs.symlinkSync(outside, path)
+      else if (kind === 2) {
+        Fs.mkdirSync(path)
+        Fs.writeFileSync(join(path, "in"), "a file\n")
+      } else Fs.symlinkSync(join(outside, "fifo"), path)
+    })
+  },
+  swaps: () => {
+    // A directory, deep in the tree, becomes a link to one of the same shape that is outside, and back.
+    const name = ["d", "d/e", "d/e/f"][below(3)]!
+    const path = join(root, name)
+    const aside = join(outside, "aside")
+    quietly(() => {
+      Fs.renameSync(path, aside)
+      Fs.symlinkSync(join(outside, "like", name), path)
+      Fs.unlinkSync(path)
+      Fs.renameSync(aside, path)
+    })
+  },
+  comes: () => {
+    const path = join(root, `comes-${below(8)}`, "x")
+    quietly(() => {
+      Fs.mkdirSync(path, { recursive: true })
+      for (let i = 0; i < 5; i++) Fs.writeFileSync(join(path, `${i}`), "here\n")
+    })
+    quietly(() => Fs.rmSync(join(root, `comes-${below(8)}`), { recursive: true, force: true }))
+  }
+}
+
+steps[what]()
+Fs.writeSync(1, ".")
+for (;;) steps[what]()

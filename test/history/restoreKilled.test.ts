@@ -1,0 +1,270 @@
+/**
+ * Processes that are killed at any moment while they restore, capture or import. What the next one finds, once it has started, is one
+ * of the trees that there were, whole, with nothing hidden in it; and the store is sound.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { isDeepStrictEqual } from "node:util"
+import { host } from "../faults/ground.ts"
+import * as Archive from "../../src/history/Archive.ts"
+import * as Snapshots from "../../src/history/Snapshots.ts"
+import { chooser, read } from "./awkward.ts"
+import { fsck, hasGit, hidden, isSoak, type Place, place, within } from "./badInput.ts"
+import type { Orders } from "./restoreLoop.ts"
+
+/** The issue's own numbers. */
+const kills = isSoak ? 500 : 30
+
+const loop = fileURLToPath(new URL("restoreLoop.ts", import.meta.url))
+
+interface Process {
+  readonly child: ChildProcessWithoutNullStreams
+  readonly complaint: Promise<string | undefined>
+  readonly said: () => string
+}
+
+const launch = (cache: string): Process => {
+  const child = spawn(process.execPath, [loop], { env: { ...process.env, NODE_COMPILE_CACHE: cache } })
+  let said = ""
+  let errors = ""
+  child.stdout.setEncoding("latin1").on("data", (text: string) => (said += text))
+  child.stderr.setEncoding("latin1").on("data", (text: string) => (errors += text))
+  child.stdin.on("error", () => {})
+  const complaint = new Promise<string | undefined>((resolve) =>
+    child.once("close", (_, signal) => resolve(signal === "SIGKILL" && /^\+?\.*$/.test(said) ? undefined : `${said} ${errors}`))
+  )
+  return { child, complaint, said: () => said }
+}
+
+const spin = (milliseconds: number): void => {
+  const end = performance.now() + milliseconds
+  while (performance.now() < end);
+}
+
+/**
+ * Kills it in the middle of a restore: some time after something hidden has come, or gone, in the root. Where nothing hidden is to be
+ * seen, some time after it has done something.
+ */
+const killSoon = ({ child, said }: Process, root: string | undefined, choose: (below: number) => number): void => {
+  const after = 1 + choose(3)
+  const most = [1, 5, 20, 60][choose(4)]!
+  const kill = (): void => {
+    spin((choose(1000) / 1000) * most)
+    child.kill("SIGKILL")
+  }
+  if (root === undefined) {
+    child.stdout.on("data", () => said().length > after && kill())
+    return
+  }
+  let seen = 0
+  const watcher = Fs.watch(root, (_, name) => {
+    if (name?.startsWith(".~fsa-") && ++seen > after - 1) kill()
+  })
+  child.once("exit", () => watcher.close())
+}
+
+/** One process after another, each started while the one before works. */
+const lives = function (cache: string, choose: (below: number) => number) {
+  let next = launch(cache)
+  return {
+    one: (orders: Orders, root: string | undefined) =>
+      Effect.promise(() => {
+        const here = next
+        next = launch(cache)
+        killSoon(here, root, choose)
+        here.child.stdin.end(JSON.stringify(orders))
+        return here.complaint
+      }),
+    end: Effect.promise(() => {
+      next.child.kill("SIGKILL")
+      return next.complaint
+    })
+  }
+}
+
+const lines = (word: string, count: number): string => Array.from({ length: count }, (_, i) => `${word} ${i}\n`).join("")
+
+/** One of each way in which something becomes something else, among many files that change. */
+const plantOne = (root: string): void => {
+  Fs.mkdirSync(join(root, "d/deep"), { recursive: true })
+  for (let i = 0; i < 20; i++) Fs.writeFileSync(join(root, `f${i}`), lines(`one ${i}`, 200))
+  Fs.writeFileSync(join(root, "d/deep/gone"), "gone\n")
+  Fs.writeFileSync(join(root, "d/changed"), "1\n")
+  Fs.writeFileSync(join(root, "same"), "same\n")
+  Fs.writeFileSync(join(root, "large"), lines("large", 150_000))
+  Fs.symlinkSync("same", join(root, "link"))
+  Fs.mkdirSync(join(root, "to file/in"), { recursive: true })
+  Fs.writeFileSync(join(root, "to directory"), "a file\n")
+  Fs.mkdirSync(join(root, "closed"))
+  Fs.writeFileSync(join(root, "closed/f"), "closed\n", { mode: 0o444 })
+  Fs.chmodSync(join(root, "closed"), 0o555)
+}
+
+const plantTwo = (root: string): void => {
+  Fs.mkdirSync(join(root, "d"))
+  for (let i = 0; i < 20; i += 1) Fs.writeFileSync(join(root, `f${i}`), lines(`two ${i}`, 300), { mode: 0o600 })
+  Fs.writeFileSync(join(root, "d/changed"), "2 and more\n")
+  Fs.writeFileSync(join(root, "same"), "same\n")
+  Fs.writeFileSync(join(root, "large"), lines("larger", 150_000))
+  Fs.symlinkSync("d/changed", join(root, "link"))
+  Fs.writeFileSync(join(root, "to file"), "a file\n")
+  Fs.mkdirSync(join(root, "to directory/in"), { recursive: true })
+  Fs.mkdirSync(join(root, "new/tree"), { recursive: true })
+  Fs.writeFileSync(join(root, "new/tree/f"), "new\n")
+  Fs.mkdirSync(join(root, "closed"))
+  Fs.writeFileSync(join(root, "closed/g"), "closed too\n", { mode: 0o400 })
+  Fs.chmodSync(join(root, "closed"), 0o500)
+}
+
+type Tree = Record<string, string>
+
+const clear = (root: string): void => {
+  for (const name of Fs.readdirSync(root)) Fs.rmSync(join(root, name), { recursive: true })
+}
+
+/** Both trees, one after the other, with what keeps each. */
+const prepared = Effect.fnUntraced(function* <A, E>(here: Place, keep: (which: number) => Effect.Effect<A, E>) {
+  plantOne(here.root)
+  const [one, first] = [read(here.root), yield* keep(0)]
+  clear(here.root)
+  plantTwo(here.root)
+  const [two, second] = [read(here.root), yield* keep(1)]
+  return { trees: [one, two] as const, kept: [first, second] as const }
+})
+
+const encode = Schema.encodeEffect(Schema.fromJsonString(Schema.toCodecJson(Snapshots.FilesystemSnapshot)))
+
+const differing = (found: Tree, expected: Tree): string =>
+  [...new Set([...Object.keys(found), ...Object.keys(expected)])].filter((path) => found[path] !== expected[path]).join()
+
+/** What is wrong with what is there, if it is neither of both or has something hidden in it. */
+const wrongWith = (root: string, [one, two]: readonly [Tree, Tree]): string | undefined => {
+  const left = hidden(root)
+  if (left.length > 0) return `left: ${left.join()}`
+  const found = read(root)
+  return isDeepStrictEqual(found, one) || isDeepStrictEqual(found, two)
+    ? undefined
+    : `a mixture: not the one by ${differing(found, one)}; not the other by ${differing(found, two)}`
+}
+
+interface Report {
+  /** Kills that left something hidden for the next start. */
+  unfinished: number
+  readonly found: Array<number>
+  readonly complaints: Array<string>
+}
+
+const killing = Effect.fnUntraced(function* (
+  here: Place,
+  orders: Orders,
+  trees: readonly [Tree, Tree],
+  count: number,
+  seed: number
+) {
+  const report: Report = { unfinished: 0, found: [0, 0], complaints: [] }
+  const { end, one } = lives(join(here.top, "cache"), chooser(seed))
+  for (let kill = 0; kill < count; kill++) {
+    const complaint = yield* one(orders, here.root)
+    if (complaint !== undefined) report.complaints.push(`kill ${kill}: ${complaint}`)
+    if (hidden(here.root).length > 0) report.unfinished++
+    // A layer that starts.
+    yield* within(here, () => Effect.void)
+    const wrong = wrongWith(here.root, trees)
+    if (wrong !== undefined) report.complaints.push(`kill ${kill}: ${wrong}`)
+    report.found[isDeepStrictEqual(read(here.root), trees[0]) ? 0 : 1]!++
+  }
+  yield* end
+  return report
+})
+
+const timeout = isSoak ? 3_600_000 : 240_000
+
+describe.runIf(hasGit)("processes that are killed", () => {
+  it.live(
+    `while they restore leave one of both trees to the next start, whole (${kills} kills)`,
+    () =>
+      Effect.gen(function* () {
+        const here = yield* place
+        const { kept, trees } = yield* prepared(here, () =>
+          within(here, (snapshots) => Effect.flatMap(snapshots.snapshot(), encode))
+        )
+        const orders: Orders = { root: here.root, store: here.gitDir, what: "restores", two: kept }
+        const report = yield* killing(here, orders, trees, kills, 1)
+        console.log("RESTORES", report)
+        assert.deepStrictEqual(report.complaints, [])
+        assert.isAbove(report.unfinished, kills / 4)
+        assert.isAbove(Math.min(...report.found), 0)
+        fsck(here)
+      }),
+    timeout
+  )
+
+  it.live(
+    "while they take snapshots leave a sound store, whose snapshots all restore, and no litter after the next collection",
+    () =>
+      Effect.gen(function* () {
+        const here = yield* place
+        plantOne(here.root)
+        const { end, one } = lives(join(here.top, "cache"), chooser(2))
+        const orders: Orders = { root: here.root, store: here.gitDir, what: "snapshots", two: ["", ""] }
+        const complaints: Array<string> = []
+        let littered = 0
+        const litter = (): ReadonlyArray<string> =>
+          Fs.readdirSync(here.gitDir, { recursive: true, encoding: "utf8" }).filter((path) =>
+            /tmp_|\.tmp-|packing|\.lock$|turns\/./.test(path)
+          )
+        for (let kill = 0; kill < kills / 5; kill++) {
+          const complaint = yield* one(orders, undefined)
+          if (complaint !== undefined) complaints.push(`kill ${kill}: ${complaint}`)
+          if (litter().length > 0) littered++
+          fsck(here)
+          assert.deepStrictEqual(hidden(here.root), [])
+        }
+        yield* end
+        yield* within(here, (snapshots) =>
+          Effect.gen(function* () {
+            const all = yield* snapshots.list
+            console.log("SNAPSHOTS", { all: all.length, littered })
+            assert.isAbove(all.length, 0)
+            yield* snapshots.collect
+            assert.deepStrictEqual(litter(), [])
+            for (const snapshot of all.slice(-20)) yield* snapshots.restore(snapshot, { verify: true })
+          })
+        )
+        fsck(here)
+        assert.deepStrictEqual(complaints, [])
+        assert.isAbove(littered, 0)
+      }),
+    timeout
+  )
+})
+
+describe.runIf(hasGit)("processes that are killed while archives are brought in", () => {
+  for (const what of ["imports", "rollbacks"] as const) {
+    it.live(
+      `${what === "imports" ? "by import" : "by rolling back to named ones"} leave the old or the new`,
+      () =>
+        Effect.gen(function* () {
+          const here = yield* place
+          const store = join(here.top, "archives")
+          Fs.mkdirSync(store, { mode: 0o700 })
+          const pathOf = (which: number): string => join(store, `s${which}.fs.zip`)
+          const { trees } = yield* prepared(here, (which) =>
+            Effect.scoped(Effect.flatMap(host(here.root), (fs) => Archive.exportArchiveOf(fs, pathOf(which))))
+          )
+          const two = what === "imports" ? ([pathOf(0), pathOf(1)] as const) : (["s0", "s1"] as const)
+          const orders: Orders = { root: here.root, store, what, two }
+          const report = yield* killing(here, orders, trees, Math.ceil(kills / 5), 3)
+          console.log(what, report)
+          assert.deepStrictEqual(report.complaints, [])
+          assert.isAbove(report.unfinished, 0)
+        }),
+      timeout
+    )
+  }
+})

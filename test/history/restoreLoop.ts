@@ -1,0 +1,92 @@
+/**
+ * A process that works until it is killed: it restores one of two snapshots and then the other, takes
+ * snapshots of what changes, or brings archives in. Each thing that is done is one character on its standard output.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import * as PosixHost from "../../src/backends/PosixHost.ts"
+import { Filesystem } from "../../src/filesystem/Filesystem.ts"
+import * as Archive from "../../src/history/Archive.ts"
+import * as Snapshots from "../../src/history/Snapshots.ts"
+import * as SnapshotStore from "../../src/history/SnapshotStore.ts"
+
+export interface Orders {
+  readonly root: string
+  /** Git's, or that of the named archives. */
+  readonly store: string
+  readonly what: "restores" | "partial" | "snapshots" | "imports" | "rollbacks" | "named"
+  /** The two snapshots as JSON, the two archives, or the two names. */
+  readonly two: readonly [string, string]
+}
+
+const say = (text: string): void => void Fs.writeSync(1, text)
+
+// It has started before it is told what to do, since that takes longer than most of what it does.
+const orders = JSON.parse(Fs.readFileSync(0, "utf8")) as Orders
+const { root, store, two, what } = orders
+
+const byGit = Snapshots.layerGit({ gitDir: store }).pipe(Layer.provideMerge(PosixHost.layer({ root })))
+const byName = SnapshotStore.layer({ directory: store }).pipe(Layer.provideMerge(PosixHost.layer({ root })))
+
+const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Schema.toCodecJson(Snapshots.FilesystemSnapshot)))
+
+const forever = <E, R>(step: (turn: number) => Effect.Effect<unknown, E, R>): Effect.Effect<void, E, R> =>
+  Effect.gen(function* () {
+    say("+")
+    for (let turn = 0; ; turn++) {
+      yield* step(turn)
+      say(".")
+    }
+  })
+
+const works: Record<Orders["what"], () => Effect.Effect<void, unknown>> = {
+  restores: () =>
+    Effect.gen(function* () {
+      const snapshots = yield* Snapshots.Snapshots
+      const both = [yield* decode(two[0]), yield* decode(two[1])] as const
+      yield* forever((turn) => snapshots.restore(both[turn % 2]!))
+    }).pipe(Effect.provide(byGit)),
+  partial: () =>
+    Effect.gen(function* () {
+      const snapshots = yield* Snapshots.Snapshots
+      const both = [yield* decode(two[0]), yield* decode(two[1])] as const
+      yield* forever((turn) => snapshots.restore(both[turn % 2]!, { paths: ["d", "f0"] }))
+    }).pipe(Effect.provide(byGit)),
+  snapshots: () =>
+    Effect.gen(function* () {
+      const snapshots = yield* Snapshots.Snapshots
+      yield* forever((turn) =>
+        Effect.suspend(() => {
+          Fs.writeFileSync(join(root, `f${turn % 20}`), `${process.pid} ${turn}`.repeat(5000))
+          return turn % 7 === 6 ? snapshots.collect : snapshots.snapshot()
+        })
+      )
+    }).pipe(Effect.provide(byGit)),
+  imports: () =>
+    Effect.gen(function* () {
+      const fs = yield* Filesystem
+      yield* forever((turn) =>
+        turn % 4 < 2
+          ? Archive.importZipOf(fs, Stream.make(new Uint8Array(Fs.readFileSync(two[turn % 2]!))))
+          : Archive.importArchiveOf(fs, two[turn % 2]!)
+      )
+    }).pipe(Effect.provide(byName)),
+  rollbacks: () =>
+    Effect.gen(function* () {
+      const named = yield* SnapshotStore.SnapshotStore
+      yield* forever((turn) => named.rollback(two[turn % 2]!))
+    }).pipe(Effect.provide(byName)),
+  named: () =>
+    Effect.gen(function* () {
+      const named = yield* SnapshotStore.SnapshotStore
+      yield* forever((turn) => named.snapshot(two[turn % 2]!))
+    }).pipe(Effect.provide(byName))
+}
+
+const exit = await Effect.runPromise(Effect.exit(works[what]()))
+if (Exit.isFailure(exit)) say(`\nfailed: ${JSON.stringify(exit.cause)}\n`)
