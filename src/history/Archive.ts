@@ -147,6 +147,15 @@ const placeIn = ({ history }: Backend, file: string): FsPath | undefined => {
 const only = (path: FsPath | undefined): SurveyOptions["excludes"] =>
   path === undefined ? undefined : (other) => other === path
 
+/** @since 0.1.0 */
+export interface ExportOptions {
+  /** What is left out, with all that is in it. @default nothing */
+  readonly excludes?: ((path: FsPath) => boolean) | undefined
+}
+
+const either = (one: SurveyOptions["excludes"], other: SurveyOptions["excludes"]): SurveyOptions["excludes"] =>
+  one === undefined || other === undefined ? (one ?? other) : (path) => one(path) || other(path)
+
 /**
  * Writes the ZIP archive to a file of the machine and answers how many files and links are in it. Its directory is made; what was there
  * stays until the new archive is complete. An archive in the workspace itself is not in itself, nor is an earlier one in its place.
@@ -154,12 +163,16 @@ const only = (path: FsPath | undefined): SurveyOptions["excludes"] =>
  *
  * @since 0.1.0
  */
-export const exportArchiveOf = ({ port }: Algebra, path: string): Effect.Effect<number, ArchiveError | FsError> => {
+export const exportArchiveOf = (
+  { port }: Algebra,
+  path: string,
+  options: ExportOptions = {}
+): Effect.Effect<number, ArchiveError | FsError> => {
   const operation = "exportArchive"
   const written = Effect.suspend(() => {
     let files = () => 0
     const bytes = (target: Outside.Target) =>
-      Effect.map(exported(zip, port, only(placeIn(port, target.path))), (archive) => {
+      Effect.map(exported(zip, port, either(only(placeIn(port, target.path)), options.excludes)), (archive) => {
         files = archive.files
         return archive.bytes
       })

@@ -21,6 +21,8 @@ export interface Goal<E> {
   readonly paths?: ReadonlyArray<FsPath> | undefined
   /** Answer what would change, and change nothing. @default false */
   readonly dryRun?: boolean | undefined
+  /** Files and links that have been made, of how many. */
+  readonly onProgress?: ((done: number, of: number) => Effect.Effect<void>) | undefined
   /** Of what is there now. */
   readonly scan?: Pick<ScanOptions<E>, "previous" | "excludes"> | undefined
 }
@@ -47,6 +49,7 @@ const replacing = Effect.fnUntraced(function* <E>(
   const before = (yield* scan(port, goal.scan)).tree
   const after = goal.paths === undefined ? goal.after : graft(before, goal.after, goal.paths, port.info.caseSensitive)
   const changes = differences(before, after, port.info.caseSensitive)
-  if (goal.dryRun !== true && changes.length > 0) yield* exchange(port, { before, after, content: goal.content })
+  if (goal.dryRun !== true && changes.length > 0)
+    yield* exchange(port, { before, after, content: goal.content, onProgress: goal.onProgress })
   return changes
 })

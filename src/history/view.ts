@@ -1,6 +1,7 @@
 /** A tree that was captured, as a backend that only reads. */
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Pull from "effect/Pull"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
@@ -18,6 +19,8 @@ export interface Source {
   readonly tree: DirectoryNode
   /** Where directories are fetched as they are looked at. @default what is in the node */
   readonly entries?: ((directory: DirectoryNode) => Effect.Effect<ReadonlyMap<string, Node>, Fault>) | undefined
+  /** Where the node does not say it. */
+  readonly mode?: ((directory: DirectoryNode) => Effect.Effect<number | undefined, Fault>) | undefined
   readonly content: (path: FsPath, file: FileNode) => Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, Fault>, Fault>
 }
 
@@ -59,9 +62,17 @@ const childOf = (segment: string, node: Node): Child => {
 const sequential = (stream: Stream.Stream<Uint8Array, Fault>, scope: Scope.Scope): Effect.Effect<Handle["read"]> =>
   Effect.map(Semaphore.make(1), (one) => {
     let pull: Pull.Pull<ReadonlyArray<Uint8Array>, Fault> | undefined
+    let pulling: Scope.Closeable | undefined
     let rest: Uint8Array = new Uint8Array()
     /** Where `rest` begins. */
     let at = 0
+    const begin = Effect.gen(function* () {
+      if (pulling !== undefined) yield* Scope.close(pulling, Exit.void)
+      pulling = yield* Scope.fork(scope)
+      pull = yield* Scope.provide(Stream.toPull(stream), pulling)
+      rest = new Uint8Array()
+      at = 0
+    })
     const more: Effect.Effect<boolean, Fault> = Effect.suspend(() =>
       Effect.matchCauseEffect(pull!, {
         onSuccess: (arrays) =>
@@ -76,11 +87,7 @@ const sequential = (stream: Stream.Stream<Uint8Array, Fault>, scope: Scope.Scope
     return (offset, length) =>
       one.withPermit(
         Effect.gen(function* () {
-          if (pull === undefined || offset < at) {
-            pull = yield* Scope.provide(Stream.toPull(stream), scope)
-            rest = new Uint8Array()
-            at = 0
-          }
+          if (pull === undefined || offset < at) yield* begin
           while (at + rest.length <= offset) if (!(yield* more)) return new Uint8Array()
           return rest.slice(offset - at, offset - at + length)
         })
@@ -129,7 +136,13 @@ export const make = (source: Source): Backend => {
 
   return {
     info: { name: source.name, root: source.root, caseSensitive, readOnly: true, confinement: "virtual" },
-    stat: (path) => Effect.map(find(path), (node) => node && statOf(node, path)),
+    stat: (path) =>
+      Effect.flatMap(find(path), (node): Effect.Effect<FileStat | undefined, Fault> => {
+        if (node?.kind !== "directory" || node.mode !== undefined || source.mode === undefined) {
+          return Effect.succeed(node && statOf(node, path))
+        }
+        return Effect.map(source.mode(node), (mode) => statOf({ ...node, mode }, path))
+      }),
     list: (path) =>
       Effect.flatMap(find(path), (node): Effect.Effect<ReadonlyArray<Child>, Fault> => {
         if (node === undefined) return notFound

@@ -159,7 +159,11 @@ export const make = (options?: { readonly caseSensitive?: boolean | undefined })
             above: fiber.getRef(Holding),
             isOver: false
           }
-          const over = Effect.sync(() => void (holding.isOver = true))
+          // What has got a turn under this and outlives it is waited for: it may not meet those who come next.
+          const over = Effect.suspend(() => {
+            holding.isOver = true
+            return holding.turns.exclusive([root], Effect.void)
+          })
           return Effect.ensuring(Effect.provideService(effect, Holding, holding), over)
         })
       )

@@ -48,7 +48,13 @@ const other = ({ gitDir, root }: Place): Effect.Effect<Say, never, Scope.Scope> 
 
 const encode = Schema.encodeEffect(Schema.fromJsonString(Schema.toCodecJson(Snapshots.FilesystemSnapshot)))
 
+/** Each word but the third has a directory that no other has. */
 const fill = (root: string, word: string): void => {
+  for (const name of Fs.readdirSync(root)) if (name.startsWith("only ")) Fs.rmSync(join(root, name), { recursive: true })
+  if (word !== "third") {
+    Fs.mkdirSync(join(root, `only ${word}`))
+    Fs.writeFileSync(join(root, `only ${word}/f`), `${word} alone\n`)
+  }
   for (let i = 0; i < 60; i++) {
     const directory = join(root, `d${i % 6}`)
     Fs.mkdirSync(directory, { recursive: true })

@@ -43,15 +43,16 @@ const ownDescriptors = (): string => {
   }
 }
 
-const descriptors = ownDescriptors()
-const alias = (descriptor: number): string => `${descriptors}/${descriptor}`
+/** Not asked before a filesystem is built. */
+let descriptors: string | undefined
+const alias = (descriptor: number): string => `${(descriptors ??= ownDescriptors())}/${descriptor}`
 
 /** Whether this system leads through the paths of descriptors to what they hold. */
 export const isPossible = (descriptor: number): boolean => {
   if (process.platform !== "linux") return false
   try {
     return (
-      Fs.statfsSync(descriptors).type === procfs &&
+      Fs.statfsSync(ownDescriptors()).type === procfs &&
       isSameFile(Fs.fstatSync(descriptor), Fs.statSync(`${alias(descriptor)}/.`)) &&
       whereIs(descriptor).length > 0
     )

@@ -118,22 +118,21 @@ export const load = Effect.fnUntraced(function* (
   return top!
 })
 
-/** What is in one directory, for looking at a tree without reading all of it. */
-export const entriesOf = Effect.fnUntraced(function* (
-  reader: Reader,
-  id: string
-): Effect.fn.Return<ReadonlyMap<string, Node>, StoreFault> {
-  const { entries } = yield* readDirectory(reader, id)
+export interface Directory {
+  readonly mode: number
+  readonly entries: ReadonlyMap<string, Node>
+}
+
+/** One directory, for looking at a tree without reading all of it: those in it have their ids, and neither modes nor entries yet. */
+export const directoryOf = Effect.fnUntraced(function* (reader: Reader, id: string): Effect.fn.Return<Directory, StoreFault> {
+  const { entries, mode } = yield* readDirectory(reader, id)
   const nodes = new Map<string, Node>()
   const unsized: Array<Unsized> = []
   for (const [segment, entry] of entries) {
-    if (entry.kind === "directory") {
-      // Its mode is in its own tree.
-      const { mode } = yield* readDirectory(reader, entry.id)
-      nodes.set(segment, { kind: "directory", mode, id: entry.id, entries: new Map() })
-    } else if (entry.kind === "symlink") nodes.set(segment, yield* linkOf(reader, entry))
+    if (entry.kind === "directory") nodes.set(segment, { kind: "directory", id: entry.id, entries: new Map() })
+    else if (entry.kind === "symlink") nodes.set(segment, yield* linkOf(reader, entry))
     else unsized.push({ into: nodes, segment, entry })
   }
   yield* giveSizes(reader, unsized)
-  return nodes
+  return { mode, entries: nodes }
 })

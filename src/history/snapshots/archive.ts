@@ -2,7 +2,7 @@
  * Snapshots as ZIP archives, in a temporary directory that goes with the layer. They hold what any filesystem shows, and refuse what no
  * archive can hold: links that lead out, names that differ in case alone, names that are no text.
  */
-import { createHash, randomBytes, randomUUID } from "node:crypto"
+import { createHash, randomUUID } from "node:crypto"
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -10,11 +10,9 @@ import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as Fs from "node:fs"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import { type Fault, type FsError, toFault } from "../../model/FsError.ts"
-import type { FsPath } from "../../model/FsPath.ts"
 import { Limits } from "../../model/Limits.ts"
 import { exportArchiveOf } from "../Archive.ts"
 import { ArchiveError, storeFault } from "../errors.ts"
@@ -23,12 +21,15 @@ import { alone, replace } from "../replace.ts"
 import { scan } from "../scan.ts"
 import { type Change, count, differences } from "../tree.ts"
 import { make as makeView } from "../view.ts"
-import * as Outside from "../zip/outside.ts"
+import { open as openOutside } from "../zip/outside.ts"
 import { type Archived, read } from "../zip/reader.ts"
 import * as Spool from "../zip/spool.ts"
+import { refusal } from "./budget.ts"
+import { excluding } from "./excluding.ts"
 import type { LayerOptions } from "./options.ts"
+import * as Outside from "./outside.ts"
 import { expired } from "./retention.ts"
-import type { Kept, Problem, Strategy } from "./strategy.ts"
+import { type Kept, type Problem, rootOf, type Strategy } from "./strategy.ts"
 import { FilesystemSnapshot } from "./value.ts"
 
 interface Held extends Kept {
@@ -36,22 +37,10 @@ interface Held extends Kept {
   /** Read when it is first asked for, and kept open until it is forgotten. */
   readonly archived: Effect.Effect<Archived, Problem>
   readonly scope: Scope.Closeable
+  readonly isPassing: boolean
 }
 
 const toProblem = (error: ArchiveError | FsError): Problem => (error instanceof ArchiveError ? error : toFault(error))
-
-const temporary: Effect.Effect<string, Problem, Scope.Scope> = Effect.acquireRelease(
-  Effect.try({
-    try: () => {
-      const directory = join(tmpdir(), `fs-algebra-archives-${randomBytes(9).toString("hex")}`)
-      Fs.mkdirSync(directory, { mode: 0o700 })
-      return directory
-    },
-    catch: (error) => storeFault("unavailable", `there is no place for archives: ${(error as NodeJS.ErrnoException).code}`)
-  }),
-  (directory) =>
-    Effect.promise(() => Fs.promises.rm(directory, { recursive: true, force: true, maxRetries: 3 }).catch(() => {}))
-)
 
 const hashOf = (path: string): Effect.Effect<string, Problem> =>
   Effect.tryPromise({
@@ -71,12 +60,18 @@ const gone = storeFault("unknown", "it has been forgotten")
 export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy, Problem, Scope.Scope> =>
   Effect.gen(function* () {
     const { port } = fs
-    const { caseSensitive, root: rootPath } = port.info
-    const directory = yield* temporary
+    const { caseSensitive } = port.info
+    const rootPath = rootOf(port)
+    const refused = port.history?._tag === "Directory" ? refusal(port.history.root, options) : undefined
+    if (refused !== undefined) return yield* Effect.fail(refused)
+    const directory = yield* Outside.temporary("fs-algebra-archives-")
+    yield* Outside.guarded(directory)
+    yield* alone(port, recover(port))
     const outer = yield* Effect.scope
     const all = new Map<string, Held>()
-    const excludes = options.git === "exclude" ? (path: FsPath): boolean => path === ".git" : undefined
+    const excludes = excluding(options.git === "exclude")
     let newest: string | undefined
+    const shown = (): ReadonlyArray<Held> => [...all.values()].filter(({ isPassing }) => !isPassing)
 
     const bounded = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
       Effect.flatMap(Limits, (limits) =>
@@ -93,7 +88,7 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
       expected: string
     ): Effect.fn.Return<Archived, Problem, Scope.Scope> {
       const limits = yield* Limits
-      const { descriptor, size } = yield* Outside.open(path)
+      const { descriptor, size } = yield* openOutside(path)
       if ((yield* hashOf(path)) !== expected) return yield* Effect.fail(storeFault("corrupt", "its archive has been changed"))
       return yield* read(Spool.ofDescriptor(descriptor, size), { limits, policy: port.rules?.policy })
     })
@@ -109,17 +104,18 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
         const found = all.get(snapshot.snapshotId)
         if (found === undefined) return Effect.void
         all.delete(snapshot.snapshotId)
+        if (newest === snapshot.snapshotId) newest = shown().at(-1)?.snapshot.snapshotId
         const removed = Effect.promise(() => Fs.promises.rm(found.path, { force: true }).catch(() => {}))
         return Effect.andThen(Scope.close(found.scope, Exit.void), removed)
       })
 
     const scanned = Effect.suspend(() => alone(port, Effect.andThen(recover(port), scan(port, { excludes }))))
 
-    const take: Strategy["take"] = Effect.fnUntraced(function* (label, spared) {
+    const take: Strategy["take"] = Effect.fnUntraced(function* (label, { isPassing = false, spared } = {}) {
       const snapshotId = randomUUID()
       const path = join(directory, `${snapshotId}.zip`)
       const createdAt = yield* DateTime.now
-      const exported = Effect.mapError(exportArchiveOf(fs, path), toProblem)
+      const exported = Effect.mapError(exportArchiveOf(fs, path, { excludes }), toProblem)
       yield* alone(port, Effect.andThen(recover(port), bounded(exported)))
       const sha256 = yield* hashOf(path)
       const { tag } = label
@@ -133,19 +129,30 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
       const scope = yield* Scope.fork(outer)
       const archived = yield* Effect.cached(Scope.provide(bounded(open(path, sha256)), scope))
       const census = Effect.map(archived, ({ tree }) => count(tree))
-      const one: Held = { snapshot, label, path, scope, archived, census, ...(newest !== undefined && { previous: newest }) }
+      const one: Held = {
+        isPassing,
+        snapshot,
+        label,
+        path,
+        scope,
+        archived,
+        census,
+        ...(newest !== undefined && { previous: newest })
+      }
       all.set(snapshotId, one)
+      if (isPassing) return one
       newest = snapshotId
       const now = yield* Clock.currentTimeMillis
-      for (const old of expired([...all.values()], options.retention, now, spared)) yield* forget(old)
+      for (const old of expired(shown(), options.retention, now, spared)) yield* forget(old)
       return one
     })
 
     return {
       name: "archive",
+      rootPath,
       commitRef: /^zip:[0-9a-f]{64}$/,
       take,
-      list: Effect.sync(() => [...all.values()]),
+      list: Effect.sync(shown),
       find: (snapshotId) => Effect.sync(() => all.get(snapshotId)),
       restore: (kept, { dryRun, paths, verify }) =>
         Effect.gen(function* () {
@@ -185,7 +192,7 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
       stats: Effect.sync(() => {
         let bytes = 0
         for (const { path } of all.values()) bytes += Fs.statSync(path, { throwIfNoEntry: false })?.size ?? 0
-        return { bytes, objects: all.size, snapshots: all.size }
+        return { bytes, objects: all.size, snapshots: shown().length }
       }),
       collect: Effect.void
     }

@@ -13,7 +13,7 @@ import type { Kept, Problem, Strategy } from "./strategy.ts"
 const maxFiles = 500
 const maxBytes = 1024 * 1024
 /** Beyond that a change is counted as if lines had gone and come, which it nearly is. */
-const maxEdits = 2000
+const maxEdits = 100
 
 interface Lines {
   readonly added: number
@@ -77,10 +77,17 @@ const filesIn = Effect.fnUntraced(function* (
 })
 
 export const details = Effect.fnUntraced(function* (strategy: Strategy, kept: Kept): Effect.fn.Return<Details, Problem> {
-  const { label, previous, snapshot } = kept
+  const { label, previous, skipped = 0, snapshot } = kept
   const { bytes, files } = yield* kept.census
   const { callId, tool } = label
-  const known = { snapshot, files, bytes, ...(tool !== undefined && { tool }), ...(callId !== undefined && { callId }) }
+  const known = {
+    snapshot,
+    files,
+    bytes,
+    ...(tool !== undefined && { tool }),
+    ...(callId !== undefined && { callId }),
+    ...(skipped > 0 && { skipped })
+  }
   if (previous === undefined) return { ...known, filesChanged: files }
   const before = yield* strategy.find(previous)
   if (before === undefined) return known

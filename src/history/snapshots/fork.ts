@@ -56,8 +56,8 @@ export class MergeConflicts extends Schema.TaggedError<MergeConflicts>("fs-algeb
   }
 }
 
-/** Which snapshot each fork began with. */
-const origins = new WeakMap<Backend, Kept>()
+/** Which snapshot each fork began with, and of whom. */
+const origins = new WeakMap<Backend, { readonly strategy: Strategy; readonly kept: Kept }>()
 
 export const fork = Effect.fnUntraced(function* (
   strategy: Strategy,
@@ -67,7 +67,7 @@ export const fork = Effect.fnUntraced(function* (
   const past = yield* strategy.view(kept)
   const upper = yield* InMemory.make({ caseInsensitive: !port.info.caseSensitive }).pipe(Effect.mapError(toFault))
   const forked = Overlay.overlay(makeAlgebra(upper))(makeAlgebra(past))
-  origins.set(forked.port, kept)
+  origins.set(forked.port, { strategy, kept })
   return forked
 })
 
@@ -114,8 +114,9 @@ export const join = (
 ): Effect.Effect<MergeResult, Problem | MergeConflicts> =>
   Effect.gen(function* () {
     if (!isPermitted(port)) return yield* Effect.fail<Fault>({ _tag: "AccessDenied", why: "readOnly" })
-    const kept = origins.get(forked.port)
-    if (kept === undefined) return yield* Effect.fail(noFork)
+    const origin = origins.get(forked.port)
+    if (origin?.strategy !== strategy) return yield* Effect.fail(noFork)
+    const { kept } = origin
     const past = yield* strategy.view(kept)
     const base = yield* strategy.tree(kept)
     const theirs = yield* treeOf(forked, base)

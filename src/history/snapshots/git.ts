@@ -7,16 +7,15 @@ import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import * as Stream from "effect/Stream"
+import type * as Stream from "effect/Stream"
 import * as Fs from "node:fs"
-import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
 import { recover } from "../exchange.ts"
 import { collect, needsCollecting } from "../git/collect.ts"
 import { encodeCommit } from "../git/commitObject.ts"
-import { entriesOf, load } from "../git/load.ts"
+import { load } from "../git/load.ts"
 import { idOf } from "../git/objects.ts"
 import * as PackIndex from "../git/packIndex.ts"
 import * as PackWriter from "../git/packWriter.ts"
@@ -27,15 +26,15 @@ import { hashing, scan, type ScanOptions, type Sink, wholeFile } from "../scan.t
 import { type Change, differences, type DirectoryNode, type FileNode, type Node } from "../tree.ts"
 import { make as makeView } from "../view.ts"
 import * as Budget from "./budget.ts"
-import * as GitDirectory from "./gitDirectory.ts"
+import { dropGit, excluding } from "./excluding.ts"
+import { lookingInto } from "./lookingInto.ts"
 import * as Message from "./message.ts"
+import * as Outside from "./outside.ts"
 import type { LayerOptions } from "./options.ts"
 import * as Remembered from "./remembered.ts"
 import { expired } from "./retention.ts"
-import type { Kept, Label, Problem, Strategy } from "./strategy.ts"
+import { type Kept, type Label, type Problem, rootOf, type Strategy } from "./strategy.ts"
 import { FilesystemSnapshot } from "./value.ts"
-
-const toFault = (fault: StoreFault): Fault => ({ _tag: "IoError", detail: fault.detail })
 
 /** What a directory has in it, as the store's trees want it. Of links the target is an object of its own. */
 const treeEntry = (node: Node): TreeEntry =>
@@ -86,26 +85,28 @@ export const make = (
   isKept = true
 ): Effect.Effect<Strategy, Problem, Scope.Scope> =>
   Effect.gen(function* () {
-    const { history } = port
-    const top = history?._tag === "Directory" ? history.root : undefined
+    const top = port.history?._tag === "Directory" ? port.history.root : undefined
     const refused = top === undefined ? undefined : Budget.refusal(top, options)
     if (refused !== undefined) return yield* Effect.fail(refused)
-    yield* GitDirectory.check(directory)
+    yield* Outside.check("gitDir", directory)
     const store = yield* Store.open(directory, { avoid: top === undefined ? [] : [top] })
+    yield* Outside.guarded(store.directory)
     yield* alone(port, recover(port))
     return yield* over(port, store, options, isKept)
   })
 
 /** In a directory of its own, that goes with the scope. */
 export const makeScoped = (port: Backend, options: LayerOptions): Effect.Effect<Strategy, Problem, Scope.Scope> =>
-  Effect.flatMap(GitDirectory.temporary, (directory) => make(port, directory, options, false))
+  Effect.flatMap(Outside.temporary("fs-algebra-git-"), (directory) => make(port, directory, options, false))
+
+/** More than any tree has, for those that claim to have more. */
+const mostEntries = 20_000_000
 
 const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, options: LayerOptions, isKept: boolean) {
   const { packDirectory, reader, snapshots } = store
   const index = yield* PackIndex.open(packDirectory)
-  const { caseSensitive, root: rootPath } = port.info
-  const excludes = options.git === "exclude" ? (path: FsPath): boolean => path === ".git" : undefined
-  const maxEntries = 2 * (options.maxFiles ?? Budget.maxFiles)
+  const { caseSensitive } = port.info
+  const rootPath = rootOf(port)
   const remembered = isKept ? yield* Remembered.load(store.directory, rootPath) : undefined
   let last = remembered
   if (isKept && port.history !== undefined) {
@@ -113,7 +114,13 @@ const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, opt
       last === remembered || last === undefined ? Effect.void : Remembered.save(store.directory, rootPath, last)
     )
   }
-  let newest: string | undefined
+  const excludesGit = options.git === "exclude"
+  const isWithoutGit = (kept: Kept): boolean => excludesGit || kept.excludesGit === true
+  const withoutGit = (tree: DirectoryNode, kept: Kept): DirectoryNode => (isWithoutGit(kept) ? dropGit(tree) : tree)
+  /** The one that was taken last, as far as that is known. */
+  let newest: { readonly id: string; readonly createdAt: number } | undefined
+  /** Those of transactions that run. */
+  const passing = new Set<string>()
 
   const onCensus: ScanOptions<StoreFault>["onCensus"] = (census, isWhole) => {
     options.onProgress?.({ phase: "counting", files: census.files, bytes: census.bytes })
@@ -130,7 +137,7 @@ const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, opt
   const keptOf = ({ commit, id, message }: Store.Entry): Kept | undefined => {
     const said = Message.decode(message)
     if (said === undefined || said.id !== id || said.root !== rootPath) return undefined
-    const { createdAt, label, previous } = said
+    const { bytes, createdAt, excludesGit, files, label, previous, skipped } = said
     const snapshot = new FilesystemSnapshot({
       snapshotId: id,
       createdAt: DateTime.makeUnsafe(createdAt),
@@ -139,10 +146,21 @@ const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, opt
       gitDir: store.directory,
       ...(label.tag !== undefined && { tag: label.tag })
     })
-    const census = Effect.succeed({ files: said.files, bytes: said.bytes })
-    return { snapshot, label, census, ...(previous !== undefined && { previous }) }
+    const census = Effect.succeed({ files, bytes })
+    return {
+      snapshot,
+      label,
+      census,
+      skipped,
+      ...(previous !== undefined && { previous }),
+      ...(excludesGit !== undefined && { excludesGit })
+    }
   }
-  const list = Effect.map(snapshots.list, (all) => all.map(keptOf).filter((kept) => kept !== undefined))
+  const list = Effect.map(
+    snapshots.list,
+    (all) =>
+      all.map(keptOf).filter((kept) => kept !== undefined && !passing.has(kept.snapshot.snapshotId)) as ReadonlyArray<Kept>
+  )
   const find: Strategy["find"] = (id) =>
     Effect.flatMap(snapshots.get(id), (commit) =>
       commit === undefined
@@ -150,38 +168,51 @@ const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, opt
         : Effect.map(store.commit(commit), ({ message }) => keptOf({ id, commit, message }))
     )
 
-  const treeOf = (kept: Kept): Effect.Effect<DirectoryNode, Problem> =>
-    Effect.flatMap(store.commit(kept.snapshot.commitRef), ({ tree }) => load(reader, tree, last?.scan.tree, maxEntries))
+  const treeOf = Effect.fnUntraced(function* (kept: Kept): Effect.fn.Return<DirectoryNode, Problem> {
+    const { message, tree } = yield* store.commit(kept.snapshot.commitRef)
+    const said = Message.decode(message)
+    const entries = Math.min(mostEntries, (said?.files ?? 0) + (said?.directories ?? 0))
+    return withoutGit(yield* load(reader, tree, last?.scan.tree, entries), kept)
+  })
 
   const content = (_: FsPath, file: FileNode): Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, StoreFault>, StoreFault> =>
     file.sizeBytes > wholeFile ? Effect.succeed(reader.stream(file.id)) : Effect.map(reader.object(file.id), ({ body }) => body)
 
-  /** All that is forgotten with time, and the packs that have become many. */
-  /** Only what is kept longer than it should be goes; of a store that does not become smaller no more than that. */
+  /** Removes the oldest, more of them the more is too much, until the store is small enough. */
+  const shrink = Effect.fnUntraced(function* (maxBytes: number, spared: Kept | undefined): Effect.fn.Return<void, Problem> {
+    for (;;) {
+      const { bytes } = yield* store.stats
+      const all = (yield* list).slice(0, -1).filter(({ snapshot }) => snapshot.snapshotId !== spared?.snapshot.snapshotId)
+      if (bytes <= maxBytes || all.length === 0) return
+      const some = Math.max(1, Math.floor((all.length * (1 - maxBytes / bytes)) / 2))
+      for (const { snapshot } of all.slice(0, some)) yield* snapshots.remove(snapshot.snapshotId)
+      // Nothing goes while others are at the store; next time, then.
+      if ((yield* collect(store, { maxWaste: 0 })).outcome !== "done") return
+    }
+  })
+
+  /** What is kept longer than it should be goes, and packs that have become many become few. */
   const tidy = Effect.fnUntraced(function* (spared: Kept | undefined): Effect.fn.Return<void, Problem> {
     const { retention } = options
-    if (retention !== undefined) {
+    if (retention?.maxAge !== undefined || retention?.maxSnapshots !== undefined) {
       const time = yield* Clock.currentTimeMillis
       for (const old of expired(yield* list, retention, time, spared)) yield* snapshots.remove(old.snapshot.snapshotId)
     }
     if (yield* needsCollecting(store)) yield* collect(store)
-    const maxBytes = retention?.maxBytes
-    if (maxBytes === undefined) return
-    const all = yield* list
-    let { bytes } = yield* store.stats
-    for (const { snapshot } of all.slice(0, -1)) {
-      if (bytes <= maxBytes) return
-      if (snapshot.snapshotId === spared?.snapshot.snapshotId) continue
-      yield* snapshots.remove(snapshot.snapshotId)
-      const { outcome } = yield* collect(store, { maxWaste: 0 })
-      bytes = (yield* store.stats).bytes
-      // Nothing goes while others are at the store; next time, then.
-      if (outcome !== "done") return
-    }
+    if (retention?.maxBytes !== undefined) yield* shrink(retention.maxBytes, spared)
   })
 
-  const capture = Effect.fnUntraced(function* (label: Label): Effect.fn.Return<Kept, Problem> {
-    const createdAt = yield* Clock.currentTimeMillis
+  /** Later than the one before, whatever the clock says: so are they listed, and so do they expire. */
+  const moment = Effect.fnUntraced(function* (): Effect.fn.Return<number, Problem> {
+    const before =
+      newest ??
+      (yield* list).map(({ snapshot }) => ({ id: snapshot.snapshotId, createdAt: snapshot.createdAt.epochMilliseconds })).at(-1)
+    newest = before
+    const now = Math.floor(yield* Clock.currentTimeMillis)
+    return Math.max(0, now, before === undefined ? 0 : before.createdAt + 1)
+  })
+
+  const capture = Effect.fnUntraced(function* (label: Label, isPassing: boolean): Effect.fn.Return<Kept, Problem> {
     yield* index.refresh
     const there = new Set(packsIn(packDirectory))
     const isWhole = last?.packs.every((name) => there.has(name)) === true
@@ -195,14 +226,15 @@ const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, opt
             sink: writing(writer, index.has),
             previous: last?.scan,
             isHeld: isWhole ? undefined : index.has,
-            excludes,
+            excludes: excluding(excludesGit),
             onCensus,
             onProgress
           })
         )
       )
       const snapshotId = randomUUID()
-      const previous = newest ?? (yield* list).at(-1)?.snapshot.snapshotId
+      const createdAt = yield* moment()
+      const previous = newest?.id
       const said: Message.Said = {
         id: snapshotId,
         root: rootPath,
@@ -210,46 +242,60 @@ const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, opt
         label,
         files: taken.files,
         bytes: taken.bytes,
-        ...(previous !== undefined && { previous })
+        directories: taken.directories,
+        skipped: taken.others,
+        ...(previous !== undefined && { previous }),
+        ...(excludesGit && { excludesGit })
       }
       const commit = writer.add("commit", encodeCommit({ tree: taken.tree.id!, createdAt, message: Message.encode(said) }))
       yield* writer.finish
       yield* snapshots.put(snapshotId, commit)
-      newest = snapshotId
+      if (isPassing) passing.add(snapshotId)
+      else newest = { id: snapshotId, createdAt }
       last = { scan: taken, packs: packsIn(packDirectory) }
       return keptOf({ id: snapshotId, commit, message: Message.encode(said) })!
     }).pipe(Effect.ensuring(writer.abandon))
   })
 
-  const restoring = Effect.fnUntraced(function* (
+  const restoring = (
+    kept: Kept,
     after: DirectoryNode,
     paths: ReadonlyArray<FsPath> | undefined,
     dryRun: boolean
-  ): Effect.fn.Return<ReadonlyArray<Change>, Problem> {
-    return yield* replace<StoreFault>(port, {
-      after,
-      content,
-      paths,
-      dryRun,
-      scan: { previous: last?.scan, excludes }
-    })
-  })
+  ): Effect.Effect<ReadonlyArray<Change>, Problem> =>
+    Effect.suspend(() =>
+      replace<StoreFault>(port, {
+        after,
+        content,
+        paths,
+        dryRun,
+        scan: { previous: last?.scan, excludes: excluding(isWithoutGit(kept)) },
+        onProgress:
+          options.onProgress &&
+          ((files, totalFiles) => Effect.sync(() => options.onProgress!({ phase: "writing", files, bytes: 0, totalFiles })))
+      })
+    )
+
+  const now = (excludesGit: boolean): Effect.Effect<DirectoryNode, Problem> =>
+    Effect.suspend(() => Effect.map(scan(port, { previous: last?.scan, excludes: excluding(excludesGit) }), ({ tree }) => tree))
 
   return {
     name: "git",
     commitRef: /^[0-9a-f]{40}$/,
+    rootPath,
     gitDir: store.directory,
-    take: (label, spared) => Effect.tap(store.holding(capture(label)), () => Effect.ignore(tidy(spared))),
+    take: (label, { isPassing = false, spared } = {}) =>
+      Effect.tap(store.holding(capture(label, isPassing)), () => (isPassing ? Effect.void : Effect.ignore(tidy(spared)))),
     list,
     find,
     restore: (kept, { dryRun = false, paths, verify }) =>
       store.holding(
         Effect.gen(function* () {
           const after = yield* treeOf(kept)
-          const changes = yield* restoring(after, paths, dryRun)
+          const changes = yield* restoring(kept, after, paths, dryRun)
           if (verify === true && !dryRun) {
-            const left = yield* restoring(after, paths, true)
-            if (left.length > 0) return yield* Effect.fail(storeFault("io", `${left[0]!.path} is not as it was captured`))
+            const [left] = yield* restoring(kept, after, paths, true)
+            if (left !== undefined) return yield* Effect.fail(storeFault("io", `${left.path} is not as it was captured`))
           }
           return changes
         })
@@ -257,37 +303,23 @@ const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, opt
     diff: (from, to) =>
       store.holding(
         Effect.gen(function* () {
+          const isLess = isWithoutGit(from) || (to !== undefined && isWithoutGit(to))
           const before = yield* treeOf(from)
-          const after =
-            to === undefined
-              ? (yield* alone(port, Effect.andThen(recover(port), scan(port, { previous: last?.scan, excludes })))).tree
-              : yield* treeOf(to)
-          return differences(before, after, caseSensitive)
+          const after = yield* to === undefined ? alone(port, Effect.andThen(recover(port), now(isLess))) : treeOf(to)
+          return differences(isLess ? dropGit(before) : before, isLess ? dropGit(after) : after, caseSensitive)
         })
       ),
     tree: (kept) => store.holding(treeOf(kept)),
-    now: Effect.map(
-      Effect.suspend(() => scan(port, { previous: last?.scan, excludes })),
-      ({ tree }) => tree
-    ),
+    now: now(excludesGit),
     view: (kept) =>
-      Effect.map(store.commit(kept.snapshot.commitRef), ({ tree }) => {
-        return makeView({
-          name: "Snapshot",
-          root: rootPath,
-          caseSensitive,
-          tree: { kind: "directory", id: tree, entries: new Map() },
-          entries: ({ id }) => Effect.mapError(entriesOf(reader, id!), toFault),
-          content: (path, file) =>
-            Effect.mapError(
-              Effect.map(content(path, file), (bytes) =>
-                bytes instanceof Uint8Array ? bytes : Stream.mapError(bytes, toFault)
-              ),
-              toFault
-            )
-        })
+      Effect.map(store.commit(kept.snapshot.commitRef), ({ tree }) =>
+        makeView({ name: "Snapshot", root: rootPath, caseSensitive, ...lookingInto(reader, tree, content) })
+      ),
+    forget: ({ snapshot }) =>
+      Effect.map(snapshots.remove(snapshot.snapshotId), () => {
+        passing.delete(snapshot.snapshotId)
+        if (newest?.id === snapshot.snapshotId) newest = undefined
       }),
-    forget: ({ snapshot }) => Effect.asVoid(snapshots.remove(snapshot.snapshotId)),
     stats: Effect.map(store.stats, ({ bytes, objects, snapshots }) => ({ bytes, objects, snapshots })),
     collect: Effect.asVoid(collect(store, { maxWaste: 0.05 }))
   } satisfies Strategy

@@ -3,8 +3,8 @@ import { randomUUID } from "node:crypto"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import type { Fault } from "../../model/FsError.ts"
-import type { FsPath } from "../../model/FsPath.ts"
-import type { Backend } from "../../port/Backend.ts"
+import { fold, type FsPath, isWithin, root } from "../../model/FsPath.ts"
+import { type Backend, keyOf } from "../../port/Backend.ts"
 import type { Captured, MemoryHistory } from "../../port/history.ts"
 import { storeFault } from "../errors.ts"
 import type { Change } from "../tree.ts"
@@ -17,13 +17,43 @@ import { FilesystemSnapshot } from "./value.ts"
 
 interface Held extends Kept {
   readonly captured: Captured
+  readonly isPassing: boolean
 }
 
-const within = (paths: ReadonlyArray<FsPath> | undefined, history: MemoryHistory, now: Captured, then: Captured) => {
+const keyIn = (port: Backend, path: FsPath): FsPath => (port.info.caseSensitive ? path : fold(path))
+
+/** What a restore of the paths changes: all at them and below, and above them what has to be made for that. */
+const within = Effect.fnUntraced(function* (
+  port: Backend,
+  history: MemoryHistory,
+  paths: ReadonlyArray<FsPath> | undefined,
+  now: Captured,
+  then: Captured
+): Effect.fn.Return<ReadonlyArray<Change>, Fault> {
   const all = history.differences(now, then)
   if (paths === undefined) return all
-  return all.filter(({ path }) => paths.some((base) => base === "." || path === base || path.startsWith(`${base}/`)))
-}
+  const [before, after] = [history.view(now), history.view(then)]
+  const bases: Array<readonly [key: FsPath, isThere: boolean]> = []
+  for (const path of paths) bases.push([keyIn(port, path), (yield* after.stat(path)) !== undefined])
+  const out: Array<Change> = []
+  for (const change of all) {
+    const key = keyIn(port, change.path)
+    const isAsked = bases.some(([base]) => isWithin(base, key))
+    const isAbove = !isAsked && bases.some(([base, isThere]) => isThere && isWithin(key, base))
+    if (isAsked || (isAbove && (yield* before.stat(change.path))?.kind !== "directory")) out.push(change)
+  }
+  return out
+})
+
+/** Everything but a `.git` at the root. */
+const allButGit = Effect.fnUntraced(function* (port: Backend, view: Backend): Effect.fn.Return<ReadonlyArray<FsPath>, Fault> {
+  const names = new Set<string>()
+  for (const child of [...(yield* port.list(root)), ...(yield* view.list(root))]) names.add(keyOf(child))
+  names.delete(".git")
+  return [...names] as ReadonlyArray<string> as ReadonlyArray<FsPath>
+})
+
+const isOfGit = (path: FsPath): boolean => path === ".git" || path.startsWith(".git/")
 
 /** What it holds that the tree does not have any more, counted once for each snapshot. */
 const beyond = Effect.fnUntraced(function* (history: MemoryHistory, all: ReadonlyArray<Held>): Effect.fn.Return<number, Fault> {
@@ -42,14 +72,23 @@ export const make = (port: Backend, history: MemoryHistory, options: LayerOption
   const all = new Map<string, Held>()
   let taken = 0
   let newest: string | undefined
+  const excludesGit = options.git === "exclude"
+  const shown = (): ReadonlyArray<Held> => [...all.values()].filter(({ isPassing }) => !isPassing)
+  const chosen = (paths: ReadonlyArray<FsPath> | undefined, captured: Captured) =>
+    !excludesGit
+      ? Effect.succeed(paths)
+      : paths?.includes(root) === false
+        ? Effect.succeed(paths.filter((path) => !isOfGit(path)))
+        : allButGit(port, history.view(captured))
   const held = (kept: Kept): Effect.Effect<Held, ReturnType<typeof storeFault>> => {
     const found = all.get(kept.snapshot.snapshotId)
     return found === undefined ? Effect.fail(storeFault("unknown", "it has been forgotten")) : Effect.succeed(found)
   }
   return {
     name: "memory",
+    rootPath: port.info.root,
     commitRef: /^mem-[1-9][0-9]{0,15}$/,
-    take: (label, spared) =>
+    take: (label, { isPassing = false, spared } = {}) =>
       Effect.flatMap(DateTime.now, (createdAt) =>
         Effect.map(history.capture, (captured) => {
           const snapshotId = randomUUID()
@@ -62,23 +101,27 @@ export const make = (port: Backend, history: MemoryHistory, options: LayerOption
             ...(tag !== undefined && { tag })
           })
           const census = Effect.suspend(() => countIn(history.view(captured)))
-          const one: Held = { snapshot, label, captured, census, ...(newest !== undefined && { previous: newest }) }
+          const one: Held = { snapshot, label, captured, census, isPassing, ...(newest !== undefined && { previous: newest }) }
           all.set(snapshotId, one)
+          if (isPassing) return one
           newest = snapshotId
-          for (const { snapshot } of expired([...all.values()], options.retention, createdAt.epochMilliseconds, spared)) {
+          for (const { snapshot } of expired(shown(), options.retention, createdAt.epochMilliseconds, spared)) {
             all.delete(snapshot.snapshotId)
           }
           return one
         })
       ),
-    list: Effect.sync(() => [...all.values()]),
+    list: Effect.sync(shown),
     find: (snapshotId) => Effect.sync(() => all.get(snapshotId)),
     restore: (kept, { dryRun, paths }) =>
       Effect.flatMap(held(kept), ({ captured }) =>
         Effect.uninterruptible(
-          Effect.flatMap(history.capture, (now): Effect.Effect<ReadonlyArray<Change>, Fault> => {
-            const changes = within(paths, history, now, captured)
-            return dryRun === true ? Effect.succeed(changes) : Effect.as(history.restore(captured, paths), changes)
+          Effect.gen(function* () {
+            const now = yield* history.capture
+            const wanted = yield* chosen(paths, captured)
+            const changes = yield* within(port, history, wanted, now, captured)
+            if (dryRun !== true) yield* history.restore(captured, wanted)
+            return changes
           })
         )
       ),
@@ -86,14 +129,21 @@ export const make = (port: Backend, history: MemoryHistory, options: LayerOption
       Effect.zipWith(
         held(from),
         to === undefined ? history.capture : Effect.map(held(to), ({ captured }) => captured),
-        ({ captured }, other) => history.differences(captured, other)
+        ({ captured }, other) => {
+          const changes = history.differences(captured, other)
+          return excludesGit ? changes.filter(({ path }) => !isOfGit(path)) : changes
+        }
       ),
     tree: (kept) => Effect.flatMap(held(kept), ({ captured }) => Effect.map(scan(history.view(captured)), ({ tree }) => tree)),
     now: Effect.map(scan(port), ({ tree }) => tree),
     view: (kept) => Effect.map(held(kept), ({ captured }) => history.view(captured)),
-    forget: ({ snapshot }) => Effect.sync(() => void all.delete(snapshot.snapshotId)),
+    forget: ({ snapshot }) =>
+      Effect.sync(() => {
+        all.delete(snapshot.snapshotId)
+        if (newest === snapshot.snapshotId) newest = shown().at(-1)?.snapshot.snapshotId
+      }),
     stats: Effect.suspend(() =>
-      Effect.map(beyond(history, [...all.values()]), (bytes) => ({ bytes, objects: all.size, snapshots: all.size }))
+      Effect.map(beyond(history, [...all.values()]), (bytes) => ({ bytes, objects: all.size, snapshots: shown().length }))
     ),
     collect: Effect.void
   }

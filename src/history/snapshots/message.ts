@@ -12,7 +12,12 @@ export interface Said {
   readonly label: Label
   readonly files: number
   readonly bytes: number
+  /** Directories, without the root. */
+  readonly directories: number
+  /** What is neither file, link nor directory, and so is not in it. */
+  readonly skipped: number
   readonly previous?: string | undefined
+  readonly excludesGit?: boolean | undefined
 }
 
 const Text = Schema.optionalKey(Schema.String)
@@ -26,7 +31,10 @@ const Line = Schema.fromJsonString(
     createdAt: Count,
     files: Count,
     bytes: Count,
+    directories: Count,
+    skipped: Count,
     previous: Text,
+    excludesGit: Schema.optionalKey(Schema.Boolean),
     tag: Text,
     tool: Text,
     callId: Text

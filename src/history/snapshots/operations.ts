@@ -53,6 +53,8 @@ export interface Details {
   readonly linesRemoved?: number | undefined
   readonly tool?: string | undefined
   readonly callId?: string | undefined
+  /** FIFOs, sockets and devices that were there, and are not in it; left out where there were none. */
+  readonly skipped?: number | undefined
 }
 
 /** @since 0.1.0 */

@@ -32,6 +32,8 @@ const Written = Schema.Struct({
   began: Schema.Finite,
   files: Schema.Int,
   bytes: Schema.Finite,
+  directories: Schema.Int,
+  others: Schema.Int,
   packs: Schema.Array(Schema.String)
 })
 
@@ -66,14 +68,20 @@ const lines = function* (top: DirectoryNode): Generator<string> {
   }
 }
 
+/** Directories before others have their turn. */
+const slice = 200
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
 /** At once, or not at all: who is killed meanwhile leaves the old one. */
 export const save = (directory: string, root: string, { packs, scan }: Remembered): Effect.Effect<void> =>
   Effect.promise(async () => {
-    const { began, bytes, files, tree } = scan
+    const { tree, ...counts } = scan
     const temporary = join(directory, `tmp_seen_${randomBytes(9).toString("hex")}`)
     try {
-      const head = JSON.stringify({ version, root, began, files, bytes, packs })
-      const text = `${head}\n${[...lines(tree)].join("\n")}\n`
+      const parts = [JSON.stringify({ version, root, ...counts, packs })]
+      for (const line of lines(tree)) if (parts.push(line) % slice === 0) await turn()
+      const text = `${parts.join("\n")}\n`
       const checksum = createHash("sha256").update(text).digest("hex")
       await Fs.promises.writeFile(temporary, `${checksum}\n${text}`, { mode: 0o600, flag: "wx" })
       await Fs.promises.rename(temporary, fileOf(directory, root))
@@ -93,6 +101,7 @@ const nodeOf = ([, what, mode, sizeBytes, modified, changed, inode, bits]: Leaf)
 
 interface Open {
   readonly entries: Map<string, Node>
+  /** Directories in it that are still to come, the next one last. */
   readonly left: Array<string>
   readonly finish: () => DirectoryNode
 }
@@ -102,7 +111,7 @@ const opened = ([mode, id, directories, leaves]: Line): Open => {
   for (const leaf of leaves) entries.set(leaf[0], nodeOf(leaf))
   return {
     entries,
-    left: [...directories],
+    left: directories.toReversed(),
     finish: () => ({
       kind: "directory",
       entries,
@@ -113,14 +122,15 @@ const opened = ([mode, id, directories, leaves]: Line): Open => {
 }
 
 /** Throws for what was not written by `save`. */
-const treeOf = (text: ReadonlyArray<string>): DirectoryNode => {
+const treeOf = async (text: ReadonlyArray<string>): Promise<DirectoryNode> => {
   const open: Array<Open> = [opened(JSON.parse(text[0]!) as Line)]
   let at = 1
   for (;;) {
     const here = open.at(-1)!
-    const name = here.left.shift()
+    const name = here.left.pop()
     if (name !== undefined) {
       const below = opened(JSON.parse(text[at++]!) as Line)
+      if (at % slice === 0) await turn()
       const holder = here.entries
       const named: Open = {
         ...below,
@@ -148,8 +158,8 @@ export const load = (directory: string, root: string): Effect.Effect<Remembered 
       const [first = "", ...rest] = text.trimEnd().split("\n")
       const head = Option.getOrUndefined(decodeHead(first))
       if (head === undefined || head.root !== root) return undefined
-      const { began, bytes, files, packs } = head
-      return { scan: { tree: treeOf(rest), began, bytes, files }, packs }
+      const { packs, root: _, version: __, ...counts } = head
+      return { scan: { tree: await treeOf(rest), ...counts }, packs }
     } catch {
       return undefined
     }

@@ -49,9 +49,13 @@ const reasonOf = (problem: Problem): Reason => {
 }
 
 const toError =
-  (operation: string) =>
+  (operation: string, store?: string) =>
   (problem: Problem): SnapshotError =>
-    new SnapshotError({ operation, reason: reasonOf(problem), detail: detailOf(problem, operation) })
+    new SnapshotError({ operation, reason: reasonOf(problem), detail: withoutStore(detailOf(problem, operation), store) })
+
+/** Where the store is on the machine is nobody's business who works on what is in it. */
+const withoutStore = (detail: string, store: string | undefined): string =>
+  store === undefined ? detail : detail.replaceAll(store, "the store")
 
 export const orSnapshotError = <A, R>(
   operation: string,
@@ -69,11 +73,11 @@ const restoreReasons: Record<Reason, SnapshotRestoreError["reason"]> = {
 }
 
 const toRestoreError =
-  (snapshotId: string) =>
+  (snapshotId: string, store: string | undefined) =>
   (problem: Problem): SnapshotRestoreError => {
     const isReadOnly = problem._tag === "AccessDenied" && "why" in problem && problem["why"] === "readOnly"
     const reason = isReadOnly ? "readOnly" : restoreReasons[reasonOf(problem)]
-    return new SnapshotRestoreError({ snapshotId, reason, detail: detailOf(problem, "restore") })
+    return new SnapshotRestoreError({ snapshotId, reason, detail: withoutStore(detailOf(problem, "restore"), store) })
   }
 
 interface Refusal {
@@ -90,7 +94,7 @@ const isSnapshot = Schema.is(FilesystemSnapshot)
 /** Of another kind, root or store: decided on the value alone. */
 const incompatibility = (strategy: Strategy, port: Backend, snapshot: FilesystemSnapshot): string | undefined => {
   if (!strategy.commitRef.test(snapshot.commitRef)) return `its commitRef is none of a snapshot kept by ${strategy.name}`
-  if (snapshot.rootPath !== port.info.root) return "it is of another root"
+  if (snapshot.rootPath !== strategy.rootPath && snapshot.rootPath !== port.info.root) return "it is of another root"
   if (snapshot.gitDir !== strategy.gitDir) return "it is kept in another store"
   return uuid.test(snapshot.snapshotId) ? undefined : "its snapshotId is no UUID"
 }
@@ -137,7 +141,7 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
     Effect.mapError(effect, (problem) =>
       isRefusal(problem)
         ? new SnapshotError({ operation, reason: problem.reason === "unknown" ? "unknown" : "refused", detail: problem.detail })
-        : toError(operation)(problem)
+        : toError(operation, strategy.gitDir)(problem)
     )
 
   const orRestoreError = <A>(snapshot: FilesystemSnapshot, effect: Effect.Effect<A, Problem | Refusal>) =>
@@ -145,7 +149,7 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
       const snapshotId = isSnapshot(snapshot) ? snapshot.snapshotId : ""
       return isRefusal(problem)
         ? new SnapshotRestoreError({ snapshotId, reason: problem.reason, detail: problem.detail })
-        : toRestoreError(snapshotId)(problem)
+        : toRestoreError(snapshotId, strategy.gitDir)(problem)
     })
 
   const find = (snapshot: FilesystemSnapshot) => finding(strategy, port, snapshot)
@@ -170,6 +174,15 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
           })
         )
 
+  /** What was captured there is not what the link leads to, so that one path could mean two places. */
+  const leadsThroughNoLink = Effect.fnUntraced(function* (path: FsPath.FsPath): Effect.fn.Return<void, Fault> {
+    for (let above = FsPath.parent(path); above !== FsPath.root; above = FsPath.parent(above)) {
+      if ((yield* port.stat(above))?.kind !== "symlink") continue
+      const detail = `${JSON.stringify(above)} is a link; name what it leads to`
+      return yield* Effect.fail<Fault>({ _tag: "InvalidArgument", path, argument: "paths", detail })
+    }
+  })
+
   const restoring = Effect.fnUntraced(function* (
     snapshot: FilesystemSnapshot,
     options: RestoreOptions
@@ -177,13 +190,14 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
     if (!isPermitted(port)) return yield* Effect.fail<Fault>({ _tag: "AccessDenied", why: "readOnly" })
     const kept = yield* find(snapshot)
     const paths = yield* parsed(options.paths)
+    for (const path of paths ?? []) yield* leadsThroughNoLink(path)
     const { dryRun, safety, verify } = options
     return yield* alone(
       port,
       Effect.gen(function* () {
         const restored = strategy.restore(kept, { paths, dryRun, verify })
         if (safety !== true || dryRun === true) return { changes: yield* restored }
-        const before = yield* strategy.take({ tag: `before restoring ${titleOf(kept)}` }, kept)
+        const before = yield* strategy.take({ tag: `before restoring ${titleOf(kept)}` }, { spared: kept })
         const needless = Effect.ignore(strategy.forget(before))
         const changes = yield* Effect.onError(restored, () => needless)
         if (changes.length > 0) return { changes, safety: before.snapshot }
@@ -206,17 +220,19 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
       ? alone(
           port,
           Effect.uninterruptibleMask((restore) =>
-            Effect.flatMap(restore(orError("transaction", take({ tag: "transaction" }))), (kept) =>
-              Effect.matchCauseEffect(restore(effect), {
-                onSuccess: (value): Effect.Effect<A, E | SnapshotError | SnapshotRestoreError, R> =>
-                  Effect.as(Effect.ignore(strategy.forget(kept)), value),
-                onFailure: (cause) =>
-                  Effect.matchCauseEffect(rollBack(kept), {
-                    onSuccess: () => Effect.failCause(cause),
-                    onFailure: (other) =>
-                      Effect.failCause(Cause.combine<E | SnapshotRestoreError, never>(cause, other as never))
-                  })
-              })
+            Effect.flatMap(
+              restore(orError("transaction", strategy.take({ tag: "transaction" }, { isPassing: true }))),
+              (kept) =>
+                Effect.matchCauseEffect(restore(effect), {
+                  onSuccess: (value): Effect.Effect<A, E | SnapshotError | SnapshotRestoreError, R> =>
+                    Effect.as(Effect.ignore(strategy.forget(kept)), value),
+                  onFailure: (cause) =>
+                    Effect.matchCauseEffect(rollBack(kept), {
+                      onSuccess: () => Effect.failCause(cause),
+                      onFailure: (other) =>
+                        Effect.failCause(Cause.combine<E | SnapshotRestoreError, never>(cause, other as never))
+                    })
+                })
             )
           )
         )
@@ -257,7 +273,7 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
       ),
     merge: (forked, options = {}) =>
       Effect.mapError(join(strategy, port, forked, options), (problem) =>
-        problem instanceof MergeConflicts ? problem : toError("merge")(problem)
+        problem instanceof MergeConflicts ? problem : toError("merge", strategy.gitDir)(problem)
       ),
     details: (snapshot): Effect.Effect<Details, SnapshotError> =>
       orError(

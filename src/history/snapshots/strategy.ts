@@ -27,6 +27,17 @@ export interface Kept {
   readonly census: Effect.Effect<{ readonly files: number; readonly bytes: number }, Problem>
   /** The one that was the newest when this was taken. */
   readonly previous?: string | undefined
+  /** FIFOs, sockets and devices that were there, and are not in it. */
+  readonly skipped?: number | undefined
+  /** A `.git` at the root was left alone, and is left alone when this is restored. */
+  readonly excludesGit?: boolean | undefined
+}
+
+export interface TakeOptions {
+  /** A snapshot that is needed yet, whatever its age. */
+  readonly spared?: Kept | undefined
+  /** For as long as a transaction runs: it is in no list, counts for no retention and makes none expire. Ends by `forget`. */
+  readonly isPassing?: boolean | undefined
 }
 
 export interface Stats {
@@ -44,13 +55,16 @@ export interface Restoring {
   readonly verify?: boolean | undefined
 }
 
+/** By which a snapshot knows its filesystem: however a directory is spelt, it is the same. */
+export const rootOf = ({ history, info }: Backend): string => (history?._tag === "Directory" ? history.root : info.root)
+
 export interface Strategy {
   readonly name: "memory" | "git" | "archive"
   readonly commitRef: RegExp
+  readonly rootPath: string
   /** Where values say that their snapshots are. */
   readonly gitDir?: string | undefined
-  /** `spared`: a snapshot that is needed yet, whatever its age. */
-  readonly take: (label: Label, spared?: Kept) => Effect.Effect<Kept, Problem>
+  readonly take: (label: Label, options?: TakeOptions) => Effect.Effect<Kept, Problem>
   /** In the order in which they were taken. */
   readonly list: Effect.Effect<ReadonlyArray<Kept>, Problem>
   readonly find: (snapshotId: string) => Effect.Effect<Kept | undefined, Problem>

@@ -1,0 +1,63 @@
+/** Where what is kept may be: outside every workspace, where nobody who works in one can reach it. */
+import { randomBytes } from "node:crypto"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import * as Fs from "node:fs"
+import { homedir, tmpdir } from "node:os"
+import { isAbsolute, join } from "node:path"
+import * as OpenRoots from "../../runtime/openRoots.ts"
+import { type StoreFault, storeFault } from "../errors.ts"
+
+const whyNot = (directory: string): string | undefined => {
+  const fault = OpenRoots.refusal("directory", directory)
+  return fault === undefined ? undefined : String(fault["detail"])
+}
+
+/** Of a directory that is given; `argument` is what the caller calls it. */
+export const check = (argument: string, directory: string): Effect.Effect<void, StoreFault> =>
+  Effect.suspend(() => {
+    if (typeof directory !== "string" || !isAbsolute(directory)) {
+      return Effect.fail(storeFault("refused", `${argument} must be an absolute path`))
+    }
+    const why = whyNot(directory)
+    return why === undefined ? Effect.void : Effect.fail(storeFault("refused", `${argument}: ${why}`))
+  })
+
+/** Where a directory of our own can be made, the usual place first. */
+const places = (): ReadonlyArray<string> => [tmpdir(), join(homedir(), ".cache"), "/var/tmp", "/dev/shm"]
+
+const create = (prefix: string): string | undefined => {
+  for (const place of places()) {
+    const directory = join(place, `${prefix}${randomBytes(9).toString("hex")}`)
+    if (whyNot(directory) !== undefined) continue
+    try {
+      Fs.mkdirSync(directory, { mode: 0o700 })
+      return directory
+    } catch {
+      // The next place may do.
+    }
+  }
+  return undefined
+}
+
+/** While the scope lives no filesystem can be opened on it. */
+export const guarded = (directory: string): Effect.Effect<void, never, Scope.Scope> =>
+  Effect.asVoid(
+    Effect.acquireRelease(
+      Effect.sync(() => OpenRoots.registerStore(directory)),
+      (unregister) => Effect.sync(unregister)
+    )
+  )
+
+/** A directory of our own, gone with the scope. */
+export const temporary = (prefix: string): Effect.Effect<string, StoreFault, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.suspend(() => {
+      const directory = create(prefix)
+      return directory === undefined
+        ? Effect.fail(storeFault("unavailable", "there is no place for a store outside the root"))
+        : Effect.succeed(directory)
+    }),
+    (directory) =>
+      Effect.promise(() => Fs.promises.rm(directory, { recursive: true, force: true, maxRetries: 3 }).catch(() => {}))
+  )
