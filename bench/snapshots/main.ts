@@ -88,6 +88,8 @@ const places = (root: string): ReadonlyArray<string> =>
 const host = async (source: string, top: string): Promise<ReadonlyArray<Row>> => {
   const root = join(top, "root")
   cpSync(source, root, { recursive: true })
+  // git cannot tell of empty directories, and then the trees could not be compared.
+  execFileSync("find", [root, "-type", "d", "-empty", "-delete"])
   Corpus.warm(root)
   const files = places(root)
   const [store, repository] = [join(top, "store"), join(top, "repository")]

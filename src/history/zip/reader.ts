@@ -208,7 +208,14 @@ class Reader {
 
   /** The whole content, checked. */
   #bytes(entry: Entry): Effect.Effect<Uint8Array, ArchiveError | Fault> {
-    return Effect.flatMap(this.#window.bytes(entry.data, entry.packed), (packed) => {
+    return this.#unpacked(entry, this.#window.bytes(entry.data, entry.packed))
+  }
+
+  #unpacked(
+    entry: Entry,
+    packed: Effect.Effect<Uint8Array, ArchiveError | Fault>
+  ): Effect.Effect<Uint8Array, ArchiveError | Fault> {
+    return Effect.flatMap(packed, (packed) => {
       const bytes = entry.method === Format.stored ? new Uint8Array(packed) : Codec.inflate(packed, entry.size)
       return bytes === undefined || Codec.crc32(bytes) !== entry.crc ? Effect.fail(damaged(entry)) : Effect.succeed(bytes)
     })
@@ -251,7 +258,10 @@ class Reader {
         const node = at(tree, path)
         const entry = node === undefined ? undefined : byNode.get(node)
         if (entry === undefined) return Effect.fail<Fault>({ _tag: "NotFound", path })
-        return isSmall(entry) ? this.#bytes(entry) : Effect.succeed(this.#stream(entry))
+        // Asked for in any order, so that what lies behind it is not read with it.
+        return isSmall(entry)
+          ? this.#unpacked(entry, this.#source.read(entry.data, entry.packed))
+          : Effect.succeed(this.#stream(entry))
       })
   }
 }
