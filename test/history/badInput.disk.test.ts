@@ -115,28 +115,60 @@ describe.runIf(ready)("the disk of a store", () => {
     )
   }
 
-  it.live("that is full when it is opened and asked gives back what it has, forgets, and is cleared by that", () =>
+  const twoOnFull = Effect.gen(function* () {
+    const { here, top } = yield* withStoreOn("size=90m")
+    write(here.root, 3, megabyte)
+    const first = yield* within(here, (snapshots) => snapshots.snapshot())
+    const one = read(here.root)
+    write(here.root, 3, megabyte)
+    const second = yield* within(here, (snapshots) => snapshots.snapshot())
+    fill(top)
+    return { here, first, one, second, room: () => Fs.statfsSync(top).bavail * Fs.statfsSync(top).bsize }
+  })
+
+  it.live("that is full when it is opened and asked gives back what it has", () =>
     Effect.gen(function* () {
-      const { here, top } = yield* withStoreOn("size=90m")
-      write(here.root, 3, megabyte)
-      const first = yield* within(here, (snapshots) => snapshots.snapshot())
-      const one = read(here.root)
-      write(here.root, 3, megabyte)
-      const second = yield* within(here, (snapshots) => snapshots.snapshot())
-      fill(top)
+      const { first, here, one, second } = yield* twoOnFull
+      const two = read(here.root)
       yield* within(here, (snapshots) =>
         Effect.gen(function* () {
           yield* snapshots.restore(first)
           assert.deepStrictEqual(read(here.root), one)
+          yield* snapshots.restore(second)
+          assert.deepStrictEqual(read(here.root), two)
           assert.strictEqual((yield* snapshots.list).length, 2)
-          yield* snapshots.forget(second)
-          yield* snapshots.collect
-          assert.strictEqual((yield* snapshots.list).length, 1)
-          assert.isAbove(Fs.statfsSync(top).bavail * Fs.statfsSync(top).bsize, 2 * megabyte)
-          yield* snapshots.restore(first, { verify: true })
         })
       )
+    })
+  )
+
+  // KNOWN TO FAIL: the note that something was forgotten cannot be written, so that nothing can be.
+  it.live("that is full is cleared by forgetting", () =>
+    Effect.gen(function* () {
+      const { first, here, one, room, second } = yield* twoOnFull
+      yield* within(here, (snapshots) => Effect.andThen(snapshots.forget(second), snapshots.collect))
+      assert.isAbove(room(), 2 * megabyte)
+      yield* within(here, (snapshots) => snapshots.restore(first, { verify: true }))
+      assert.deepStrictEqual(read(here.root), one)
       fsck(here)
+    })
+  )
+
+  // KNOWN TO FAIL: our own git processes hold the packs that have been removed, until the layer ends.
+  it.live("has room again as soon as what was forgotten is collected, while the layer goes on", () =>
+    Effect.gen(function* () {
+      const { first, here, room, second } = yield* twoOnFull
+      Fs.truncateSync(join(here.gitDir, "../ballast"), Fs.statSync(join(here.gitDir, "../ballast")).size - megabyte)
+      yield* within(here, (snapshots) =>
+        Effect.gen(function* () {
+          yield* snapshots.restore(first)
+          yield* snapshots.restore(second)
+          yield* snapshots.forget(second)
+          yield* snapshots.collect
+          assert.isAbove(room(), 3 * megabyte)
+          yield* snapshots.restore(first)
+        })
+      )
     })
   )
 

@@ -205,6 +205,7 @@ describe.runIf(hasGit)("a snapshot", () => {
 const losses: ReadonlyArray<readonly [what: string, lose: (pack: string) => void]> = [
   ["gone with its index", (pack) => [".idx", ".pack"].forEach((ending) => Fs.rmSync(pack + ending))],
   ["gone while its index is there", (pack) => Fs.rmSync(`${pack}.pack`)],
+  // KNOWN TO FAIL: the index alone is asked, so that the snapshot is taken without the content, and cannot be restored.
   ["cut off", (pack) => cut(`${pack}.pack`, Fs.statSync(`${pack}.pack`).size - 100)],
   ["empty", (pack) => cut(`${pack}.pack`, 0)]
 ]
@@ -273,6 +274,7 @@ describe.runIf(hasGit)("a lock on", () => {
 })
 
 describe.runIf(hasGit)("a store", () => {
+  // KNOWN TO FAIL: taking and collecting say io and ENOENT, from their turn.
   it.live("that is removed under a running layer is unavailable to all that is asked of it, and the tree stays", () =>
     Effect.gen(function* () {
       const here = yield* place
@@ -360,20 +362,19 @@ describe.runIf(hasGit)("a store", () => {
   )
 
   it.live.runIf(needs("disks that can only be read", canMount, "it needs root and a kernel that lets it mount a tmpfs"))(
-    "that can only be read takes nothing more, and still gives back what it has",
+    "that can only be read is unavailable for all that writes in it, also to say that it is in use",
     () =>
       Effect.gen(function* () {
         const top = yield* disk("size=100m")
         const here: Place = { ...(yield* place), gitDir: join(top, "store") }
-        const { first, one } = yield* within(here, (snapshots) => twoStates(here, snapshots))
+        const { first } = yield* within(here, (snapshots) => twoStates(here, snapshots))
         yield* within(here, (snapshots) =>
           Effect.gen(function* () {
             execFileSync("mount", ["-o", "remount,ro", top])
             assert.strictEqual((yield* Effect.flip(snapshots.snapshot())).reason, "unavailable")
             assert.strictEqual((yield* Effect.flip(snapshots.forget(first))).reason, "unavailable")
             assert.strictEqual((yield* snapshots.list).length, 2)
-            yield* snapshots.restore(first)
-            assert.deepStrictEqual(read(here.root), one)
+            yield* refusesRestoring(here, snapshots.restore(first), "unavailable")
           }).pipe(Effect.ensuring(Effect.sync(() => execFileSync("mount", ["-o", "remount,rw", top]))))
         )
       })

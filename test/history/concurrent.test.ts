@@ -144,8 +144,7 @@ const ready = hasGit && needs("captures under other writers", () => has("mkfifo"
 describe.runIf(ready)("a snapshot that is taken while others", () => {
   it.live("put new files in the place of old ones has each as one of them was", () =>
     Effect.gen(function* () {
-      const { complaints, files, taken, unsteady } = yield* capturing(["replaced", "replaced"], isUnsteady)
-      console.log("REPLACED", { files, taken, unsteady })
+      const { complaints, files, taken } = yield* capturing(["replaced", "replaced"], isUnsteady)
       assert.deepStrictEqual(complaints, [])
       assert.isAbove(taken, 0)
       assert.isAbove(files, 10)
@@ -163,7 +162,6 @@ describe.runIf(ready)("a snapshot that is taken while others", () => {
   it.live("write over files in place has each as it was at some time, or says which cannot be had", () =>
     Effect.gen(function* () {
       const { complaints, taken, unsteady } = yield* capturing(["blocks"], isUnsteady)
-      console.log("BLOCKS", { taken, unsteady, complaints: complaints.length })
       assert.deepStrictEqual(complaints, [])
       assert.strictEqual(taken + unsteady, rounds)
     })

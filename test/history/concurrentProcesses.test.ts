@@ -98,6 +98,7 @@ describe.runIf(hasGit)("two processes with one root and one store", () => {
     120_000
   )
 
+  // KNOWN TO FAIL: no lock is common to both, so that both say they are done, and what is there is a mixture.
   it.live(
     "that restore two snapshots at once leave one of both trees, whole, or the one that fails says so",
     () =>
@@ -115,28 +116,23 @@ describe.runIf(hasGit)("two processes with one root and one store", () => {
           })
         )
         const mixtures: Array<string> = []
-        const failures: Array<string> = []
         yield* Effect.scoped(
           Effect.gen(function* () {
             const [one, two] = [yield* other(here), yield* other(here)]
             for (let round = 0; round < rounds; round++) {
               assert.strictEqual(yield* one({ restore: kept[2]! }), "done")
               const answers = yield* Effect.all([one({ restore: kept[0]! }), two({ restore: kept[1]! })], { concurrency: 2 })
-              failures.push(
-                ...answers.flatMap((said, i) => (said === "done" ? [] : [`${round} ${i}: ${JSON.stringify(said)}`]))
-              )
               const found = read(here.root)
               if (!trees.some((tree) => isDeepStrictEqual(found, tree))) {
                 const words = Object.values(found).map((text) => /first|second|third/.exec(text)?.[0] ?? "")
                 const count = (word: string): number => words.filter((other) => other === word).length
-                mixtures.push(`${round}: ${count("first")} ${count("second")} ${count("third")}; ${answers.join()}`)
+                mixtures.push(`${round}: ${count("first")} ${count("second")} ${count("third")}; ${JSON.stringify(answers)}`)
               }
               if (hidden(here.root).length > 0) mixtures.push(`${round}: ${hidden(here.root).join()}`)
             }
           })
         )
         fsck(here)
-        console.log("FAILURES", failures.length, failures[0]?.slice(0, 600), "MIXTURES", mixtures.length, mixtures)
         assert.deepStrictEqual(mixtures, [])
       }),
     120_000

@@ -33,6 +33,7 @@ const quietly = (run: () => void): void => {
 }
 
 let count = 0
+const clock = new Int32Array(new SharedArrayBuffer(4))
 
 /** So many bytes with a sum in front. */
 const summed = (size: number): Buffer => {
@@ -51,7 +52,8 @@ const steps: Record<Orders["what"], () => void> = {
     const log = join(root, `log-${below(3)}`)
     const text = `${"x".repeat(below(3000))}`
     Fs.appendFileSync(log, `${count++} ${text.length} ${text}\n`)
-    if (count % 300 === 0) Fs.rmSync(log, { force: true })
+    // They only grow, and must not become too large to be captured often.
+    Atomics.wait(clock, 0, 0, 1)
   },
   blocks: () => {
     const path = join(root, `blocks-${below(2)}`)

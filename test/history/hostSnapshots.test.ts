@@ -217,7 +217,7 @@ describe("what a store remembers for the next process", () => {
       const here = yield* place
       plant(here.root, here.trap)
       yield* capturing(here)
-      const [seen] = Fs.readdirSync(here.gitDir).filter((name) => name.startsWith("seen-"))
+      const seen = Fs.readdirSync(here.gitDir).find((name) => name.startsWith("seen-"))
       assert.isDefined(seen)
       const file = join(here.gitDir, seen!)
       const good = Fs.readFileSync(file)

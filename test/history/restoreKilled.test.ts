@@ -195,7 +195,7 @@ describe.runIf(hasGit)("processes that are killed", () => {
         )
         const orders: Orders = { root: here.root, store: here.gitDir, what: "restores", two: kept }
         const report = yield* killing(here, orders, trees, kills, 1)
-        console.log("RESTORES", report)
+        if (isSoak) console.log("restores that were killed", report)
         assert.deepStrictEqual(report.complaints, [])
         assert.isAbove(report.unfinished, kills / 4)
         assert.isAbove(Math.min(...report.found), 0)
@@ -229,7 +229,6 @@ describe.runIf(hasGit)("processes that are killed", () => {
         yield* within(here, (snapshots) =>
           Effect.gen(function* () {
             const all = yield* snapshots.list
-            console.log("SNAPSHOTS", { all: all.length, littered })
             assert.isAbove(all.length, 0)
             yield* snapshots.collect
             assert.deepStrictEqual(litter(), [])
@@ -260,7 +259,6 @@ describe.runIf(hasGit)("processes that are killed while archives are brought in"
           const two = what === "imports" ? ([pathOf(0), pathOf(1)] as const) : (["s0", "s1"] as const)
           const orders: Orders = { root: here.root, store, what, two }
           const report = yield* killing(here, orders, trees, Math.ceil(kills / 5), 3)
-          console.log(what, report)
           assert.deepStrictEqual(report.complaints, [])
           assert.isAbove(report.unfinished, 0)
         }),
