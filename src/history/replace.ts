@@ -8,6 +8,7 @@ import type { Fault } from "../model/FsError.ts"
 import { type FsPath, root } from "../model/FsPath.ts"
 import type { Backend } from "../port/Backend.ts"
 import { exchange, type Mismatch, recover } from "./exchange.ts"
+import { taking } from "./exchange/turn.ts"
 import { scan, type ScanOptions } from "./scan.ts"
 import { type Change, differences, type DirectoryNode, type FileNode, graft } from "./tree.ts"
 
@@ -38,7 +39,7 @@ export const isPermitted = ({ info, rules }: Backend): boolean =>
 /** Answers what has changed, in path order. */
 export const replace = <E>(port: Backend, goal: Goal<E>): Effect.Effect<ReadonlyArray<Change>, Fault | Mismatch | E> =>
   isPermitted(port)
-    ? alone(port, replacing(port, goal))
+    ? alone(port, goal.dryRun === true ? replacing(port, goal) : taking(port, replacing(port, goal)))
     : Effect.fail<Fault>({ _tag: "AccessDenied", path: root, why: "readOnly" })
 
 const replacing = Effect.fnUntraced(function* <E>(

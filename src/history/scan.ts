@@ -336,15 +336,19 @@ export const idOf = (
 ): Effect.Effect<{ readonly id: string; readonly sizeBytes: number } | undefined, Fault> =>
   Effect.map(readFile(port, path, hashing), (read) => read && { id: read.id, sizeBytes: read.sizeBytes })
 
-/** Whether the file still begins with what was read of it. */
-const isBeginning = (port: Backend, path: FsPath, { id, sizeBytes }: Read): Effect.Effect<boolean, Fault> =>
-  Effect.catch(
-    Effect.scoped(
-      Effect.flatMap(port.open(path), (handle) =>
-        Effect.map(hashing.large(sizeBytes, chunks(handle, 0, sizeBytes, chunk)), (now) => now === id)
-      )
-    ),
-    (fault) => (isGone(fault) ? Effect.succeed(false) : Effect.fail(fault))
+/** Twice by one descriptor: the file had those bytes, whatever becomes of it and of its name meanwhile. `undefined` where they differ. */
+const readTwice = <E>(port: Backend, path: FsPath, sink: Sink<E>): Effect.Effect<Read | undefined, Fault | E> =>
+  Effect.scoped(
+    Effect.flatMap(
+      port.open(path),
+      Effect.fnUntraced(function* (handle) {
+        const { mode, sizeBytes } = handle.stat
+        const bytes = chunks(handle, 0, sizeBytes, chunk)
+        const id = yield* sink.large(sizeBytes, bytes)
+        const again = id === undefined ? undefined : yield* hashing.large(sizeBytes, bytes)
+        return id === undefined || id !== again ? undefined : { id, sizeBytes, mode }
+      })
+    )
   )
 
 const unsteady = (path: FsPath): Fault => ({ _tag: "IoError", path, detail: "it changes whenever it is read" })
@@ -355,9 +359,12 @@ const readUnread = Effect.fnUntraced(function* <E>(port: Backend, draft: Draft, 
   const hasStamps = port.history?._tag === "Directory"
   for (let left = maxReadings; unread.length > 0; left--) {
     const readings: Array<readonly [child: Looked, read: Read]> = []
+    // What never is the same between two looks may still be the same when it is read twice.
+    const isPatient = left <= maxReadings / 2
     for (const child of unread) {
       const path = join(draft.path, child.segment)
-      const read = yield* Effect.catch(readFile(port, path, sink), (fault) =>
+      const reading = isPatient ? readTwice(port, path, sink) : readFile(port, path, sink)
+      const read = yield* Effect.catch(reading, (fault) =>
         typeof fault === "object" && fault !== null && "_tag" in fault && isGone(fault as Fault)
           ? Effect.succeed(undefined)
           : Effect.fail(fault)
@@ -383,14 +390,7 @@ const readUnread = Effect.fnUntraced(function* <E>(port: Backend, draft: Draft, 
         (stamp === undefined ||
           then.stamp === undefined ||
           (isSameStamp(stamp, then.stamp) && found.sizeBytes === stamp.sizeBytes))
-      // What only grows was what was read when its reading began; what was written anew meanwhile begins otherwise.
-      const isGrowing =
-        found !== undefined &&
-        left <= maxReadings / 2 &&
-        found.sizeBytes < then.sizeBytes &&
-        found.sizeBytes >= child.sizeBytes &&
-        (yield* isBeginning(port, join(draft.path, segment), found))
-      if (isSteady || isGrowing) {
+      if (isSteady || (found !== undefined && isPatient)) {
         const file: Known = {
           kind: "file",
           id: found.id,

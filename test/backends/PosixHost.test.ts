@@ -618,7 +618,7 @@ describe("a disk on which case does not distinguish names", () => {
     const lower = (path: unknown) =>
       typeof path === "string" && path.startsWith(`${root}/`)
         ? root + path.slice(root.length).toLowerCase()
-        : typeof path === "string" && path.startsWith("/proc/self/fd/")
+        : typeof path === "string" && /^\/proc\/(?:self|\d+)\/fd\//.test(path)
           ? path.toLowerCase()
           : path
     return Effect.forEach(

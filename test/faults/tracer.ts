@@ -57,7 +57,7 @@ const traced = <A, E>(
   )
 
 /** Whether a call is one on the tree: by a path, by a descriptor, or by a path that begins with one. */
-export const isOurs = (text: string, root: string): boolean => text.includes(root) || text.includes('"/proc/self/fd/')
+export const isOurs = (text: string, root: string): boolean => text.includes(root) || /"\/proc\/(?:self|\d+)\/fd\//.test(text)
 
 const sitesOf = (lines: ReadonlyArray<string>, root: string): ReadonlyArray<Site> => {
   const counts = new Map<string, number>()

@@ -47,7 +47,8 @@ const isStale = Effect.fnUntraced(function* (port: Backend, staging: FsPath.FsPa
   return (yield* Clock.currentTimeMillis) - last > staleAfter
 })
 
-const isLeft = (port: Backend, token: string, owner: string): Effect.Effect<boolean, Fault> =>
+/** Whether nobody is at work under this name any more. */
+export const isLeft = (port: Backend, token: string, owner: string): Effect.Effect<boolean, Fault> =>
   Effect.suspend(() => {
     if (inUse.has(token)) return Effect.succeed(false)
     if (abandoned.has(token)) return Effect.succeed(true)

@@ -283,7 +283,11 @@ const aloneWith = ({ store, tips, turn: self }: Work, run: () => void): Effect.E
         yield* attempt(store.directory, run)
         return true
       }),
-    (turn) => Effect.sync(() => Turns.leave(turn))
+    (turn) =>
+      Effect.andThen(
+        Effect.sync(() => Turns.leave(turn)),
+        store.reader.renew
+      )
   )
 
 /** The packs as they are afterwards; `undefined` where objects could not go. */
@@ -416,5 +420,9 @@ export const collect = (store: Store, options: Options = {}): Effect.Effect<Coll
           maxWaste: options.maxWaste ?? defaults.maxWaste
         })
       }),
-    (turn) => Effect.sync(() => Turns.leave(turn))
+    (turn) =>
+      Effect.andThen(
+        Effect.sync(() => Turns.leave(turn)),
+        store.reader.renew
+      )
   )

@@ -13,6 +13,8 @@ export interface PackIndex {
   readonly has: (id: string) => boolean
   /** Of all packs together: an object in two of them counts twice. */
   readonly size: () => number
+  /** The names of their indexes. */
+  readonly packs: () => ReadonlyArray<string>
   /** Takes notice of packs that have come and gone. Where it fails, nothing has changed. */
   readonly refresh: Effect.Effect<void, StoreFault>
 }
@@ -113,6 +115,8 @@ export const encodeIndex = Effect.fnUntraced(function* (packed: Packed, checksum
 
 interface Loaded {
   readonly count: number
+  /** Of its pack, which ends with it. */
+  readonly checksum: Buffer
   readonly has: (id: Buffer) => boolean
 }
 
@@ -141,7 +145,8 @@ const load = Effect.fnUntraced(function* (file: string, index: Buffer): Effect.f
   if (!(yield* sha1(index.subarray(0, end))).equals(index.subarray(end))) {
     return yield* Effect.fail(corrupt(file, "it differs from its checksum"))
   }
-  return { count: index.readUInt32BE(names - 4), has: search(index) }
+  const checksum = index.subarray(index.length - trailers, index.length - idBytes)
+  return { count: index.readUInt32BE(names - 4), checksum, has: search(index) }
 })
 
 /** Most ids differ in their first four bytes, which are compared as a number. */
@@ -193,6 +198,22 @@ const listed = (directory: string): Effect.Effect<ReadonlyArray<string>, StoreFa
     catch: (error) => unreadable(directory, error)
   })
 
+/** Whether the pack ends as it should: one that was cut off has not what its index says. */
+const isWhole = (path: string, { checksum }: Loaded): boolean => {
+  try {
+    const descriptor = Fs.openSync(path, "r")
+    try {
+      const end = Buffer.alloc(idBytes)
+      const { size } = Fs.fstatSync(descriptor)
+      return Fs.readSync(descriptor, end, 0, idBytes, Math.max(0, size - idBytes)) === idBytes && end.equals(checksum)
+    } finally {
+      Fs.closeSync(descriptor)
+    }
+  } catch {
+    return false
+  }
+}
+
 /** How often the directory is read anew because packs went while they were read: where one goes, another has come. */
 const maxReadings = 5
 
@@ -217,6 +238,9 @@ export const open = Effect.fnUntraced(function* (directory: string): Effect.fn.R
         else next.set(file, yield* load(path, index))
       }
     }
+    for (const [file, loaded] of next) {
+      if (!isWhole(join(directory, `${file.slice(0, -4)}.pack`), loaded)) next.delete(file)
+    }
     packs = next
     all = [...next.values()]
   })
@@ -231,6 +255,7 @@ export const open = Effect.fnUntraced(function* (directory: string): Effect.fn.R
       return at !== -1
     },
     size: () => all.reduce((sum, { count }) => sum + count, 0),
+    packs: () => [...packs.keys()],
     refresh
   }
 })

@@ -107,6 +107,7 @@ const readable = (text: string): string => {
 /** What git's words mean; the first that fits. */
 const meanings: ReadonlyArray<readonly [words: RegExp, reason: StoreFault["reason"], advice: string]> = [
   [/no space left|out of diskspace|disk quota exceeded/i, "io", "the disk is full"],
+  [/read-only file system|permission denied/i, "unavailable", "the store may not be written"],
   [
     /\.lock'?: File exists/,
     "unavailable",

@@ -32,6 +32,8 @@ export interface Reader {
   readonly object: (id: string) => Effect.Effect<Found, StoreFault>
   /** One for each id, in their order; `undefined` where the store does not have it. */
   readonly sizes: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Size | undefined>, StoreFault>
+  /** Lets go of packs that have gone, which its processes still have open: others are started for what is asked next. */
+  readonly renew: Effect.Effect<void>
   /** Of a blob of any size, read no faster than it is used. That its bytes are not those of its id is told at the end. */
   readonly stream: (id: string) => Stream.Stream<Uint8Array, StoreFault>
 }
@@ -60,6 +62,8 @@ interface Ended {
 interface Conversation {
   readonly ask: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Answer | undefined>, Ended>
   readonly isOver: () => boolean
+  /** It answers what it was asked, and ends. */
+  readonly finish: () => Promise<unknown>
 }
 
 const largest = 2 ** 30
@@ -156,6 +160,13 @@ const converse = ({ child, end }: Running, hasBodies: boolean): Conversation => 
 
   return {
     isOver: () => isOver,
+    finish: () => {
+      isOver = true
+      // It is waited for.
+      if (over === undefined) hold(true)
+      child.stdin.end()
+      return end
+    },
     ask: (ids) =>
       Effect.callback((resume) => {
         if (over !== undefined) return resume(Effect.fail({ _tag: "Ended", end: over, isFirst: false }))
@@ -199,7 +210,7 @@ const makeAsk = (git: Git, args: ReadonlyArray<string>, hasBodies: boolean, scop
         return isOurs ? Effect.fail(failureOf("cat-file", end)) : ask(ids, tries - 1)
       }
     )
-  return ask
+  return { ask, renew: Effect.promise(async () => current?.finish()) }
 }
 
 const corrupt = (id: string, why: string): StoreFault => storeFault("corrupt", `the store is damaged: ${id} ${why}`)
@@ -264,10 +275,11 @@ export const make = (git: Git): Effect.Effect<Reader, never, Scope.Scope> =>
   Effect.map(Effect.scope, (scope) => {
     const bodies = makeAsk(git, ["cat-file", "--batch"], true, scope)
     const heads = makeAsk(git, ["cat-file", "--batch-check"], false, scope)
-    const sizes: Reader["sizes"] = (ids) => (ids.length === 0 ? Effect.succeed([]) : Effect.andThen(check(ids), heads(ids)))
+    const sizes: Reader["sizes"] = (ids) => (ids.length === 0 ? Effect.succeed([]) : Effect.andThen(check(ids), heads.ask(ids)))
     return {
-      object: (id) => Effect.flatMap(Effect.andThen(check([id]), bodies([id])), ([answer]) => checked(id, answer)),
+      object: (id) => Effect.flatMap(Effect.andThen(check([id]), bodies.ask([id])), ([answer]) => checked(id, answer)),
       sizes,
+      renew: Effect.andThen(bodies.renew, heads.renew),
       stream: (id) =>
         Stream.unwrap(
           Effect.gen(function* () {

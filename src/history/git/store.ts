@@ -116,6 +116,7 @@ const fromSystem = (directory: string, error: unknown): StoreFault => {
   if (code === "EACCES" || code === "EPERM" || code === "EROFS") {
     return storeFault("unavailable", `the store ${directory} may not be used: ${code}`)
   }
+  if (code === "ENOENT" || code === "ENOTDIR") return storeFault("unavailable", `the store ${directory} is not there any more`)
   return storeFault("io", `the store ${directory}: ${error instanceof Error ? error.message : code}`)
 }
 
@@ -356,8 +357,8 @@ const makeSnapshots = (git: Process.Git, reader: Reader.Reader, commitOf: Store[
       Effect.gen(function* () {
         const ref = yield* find(id)
         if (ref === undefined) return false
-        // Before: that once too often objects are collected does no harm.
-        yield* attempt(directory, () => Fs.appendFileSync(forgottenFile(directory), ".", { mode: 0o600 }))
+        // A hint, and before: that objects are collected once too often does no harm, nor that it is once too seldom on a full disk.
+        yield* Effect.ignore(attempt(directory, () => Fs.appendFileSync(forgottenFile(directory), ".", { mode: 0o600 })))
         return yield* Effect.catch(Effect.as(update(`delete ${prefix}${id} ${ref.commit}\n`), true), (fault) =>
           // Somebody else has removed it meanwhile.
           Effect.flatMap(find(id), (now) => (now === undefined ? Effect.succeed(false) : Effect.fail(fault)))

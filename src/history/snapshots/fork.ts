@@ -15,6 +15,7 @@ import { storeFault } from "../errors.ts"
 import { exchange, recover } from "../exchange.ts"
 import { merge, type Source } from "../merge.ts"
 import { Conflict } from "../merge/conflict.ts"
+import { taking } from "../exchange/turn.ts"
 import { alone, isPermitted } from "../replace.ts"
 import { idOf } from "../scan.ts"
 import { at, type Change, type DirectoryNode, type Node, withNode } from "../tree.ts"
@@ -120,12 +121,13 @@ export const join = (
     const past = yield* strategy.view(kept)
     const base = yield* strategy.tree(kept)
     const theirs = yield* treeOf(forked, base)
+    const { conflicts: policy = "fail", dryRun = false } = options
+    const turn = <A, E, R>(effect: Effect.Effect<A, E, R>) => (dryRun ? effect : taking(port, effect))
     return yield* alone(
       port,
       Effect.gen(function* () {
         yield* recover(port)
         const ours = yield* strategy.now
-        const { conflicts: policy = "fail", dryRun = false } = options
         const merged = yield* merge<Problem>({
           base: { tree: base, read: readingFrom(past) },
           ours: { tree: ours, read: readingFrom(port) },
@@ -137,6 +139,6 @@ export const join = (
         if (policy === "fail" && conflicts.length > 0) return yield* Effect.fail(new MergeConflicts({ conflicts }))
         if (!dryRun && changes.length > 0) yield* exchange<Problem>(port, { before: ours, after, content })
         return { changes, conflicts }
-      })
+      }).pipe(turn)
     )
   })

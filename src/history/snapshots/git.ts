@@ -8,7 +8,6 @@ import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
-import * as Fs from "node:fs"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
@@ -75,8 +74,6 @@ const writing = (writer: PackWriter.PackWriter, has: (id: string) => boolean): S
     }
   }
 }
-
-const packsIn = (directory: string): ReadonlyArray<string> => Fs.readdirSync(directory).filter((name) => name.endsWith(".idx"))
 
 export const make = (
   port: Backend,
@@ -214,7 +211,7 @@ const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, opt
 
   const capture = Effect.fnUntraced(function* (label: Label, isPassing: boolean): Effect.fn.Return<Kept, Problem> {
     yield* index.refresh
-    const there = new Set(packsIn(packDirectory))
+    const there = new Set(index.packs())
     const isWhole = last?.packs.every((name) => there.has(name)) === true
     const writer = yield* PackWriter.open(packDirectory, { isDurable: isKept })
     return yield* Effect.gen(function* () {
@@ -248,11 +245,11 @@ const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, opt
         ...(excludesGit && { excludesGit })
       }
       const commit = writer.add("commit", encodeCommit({ tree: taken.tree.id!, createdAt, message: Message.encode(said) }))
-      yield* writer.finish
+      const pack = yield* writer.finish
       yield* snapshots.put(snapshotId, commit)
       if (isPassing) passing.add(snapshotId)
       else newest = { id: snapshotId, createdAt }
-      last = { scan: taken, packs: packsIn(packDirectory) }
+      last = { scan: taken, packs: pack === undefined ? [...there] : [...there, `${pack}.idx`] }
       return keptOf({ id: snapshotId, commit, message: Message.encode(said) })!
     }).pipe(Effect.ensuring(writer.abandon))
   })

@@ -55,7 +55,7 @@ const toError =
 
 /** Where the store is on the machine is nobody's business who works on what is in it. */
 const withoutStore = (detail: string, store: string | undefined): string =>
-  store === undefined ? detail : detail.replaceAll(store, "the store")
+  store === undefined ? detail : detail.replaceAll(`the store ${store}`, "the store").replaceAll(store, "the store")
 
 export const orSnapshotError = <A, R>(
   operation: string,
