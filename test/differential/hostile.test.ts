@@ -213,9 +213,9 @@ describe("nothing is left of searches that were stuck", () => {
         })
       ).pipe(Effect.provideService(Limits, budget))
       yield* once
-      const before = openDescriptors()
-      yield* once
-      yield* once
+      // A worker that was ended may be there again or not: it has some of its own, fewer than fifteen searches would leave.
+      const before = openDescriptors() + 10
+      for (let i = 0; i < 5; i++) yield* once
       for (let turns = 100_000; turns > 0 && openDescriptors() > before; turns--) yield* turn
       assert.isAtMost(openDescriptors(), before)
     })

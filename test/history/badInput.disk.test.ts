@@ -54,7 +54,7 @@ const withStoreOn = (options: string) =>
 describe.runIf(ready)("the disk of a store", () => {
   it.live("that is too small for what is to be kept is told before anything is written", () =>
     Effect.gen(function* () {
-      const { here } = yield* withStoreOn("size=66m")
+      const { here } = yield* withStoreOn("size=6m")
       write(here.root, 8, megabyte)
       yield* within(here, (snapshots) =>
         Effect.gen(function* () {

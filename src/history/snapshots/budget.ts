@@ -12,9 +12,6 @@ const GiB = 1024 * 1024 * 1024
 export const maxFiles = 1_000_000
 export const maxBytes = 64 * GiB
 
-/** Left for others, whatever is captured. */
-const reserve = 64 * 1024 * 1024
-
 const real = (path: string): string | undefined => {
   try {
     return Fs.realpathSync(path)
@@ -59,7 +56,7 @@ export const check = (
   if (bytes > (options.maxBytes ?? maxBytes)) return Effect.fail(overBytes(options.maxBytes ?? maxBytes))
   if (!isWhole || directory === undefined) return Effect.void
   const free = room(directory)
-  return free !== undefined && bytesToRead + reserve > free
+  return free !== undefined && bytesToRead > free
     ? Effect.fail(
         storeFault(
           "budget",

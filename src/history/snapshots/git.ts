@@ -246,9 +246,12 @@ const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, opt
       }
       const commit = writer.add("commit", encodeCommit({ tree: taken.tree.id!, createdAt, message: Message.encode(said) }))
       const pack = yield* writer.finish
-      yield* snapshots.put(snapshotId, commit)
-      if (isPassing) passing.add(snapshotId)
-      else newest = { id: snapshotId, createdAt }
+      yield* Effect.uninterruptible(
+        Effect.map(snapshots.put(snapshotId, commit), () => {
+          if (isPassing) passing.add(snapshotId)
+          else newest = { id: snapshotId, createdAt }
+        })
+      )
       last = { scan: taken, packs: pack === undefined ? [...there] : [...there, `${pack}.idx`] }
       return keptOf({ id: snapshotId, commit, message: Message.encode(said) })!
     }).pipe(Effect.ensuring(writer.abandon))
