@@ -54,6 +54,10 @@ export {
   /** @since 0.1.0 */
   FilesystemSnapshot
 } from "./snapshots/value.ts"
+export {
+  /** @since 0.1.0 */
+  RestoreResult
+} from "./snapshots/operations.ts"
 export type {
   /** @since 0.1.0 */
   Details,
@@ -61,8 +65,6 @@ export type {
   Operations,
   /** @since 0.1.0 */
   RestoreOptions,
-  /** @since 0.1.0 */
-  RestoreResult,
   /** @since 0.1.0 */
   SnapshotOptions
 } from "./snapshots/operations.ts"
@@ -80,7 +82,7 @@ export type {
   /** @since 0.1.0 */
   Stats
 } from "./snapshots/strategy.ts"
-export type {
+export {
   /** @since 0.1.0 */
   Change
 } from "./tree.ts"

@@ -2,6 +2,7 @@
  * A whole tree as a value: what is captured, compared and restored. Content is known by the id that git gives it, on every backend, so
  * that two trees of any origin can be compared without reading either again.
  */
+import * as Schema from "effect/Schema"
 import { createHash } from "node:crypto"
 import { compare, fold, type FsPath, join, root, segments } from "../model/FsPath.ts"
 
@@ -31,10 +32,21 @@ export interface DirectoryNode {
 /** What is neither file, link nor directory is in no tree: it can be neither captured nor made. */
 export type Node = FileNode | LinkNode | DirectoryNode
 
+/**
+ * An entry that is not what it was.
+ *
+ * @since 0.1.0
+ */
 export interface Change {
   readonly _tag: "Added" | "Modified" | "Removed"
   readonly path: FsPath
 }
+/** @since 0.1.0 */
+export const Change: Schema.Codec<Change, { readonly _tag: Change["_tag"]; readonly path: string }> = Schema.Struct({
+  _tag: Schema.Literals(["Added", "Modified", "Removed"]),
+  // It may hold a key for a name that is no text, which no caller's path could.
+  path: Schema.String as unknown as Schema.Codec<FsPath, string>
+})
 
 /** The id of git's blob. */
 export const blobId = (bytes: Uint8Array): string => blobHasher(bytes.length).update(bytes).digest("hex")

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import { execFileSync, spawn } from "node:child_process"
 import * as Fs from "node:fs"
@@ -232,6 +233,21 @@ describe("snapshots, regressions", () => {
       )
       assert.strictEqual(error._tag === "SnapshotError" && error.reason, "refused")
       assert.deepStrictEqual(Fs.readdirSync(other), [])
+    })
+  )
+
+  it.live("what a restore answers survives JSON, names that are no text too", () =>
+    Effect.gen(function* () {
+      const [root, gitDir] = [yield* directory, join(yield* directory, "store")]
+      yield* Effect.gen(function* () {
+        const snapshots = yield* Service
+        const taken = yield* snapshots.snapshot()
+        Fs.writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0x61, 0xff])]), "")
+        const result = yield* snapshots.restore(taken, { safety: true })
+        const codec = Schema.toCodecJson(Snapshots.RestoreResult)
+        const json = JSON.stringify(yield* Schema.encodeEffect(codec)(result))
+        assert.deepStrictEqual(yield* Schema.decodeUnknownEffect(codec)(JSON.parse(json)), result)
+      }).pipe(Effect.provide(over(root, gitDir)))
     })
   )
 

@@ -1,11 +1,12 @@
 /** What the service does, as callers see it. */
 import type * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import type { SnapshotError, SnapshotRestoreError } from "../errors.ts"
-import type { Change } from "../tree.ts"
+import { Change } from "../tree.ts"
 import type { MergeConflicts, MergeOptions, MergeResult } from "./fork.ts"
 import type { Stats } from "./strategy.ts"
-import type { FilesystemSnapshot } from "./value.ts"
+import { FilesystemSnapshot } from "./value.ts"
 
 /** @since 0.1.0 */
 export interface SnapshotOptions {
@@ -33,8 +34,14 @@ export interface RestoreResult {
   /** In path order; directories are entries too. */
   readonly changes: ReadonlyArray<Change>
   /** Of what was there before, where that was asked for and something has changed. */
-  readonly safety?: FilesystemSnapshot | undefined
+  readonly safety?: FilesystemSnapshot
 }
+
+/** @since 0.1.0 */
+export const RestoreResult = Schema.Struct({
+  changes: Schema.Array(Change),
+  safety: Schema.optionalKey(FilesystemSnapshot)
+})
 
 /**
  * What is known of one snapshot.
