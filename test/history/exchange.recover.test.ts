@@ -446,7 +446,8 @@ const dice = (seed: number) => (): number => {
   return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296
 }
 
-const kills = soak ? 500 : 30
+// Restores through the layer are killed 30 times in restoreKilled.test.ts.
+const kills = soak ? 500 : 10
 
 describe("a process that is killed while it exchanges trees", () => {
   it.live(

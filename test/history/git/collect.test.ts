@@ -476,7 +476,7 @@ describe.runIf(hasGit)("an end in the midst of collecting", () => {
       const store = yield* open(join(base, "store"))
       const expected = yield* many(store, 10, next)
       let unfinished = 0
-      for (let round = 0; round < (soak ? 200 : 20); round++) {
+      for (let round = 0; round < (soak ? 200 : 8); round++) {
         for (const [id, entry] of yield* many(store, 3, next)) expected.set(id, entry)
         for (let i = 0; i < 3; i++) {
           const id = pick(next, [...expected.keys()])
@@ -500,7 +500,7 @@ describe.runIf(hasGit)("an end in the midst of collecting", () => {
       const next = random(13)
       const store = yield* fresh
       const expected = yield* many(store, 10, next)
-      for (let round = 0; round < 20; round++) {
+      for (let round = 0; round < (soak ? 20 : 8); round++) {
         for (const [id, entry] of yield* many(store, 3, next)) expected.set(id, entry)
         const id = pick(next, [...expected.keys()])
         yield* store.snapshots.remove(id)
