@@ -10,7 +10,7 @@ import type { DirectoryNode } from "../../src/history/tree.ts"
 import { git, hasGit, saysNoGit } from "../differential/engines.ts"
 import { type Blob, type Flat, latin1, mutated, pick, type Random, random, sourceOf, treeOf } from "./mergeSupport.ts"
 
-const runs = process.env["FS_ALGEBRA_SOAK"] === undefined ? 300 : 1000
+const runs = 1000
 
 const paths = ["a", "b", "d", "d/a", "d/b", "d/e", "d/e/a", "f/a", "f/b", "f/g/a"]
 
