@@ -6,7 +6,8 @@
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process"
+import type * as ChildProcess from "node:child_process"
+import type { ChildProcessWithoutNullStreams } from "node:child_process"
 import * as Fs from "node:fs"
 import { delimiter, isAbsolute, join, relative } from "node:path"
 import { Readable } from "node:stream"
@@ -140,8 +141,11 @@ interface Program {
   readonly path: string
 }
 
+/** Loaded when git is first run: who keeps no history needs no processes. */
+const processes = (): typeof ChildProcess => process.getBuiltinModule("node:child_process")
+
 const launch = (program: string, args: ReadonlyArray<string>, cwd: string, env: NodeJS.ProcessEnv): Running => {
-  const child = spawn(program, args, { cwd, env, shell: false, windowsHide: true })
+  const child = processes().spawn(program, args, { cwd, env, shell: false, windowsHide: true })
   let stderr = ""
   let error: NodeJS.ErrnoException | undefined
   child.stderr.on("data", (bytes: Buffer) => {
