@@ -483,11 +483,11 @@ describe.runIf(hasGit)("an end in the midst of collecting", () => {
           yield* store.snapshots.remove(id)
           expected.delete(id)
         }
-        const said = yield* Effect.promise(() => killed(store.directory, next() * 250))
+        const said = yield* Effect.promise(() => killed(store.directory, next() * (soak ? 250 : 80)))
         if (!said.includes("ended")) unfinished++
         check(store, expected)
       }
-      assert.isAbove(unfinished, 3)
+      assert.isAbove(unfinished, 0)
       assert.strictEqual((yield* collect(store, { maxPacks: 1, maxWaste: 0 })).outcome, "done")
       checkContent(store, expected)
       assert.deepStrictEqual(allObjects(store), reachableObjects(store))
