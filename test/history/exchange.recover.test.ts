@@ -447,7 +447,7 @@ const dice = (seed: number) => (): number => {
 }
 
 // Restores through the layer are killed 30 times in restoreKilled.test.ts.
-const kills = soak ? 500 : 10
+const kills = soak ? 500 : 16
 
 describe("a process that is killed while it exchanges trees", () => {
   it.live(
