@@ -46,12 +46,16 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
     folders: ["model", "port", "runtime", "engine", "filesystem", "backends/InMemory.ts"],
     packages: (specifier) => node(specifier) || is("effect/process", "effect/encoding")(specifier)
   },
+  agent: {
+    folders: ["model", "port", "runtime", "engine", "filesystem", "backends/InMemory.ts", "history"],
+    packages: (specifier) => node(specifier) || is("effect/ai", "effect/http", "effect/rpc")(specifier)
+  },
   testing: {
     folders: ["model", "port", "filesystem", "backends/InMemory.ts"],
     packages: is("@effect/vitest")
   },
   cli: {
-    folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history", "testing"],
+    folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history", "agent", "testing"],
     packages: () => true
   }
 }

@@ -141,16 +141,20 @@ export const agrees = Effect.fnUntraced(function* (
 
 /**
  * Holds random programs against the model, each on a filesystem of its own. Fails with the smallest program found that shows a
- * difference. @default runs: 200
+ * difference. `seed` chooses the programs, and the same each time. @default runs: 200, seed: random, links: "any"
  *
  * @since 0.1.0
  */
 export const agreement = Effect.fnUntraced(function* <E>(
   layer: Layer.Layer<Filesystem, E>,
-  options?: { readonly runs?: number | undefined; readonly seed?: number | undefined }
+  options?: {
+    readonly runs?: number | undefined
+    readonly seed?: number | undefined
+    readonly links?: Exclude<Arbitraries.Links, "none"> | undefined
+  }
 ): Effect.fn.Return<void, Disagreement | E> {
   const links = yield* Effect.provide(
-    Filesystem.useSync((fs) => fs.port.links !== undefined),
+    Filesystem.useSync((fs) => (fs.port.links === undefined ? "none" : (options?.links ?? "any"))),
     layer
   )
   const result = yield* Arbitrary.checkEffect(

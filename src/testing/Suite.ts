@@ -17,6 +17,10 @@ import { policyLaws, type PolicyOptions } from "./Policies.ts"
 export interface SuiteOptions {
   /** Random programs that are held against the model; 0 where the filesystem cannot be written to. @default 200 */
   readonly programs?: number | undefined
+  /** Of the random programs, for one that they shall be the same each time. @default random */
+  readonly seed?: number | undefined
+  /** `downwards` for a filesystem that lets no link be made that leads out, copied ones included. @default "any" */
+  readonly links?: "any" | "downwards" | undefined
   /** @default all */
   readonly laws?: ReadonlyArray<Law> | undefined
 }
@@ -52,9 +56,13 @@ export const suite = <E>(name: string, layer: Layer.Layer<Filesystem, E>, option
     for (const law of options?.laws ?? laws) lawTest(law, layer)
     const runs = options?.programs ?? 200
     if (runs > 0) {
-      runner().it.live(`${runs} random programs come to what the model says`, () => agreement(layer, { runs }), {
-        timeout: patience * 5
-      })
+      runner().it.live(
+        `${runs} random programs come to what the model says`,
+        () => agreement(layer, { runs, seed: options?.seed, links: options?.links }),
+        {
+          timeout: patience * 5
+        }
+      )
     }
   })
 }

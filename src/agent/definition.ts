@@ -1,0 +1,97 @@
+/**
+ * A tool as data: what it is called and takes, what it may touch, and the program that does it. Toolkits, the MCP server and policies
+ * all read the same definition.
+ */
+import type * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type { Algebra } from "../filesystem/Filesystem.ts"
+import type { ArchiveError, SnapshotError, SnapshotRestoreError } from "../history/errors.ts"
+import type { FsError, InvalidArgument, InvalidPath, PathTooLong, Unsupported } from "../model/FsError.ts"
+import type { FsPath } from "../model/FsPath.ts"
+import type { Memory } from "./memory.ts"
+import type { ToolSettingsShape } from "./ToolSettings.ts"
+
+/** What is done to a path: looked at, made or changed, removed. A move removes here and writes there. */
+export type Access = "read" | "write" | "delete"
+
+export interface Touch {
+  readonly access: Access
+  readonly path: FsPath
+}
+
+/** What no error of the filesystem can say: `happened` in one sentence, `advice` on what to do next in another. */
+export interface Refused {
+  readonly _tag: "Refused"
+  readonly happened: string
+  readonly advice: string
+}
+
+export const refused = (happened: string, advice: string): Refused => ({ _tag: "Refused", happened, advice })
+
+export type ToolFailure = FsError | Unsupported | SnapshotError | SnapshotRestoreError | ArchiveError | Refused
+
+/** What a handler has in its hands. */
+export interface Call {
+  readonly tool: string
+  /** As policies let it be seen and changed. */
+  readonly filesystem: Algebra
+  readonly settings: ToolSettingsShape
+  readonly memory: Memory
+  readonly callId: string
+  /** A path as a model writes it: trimmed, without the mount point and leading slashes. Blank is the root, or fails without `blank`. */
+  readonly path: (
+    input: string,
+    options?: { readonly argument?: string | undefined; readonly blank?: "root" | undefined }
+  ) => Effect.Effect<FsPath, InvalidArgument | InvalidPath | PathTooLong>
+}
+
+export interface Answer<Value> {
+  readonly message: string
+  readonly value: Value
+}
+
+export interface Image {
+  /** As in `image/png`. */
+  readonly mediaType: string
+  readonly base64: string
+}
+
+export interface Definition<Name extends string, Params extends Schema.Struct.Fields, Value extends Schema.Top, R> {
+  readonly name: Name
+  /** 1 to 200 printable characters. */
+  readonly description: string
+  readonly parameters: Schema.Struct<Params>
+  readonly value: Value
+  /** `reads` changes nothing; `adds` destroys nothing; `changes` may. */
+  readonly does: "reads" | "adds" | "changes"
+  /** Whether doing it again does nothing more. */
+  readonly idempotent: boolean
+  /** Arguments as a model sends them; each must decode. At least one. */
+  readonly examples: ReadonlyArray<Schema.Struct<Params>["Encoded"]>
+  /** What the call may touch, for policies. An argument that is no path fails the call. */
+  readonly touches: (params: Schema.Struct<Params>["Type"], call: Call) => Effect.Effect<ReadonlyArray<Touch>, ToolFailure>
+  readonly handle: (params: Schema.Struct<Params>["Type"], call: Call) => Effect.Effect<Answer<Value["Type"]>, ToolFailure, R>
+  /** What of the value a model should see, not read. */
+  readonly images?: (value: Value["Type"]) => ReadonlyArray<Image>
+}
+
+/** Of any tool; for tables. */
+// oxlint-disable-next-line typescript/no-explicit-any -- variance: handlers take what their own schema decodes
+export type AnyDefinition = Definition<string, any, any, any>
+
+const namePattern = /^[a-z][a-z0-9_-]{0,63}$/
+// oxlint-disable-next-line no-control-regex
+const printable = /^[^\u0000-\u001f\u007f-\u009f]{1,200}$/u
+
+/** Dies where the definition breaks the rules above: that is a mistake of the programmer. */
+export const define = <const Name extends string, Params extends Schema.Struct.Fields, Value extends Schema.Top, R = never>(
+  definition: Definition<Name, Params, Value, R>
+): Definition<Name, Params, Value, R> => {
+  const { description, examples, name, parameters } = definition
+  if (!namePattern.test(name)) throw new Error(`${JSON.stringify(name)} is no name of a tool`)
+  if (!printable.test(description)) throw new Error(`the description of ${name} must have 1 to 200 printable characters`)
+  if (examples.length === 0) throw new Error(`${name} has no example`)
+  const decode = Schema.decodeUnknownSync(parameters as unknown as Schema.Codec<unknown>, { onExcessProperty: "error" })
+  for (const example of examples) decode(example)
+  return definition
+}

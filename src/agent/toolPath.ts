@@ -1,0 +1,28 @@
+/** Paths as models write them: with blanks around them, a leading slash, or the directory under which a prompt showed them the files. */
+import * as Effect from "effect/Effect"
+import { InvalidArgument, type InvalidPath, type PathTooLong, promote } from "../model/FsError.ts"
+import * as FsPath from "../model/FsPath.ts"
+import type { Call } from "./definition.ts"
+import type { ToolSettingsShape } from "./ToolSettings.ts"
+
+const withoutMount = (path: string, mountPoint: string | undefined): string => {
+  const mount = mountPoint?.replace(/\/+$/, "") ?? ""
+  if (mount === "") return path
+  return path === mount || path.startsWith(`${mount}/`) ? path.slice(mount.length) : path
+}
+
+export const make =
+  (tool: string, { limits, mountPoint }: ToolSettingsShape, policy: FsPath.PathPolicy | undefined): Call["path"] =>
+  (input, options = {}) => {
+    const bare = withoutMount(input.trim(), mountPoint).replace(/^\/+/, "")
+    if (input.trim() === "" && options.blank !== "root") {
+      return Effect.fail(
+        new InvalidArgument({ operation: tool, path: input, argument: options.argument ?? "path", detail: "must not be blank" })
+      )
+    }
+    const path = bare === "" ? FsPath.root : FsPath.parse(bare, policy)
+    const fault = typeof path === "string" ? FsPath.checkLimits(path, limits) : path
+    return typeof path === "string" && fault === undefined
+      ? Effect.succeed(path)
+      : Effect.fail(promote(fault!, tool, input) as InvalidPath | PathTooLong)
+  }
