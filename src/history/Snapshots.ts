@@ -92,15 +92,15 @@ export {
  */
 export class Snapshots extends Context.Service<Snapshots, Operations>()("fs-algebra/Snapshots") {}
 
-const serving = <R>(
-  choose: (fs: Algebra) => Effect.Effect<Strategy, Problem, Scope.Scope | R>
-): Layer.Layer<Snapshots, SnapshotError, Filesystem | Exclude<R, Scope.Scope>> =>
+const serving = (
+  choose: (fs: Algebra) => Effect.Effect<Strategy, Problem, Scope.Scope>
+): Layer.Layer<Snapshots, SnapshotError, Filesystem> =>
   Layer.effect(
     Snapshots,
     Effect.flatMap(Filesystem, (fs) =>
       Effect.map(orSnapshotError("Snapshots", choose(fs)), (strategy) => makeService(strategy, fs.port))
     )
-  ) as Layer.Layer<Snapshots, SnapshotError, Filesystem | Exclude<R, Scope.Scope>>
+  )
 
 const own = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy, Problem, Scope.Scope> => {
   const { history } = fs.port

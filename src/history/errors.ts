@@ -17,7 +17,7 @@ export class SnapshotError extends Schema.TaggedError<SnapshotError>("fs-algebra
 }
 
 /**
- * A snapshot cannot be restored; nothing has changed.
+ * A snapshot cannot be restored. Nothing has changed, unless it was `verify` that failed.
  *
  * @since 0.1.0
  */

@@ -18,7 +18,7 @@ import * as Staging from "./exchange/staging.ts"
 import { type Crossing, swap } from "./exchange/swap.ts"
 import type { DirectoryNode } from "./tree.ts"
 
-export { recover } from "./exchange/recover.ts"
+export { isUnreadable, recover } from "./exchange/recover.ts"
 export type { Content, Mismatch } from "./exchange/stage.ts"
 
 export interface Goal<E> {

@@ -7,7 +7,7 @@ import type * as Stream from "effect/Stream"
 import type { Fault } from "../model/FsError.ts"
 import { type FsPath, root } from "../model/FsPath.ts"
 import type { Backend } from "../port/Backend.ts"
-import { exchange, type Mismatch, recover } from "./exchange.ts"
+import { exchange, isUnreadable, type Mismatch, recover } from "./exchange.ts"
 import { taking } from "./exchange/turn.ts"
 import { scan, type ScanOptions } from "./scan.ts"
 import { type Change, differences, type DirectoryNode, type FileNode, graft } from "./tree.ts"
@@ -36,6 +36,17 @@ export const alone = <A, E, R>(port: Backend, effect: Effect.Effect<A, E, R>): E
 export const isPermitted = ({ info, rules }: Backend): boolean =>
   !info.readOnly && (rules?.permits === undefined || (rules.permits("write") && rules.permits("delete")))
 
+/**
+ * Finishes what a killed exchange has left; where nobody may write it stays. A journal that cannot be read keeps nobody from working:
+ * anybody who can write here could have left it. The caller holds the root.
+ */
+export const recovering = (port: Backend): Effect.Effect<void, Fault> =>
+  isPermitted(port)
+    ? Effect.catchIf(Effect.asVoid(recover(port)), isUnreadable, ({ detail, path }) =>
+        Effect.logWarning(`fs-algebra: ${JSON.stringify(path)}: ${detail}`)
+      )
+    : Effect.void
+
 /** Answers what has changed, in path order. */
 export const replace = <E>(port: Backend, goal: Goal<E>): Effect.Effect<ReadonlyArray<Change>, Fault | Mismatch | E> =>
   isPermitted(port)
@@ -46,7 +57,7 @@ const replacing = Effect.fnUntraced(function* <E>(
   port: Backend,
   goal: Goal<E>
 ): Effect.fn.Return<ReadonlyArray<Change>, Fault | Mismatch | E> {
-  yield* recover(port)
+  yield* recovering(port)
   const before = (yield* scan(port, goal.scan)).tree
   const after = goal.paths === undefined ? goal.after : graft(before, goal.after, goal.paths, port.info.caseSensitive)
   const changes = differences(before, after, port.info.caseSensitive)

@@ -289,18 +289,20 @@ const survey = Effect.fnUntraced(function* <E>(port: Backend, options: ScanOptio
     }
     return links
   }
+  const census = (): Census => ({ files, bytes, directories, others, bytesToRead })
+  const counted = (): Effect.Effect<void, E> => onCensus?.(census(), false) ?? Effect.void
   const enter: Enter<E> = (here, children) => {
     const links = take(here, children)
-    if (links === undefined && onCensus === undefined) return Effect.void
-    return Effect.gen(function* () {
-      for (const child of links ?? []) yield* link(here, child)
-      if (onCensus !== undefined) yield* onCensus({ files, bytes, directories, others, bytesToRead }, false)
-    })
+    if (links === undefined) return counted()
+    return Effect.andThen(
+      Effect.forEach(links, (child) => link(here, child), { discard: true }),
+      Effect.suspend(counted)
+    )
   }
   if (history?._tag === "Directory" && history.explore !== undefined) {
     yield* Effect.scoped(manyAhead(history.explore, top, enter))
   } else yield* oneByOne(port, top, enter)
-  return { top, census: { files, bytes, directories, others, bytesToRead } }
+  return { top, census: census() }
 })
 
 interface Read {

@@ -3,8 +3,8 @@
  * that two trees of any origin can be compared without reading either again.
  */
 import * as Schema from "effect/Schema"
-import { createHash } from "node:crypto"
 import { compare, fold, type FsPath, join, root, segments } from "../model/FsPath.ts"
+import { hasherOf, idOf } from "./git/objects.ts"
 
 export interface FileNode {
   readonly kind: "file"
@@ -49,10 +49,10 @@ export const Change: Schema.Codec<Change, { readonly _tag: Change["_tag"]; reado
 })
 
 /** The id of git's blob. */
-export const blobId = (bytes: Uint8Array): string => blobHasher(bytes.length).update(bytes).digest("hex")
+export const blobId = (bytes: Uint8Array): string => idOf("blob", bytes)
 
 /** The same for content that comes in parts, whose size is known before. */
-export const blobHasher = (size: number) => createHash("sha1").update(`blob ${size}\0`)
+export const blobHasher = (size: number) => hasherOf("blob", size)
 
 const sameMode = (a: { readonly mode?: number | undefined }, b: { readonly mode?: number | undefined }): boolean =>
   a.mode === undefined || b.mode === undefined || a.mode === b.mode

@@ -10,6 +10,7 @@ import type { FileStat } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import { fold, type FsPath, join, root, segments } from "../model/FsPath.ts"
 import { type Backend, type Child, type Handle, keyOf } from "../port/Backend.ts"
+import { escaped } from "../runtime/escapedName.ts"
 import type { DirectoryNode, FileNode, Node } from "./tree.ts"
 
 export interface Source {
@@ -51,7 +52,7 @@ const statOf = (node: Node, path: FsPath): FileStat => ({
 const childOf = (segment: string, node: Node): Child => {
   const kind = { kind: node.kind, sizeBytes: sizeOf(node) }
   return segment.startsWith("\0")
-    ? { name: `\\x${segment.slice(1).replace(/..(?=.)/g, "$&\\x")}`, addressable: false, key: segment, ...kind }
+    ? { name: escaped(Buffer.from(segment.slice(1), "hex")), addressable: false, key: segment, ...kind }
     : { name: segment, addressable: true, ...kind }
 }
 

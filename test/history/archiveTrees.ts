@@ -49,11 +49,8 @@ export const withoutModes = (shape: Shape): Shape =>
   Object.fromEntries(Object.entries(shape).map(([path, [kind, , content]]) => [path, [kind, undefined, content]]))
 
 /** Bytes that nothing can pack, the same ones every time. */
-export const noise = (length: number): Uint8Array => {
-  const out: Array<Buffer> = []
-  for (let i = 0; i * 32 < length; i++) out.push(createHash("sha256").update(`noise ${i}`).digest())
-  return Uint8Array.from(Buffer.concat(out).subarray(0, length))
-}
+export const noise = (length: number): Uint8Array =>
+  new Uint8Array(createHash("shake256", { outputLength: length }).update("noise").digest())
 
 /** Empty and large, packable and not, awkward names, modes, links to files, directories and nothing. */
 export const plantAwkward = Effect.fnUntraced(function* (fs: Algebra) {

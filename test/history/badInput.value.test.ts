@@ -1,8 +1,10 @@
 /** What callers bring, and what somebody has prepared in a store: as input, both are hostile. */
-import { assert, describe, it } from "@effect/vitest"
+import { afterAll, assert, describe, it } from "@effect/vitest"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
 import { createHash } from "node:crypto"
 import * as Fs from "node:fs"
 import { join } from "node:path"
@@ -232,27 +234,38 @@ const hostile: ReadonlyArray<readonly [what: string, plant: Plant, reason: Reaso
 ]
 
 describe.runIf(hasGit)("a store that somebody has prepared", () => {
+  const scope = Effect.runSync(Scope.make())
+  afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+
+  /** One for all that is hostile, as it would be; each leaves the tree as the first snapshot has it. */
+  const shared = Effect.runSync(
+    Effect.cached(
+      Effect.gen(function* () {
+        const here = yield* Scope.provide(place, scope)
+        const states = yield* within(here, (snapshots) => twoStates(here, snapshots))
+        return { ...states, here, blob: object(here, "blob", "hostile\n"), empty: object(here, "tree", "") }
+      })
+    )
+  )
+
   for (const [what, plant, reason] of hostile) {
     it.live(`with ${what} in a tree restores nothing of it, at the top and below`, () =>
       Effect.gen(function* () {
-        const here = yield* place
-        const { first, one, second } = yield* within(here, (snapshots) => twoStates(here, snapshots))
-        const blob = object(here, "blob", "hostile\n")
-        const empty = object(here, "tree", "")
+        const { blob, empty, first, here, one, second } = yield* shared
         const bad = plant(here, blob, empty)
-        for (const top of [bad, tree(["40000", "below", bad])(here, blob, empty)]) {
-          const snapshot = planted(here, second, top)
-          yield* within(here, (snapshots) =>
-            Effect.gen(function* () {
+        yield* within(here, (snapshots) =>
+          Effect.gen(function* () {
+            for (const top of [bad, tree(["40000", "below", bad])(here, blob, empty)]) {
+              const snapshot = planted(here, second, top)
               yield* refusesRestoring(here, snapshots.restore(snapshot), reason)
               const view = yield* snapshots.view(snapshot)
               assert.strictEqual((yield* Effect.result(view.readString(top === bad ? "f" : "below/f")))._tag, "Failure")
               yield* snapshots.restore(first)
               assert.deepStrictEqual(read(here.root), one)
               assert.deepStrictEqual(Fs.readdirSync(here.top).sort(), ["root", "store"])
-            })
-          )
-        }
+            }
+          })
+        )
       })
     )
   }

@@ -446,8 +446,8 @@ const dice = (seed: number) => (): number => {
   return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296
 }
 
-// Restores through the layer are killed 30 times in restoreKilled.test.ts.
-const kills = soak ? 500 : 16
+// Restores through the layer are killed in restoreKilled.test.ts too.
+const kills = soak ? 500 : 6
 
 describe("a process that is killed while it exchanges trees", () => {
   it.live(

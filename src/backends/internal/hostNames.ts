@@ -6,6 +6,7 @@
 import { isUtf8 } from "node:buffer"
 import type { Kind } from "../../model/Entry.ts"
 import type { Child } from "../../port/Backend.ts"
+import { escaped } from "../../runtime/escapedName.ts"
 
 /** Text wherever that says it exactly. */
 export type HostPath = string | Buffer
@@ -56,27 +57,4 @@ export const childOf = (name: HostPath, kind: Kind): Child => {
   if (typeof name === "string" && isText(name)) return { name, kind, addressable: true }
   const bytes = Buffer.from(name)
   return { name: escaped(bytes), kind, addressable: false, key: keyOf(bytes) }
-}
-
-const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
-
-/** Readable, and different for different names: what cannot be shown is `\xff`, a backslash is doubled. */
-const escaped = (name: Buffer): string => {
-  let out = ""
-  for (let at = 0; at < name.length;) {
-    const lead = name[at]!
-    const length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4
-    const character = lead < 32 || lead === 127 ? undefined : decode(name.subarray(at, at + length))
-    out += character === undefined ? `\\x${lead.toString(16).padStart(2, "0")}` : character === "\\" ? "\\\\" : character
-    at += character === undefined ? 1 : length
-  }
-  return out
-}
-
-const decode = (bytes: Buffer): string | undefined => {
-  try {
-    return decoder.decode(bytes)
-  } catch {
-    return undefined
-  }
 }

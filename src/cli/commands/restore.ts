@@ -14,7 +14,7 @@ import * as flags from "../flags.ts"
 import { errorLook } from "../look.ts"
 import { Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
-import { choose, isSafety, latest, noSnapshots, shortIds } from "../snapshotChoice.ts"
+import { choose, latest, noSnapshots, shortIds } from "../snapshotChoice.ts"
 import { type Store, withExistingStore } from "../snapshotStore.ts"
 import { subcommand } from "../subcommand.ts"
 
@@ -58,28 +58,6 @@ const checkPlaces = Effect.fnUntraced(function* (
   }
 })
 
-/** The service keeps what is there while nobody else can change it, and does not say under which id. */
-const safetySince = Effect.fnUntraced(function* ({ snapshots }: Store, before: ReadonlyArray<FilesystemSnapshot>) {
-  const known = new Set(before.map(({ snapshotId }) => snapshotId))
-  return (yield* snapshots.list).findLast((snapshot) => !known.has(snapshot.snapshotId) && isSafety(snapshot))
-})
-
-const restoring = Effect.fnUntraced(function* (store: Store, from: FilesystemSnapshot, options: Options) {
-  const { dryRun, paths, safety, verify } = options
-  const { showing, snapshots } = store
-  const before = yield* snapshots.list
-  const forgetSafety = Effect.flatMap(safetySince(store, before), (kept) =>
-    kept === undefined ? Effect.void : snapshots.forget(kept)
-  )
-  const { changes } = yield* snapshots.restore(from, { dryRun, safety, verify, ...(paths.length > 0 && { paths }) }).pipe(
-    showing(dryRun ? "Comparing" : "Restoring"),
-    // What fails has changed nothing.
-    Effect.tapError(() => Effect.ignore(forgetSafety))
-  )
-  if (changes.length === 0) yield* Effect.ignore(forgetSafety)
-  return { changes, safety: changes.length === 0 ? undefined : yield* safetySince(store, before) }
-})
-
 /** The id left out is a slip that can be told from others. */
 const meantAsPath = ({ line }: Store, text: string) =>
   Effect.flatMap(Filesystem, (fs) =>
@@ -96,7 +74,9 @@ const answer = Effect.fnUntraced(function* (store: Store, id: string, options: O
   const paths = yield* checkPaths(options.paths)
   const from = yield* choose(store, id, meantAsPath(store, id))
   yield* checkPlaces(store, from, paths)
-  const { changes, safety } = yield* restoring(store, from, options)
+  const { changes, safety } = yield* store.snapshots
+    .restore(from, { ...options, paths: paths.length > 0 ? paths : undefined })
+    .pipe(store.showing(dryRun ? "Comparing" : "Restoring"))
   const short = shortIds(yield* store.snapshots.list)
   yield* document(
     Answer,

@@ -4,13 +4,24 @@
 import * as Effect from "effect/Effect"
 import * as CliError from "effect/cli/CliError"
 import * as Command from "effect/cli/Command"
-import { document } from "../answer.ts"
+import { document, remark } from "../answer.ts"
 import * as flags from "../flags.ts"
+import * as humanise from "../humanise.ts"
+import { errorLook } from "../look.ts"
+import { Screen } from "../screen.ts"
 import { Described, describe, numbers } from "../snapshotDetails.ts"
 import { withStore } from "../snapshotStore.ts"
 import { subcommand } from "../subcommand.ts"
 
 const longestTag = 1000
+
+/** What is in no snapshot does not come back with one. */
+const saySkipped = Effect.fnUntraced(function* (skipped: number) {
+  const { yellow } = errorLook(yield* Screen)
+  yield* remark(`${yellow("skipped:")} ${humanise.whole(skipped)} that no snapshot holds (FIFOs, sockets, devices)`, {
+    skipped
+  })
+})
 
 export const snapshot = subcommand(
   "snapshot",
@@ -42,6 +53,7 @@ is); with --store DIR in another one.`,
           describe(details),
           (look) => `Took snapshot ${look.yellow(taken.snapshotId)}\n${look.dim(numbers(details))}\n`
         )
+        if (details.skipped !== undefined) yield* saySkipped(details.skipped)
       })
     )
   })

@@ -27,15 +27,20 @@ const staleAfter = 60 * 60 * 1000
 /** A journal is read whole. */
 const largest = 1024 * 1024 * 1024
 
+const unreadable = "ECORRUPT"
+
 const corrupt = (path: FsPath.FsPath): Fault =>
   located(
     {
       _tag: "IoError",
-      code: "ECORRUPT",
+      code: unreadable,
       detail: "the journal of an unfinished restore cannot be read; what belongs to it is kept beside it"
     },
     path
   )
+
+/** What `recover` fails with when a journal cannot be read, and nothing worse has happened. */
+export const isUnreadable = (fault: Fault): boolean => fault._tag === "IoError" && fault["code"] === unreadable
 
 const time = (stat: FileStat | undefined): number => stat?.modifiedAt?.epochMilliseconds ?? 0
 
@@ -126,11 +131,14 @@ const finish = Effect.fnUntraced(function* (self: Unfinished): Effect.fn.Return<
   for (let i = journal.modes.length - 1; i >= 0; i--) yield* finishMode(port, journal.modes[i]!)
 })
 
-const journalAt = (port: Backend, path: FsPath.FsPath) =>
-  Effect.flatMap(locate(path, wholeAt(port, path, largest)), ({ bytes, stat }) => {
-    const journal = Journal.decode(bytes)
-    return journal === undefined ? Effect.fail(corrupt(path)) : Effect.succeed({ journal, since: time(stat) })
-  })
+/** What is no file, or too large, is no journal either. */
+const journalAt = Effect.fnUntraced(function* (port: Backend, path: FsPath.FsPath) {
+  const { bytes, stat } = yield* Effect.mapError(wholeAt(port, path, largest), (fault) =>
+    fault._tag === "NotAFile" || fault._tag === "LimitExceeded" ? corrupt(path) : located(fault, path)
+  )
+  const journal = Journal.decode(bytes)
+  return journal === undefined ? yield* Effect.fail(corrupt(path)) : { journal, since: time(stat) }
+})
 
 const recoverOne = Effect.fnUntraced(function* (
   port: Backend,
@@ -165,8 +173,9 @@ export const recover = Effect.fnUntraced(function* (port: Backend): Effect.fn.Re
     const owner = ownerOf(name)
     if (owner === undefined || kind !== "directory" || !(yield* isLeft(port, name, owner))) continue
     const one = yield* Effect.result(recoverOne(port, name))
-    if (one._tag === "Failure") failed ??= one.failure
-    else {
+    if (one._tag === "Failure") {
+      if (failed === undefined || isUnreadable(failed)) failed = one.failure
+    } else {
       abandoned.delete(name)
       if (outcome !== "finished") outcome = one.success
     }

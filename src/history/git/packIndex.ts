@@ -7,12 +7,22 @@ import { createHash } from "node:crypto"
 import * as Fs from "node:fs"
 import { join } from "node:path"
 import { storeFault, type StoreFault } from "../errors.ts"
+import {
+  fanOut,
+  firstWide,
+  idBytes,
+  names,
+  packChecksumIn,
+  perObject,
+  searchIn,
+  trailers,
+  whyUnfit,
+  writeHeader
+} from "./indexFile.ts"
 import { isId } from "./objects.ts"
 
 export interface PackIndex {
   readonly has: (id: string) => boolean
-  /** Of all packs together: an object in two of them counts twice. */
-  readonly size: () => number
   /** The names of their indexes. */
   readonly packs: () => ReadonlyArray<string>
   /** Takes notice of packs that have come and gone. Where it fails, nothing has changed. */
@@ -25,20 +35,6 @@ export interface Packed {
   readonly offsets: ReadonlyArray<number>
   readonly crcs: ReadonlyArray<number>
 }
-
-const signature = 0xff744f63
-const version = 2
-/** Signature, version, and how many ids begin with each byte or a smaller one. */
-const fanOut = 8
-const names = fanOut + 256 * 4
-const idBytes = 20
-/** Of an object: id, checksum, offset. */
-const perObject = idBytes + 4 + 4
-/** The checksums of pack and index. */
-const trailers = 2 * idBytes
-
-/** From here on an offset is in the table of wide ones. */
-const firstWide = 2 ** 31
 
 /** Objects looked at, and bytes hashed, between two yields to the event loop: a few milliseconds. */
 const objectsAtOnce = 4 * 1024
@@ -89,8 +85,7 @@ export const encodeIndex = Effect.fnUntraced(function* (packed: Packed, checksum
     if (offsets[at]! >= wideFrom) wide++
   })
   const index = Buffer.allocUnsafe(names + count * perObject + wide * 8 + trailers)
-  index.writeUInt32BE(signature, 0)
-  index.writeUInt32BE(version, 4)
+  writeHeader(index)
   for (let byte = 0, sum = 0; byte < 256; byte++) index.writeUInt32BE((sum += buckets[byte]!.length), fanOut + byte * 4)
   const sums = names + count * idBytes
   const places = sums + count * 4
@@ -114,7 +109,6 @@ export const encodeIndex = Effect.fnUntraced(function* (packed: Packed, checksum
 })
 
 interface Loaded {
-  readonly count: number
   /** Of its pack, which ends with it. */
   readonly checksum: Buffer
   readonly has: (id: Buffer) => boolean
@@ -122,52 +116,16 @@ interface Loaded {
 
 const corrupt = (file: string, detail: string): StoreFault => storeFault("corrupt", `${file}: ${detail}`)
 
-/** Whether all counts agree with each other and with the size of the file. */
-const isConsistent = (index: Buffer): boolean => {
-  let before = 0
-  for (let at = fanOut; at < names; at += 4) {
-    const sum = index.readUInt32BE(at)
-    if (sum < before) return false
-    before = sum
-  }
-  const wide = index.length - (names + before * perObject + trailers)
-  // The first object of a pack is never far.
-  return wide >= 0 && wide % 8 === 0 && wide <= Math.max(0, before - 1) * 8
-}
-
 const load = Effect.fnUntraced(function* (file: string, index: Buffer): Effect.fn.Return<Loaded, StoreFault> {
-  if (index.length < names + trailers) return yield* Effect.fail(corrupt(file, "it is cut off"))
-  if (index.readUInt32BE(0) !== signature || index.readUInt32BE(4) !== version) {
-    return yield* Effect.fail(corrupt(file, "it is no index of version 2"))
-  }
-  if (!isConsistent(index)) return yield* Effect.fail(corrupt(file, "its counts contradict each other"))
+  const why = whyUnfit(index)
+  if (why !== undefined) return yield* Effect.fail(corrupt(file, why))
   const end = index.length - idBytes
   if (!(yield* sha1(index.subarray(0, end))).equals(index.subarray(end))) {
     return yield* Effect.fail(corrupt(file, "it differs from its checksum"))
   }
-  const checksum = index.subarray(index.length - trailers, index.length - idBytes)
-  return { count: index.readUInt32BE(names - 4), checksum, has: search(index) }
+  const find = searchIn(index)
+  return { checksum: packChecksumIn(index), has: (id) => find(id) !== -1 }
 })
-
-/** Most ids differ in their first four bytes, which are compared as a number. */
-const search = (index: Buffer) => {
-  const view = new DataView(index.buffer, index.byteOffset, index.length)
-  return (id: Buffer): boolean => {
-    const head = id.readUInt32BE(0)
-    const first = id[0]!
-    let low = first === 0 ? 0 : view.getUint32(fanOut + (first - 1) * 4)
-    let high = view.getUint32(fanOut + first * 4)
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      const at = names + middle * idBytes
-      const order = view.getUint32(at) - head || index.compare(id, 0, idBytes, at, at + idBytes)
-      if (order === 0) return true
-      if (order < 0) low = middle + 1
-      else high = middle
-    }
-    return false
-  }
-}
 
 const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException | undefined)?.code
 
@@ -254,7 +212,6 @@ export const open = Effect.fnUntraced(function* (directory: string): Effect.fn.R
       if (at > 0) [all[0], all[at]] = [all[at]!, all[0]!]
       return at !== -1
     },
-    size: () => all.reduce((sum, { count }) => sum + count, 0),
     packs: () => [...packs.keys()],
     refresh
   }

@@ -17,7 +17,7 @@ import { encodeIndex } from "./packIndex.ts"
 export interface PackWriter {
   /**
    * Answers the object's id, which is worked out where it is not given. What this pack has is passed over. A disk that fails is told by
-   * `fault` and `finish`.
+   * `finish`.
    */
   readonly add: (kind: ObjectKind, body: Uint8Array, id?: string) => string
   /** A blob of this size. Where that fails or is interrupted, the pack is as it was before. Several may come at once. */
@@ -27,10 +27,6 @@ export interface PackWriter {
   ) => Effect.Effect<string, E | SizeMismatch | StoreFault, R>
   /** Whether this pack has it. */
   readonly has: (id: string) => boolean
-  /** Bytes on their way to the disk so far. */
-  readonly written: () => number
-  /** What the disk has said no to: the pack cannot be finished any more. */
-  readonly fault: () => StoreFault | undefined
   /** The name of the pack, `pack-…`, which git sees from now on; `undefined` where nothing was added. Nothing is left where it fails. */
   readonly finish: Effect.Effect<string | undefined, StoreFault>
   /** Leaves nothing. After `finish`, does nothing. */
@@ -469,7 +465,6 @@ export const open = Effect.fnUntraced(function* (
     return Effect.uninterruptibleMask((restore) => Effect.ensuring(restore(finished), close))
   })
 
-  const written = (): number => parts.reduce((sum, part) => sum + part.size(), 0)
   yield* attempt(() => main.put(Buffer.from("PACK\0\0\0\x02\0\0\0\0", "latin1")))
-  return { add, addStream, has: (id) => all.has(id), written, fault: () => failure, finish, abandon: close }
+  return { add, addStream, has: (id) => all.has(id), finish, abandon: close }
 })

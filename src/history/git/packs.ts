@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Fs from "node:fs"
 import { join } from "node:path"
 import { type StoreFault, storeFault } from "../errors.ts"
+import { countIn, idAt, offsetsIn, searchIn, whyUnfit } from "./indexFile.ts"
 
 export interface Pack {
   /** `pack-…`, without an ending. */
@@ -22,54 +23,15 @@ export interface Pack {
   readonly waste: () => number
 }
 
-const signature = 0xff744f63
-const fanOut = 8
-const names = fanOut + 1024
-const idBytes = 20
-
-const corrupt = (path: string): StoreFault => storeFault("corrupt", `the store is damaged: ${path} is no index of version 2`)
-
-const isIndex = (index: Buffer): boolean =>
-  index.length >= names + 2 * idBytes &&
-  index.readUInt32BE(0) === signature &&
-  index.readUInt32BE(4) === 2 &&
-  index.length >= names + index.readUInt32BE(names - 4) * (idBytes + 8) + 2 * idBytes
-
-const searchIn =
-  (index: Buffer) =>
-  (id: Buffer): number => {
-    const first = id[0]!
-    let low = first === 0 ? 0 : index.readUInt32BE(fanOut + (first - 1) * 4)
-    let high = index.readUInt32BE(fanOut + first * 4)
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      const at = names + middle * idBytes
-      const order = index.compare(id, 0, idBytes, at, at + idBytes)
-      if (order === 0) return middle
-      if (order < 0) low = middle + 1
-      else high = middle
-    }
-    return -1
-  }
-
-const offsetsIn = (index: Buffer, count: number): Float64Array => {
-  const places = names + count * (idBytes + 4)
-  const wide = places + count * 4
-  const offsets = new Float64Array(count)
-  for (let i = 0; i < count; i++) {
-    const offset = index.readUInt32BE(places + i * 4)
-    offsets[i] = offset < 2 ** 31 ? offset : Number(index.readBigUInt64BE(wide + (offset - 2 ** 31) * 8))
-  }
-  return offsets
-}
+const corrupt = (path: string, detail: string): StoreFault => storeFault("corrupt", `the store is damaged: ${path}: ${detail}`)
 
 /** Of a pack before its first object, and behind its last. */
 const [packHeader, packTrailer] = [12, 20] as const
 
 /** An object ends where the next begins. */
-const wasteOf = (index: Buffer, count: number, packBytes: number, isLive: Uint8Array): number => {
+const wasteOf = (offsets: Float64Array, packBytes: number, isLive: Uint8Array): number => {
   if (!isLive.includes(1)) return 1
-  const offsets = offsetsIn(index, count)
+  const count = offsets.length
   const sorted = offsets.slice().sort()
   const ends = new Map<number, number>()
   for (let i = 0; i < count; i++) ends.set(sorted[i]!, i + 1 < count ? sorted[i + 1]! : packBytes - packTrailer)
@@ -84,17 +46,20 @@ const load = (directory: string, name: string): Pack | undefined => {
   const stats = Fs.statSync(join(directory, `${name}.pack`), { throwIfNoEntry: false })
   if (stats === undefined || !Fs.existsSync(path)) return undefined
   const index = Fs.readFileSync(path)
-  if (!isIndex(index)) throw corrupt(path)
-  const count = index.readUInt32BE(names - 4)
+  const why = whyUnfit(index)
+  if (why !== undefined) throw corrupt(path, why)
+  const offsets = offsetsIn(index)
+  if (offsets === undefined) throw corrupt(path, "its offsets contradict each other")
+  const count = countIn(index)
   const isLive = new Uint8Array(count)
   return {
     name,
     bytes: stats.size + index.length,
     count,
     find: searchIn(index),
-    id: (at) => index.toString("hex", names + at * idBytes, names + (at + 1) * idBytes),
+    id: (at) => idAt(index, at),
     isLive,
-    waste: () => wasteOf(index, count, stats.size, isLive)
+    waste: () => wasteOf(offsets, stats.size, isLive)
   }
 }
 

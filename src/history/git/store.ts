@@ -239,7 +239,7 @@ const check = (directory: string): void => {
 }
 
 /** The directory, made where it is not there, without links. */
-const settle = (given: string, isNew: boolean): string => {
+const settle = (given: string): string => {
   const path = resolve(given)
   const isLink = look(path)?.isSymbolicLink() === true
   if (isLink) throw refused(path, "it is a link")
@@ -249,7 +249,6 @@ const settle = (given: string, isNew: boolean): string => {
   }
   const directory = Fs.realpathSync(path)
   checkOwner(directory, directory, true)
-  if (isNew && Fs.readdirSync(directory).length > 0) throw refused(directory, "it is not empty")
   if (look(join(directory, "config")) === undefined) {
     if (!isUnfinished(directory)) throw refused(directory, "something else is there")
     checkOwner(directory, directory, Fs.readdirSync(directory).length === 0)
@@ -428,9 +427,10 @@ const holdingIn =
       (turn) => Effect.sync(() => Turns.leave(turn))
     )
 
-const make = (given: string, options: Options, isNew: boolean): Effect.Effect<Store, StoreFault, Scope.Scope> =>
+/** The one in this directory; a new one, where it is absent, empty, or was not made to its end. */
+export const open = (given: string, options: Options = {}): Effect.Effect<Store, StoreFault, Scope.Scope> =>
   Effect.gen(function* () {
-    const directory = yield* attempt(given, () => settle(given, isNew))
+    const directory = yield* attempt(given, () => settle(given))
     const git = yield* Process.make(directory, options)
     const reader = yield* Reader.make(git)
     const commit = commitIn(reader)
@@ -445,11 +445,3 @@ const make = (given: string, options: Options, isNew: boolean): Effect.Effect<St
       holding: holdingIn(directory)
     }
   })
-
-/** A new one in a directory that is absent or empty; anything else is "refused". */
-export const create = (directory: string, options: Options = {}): Effect.Effect<Store, StoreFault, Scope.Scope> =>
-  make(directory, options, true)
-
-/** The one in this directory; a new one, where it is absent, empty, or was not made to its end. */
-export const open = (directory: string, options: Options = {}): Effect.Effect<Store, StoreFault, Scope.Scope> =>
-  make(directory, options, false)

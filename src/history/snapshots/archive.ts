@@ -15,9 +15,8 @@ import type { Algebra } from "../../filesystem/Filesystem.ts"
 import { type Fault, type FsError, toFault } from "../../model/FsError.ts"
 import { Limits } from "../../model/Limits.ts"
 import { exportArchiveOf } from "../Archive.ts"
-import { ArchiveError, storeFault } from "../errors.ts"
-import { recover } from "../exchange.ts"
-import { alone, replace } from "../replace.ts"
+import { ArchiveError, storeFault, type StoreFault } from "../errors.ts"
+import { alone, recovering, replace } from "../replace.ts"
 import { scan } from "../scan.ts"
 import { type Change, count, differences } from "../tree.ts"
 import { make as makeView } from "../view.ts"
@@ -52,10 +51,21 @@ const hashOf = (path: string): Effect.Effect<string, Problem> =>
     catch: (error) => storeFault("io", `an archive cannot be read: ${(error as NodeJS.ErrnoException).code}`)
   })
 
+/** It is no path of the filesystem that is captured. */
+const toStoreFault = ({ _tag }: Fault): StoreFault => storeFault("io", `an archive cannot be opened: ${_tag}`)
+
 const toReadFault = (problem: ArchiveError | Fault): Fault =>
   problem instanceof ArchiveError ? { _tag: "IoError", detail: problem.message } : problem
 
 const gone = storeFault("unknown", "it has been forgotten")
+
+/** Runs when it is first asked for, in the scope. A failure is not kept, and neither is what was opened until then. */
+const onceOpened = <A, E>(scope: Scope.Scope, open: Effect.Effect<A, E, Scope.Scope>): Effect.Effect<Effect.Effect<A, E>> => {
+  const opened = Effect.flatMap(Scope.fork(scope), (own) =>
+    Effect.onExit(Scope.provide(open, own), (exit) => (Exit.isSuccess(exit) ? Effect.void : Scope.close(own, exit)))
+  )
+  return Effect.cachedWithTTL(opened, (exit) => (Exit.isSuccess(exit) ? Infinity : 0))
+}
 
 export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy, Problem, Scope.Scope> =>
   Effect.gen(function* () {
@@ -66,7 +76,7 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
     if (refused !== undefined) return yield* Effect.fail(refused)
     const directory = yield* Outside.temporary("fs-algebra-archives-")
     yield* Outside.guarded(directory)
-    yield* alone(port, recover(port))
+    yield* alone(port, recovering(port))
     const outer = yield* Effect.scope
     const all = new Map<string, Held>()
     const excludes = excluding(options.git === "exclude")
@@ -88,7 +98,7 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
       expected: string
     ): Effect.fn.Return<Archived, Problem, Scope.Scope> {
       const limits = yield* Limits
-      const { descriptor, size } = yield* openOutside(path)
+      const { descriptor, size } = yield* Effect.mapError(openOutside(path), toStoreFault)
       if ((yield* hashOf(path)) !== expected) return yield* Effect.fail(storeFault("corrupt", "its archive has been changed"))
       return yield* read(Spool.ofDescriptor(descriptor, size), { limits, policy: port.rules?.policy })
     })
@@ -109,14 +119,14 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
         return Effect.andThen(Scope.close(found.scope, Exit.void), removed)
       })
 
-    const scanned = Effect.suspend(() => alone(port, Effect.andThen(recover(port), scan(port, { excludes }))))
+    const scanned = Effect.suspend(() => alone(port, Effect.andThen(recovering(port), scan(port, { excludes }))))
 
     const take: Strategy["take"] = Effect.fnUntraced(function* (label, { isPassing = false, spared } = {}) {
       const snapshotId = randomUUID()
       const path = join(directory, `${snapshotId}.zip`)
       const createdAt = yield* DateTime.now
       const exported = Effect.mapError(exportArchiveOf(fs, path, { excludes }), toProblem)
-      yield* alone(port, Effect.andThen(recover(port), bounded(exported)))
+      yield* alone(port, Effect.andThen(recovering(port), bounded(exported)))
       const sha256 = yield* hashOf(path)
       const { tag } = label
       const snapshot = new FilesystemSnapshot({
@@ -127,7 +137,7 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
         ...(tag !== undefined && { tag })
       })
       const scope = yield* Scope.fork(outer)
-      const archived = yield* Effect.cached(Scope.provide(bounded(open(path, sha256)), scope))
+      const archived = yield* onceOpened(scope, bounded(open(path, sha256)))
       const census = Effect.map(archived, ({ tree }) => count(tree))
       const one: Held = {
         isPassing,

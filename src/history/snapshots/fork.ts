@@ -12,11 +12,11 @@ import { type Fault, toFault } from "../../model/FsError.ts"
 import { type FsPath, root } from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
 import { storeFault } from "../errors.ts"
-import { exchange, recover } from "../exchange.ts"
+import { exchange } from "../exchange.ts"
 import { merge, type Source } from "../merge.ts"
 import { Conflict } from "../merge/conflict.ts"
 import { taking } from "../exchange/turn.ts"
-import { alone, isPermitted } from "../replace.ts"
+import { alone, isPermitted, recovering } from "../replace.ts"
 import { idOf } from "../scan.ts"
 import { at, type Change, type DirectoryNode, type Node, withNode } from "../tree.ts"
 import type { Kept, Problem, Strategy } from "./strategy.ts"
@@ -126,7 +126,7 @@ export const join = (
     return yield* alone(
       port,
       Effect.gen(function* () {
-        yield* recover(port)
+        yield* recovering(port)
         const ours = yield* strategy.now
         const merged = yield* merge<Problem>({
           base: { tree: base, read: readingFrom(past) },

@@ -11,7 +11,6 @@ import type * as Stream from "effect/Stream"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
-import { recover } from "../exchange.ts"
 import { collect, needsCollecting } from "../git/collect.ts"
 import { encodeCommit } from "../git/commitObject.ts"
 import { load } from "../git/load.ts"
@@ -20,7 +19,7 @@ import * as PackIndex from "../git/packIndex.ts"
 import * as PackWriter from "../git/packWriter.ts"
 import * as Store from "../git/store.ts"
 import { encodeTree, type TreeEntry } from "../git/treeObject.ts"
-import { alone, replace } from "../replace.ts"
+import { alone, recovering, replace } from "../replace.ts"
 import { hashing, scan, type ScanOptions, type Sink, wholeFile } from "../scan.ts"
 import { type Change, differences, type DirectoryNode, type FileNode, type Node } from "../tree.ts"
 import { make as makeView } from "../view.ts"
@@ -88,7 +87,7 @@ export const make = (
     yield* Outside.check("gitDir", directory)
     const store = yield* Store.open(directory, { avoid: top === undefined ? [] : [top] })
     yield* Outside.guarded(store.directory)
-    yield* alone(port, recover(port))
+    yield* alone(port, recovering(port))
     return yield* over(port, store, options, isKept)
   })
 
@@ -199,6 +198,10 @@ const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, opt
     if (retention?.maxBytes !== undefined) yield* shrink(retention.maxBytes, spared)
   })
 
+  /** The snapshot has been taken, whatever becomes of the others. */
+  const tidying = (spared: Kept | undefined): Effect.Effect<void> =>
+    Effect.ignore(tidy(spared), { log: "Warn", message: "fs-algebra: the store of snapshots could not be tidied" })
+
   /** Later than the one before, whatever the clock says: so are they listed, and so do they expire. */
   const moment = Effect.fnUntraced(function* (): Effect.fn.Return<number, Problem> {
     const before =
@@ -218,7 +221,7 @@ const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, opt
       const taken = yield* alone(
         port,
         Effect.andThen(
-          recover(port),
+          recovering(port),
           scan<StoreFault>(port, {
             sink: writing(writer, index.has),
             previous: last?.scan,
@@ -285,7 +288,7 @@ const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, opt
     rootPath,
     gitDir: store.directory,
     take: (label, { isPassing = false, spared } = {}) =>
-      Effect.tap(store.holding(capture(label, isPassing)), () => (isPassing ? Effect.void : Effect.ignore(tidy(spared)))),
+      Effect.tap(store.holding(capture(label, isPassing)), () => (isPassing ? Effect.void : tidying(spared))),
     list,
     find,
     restore: (kept, { dryRun = false, paths, verify }) =>
@@ -305,7 +308,7 @@ const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, opt
         Effect.gen(function* () {
           const isLess = isWithoutGit(from) || (to !== undefined && isWithoutGit(to))
           const before = yield* treeOf(from)
-          const after = yield* to === undefined ? alone(port, Effect.andThen(recover(port), now(isLess))) : treeOf(to)
+          const after = yield* to === undefined ? alone(port, Effect.andThen(recovering(port), now(isLess))) : treeOf(to)
           return differences(isLess ? dropGit(before) : before, isLess ? dropGit(after) : after, caseSensitive)
         })
       ),

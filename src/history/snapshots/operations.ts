@@ -23,7 +23,7 @@ export interface RestoreOptions {
   readonly paths?: ReadonlyArray<string> | undefined
   /** Answer what would change, and change nothing. @default false */
   readonly dryRun?: boolean | undefined
-  /** Take a snapshot of what is there first. @default false */
+  /** Take a snapshot of what is there first. It stays where the restore fails, and goes where nothing differs. @default false */
   readonly safety?: boolean | undefined
   /** Look at everything again afterwards, and fail where it is not what was captured. @default false */
   readonly verify?: boolean | undefined
@@ -68,7 +68,7 @@ export interface Details {
 export interface Operations {
   /** Fails with SnapshotError: `budget` over the limits of the layer, `refused` for a root that must not be captured. */
   readonly snapshot: (options?: SnapshotOptions) => Effect.Effect<FilesystemSnapshot, SnapshotError>
-  /** The whole tree, or only what is under `paths`. What fails has changed nothing. */
+  /** The whole tree, or only what is under `paths`. What fails has changed nothing, unless it was `verify` that failed. */
   readonly restore: (
     snapshot: FilesystemSnapshot,
     options?: RestoreOptions

@@ -2,7 +2,7 @@
 import type { Retention } from "./options.ts"
 import type { Kept } from "./strategy.ts"
 
-/** `all` in the order in which they were taken; `now` in milliseconds since 1970; `spared`: one that is needed yet. */
+/** `all` in the order in which they were taken; `now` in milliseconds since 1970; `spared`: one that is needed yet, and counts too. */
 export const expired = (
   all: ReadonlyArray<Kept>,
   retention: Retention | undefined,
@@ -13,6 +13,6 @@ export const expired = (
   const tooMany = maxSnapshots === undefined ? 0 : all.length - Math.max(1, maxSnapshots)
   return all
     .slice(0, -1)
-    .filter(({ snapshot }) => snapshot.snapshotId !== spared?.snapshot.snapshotId)
     .filter(({ snapshot }, i) => i < tooMany || (maxAge !== undefined && now - snapshot.createdAt.epochMilliseconds > maxAge))
+    .filter(({ snapshot }) => snapshot.snapshotId !== spared?.snapshot.snapshotId)
 }

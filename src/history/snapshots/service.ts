@@ -198,22 +198,24 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
         const restored = strategy.restore(kept, { paths, dryRun, verify })
         if (safety !== true || dryRun === true) return { changes: yield* restored }
         const before = yield* strategy.take({ tag: `before restoring ${titleOf(kept)}` }, { spared: kept })
-        const needless = Effect.ignore(strategy.forget(before))
-        const changes = yield* Effect.onError(restored, () => needless)
+        // Who fails to restore, or to verify it, may need it more than anybody.
+        const changes = yield* restored
         if (changes.length > 0) return { changes, safety: before.snapshot }
-        yield* needless
+        yield* forgetting(before)
         return { changes }
       })
     )
   })
 
+  /** What is left of it takes room, and harms nobody. */
+  const forgetting = (kept: Kept): Effect.Effect<void> =>
+    Effect.ignore(strategy.forget(kept), { log: "Warn", message: "fs-algebra: a snapshot could not be forgotten" })
+
   const viewOf = (kept: Kept): Effect.Effect<Algebra, Problem> => Effect.map(strategy.view(kept), makeAlgebra)
 
   /** What went wrong in the effect stays the cause; that its changes could not be taken back is added to it. */
   const rollBack = (kept: Kept): Effect.Effect<void, SnapshotRestoreError> =>
-    Effect.asVoid(
-      orRestoreError(kept.snapshot, Effect.andThen(strategy.restore(kept, {}), Effect.ignore(strategy.forget(kept))))
-    )
+    Effect.asVoid(orRestoreError(kept.snapshot, Effect.andThen(strategy.restore(kept, {}), forgetting(kept))))
 
   const transaction: Operations["transaction"] = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     isPermitted(port)
@@ -225,12 +227,11 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
               (kept) =>
                 Effect.matchCauseEffect(restore(effect), {
                   onSuccess: (value): Effect.Effect<A, E | SnapshotError | SnapshotRestoreError, R> =>
-                    Effect.as(Effect.ignore(strategy.forget(kept)), value),
+                    Effect.as(forgetting(kept), value),
                   onFailure: (cause) =>
                     Effect.matchCauseEffect(rollBack(kept), {
                       onSuccess: () => Effect.failCause(cause),
-                      onFailure: (other) =>
-                        Effect.failCause(Cause.combine<E | SnapshotRestoreError, never>(cause, other as never))
+                      onFailure: (other) => Effect.failCause(Cause.combine(cause, other))
                     })
                 })
             )

@@ -34,18 +34,27 @@ export const fsck = (store: string): string => git(store, "fsck", "--full", "--s
 export { commit, snapshot, type Taken, type Tree } from "./commits.ts"
 
 /** Every path of a snapshot with its bytes, by git. */
-export const contentOf = (store: Store, { id }: { readonly id: string }): Record<string, string> =>
-  Object.fromEntries(
-    git(store.directory, "ls-tree", "-r", "-z", "--format=%(path)", `refs/snapshots/${id}`)
-      .split("\0")
-      .filter((path) => path !== "")
-      .map((path) => [
-        path,
-        execFileSync("git", ["--git-dir", store.directory, "cat-file", "blob", `refs/snapshots/${id}:${path}`], {
-          encoding: "latin1"
-        })
-      ])
+export const contentOf = (store: Store, { id }: { readonly id: string }): Record<string, string> => {
+  const rows = git(store.directory, "ls-tree", "-r", "-z", "--format=%(objectname) %(path)", `refs/snapshots/${id}`)
+    .split("\0")
+    .filter((row) => row !== "")
+  const all = execFileSync("git", ["--git-dir", store.directory, "cat-file", "--batch"], {
+    encoding: "latin1",
+    maxBuffer: 2 ** 28,
+    input: rows.map((row) => `${row.slice(0, 40)}\n`).join("")
+  })
+  let at = 0
+  return Object.fromEntries(
+    rows.map((row) => {
+      // A line with id, kind and size, the bytes, and a line feed.
+      const start = all.indexOf("\n", at) + 1
+      const [name, kind, size] = all.slice(at, start - 1).split(" ")
+      if (name !== row.slice(0, 40) || kind !== "blob") throw new Error(`git says ${all.slice(at, start - 1)} of ${row}`)
+      at = start + Number(size) + 1
+      return [row.slice(41), all.slice(start, at - 1)]
+    })
   )
+}
 
 const idsIn = (text: string): ReadonlyArray<string> => [...new Set(text.split("\n").filter((line) => line !== ""))].sort()
 

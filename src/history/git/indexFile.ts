@@ -1,0 +1,86 @@
+/**
+ * The index of a pack as it lies on the disk, version 2: sorted ids, their checksums, their offsets, searched in place. It is written
+ * in `packIndex.ts`, and read here alone.
+ */
+
+const signature = 0xff744f63
+const version = 2
+/** Signature, version, and how many ids begin with each byte or a smaller one. */
+export const fanOut = 8
+export const names = fanOut + 256 * 4
+export const idBytes = 20
+/** Of an object: id, checksum, offset. */
+export const perObject = idBytes + 4 + 4
+/** The checksums of pack and index. */
+export const trailers = 2 * idBytes
+
+/** From here on an offset is in the table of wide ones. */
+export const firstWide = 2 ** 31
+
+export const writeHeader = (index: Buffer): void => {
+  index.writeUInt32BE(signature, 0)
+  index.writeUInt32BE(version, 4)
+}
+
+export const countIn = (index: Buffer): number => index.readUInt32BE(names - 4)
+
+/** Whether all counts agree with each other and with the size of the file. */
+const isConsistent = (index: Buffer): boolean => {
+  let before = 0
+  for (let at = fanOut; at < names; at += 4) {
+    const sum = index.readUInt32BE(at)
+    if (sum < before) return false
+    before = sum
+  }
+  const wide = index.length - (names + before * perObject + trailers)
+  // The first object of a pack is never far.
+  return wide >= 0 && wide % 8 === 0 && wide <= Math.max(0, before - 1) * 8
+}
+
+/** Why it cannot be searched; of what each object's entry says nothing is known yet. */
+export const whyUnfit = (index: Buffer): string | undefined => {
+  if (index.length < names + trailers) return "it is cut off"
+  if (index.readUInt32BE(0) !== signature || index.readUInt32BE(4) !== version) return "it is no index of version 2"
+  return isConsistent(index) ? undefined : "its counts contradict each other"
+}
+
+/** Where the object of an id stands; -1 where it is not. Most ids differ in their first four bytes, which are compared as a number. */
+export const searchIn = (index: Buffer): ((id: Buffer) => number) => {
+  const view = new DataView(index.buffer, index.byteOffset, index.length)
+  return (id) => {
+    const head = id.readUInt32BE(0)
+    const first = id[0]!
+    let low = first === 0 ? 0 : view.getUint32(fanOut + (first - 1) * 4)
+    let high = view.getUint32(fanOut + first * 4)
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      const at = names + middle * idBytes
+      const order = view.getUint32(at) - head || index.compare(id, 0, idBytes, at, at + idBytes)
+      if (order === 0) return middle
+      if (order < 0) low = middle + 1
+      else high = middle
+    }
+    return -1
+  }
+}
+
+export const idAt = (index: Buffer, at: number): string =>
+  index.toString("hex", names + at * idBytes, names + (at + 1) * idBytes)
+
+/** Where each object begins in its pack; `undefined` where one of them is said to stand behind the end of the table. */
+export const offsetsIn = (index: Buffer): Float64Array | undefined => {
+  const count = countIn(index)
+  const places = names + count * (idBytes + 4)
+  const wide = places + count * 4
+  const wides = (index.length - trailers - wide) / 8
+  const offsets = new Float64Array(count)
+  for (let i = 0; i < count; i++) {
+    const offset = index.readUInt32BE(places + i * 4)
+    if (offset - firstWide >= wides) return undefined
+    offsets[i] = offset < firstWide ? offset : Number(index.readBigUInt64BE(wide + (offset - firstWide) * 8))
+  }
+  return offsets
+}
+
+/** Of the pack, which ends with it. */
+export const packChecksumIn = (index: Buffer): Buffer => index.subarray(index.length - trailers, index.length - idBytes)

@@ -1,0 +1,24 @@
+/** How a name that no path can express is shown: everywhere the same, and in no two ways. */
+
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+
+/** Readable, and different for different names: what cannot be shown is `\xff`, a backslash is doubled. */
+export const escaped = (name: Buffer): string => {
+  let out = ""
+  for (let at = 0; at < name.length;) {
+    const lead = name[at]!
+    const length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4
+    const character = lead < 32 || lead === 127 ? undefined : decode(name.subarray(at, at + length))
+    out += character === undefined ? `\\x${lead.toString(16).padStart(2, "0")}` : character === "\\" ? "\\\\" : character
+    at += character === undefined ? 1 : length
+  }
+  return out
+}
+
+const decode = (bytes: Buffer): string | undefined => {
+  try {
+    return decoder.decode(bytes)
+  } catch {
+    return undefined
+  }
+}
