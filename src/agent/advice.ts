@@ -1,6 +1,275 @@
-/** A failure as a model reads it: what happened, and what to do next. */
+/** A failure as a model reads it: one sentence of what happened, and one of what to do next. One row for every failure there is. */
 import * as Effect from "effect/Effect"
+import type { AccessDenied, InvalidArgument } from "../model/FsError.ts"
+import * as FsPath from "../model/FsPath.ts"
+import type { ArchiveError, SnapshotError, SnapshotRestoreError } from "../history/errors.ts"
+import { changedLines, listed } from "./changedLines.ts"
 import type { Call, ToolFailure } from "./definition.ts"
+import { existingDirectory, nearby } from "./nearby.ts"
 
-export const describe = (failure: ToolFailure, _call: Call): Effect.Effect<string> =>
-  Effect.succeed(failure._tag === "Refused" ? `${failure.happened} ${failure.advice}` : failure.message)
+export interface Said {
+  readonly happened: string
+  readonly advice: string
+}
+
+type Table = {
+  readonly [Tag in ToolFailure["_tag"]]: (
+    failure: Extract<ToolFailure, { readonly _tag: Tag }>,
+    call: Call
+  ) => Said | Effect.Effect<Said>
+}
+
+const longestPath = 300
+const longestDetail = 8000
+
+const cut = (text: string, most: number): string =>
+  text.length <= most ? text : `${text.slice(0, most)}… (${text.length} characters)`
+
+export const shown = (path: string): string =>
+  path === FsPath.root || path === "" ? "the root" : JSON.stringify(cut(path, longestPath))
+
+const beginning = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
+
+/** What a backend says in its own words could name the directory that it works in. */
+const withoutRoot = (detail: string, { filesystem: { root } }: Call): string =>
+  cut(root.length > 1 && /^(?:\/|[A-Za-z]:)/.test(root) ? detail.replaceAll(root, ".") : detail, longestDetail)
+
+const kitOfFour: ReadonlySet<string> = new Set(["list_directory", "delete_file"])
+const kitOfBoth: ReadonlySet<string> = new Set(["read_file", "write_file"])
+
+/** Two kits share names, and a tool that is not offered must not be advised. */
+const listing = ({ tool }: Call, directory: string): string =>
+  kitOfFour.has(tool)
+    ? `Call list_directory with ${shown(directory)} to see what there is.`
+    : kitOfBoth.has(tool)
+      ? `List ${shown(directory)} to see what there is.`
+      : `Call ls with ${shown(directory)} to see what there is, or glob to find it by name.`
+
+const notFound = Effect.fnUntraced(function* (path: string, call: Call): Effect.fn.Return<Said> {
+  const happened = `There is no file or directory ${shown(path)}.`
+  const similar = yield* nearby(call.filesystem, path)
+  if (similar.length > 0) {
+    const names = similar.map(shown)
+    return { happened, advice: `Did you mean ${listed(names, "or")}?` }
+  }
+  return { happened, advice: listing(call, yield* existingDirectory(call.filesystem, path)) }
+})
+
+const whyDenied: Readonly<Record<AccessDenied["why"], (path: string) => Said>> = {
+  readOnly: (path) => ({
+    happened: `${beginning(path)} may be read but not changed: this filesystem is read-only.`,
+    advice: "Do not try to change files here; report what you would have changed instead."
+  }),
+  policy: (path) => ({
+    happened: `Access to ${path} is denied by a policy.`,
+    advice: "Go on without it, or ask the user; another tool will not reach it either."
+  }),
+  escape: (path) => ({
+    happened: `${beginning(path)} leads through a link out of the root, which is refused.`,
+    advice: "Use only paths inside the root; what the link leads to cannot be reached from here."
+  }),
+  root: (path) => ({
+    happened: `${beginning(path)} cannot be removed, moved or replaced: it is the root, or something is mounted there.`,
+    advice: "Name the files or directories below it instead."
+  }),
+  link: (path) => ({
+    happened: `${beginning(path)} goes through a symbolic link, which this filesystem does not follow.`,
+    advice: "Name what the link leads to by its own path."
+  }),
+  permission: (path) => ({
+    happened: `The operating system does not permit this on ${path}.`,
+    advice: "Choose another path, or ask the user to change the permissions."
+  }),
+  busy: (path) => ({
+    happened: `${beginning(path)} is in use by another process, or was until the attempts ended.`,
+    advice: "Do the same again in a moment."
+  })
+}
+
+const limits: Readonly<Record<string, (allowed: string) => string>> = {
+  maxFileSize: (allowed) =>
+    `Send at most ${allowed} characters or bytes at a time: write the first part, then add the rest by smaller edits or appends.`,
+  maxReadBytes: () => "Search it with grep for the part that matters; it is too large to be read or edited as a whole.",
+  maxListEntries: (allowed) => `Use glob with a narrower pattern: a listing holds at most ${allowed} entries.`
+}
+
+const whichArgument: Readonly<Record<string, string>> = {
+  pattern: "Correct the pattern; to find a text as it stands, search with literal set to true.",
+  oldText:
+    "Read the file again and copy old_string exactly, with enough lines around it to stand there once, or set replace_all.",
+  newText: "Change new_string and do it again.",
+  ifMatch: "Leave if_match out, or give the version that read_file answered last.",
+  after: "Give as after what the previous answer named, and nothing else.",
+  to: "Choose a destination that is neither the source nor inside it."
+}
+
+/** The core's names of parameters that the tools call otherwise. */
+const wireNames: Readonly<Record<string, string>> = {
+  oldText: "old_string",
+  newText: "new_string",
+  ifMatch: "if_match",
+  maxMatches: "max_matches"
+}
+
+const invalidArgument = ({ argument, detail, path }: InvalidArgument): Said => {
+  const name = wireNames[argument] ?? argument
+  const where = path === "" || argument === "path" ? "" : ` (for ${shown(path)})`
+  return {
+    happened: `The argument ${name} does not fit${where}: ${cut(detail, longestDetail)}.`,
+    advice: whichArgument[argument] ?? `Correct ${name} and call the tool again.`
+  }
+}
+
+type Conflict = Extract<ToolFailure, { readonly _tag: "Conflict" }>
+
+type Knowing = Pick<Call, "filesystem" | "memory">
+
+/** Which lines another has changed, where this session still knows what it saw. */
+const whatChanged = ({ expected, path }: Conflict, { filesystem, memory }: Knowing): Effect.Effect<string> => {
+  const before = expected === null ? undefined : memory.textOf(expected)
+  if (before === undefined) return Effect.succeed("")
+  return filesystem.readString(path).pipe(
+    Effect.map((after) => changedLines(before, after)),
+    Effect.map((lines) => (lines === undefined ? "" : `; ${lines}`)),
+    Effect.orElseSucceed(() => "")
+  )
+}
+
+export const conflicting = (failure: Conflict, call: Knowing): Effect.Effect<Said> => {
+  const { actual, expected } = failure
+  const path = shown(failure.path)
+  if (actual === null)
+    return Effect.succeed({
+      happened: `${beginning(path)} is not there any more.`,
+      advice: "Write it anew with write_file if it is still wanted."
+    })
+  const version = actual === undefined ? "" : `: its current version is ${actual}`
+  if (expected === null)
+    return Effect.succeed({
+      happened: `${beginning(path)} exists already${version}.`,
+      advice: "Read it with read_file first, then change it."
+    })
+  return Effect.map(whatChanged(failure, call), (lines) => ({
+    happened: `${beginning(path)} has changed since it was read${version}${lines}.`,
+    advice: "Read it again with read_file, then do what is still needed."
+  }))
+}
+
+const snapshotAdvice: Readonly<Record<SnapshotError["reason"], string>> = {
+  gitMissing: "Ask the user to install git; the files themselves can be worked on all the same.",
+  unknown: "Call snapshots to see which there are.",
+  corrupt: "Use another snapshot.",
+  budget: "Ask the user for a larger budget, or work without snapshots.",
+  refused: "Work without snapshots, or ask the user for another root.",
+  unavailable: "Do the same again in a moment.",
+  io: "Do the same again; if it fails once more, ask the user to check the disk."
+}
+
+const restoreAdvice: Readonly<Record<SnapshotRestoreError["reason"], string>> = {
+  unknown: "Call snapshots to see which there are.",
+  incompatible: "Restore a snapshot of this filesystem: snapshots lists them.",
+  corrupt: "Use another snapshot.",
+  readOnly: "Do not try to change files here; this filesystem is read-only.",
+  unavailable: "Do the same again in a moment.",
+  io: "Do the same again; if it fails once more, ask the user to check the disk."
+}
+
+const archiveAdvice: Readonly<Record<ArchiveError["reason"], string>> = {
+  corrupt: "Make or fetch the archive again.",
+  encrypted: "Use an archive without a password.",
+  unsupported: "Use an archive of files, directories and links, stored or deflated.",
+  name: "Rename that entry to a name that every system takes.",
+  duplicate: "Rename one of the two entries.",
+  link: "Leave out links that lead out of the archive.",
+  tooLarge: "Choose a smaller part.",
+  version: "Use an archive that this version can read."
+}
+
+const table: Table = {
+  NotFound: ({ path }, call) => notFound(path, call),
+  AlreadyExists: ({ path }, { tool }) => ({
+    happened: `${beginning(shown(path))} exists already.`,
+    advice:
+      tool === "move" || tool === "copy"
+        ? "Choose another destination, or set overwrite to replace it."
+        : tool === "mkdir"
+          ? "Use it as it is, or choose another name."
+          : "Change it with edit_file, or choose another name."
+  }),
+  AccessDenied: ({ path, why }) => whyDenied[why](shown(path)),
+  InvalidPath: ({ detail, path }) => ({
+    happened: `${beginning(shown(path))} is not a valid path: ${cut(detail, longestDetail)}.`,
+    advice: 'Give a path relative to the root, such as "src/main.ts", that does not climb above it.'
+  }),
+  PathTooLong: ({ detail, path }) => ({
+    happened: `The path ${shown(path)} is too long: ${detail}.`,
+    advice: "Choose shorter names or fewer directories."
+  }),
+  NotADirectory: ({ path }, { tool }) => ({
+    happened: `${beginning(shown(path))} is not a directory, or lies below something that is none.`,
+    advice:
+      tool === "ls" || tool === "list_directory" || tool === "tree"
+        ? "Use read_file to read a file; list the directory that holds it."
+        : "Choose a path whose parents are directories."
+  }),
+  NotAFile: ({ path }, call) => ({
+    happened: `${beginning(shown(path))} is not a regular file.`,
+    advice: path === FsPath.root ? "Name a file below the root." : listing(call, path)
+  }),
+  DirectoryNotEmpty: ({ path }) => ({
+    happened: `The directory ${shown(path)} is not empty.`,
+    advice: "Remove or move what is in it first, or choose another destination."
+  }),
+  DiskFull: ({ path }) => ({
+    happened: `There is no space left, or the quota is used up, for ${shown(path)}; nothing was written.`,
+    advice: "Remove files that are no longer needed, or write less."
+  }),
+  Timeout: ({ detail, path }, call) => ({
+    happened: `${beginning(shown(path))} took too long: ${withoutRoot(detail, call)}.`,
+    advice: "Make the pattern simpler or the search narrower, or search with literal set to true."
+  }),
+  IoError: ({ code, detail, path }, call) => ({
+    happened: `The system failed on ${shown(path)}: ${withoutRoot(detail, call)}${code === undefined ? "" : ` (${code})`}.`,
+    advice: "Do the same again; if it fails once more, tell the user."
+  }),
+  NotText: ({ encoding, offset, path }) => ({
+    happened: `${beginning(shown(path))} is not ${encoding} text: the first byte that is not stands at offset ${offset}.`,
+    advice: 'Read it as base64 (encoding "base64", or the read_file of the four-tool kit), or leave it alone.'
+  }),
+  LimitExceeded: ({ actual, allowed, limit, path }) => ({
+    happened: `${beginning(shown(path))} is over the limit ${limit}: ${actual} where ${allowed} are allowed.`,
+    advice: limits[limit]?.(allowed.toLocaleString("en-US")) ?? "Do it in smaller parts."
+  }),
+  InvalidArgument: invalidArgument,
+  Conflict: conflicting,
+  Unsupported: ({ feature }) => ({
+    happened: `This filesystem has no ${feature}.`,
+    advice: "Do it another way; no other path will help."
+  }),
+  Unavailable: ({ detail }, call) => ({
+    happened: `The filesystem is not available: ${withoutRoot(detail, call)}.`,
+    advice: "Stop working on files and tell the user."
+  }),
+  SnapshotError: ({ detail, reason }, call) => ({
+    happened: `The snapshot could not be taken or read: ${withoutRoot(detail, call)}.`,
+    advice: snapshotAdvice[reason]
+  }),
+  SnapshotRestoreError: ({ detail, reason }, call) => ({
+    happened: `The snapshot could not be restored: ${withoutRoot(detail, call)}.`,
+    advice: restoreAdvice[reason]
+  }),
+  ArchiveError: ({ detail, entry, reason }, call) => ({
+    happened: `The archive cannot be used${entry === undefined ? "" : `, because of ${shown(entry)}`}: ${withoutRoot(detail, call)}.`,
+    advice: archiveAdvice[reason]
+  }),
+  Refused: ({ advice, happened }) => ({ happened: cut(happened, longestDetail), advice: cut(advice, longestDetail) })
+}
+
+/** One full stop, however the detail ended. */
+const sentence = (text: string): string => text.replace(/\.+$/, ".").replace(/([!?…])\.$/, "$1")
+
+export const describe = (failure: ToolFailure, call: Call): Effect.Effect<string> => {
+  const said = (table[failure._tag] as (failure: ToolFailure, call: Call) => Said | Effect.Effect<Said>)(failure, call)
+  const joined = ({ advice, happened }: Said): string => `${sentence(happened)} ${advice}`
+  return Effect.isEffect(said) ? Effect.map(said, joined) : Effect.succeed(joined(said))
+}

@@ -5,17 +5,28 @@ import type { ToolResult } from "./ToolResult.ts"
 
 const maxCharacters = 1000
 
-const withoutContents = (value: unknown): unknown => {
-  if (typeof value === "string") return value.length > maxCharacters ? `${value.length} characters` : value
-  if (Array.isArray(value)) return value.map(withoutContents)
+/** The parameters that are contents, whatever the tool. */
+const contents: ReadonlySet<string> = new Set(["code", "content", "new_string", "old_string", "patch", "stdin"])
+
+const sized = (text: string): string => (text.length === 1 ? "1 character" : `${text.length} characters`)
+
+const withoutContents = (value: unknown, name = ""): unknown => {
+  if (typeof value === "string") return contents.has(name) || value.length > maxCharacters ? sized(value) : value
+  if (Array.isArray(value)) return value.map((item) => withoutContents(item))
   if (typeof value !== "object" || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withoutContents(item)]))
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withoutContents(item, key)]))
 }
 
-const sizeOf = (value: unknown): number | undefined => {
-  if (typeof value !== "object" || value === null) return undefined
-  const { bytes_written: written, size_bytes: size } = value as Readonly<Record<string, unknown>>
-  return typeof written === "number" ? written : typeof size === "number" ? size : undefined
+type Fields = Readonly<Record<string, unknown>>
+
+const fieldsOf = (value: unknown): Fields => (typeof value === "object" && value !== null ? (value as Fields) : {})
+
+/** Of what a tool answers; the four-tool kit answers what it was given. */
+const sizeOf = (value: Fields): number | undefined => {
+  const { bytes_written: written, content, encoding, file, size_bytes: size } = value
+  const known = [written, size, fieldsOf(file)["size_bytes"]].find((bytes) => typeof bytes === "number")
+  if (known !== undefined || typeof content !== "string") return known
+  return Buffer.byteLength(content, encoding === "binary" || encoding === "base64" ? "base64" : "utf8")
 }
 
 export const eventOf = (call: {
@@ -28,11 +39,11 @@ export const eventOf = (call: {
   readonly at: DateTime.Utc
 }): ToolInvoked => {
   const { path, result, ...rest } = call
-  const mode = (call.params as Readonly<Record<string, unknown>>)["mode"]
-  const sizeBytes = sizeOf(result.value)
+  const { mode } = fieldsOf(call.params)
+  const sizeBytes = sizeOf(fieldsOf(result.value))
   return new ToolInvoked({
     ...rest,
-    params: withoutContents(call.params) as Record<string, unknown>,
+    params: withoutContents(call.params) as Fields,
     success: result.success,
     message: result.message,
     ...(path !== undefined && { path }),

@@ -1,6 +1,207 @@
-/** What is wrong with arguments, in words that tell how to send them again. */
-import type * as Schema from "effect/Schema"
+/**
+ * What is wrong with arguments, in words that tell how to send them again: each parameter by name, what was expected, and one call that
+ * is right. What was sent is told by its kind alone, so that a long argument is not sent back.
+ */
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as SchemaIssue from "effect/SchemaIssue"
 import type { AnyDefinition } from "./definition.ts"
+import { listed } from "./changedLines.ts"
+import { looksLike } from "./nearby.ts"
 
-export const undecodable = ({ examples, name }: AnyDefinition, _input: unknown, error: Schema.SchemaError): string =>
-  `${name} was called with arguments that it does not take: ${error.message}. An example: ${JSON.stringify(examples[0])}`
+const mostFaults = 8
+const longestName = 60
+
+/** Names from other suites that models have learnt, by what they mean here; the first that the tool has is meant. */
+const learnt: Readonly<Record<string, ReadonlyArray<string>>> = {
+  path: [
+    "file_path",
+    "filepath",
+    "file",
+    "filename",
+    "file_name",
+    "target_file",
+    "dir",
+    "directory",
+    "dir_path",
+    "folder",
+    "uri"
+  ],
+  old_string: ["old_str", "old_text", "old", "search", "find", "original"],
+  new_string: ["new_str", "new_text", "new", "replace", "replacement", "updated"],
+  content: ["contents", "text", "data", "body", "file_text", "file_content", "code_edit"],
+  pattern: ["query", "regex", "regexp", "search", "glob", "glob_pattern"],
+  glob: ["include", "file_glob", "file_pattern", "include_pattern", "filter"],
+  max_matches: ["max_results", "max", "max_count", "head_limit", "limit"],
+  ignore_case: ["case_insensitive", "i", "case_sensitive"],
+  from: ["source", "src", "old_path", "source_path"],
+  to: ["destination", "dest", "dst", "target", "new_path", "destination_path"],
+  patch: ["diff", "input", "patch_text"],
+  command: ["cmd", "argv", "args"],
+  replace_all: ["all", "global"],
+  limit: ["count", "lines", "num_lines", "max_lines"],
+  offset: ["start", "start_line", "line", "skip"]
+}
+
+const snake = (name: string): string =>
+  name
+    .replace(/([a-z0-9])([A-Z])/g, "$1_$2")
+    .replaceAll("-", "_")
+    .toLowerCase()
+
+const meant = (name: string, known: ReadonlyArray<string>): string | undefined => {
+  if (name.length > longestName) return undefined
+  const word = snake(name)
+  if (known.includes(word)) return word
+  const alias = known.find((candidate) => learnt[candidate]?.includes(word))
+  if (alias !== undefined) return alias
+  const [nearest] = known
+    .map((candidate) => ({ candidate, distance: looksLike(word, candidate) }))
+    .filter(({ distance }) => distance < Number.POSITIVE_INFINITY)
+    .sort((a, b) => a.distance - b.distance)
+  return nearest?.candidate
+}
+
+/** What is short enough is told as it is. */
+const sent = (value: unknown): string =>
+  (typeof value === "string" && value.length <= longestName) || typeof value === "number" || typeof value === "boolean"
+    ? JSON.stringify(value)
+    : kindOf(value)
+
+const kindOf = (value: unknown): string => {
+  if (value === null) return "null"
+  if (Array.isArray(value)) return "a list"
+  const kind = typeof value
+  return kind === "object" || kind === "undefined" ? (kind === "object" ? "an object" : "nothing") : `a ${kind}`
+}
+
+const quoted = (name: string): string => JSON.stringify(name.length > longestName ? `${name.slice(0, longestName)}…` : name)
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const at = (input: unknown, path: ReadonlyArray<PropertyKey>): unknown =>
+  path.reduce<unknown>(
+    (value, key) => (typeof value === "object" && value !== null ? (value as Record<PropertyKey, unknown>)[key] : undefined),
+    input
+  )
+
+/** `edits[0].old_string`. */
+const placeOf = (path: ReadonlyArray<PropertyKey>): string =>
+  cutName(
+    path.map((key, index) => (typeof key === "number" ? `[${key}]` : index === 0 ? String(key) : `.${String(key)}`)).join("")
+  )
+
+const cutName = (name: string): string => (name.length > 2 * longestName ? `${name.slice(0, 2 * longestName)}…` : name)
+
+const kinds: Readonly<Record<string, string>> = {
+  string: "a string",
+  number: "a number",
+  boolean: "a boolean",
+  array: "a list",
+  object: "an object"
+}
+
+const worded = (expected: string): string =>
+  listed(
+    expected.split(" | ").map((part) => kinds[part] ?? part),
+    "or"
+  )
+
+const missing = "\u0000missing"
+const unexpected = "\u0000unexpected"
+
+/** The issues of the schema, with what was expected as their message; what was sent is in none of them. */
+const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1({
+  leafHook: (issue) =>
+    issue._tag === "MissingKey" ? missing : issue._tag === "UnexpectedKey" ? unexpected : SchemaIssue.defaultLeafHook(issue)
+})
+
+const documents = new WeakMap<AnyDefinition, ReturnType<typeof Schema.toJsonSchemaDocument>>()
+
+const documentOf = (definition: AnyDefinition) => {
+  const document = documents.get(definition) ?? Schema.toJsonSchemaDocument(definition.parameters as Schema.Top)
+  documents.set(definition, document)
+  return document
+}
+
+/** Names of the parameters that stand at a place: those of the tool itself, or of the objects in a list. */
+const namesAt = (definition: AnyDefinition, path: ReadonlyArray<PropertyKey>): ReadonlyArray<string> => {
+  const document = documentOf(definition)
+  const resolved = (node: unknown): Readonly<Record<string, unknown>> => {
+    const ref = isRecord(node) ? node["$ref"] : undefined
+    const found = typeof ref === "string" ? document.definitions[ref.split("/").at(-1)!] : node
+    return isRecord(found) ? found : {}
+  }
+  const inside = path.reduce<Readonly<Record<string, unknown>>>((node, key) => {
+    const { items, properties } = node
+    return resolved(typeof key === "number" ? items : isRecord(properties) ? properties[String(key)] : undefined)
+  }, resolved(document.schema))
+  return Object.keys(isRecord(inside["properties"]) ? inside["properties"] : {})
+}
+
+/** One text for each place, of as many as are worth telling; the rest are counted. */
+const wrongs = (definition: AnyDefinition, input: unknown, error: Schema.SchemaError) => {
+  const { issues } = issuesOf(error.issue)
+  const out = new Map<string, string>()
+  let more = 0
+  const keys = (path: ReadonlyArray<unknown>) =>
+    path.map((key) => (isRecord(key) ? (key["key"] as PropertyKey) : (key as PropertyKey)))
+  for (const { message, path: raw = [] } of issues) {
+    const path = keys(raw)
+    const place = placeOf(path)
+    const before = out.get(place)
+    if (before === undefined && out.size === mostFaults) more++
+    else out.set(place, wrong(definition, at(input, path), { message, path, place }, before))
+  }
+  return { all: [...out.values()], more }
+}
+
+interface Issue {
+  readonly message: string
+  readonly path: ReadonlyArray<PropertyKey>
+  readonly place: string
+}
+
+const wrong = (
+  definition: AnyDefinition,
+  value: unknown,
+  { message, path, place }: Issue,
+  before: string | undefined
+): string => {
+  if (message === missing) return `${JSON.stringify(place)} is missing`
+  if (message === unexpected) {
+    const known = namesAt(definition, path.slice(0, -1))
+    const instead = meant(String(path.at(-1)), known)
+    const hint = instead === undefined ? `; it takes ${listed(known, "and")}` : `; did you mean ${JSON.stringify(instead)}?`
+    return `${quoted(String(path.at(-1)))} is no parameter${hint}`
+  }
+  const expected = cutName(worded(message.replace(/^Expected /, "").replace(/, got [^]*$/, "")))
+  return before === undefined
+    ? `${JSON.stringify(place)} must be ${expected}, and was ${sent(value)}`
+    : before.replace(/, and was/, `, or ${expected}, and was`)
+}
+
+const exampleOf = ({ examples, name }: AnyDefinition): string => {
+  const example = JSON.stringify(examples[0])
+  return `Send a JSON object such as ${example} to ${name}.`
+}
+
+const isJsonObject = (text: string): boolean =>
+  text.length < 10_000_000 &&
+  Result.getOrElse(
+    Result.try(() => isRecord(JSON.parse(text))),
+    () => false
+  )
+
+export const undecodable = (definition: AnyDefinition, input: unknown, error: Schema.SchemaError): string => {
+  const { name } = definition
+  if (typeof input === "string") {
+    const what = isJsonObject(input) ? "as a string that holds JSON" : "as a string"
+    return `The arguments of ${name} were sent ${what}, not as an object. ${exampleOf(definition)}`
+  }
+  if (!isRecord(input)) return `The arguments of ${name} must be an object, and were ${kindOf(input)}. ${exampleOf(definition)}`
+  const { all, more } = wrongs(definition, input, error)
+  const rest = more > 0 ? `; and ${more} more` : ""
+  return `${name} cannot take these arguments: ${all.join("; ")}${rest}. ${exampleOf(definition)}`
+}

@@ -26,6 +26,7 @@ import { glob } from "./commands/glob.ts"
 import { grep } from "./commands/grep.ts"
 import { importCommand } from "./commands/import.ts"
 import { ls } from "./commands/ls.ts"
+import { mcp, ProgramVersion } from "./commands/mcp.ts"
 import { mkdir } from "./commands/mkdir.ts"
 import { rm } from "./commands/remove.ts"
 import { restore } from "./commands/restore.ts"
@@ -51,6 +52,7 @@ export const command = base.pipe(
     { group: "FIND", commands: [glob, grep] },
     { group: "CHANGE", commands: [write, edit, mkdir, cp, mv, rm] },
     { group: "KEEP", commands: [snapshot, snapshots, diff, restore, exportCommand, importCommand] },
+    { group: "SERVE", commands: [mcp] },
     { group: "LEARN", commands: [tour] }
   ]),
   described({
@@ -179,6 +181,7 @@ export const run = (args: ReadonlyArray<string>, options: { readonly version: st
           ? Effect.failCause(cause as Cause.Cause<never>)
           : Effect.as(screen.warn(`error: this is a mistake in fs-algebra itself\n${Cause.pretty(cause)}`), ownMistake)
       ),
-      Effect.provide([environment, settings(screen, json)])
+      Effect.provide([environment, settings(screen, json)]),
+      Effect.provideService(ProgramVersion, options.version)
     )
   })

@@ -12,6 +12,8 @@ export const Described = Schema.Struct({
   ...FilesystemSnapshot.fields,
   files: Schema.Int,
   bytes: Schema.Int,
+  /** FIFOs, sockets and devices, which no snapshot holds. */
+  skipped: Count,
   filesChanged: Count,
   linesAdded: Count,
   linesRemoved: Count,

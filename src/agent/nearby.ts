@@ -1,5 +1,6 @@
 /**
- * For a path that is not there: up to three that are and look like it, first in the same directory, then of the same name elsewhere.
+ * For a path that is not there: up to three that are and look like it, first of the same name elsewhere, then of nearly the same name in
+ * the same directory.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -8,6 +9,7 @@ import type { Algebra } from "../filesystem/Filesystem.ts"
 import * as FsPath from "../model/FsPath.ts"
 
 const wanted = 3
+const longestName = 256
 
 /** How many letters have to be added, taken away, changed or swapped with their neighbour to make one word of the other. */
 export const editDistance = (self: string, that: string): number => {
@@ -28,9 +30,11 @@ export const editDistance = (self: string, that: string): number => {
   return previous[that.length]!
 }
 
-const looksLike = (name: string, candidate: string): number => {
+/** The distance where a person would take the one for the other, and infinity elsewhere. */
+export const looksLike = (name: string, candidate: string): number => {
   const a = FsPath.fold(name)
   const b = FsPath.fold(candidate)
+  if (a === "" || a.length > longestName || b.length > longestName) return Number.POSITIVE_INFINITY
   const distance = editDistance(a, b)
   return distance <= Math.max(1, Math.floor(a.length / 3)) || b.startsWith(a) ? distance : Number.POSITIVE_INFINITY
 }
@@ -66,8 +70,10 @@ export const nearby = (fs: Algebra, input: string): Effect.Effect<ReadonlyArray<
   const path = FsPath.parse(input)
   if (typeof path !== "string" || path === FsPath.root) return Effect.succeed([])
   const none = () => Effect.succeed<ReadonlyArray<FsPath.FsPath>>([])
-  return Effect.flatMap(Effect.catch(inSameDirectory(fs, path), none), (found) =>
-    found.length > 0 ? Effect.succeed(found) : Effect.catch(elsewhere(fs, path), none)
+  return Effect.flatMap(Effect.catch(elsewhere(fs, path), none), (far) =>
+    Effect.map(far.length < wanted ? Effect.catch(inSameDirectory(fs, path), none) : none(), (near) =>
+      [...new Set([...far, ...near])].slice(0, wanted)
+    )
   )
 }
 

@@ -1,0 +1,160 @@
+/**
+ * The tools that agents work on files with, on effect/ai. A layer of handlers is one session: it shares what has been read, so that a
+ * conflict can be told. ToolSettings, Policies and ToolEvents that are provided to a layer are those of its handlers.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import type * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
+import { Filesystem } from "../filesystem/Filesystem.ts"
+import { Snapshots } from "../history/Snapshots.ts"
+import { type Bind, session, toTool } from "./toolkit.ts"
+import { applyPatch } from "./tools/applyPatch.ts"
+import { copy } from "./tools/copy.ts"
+import { editFile } from "./tools/editFile.ts"
+import { glob } from "./tools/glob.ts"
+import { grep } from "./tools/grep.ts"
+import { ls } from "./tools/ls.ts"
+import { mkdir } from "./tools/mkdir.ts"
+import { move } from "./tools/move.ts"
+import { readFile } from "./tools/readFile.ts"
+import { rm } from "./tools/rm.ts"
+import { diff } from "./tools/snapshots/diff.ts"
+import { restore } from "./tools/snapshots/restore.ts"
+import { snapshot } from "./tools/snapshots/snapshot.ts"
+import { snapshots as snapshotList } from "./tools/snapshots/snapshots.ts"
+import { stat } from "./tools/stat.ts"
+import { tree } from "./tools/tree.ts"
+import { writeFile } from "./tools/writeFile.ts"
+
+/**
+ * `ls`, `read_file`, `write_file`, `edit_file`, `glob`, `grep`, `rm`.
+ *
+ * @since 0.1.0
+ */
+export const seven = Toolkit.make(
+  toTool(ls),
+  toTool(readFile),
+  toTool(writeFile),
+  toTool(editFile),
+  toTool(glob),
+  toTool(grep),
+  toTool(rm)
+)
+
+const extras = Toolkit.make(toTool(move), toTool(copy), toTool(mkdir), toTool(stat), toTool(tree), toTool(applyPatch))
+
+/**
+ * The seven, and `move`, `copy`, `mkdir`, `stat`, `tree`, `apply_patch`.
+ *
+ * @since 0.1.0
+ */
+export const toolkit = Toolkit.merge(seven, extras)
+
+/**
+ * `snapshot`, `snapshots`, `restore`, `diff`.
+ *
+ * @since 0.1.0
+ */
+export const snapshots = Toolkit.make(toTool(snapshot), toTool(snapshotList), toTool(restore), toTool(diff))
+
+/**
+ * The whole kit with the snapshot tools.
+ *
+ * @since 0.1.0
+ */
+export const all = Toolkit.merge(toolkit, snapshots)
+
+const sevenHandlers = (bind: Bind) =>
+  seven.of({
+    ls: bind(ls),
+    read_file: bind(readFile),
+    write_file: bind(writeFile),
+    edit_file: bind(editFile),
+    glob: bind(glob),
+    grep: bind(grep),
+    rm: bind(rm)
+  })
+
+const handlers = (bind: Bind) =>
+  toolkit.of({
+    ...sevenHandlers(bind),
+    move: bind(move),
+    copy: bind(copy),
+    mkdir: bind(mkdir),
+    stat: bind(stat),
+    tree: bind(tree),
+    apply_patch: bind(applyPatch)
+  })
+
+const snapshotHandlers = (bind: Bind) =>
+  snapshots.of({ snapshot: bind(snapshot), snapshots: bind(snapshotList), restore: bind(restore), diff: bind(diff) })
+
+const allHandlers = (bind: Bind) => all.of({ ...handlers(bind), ...snapshotHandlers(bind) })
+
+const owned = Effect.map(Filesystem, (filesystem) => session(Context.make(Filesystem, filesystem)))
+
+const contextual = Effect.sync(() => session(Context.empty()))
+
+/**
+ * Handlers of the whole kit, on the layer's own filesystem.
+ *
+ * @since 0.1.0
+ */
+export const layer: Layer.Layer<Tool.HandlersFor<typeof toolkit.tools>, never, Filesystem> = toolkit.toLayer(
+  Effect.map(owned, handlers)
+)
+
+/**
+ * The same on the filesystem that is around each call; where there is none, they answer "No filesystem available".
+ *
+ * @since 0.1.0
+ */
+export const layerContextual: Layer.Layer<Tool.HandlersFor<typeof toolkit.tools>> = toolkit.toLayer(
+  Effect.map(contextual, handlers)
+)
+
+/**
+ * Handlers of the seven, on the layer's own filesystem.
+ *
+ * @since 0.1.0
+ */
+export const layerSeven: Layer.Layer<Tool.HandlersFor<typeof seven.tools>, never, Filesystem> = seven.toLayer(
+  Effect.map(owned, sevenHandlers)
+)
+
+/**
+ * Handlers of the seven, on the filesystem that is around each call.
+ *
+ * @since 0.1.0
+ */
+export const layerSevenContextual: Layer.Layer<Tool.HandlersFor<typeof seven.tools>> = seven.toLayer(
+  Effect.map(contextual, sevenHandlers)
+)
+
+const ownedWithSnapshots = Effect.gen(function* () {
+  return session(Context.make(Filesystem, yield* Filesystem).pipe(Context.add(Snapshots, yield* Snapshots)))
+})
+
+/**
+ * Handlers of the snapshot tools, on the layer's own filesystem and snapshots.
+ *
+ * @since 0.1.0
+ */
+export const layerSnapshots: Layer.Layer<
+  Tool.HandlersFor<typeof snapshots.tools>,
+  never,
+  Filesystem | Snapshots
+> = snapshots.toLayer(Effect.map(ownedWithSnapshots, snapshotHandlers))
+
+/**
+ * Handlers of the whole kit with the snapshot tools, as one session: what a restore has changed has to be read again.
+ *
+ * @since 0.1.0
+ */
+export const layerAll: Layer.Layer<Tool.HandlersFor<typeof all.tools>, never, Filesystem | Snapshots> = all.toLayer(
+  Effect.map(ownedWithSnapshots, allHandlers)
+)

@@ -1,0 +1,36 @@
+/**
+ * Two tools that run programs where the files are: `shell` and `eval`. They go with either kit of file tools.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import type * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
+import { Filesystem } from "../filesystem/Filesystem.ts"
+import { Sandbox } from "../filesystem/Sandbox.ts"
+import { type Bind, session, toTool } from "./toolkit.ts"
+import { evaluate } from "./tools/sandbox/evaluate.ts"
+import { shell } from "./tools/sandbox/shell.ts"
+
+/**
+ * `shell`, `eval`.
+ *
+ * @since 0.1.0
+ */
+export const toolkit = Toolkit.make(toTool(shell, "sandbox"), toTool(evaluate, "sandbox"))
+
+const handlers = (bind: Bind) => toolkit.of({ shell: bind(shell), eval: bind(evaluate) })
+
+/**
+ * Handlers that run in the layer's own sandbox, for one session.
+ *
+ * @since 0.1.0
+ */
+export const layer: Layer.Layer<Tool.HandlersFor<typeof toolkit.tools>, never, Filesystem | Sandbox> = toolkit.toLayer(
+  Effect.gen(function* () {
+    const own = Context.make(Filesystem, yield* Filesystem).pipe(Context.add(Sandbox, yield* Sandbox))
+    return handlers(session(own))
+  })
+)

@@ -1,0 +1,57 @@
+/**
+ * The four tools of a virtual filesystem that a session fills itself: `list_directory`, `read_file`, `write_file`, `delete_file`. They
+ * share names with the other kit: a list of tools holds one of the two.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import type * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
+import { Filesystem } from "../filesystem/Filesystem.ts"
+import { type Bind, session, toTool } from "./toolkit.ts"
+import { deleteFile } from "./tools/vfs/deleteFile.ts"
+import { listDirectory } from "./tools/vfs/listDirectory.ts"
+import { readFile } from "./tools/vfs/readFile.ts"
+import { writeFile } from "./tools/vfs/writeFile.ts"
+
+const kit = "vfs"
+
+/**
+ * `list_directory`, `read_file`, `write_file`, `delete_file`.
+ *
+ * @since 0.1.0
+ */
+export const toolkit = Toolkit.make(
+  toTool(listDirectory, kit),
+  toTool(readFile, kit),
+  toTool(writeFile, kit),
+  toTool(deleteFile, kit)
+)
+
+const handlers = (bind: Bind) =>
+  toolkit.of({
+    list_directory: bind(listDirectory),
+    read_file: bind(readFile),
+    write_file: bind(writeFile),
+    delete_file: bind(deleteFile)
+  })
+
+/**
+ * Handlers on the layer's own filesystem, for one session.
+ *
+ * @since 0.1.0
+ */
+export const layer: Layer.Layer<Tool.HandlersFor<typeof toolkit.tools>, never, Filesystem> = toolkit.toLayer(
+  Effect.map(Filesystem, (filesystem) => handlers(session(Context.make(Filesystem, filesystem))))
+)
+
+/**
+ * Handlers on the filesystem that is around each call; where there is none, they answer that there is none.
+ *
+ * @since 0.1.0
+ */
+export const layerContextual: Layer.Layer<Tool.HandlersFor<typeof toolkit.tools>> = toolkit.toLayer(
+  Effect.sync(() => handlers(session(Context.empty())))
+)

@@ -1,0 +1,148 @@
+/**
+ * Several files change at once or not at all, whatever fails and whoever interrupts; a process that is killed leaves a journal, which the
+ * next one finishes. One file alone is an ordinary write, which is all or nothing by itself. Versions are compared when nobody else
+ * can change the files any more.
+ */
+import * as Effect from "effect/Effect"
+import { claiming } from "../../engine/directories.ts"
+import { remove } from "../../engine/remove.ts"
+import * as Version from "../../engine/version.ts"
+import * as Write from "../../engine/write.ts"
+import type { Algebra } from "../../filesystem/Filesystem.ts"
+import * as Caller from "../../filesystem/operations/call.ts"
+import { exchange, type Mismatch } from "../../history/exchange.ts"
+import { taking } from "../../history/exchange/turn.ts"
+import { alone, recovering } from "../../history/replace.ts"
+import { type Fault, type FsError, located } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import { Limits } from "../../model/Limits.ts"
+import type { Backend } from "../../port/Backend.ts"
+import { TakingBack } from "../../port/Rules.ts"
+import { type End, find, type Place, type Trees } from "./places.ts"
+
+/** What becomes of one file. */
+export interface FileChange {
+  readonly path: FsPath.FsPath
+  /** The version that it has; `null`: there is no file. */
+  readonly before: string | null
+  /** Its content afterwards; `null`: it is removed. */
+  readonly after: Uint8Array | null
+  /** The file that it was until now, which goes, and whose permissions it keeps. */
+  readonly from?: { readonly path: FsPath.FsPath; readonly version: string } | undefined
+}
+
+export interface Changed {
+  readonly path: FsPath.FsPath
+  /** The version that it has now; `null`: there is no file. */
+  readonly version: string | null
+}
+
+export interface Options {
+  /** As errors call it. @default "change" */
+  readonly operation?: string | undefined
+}
+
+const endsOf = ({ after, before, from, path }: FileChange): ReadonlyArray<End> =>
+  from === undefined
+    ? [{ path, before, after }]
+    : [
+        { path: from.path, before: from.version, after: null },
+        { path, before, after, from: from.path }
+      ]
+
+const changedBy = ({ after, path }: FileChange): Changed => ({
+  path,
+  version: after === null ? null : Version.ofBytes(after)
+})
+
+/** What the layer's options forbid is refused before anything is looked at. */
+const refusal = ({ may }: Caller.Caller, ends: ReadonlyArray<End>): Fault | undefined => {
+  for (const { after, path } of ends) {
+    const action = after === null ? "delete" : "write"
+    if (!may(action) || !may(action, path)) return located(Caller.readOnly, path)
+  }
+  return undefined
+}
+
+const applyOne = Effect.fnUntraced(function* (port: Backend, { after, before, path }: End): Effect.fn.Return<void, Fault> {
+  if (after === null) return yield* Effect.asVoid(remove(port, path, { recursive: false, missing: "fail", ifMatch: before }))
+  const limits = yield* Limits
+  const plan = { mode: "overwrite", createParents: true, ifMatch: before, version: false, limits } as const
+  yield* Write.bytes(port, path, after, plan)
+})
+
+/** Other processes are kept from every file, in one order, so that no two can wait for each other. */
+const claimingAll = <A, E, R>(
+  port: Backend,
+  places: ReadonlyArray<Place>,
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A, E | Fault, R> => {
+  // Names that could be the same on some disk have the same claim.
+  const claims = new Map(places.map(({ at }) => [FsPath.fold(at.normalize()), at]))
+  return [...claims]
+    .sort(([a], [b]) => FsPath.compare(b, a))
+    .reduce<Effect.Effect<A, E | Fault, R>>((inner, [, at]) => claiming(port, at, inner), effect)
+}
+
+const asCaller = (places: ReadonlyArray<Place>, fault: Fault): Fault => {
+  const place = places.find(({ at }) => at === fault["path"])
+  if (place === undefined) return fault
+  const { before, path } = place.end
+  const { code } = fault as { readonly code?: unknown }
+  return fault._tag === "IoError" && (code === "ECHANGED" || code === "EEXIST")
+    ? { _tag: "Conflict", path, expected: before }
+    : { ...fault, path }
+}
+
+/** The content is what was given, so it cannot be another's. */
+const withoutMismatch = (error: Fault | Mismatch): Effect.Effect<never, Fault> =>
+  error._tag === "Mismatch" ? Effect.die(error) : Effect.fail(error)
+
+const swap = (port: Backend, { after, before, places }: Trees): Effect.Effect<void, Fault> => {
+  const contents = new Map(places.map(({ at, end }) => [at, end.after]))
+  const content = (path: FsPath.FsPath) => Effect.succeed(contents.get(path)!)
+  const swapped = Effect.catch(exchange<never>(port, { before, after, content }), withoutMismatch)
+  // What is put aside for a moment is not deleted: where the layer permits only writing, that is enough.
+  return port.rules?.permits?.("delete") === false ? Effect.provideService(swapped, TakingBack, true) : swapped
+}
+
+const applyAll = Effect.fnUntraced(function* (port: Backend, ends: ReadonlyArray<End>): Effect.fn.Return<void, Fault> {
+  yield* recovering(port)
+  const trees = yield* find(port, ends)
+  const { places } = trees
+  const held = Effect.forEach(
+    places,
+    ({ at, end }) => Effect.mapError(Write.precondition(port, at, end.before), (fault) => located(fault, at)),
+    { discard: true }
+  )
+  yield* Effect.mapError(claimingAll(port, places, Effect.andThen(held, swap(port, trees))), (fault) => asCaller(places, fault))
+})
+
+/**
+ * Makes all changes or none. Paths go through links as those of a write do, and as those of a delete where a file is removed; missing
+ * directories are made, none is removed. How much may be written is for the caller to judge.
+ *
+ * Fails with Conflict for a file that is not as it should be, InvalidArgument for two changes of one file, NotAFile, NotADirectory,
+ * and whatever a write or a delete fails with. Nothing has changed then.
+ */
+export const applyChanges = (
+  fs: Algebra,
+  changes: ReadonlyArray<FileChange>,
+  options: Options = {}
+): Effect.Effect<ReadonlyArray<Changed>, FsError> => {
+  const { port } = fs
+  const caller = Caller.make(port)
+  const ends = changes.flatMap(endsOf)
+  const [first] = ends
+  return caller.run(options.operation ?? "change", first?.path ?? FsPath.root, Caller.tags.edit, () => {
+    const fault = refusal(caller, ends)
+    if (fault !== undefined) return Effect.fail(fault)
+    if (first === undefined) return Effect.succeed([])
+    const applied = ends.length === 1 ? applyOne(port, first) : alone(port, taking(port, applyAll(port, ends)))
+    return Effect.as(applied, changes.map(changedBy))
+  })
+}
+
+/** Finishes what a process that was killed amid `applyChanges` has left. Worth doing once, when a server starts. */
+export const recoverChanges = (fs: Algebra): Effect.Effect<void, FsError> =>
+  Caller.make(fs.port).run("recover", FsPath.root, Caller.tags.edit, () => alone(fs.port, recovering(fs.port)))

@@ -1,0 +1,96 @@
+/**
+ * One file is edited by the filesystem itself. Of several, all are worked out first, on the bytes, so that nothing outside of a match
+ * changes; then they are changed at once, if they are still what they were.
+ */
+import * as Effect from "effect/Effect"
+import * as Edit from "../../engine/edit.ts"
+import type { EditResult } from "../../model/Entry.ts"
+import { Conflict, type EditError, type FsError, InvalidArgument, promote } from "../../model/FsError.ts"
+import type { FsPath } from "../../model/FsPath.ts"
+import type { Call } from "../definition.ts"
+import { applyChanges, type FileChange } from "./apply.ts"
+import { asGiven, type FileEdits } from "./editPlan.ts"
+
+export interface EditedFile {
+  readonly path: FsPath
+  readonly replacements: number
+  readonly diff: string
+  readonly version: string
+}
+
+const given =
+  (file: FileEdits, { tool }: Call) =>
+  <E extends FsError>(error: E): E | InvalidArgument =>
+    error instanceof InvalidArgument ? asGiven(error, file, tool) : error
+
+const largest = 1024 * 1024
+
+const textOf = (bytes: Uint8Array): string | undefined => {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+/** So that what others change later can be told. Where it cannot be read now, the version alone is known. */
+const remember = Effect.fnUntraced(function* ({ filesystem, memory }: Call, { bytesWritten, path, version }: EditResult) {
+  memory.saw(path, version!)
+  if (bytesWritten > largest) return
+  const read = yield* Effect.option(filesystem.readBytes(path, { version: true }))
+  if (read._tag === "Some" && read.value.version === version) memory.saw(path, version!, textOf(read.value.content))
+})
+
+const editOne = Effect.fnUntraced(function* (
+  call: Call,
+  file: FileEdits
+): Effect.fn.Return<EditedFile, EditError | InvalidArgument> {
+  const { edits, ifMatch, path } = file
+  const edited = yield* Effect.mapError(call.filesystem.edit(path, edits, { ifMatch, version: true }), given(file, call))
+  yield* remember(call, edited)
+  return { path, replacements: edited.replacements, diff: edited.diff, version: edited.version! }
+})
+
+interface Worked {
+  readonly file: FileEdits
+  readonly edited: Edit.Edited
+  readonly change: FileChange
+}
+
+/** What would become of the file. */
+const work = Effect.fnUntraced(function* (call: Call, file: FileEdits): Effect.fn.Return<Worked, FsError> {
+  const { edits, ifMatch, path } = file
+  const { content, version } = yield* call.filesystem.readBytes(path, { version: true })
+  if (ifMatch !== undefined && ifMatch !== version) {
+    return yield* Effect.fail(new Conflict({ operation: call.tool, path, expected: ifMatch, actual: version! }))
+  }
+  const edited = Edit.apply(content, edits, path, call.settings.limits.maxFileSize)
+  if ("_tag" in edited) return yield* Effect.fail(given(file, call)(promote(edited, call.tool, path)))
+  return { file, edited, change: { path, before: version!, after: edited.bytes } }
+})
+
+const editAll = Effect.fnUntraced(function* (
+  call: Call,
+  files: ReadonlyArray<FileEdits>
+): Effect.fn.Return<ReadonlyArray<EditedFile>, FsError> {
+  const all = yield* Effect.forEach(files, (file) => work(call, file))
+  const changes = all.map(({ change }) => change)
+  const changed = yield* Effect.mapError(
+    applyChanges(call.filesystem, changes, { operation: call.tool }),
+    given(files[0]!, call)
+  )
+  return all.map(({ edited: { bytes, diff, replacements }, file: { path } }, index) => {
+    const version = changed[index]!.version!
+    call.memory.saw(path, version, textOf(bytes))
+    return { path, replacements, diff, version }
+  })
+})
+
+/** Makes all edits, or none; each is looked for in the text as it was. */
+export const editFiles = (call: Call, files: ReadonlyArray<FileEdits>): Effect.Effect<ReadonlyArray<EditedFile>, FsError> => {
+  const [only] = files
+  if (files.length === 1) return Effect.map(editOne(call, only!), (edited) => [edited])
+  const expects = (path: string): boolean => files.some((file) => file.path === path && file.ifMatch !== undefined)
+  // Whoever names no version takes the file as it is when its turn comes.
+  return Effect.retry(editAll(call, files), { times: 4, while: (error) => error._tag === "Conflict" && !expects(error.path) })
+}

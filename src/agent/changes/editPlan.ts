@@ -1,0 +1,134 @@
+/** From one place or many, as a model wrote them, to the edits of each file; what can be judged without a file is judged here. */
+import * as Effect from "effect/Effect"
+import type { Edit } from "../../engine/edit.ts"
+import { InvalidArgument } from "../../model/FsError.ts"
+import type { FsPath } from "../../model/FsPath.ts"
+import { type Call, type Refused, refused } from "../definition.ts"
+
+export interface Place {
+  readonly path?: string | undefined
+  readonly old_string: string
+  readonly new_string: string
+  readonly replace_all?: boolean | undefined
+  readonly if_match?: string | undefined
+}
+
+export interface Params extends Partial<Place> {
+  readonly edits?: ReadonlyArray<Place> | undefined
+}
+
+export interface FileEdits {
+  readonly path: FsPath
+  readonly edits: ReadonlyArray<Edit>
+  /** What the model calls each of them, such as `edits[3].`; empty for the only one. */
+  readonly names: ReadonlyArray<string>
+  readonly ifMatch: string | undefined
+}
+
+interface Growing extends FileEdits {
+  readonly edits: Array<Edit>
+  readonly names: Array<string>
+  ifMatch: string | undefined
+}
+
+const isBlank = (text: string | undefined): boolean => text === undefined || text === ""
+
+const nothing = refused(
+  "edit_file was given nothing to replace.",
+  "Give path, old_string and new_string, or edits: a list of objects with path, old_string and new_string."
+)
+const half = refused(
+  "edit_file was given only one of old_string and new_string.",
+  'Give both; to delete text, give "" as new_string, and to write a whole file use write_file.'
+)
+const twofold = refused(
+  "edit_file was given both old_string and edits.",
+  "Put every place into edits, and leave old_string and new_string out beside it."
+)
+const whose = refused(
+  "if_match beside edits of several files does not say which file has that version.",
+  "Put if_match into the edits of that file."
+)
+
+/** The places with what stands beside the list as their default. */
+const placesOf = (params: Params): ReadonlyArray<Place> | Refused => {
+  const { edits, if_match, new_string, old_string, path, replace_all } = params
+  if (edits !== undefined && edits.length > 0) {
+    if (!isBlank(old_string) || !isBlank(new_string)) return twofold
+    return edits.map((edit) => ({ ...edit, path: edit.path ?? path, replace_all: edit.replace_all ?? replace_all }))
+  }
+  if (old_string === undefined && new_string === undefined) return nothing
+  if (old_string === undefined || new_string === undefined) return half
+  return [{ path, old_string, new_string, replace_all, if_match }]
+}
+
+const invalid = (call: Call, path: string, argument: string, detail: string): InvalidArgument =>
+  new InvalidArgument({ operation: call.tool, path, argument, detail })
+
+const check = (call: Call, path: FsPath, { new_string, old_string }: Place, name: string): InvalidArgument | undefined => {
+  if (old_string === "") {
+    const detail =
+      "it is empty; to insert text, give the text beside the place and repeat it in new_string, and to write a whole file use write_file"
+    return invalid(call, path, `${name}old_string`, detail)
+  }
+  return old_string === new_string
+    ? invalid(
+        call,
+        path,
+        `${name}new_string`,
+        "it is the same as old_string, so nothing would change; give the text that is to stand there"
+      )
+    : undefined
+}
+
+const editOf = ({ new_string, old_string, replace_all }: Place): Edit => ({
+  oldText: old_string,
+  newText: new_string,
+  match: replace_all === true ? "all" : "unique"
+})
+
+/** The edits of each file, files in the order in which they are named first. */
+export const planOf = Effect.fnUntraced(function* (params: Params, call: Call) {
+  const places = placesOf(params)
+  if ("_tag" in places) return yield* Effect.fail(places)
+  const isList = params.edits !== undefined && params.edits.length > 0
+  const files = new Map<FsPath, Growing>()
+  for (const [index, place] of places.entries()) {
+    const name = isList ? `edits[${index}].` : ""
+    const path = yield* call.path(place.path ?? "", { argument: `${name}path` })
+    const fault = check(call, path, place, name)
+    if (fault !== undefined) return yield* Effect.fail(fault)
+    const file = files.get(path) ?? { path, edits: [], names: [], ifMatch: undefined }
+    files.set(path, file)
+    if (file.ifMatch !== undefined && place.if_match !== undefined && file.ifMatch !== place.if_match) {
+      return yield* Effect.fail(
+        invalid(call, path, `${name}if_match`, "an edit of the same file has another; a file has one version")
+      )
+    }
+    file.ifMatch ??= place.if_match
+    file.edits.push(editOf(place))
+    file.names.push(name)
+  }
+  const [first] = files.values()
+  if (isList && params.if_match !== undefined) {
+    if (files.size > 1) return yield* Effect.fail(whose)
+    first!.ifMatch ??= params.if_match
+  }
+  return [...files.values()] as ReadonlyArray<FileEdits>
+})
+
+const ownReferences = /^(?:edits\[\d+\] and edits\[\d+\] overlap|it does not occur in the file as it is; edits\[\d+\])/
+
+/** An error of the edits of one file, told of those that the model gave. */
+export const asGiven = (error: InvalidArgument, { names }: FileEdits, tool: string): InvalidArgument => {
+  const listed = (index: string): string => (names[Number(index)] ?? "").replace(/\.$/, "")
+  // Elsewhere it is text of the file.
+  const detail = error.detail.replace(ownReferences, (text) =>
+    text.replace(/edits\[(\d+)\]/g, (_, index: string) => listed(index))
+  )
+  const [, index = "0", field] = /^(?:edits\[(\d+)\]\.)?(oldText|newText)$/.exec(error.argument) ?? []
+  const known: Readonly<Record<string, string>> = { oldText: "old_string", newText: "new_string" }
+  const argument =
+    field !== undefined ? `${names[Number(index)]}${known[field]}` : error.argument === "changes" ? "edits" : error.argument
+  return new InvalidArgument({ operation: tool, path: error.path, argument, detail })
+}

@@ -1,0 +1,62 @@
+/** Moving and copying differ in what becomes of the old name; what they take and answer is the same. */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type { TransferResult } from "../../model/Entry.ts"
+import type { FsPath } from "../../model/FsPath.ts"
+import type { Access, Call } from "../definition.ts"
+import { plural, size } from "../text/words.ts"
+import { renamed } from "./naming.ts"
+
+export const parameters = Schema.Struct({
+  from: Schema.String.annotate({ description: "What there is: a file or directory, relative to the root." }),
+  to: Schema.String.annotate({
+    description:
+      "Its new path, relative to the root: the whole name, not a directory to put it in. Missing directories are made."
+  }),
+  overwrite: Schema.optionalKey(
+    Schema.Boolean.annotate({
+      description: "Whether a file may take the place of a file, or a directory that of an empty one. Default false."
+    })
+  )
+})
+
+export const value = Schema.Struct({ files: Schema.Int, directories: Schema.Int, bytes: Schema.Int })
+
+type Params = typeof parameters.Type
+
+const both = ({ from, to }: Params, call: Call) =>
+  Effect.all([call.path(from, { argument: "from" }), call.path(to, { argument: "to" })])
+
+export const touching = (access: Access) => (params: Params, call: Call) =>
+  Effect.map(both(params, call), ([from, to]) => [
+    { access, path: from },
+    { access: "write" as const, path: to }
+  ])
+
+const amount = ({ bytes, directories, files }: TransferResult): string =>
+  [
+    ...(directories === 0 ? [] : [plural(directories, "directory", "directories")]),
+    ...(files === 0 && directories > 0 ? [] : [plural(files, "file")]),
+    size(bytes)
+  ].join(", ")
+
+export interface Way {
+  readonly done: string
+  readonly run: (call: Call, from: FsPath, to: FsPath, overwrite: boolean) => ReturnType<Call["filesystem"]["move"]>
+  readonly forgets: boolean
+}
+
+export const transferring = ({ done, forgets, run }: Way) =>
+  Effect.fnUntraced(function* (params: Params, call: Call) {
+    const [from, to] = yield* both(params, call)
+    const transferred = yield* run(call, from, to, params.overwrite === true).pipe(
+      Effect.catchTag("InvalidArgument", (error) => Effect.fail(renamed(error, call.tool)))
+    )
+    const { memory } = call
+    // Where it is not what was seen any more, neither is what is there now.
+    const seen = memory.seen(from)
+    memory.forget(to)
+    if (forgets) memory.forget(from)
+    if (seen !== undefined) memory.saw(to, seen)
+    return { message: `${done} ${from} to ${to}: ${amount(transferred)}`, value: transferred }
+  })

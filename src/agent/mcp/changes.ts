@@ -1,0 +1,32 @@
+/** Change notices: from the first subscription on, every change below the root is told, and effect passes on what was subscribed to. */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type * as McpServer from "effect/ai/McpServer"
+import { type Algebra, Filesystem } from "../../filesystem/Filesystem.ts"
+import type { WatchEvent } from "../../model/Entry.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import * as Memory from "../memory.ts"
+import { inForce } from "../policy/core.ts"
+import { uriOf } from "./uri.ts"
+
+/** A directory's content is its list of names. */
+const changed = ({ _tag, path }: WatchEvent): ReadonlyArray<string> =>
+  _tag === "Updated" || path === FsPath.root ? [uriOf(path)] : [uriOf(path), uriOf(FsPath.parent(path))]
+
+/** What may not be read does not change either. */
+const seen = Effect.gen(function* () {
+  const base: Algebra = yield* Filesystem
+  const memory = Memory.make()
+  return (yield* inForce).reduce((self, policy) => policy.filesystem?.(self, memory) ?? self, base)
+})
+
+/** Where the backend cannot watch there are no notices. */
+export const notices = (server: McpServer.McpServer["Service"]): Effect.Effect<void, never, Filesystem> =>
+  Effect.flatMap(seen, (fs) =>
+    fs.watch().pipe(
+      Stream.map(changed),
+      Stream.flattenIterable,
+      Stream.runForEach((uri) => server.notifications["notifications/resources/updated"]({ uri })),
+      Effect.catchCause((cause) => Effect.logDebug("changes are not watched", cause))
+    )
+  )

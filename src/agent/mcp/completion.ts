@@ -1,0 +1,39 @@
+/** A path is completed like in a shell: by what is in the directory that it names so far. */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as McpSchema from "effect/ai/McpSchema"
+import { define } from "../definition.ts"
+import { invoke } from "../dispatch.ts"
+import type { Serving } from "./tools.ts"
+
+/** The protocol's. */
+const maxValues = 100
+
+const directoryOf = (input: string): string => input.slice(0, input.lastIndexOf("/") + 1)
+
+/** A tool on no list, for the same policies. */
+const listDirectory = define({
+  name: "complete_path",
+  description: "The names that a path may go on with.",
+  parameters: Schema.Struct({ path: Schema.String.annotate({ description: "As far as it is typed." }) }),
+  value: Schema.Array(Schema.String),
+  does: "reads",
+  idempotent: true,
+  examples: [{ path: "src/in" }],
+  touches: ({ path }, call) =>
+    Effect.map(call.path(directoryOf(path), { blank: "root" }), (path) => [{ access: "read" as const, path }]),
+  handle: Effect.fnUntraced(function* ({ path: input }, call) {
+    const directory = directoryOf(input)
+    const entries = yield* call.filesystem.list(yield* call.path(directory, { blank: "root" }))
+    const names = entries.map(({ kind, name }) => `${directory}${name}${kind === "directory" ? "/" : ""}`)
+    return { message: "", value: names.filter((name) => name.startsWith(input)) }
+  })
+})
+
+export const complete = Effect.fnUntraced(function* (input: string, { permits, sessions }: Serving) {
+  const memory = yield* sessions.memory
+  const { value = [] } = yield* invoke(listDirectory, { path: input }, { memory }).pipe(permits.withPermit)
+  return McpSchema.CompleteResult.make({
+    completion: { values: value.slice(0, maxValues), total: value.length, hasMore: value.length > maxValues }
+  })
+})

@@ -1,0 +1,65 @@
+/**
+ * How much a client may have under way before its next message is read. Nothing is refused: who sends faster than it reads is read
+ * more slowly, so that a flood costs it time and us no memory.
+ */
+import * as Effect from "effect/Effect"
+
+export interface Flow {
+  /** Waits until there is room. */
+  readonly room: Effect.Effect<void>
+  /** One message more, of so many bytes. */
+  readonly took: (bytes: number) => void
+  readonly call: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  readonly write: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+}
+
+const maxCalls = 256
+/** While an answer waits for its reader. */
+const maxMessages = 1024
+const maxBytes = 64 * 1024 * 1024
+
+export const make = (): Flow => {
+  let calls = 0
+  let writes = 0
+  let messages = 0
+  let bytes = 0
+  let waiting: Array<() => void> = []
+  const isFull = () => calls >= maxCalls || (writes > 0 && (messages > maxMessages || bytes > maxBytes))
+  const changed = (): void => {
+    if (waiting.length === 0 || isFull()) return
+    const all = waiting
+    waiting = []
+    for (const resume of all) resume()
+  }
+  const counted =
+    (add: (n: 1 | -1) => void) =>
+    <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+      Effect.suspend(() => {
+        add(1)
+        return Effect.ensuring(
+          self,
+          Effect.sync(() => {
+            add(-1)
+            changed()
+          })
+        )
+      })
+  return {
+    room: Effect.callback<void>((resume) => {
+      if (!isFull()) return resume(Effect.void)
+      waiting.push(() => resume(Effect.void))
+    }),
+    took: (size) => {
+      messages++
+      bytes += size
+    },
+    call: counted((n) => {
+      calls += n
+    }),
+    write: counted((n) => {
+      writes += n
+      messages = 0
+      bytes = 0
+    })
+  }
+}

@@ -1,0 +1,55 @@
+/** The text that tells a model how to work here: the same rules everywhere, with what is true of this server. */
+import type { AnyDefinition } from "../definition.ts"
+import type { ToolSettingsShape } from "../ToolSettings.ts"
+
+export interface Facts {
+  readonly tools: ReadonlyArray<AnyDefinition>
+  readonly settings: ToolSettingsShape
+  readonly readOnly: boolean
+  /** What the files are called together, as in the name of the directory. */
+  readonly workspace?: string | undefined
+}
+
+const number = (n: number): string => n.toLocaleString("en-US")
+
+const changing = (names: ReadonlySet<string>): ReadonlyArray<string> => [
+  ...(names.has("edit_file")
+    ? [
+        "- Change a file with edit_file, from the version that you have read; write whole files only when they are new or short."
+      ]
+    : []),
+  ...(names.has("snapshot")
+    ? ["- Take a snapshot before anything that you may want to undo; restore brings it back, and diff shows what has changed."]
+    : []),
+  "- Keep binary files small, and append only to logs.",
+  "- Delete what you have made and no longer need. Do not copy whole repositories or generated output in here."
+]
+
+const sizes = ({ limits }: ToolSettingsShape): string =>
+  Number.isFinite(limits.maxFileSize)
+    ? `- One write has at most ${number(limits.maxFileSize)} characters; a path at most ${number(limits.maxPathDepth)} levels.`
+    : "- There are no limits but those of the machine."
+
+export const guide = ({ readOnly, settings, tools, workspace }: Facts): string => {
+  const names = new Set(tools.map(({ name }) => name))
+  return [
+    `# ${workspace === undefined ? "The workspace" : `The workspace ${JSON.stringify(workspace)}`}`,
+    "",
+    readOnly
+      ? "You can look at the files of one directory, and change nothing in it."
+      : "You can look at and change the files of one directory.",
+    "No path leads out of it, and nothing can be mounted into it by you.",
+    "",
+    "- Paths are relative to its root, with forward slashes: src/main.ts.",
+    "- Look before you read: list one directory or search for a pattern, and read the files that matter. Long files and lists come in parts; the last line of a part says how to go on.",
+    ...(readOnly ? [] : changing(names)),
+    sizes(settings),
+    "- What went wrong is said in the answer, with what to do next; try that before anything else.",
+    "",
+    `Tools: ${[...names].join(", ")}.`,
+    ""
+  ].join("\n")
+}
+
+/** What every client is told at the start: the guide without the list, which it has. */
+export const instructions = (facts: Facts): string => guide(facts).split("\n").slice(2, -3).join("\n").trim()

@@ -1,0 +1,109 @@
+/**
+ * What comes in over standard input, one message a line, before anything tries to understand it: lines that are no message are answered
+ * and left out here, and one that is too long is dropped while it comes, since a server that lives as long as its client must survive
+ * whatever that sends.
+ */
+
+export interface Lines {
+  readonly push: (chunk: Uint8Array) => ReadonlyArray<Line>
+}
+
+export type Line =
+  | {
+      readonly _tag: "Message"
+      readonly text: string
+      readonly bytes: number
+      readonly method: string | undefined
+      /** Whether it is to be answered; a batch may be. */
+      readonly isRequest: boolean
+    }
+  | { readonly _tag: "Bad"; readonly answer: string }
+
+/** Six times the most that a write may bring, as JSON can escape it, and some room. */
+export const maxLineBytes = 48 * 1024 * 1024
+
+const newline = 10
+
+type Id = string | number | null
+
+const bad = (code: number, message: string, id: Id = null): Line => ({
+  _tag: "Bad",
+  answer: `${JSON.stringify({ jsonrpc: "2.0", id, error: { code, message } })}\n`
+})
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const isId = (value: unknown): value is string | number => typeof value === "string" || typeof value === "number"
+
+/** What JSON-RPC asks of a message; whether there is such a method and what it takes is for others to say. */
+const wrongWith = (message: Readonly<Record<string, unknown>>): string | undefined => {
+  const { id, jsonrpc, method, params } = message
+  if (jsonrpc !== "2.0") return 'jsonrpc must be "2.0"'
+  if (method === undefined) {
+    return "result" in message !== "error" in message && (isId(id) || id === null) ? undefined : "there is no method"
+  }
+  if (typeof method !== "string") return "method must be a string"
+  if ("id" in message && !isId(id)) return "id must be a string or a number"
+  if (params !== undefined && (typeof params !== "object" || params === null)) return "params must be an object"
+  return undefined
+}
+
+const parse = (text: string): { readonly value: unknown } | undefined => {
+  try {
+    return { value: JSON.parse(text) }
+  } catch {
+    return undefined
+  }
+}
+
+const lineOf = (text: string, bytes: number): Line => {
+  const parsed = parse(text)
+  if (parsed === undefined) return bad(-32700, "Parse error: a line must be one JSON-RPC message")
+  const { value } = parsed
+  // Whether batches are taken depends on the version of the protocol that was agreed on; what is in them does not.
+  const wrong = Array.isArray(value)
+    ? value.map((item: unknown) => (isRecord(item) ? wrongWith(item) : "it is no object")).find((why) => why !== undefined)
+    : isRecord(value)
+      ? wrongWith(value)
+      : "it is no object"
+  if (wrong !== undefined) {
+    return bad(-32600, `Invalid Request: ${wrong}`, isRecord(value) && isId(value["id"]) ? value["id"] : null)
+  }
+  const method = isRecord(value) && typeof value["method"] === "string" ? value["method"] : undefined
+  const isRequest = !isRecord(value) || (method !== undefined && "id" in value)
+  return { _tag: "Message", text: `${text}\n`, bytes, method, isRequest }
+}
+
+export const make = (max: number = maxLineBytes): Lines => {
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: false })
+  let parts: Array<Uint8Array> = []
+  let size = 0
+  const keep = (part: Uint8Array): void => {
+    size += part.length
+    if (size > max) parts = []
+    else if (part.length > 0) parts.push(part)
+  }
+  const end = (): Line | undefined => {
+    const [ended, bytes] = [parts, size]
+    parts = []
+    size = 0
+    if (bytes > max) return bad(-32600, `Invalid Request: a message has at most ${max} bytes`)
+    const text = decoder.decode(ended.length === 1 ? ended[0] : Buffer.concat(ended)).trim()
+    return text === "" ? undefined : lineOf(text, bytes)
+  }
+  return {
+    push: (chunk) => {
+      const lines: Array<Line> = []
+      let from = 0
+      for (let at = chunk.indexOf(newline); at !== -1; at = chunk.indexOf(newline, from)) {
+        keep(chunk.subarray(from, at))
+        from = at + 1
+        const line = end()
+        if (line !== undefined) lines.push(line)
+      }
+      keep(chunk.subarray(from))
+      return lines
+    }
+  }
+}

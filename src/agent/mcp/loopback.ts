@@ -1,0 +1,37 @@
+/**
+ * Only this machine may ask, and of its browsers only pages that came from this very server: a name that a stranger's DNS points here,
+ * and a page that calls from elsewhere, both say so in their headers.
+ */
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import * as HttpRouter from "effect/http/HttpRouter"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+
+const names = ["localhost", "127.0.0.1", "[::1]"]
+
+export const hosts = (port: number): ReadonlyArray<string> => [
+  ...names.map((name) => `${name}:${port}`),
+  ...(port === 80 ? names : [])
+]
+
+export const origins = (port: number): ReadonlyArray<string> => hosts(port).map((host) => `http://${host}`)
+
+const forbidden = HttpServerResponse.text("Forbidden: this server is for programs of this machine.\n", { status: 403 })
+
+/** For all routes of the router. */
+export const layer = (port: number): Layer.Layer<never, never, HttpRouter.HttpRouter> => {
+  const [allowedHosts, allowedOrigins] = [hosts(port), origins(port)]
+  return HttpRouter.middleware(
+    (handler) =>
+      Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }) => {
+        const { host, origin } = headers
+        const isLocal =
+          host !== undefined &&
+          allowedHosts.includes(host.toLowerCase()) &&
+          (origin === undefined || allowedOrigins.includes(origin.toLowerCase()))
+        return isLocal ? handler : Effect.succeed(forbidden)
+      }),
+    { global: true }
+  )
+}

@@ -1,0 +1,24 @@
+/** The one prompt: how to work here. */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as McpSchema from "effect/ai/McpSchema"
+import * as McpServer from "effect/ai/McpServer"
+import { type Facts, guide } from "./guide.ts"
+
+const description = "How to work with the files of this workspace"
+
+export const register = Effect.fnUntraced(function* (facts: Facts) {
+  const server = yield* McpServer.McpServer
+  yield* server.addPrompt({
+    prompt: new McpSchema.Prompt({ name: "workspace-guide", title: "Workspace guide", description }),
+    annotations: Context.empty(),
+    completions: {},
+    handle: () =>
+      Effect.succeed(
+        new McpSchema.GetPromptResult({
+          description,
+          messages: [{ role: "user", content: McpSchema.TextContent.make({ text: guide(facts) }) }]
+        })
+      )
+  })
+})

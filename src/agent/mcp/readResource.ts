@@ -1,0 +1,64 @@
+/** Reading for a resource, as a tool that is on no list, so that the same policies, limits and events are in force as for the others. */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type { FileEntry } from "../../model/Entry.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import { type Call, define } from "../definition.ts"
+import { mediaTypeOf } from "./mediaTypes.ts"
+import { uriOf } from "./uri.ts"
+
+/** Nothing at all where there is no such file: that has a code of its own in the protocol. */
+const Value = Schema.Struct({
+  media_type: Schema.optionalKey(Schema.String),
+  text: Schema.optionalKey(Schema.String),
+  base64: Schema.optionalKey(Schema.String)
+})
+
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+
+/** Text is what is UTF-8 and has no NUL, as everywhere. */
+const textOf = (content: Uint8Array): string | undefined => {
+  if (content.includes(0)) return undefined
+  try {
+    return decoder.decode(content)
+  } catch {
+    return undefined
+  }
+}
+
+const lineOf = (entry: FileEntry): string => `${entry.name}${entry.kind === "directory" ? "/" : ""}\t${uriOf(entry.path)}`
+
+/** One entry a line: its name, a tab, its address. */
+const listing = (entries: ReadonlyArray<FileEntry>): typeof Value.Type => ({
+  media_type: "text/plain",
+  text: entries.map((entry) => `${lineOf(entry)}\n`).join("")
+})
+
+const file = Effect.fnUntraced(function* (path: FsPath.FsPath, { filesystem, memory }: Call) {
+  const { content, version } = yield* filesystem.readBytes(path, { version: true })
+  const text = textOf(content)
+  if (version !== undefined) memory.saw(path, version, text)
+  const media_type = mediaTypeOf(FsPath.name(path), content, text !== undefined)
+  return text === undefined ? { media_type, base64: Buffer.from(content).toString("base64") } : { media_type, text }
+})
+
+const content = Effect.fnUntraced(function* (path: FsPath.FsPath, call: Call) {
+  const { kind } = yield* call.filesystem.stat(path)
+  return kind === "directory" ? listing(yield* call.filesystem.list(path)) : yield* file(path, call)
+})
+
+export const readResource = define({
+  name: "read_resource",
+  description: "What is under the address of a file or of a directory.",
+  parameters: Schema.Struct({ path: Schema.String.annotate({ description: "From the root." }) }),
+  value: Value,
+  does: "reads",
+  idempotent: true,
+  examples: [{ path: "README.md" }],
+  touches: ({ path }, call) => Effect.map(call.path(path, { blank: "root" }), (path) => [{ access: "read" as const, path }]),
+  handle: Effect.fnUntraced(function* ({ path: input }, call) {
+    const path = yield* call.path(input, { blank: "root" })
+    const value = yield* content(path, call).pipe(Effect.catchTag("NotFound", () => Effect.succeed({})))
+    return { message: "", value }
+  })
+})

@@ -1,0 +1,65 @@
+/**
+ * Files as resources: the root is one that lists what is in it, and a template reaches everything below. Which files there are is not
+ * listed, since that would be the whole tree.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as McpSchema from "effect/ai/McpSchema"
+import * as McpServer from "effect/ai/McpServer"
+import { invoke } from "../dispatch.ts"
+import { complete } from "./completion.ts"
+import { readResource } from "./readResource.ts"
+import type { Serving } from "./tools.ts"
+import { pathOf, rootUri, route, template } from "./uri.ts"
+
+/** effect answers it with the code that each version of the protocol has for it. */
+const notFound = (uri: string) => Effect.fail({ _tag: "ResourceNotFound", uri } as unknown as McpSchema.InvalidParams)
+
+const reading = ({ permits, sessions }: Serving) =>
+  Effect.fnUntraced(function* (uri: string) {
+    const path = pathOf(uri)
+    if (path === undefined) return yield* notFound(uri)
+    const memory = yield* sessions.memory
+    const { message, value } = yield* invoke(readResource, { path }, { memory }).pipe(permits.withPermit)
+    if (value === undefined) return yield* new McpSchema.InvalidParams({ message })
+    const { base64, media_type: mimeType, text } = value
+    if (mimeType === undefined) return yield* notFound(uri)
+    const contents = [
+      text === undefined
+        ? { uri, mimeType, blob: Uint8Array.from(Buffer.from(base64 ?? "", "base64")) }
+        : { uri, mimeType, text }
+    ]
+    return McpSchema.ReadResourceResult.make({ contents })
+  })
+
+export const register = Effect.fnUntraced(function* (serving: Serving) {
+  const server = yield* McpServer.McpServer
+  const services = yield* Effect.context<never>()
+  const read = reading(serving)
+  const annotations = Context.empty()
+  yield* server.addResource({
+    resource: new McpSchema.Resource({
+      uri: rootUri,
+      name: "root",
+      title: "The workspace",
+      description: "What is in the root of the workspace, one name and address a line",
+      mimeType: "text/plain"
+    }),
+    annotations,
+    services,
+    handle: serving.flow.call(read(rootUri)) as Effect.Effect<McpSchema.ReadResourceResult>
+  })
+  yield* server.addResourceTemplate({
+    template: new McpSchema.ResourceTemplate({
+      uriTemplate: template,
+      name: "file",
+      title: "A file of the workspace",
+      description: "The content of a file, or the list of what is in a directory"
+    }),
+    annotations,
+    services,
+    routerPath: route,
+    completions: { path: (input) => serving.flow.call(complete(input, serving)) as Effect.Effect<McpSchema.CompleteResult> },
+    handle: (uri) => serving.flow.call(read(uri)) as Effect.Effect<McpSchema.ReadResourceResult>
+  })
+})

@@ -1,0 +1,20 @@
+/** The JSON Schemas of a definition, closed where its decoding is. */
+import * as Schema from "effect/Schema"
+
+type Json = { readonly [key: string]: unknown }
+
+const document = (schema: Schema.Top, onExcessProperty: "error" | "ignore"): Json => {
+  const { definitions, schema: root } = Schema.toJsonSchemaDocument(schema, { onExcessProperty })
+  return Object.keys(definitions).length === 0 ? root : { ...root, $defs: definitions }
+}
+
+export const inputSchema = (parameters: Schema.Top): Json & { readonly type: "object" } => ({
+  ...document(parameters, "error"),
+  type: "object"
+})
+
+/** Structured results are objects; of what is none there is only the message. */
+export const outputSchema = (value: Schema.Top): Json | undefined => {
+  const schema = document(value, "ignore")
+  return schema["type"] === "object" ? schema : undefined
+}

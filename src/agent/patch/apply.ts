@@ -1,0 +1,185 @@
+/**
+ * A patch of one file on its text. Lines of context are only looked at, so that they keep their bytes; lines that are put in end as the
+ * patch has it where the file agrees with the patch on line endings, and else as those that they replace or follow.
+ */
+import type { Replacement } from "../../engine/diff.ts"
+import type { Refused } from "../definition.ts"
+import { ambiguous, misplaced, tooMuch } from "./explain.ts"
+import { type Level, type Lines, linesOf } from "./lines.ts"
+import { type FilePatch, type Hunk, type Line, oldLines } from "./model.ts"
+import { finder } from "./place.ts"
+
+/** A hunk that stands elsewhere than it says, or not as it says. */
+export interface Deviation {
+  /** 1-based, as is the line. */
+  readonly hunk: number
+  readonly line: number
+  /** Whether blanks were passed over. */
+  readonly level: Level
+  /** Whether the lines put in were indented as those that they stand by. */
+  readonly indented: boolean
+}
+
+export interface Applied {
+  /** In order, without overlap. */
+  readonly replacements: ReadonlyArray<Replacement>
+  readonly addedLines: number
+  readonly removedLines: number
+  readonly deviations: ReadonlyArray<Deviation>
+}
+
+/** How lines end that are put in. */
+type Endings = "as the patch" | "as the file"
+
+const endingsOf = (lines: Lines, hunk: Hunk, level: Level, speaks: boolean): Endings => {
+  const isAddition = hunk.lines.every(({ sign }) => sign === "+")
+  const literal = isAddition ? speaks || lines.count === 0 : level === 0
+  return literal ? "as the patch" : "as the file"
+}
+
+const withoutCr = (text: string): string => (text.endsWith("\r") ? text.slice(0, -1) : text)
+
+/** How much further in all lines of a hunk stand than it has them, or further out; `undefined`: they differ in that. */
+interface Indent {
+  readonly more: string
+  readonly less: string
+}
+
+const asIs: Indent = { more: "", less: "" }
+
+const indentOf = (lines: Lines, hunk: Hunk, at: number): Indent | undefined => {
+  let indent: Indent | undefined
+  for (const [index, { text }] of oldLines(hunk).entries()) {
+    const [here, there] = [text.trimEnd(), lines.body(at + index).trimEnd()]
+    if (here === "") continue
+    const [more, less] = [there.slice(0, -here.trimStart().length), here.slice(0, -here.trimStart().length)]
+    const own: Indent | undefined = more.endsWith(less)
+      ? { more: more.slice(0, more.length - less.length), less: "" }
+      : less.endsWith(more)
+        ? { more: "", less: less.slice(0, less.length - more.length) }
+        : undefined
+    indent ??= own
+    if (own === undefined || own.more !== indent!.more || own.less !== indent!.less) return undefined
+  }
+  return indent
+}
+
+/** Lines put in stand as far in as those that they stand by. */
+const indented = (hunk: Hunk, { less, more }: Indent): Hunk => ({
+  ...hunk,
+  lines: hunk.lines.map((line) =>
+    line.sign !== "+" || line.text.trim() === "" || !line.text.startsWith(less)
+      ? line
+      : { ...line, text: more + line.text.slice(less.length) }
+  )
+})
+
+/** Lines put in for those of the file from one to another. */
+interface Run {
+  readonly from: number
+  readonly to: number
+  readonly added: ReadonlyArray<Line>
+}
+
+/** The ending of a line that takes the place of a line, or comes behind one. */
+const modelEnding = (lines: Lines, { from, to }: Run, index: number): string => {
+  const model = from < to ? Math.min(from + index, to - 1) : from > 0 ? from - 1 : 0
+  const ending = lines.count === 0 ? "\n" : lines.ending(model)
+  return ending !== "" ? ending : lines.count > 1 ? lines.ending(lines.count - 2) : "\n"
+}
+
+const asFile = (lines: Lines, run: Run, saysEnd: boolean): string => {
+  const { added, from, to } = run
+  const wasOpen = lines.count > 0 && lines.ending(lines.count - 1) === ""
+  const reachesEnd = to === lines.count && wasOpen
+  // Behind a last line without a newline that stays.
+  let out = reachesEnd && from === to && added.length > 0 ? modelEnding(lines, run, 0) : ""
+  for (const [index, { open, text }] of added.entries()) {
+    const isOpen = saysEnd ? open === true : reachesEnd && index === added.length - 1
+    out += withoutCr(text) + (isOpen ? "" : modelEnding(lines, run, index))
+  }
+  return out
+}
+
+const asPatch = (added: ReadonlyArray<Line>): string =>
+  added.map(({ open, text }) => (open === true ? text : `${text}\n`)).join("")
+
+/** The lines of a hunk between lines of context. */
+const runsOf = (hunk: Hunk, at: number): ReadonlyArray<Run> => {
+  const runs: Array<Run> = []
+  let from = at
+  let to = at
+  let added: Array<Line> = []
+  const close = (): void => {
+    if (added.length > 0 || from < to) runs.push({ from, to, added })
+    added = []
+    from = ++to
+  }
+  for (const line of hunk.lines) {
+    if (line.sign === " ") close()
+    else if (line.sign === "-") to++
+    else added.push(line)
+  }
+  close()
+  return runs
+}
+
+const count = (patch: FilePatch, sign: string): number =>
+  patch.hunks.reduce((sum, { lines }) => sum + lines.reduce((n, line) => n + (line.sign === sign ? 1 : 0), 0), 0)
+
+/** Some write the newline at the end of the file as an empty line of context. */
+const withoutLast = (patch: FilePatch, hunk: Hunk): Hunk | undefined => {
+  const last = hunk.lines.at(-1)!
+  const isNewline = patch.form === "v4a" && last.sign === " " && last.text === "" && hunk.lines.length > 1
+  return isNewline ? { ...hunk, lines: hunk.lines.slice(0, -1), atEnd: true } : undefined
+}
+
+/** All hunks, or why the first that has no place has none; `path` is for the message. */
+export const applyTo = (patch: FilePatch, text: string, path: string): Applied | Refused => {
+  const all = patch.hunks.flatMap((hunk) => hunk.lines)
+  const lines = linesOf(text, all.some((line) => line.text.startsWith("\uFEFF")) ? "within" : "apart")
+  const speaks = all.some((line) => line.text.endsWith("\r"))
+  const { find } = finder(lines, patch.form)
+  const replacements: Array<Replacement> = []
+  const deviations: Array<Deviation> = []
+  let from = 0
+  let shift = 0
+  for (const [index, given] of patch.hunks.entries()) {
+    let hunk = given
+    let found = find(hunk, from, shift)
+    const shorter = found._tag === "Nowhere" ? withoutLast(patch, hunk) : undefined
+    if (shorter !== undefined) {
+      const other = find(shorter, from, shift)
+      if (other._tag === "At" && other.line + oldLines(shorter).length === lines.count) [hunk, found] = [shorter, other]
+    }
+    const where = { path, patch, index, lines, from, shift }
+    if (found._tag === "TooMuch") return tooMuch(where)
+    if (found._tag === "Several") return ambiguous(where, found.places, found.anchor)
+    if (found._tag === "Nowhere") return misplaced(where, found.anchor)
+    const indent = found.level === 3 ? indentOf(lines, hunk, found.line) : undefined
+    const put = indented(hunk, indent ?? asIs)
+    const endings = endingsOf(lines, hunk, found.level, speaks)
+    const saysEnd = hunk.lines.some(({ open }) => open)
+    for (const run of runsOf(put, found.line)) {
+      const text = endings === "as the patch" ? asPatch(run.added) : asFile(lines, run, saysEnd)
+      replacements.push({ start: lines.start(run.from), end: lines.start(run.to), text })
+    }
+    from = found.line + oldLines(hunk).length
+    if (hunk.above !== undefined) shift = found.line - hunk.above
+    if (found.level > 1 || (hunk.above !== undefined && found.line !== hunk.above)) {
+      deviations.push({ hunk: index + 1, line: found.line + 1, level: found.level, indented: indent !== undefined })
+    }
+  }
+  return { replacements, deviations, addedLines: count(patch, "+"), removedLines: count(patch, "-") }
+}
+
+/** What a replaced text becomes. */
+export const replaced = (text: string, replacements: ReadonlyArray<Replacement>): string => {
+  let out = ""
+  let at = 0
+  for (const { end, start, text: put } of replacements) {
+    out += text.slice(at, start) + put
+    at = end
+  }
+  return out + text.slice(at)
+}

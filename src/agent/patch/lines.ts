@@ -1,0 +1,91 @@
+/**
+ * A file as lines that can be found: each has a number for what it says, and for each number it is known where it stands. What counts as
+ * the same is looser from level to level, and a level is prepared only when the one before has not sufficed.
+ */
+
+/** 0: every character; 1: but line endings; 2: but blanks at a line's end; 3: but blanks around it. */
+export type Level = 0 | 1 | 2 | 3
+
+export interface Lines {
+  readonly text: string
+  readonly count: number
+  /** Index of a line's first unit; that of the one after the last is the end. */
+  readonly start: (line: number) => number
+  readonly ending: (line: number) => "" | "\n" | "\r\n"
+  /** Without its ending. */
+  readonly body: (line: number) => string
+  readonly index: (level: Level) => Index
+}
+
+export interface Index {
+  /** The number of a line as a patch has it; -1: there is none like it. */
+  readonly idOf: (text: string, open: boolean) => number
+  readonly ids: Int32Array
+  /** How many lines there are of this number. */
+  readonly countOf: (id: number) => number
+  /** Where lines of this number stand, ascending. */
+  readonly places: (id: number) => Int32Array
+}
+
+const withoutCr = (text: string): string => (text.endsWith("\r") ? text.slice(0, -1) : text)
+
+const keys: ReadonlyArray<(text: string, open: boolean) => string> = [
+  (text, open) => (open ? text : `${text}\n`),
+  withoutCr,
+  (text) => text.trimEnd(),
+  (text) => text.trim()
+]
+
+const indexOf = (lines: Omit<Lines, "index">, level: Level): Index => {
+  const key = keys[level]!
+  const known = new Map<string, number>()
+  const ids = new Int32Array(lines.count)
+  const counts: Array<number> = []
+  for (let line = 0; line < lines.count; line++) {
+    const end = lines.start(line + 1)
+    const open = lines.text.charCodeAt(end - 1) !== 10
+    const text = key(lines.text.slice(lines.start(line), open ? end : end - 1), open)
+    let id = known.get(text)
+    if (id === undefined) known.set(text, (id = counts.push(0) - 1))
+    counts[id]!++
+    ids[line] = id
+  }
+  const firsts = new Int32Array(counts.length + 1)
+  for (const [id, count] of counts.entries()) firsts[id + 1] = firsts[id]! + count
+  const filled = firsts.slice()
+  const places = new Int32Array(lines.count)
+  for (let line = 0; line < lines.count; line++) places[filled[ids[line]!]!++] = line
+  return {
+    ids,
+    countOf: (id) => counts[id]!,
+    idOf: (text, open) => known.get(key(text, open)) ?? -1,
+    places: (id) => places.subarray(firsts[id]!, firsts[id + 1]!)
+  }
+}
+
+const startsOf = (text: string, first: number): ReadonlyArray<number> => {
+  const starts = [first]
+  for (let at = text.indexOf("\n", first); at !== -1; at = text.indexOf("\n", at + 1)) starts.push(at + 1)
+  if (starts.at(-1) !== text.length) starts.push(text.length)
+  return starts
+}
+
+/** Only LF ends a line. A byte order mark stands before the first, unless `mark` says that it is a part of that. */
+export const linesOf = (text: string, mark: "apart" | "within" = "apart"): Lines => {
+  const starts = startsOf(text, mark === "apart" && text.startsWith("\uFEFF") ? 1 : 0)
+  const start = (line: number): number => starts[line]!
+  const ending = (line: number): "" | "\n" | "\r\n" => {
+    const end = start(line + 1)
+    if (text.charCodeAt(end - 1) !== 10) return ""
+    return end - 2 >= start(line) && text.charCodeAt(end - 2) === 13 ? "\r\n" : "\n"
+  }
+  const lines = {
+    text,
+    count: starts.length - 1,
+    start,
+    ending,
+    body: (line: number) => text.slice(start(line), start(line + 1) - ending(line).length)
+  }
+  const indexes: Array<Index | undefined> = []
+  return { ...lines, index: (level) => (indexes[level] ??= indexOf(lines, level)) }
+}

@@ -1,0 +1,75 @@
+/** The names of files in unified diffs: quoted as git and GNU diff do it, with prefixes that are no directories, and with times behind them. */
+
+export interface Name {
+  /** As it stands, without quotes; `undefined` for /dev/null. */
+  readonly path: string | undefined
+  /** There is no file on this side: its time is that at which time begins, or it is /dev/null. */
+  readonly isAbsent: boolean
+}
+
+const escapes: Readonly<Record<string, number>> = { a: 7, b: 8, t: 9, n: 10, v: 11, f: 12, r: 13, '"': 34, "\\": 92 }
+
+const decoder = new TextDecoder()
+const encoder = new TextEncoder()
+
+/** Octal numbers are bytes of UTF-8. */
+const unquoted = (quoted: string): string => {
+  const bytes: Array<number> = []
+  for (const [part, escape] of quoted.matchAll(/\\([0-7]{3}|.)|[^\\]+/gs)) {
+    if (escape === undefined) for (const byte of encoder.encode(part)) bytes.push(byte)
+    else bytes.push(escape.length === 3 ? Number.parseInt(escape, 8) & 0xff : (escapes[escape] ?? escape.charCodeAt(0)))
+  }
+  return decoder.decode(new Uint8Array(bytes))
+}
+
+const quoted = /^"((?:[^"\\]|\\.)*)"/s
+
+export const nameIn = (text: string): string => {
+  const found = quoted.exec(text)
+  return found === null ? text.trim() : unquoted(found[1]!)
+}
+
+/** What follows `--- ` or `+++ `. */
+export const nameOf = (rest: string): Name => {
+  const found = quoted.exec(rest)
+  const tab = found === null ? rest.indexOf("\t") : found[0].length
+  const path = nameIn(tab === -1 ? rest : rest.slice(0, tab))
+  const time = tab === -1 ? "" : rest.slice(tab).trim()
+  const isNull = path === "/dev/null"
+  return { path: isNull ? undefined : path, isAbsent: isNull || /^(?:1970-01-01|1969-12-31)[ T]/.test(time) }
+}
+
+const prefix = /^([abciow])\//
+
+const bare = (path: string): string => path.replace(prefix, "")
+const tail = (path: string): string => path.slice(path.indexOf("/") + 1)
+
+type Pair = readonly [from: string | undefined, to: string | undefined]
+
+const common = (from: string, to: string): Pair => {
+  if (from === to) return [from, to]
+  const [one, other] = [prefix.exec(from)?.[1], prefix.exec(to)?.[1]]
+  if (one !== undefined && other !== undefined && one !== other) return [bare(from), bare(to)]
+  if (from.includes("/") && to.includes("/") && tail(from) === tail(to)) return [tail(from), tail(to)]
+  return /^(?:\.orig|\.bak|\.old|~)$/.test(from.startsWith(to) ? from.slice(to.length) : "") ? [to, to] : [from, to]
+}
+
+/** Both sides without the prefixes that git puts before them, which differ; GNU diff has two directories there. */
+export const pairOf = (old: Name, now: Name): Pair => {
+  if (old.path === undefined || now.path === undefined) {
+    return [old.path?.replace(/^a\//, ""), now.path?.replace(/^b\//, "")]
+  }
+  const [from, to] = common(old.path, now.path)
+  return [old.isAbsent ? undefined : from, now.isAbsent ? undefined : to]
+}
+
+/** The name that both sides have in a line `diff --git a/x b/x`. */
+export const commonName = (rest: string): string | undefined => {
+  const first = quoted.exec(rest)
+  if (first !== null) return bare(unquoted(first[1]!))
+  // Spaces may be in the name, so it is the middle that divides.
+  const middle = (rest.length - 1) / 2
+  if (!Number.isInteger(middle) || rest[middle] !== " ") return undefined
+  const [one, other] = [rest.slice(0, middle), rest.slice(middle + 1)]
+  return one === other ? one : prefix.test(one) && prefix.test(other) && bare(one) === bare(other) ? bare(one) : undefined
+}

@@ -1,0 +1,29 @@
+/** Either form of a patch as the same data; which of the two it is, the patch tells. */
+import { type Refused, refused } from "../definition.ts"
+import { again, type FilePatch } from "./model.ts"
+import { parseUnified } from "./unified.ts"
+import { begin, parseV4a } from "./v4a.ts"
+
+const forms = "A patch is either *** Begin Patch with its file sections and *** End Patch, or a unified diff."
+
+/** Where every line of structure ends in a CR, the CRs are the patch's own, not the files'. */
+const structure = /^(?:--- |\+\+\+ |@@|diff --git |\*\*\* )/
+
+const linesOf = (patch: string): ReadonlyArray<string> => {
+  const lines = patch.split("\n")
+  if (lines.at(-1) === "") lines.pop()
+  if (!patch.includes("\r")) return lines
+  const isOwn = lines.every((line) => line.endsWith("\r") || !structure.test(line))
+  return isOwn ? lines.map((line) => (line.endsWith("\r") ? line.slice(0, -1) : line)) : lines
+}
+
+/** The files of a patch in their order, at least one; or what is wrong with it, and where. */
+export const parse = (patch: string): ReadonlyArray<FilePatch> | Refused => {
+  if (patch.trim() === "") return refused("The patch is empty.", forms)
+  const lines = linesOf(patch)
+  const first = lines.findIndex((line) => line.trim() === begin)
+  const isV4a = first !== -1 && lines.slice(0, first).every((line) => !/^(?:diff --git |--- |\+\+\+ |@@)/.test(line))
+  const files = isV4a ? parseV4a(lines, first) : parseUnified(lines)
+  if ("_tag" in files || files.length > 0) return files
+  return refused("The patch names no file, so there is nothing to do.", `${forms} ${again}`)
+}

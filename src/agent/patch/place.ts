@@ -1,0 +1,211 @@
+/**
+ * Where a hunk belongs: where it says, if its lines stand there; else at the one place that has them, or, of several, at the one nearest
+ * to where it says. Two places that are equally good are no place. Below the hunk before, always.
+ *
+ * A unified diff is a machine's, and may differ from the file only in line endings. In the other form, which models write, blanks at
+ * ends of lines may differ, and if that finds nothing, those at their beginnings; an `@@` line must stand above the place, and picks the
+ * first one below it.
+ */
+import type { Index, Level, Lines } from "./lines.ts"
+import { type FilePatch, type Hunk, type Line, oldLines } from "./model.ts"
+
+export type Found =
+  | { readonly _tag: "At"; readonly line: number; readonly level: Level }
+  | { readonly _tag: "Nowhere"; readonly anchor?: string }
+  /** Two of the places, or of the lines that an `@@` could mean. */
+  | { readonly _tag: "Several"; readonly places: ReadonlyArray<number>; readonly anchor?: string }
+  | { readonly _tag: "TooMuch" }
+
+export interface Finder {
+  /** `from`: lines before it are taken; `shift`: by so much other hunks stood further down than they said. */
+  readonly find: (hunk: Hunk, from: number, shift: number) => Found
+}
+
+/** Lines compared for one file. More than any patch needs that was made for it. */
+const maxComparisons = 50_000_000
+
+const levels: Readonly<Record<FilePatch["form"], ReadonlyArray<Level>>> = { unified: [0, 1], v4a: [0, 1, 2, 3] }
+
+const nowhere: Found = { _tag: "Nowhere" }
+const several = (...places: ReadonlyArray<number>): Found => ({ _tag: "Several", places })
+
+/** Lines that stand together, to be looked for at one level. */
+interface Sought {
+  readonly stands: (at: number) => boolean
+  /** The first place from here on, or -1. */
+  readonly next: (from: number) => number
+  /** The last place up to here, not above `least`, or -1. */
+  readonly last: (to: number, least: number) => number
+}
+
+/** The first of ascending numbers that is at least this. */
+const lowerBound = (numbers: Int32Array, least: number): number => {
+  let low = 0
+  let high = numbers.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (numbers[middle]! < least) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+const none: Sought = { stands: () => false, next: () => -1, last: () => -1 }
+
+interface Meter {
+  spent: number
+}
+
+const soughtIn = (index: Index, lines: ReadonlyArray<Line>, meter: Meter): Sought => {
+  const ids = lines.map(({ open, text }) => index.idOf(text, open === true))
+  if (ids.includes(-1)) return none
+  // The rarest line has the fewest places to try.
+  let rare = 0
+  for (let at = 1; at < ids.length; at++) if (index.countOf(ids[at]!) < index.countOf(ids[rare]!)) rare = at
+  const places = index.places(ids[rare]!)
+  const stands = (at: number): boolean => {
+    if (at < 0 || at + ids.length > index.ids.length) return false
+    let same = 0
+    while (same < ids.length && index.ids[at + same] === ids[same]) same++
+    meter.spent += same + 1
+    return same === ids.length
+  }
+  const isDone = (): boolean => meter.spent > maxComparisons
+  return {
+    stands,
+    next: (from) => {
+      for (let i = lowerBound(places, from + rare); i < places.length && !isDone(); i++) {
+        if (stands(places[i]! - rare)) return places[i]! - rare
+      }
+      return -1
+    },
+    last: (to, least) => {
+      for (let i = lowerBound(places, to + rare + 1) - 1; i >= 0 && places[i]! - rare >= least && !isDone(); i--) {
+        if (stands(places[i]! - rare)) return places[i]! - rare
+      }
+      return -1
+    }
+  }
+}
+
+/** The place nearest to where it should be, between both directions. */
+const nearest = (sought: Sought, expected: number, from: number): Found | number => {
+  if (expected >= from && sought.stands(expected)) return expected
+  const below = sought.next(Math.max(expected, from))
+  const above = sought.last(Math.max(expected, from) - 1, from)
+  if (below === -1 || above === -1) return Math.max(below, above)
+  const [down, up] = [below - expected, expected - above]
+  return down === up ? several(above, below) : down < up ? below : above
+}
+
+const only = (sought: Sought, from: number): Found | number => {
+  const first = sought.next(from)
+  const second = first === -1 ? -1 : sought.next(first + 1)
+  return second === -1 ? first : several(first, second)
+}
+
+/** The first place below any of the lines that the last anchor could be, if they agree on one. */
+const belowAnchors = (sought: Sought, anchors: ReadonlyArray<number>): Found | number => {
+  let place = -1
+  for (const anchor of anchors) {
+    // Some repeat the line itself as context.
+    const below = sought.next(anchor + 1)
+    const found = below === -1 ? sought.next(anchor) : below
+    if (found === -1) break
+    if (place !== -1 && place !== found) return several(place, found)
+    place = found
+  }
+  return place
+}
+
+/** For each line the first of the others below it, once; both ascend. */
+const firstsBelow = (above: ReadonlyArray<number>, others: ArrayLike<number>): ReadonlyArray<number> => {
+  const out: Array<number> = []
+  let at = 0
+  for (const line of above) {
+    while (at < others.length && others[at]! <= line) at++
+    if (at < others.length && out.at(-1) !== others[at]) out.push(others[at]!)
+  }
+  return out
+}
+
+/** A look at a line's text costs as much as comparing so many. */
+const lookCost = 10
+
+/** Every line that an anchor may be: it is the line, or is but for blanks around it, or begins it. */
+const anchorLines = (lines: Lines, meter: Meter) => {
+  const known = new Map<string, ArrayLike<number>>()
+  const look = (anchor: string): ArrayLike<number> => {
+    for (const level of [1, 3] as const) {
+      const index = lines.index(level)
+      const id = index.idOf(anchor, false)
+      if (id !== -1) return index.places(id)
+    }
+    const beginning = anchor.trim()
+    const found: Array<number> = []
+    meter.spent += lines.count * lookCost
+    if (meter.spent > maxComparisons) return found
+    for (let line = 0; line < lines.count; line++) if (lines.body(line).trimStart().startsWith(beginning)) found.push(line)
+    return found
+  }
+  return (anchor: string): ArrayLike<number> => {
+    let found = known.get(anchor)
+    if (found === undefined) known.set(anchor, (found = look(anchor)))
+    meter.spent += found.length
+    return found
+  }
+}
+
+export const finder = (lines: Lines, form: FilePatch["form"]): Finder => {
+  const meter: Meter = { spent: 0 }
+  const linesLike = anchorLines(lines, meter)
+
+  /** Where the last of the anchors may stand, each below one of those before it. */
+  const anchored = (anchors: ReadonlyArray<string>, from: number): ReadonlyArray<number> | Found => {
+    let found: ReadonlyArray<number> | undefined
+    for (const anchor of anchors) {
+      const like = linesLike(anchor)
+      if (meter.spent > maxComparisons) return { _tag: "TooMuch" }
+      found = found === undefined ? Array.from(like).filter((line) => line >= from) : firstsBelow(found, like)
+      if (found.length === 0) return { _tag: "Nowhere", anchor }
+    }
+    return found ?? []
+  }
+
+  /** A hunk that only adds: nothing tells where but what it says. */
+  const addition = (hunk: Hunk, from: number, shift: number): Found => {
+    const { above, anchors, atEnd } = hunk
+    const isLast = hunk.lines.some(({ open }) => open)
+    const at = (line: number): Found => (isLast && line < lines.count ? nowhere : { _tag: "At", line, level: 0 })
+    if (atEnd || (anchors.length === 0 && above === undefined)) return at(lines.count)
+    if (above !== undefined) return above + shift >= from && above + shift <= lines.count ? at(above + shift) : nowhere
+    const places = anchored(anchors, from)
+    if (!Array.isArray(places)) return places as Found
+    return places.length === 1 ? at(places[0]! + 1) : { _tag: "Several", places: places.slice(0, 2), anchor: anchors.at(-1)! }
+  }
+
+  const atLevel = (hunk: Hunk, old: ReadonlyArray<Line>, from: number, shift: number, level: Level): Found | number => {
+    const sought = soughtIn(lines.index(level), old, meter)
+    const end = lines.count - old.length
+    if (hunk.lines.some(({ open }) => open)) return end >= from && sought.stands(end) ? end : -1
+    if (hunk.atEnd && end >= from && sought.stands(end)) return end
+    if (hunk.above !== undefined) return nearest(sought, hunk.above + shift, from)
+    if (hunk.anchors.length === 0) return only(sought, from)
+    const anchors = anchored(hunk.anchors, from)
+    return Array.isArray(anchors) ? belowAnchors(sought, anchors) : (anchors as Found)
+  }
+
+  return {
+    find: (hunk, from, shift) => {
+      const old = oldLines(hunk)
+      if (old.length === 0) return addition(hunk, from, shift)
+      for (const level of levels[form]) {
+        const found = atLevel(hunk, old, from, shift, level)
+        if (meter.spent > maxComparisons) return { _tag: "TooMuch" }
+        if (typeof found !== "number") return found
+        if (found !== -1) return { _tag: "At", line: found, level }
+      }
+      return nowhere
+    }
+  }
+}

@@ -1,0 +1,147 @@
+/**
+ * The rules as a decorator of the port, where there is no way past them: links are resolved above it, so that where they lead is judged
+ * as any other path is, and so is each step of whatever is made of several.
+ */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { removeTree } from "../../engine/remove.ts"
+import { resolve } from "../../engine/resolve.ts"
+import { type Algebra, make } from "../../filesystem/Filesystem.ts"
+import type { FileStat } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import { type Backend, type Child, follow, keyOf } from "../../port/Backend.ts"
+import { TakingBack } from "../../port/Rules.ts"
+import type { Access } from "../definition.ts"
+import type { Rules } from "./rules.ts"
+
+const denied: Effect.Effect<never, Fault> = Effect.fail({ _tag: "AccessDenied", why: "policy" })
+
+/** Of a write in progress: no caller's path and no link leads there, and what comes from it or goes to it is judged at its other end. */
+const isOurs = (path: FsPath.FsPath): boolean => path.includes(".~") && FsPath.segments(path).some(FsPath.isTemporaryName)
+
+type Kind = FileStat["kind"]
+
+/** Whether a path may be seen. What is not there is judged as if it were a directory, so that nothing is learnt from the difference. */
+export const sees = (rules: Rules, path: FsPath.FsPath, kind: Kind | undefined): boolean =>
+  kind === "directory" || kind === undefined
+    ? rules.asDirectory("read", path)
+    : rules.asFile("read", path) || (kind === "symlink" && rules.asDirectory("read", path))
+
+/** Whether every directory that a link's text goes through may be seen, and what it ends at. */
+const seesText = (rules: Rules, link: FsPath.FsPath, text: string): boolean => {
+  let here: FsPath.FsPath = FsPath.parent(link)
+  for (const segment of text.split("/")) {
+    const next = FsPath.parse(`${here}/${segment}`)
+    // It leads out, which is told as ever.
+    if (typeof next !== "string") return true
+    here = next
+    if (!rules.asDirectory("read", here) && !rules.asFile("read", here)) return false
+  }
+  return true
+}
+
+const confine = (self: Backend, rules: Rules): Backend => {
+  const { attributes, links, watch } = self
+  const may = (access: Access, path: FsPath.FsPath, kind: Kind | undefined): boolean =>
+    isOurs(path) || (kind === "directory" ? rules.asDirectory(access, path) : rules.asFile(access, path))
+  const maySee = (path: FsPath.FsPath, kind: Kind | undefined): boolean => isOurs(path) || sees(rules, path, kind)
+  const kindOf = (path: FsPath.FsPath) => Effect.map(self.stat(path), (stat) => stat?.kind)
+  const when = <A, E, R>(permitted: boolean, effect: () => Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R> =>
+    permitted ? effect() : denied
+
+  const stat: Backend["stat"] = (path) =>
+    when(maySee(path, "directory") || maySee(path, "file"), () =>
+      Effect.flatMap(self.stat(path), (found) => when(maySee(path, found?.kind), () => Effect.succeed(found)))
+    )
+  const list: Backend["list"] = (path) =>
+    when(maySee(path, "directory"), () =>
+      Effect.map(self.list(path), (children) => children.filter(({ kind, name }) => maySee(FsPath.join(path, name), kind)))
+    )
+
+  /** Of what stands below a directory, also of what cannot be seen. */
+  const below = Effect.fnUntraced(function* (
+    top: FsPath.FsPath,
+    permits: (path: FsPath.FsPath, child: Child) => boolean
+  ): Effect.fn.Return<void, Fault> {
+    const pending = [{ at: top, named: top }]
+    for (let here = pending.pop(); here !== undefined; here = pending.pop()) {
+      for (const child of yield* self.list(here.at)) {
+        if (FsPath.isTemporaryName(child.name)) continue
+        const named = FsPath.join(here.named, child.name)
+        if (!permits(named, child)) return yield* denied
+        if (child.kind === "directory") pending.push({ at: FsPath.join(here.at, keyOf(child)), named })
+      }
+    }
+  })
+
+  const remove: Backend["remove"] = (path) =>
+    Effect.withFiber((fiber) =>
+      fiber.getRef(TakingBack)
+        ? self.remove(path)
+        : Effect.flatMap(kindOf(path), (kind) => when(may("delete", path, kind), () => self.remove(path)))
+    )
+
+  const rename: Backend["rename"] = (from, to, options) =>
+    Effect.flatMap(kindOf(from), (kind) => {
+      // Put aside it is written to, or on its way to being deleted, which was judged when that began.
+      const mayGo = may("delete", from, kind) || (isOurs(to) && may("write", from, kind))
+      if (!mayGo || !may("write", to, kind)) return denied
+      const moved = self.rename(from, to, options)
+      if (kind !== "directory" || isOurs(from)) return moved
+      const inside = below(from, (path, child) => {
+        const there = FsPath.below(to, FsPath.relative(from, path))
+        return may("delete", path, child.kind) && may("write", there, child.kind)
+      })
+      return Effect.andThen(inside, moved)
+    })
+
+  /** The text may go through other links, to a name that may not be known. */
+  const leadsToNothingHidden = (link: FsPath.FsPath): Effect.Effect<void, Fault> =>
+    Effect.catch(Effect.asVoid(resolve(confined, link)), (fault) =>
+      fault._tag === "AccessDenied" && fault["why"] === "policy" ? Effect.fail(fault) : Effect.void
+    )
+
+  const confined: Backend = {
+    ...self,
+    accelerations: undefined,
+    history: undefined,
+    stat,
+    list,
+    open: (path) => when(may("read", path, "file"), () => self.open(path)),
+    write: (path, bytes, mode, how) => when(may("write", path, "file"), () => self.write(path, bytes, mode, how)),
+    makeDirectory: (path) => when(may("write", path, "directory"), () => self.makeDirectory(path)),
+    remove,
+    rename,
+    links: links && {
+      read: (path) =>
+        when(maySee(path, "symlink"), () =>
+          Effect.flatMap(links.read(path), (text) =>
+            when(seesText(rules, path, text), () => Effect.as(leadsToNothingHidden(path), text))
+          )
+        ),
+      follow: (path) => when(maySee(path, "symlink"), () => follow(links, path)),
+      make: (path, text) => when(may("write", path, "file") && seesText(rules, path, text), () => links.make(path, text))
+    },
+    attributes: attributes && { set: (path, values) => when(may("write", path, "file"), () => attributes.set(path, values)) },
+    watch:
+      watch &&
+      ((path) =>
+        maySee(path, "directory")
+          ? Stream.filter(watch(path), (event) => maySee(event.path, "file"))
+          : Stream.fromEffect(denied))
+  }
+  return {
+    ...confined,
+    accelerations: {
+      // All of it or none: what is hidden would keep the directory, and the rest would be gone.
+      removeTree: (path) =>
+        Effect.andThen(
+          when(may("delete", path, "directory"), () => below(path, (path, child) => may("delete", path, child.kind))),
+          removeTree(confined, path)
+        )
+    }
+  }
+}
+
+export const confined = (self: Algebra, rules: Rules): Algebra => make(confine(self.port, rules))

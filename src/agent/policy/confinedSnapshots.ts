@@ -1,0 +1,63 @@
+/** The past under the same rules: nothing hidden is told of or brought back, and what is shown of it is confined as the present is. */
+import * as Effect from "effect/Effect"
+import { SnapshotError } from "../../history/errors.ts"
+import type { Operations, RestoreOptions } from "../../history/snapshots/operations.ts"
+import type { FilesystemSnapshot } from "../../history/snapshots/value.ts"
+import type { Change } from "../../history/tree.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import { confined } from "./confined.ts"
+import type { Rules } from "./rules.ts"
+
+const refusedHere = (operation: string): SnapshotError =>
+  new SnapshotError({
+    operation,
+    reason: "refused",
+    detail: "a policy forbids it where not everything may be seen and changed"
+  })
+
+/** What stands there may be either; both have to be permitted, here and below. */
+const isVisible =
+  (rules: Rules) =>
+  ({ path }: Change): boolean =>
+    rules.asFile("read", path) && rules.asDirectory("read", path)
+
+const isPermitted =
+  (rules: Rules) =>
+  ({ _tag, path }: Change): boolean => {
+    const access = _tag === "Removed" ? "delete" : "write"
+    return rules.asFile(access, path) && rules.asDirectory(access, path)
+  }
+
+/** What a name holds that no caller's path could. */
+const isAddressable = ({ path }: Change): boolean => FsPath.parse(path) === path
+
+/** The changes that are permitted, in which there is none that is not. */
+const apart = (changes: ReadonlyArray<Change>, rules: Rules): ReadonlyArray<FsPath.FsPath> => {
+  const permits = isPermitted(rules)
+  const refused = changes.filter((change) => !permits(change) || !isAddressable(change))
+  return changes
+    .filter((change) => permits(change) && isAddressable(change))
+    .map(({ path }) => path)
+    .filter((path) => !refused.some((other) => FsPath.isWithin(path, other.path)))
+}
+
+const restoring = (self: Operations, rules: Rules, snapshot: FilesystemSnapshot, options: RestoreOptions) =>
+  Effect.gen(function* () {
+    const { changes } = yield* self.restore(snapshot, { ...options, dryRun: true })
+    const paths = apart(changes, rules)
+    if (paths.length === 0) return { changes: [] }
+    const restored = yield* self.restore(snapshot, { ...options, paths })
+    return { ...restored, changes: restored.changes.filter(isVisible(rules)) }
+  })
+
+export const confinedSnapshots = (self: Operations, rules: Rules): Operations => ({
+  ...self,
+  restore: (snapshot, options = {}) =>
+    rules.restricts("write") || rules.restricts("delete")
+      ? restoring(self, rules, snapshot, options)
+      : self.restore(snapshot, options),
+  diff: (from, to) => Effect.map(self.diff(from, to), (changes) => changes.filter(isVisible(rules))),
+  view: (snapshot) => Effect.map(self.view(snapshot), (past) => confined(past, rules)),
+  fork: () => Effect.fail(refusedHere("fork")),
+  merge: () => Effect.fail(refusedHere("merge"))
+})

@@ -1,0 +1,116 @@
+/**
+ * A filesystem on which a file that is there can be changed only as this session has seen it: what was seen goes with each change as its
+ * precondition, so that nothing can come in between.
+ */
+import * as Effect from "effect/Effect"
+import type { Algebra, WriteOptions } from "../../filesystem/Filesystem.ts"
+import type { WriteResult } from "../../model/Entry.ts"
+import { AccessDenied, Conflict } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import type { Memory } from "../memory.ts"
+
+const refusing = (operation: string, path: string): AccessDenied => new AccessDenied({ operation, path, why: "policy" })
+
+/** Runs it while nobody else of this process can change the paths. */
+const alone = <A, E, R>(
+  { port }: Algebra,
+  paths: ReadonlyArray<FsPath.FsPath | undefined>,
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> =>
+  port.locks?.alone?.(
+    paths.filter((path) => path !== undefined),
+    effect
+  ) ?? effect
+
+export const guarded = (self: Algebra, memory: Memory, mutates: boolean): Algebra => {
+  const policy = self.port.rules?.policy
+  const parsed = (path: string): FsPath.FsPath | undefined => {
+    const known = FsPath.parse(path, policy)
+    return typeof known === "string" ? known : undefined
+  }
+  const seen = (path: string): string | undefined => {
+    const known = parsed(path)
+    return known === undefined ? undefined : memory.seen(known)
+  }
+  const note = (path: string, version: string | undefined): void => {
+    const known = parsed(path)
+    if (known !== undefined && version !== undefined) memory.saw(known, version)
+  }
+
+  const conditional = (path: string, options: WriteOptions = {}): WriteOptions => {
+    if (options.mode === "create") return { ...options, version: true }
+    const known = seen(path)
+    return { ...options, version: true, ifMatch: known === undefined ? null : (options.ifMatch ?? known) }
+  }
+  const writing = <E>(path: string, write: Effect.Effect<WriteResult, E>): Effect.Effect<WriteResult, E> =>
+    Effect.tap(write, ({ version }) => Effect.sync(() => note(path, version)))
+
+  /** Fails where a file stands that is not as it was seen. */
+  const asSeen = (operation: string, path: string): Effect.Effect<void, AccessDenied> =>
+    Effect.matchEffect(self.stat(path), {
+      onFailure: () => Effect.void,
+      onSuccess: ({ isFile, isSymlink }) =>
+        !isFile || isSymlink === true
+          ? Effect.void
+          : Effect.matchEffect(self.version(path), {
+              onFailure: () => Effect.fail(refusing(operation, path)),
+              onSuccess: (version) => (version === seen(path) ? Effect.void : Effect.fail(refusing(operation, path)))
+            })
+    })
+
+  /**
+   * What is read to be changed must be what was seen. The type of reading has no Conflict; those who read in order to change have, and
+   * there is nobody else here.
+   */
+  const pinned = <A extends { readonly version?: string }, E>(operation: string, path: string, read: Effect.Effect<A, E>) =>
+    Effect.flatMap(read, (result): Effect.Effect<A, E> => {
+      const expected = seen(path)
+      const actual = result.version
+      return !mutates || expected === undefined || actual === undefined || actual === expected
+        ? Effect.succeed(result)
+        : (Effect.fail(new Conflict({ operation, path, expected, actual })) as Effect.Effect<never, never> as Effect.Effect<
+            A,
+            E
+          >)
+    })
+
+  return {
+    ...self,
+    read: (path, options) =>
+      mutates ? pinned("read", path, self.read(path, { ...options, version: true })) : self.read(path, options),
+    readBytes: (path, options) =>
+      mutates ? pinned("read", path, self.readBytes(path, { ...options, version: true })) : self.readBytes(path, options),
+    write: (path, content, options) => writing(path, self.write(path, content, conditional(path, options))),
+    writeBytes: (path, content, options) => writing(path, self.writeBytes(path, content, conditional(path, options))),
+    sink: (path, options) => self.sink(path, conditional(path, options)),
+    edit: (path, edits, options) => {
+      const known = seen(path)
+      if (options?.dryRun === true) return self.edit(path, edits, options)
+      if (known !== undefined) {
+        const edited = self.edit(path, edits, { ...options, version: true, ifMatch: options?.ifMatch ?? known })
+        return Effect.tap(edited, ({ version }) => Effect.sync(() => note(path, version)))
+      }
+      return Effect.andThen(asSeen("edit", path), self.edit(path, edits, options))
+    },
+    delete: (path, options) =>
+      Effect.matchEffect(self.stat(path), {
+        onFailure: () => self.delete(path, options),
+        onSuccess: ({ isFile, isSymlink }) => {
+          if (!isFile || isSymlink === true) return self.delete(path, options)
+          const known = seen(path)
+          return known === undefined
+            ? Effect.fail(refusing("delete", path))
+            : self.delete(path, { ...options, ifMatch: options?.ifMatch ?? known })
+        }
+      }),
+    copy: (from, to, options) =>
+      options?.overwrite === true
+        ? alone(self, [parsed(to)], Effect.andThen(asSeen("copy", to), self.copy(from, to, options)))
+        : self.copy(from, to, options),
+    move: (from, to, options) => {
+      const target = options?.overwrite === true ? asSeen("move", to) : Effect.void
+      const checked = Effect.andThen(asSeen("move", from), target)
+      return alone(self, [parsed(from), parsed(to)], Effect.andThen(checked, self.move(from, to, options)))
+    }
+  }
+}

@@ -1,0 +1,107 @@
+/**
+ * Globs per operation, decided on names alone: nothing is looked at to find out whether it may be. What a glob names goes with all that
+ * is below it. What may not be read is as if it were not there, so it can be neither changed nor removed either.
+ */
+import * as Matcher from "../../engine/matcher.ts"
+import { isFault, list } from "../../engine/options.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import { unlimited } from "../../model/Limits.ts"
+import type { Access } from "../definition.ts"
+
+/** @since 0.1.0 */
+export interface Globs {
+  readonly read?: string | ReadonlyArray<string> | undefined
+  readonly write?: string | ReadonlyArray<string> | undefined
+  readonly delete?: string | ReadonlyArray<string> | undefined
+}
+
+/** @since 0.1.0 */
+export interface AccessOptions {
+  /** Only what these name. @default everything */
+  readonly allow?: Globs | undefined
+  /** Not what these name, whatever is allowed. @default nothing */
+  readonly deny?: Globs | undefined
+}
+
+export interface Rules {
+  readonly asFile: (access: Access, path: FsPath.FsPath) => boolean
+  /** Also for what is only on the way to something that is permitted: it may be seen and made, but not removed. */
+  readonly asDirectory: (access: Access, path: FsPath.FsPath) => boolean
+  /** Whether there is any path at all for which it is refused. */
+  readonly restricts: (access: Access) => boolean
+}
+
+interface Side {
+  /** Whether the path, or a directory that it is in, is named. */
+  readonly names: (path: FsPath.FsPath, isDirectory: boolean) => boolean
+  /** Whether something below it could be. */
+  readonly reaches: (path: FsPath.FsPath) => boolean
+}
+
+const compile = (globs: string | ReadonlyArray<string>, argument: string, caseSensitive: boolean): Matcher.Matcher => {
+  const matcher = Matcher.compile(list(globs), { argument }, { caseSensitive, limits: unlimited })
+  if (isFault(matcher)) throw new RangeError(`access: ${argument}: ${String(matcher["detail"])}`)
+  return matcher
+}
+
+const walking = (matcher: Matcher.Matcher, spell: (path: string) => string): Side => {
+  const walk = (path: FsPath.FsPath, isDirectory: boolean): { readonly named: boolean; readonly open: boolean } => {
+    let state: Matcher.State | undefined = matcher.start
+    const names = FsPath.segments(spell(path) as FsPath.FsPath)
+    for (const [index, name] of names.entries()) {
+      if (state === undefined) return { named: false, open: false }
+      if (matcher.matches(state, name, index < names.length - 1 || isDirectory)) return { named: true, open: true }
+      state = matcher.below(state, name)
+    }
+    return { named: false, open: state !== undefined }
+  }
+  return { names: (path, isDirectory) => walk(path, isDirectory).named, reaches: (path) => walk(path, true).open }
+}
+
+/** Every spelling by which a disk that does not tell them apart may know a name. */
+const spellings: ReadonlyArray<(text: string) => string> = [
+  (text) => text,
+  (text) => text.normalize("NFC"),
+  (text) => FsPath.fold(text.normalize("NFC")),
+  (text) => FsPath.fold(text.toUpperCase()).normalize("NFC")
+]
+
+const some = (sides: ReadonlyArray<Side>): Side => ({
+  names: (path, isDirectory) => sides.some((side) => side.names(path, isDirectory)),
+  reaches: (path) => sides.some((side) => side.reaches(path))
+})
+
+const deniedBy = (globs: string | ReadonlyArray<string>, argument: string, caseSensitive: boolean): Side => {
+  const given = compile(globs, argument, caseSensitive)
+  if (caseSensitive) return walking(given, (path) => path)
+  const respelt = spellings.map((spell) => compile(list(globs).map(spell), argument, false))
+  return some(respelt.flatMap((matcher) => spellings.map((spell) => walking(matcher, spell))))
+}
+
+const allowedBy = (globs: string | ReadonlyArray<string>, argument: string, caseSensitive: boolean): Side =>
+  walking(compile(globs, argument, caseSensitive), (path) => path)
+
+const everything: Side = { names: () => true, reaches: () => true }
+const nothing: Side = { names: () => false, reaches: () => false }
+
+/** Dies where a glob is none: that is a mistake of the programmer. */
+export const make = ({ allow = {}, deny = {} }: AccessOptions, caseSensitive: boolean): Rules => {
+  const of = (access: Access): { readonly allowed: Side; readonly denied: Side } => ({
+    allowed: allow[access] === undefined ? everything : allowedBy(allow[access], `allow.${access}`, caseSensitive),
+    denied: deny[access] === undefined ? nothing : deniedBy(deny[access], `deny.${access}`, caseSensitive)
+  })
+  const sides = { read: of("read"), write: of("write"), delete: of("delete") }
+
+  const isNamed = (access: Access, path: FsPath.FsPath, isDirectory: boolean): boolean =>
+    !sides[access].denied.names(path, isDirectory) && sides[access].allowed.names(path, isDirectory)
+  const isOnTheWay = (access: Access, path: FsPath.FsPath): boolean =>
+    path === FsPath.root || (!sides[access].denied.names(path, true) && sides[access].allowed.reaches(path))
+
+  return {
+    asFile: (access, path) => isNamed("read", path, false) && (access === "read" || isNamed(access, path, false)),
+    asDirectory: (access, path) =>
+      isOnTheWay("read", path) &&
+      (access === "read" || (access === "write" ? isOnTheWay(access, path) : isNamed(access, path, true))),
+    restricts: (access) => [allow.read, deny.read, allow[access], deny[access]].some((globs) => globs !== undefined)
+  }
+}

@@ -1,0 +1,56 @@
+/** A window of bytes as base64: cut between groups of three bytes, so that windows can be put together before or after decoding. */
+import { type Budget, fit } from "./fit.ts"
+import { plural } from "./words.ts"
+
+export interface Bytes {
+  readonly path: string
+  readonly content: Uint8Array
+  /** 0-based byte. */
+  readonly offset: number
+  /** Of the whole file. */
+  readonly sizeBytes: number
+}
+
+export interface BytesPage {
+  readonly message: string
+  readonly value: {
+    readonly content: string
+    readonly offset: number
+    readonly limit: number
+    readonly size_bytes: number
+    readonly truncated: boolean
+    readonly next?: number
+  }
+}
+
+const group = 3
+
+export const base64 = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64")
+
+export const bytesPage = ({ content, offset, path, sizeBytes }: Bytes, asked: number, settings: Budget): BytesPage => {
+  const encoded = base64(content)
+  const lengthOf = (groups: number): number => Math.min(group * groups, content.length)
+  const footer = (length: number): string => {
+    const range = `${plural(length, "byte")} from offset ${offset}, of ${sizeBytes}`
+    const next = offset + length
+    return next < sizeBytes ? `${range}; continue with encoding="base64", offset=${next}` : range
+  }
+  const render = (groups: number): string => `${encoded.slice(0, 4 * groups)}\n${footer(lengthOf(groups))}`
+  const groups = fit(Math.ceil(content.length / group), render, settings)
+  const length = lengthOf(groups)
+  const next = offset + length
+  const nothing =
+    sizeBytes === 0 ? `${path} is empty` : `no bytes from offset ${asked} on: ${path} has ${plural(sizeBytes, "byte")}`
+  return {
+    message: length === 0 ? nothing : render(groups),
+    value: {
+      content: encoded.slice(0, 4 * groups),
+      offset,
+      limit: length,
+      size_bytes: sizeBytes,
+      truncated: next < sizeBytes,
+      ...(next < sizeBytes ? { next } : {})
+    }
+  }
+}

@@ -1,0 +1,48 @@
+/** Names in a list: a directory ends in "/", a file tells its size, whatever else it is says so. */
+import type { Kind } from "../../model/Entry.ts"
+import { plural, size } from "./words.ts"
+
+export interface Listed {
+  readonly name: string
+  readonly kind: Kind
+  readonly sizeBytes?: number | undefined
+  /** @default true */
+  readonly addressable?: boolean | undefined
+}
+
+const noted = ({ kind, sizeBytes }: Listed): ReadonlyArray<string> =>
+  kind === "directory"
+    ? []
+    : kind === "file"
+      ? sizeBytes === undefined
+        ? []
+        : [size(sizeBytes)]
+      : [kind === "symlink" ? "link" : "neither file nor directory"]
+
+/** One line; no path can name what is not addressable. */
+export const listing = (entry: Listed): string => {
+  const notes = [...noted(entry), ...(entry.addressable === false ? ["escaped: no path can name it"] : [])]
+  return `${entry.name}${entry.kind === "directory" ? "/" : ""}${notes.length === 0 ? "" : ` (${notes.join(", ")})`}`
+}
+
+export interface Counts {
+  readonly files: number
+  readonly directories: number
+  /** Links and whatever else there is. */
+  readonly others: number
+}
+
+export const countsOf = (entries: ReadonlyArray<{ readonly kind: Kind }>): Counts => {
+  const count = (kind: Kind): number => entries.reduce((sum, entry) => (entry.kind === kind ? sum + 1 : sum), 0)
+  const files = count("file")
+  const directories = count("directory")
+  return { files, directories, others: entries.length - files - directories }
+}
+
+/** `2 directories, 1 file`, and others where there are any. */
+export const counted = ({ directories, files, others }: Counts): string =>
+  [
+    plural(directories, "directory", "directories"),
+    plural(files, "file"),
+    ...(others > 0 ? [plural(others, "other")] : [])
+  ].join(", ")

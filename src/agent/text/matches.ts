@@ -1,0 +1,53 @@
+/** Matches as they are shown: file by file, the lines around them once, however many matches they are around. */
+import type { GrepMatch } from "../../model/Entry.ts"
+import { type Excerpt, excerpt, maxLine, numbered } from "./lines.ts"
+
+/** Before a match, where its line is cut. */
+const lead = 200
+
+/** What is shown of a match's line: where it is long, what is around the match. */
+export const excerptOf = ({ lineContent, matchStart }: GrepMatch): Excerpt =>
+  excerpt(lineContent, maxLine, Math.max(0, matchStart - lead))
+
+interface Line {
+  readonly text: string
+  readonly isMatch: boolean
+}
+
+/** The lines of one file's matches and what is around them, by number. A line that is both is a match. */
+const linesOf = (matches: ReadonlyArray<GrepMatch>): ReadonlyMap<number, Line> => {
+  const found = new Map<number, Line>()
+  for (const { after = [], before = [], lineNumber } of matches) {
+    before.forEach((text, index) => found.set(lineNumber - before.length + index, { text, isMatch: false }))
+    after.forEach((text, index) => found.set(lineNumber + 1 + index, { text, isMatch: false }))
+  }
+  for (const match of matches) found.set(match.lineNumber, { text: excerptOf(match).shown, isMatch: true })
+  return new Map([...found].sort(([a], [b]) => a - b))
+}
+
+const hasContext = ({ after = [], before = [] }: GrepMatch): boolean => after.length + before.length > 0
+
+const fileLines = (matches: ReadonlyArray<GrepMatch>): ReadonlyArray<string> => {
+  const isApart = matches.some(hasContext)
+  const out: Array<string> = []
+  let previous: number | undefined
+  for (const [line, { isMatch, text }] of linesOf(matches)) {
+    if (isApart && previous !== undefined && line > previous + 1) out.push("     ...")
+    out.push(isMatch ? numbered(line, text) : numbered(line, excerpt(text).shown, "-"))
+    previous = line
+  }
+  return out
+}
+
+/** The path of a file, then its matches. They come in order of path and line. */
+export const matchLines = (matches: ReadonlyArray<GrepMatch>): ReadonlyArray<string> => {
+  const out: Array<string> = []
+  for (let at = 0; at < matches.length;) {
+    const { path } = matches[at]!
+    let end = at + 1
+    while (end < matches.length && matches[end]!.path === path) end++
+    out.push(path, ...fileLines(matches.slice(at, end)))
+    at = end
+  }
+  return out
+}

@@ -1,0 +1,154 @@
+/**
+ * A page of a text: what the message shows and what the value holds are the same lines. A page that is over the budget ends earlier, and
+ * everything that says where it ends says so too.
+ */
+import * as Text from "../../engine/text.ts"
+import { type Budget, fit, joined } from "./fit.ts"
+import { type Excerpt, excerpt, maxLine, numbered } from "./lines.ts"
+import { plural } from "./words.ts"
+
+export type Encoding = "utf-8" | "utf-16le" | "utf-16be"
+
+/** Lines of a file, and where they stand in it. */
+export interface Window {
+  readonly path: string
+  /** As they stand in the file, without the last one's terminator. */
+  readonly content: string
+  /** 0-based line of the first. */
+  readonly offset: number
+  readonly limit: number
+  readonly totalLines: number
+  readonly endsWithNewline: boolean
+  /** The bytes of the file that a line's text from a column on is; `line` counts from 0 in the file. */
+  readonly bytesOf?: ((line: number, column: number) => { readonly offset: number; readonly length: number }) | undefined
+}
+
+export interface Page {
+  readonly message: string
+  readonly value: {
+    readonly content: string
+    readonly offset: number
+    readonly limit: number
+    readonly total_lines: number
+    readonly truncated: boolean
+    readonly ends_with_newline: boolean
+    readonly next?: number
+    readonly cut_lines?: ReadonlyArray<number>
+  }
+}
+
+const lineStart = (text: string, line: number): number => {
+  let at = 0
+  for (let left = line; left > 0; left--) at = text.indexOf("\n", at) + 1
+  return at
+}
+
+const encoder = new TextEncoder()
+
+/** The window of a text that is all there. `limit` is a number of lines. */
+export const windowOf = (path: string, text: string, encoding: Encoding, offset: number, limit: number): Window => {
+  const sizeOf = (part: string): number => (encoding === "utf-8" ? encoder.encode(part).length : 2 * part.length)
+  return {
+    path,
+    ...Text.page(text, offset, limit),
+    bytesOf: (line, column) => {
+      const from = lineStart(text, line) + column
+      const newline = text.indexOf("\n", from)
+      const end = newline === -1 ? text.length : newline
+      const isCrlf = newline > from && text.charCodeAt(newline - 1) === 13
+      return { offset: sizeOf(text.slice(0, from)), length: sizeOf(text.slice(from, isCrlf ? end - 1 : end)) }
+    }
+  }
+}
+
+interface Line {
+  readonly excerpt: Excerpt
+  /** What stands between it and the next one. */
+  readonly terminator: string
+}
+
+/** The lines of a window, none wider than that. The window's last line has no terminator, so that a CR at its end is text. */
+const linesOf = ({ content, limit }: Window, width: number): ReadonlyArray<Line> => {
+  if (limit === 0) return []
+  const pieces = content.split("\n")
+  return pieces.map((piece, index) => {
+    const isCrlf = index < pieces.length - 1 && piece.endsWith("\r")
+    return { excerpt: excerpt(isCrlf ? piece.slice(0, -1) : piece, width), terminator: isCrlf ? "\r\n" : "\n" }
+  })
+}
+
+const contentOf = (lines: ReadonlyArray<Line>): string =>
+  lines
+    .map(({ excerpt, terminator }, index) => (index < lines.length - 1 ? excerpt.shown + terminator : excerpt.shown))
+    .join("")
+
+const cutLines = ({ offset }: Window, lines: ReadonlyArray<Line>): ReadonlyArray<number> =>
+  lines.flatMap(({ excerpt }, index) => (excerpt.isCut ? [offset + index + 1] : []))
+
+/** How to get what is cut off the first line that is cut: no page of lines can hold it. */
+const restOfLine = (window: Window, lines: ReadonlyArray<Line>): string => {
+  const cut = cutLines(window, lines)
+  const first = cut[0]
+  if (first === undefined) return ""
+  const { end } = lines[first - 1 - window.offset]!.excerpt
+  const bytes = window.bytesOf?.(first - 1, end)
+  const which = cut.length === 1 ? `line ${first} is cut` : `${plural(cut.length, "line")} are cut, the first is line ${first}`
+  return bytes === undefined
+    ? which
+    : `${which}; its rest: encoding="base64", offset=${bytes.offset}, limit=${bytes.length} (bytes)`
+}
+
+const footer = (window: Window, lines: ReadonlyArray<Line>): string => {
+  const { offset, totalLines } = window
+  const next = offset + lines.length
+  const range = `lines ${offset + 1}-${next} of ${totalLines}`
+  const rest = restOfLine(window, lines)
+  return joined([next < totalLines ? `${range}; continue with offset=${next}` : range], rest)
+}
+
+const render = (window: Window, lines: ReadonlyArray<Line>): string =>
+  joined(
+    lines.map(({ excerpt }, index) => numbered(window.offset + index + 1, excerpt.shown)),
+    footer(window, lines)
+  )
+
+const nothing = ({ path, totalLines }: Window, asked: number): string =>
+  totalLines === 0 ? `${path} is empty` : `no lines from offset ${asked} on: ${path} has ${plural(totalLines, "line")}`
+
+/** The lines that fit; where not even the first does, as much of it as fits. */
+const shownOf = (window: Window, settings: Budget): ReadonlyArray<Line> => {
+  const all = linesOf(window, maxLine)
+  const shown = all.slice(
+    0,
+    fit(all.length, (count) => render(window, all.slice(0, count)), settings)
+  )
+  if (shown.length !== 1 || settings.measure(render(window, shown)) <= settings.budget) return shown
+  const { content } = window
+  const newline = content.indexOf("\n")
+  const first = { ...window, content: newline === -1 ? content : content.slice(0, newline + 1) }
+  const narrow = (width: number): ReadonlyArray<Line> => linesOf(first, width).slice(0, 1)
+  const most = Math.min(maxLine, first.content.length)
+  return narrow(fit(most, (width) => render(window, narrow(width)), settings))
+}
+
+/** `asked` is the offset that was asked for, which may be past the end. */
+export const page = (window: Window, asked: number, settings: Budget): Page => {
+  const { endsWithNewline, offset, totalLines } = window
+  const lines = shownOf(window, settings)
+  const next = offset + lines.length
+  const truncated = next < totalLines
+  const cut = cutLines(window, lines)
+  return {
+    message: lines.length === 0 ? nothing(window, asked) : render(window, lines),
+    value: {
+      content: contentOf(lines),
+      offset,
+      limit: lines.length,
+      total_lines: totalLines,
+      truncated,
+      ends_with_newline: lines.length > 0 && (truncated || endsWithNewline),
+      ...(truncated ? { next } : {}),
+      ...(cut.length > 0 ? { cut_lines: cut } : {})
+    }
+  }
+}

@@ -1,0 +1,43 @@
+/** Counts and sizes in words, so that every tool says the same thing the same way. */
+import type { Skipped } from "../../model/Entry.ts"
+
+/** `1 match`, `0 matches`. */
+export const plural = (count: number, one: string, many: string = `${one}s`): string => `${count} ${count === 1 ? one : many}`
+
+const units = ["KiB", "MiB", "GiB", "TiB", "PiB"]
+
+/** Exact below 1,024 bytes, else one decimal of the unit that leaves the number below 1,024. */
+export const size = (bytes: number): string => {
+  if (bytes < 1024) return plural(bytes, "byte")
+  let value = bytes / 1024
+  let unit = 0
+  // 1023.95 would be shown as 1024.0.
+  while (value >= 1023.95 && unit < units.length - 1) {
+    value /= 1024
+    unit++
+  }
+  return `${value.toFixed(1)} ${units[unit]!}`
+}
+
+/** `a`, `a and b`, `a, b and c`. */
+export const listed = (items: ReadonlyArray<string>): string =>
+  items.length < 2 ? items.join("") : `${items.slice(0, -1).join(", ")} and ${items[items.length - 1]!}`
+
+const named = 3
+
+const naming = (paths: ReadonlyArray<string>, count: number): string => {
+  const shown = paths.slice(0, named)
+  const more = count - shown.length
+  return shown.length === 0 ? "" : ` (${listed(more > 0 ? [...shown, `${more} more`] : shown)})`
+}
+
+/** What a search passed over, for the end of its message; empty where that is nothing. */
+export const skipped = ({ binary, ignored, tooLarge, unreadable, unreadablePaths }: Skipped): string => {
+  const reasons = [
+    ignored > 0 ? `${ignored} ignored` : "",
+    binary > 0 ? `${binary} binary` : "",
+    tooLarge > 0 ? `${tooLarge} too large` : "",
+    unreadable > 0 ? `${unreadable} unreadable${naming(unreadablePaths, unreadable)}` : ""
+  ].filter((reason) => reason !== "")
+  return reasons.length === 0 ? "" : `skipped: ${reasons.join(", ")}`
+}

@@ -1,0 +1,128 @@
+/** A patch in either form, of many files: all of it or nothing. */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { documentOf } from "../../engine/splice.ts"
+import { applyChanges, type Changed } from "../changes/apply.ts"
+import { type Call, define, type ToolFailure, type Touch } from "../definition.ts"
+import type { Deviation } from "../patch/apply.ts"
+import { type Outcome, planOf, type Section } from "../patch/plan.ts"
+import { parse } from "../patch/parse.ts"
+import { fitted } from "../text/fit.ts"
+import { plural } from "../text/words.ts"
+
+const sectionsOf = Effect.fnUntraced(function* (
+  patch: string,
+  call: Call
+): Effect.fn.Return<ReadonlyArray<Section>, ToolFailure> {
+  const files = parse(patch)
+  if ("_tag" in files) return yield* Effect.fail(files)
+  const path = (raw: string | undefined) => (raw === undefined ? Effect.undefined : call.path(raw, { argument: "patch" }))
+  return yield* Effect.forEach(files, (patch) =>
+    Effect.map(Effect.all([path(patch.from), path(patch.to)]), ([from, to]) => ({ patch, from, to }))
+  )
+})
+
+const touchesOf = ({ from, to }: Section): ReadonlyArray<Touch> => [
+  ...(to === undefined ? [] : [{ access: "write" as const, path: to }]),
+  ...(from === undefined || from === to ? [] : [{ access: "delete" as const, path: from }])
+]
+
+const remember = ({ memory }: Call, { action, change, path }: Outcome, version: string | null): void => {
+  if (action === "deleted" || action === "moved") memory.forget(path)
+  if (change.after === null || version === null) return
+  const document = documentOf(change.after)
+  memory.saw(change.path, version, "_tag" in document ? undefined : document.text)
+}
+
+/** What did not count when a hunk was looked for. */
+const passedOver = ({ indented, level }: Deviation): string =>
+  level === 2
+    ? "blanks at line ends"
+    : indented
+      ? "indentation, and was indented as the lines there"
+      : "blanks around lines; check the indentation of what it put there"
+
+const deviating = ({ deviations }: Outcome): string =>
+  deviations
+    .map((deviation) => {
+      const { hunk, level, line } = deviation
+      return level > 1
+        ? `; hunk ${hunk} matched line ${line} except for ${passedOver(deviation)}`
+        : `; hunk ${hunk} applied at line ${line}`
+    })
+    .join("")
+
+const said = (outcome: Outcome): string => {
+  const { action, addedLines, path, removedLines, setsMode, to } = outcome
+  const name = to === undefined ? path : `${path} to ${to}`
+  return `${action} ${name} (+${addedLines} -${removedLines})${setsMode ? "; its permissions were left as they are" : ""}${deviating(outcome)}`
+}
+
+const applied = (call: Call, outcomes: ReadonlyArray<Outcome>): Effect.Effect<ReadonlyArray<Changed>, ToolFailure> =>
+  applyChanges(
+    call.filesystem,
+    outcomes.map(({ change }) => change),
+    { operation: call.tool }
+  )
+
+export const applyPatch = define({
+  name: "apply_patch",
+  description:
+    "Apply a patch of one or more files, all of it or nothing: *** Begin Patch … *** End Patch with *** Add/Update/Delete File sections, or a unified diff. Hunks need lines of context that occur only once.",
+  parameters: Schema.Struct({
+    patch: Schema.String.annotate({
+      description:
+        "Sections *** Add File: path (each line begins with +), *** Delete File: path, *** Update File: path (then *** Move to: path to rename it, and hunks: @@ with a line above the place if needed, then lines that begin with a space, - or +), between *** Begin Patch and *** End Patch. Or a unified diff: --- a/path, +++ b/path, @@ -1,3 +1,4 @@ and such lines."
+    })
+  }),
+  value: Schema.Struct({
+    files: Schema.Array(
+      Schema.Struct({
+        path: Schema.String,
+        action: Schema.Literals(["added", "updated", "deleted", "moved"]),
+        /** Where a moved file is now. */
+        to: Schema.optionalKey(Schema.String),
+        added_lines: Schema.Int,
+        removed_lines: Schema.Int,
+        version: Schema.optionalKey(Schema.String)
+      })
+    )
+  }),
+  does: "changes",
+  idempotent: false,
+  examples: [
+    {
+      patch:
+        "*** Begin Patch\n*** Update File: src/main.ts\n@@ function serve() {\n-  const port = 80\n+  const port = 8080\n*** Add File: NOTES.md\n+The port is 8080.\n*** End Patch"
+    },
+    { patch: "--- a/src/main.ts\n+++ b/src/main.ts\n@@ -3,1 +3,1 @@\n-  const port = 80\n+  const port = 8080\n" }
+  ],
+  touches: ({ patch }, call) => Effect.map(sectionsOf(patch, call), (sections) => sections.flatMap(touchesOf)),
+  handle: Effect.fnUntraced(function* ({ patch }, call) {
+    const sections = yield* sectionsOf(patch, call)
+    // What others change in between is planned for anew.
+    const attempt = Effect.flatMap(planOf(call, sections), (outcomes) =>
+      Effect.map(applied(call, outcomes), (changed) => ({ outcomes, changed }))
+    )
+    const { changed, outcomes } = yield* Effect.retry(attempt, { times: 4, while: ({ _tag }) => _tag === "Conflict" })
+    for (const [index, outcome] of outcomes.entries()) remember(call, outcome, changed[index]!.version)
+    const head = `applied the patch: ${plural(outcomes.length, "file")} changed`
+    const rest = (shown: number): string => `and ${plural(outcomes.length + 1 - shown, "more file")}`
+    return {
+      message: fitted([head, ...outcomes.map(said)], call.settings, rest),
+      value: {
+        files: outcomes.map(({ action, addedLines, path, removedLines, to }, index) => {
+          const { version } = changed[index]!
+          return {
+            path,
+            action,
+            ...(to !== undefined && { to }),
+            added_lines: addedLines,
+            removed_lines: removedLines,
+            ...(version !== null && { version })
+          }
+        })
+      }
+    }
+  })
+})

@@ -1,0 +1,22 @@
+/** A copy of a directory that fails takes away what it has put there. */
+import { define } from "../definition.ts"
+import { parameters, touching, transferring, value } from "../changes/transferring.ts"
+
+export const copy = define({
+  name: "copy",
+  description: "Copy a file, or a directory with everything in it. Fails where something is already, unless overwrite is true.",
+  parameters,
+  value,
+  does: "changes",
+  idempotent: false,
+  examples: [
+    { from: "template", to: "packages/new" },
+    { from: "a.txt", to: "b.txt", overwrite: true }
+  ],
+  touches: touching("read"),
+  handle: transferring({
+    done: "copied",
+    forgets: false,
+    run: ({ filesystem }, from, to, overwrite) => filesystem.copy(from, to, { overwrite })
+  })
+})

@@ -1,0 +1,96 @@
+/** Places of one file or of several change together or not at all. */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { type EditedFile, editFiles } from "../changes/editFiles.ts"
+import { planOf } from "../changes/editPlan.ts"
+import { define } from "../definition.ts"
+import { cutAtLine } from "../text/fit.ts"
+import { plural } from "../text/words.ts"
+
+const path = Schema.String.annotate({ description: "The file, relative to the root. With edits, of those that name none." })
+const otherPath = Schema.String.annotate({ description: "The file of this edit, where it is another than path." })
+const oldString = Schema.String.annotate({
+  description: "The text to replace, exactly as it stands in the file, with enough around it to occur only once."
+})
+const newString = Schema.String.annotate({ description: "The text that takes its place; empty to delete it." })
+const replaceAll = Schema.Boolean.annotate({
+  description: "Replace every occurrence. Default false: there must be exactly one."
+})
+const ifMatch = Schema.String.annotate({
+  description: "Edit only if the file still has this version, as an earlier result told it."
+})
+
+const edits = Schema.Array(
+  Schema.Struct({
+    path: Schema.optionalKey(otherPath),
+    old_string: oldString,
+    new_string: newString,
+    replace_all: Schema.optionalKey(replaceAll),
+    if_match: Schema.optionalKey(ifMatch)
+  })
+).annotate({
+  description:
+    "Several places, also of several files, instead of old_string and new_string: all of them or none. Each is looked for in the text as it was."
+})
+
+const total = (files: ReadonlyArray<EditedFile>): number => files.reduce((sum, { replacements }) => sum + replacements, 0)
+
+const said = (files: ReadonlyArray<EditedFile>): ReadonlyArray<string> => {
+  const each = files.map(
+    ({ path, replacements, version }) => `${path}: ${plural(replacements, "replacement")}, version ${version}`
+  )
+  return files.length === 1
+    ? [`edited ${each[0]!}`]
+    : [`edited ${plural(files.length, "file")}: ${plural(total(files), "replacement")}`, ...each.map((line) => `  ${line}`)]
+}
+
+export const editFile = define({
+  name: "edit_file",
+  description:
+    "Replace text in files: one place by old_string and new_string, or several places of several files by edits, all or none. Line endings and encoding stay.",
+  parameters: Schema.Struct({
+    path: Schema.optionalKey(path),
+    old_string: Schema.optionalKey(oldString),
+    new_string: Schema.optionalKey(newString),
+    replace_all: Schema.optionalKey(replaceAll),
+    if_match: Schema.optionalKey(ifMatch),
+    edits: Schema.optionalKey(edits)
+  }),
+  value: Schema.Struct({
+    /** Of the first file, as is `version`. */
+    path: Schema.String,
+    replacements: Schema.Int,
+    diff: Schema.String,
+    version: Schema.String,
+    files: Schema.Array(Schema.Struct({ path: Schema.String, replacements: Schema.Int, version: Schema.String }))
+  }),
+  does: "changes",
+  idempotent: false,
+  examples: [
+    { path: "src/main.ts", old_string: "const port = 80", new_string: "const port = 8080" },
+    {
+      edits: [
+        { path: "a.ts", old_string: "oldName", new_string: "newName", replace_all: true },
+        { path: "b.ts", old_string: "import { oldName }", new_string: "import { newName }" }
+      ]
+    }
+  ],
+  touches: (params, call) =>
+    Effect.map(planOf(params, call), (files) => files.map(({ path }) => ({ access: "write" as const, path }))),
+  handle: Effect.fnUntraced(function* (params, call) {
+    const files = yield* editFiles(call, yield* planOf(params, call))
+    const [{ path, version }] = files as [EditedFile]
+    const diff = files.map((file) => file.diff).join("")
+    const text = [...said(files), ...(diff === "" ? [] : [diff.replace(/\n$/, "")])].join("\n")
+    return {
+      message: cutAtLine(text, call.settings),
+      value: {
+        path,
+        replacements: total(files),
+        diff,
+        version,
+        files: files.map(({ path, replacements, version }) => ({ path, replacements, version }))
+      }
+    }
+  })
+})

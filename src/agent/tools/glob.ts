@@ -1,0 +1,83 @@
+/** Files by the pattern of their path. A page that is over the budget is asked for again, shorter: so its counts are those of the page. */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type { GlobResult } from "../../model/Entry.ts"
+import { agent } from "../../model/Limits.ts"
+import { define } from "../definition.ts"
+import { fit, joined } from "../text/fit.ts"
+import { listing } from "../text/listing.ts"
+import { plural } from "../text/words.ts"
+import * as Searching from "./searching.ts"
+
+const Value = Schema.Struct({
+  matches: Schema.Array(Schema.Struct({ path: Schema.String, size_bytes: Schema.Int })),
+  skipped: Searching.Skipped,
+  truncated: Schema.Boolean,
+  next: Schema.optionalKey(Schema.String)
+})
+
+const render = ({ matches, next, skipped }: GlobResult): string =>
+  joined(
+    matches.map(({ kind, path, sizeBytes }) => listing({ name: path, kind, sizeBytes })),
+    Searching.footer(plural(matches.length, "match", "matches"), skipped, next)
+  )
+
+/** The first so many, as if no more had been asked for. */
+const first = (found: GlobResult, count: number): GlobResult =>
+  count === found.matches.length
+    ? found
+    : { ...found, matches: found.matches.slice(0, count), truncated: true, next: found.matches[count - 1]!.path }
+
+/** @internal */
+export const glob = define({
+  name: "glob",
+  description:
+    "Finds files by path. A pattern without / matches names at any depth (*.ts), one with / is relative to path (src/**/*.ts). Leaves out what .gitignore names. Sorted.",
+  parameters: Schema.Struct({
+    pattern: Schema.String.annotate({ description: "The glob: *, **, ?, [ab], {a,b}" }),
+    path: Searching.parameters.path,
+    max_matches: Searching.maxMatches(agent.maxGlobMatches, "files"),
+    include_ignored: Searching.parameters.include_ignored,
+    after: Searching.parameters.after
+  }),
+  value: Value,
+  does: "reads",
+  idempotent: true,
+  examples: [{ pattern: "*.ts" }, { pattern: "**/*.test.ts", path: "src" }],
+  touches: ({ path = "" }, call) => Effect.map(call.path(path, { blank: "root" }), (path) => [{ access: "read", path }]),
+  handle: Effect.fnUntraced(function* (params, call) {
+    const { settings } = call
+    const path = yield* call.path(params.path ?? "", { blank: "root" })
+    const pattern = Searching.globOf(params.pattern, settings.mountPoint)
+    const page = (maxMatches: number) =>
+      call.filesystem.glob(pattern, {
+        path,
+        maxMatches,
+        sizes: true,
+        gitignore: params.include_ignored !== true,
+        after: params.after || undefined
+      })
+    const shown = (found: GlobResult) => fit(found.matches.length, (count) => render(first(found, count)), settings)
+    const most = settings.limits.maxGlobMatches
+    const found = yield* Searching.reporting(
+      Effect.gen(function* () {
+        const whole = yield* page(Math.min(params.max_matches ?? most, most))
+        const count = shown(whole)
+        if (count === whole.matches.length) return whole
+        const again = yield* page(count)
+        return first(again, shown(again))
+      })
+    )
+    const { matches, next, skipped, truncated } = found
+    const why = matches.length === 0 ? yield* Searching.nothingFound(path, skipped, call) : ""
+    return {
+      message: `${render(found)}${why}`,
+      value: {
+        matches: matches.map(({ path, sizeBytes = 0 }) => ({ path, size_bytes: sizeBytes })),
+        skipped: Searching.skippedOf(skipped),
+        truncated,
+        ...(next !== undefined && { next })
+      }
+    }
+  })
+})

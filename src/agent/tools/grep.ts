@@ -1,0 +1,212 @@
+/**
+ * Contents by pattern, in three forms: the lines, the files, or how many lines of each file. Every answer is a page of one order, path and
+ * line, and ends with the place to go on from.
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type { GrepOptions } from "../../engine/options.ts"
+import type { GrepMatch, GrepResult } from "../../model/Entry.ts"
+import type { FsPath } from "../../model/FsPath.ts"
+import { agent } from "../../model/Limits.ts"
+import { type Answer, type Call, define, type ToolFailure } from "../definition.ts"
+import { fit, joined } from "../text/fit.ts"
+import { excerpt } from "../text/lines.ts"
+import { excerptOf, matchLines } from "../text/matches.ts"
+import { plural } from "../text/words.ts"
+import { type ByFile, byFile } from "./grepByFile.ts"
+import * as Searching from "./searching.ts"
+
+const maxContext = 100
+
+const Match = Schema.Struct({
+  path: Schema.String,
+  line_number: Schema.Int,
+  line: Schema.String,
+  match_start: Schema.Int,
+  match_end: Schema.Int,
+  cut_from: Schema.optionalKey(Schema.Int),
+  line_length: Schema.optionalKey(Schema.Int),
+  before: Schema.optionalKey(Schema.Array(Schema.String)),
+  after: Schema.optionalKey(Schema.Array(Schema.String))
+})
+
+const Value = Schema.Struct({
+  matches: Schema.optionalKey(Schema.Array(Match)),
+  files: Schema.optionalKey(Schema.Array(Schema.Struct({ path: Schema.String, count: Schema.Int }))),
+  total: Schema.Int,
+  files_matched: Schema.Int,
+  files_searched: Schema.Int,
+  skipped: Searching.Skipped,
+  truncated: Schema.Boolean,
+  next: Schema.optionalKey(Schema.String)
+})
+
+type Found = Answer<typeof Value.Type>
+
+const parameters = Schema.Struct({
+  pattern: Schema.String.annotate({ description: "A regular expression of JavaScript, matched line by line" }),
+  path: Schema.optionalKey(
+    Schema.String.annotate({ description: "The directory or file to search, relative to the root. Default the root" })
+  ),
+  glob: Schema.optionalKey(
+    Schema.String.annotate({ description: "Only files that this matches, such as *.ts or src/**/*.md" })
+  ),
+  file_glob: Schema.optionalKey(Schema.String.annotate({ description: "The same as glob" })),
+  mode: Schema.optionalKey(
+    Schema.Literals(["matches", "files", "count"]).annotate({
+      description: "matches: the lines; files: paths only; count: how many lines of each file. Default matches"
+    })
+  ),
+  max_matches: Searching.maxMatches(agent.maxGrepMatches, "matches (with files and count: files)"),
+  ignore_case: Schema.optionalKey(Schema.Boolean.annotate({ description: "Default false" })),
+  literal: Schema.optionalKey(Schema.Boolean.annotate({ description: "The pattern is text, no expression. Default false" })),
+  whole_word: Schema.optionalKey(Schema.Boolean.annotate({ description: "Default false" })),
+  multiline: Schema.optionalKey(Schema.Boolean.annotate({ description: "Matches may span lines. Default false" })),
+  context: Schema.optionalKey(
+    Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: maxContext })).annotate({
+      description: `Lines to show before and after each match, at most ${maxContext}. Default 0`
+    })
+  ),
+  include_ignored: Searching.parameters.include_ignored,
+  after: Searching.parameters.after
+})
+
+const found = (matches: number, files: number): string =>
+  matches === 0 ? "0 matches" : `${plural(matches, "match", "matches")} in ${plural(files, "file")}`
+
+const distinct = (matches: ReadonlyArray<GrepMatch>): number => new Set(matches.map(({ path }) => path)).size
+
+const render = ({ matches, next, skipped }: GrepResult): string =>
+  joined(matchLines(matches), Searching.footer(found(matches.length, distinct(matches)), skipped, next))
+
+/** The first so many, as if no more had been asked for. */
+const first = (result: GrepResult, count: number): GrepResult => {
+  const { matches } = result
+  if (count === matches.length) return result
+  const last = matches[count - 1]!
+  return { ...result, matches: matches.slice(0, count), truncated: true, next: `${last.lineNumber}:${last.path}` }
+}
+
+const matchOf = (match: GrepMatch): typeof Match.Type => {
+  const { end, isCut, shown, start } = excerptOf(match)
+  const { after, before, lineContent, lineNumber, matchEnd, matchStart, path } = match
+  const texts = (lines: ReadonlyArray<string>): ReadonlyArray<string> => lines.map((line) => excerpt(line).shown)
+  return {
+    path,
+    line_number: lineNumber,
+    line: shown,
+    match_start: matchStart - start,
+    match_end: Math.min(matchEnd, end) - start,
+    ...(isCut && { cut_from: start, line_length: lineContent.length }),
+    ...(before !== undefined && { before: texts(before) }),
+    ...(after !== undefined && { after: texts(after) })
+  }
+}
+
+interface Search {
+  readonly pattern: string
+  readonly path: FsPath
+  readonly options: GrepOptions
+  readonly most: number
+  readonly call: Call
+}
+
+/** A page that is over the budget is asked for again, shorter: so its counts are those of the page. */
+const lines = Effect.fnUntraced(function* ({
+  call,
+  most,
+  options,
+  path,
+  pattern
+}: Search): Effect.fn.Return<Found, ToolFailure> {
+  const page = (maxMatches: number) => call.filesystem.grep(pattern, { ...options, maxMatches })
+  const shown = (result: GrepResult) => fit(result.matches.length, (count) => render(first(result, count)), call.settings)
+  const whole = yield* page(most)
+  const count = shown(whole)
+  const again = count === whole.matches.length ? whole : yield* page(count)
+  const result = again === whole ? whole : first(again, shown(again))
+  const { filesSearched, matches, next, skipped, truncated } = result
+  const why = matches.length === 0 ? yield* Searching.nothingFound(path, skipped, call) : ""
+  return {
+    message: `${render(result)}${why}`,
+    value: {
+      matches: matches.map(matchOf),
+      total: matches.length,
+      files_matched: distinct(matches),
+      files_searched: filesSearched,
+      skipped: Searching.skippedOf(skipped),
+      truncated,
+      ...(next !== undefined && { next })
+    }
+  }
+})
+
+const renderFiles = ({ files, next, skipped }: ByFile, mode: "files" | "count"): string => {
+  const total = files.reduce((sum, { count }) => sum + count, 0)
+  return joined(
+    files.map(({ count, path }) => (mode === "files" ? path : `${path}: ${plural(count, "match", "matches")}`)),
+    Searching.footer(found(total, files.length), skipped, next)
+  )
+}
+
+const fileByFile = Effect.fnUntraced(function* (
+  { call, most, options, path, pattern }: Search,
+  mode: "files" | "count"
+): Effect.fn.Return<Found, ToolFailure> {
+  const page = (after: string | undefined, maxMatches: number) =>
+    call.filesystem.grep(pattern, { ...options, context: 0, after, maxMatches })
+  const result = yield* byFile(page, options.after, most, (count, found) =>
+    fit(count, (count) => renderFiles(found(count), mode), call.settings)
+  )
+  const { files, filesSearched, next, skipped } = result
+  const why = files.length === 0 ? yield* Searching.nothingFound(path, skipped, call) : ""
+  return {
+    message: `${renderFiles(result, mode)}${why}`,
+    value: {
+      files,
+      total: files.reduce((sum, { count }) => sum + count, 0),
+      files_matched: files.length,
+      files_searched: filesSearched,
+      skipped: Searching.skippedOf(skipped),
+      truncated: next !== undefined,
+      ...(next !== undefined && { next })
+    }
+  }
+})
+
+const optionsOf = (params: typeof parameters.Type, path: FsPath, mountPoint: string | undefined): GrepOptions => ({
+  path,
+  glob: Searching.globOf(params.glob ?? params.file_glob ?? "", mountPoint) || undefined,
+  ignoreCase: params.ignore_case,
+  literal: params.literal,
+  wholeWord: params.whole_word,
+  multiline: params.multiline,
+  context: params.context,
+  gitignore: params.include_ignored !== true,
+  after: params.after || undefined
+})
+
+/** @internal */
+export const grep = define({
+  name: "grep",
+  description:
+    "Searches file contents with a regular expression, or a text with literal. Leaves out binary files and what .gitignore names. mode files or count for an overview; the last line says how to continue.",
+  parameters,
+  value: Value,
+  does: "reads",
+  idempotent: true,
+  examples: [
+    { pattern: "TODO|FIXME", glob: "*.ts" },
+    { pattern: "parse(", literal: true, path: "src", context: 2 },
+    { pattern: "import", mode: "count" }
+  ],
+  touches: ({ path = "" }, call) => Effect.map(call.path(path, { blank: "root" }), (path) => [{ access: "read", path }]),
+  handle: Effect.fnUntraced(function* (params, call) {
+    const { mode = "matches" } = params
+    const { limits, mountPoint } = call.settings
+    const path = yield* call.path(params.path ?? "", { blank: "root" })
+    const most = Math.min(params.max_matches ?? limits.maxGrepMatches, limits.maxGrepMatches)
+    const search: Search = { pattern: params.pattern, path, options: optionsOf(params, path, mountPoint), most, call }
+    return yield* Searching.reporting(mode === "matches" ? lines(search) : fileByFile(search, mode))
+  })
+})

@@ -1,0 +1,89 @@
+/**
+ * How many lines of each file match: a search page by page, so that however many there are only their numbers are kept. A file is answered
+ * when all of it has been counted, and the place to go on from is the end of a file.
+ */
+import * as Effect from "effect/Effect"
+import type { GrepResult, Skipped } from "../../model/Entry.ts"
+import type { GrepError } from "../../model/FsError.ts"
+
+export interface FileCount {
+  readonly path: string
+  readonly count: number
+}
+
+export interface ByFile {
+  readonly files: ReadonlyArray<FileCount>
+  readonly filesSearched: number
+  readonly skipped: Skipped
+  readonly next: string | undefined
+}
+
+/** Beyond the last line that a file can have. */
+const lastLine = 2_000_000_000
+
+const endOf = (path: string): string => `${lastLine}:${path}`
+
+const nothing: Skipped = { ignored: 0, binary: 0, tooLarge: 0, unreadable: 0, unreadablePaths: [] }
+
+const named = 100
+
+const sum = (a: Skipped, b: Skipped): Skipped => ({
+  ignored: a.ignored + b.ignored,
+  binary: a.binary + b.binary,
+  tooLarge: a.tooLarge + b.tooLarge,
+  unreadable: a.unreadable + b.unreadable,
+  unreadablePaths: [...a.unreadablePaths, ...b.unreadablePaths].slice(0, named)
+})
+
+const pageSize = 20_000
+
+const matchesIn = (files: ReadonlyArray<FileCount>): number => files.reduce((sum, { count }) => sum + count, 0)
+
+const counted = (before: ReadonlyArray<FileCount>, { matches }: GrepResult): ReadonlyArray<FileCount> => {
+  const counts = new Map(before.map(({ count, path }) => [path, count]))
+  for (const { path } of matches) counts.set(path, (counts.get(path) ?? 0) + 1)
+  return [...counts].map(([path, count]) => ({ path, count }))
+}
+
+/** A page more. The file in which the page before ended is looked at again, and counts once. */
+const plus = (before: ByFile, page: GrepResult, isFirst: boolean): ByFile => ({
+  files: counted(before.files, page),
+  filesSearched: before.filesSearched + page.filesSearched - (isFirst || page.filesSearched === 0 ? 0 : 1),
+  skipped: sum(before.skipped, page.skipped),
+  next: undefined
+})
+
+/** The first so many files, as if no more had been asked for. */
+const first = (found: ByFile, count: number): ByFile =>
+  count === found.files.length
+    ? found
+    : { ...found, files: found.files.slice(0, count), next: endOf(found.files[count - 1]!.path) }
+
+/**
+ * At most `most` files, and of these as many as `fits` says when it hears what so many would be. The page on which the last of them stands
+ * is then asked for again, up to there: so what was searched and skipped is that of the answer.
+ */
+export const byFile = Effect.fnUntraced(function* (
+  page: (after: string | undefined, maxMatches: number) => Effect.Effect<GrepResult, GrepError>,
+  start: string | undefined,
+  most: number,
+  fits: (count: number, found: (count: number) => ByFile) => number
+): Effect.fn.Return<ByFile, GrepError> {
+  const pages: Array<{ readonly before: ByFile; readonly after: string | undefined }> = []
+  let found: ByFile = { files: [], filesSearched: 0, skipped: nothing, next: undefined }
+  let after = start
+  do {
+    pages.push({ before: found, after })
+    const next: GrepResult = yield* page(after, pageSize)
+    found = plus(found, next, pages.length === 1)
+    after = next.next
+    // The last of the files may have more matches, so that one more than is wanted has to be there.
+  } while (after !== undefined && found.files.length <= most)
+  const count = fits(Math.min(most, found.files.length), (count) => first(found, count))
+  if (count === found.files.length) return found
+  const wanted = first(found, count)
+  const total = matchesIn(wanted.files)
+  const last = pages.findLast(({ before }) => matchesIn(before.files) < total) ?? pages[0]!
+  const again = yield* page(last.after, total - matchesIn(last.before.files))
+  return { ...plus(last.before, again, last === pages[0]), next: wanted.next }
+})

@@ -1,0 +1,67 @@
+/** One directory by name, a page at a time where it is large: a listing that ends without a word would be believed. */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { type FileEntry, Kind } from "../../model/Entry.ts"
+import { compare, fold, root } from "../../model/FsPath.ts"
+import { type Call, define } from "../definition.ts"
+import { fit, joined } from "../text/fit.ts"
+import { counted, countsOf, listing } from "../text/listing.ts"
+
+const Value = Schema.Struct({
+  path: Schema.String,
+  entries: Schema.Array(
+    Schema.Struct({ name: Schema.String, path: Schema.String, kind: Kind, size_bytes: Schema.optionalKey(Schema.Int) })
+  ),
+  counts: Schema.Struct({ files: Schema.Int, directories: Schema.Int, others: Schema.Int }),
+  truncated: Schema.Boolean,
+  next: Schema.optionalKey(Schema.String)
+})
+
+const entryOf = ({ kind, name, path, sizeBytes }: FileEntry): (typeof Value.Type)["entries"][number] =>
+  kind === "file" && sizeBytes !== undefined ? { name, path, kind, size_bytes: sizeBytes } : { name, path, kind }
+
+/** Whether a name stands after another, in the order of listings. */
+const follows = ({ filesystem }: Call, after: string): ((entry: FileEntry) => boolean) =>
+  filesystem.port.info.caseSensitive
+    ? ({ name }) => compare(name, after) > 0
+    : ({ name }) => (compare(fold(name), fold(after)) || compare(name, after)) > 0
+
+/** @internal */
+export const ls = define({
+  name: "ls",
+  description:
+    "Lists one directory by name: directories end in /, files show their size. For files at any depth use glob, for an overview tree.",
+  parameters: Schema.Struct({
+    path: Schema.optionalKey(Schema.String.annotate({ description: "The directory, relative to the root. Default the root" })),
+    after: Schema.optionalKey(Schema.String.annotate({ description: "Continue after this name, as a cut listing says" }))
+  }),
+  value: Value,
+  does: "reads",
+  idempotent: true,
+  examples: [{}, { path: "src" }],
+  touches: ({ path = "" }, call) => Effect.map(call.path(path, { blank: "root" }), (path) => [{ access: "read", path }]),
+  handle: Effect.fnUntraced(function* ({ after = "", path: input = "" }, call) {
+    const path = yield* call.path(input, { blank: "root" })
+    const all = yield* call.filesystem.list(path)
+    const entries = after === "" ? all : all.filter(follows(call, after))
+    const counts = countsOf(all)
+    const footer = (shown: number): string => {
+      if (all.length === 0) return `${path === root ? "the root" : path} is empty`
+      if (shown === entries.length) return counted(counts)
+      return `${counted(counts)}; continue with after=${JSON.stringify(entries[shown - 1]!.name)}`
+    }
+    const render = (shown: number): string => joined(entries.slice(0, shown).map(listing), footer(shown))
+    const shown = fit(entries.length, render, call.settings)
+    const truncated = shown < entries.length
+    return {
+      message: render(shown),
+      value: {
+        path,
+        entries: entries.slice(0, shown).map(entryOf),
+        counts,
+        truncated,
+        ...(truncated && { next: entries[shown - 1]!.name })
+      }
+    }
+  })
+})

@@ -1,0 +1,22 @@
+/** Moving is one step wherever the disk can rename, so a move that fails has done nothing. */
+import { define } from "../definition.ts"
+import { parameters, touching, transferring, value } from "../changes/transferring.ts"
+
+export const move = define({
+  name: "move",
+  description: "Move or rename a file or directory. Fails where something is already, unless overwrite is true.",
+  parameters,
+  value,
+  does: "changes",
+  idempotent: false,
+  examples: [
+    { from: "src/old.ts", to: "src/new.ts" },
+    { from: "draft.md", to: "docs/final.md", overwrite: true }
+  ],
+  touches: touching("delete"),
+  handle: transferring({
+    done: "moved",
+    forgets: true,
+    run: ({ filesystem }, from, to, overwrite) => filesystem.move(from, to, { overwrite })
+  })
+})

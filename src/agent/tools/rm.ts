@@ -1,0 +1,39 @@
+/** Removing takes whatever the path names, a directory with all that is in it, and a link rather than what it leads to. */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type { DeleteResult } from "../../model/Entry.ts"
+import type { FsPath } from "../../model/FsPath.ts"
+import { define } from "../definition.ts"
+import { plural } from "../text/words.ts"
+
+const said = (path: FsPath, { deleted, directories }: DeleteResult): string => {
+  if (deleted === 0) return `nothing removed: there is no ${path}`
+  if (directories === 0) return `removed ${path}`
+  // An empty directory counts as one.
+  const files = deleted === 1 ? "at most 1 file" : plural(deleted, "file")
+  return `removed ${path} with all that was in it: ${plural(directories, "directory", "directories")}, ${files}`
+}
+
+export const rm = define({
+  name: "rm",
+  description: "Remove a file, or a directory with everything in it. This cannot be undone.",
+  parameters: Schema.Struct({
+    path: Schema.String.annotate({ description: "The file or directory, relative to the root. The root itself is refused." }),
+    allow_missing: Schema.optionalKey(
+      Schema.Boolean.annotate({
+        description: "Whether it is fine that there is nothing at this path. Default false: that fails."
+      })
+    )
+  }),
+  value: Schema.Struct({ deleted: Schema.Int, directories: Schema.Int }),
+  does: "changes",
+  idempotent: false,
+  examples: [{ path: "build" }, { path: "tmp/out.txt", allow_missing: true }],
+  touches: ({ path }, call) => Effect.map(call.path(path), (path) => [{ access: "delete", path }]),
+  handle: Effect.fnUntraced(function* ({ allow_missing = false, path: raw }, call) {
+    const path = yield* call.path(raw)
+    const removed = yield* call.filesystem.delete(path, { recursive: true, missing: allow_missing ? "ignore" : "fail" })
+    call.memory.forget(path)
+    return { message: said(path, removed), value: removed }
+  })
+})

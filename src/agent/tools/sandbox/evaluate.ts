@@ -1,0 +1,34 @@
+/** `eval`: a few lines of a program, for an answer sooner than a file would give it. */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { define } from "../../definition.ts"
+import * as bounds from "./bounds.ts"
+import { answerOf, asking, everything, Value } from "./run.ts"
+import { cutCharacters } from "./streams.ts"
+
+export const evaluate = define({
+  name: "eval",
+  description:
+    "Run a few lines of code in the sandbox, for at most 5 seconds, and get what they print. Print what you want to know; nothing is kept between calls.",
+  parameters: Schema.Struct({
+    code: Schema.String.annotate({ description: "The program; at most 4,096 characters." }),
+    language: Schema.optionalKey(
+      Schema.Literals(["javascript", "python"]).annotate({
+        description:
+          "What the code is written in. Default: what the sandbox is set up for, javascript unless that says otherwise."
+      })
+    )
+  }),
+  value: Value,
+  does: "changes",
+  idempotent: false,
+  examples: [{ code: "console.log(0.1 + 0.2)" }, { code: "print(sum(range(10)))", language: "python" }],
+  touches: () => Effect.succeed(everything),
+  handle: Effect.fnUntraced(function* ({ code, language }, call) {
+    const wrong = bounds.check(call.tool, { code })
+    if (wrong !== undefined) return yield* Effect.fail(wrong)
+    const options = { language, timeout: `${bounds.evalTimeout} seconds` as const }
+    const result = yield* asking((sandbox) => sandbox.eval(code, options))
+    return answerOf(result, call.settings, (text) => cutCharacters(text, bounds.maxEvalStream))
+  })
+})

@@ -1,0 +1,68 @@
+/** What both tools of the sandbox share: whom they ask, what they touch, and how a result reads. */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import { type ExecError, type ExecResult, Sandbox } from "../../../filesystem/Sandbox.ts"
+import { root } from "../../../model/FsPath.ts"
+import type { Answer, Call, Touch, ToolFailure } from "../../definition.ts"
+import { refused } from "../../definition.ts"
+import { type Cut, fitting } from "./streams.ts"
+
+export const Value = Schema.Struct({
+  exit_code: Schema.Int,
+  stdout: Schema.String,
+  stderr: Schema.String,
+  duration_ms: Schema.Number,
+  timed_out: Schema.Boolean,
+  /** Whether one of the streams was cut. */
+  truncated: Schema.Boolean
+})
+
+/** A program may do anything to any file: who may not do that to all of them may not run one. */
+export const everything: ReadonlyArray<Touch> = [
+  { access: "write", path: root },
+  { access: "delete", path: root }
+]
+
+const noSandbox = refused("No sandbox available.", "Provide a layer of fs-algebra's Sandbox to the tools.")
+
+export const asking = <A>(
+  use: (sandbox: typeof Sandbox.Service) => Effect.Effect<A, ExecError>
+): Effect.Effect<A, ToolFailure> =>
+  Effect.flatMap(Effect.serviceOption(Sandbox), (sandbox) =>
+    Option.isNone(sandbox) ? Effect.fail<ToolFailure>(noSandbox) : use(sandbox.value)
+  )
+
+const stream = (name: string, text: string): string => (text === "" ? "" : `\n${name}:\n${text.replace(/\n$/, "")}`)
+
+const headline = ({ durationMillis, exitCode, timedOut }: ExecResult): string => {
+  const time = `${Math.round(durationMillis)} ms`
+  return timedOut ? `exit code ${exitCode}: the time was up after ${time}` : `exit code ${exitCode} after ${time}`
+}
+
+/** `cut` is for each stream; left out where the streams are not asked for. */
+export const answerOf = (
+  result: ExecResult,
+  { budget, measure }: Call["settings"],
+  cut: ((text: string) => Cut) | undefined
+): Answer<typeof Value.Type> => {
+  const [out, err] = [cut?.(result.stdout), cut?.(result.stderr)]
+  const truncated = cut !== undefined && (result.truncated || (out?.isCut ?? false) || (err?.isCut ?? false))
+  const head = `${headline(result)}${truncated ? ", the output is cut" : ""}`
+  const message = (stdout: string, stderr: string): string => {
+    const streams = stream("stdout", stdout) + stream("stderr", stderr)
+    return streams === "" && cut !== undefined ? `${head}, no output` : head + streams
+  }
+  const shown = fitting([out?.text ?? "", err?.text ?? ""], (stdout, stderr) => measure(message(stdout, stderr)) <= budget)
+  return {
+    message: message(...shown),
+    value: {
+      exit_code: result.exitCode,
+      stdout: out?.text ?? "",
+      stderr: err?.text ?? "",
+      duration_ms: result.durationMillis,
+      timed_out: result.timedOut,
+      truncated
+    }
+  }
+}

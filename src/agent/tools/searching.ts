@@ -1,0 +1,88 @@
+/** What the searches share: how they are asked, what they say of what they passed over, and signs of life while they take long. */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Schedule from "effect/Schedule"
+import * as Schema from "effect/Schema"
+import type * as Entry from "../../model/Entry.ts"
+import { type FsPath, root } from "../../model/FsPath.ts"
+import type { Call } from "../definition.ts"
+import { ToolProgress } from "../progress.ts"
+import * as Words from "../text/words.ts"
+
+export const parameters = {
+  path: Schema.optionalKey(
+    Schema.String.annotate({ description: "The directory to search, relative to the root. Default the root" })
+  ),
+  after: Schema.optionalKey(
+    Schema.String.annotate({ description: "Continue where a cut answer ended: its next, as the last line says it" })
+  ),
+  include_ignored: Schema.optionalKey(
+    Schema.Boolean.annotate({ description: "Search what .gitignore and .ignore name too, and .git. Default false" })
+  )
+}
+
+export const maxMatches = (most: number, what: string) =>
+  Schema.optionalKey(
+    Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({
+      description: `At most so many ${what}, up to ${most}. Default ${most}`
+    })
+  )
+
+export const Skipped = Schema.Struct({
+  ignored: Schema.Int,
+  binary: Schema.Int,
+  too_large: Schema.Int,
+  unreadable: Schema.Int,
+  unreadable_paths: Schema.Array(Schema.String)
+})
+
+export const skippedOf = ({ binary, ignored, tooLarge, unreadable, unreadablePaths }: Entry.Skipped): typeof Skipped.Type => ({
+  ignored,
+  binary,
+  too_large: tooLarge,
+  unreadable,
+  unreadable_paths: unreadablePaths
+})
+
+/** Blank is none, and white space around is the model's, not the pattern's. A mount point at its front stands for the root. */
+export const globOf = (pattern: string, mountPoint: string | undefined): string => {
+  const bare = pattern.trim()
+  const mount = mountPoint?.replace(/\/+$/, "") ?? ""
+  return mount !== "" && bare.startsWith(`${mount}/`) ? bare.slice(mount.length) : bare
+}
+
+export const continued = (next: string): string => `continue with after=${JSON.stringify(next)}`
+
+/** The last line: what was found, what was passed over, and how to go on. */
+export const footer = (found: string, skipped: Entry.Skipped, next: string | undefined): string => {
+  const over = Words.skipped(skipped)
+  return [next === undefined ? found : `${found}, and more`, over, next === undefined ? "" : continued(next)]
+    .filter((part) => part !== "")
+    .join("; ")
+}
+
+/** Where nothing was found a model should hear why that may be. */
+export const nothingFound = (path: FsPath, skipped: Entry.Skipped, { filesystem }: Call): Effect.Effect<string> => {
+  const ignored = skipped.ignored > 0 ? "; include_ignored=true searches what is ignored" : ""
+  return path === root
+    ? Effect.succeed(ignored)
+    : filesystem.exists(path).pipe(
+        Effect.orElseSucceed(() => true),
+        Effect.map((exists) => (exists ? ignored : `; there is no ${path}`))
+      )
+}
+
+/** Once a second, to whoever listens. What a search will come to nobody knows, so that only time passes. */
+export const reporting = <A, E, R>(search: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.gen(function* () {
+    const report = yield* ToolProgress
+    if (report === undefined) return yield* search
+    const started = yield* Clock.currentTimeMillis
+    const tell = Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      const seconds = Math.round((now - started) / 1000)
+      return report({ done: seconds, message: `searching for ${Words.plural(seconds, "second")}` })
+    })
+    const ticking = yield* Effect.forkChild(Effect.repeat(Effect.delay(tell, "1 second"), Schedule.forever))
+    return yield* Effect.ensuring(search, Fiber.interrupt(ticking))
+  })

@@ -1,0 +1,49 @@
+/** Whom the snapshot tools ask, and which snapshot a model means. */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import { Snapshots } from "../../../history/Snapshots.ts"
+import { candidates, isSafety, shortIds } from "../../../history/snapshots/choice.ts"
+import type { Operations } from "../../../history/snapshots/operations.ts"
+import type { FilesystemSnapshot } from "../../../history/snapshots/value.ts"
+import { refused, type ToolFailure } from "../../definition.ts"
+import { plural } from "../../text/words.ts"
+
+const noSnapshots = refused("No snapshots are kept here.", "Provide a layer of fs-algebra's Snapshots to the tools.")
+
+export const service: Effect.Effect<Operations, ToolFailure> = Effect.flatMap(
+  Effect.serviceOption(Snapshots),
+  Option.match({ onNone: () => Effect.fail<ToolFailure>(noSnapshots), onSome: Effect.succeed })
+)
+
+const shownOf = 5
+
+const named = (all: ReadonlyArray<FilesystemSnapshot>, { tag, ...snapshot }: FilesystemSnapshot): string =>
+  `${shortIds(all)({ tag, ...snapshot } as FilesystemSnapshot)}${tag === undefined ? "" : ` (${tag})`}`
+
+/** Those that may be meant as well, or why there is none. */
+const complaint = (
+  all: ReadonlyArray<FilesystemSnapshot>,
+  found: ReadonlyArray<FilesystemSnapshot>,
+  text: string
+): ToolFailure => {
+  if (all.every(isSafety) && found.length === 0) {
+    return refused("There is no snapshot yet.", "Call snapshot to keep what is there now.")
+  }
+  const quoted = JSON.stringify(text.slice(0, 100))
+  if (found.length === 0) return refused(`There is no snapshot ${quoted}.`, "Call snapshots to see which there are.")
+  const some = found.slice(-shownOf).map((snapshot) => named(all, snapshot))
+  return refused(
+    `${quoted} may be each of ${plural(found.length, "snapshot")}.`,
+    `Say which by more of its id: ${some.join(", ")}.`
+  )
+}
+
+/** By as much of an id as is unique, a tag that only one has, or "latest". */
+export const choose = Effect.fnUntraced(function* (
+  snapshots: Operations,
+  text: string
+): Effect.fn.Return<FilesystemSnapshot, ToolFailure> {
+  const all = yield* snapshots.list
+  const found = candidates(all, text.trim())
+  return found.length === 1 ? found[0]! : yield* Effect.fail(complaint(all, found, text))
+})

@@ -1,0 +1,122 @@
+/** `diff`: what has changed since a snapshot, or from one to another, file by file and line by line. */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { shortIds } from "../../../history/snapshots/choice.ts"
+import type { Change as TreeChange } from "../../../history/tree.ts"
+import type { FsError } from "../../../model/FsError.ts"
+import type { FsPath } from "../../../model/FsPath.ts"
+import type { Backend } from "../../../port/Backend.ts"
+import { define } from "../../definition.ts"
+import { fitted } from "../../text/fit.ts"
+import { choose, service } from "./choosing.ts"
+import { type Patch, patchOf } from "./patch.ts"
+import { Change, changed, changeLine, changeOf } from "./shown.ts"
+
+/** So many are compared line by line, and so much of the text of that is answered. */
+const maxCompared = 500
+const maxText = 1024 * 1024
+
+const Difference = Schema.Struct({
+  ...Change.fields,
+  /** Left out for what has no lines: directories, binary and very large files. */
+  lines_added: Schema.optionalKey(Schema.Int),
+  lines_removed: Schema.optionalKey(Schema.Int)
+})
+type Difference = typeof Difference.Type
+
+interface Compared {
+  readonly difference: Difference
+  readonly patch: Patch | undefined
+}
+
+const compare = Effect.fnUntraced(function* (
+  changes: ReadonlyArray<TreeChange>,
+  before: Backend,
+  after: Backend
+): Effect.fn.Return<ReadonlyArray<Compared>, FsError> {
+  return yield* Effect.forEach(
+    changes,
+    Effect.fnUntraced(function* (change, index): Effect.fn.Return<Compared, FsError> {
+      const shown = changeOf(change)
+      if (index >= maxCompared) return { difference: shown, patch: undefined }
+      const patch = yield* patchOf(
+        change.path as FsPath,
+        change._tag === "Added" ? undefined : before,
+        change._tag === "Removed" ? undefined : after
+      )
+      yield* Effect.yieldNow
+      const { lines } = patch
+      return { difference: { ...shown, ...(lines && { lines_added: lines.added, lines_removed: lines.removed }) }, patch }
+    })
+  )
+})
+
+const textOf = (compared: ReadonlyArray<Compared>): string => {
+  let text = ""
+  for (const { patch } of compared) {
+    if (text.length + (patch?.diff.length ?? 0) > maxText) break
+    text += patch?.diff ?? ""
+  }
+  return text
+}
+
+const sum = (numbers: ReadonlyArray<number | undefined>): number => numbers.reduce<number>((all, one) => all + (one ?? 0), 0)
+
+const line = (difference: Difference): string => {
+  const { lines_added: added, lines_removed: removed } = difference
+  return added === undefined ? changeLine(difference) : `${changeLine(difference)} (+${added} -${removed})`
+}
+
+export const diff = define({
+  name: "diff",
+  description:
+    "Show what has changed since a snapshot, or from one snapshot to another: files, lines added and removed, and a unified diff.",
+  parameters: Schema.Struct({
+    from: Schema.String.annotate({
+      description: 'A snapshot: the beginning of its id, a tag that only one has, or "latest". The snapshots tool lists them.'
+    }),
+    to: Schema.optionalKey(Schema.String.annotate({ description: "Another snapshot. Default: what is there now." }))
+  }),
+  value: Schema.Struct({
+    from: Schema.String,
+    to: Schema.optionalKey(Schema.String),
+    changes: Schema.Array(Difference),
+    files_changed: Schema.Int,
+    lines_added: Schema.Int,
+    lines_removed: Schema.Int,
+    /** Unified, with three lines of context; of text files, as far as it is not too long. */
+    diff: Schema.String
+  }),
+  does: "reads",
+  idempotent: true,
+  examples: [{ from: "latest" }, { from: "3fa91c02", to: "tests pass" }],
+  touches: () => Effect.succeed([]),
+  handle: Effect.fnUntraced(function* (params, call) {
+    const snapshots = yield* service
+    const from = yield* choose(snapshots, params.from)
+    const to = params.to === undefined || params.to.trim() === "" ? undefined : yield* choose(snapshots, params.to)
+    const changes = yield* snapshots.diff(from, to)
+    const after = to === undefined ? call.filesystem : yield* snapshots.view(to)
+    const compared = yield* compare(changes, (yield* snapshots.view(from)).port, after.port)
+    const short = shortIds(yield* snapshots.list)
+    const differences = compared.map(({ difference }) => difference)
+    const counts = {
+      files_changed: compared.filter(({ patch }) => patch === undefined || patch.isFile).length,
+      lines_added: sum(differences.map((one) => one.lines_added)),
+      lines_removed: sum(differences.map((one) => one.lines_removed))
+    }
+    const text = textOf(compared)
+    const head = `${changed(counts)} from ${short(from)} to ${to === undefined ? "what is there now" : short(to)}`
+    const lines = [head, ...differences.map(line), ...(text === "" ? [] : text.replace(/\n$/, "").split("\n"))]
+    return {
+      message: fitted(lines, call.settings, (shown) => `[cut: ${shown} of ${lines.length} lines; read_file shows files whole]`),
+      value: {
+        from: from.snapshotId,
+        ...(to !== undefined && { to: to.snapshotId }),
+        changes: differences,
+        ...counts,
+        diff: text
+      }
+    }
+  })
+})

@@ -1,0 +1,122 @@
+/** `restore`: all files, or some, as they were. What is there now is kept first, and the answer says how to get it back. */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { shortIds } from "../../../history/snapshots/choice.ts"
+import type { Operations, RestoreResult } from "../../../history/snapshots/operations.ts"
+import type { FilesystemSnapshot } from "../../../history/snapshots/value.ts"
+import { NotFound } from "../../../model/FsError.ts"
+import type { FsPath } from "../../../model/FsPath.ts"
+import { type Call, define, type ToolFailure, type Touch } from "../../definition.ts"
+import { fitted } from "../../text/fit.ts"
+import { choose, service } from "./choosing.ts"
+import { Change, changeLine, changeOf, countChanges } from "./shown.ts"
+
+interface Params {
+  readonly snapshot_id: string
+  readonly paths?: ReadonlyArray<string>
+  readonly dry_run?: boolean
+}
+
+interface Meant {
+  readonly snapshots: Operations
+  readonly from: FilesystemSnapshot
+  readonly paths: ReadonlyArray<FsPath> | undefined
+}
+
+/** A path that is neither here nor there is a slip. */
+const checkPlaces = Effect.fnUntraced(function* (
+  { from, paths = [], snapshots }: Meant,
+  call: Call
+): Effect.fn.Return<void, ToolFailure> {
+  if (paths.length === 0) return
+  const then = yield* snapshots.view(from)
+  for (const path of paths) {
+    if ((yield* call.filesystem.exists(path)) || (yield* then.exists(path))) continue
+    return yield* Effect.fail(new NotFound({ operation: call.tool, path }))
+  }
+})
+
+const meant = Effect.fnUntraced(function* (params: Params, call: Call): Effect.fn.Return<Meant, ToolFailure> {
+  const snapshots = yield* service
+  const paths = yield* Effect.forEach(params.paths ?? [], (path) => call.path(path, { argument: "paths" }))
+  const from = yield* choose(snapshots, params.snapshot_id)
+  const found: Meant = { snapshots, from, paths: paths.length === 0 ? undefined : paths }
+  yield* checkPlaces(found, call)
+  return found
+})
+
+const touchOf = ({ _tag, path }: RestoreResult["changes"][number]): Touch => ({
+  access: _tag === "Removed" ? "delete" : "write",
+  path
+})
+
+const again = (safety: FilesystemSnapshot, short: string, { paths }: Meant): string =>
+  `What was there is kept as ${safety.snapshotId}. To take this back, call restore with ${JSON.stringify({
+    snapshot_id: short,
+    ...(paths !== undefined && { paths })
+  })}.`
+
+export const restore = define({
+  name: "restore",
+  description:
+    "Bring all files, or those at some paths, back as they were in a snapshot: all or nothing. What is there now is kept first, so this can be undone.",
+  parameters: Schema.Struct({
+    snapshot_id: Schema.String.annotate({
+      description: 'Which: the beginning of its id, a tag that only one has, or "latest". The snapshots tool lists them.'
+    }),
+    paths: Schema.optionalKey(
+      Schema.Array(Schema.String).annotate({
+        description: "Only what is at these paths and below; what was not there then is removed. Default: everything."
+      })
+    ),
+    dry_run: Schema.optionalKey(
+      Schema.Boolean.annotate({ description: "Whether only to tell what would change. Default: false." })
+    )
+  }),
+  value: Schema.Struct({
+    snapshot_id: Schema.String,
+    dry_run: Schema.Boolean,
+    changes: Schema.Array(Change),
+    /** Of what was there before. */
+    safety_snapshot_id: Schema.optionalKey(Schema.String)
+  }),
+  does: "changes",
+  idempotent: true,
+  examples: [
+    { snapshot_id: "latest", dry_run: true },
+    { snapshot_id: "3fa91c02", paths: ["src", "README.md"] }
+  ],
+  touches: Effect.fnUntraced(function* (params, call) {
+    if (params.dry_run === true) return []
+    const { from, paths, snapshots } = yield* meant(params, call)
+    return (yield* snapshots.restore(from, { paths, dryRun: true })).changes.map(touchOf)
+  }),
+  handle: Effect.fnUntraced(function* (params, call) {
+    const dryRun = params.dry_run ?? false
+    const which = yield* meant(params, call)
+    const { from, paths, snapshots } = which
+    const { changes: restored, safety } = yield* snapshots.restore(from, { paths, dryRun, safety: true })
+    if (!dryRun) for (const { path } of restored) call.memory.forget(path)
+    const changes = restored.map(changeOf)
+    const short = shortIds(yield* snapshots.list)
+    const head =
+      changes.length === 0
+        ? `All is as in snapshot ${short(from)} already: nothing changed`
+        : `${dryRun ? "Would restore" : "Restored"} snapshot ${short(from)}: ${countChanges(changes)}`
+    const tail = safety === undefined ? [] : [again(safety, short(safety), which)]
+    const lines = changes.map(changeLine)
+    return {
+      message: fitted(
+        [head, ...tail, ...lines],
+        call.settings,
+        (shown) => `[cut: ${shown - 1 - tail.length} of ${lines.length} changes]`
+      ),
+      value: {
+        snapshot_id: from.snapshotId,
+        dry_run: dryRun,
+        changes,
+        ...(safety !== undefined && { safety_snapshot_id: safety.snapshotId })
+      }
+    }
+  })
+})

@@ -1,0 +1,49 @@
+/** `snapshot`: everything as it is now, to be able to go back to it. */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { InvalidArgument } from "../../../model/FsError.ts"
+import { root } from "../../../model/FsPath.ts"
+import { define } from "../../definition.ts"
+import { service } from "./choosing.ts"
+import { changed, detailed, Snapshot } from "./shown.ts"
+import { plural } from "../../text/words.ts"
+
+const maxTag = 1000
+
+// oxlint-disable-next-line no-control-regex
+const isLine = (tag: string): boolean => tag.length <= maxTag && tag.isWellFormed() && !/[\u0000-\u001f\u007f]/.test(tag)
+
+const noLine = (tool: string): InvalidArgument =>
+  new InvalidArgument({
+    operation: tool,
+    path: root,
+    argument: "tag",
+    detail: "it must be one line of at most 1,000 characters"
+  })
+
+export const snapshot = define({
+  name: "snapshot",
+  description: "Keep all files as they are now, so that restore can bring them back. Take one before a risky change.",
+  parameters: Schema.Struct({
+    tag: Schema.optionalKey(
+      Schema.String.annotate({ description: "A line of text to know it by, such as what works now; at most 1,000 characters." })
+    )
+  }),
+  value: Snapshot,
+  does: "adds",
+  idempotent: false,
+  examples: [{ tag: "tests pass" }, {}],
+  touches: () => Effect.succeed([]),
+  handle: Effect.fnUntraced(function* ({ tag }, { callId, tool }) {
+    const snapshots = yield* service
+    const label = tag?.trim() === "" ? undefined : tag?.trim()
+    if (label !== undefined && !isLine(label)) return yield* Effect.fail(noLine(tool))
+    const taken = yield* snapshots.snapshot({ tag: label, tool, callId })
+    const value = detailed(yield* snapshots.details(taken))
+    const since = changed(value)
+    return {
+      message: `Took snapshot ${taken.snapshotId}: ${plural(value.files ?? 0, "file")}${since === "" ? "" : `; ${since}`}`,
+      value
+    }
+  })
+})

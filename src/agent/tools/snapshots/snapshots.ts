@@ -1,0 +1,42 @@
+/** `snapshots`: which there are, the newest first, with what each changed and who took it. */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { shortIds } from "../../../history/snapshots/choice.ts"
+import { define } from "../../definition.ts"
+import { fitted } from "../../text/fit.ts"
+import { plural } from "../../text/words.ts"
+import { service } from "./choosing.ts"
+import { detailed, Snapshot, snapshotLine, snapshotOf } from "./shown.ts"
+
+/** Of so many it is counted what they changed: each costs a comparison. */
+const maxCounted = 100
+
+export const snapshots = define({
+  name: "snapshots",
+  description:
+    "List the snapshots, newest first: id, tag, time, files changed, lines added and removed, and the tool call each belongs to.",
+  parameters: Schema.Struct({}),
+  value: Schema.Struct({ snapshots: Schema.Array(Snapshot) }),
+  does: "reads",
+  idempotent: true,
+  examples: [{}],
+  touches: () => Effect.succeed([]),
+  handle: Effect.fnUntraced(function* (_params, call) {
+    const history = yield* service
+    const all = yield* history.list
+    const short = shortIds(all)
+    const found = yield* Effect.forEach([...all].reverse(), (one, index) =>
+      index < maxCounted
+        ? Effect.map(history.details(one), (details) => ({ short: short(one), value: detailed(details) }))
+        : Effect.succeed({ short: short(one), value: snapshotOf(one) })
+    )
+    const lines = found.map(({ short: id, value }) => snapshotLine(value, id))
+    return {
+      message:
+        lines.length === 0
+          ? "There is no snapshot yet. Call snapshot to keep what is there now."
+          : fitted(lines, call.settings, (shown) => `[cut: the newest ${shown} of ${plural(lines.length, "snapshot")}]`),
+      value: { snapshots: found.map(({ value }) => value) }
+    }
+  })
+})

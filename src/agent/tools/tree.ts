@@ -1,0 +1,200 @@
+/**
+ * The outline of a directory. What is near the top is shown first, level by level, so that one large directory does not hide the others; a
+ * directory that is not opened says how much is in it. What .gitignore names is left out, and named in the last line.
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import { type GlobMatch, Kind } from "../../model/Entry.ts"
+import { type FsPath, parent, root } from "../../model/FsPath.ts"
+import { NotADirectory } from "../../model/FsError.ts"
+import { type Call, define, type ToolFailure } from "../definition.ts"
+import { fit } from "../text/fit.ts"
+import { counted, countsOf, listing } from "../text/listing.ts"
+import { listed, plural } from "../text/words.ts"
+import { parameters, reporting } from "./searching.ts"
+
+const maxDepth = 16
+const defaultDepth = 3
+const maxEntries = 1000
+const defaultEntries = 500
+/** What is looked at, to be shown or counted. */
+const mostSeen = 50_000
+const named = 5
+
+const Value = Schema.Struct({
+  path: Schema.String,
+  depth: Schema.Int,
+  entries: Schema.Array(Schema.Struct({ path: Schema.String, kind: Kind, hidden: Schema.optionalKey(Schema.Int) })),
+  counts: Schema.Struct({ files: Schema.Int, directories: Schema.Int, others: Schema.Int }),
+  ignored: Schema.Array(Schema.String),
+  unreadable: Schema.Array(Schema.String),
+  truncated: Schema.Boolean
+})
+
+interface Seen {
+  /** By directory, each in order. */
+  readonly children: ReadonlyMap<string, ReadonlyArray<GlobMatch>>
+  readonly ignored: ReadonlyArray<string>
+  readonly unreadable: ReadonlyArray<string>
+  readonly isComplete: boolean
+}
+
+/** Anchored to the base, one for each level, so that nothing deeper is entered. */
+const levels = (depth: number): ReadonlyArray<string> => Array.from({ length: depth }, (_, level) => `/${"*/".repeat(level)}*`)
+
+const kinds: ReadonlyArray<Kind> = ["file", "directory", "symlink", "other"]
+
+/** One level more than is shown: what is in the last directories is counted. */
+const look = Effect.fnUntraced(function* (
+  path: FsPath,
+  depth: number,
+  isIgnoredShown: boolean,
+  { filesystem }: Call
+): Effect.fn.Return<Seen, ToolFailure> {
+  const children = new Map<string, Array<GlobMatch>>()
+  const ignored: Array<string> = []
+  const unreadable: Array<string> = []
+  let seen = 0
+  const found = filesystem.globStream(levels(depth + 1), {
+    path,
+    kinds,
+    gitignore: !isIgnoredShown,
+    onSkip: (path, why) => {
+      if (why === "ignored") ignored.push(path)
+      else unreadable.push(path)
+    }
+  })
+  yield* Stream.runForEach(Stream.take(found, mostSeen), (match) =>
+    Effect.sync(() => {
+      seen++
+      const above = parent(match.path)
+      const siblings = children.get(above)
+      if (siblings === undefined) children.set(above, [match])
+      else siblings.push(match)
+    })
+  )
+  return { children, ignored, unreadable, isComplete: seen < mostSeen }
+})
+
+interface Shown {
+  /** The entries of each directory that are shown. */
+  readonly opened: ReadonlyMap<string, ReadonlyArray<GlobMatch>>
+  readonly count: number
+}
+
+/** The first so many entries, level by level; of the last directory there may be a part. */
+const choose = ({ children }: Seen, base: FsPath, depth: number, most: number): Shown => {
+  const opened = new Map<string, ReadonlyArray<GlobMatch>>()
+  let left = most
+  let level: ReadonlyArray<string> = [base]
+  for (let at = 0; at < depth && left > 0; at++) {
+    const below: Array<string> = []
+    for (const directory of level) {
+      const some = (children.get(directory) ?? []).slice(0, left)
+      if (some.length === 0) continue
+      left -= some.length
+      opened.set(directory, some)
+      for (const { kind, path } of some) if (kind === "directory") below.push(path)
+    }
+    level = below
+  }
+  return { opened, count: most - left }
+}
+
+const nameOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1)
+
+const outline = (seen: Seen, opened: Shown["opened"], directory: string, indent: string): ReadonlyArray<string> => {
+  const some = opened.get(directory) ?? []
+  const left = (seen.children.get(directory)?.length ?? 0) - some.length
+  const lines = some.flatMap(({ kind, path }) => {
+    const line = `${indent}${listing({ name: nameOf(path), kind })}`
+    if (opened.has(path)) return [line, ...outline(seen, opened, path, `${indent}  `)]
+    const inside = seen.children.get(path)?.length ?? 0
+    return [inside === 0 ? line : `${line} (${plural(inside, "entry", "entries")})`]
+  })
+  return left === 0 ? lines : [...lines, `${indent}... ${left} more`]
+}
+
+const shownEntries = ({ opened }: Shown): ReadonlyArray<GlobMatch> => [...opened.values()].flat()
+
+const naming = (what: string, paths: ReadonlyArray<string>): string => {
+  const names = paths.slice(0, named)
+  const more = paths.length - named
+  return names.length === 0 ? "" : `${what}: ${listed(more > 0 ? [...names, `${more} more`] : names)}`
+}
+
+const footer = ({ ignored, isComplete, unreadable }: Seen, shown: Shown, path: FsPath): string =>
+  [
+    shown.count === 0 ? `${path === root ? "the root" : path} is empty` : counted(countsOf(shownEntries(shown))),
+    naming("ignored", ignored),
+    naming("unreadable", unreadable),
+    isComplete ? "" : `only the first ${mostSeen} entries were looked at`
+  ]
+    .filter((part) => part !== "")
+    .join("; ")
+
+const hiddenIn = ({ children }: Seen, { opened }: Shown, path: string): number =>
+  (children.get(path)?.length ?? 0) - (opened.get(path)?.length ?? 0)
+
+/** A search finds nothing where nothing is; here that is a mistake. */
+const checkDirectory = (path: FsPath, { filesystem, tool }: Call): Effect.Effect<void, ToolFailure> =>
+  Effect.flatMap(filesystem.stat(path), ({ kind }) =>
+    kind === "directory" ? Effect.void : Effect.fail(new NotADirectory({ operation: tool, path }))
+  )
+
+/** @internal */
+export const tree = define({
+  name: "tree",
+  description:
+    "Shows the outline of a directory, some levels deep, with counts of what is not shown. Leaves out what .gitignore names.",
+  parameters: Schema.Struct({
+    path: Schema.optionalKey(Schema.String.annotate({ description: "The directory, relative to the root. Default the root" })),
+    depth: Schema.optionalKey(
+      Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: maxDepth })).annotate({
+        description: `Levels to show, 1 to ${maxDepth}. Default ${defaultDepth}`
+      })
+    ),
+    max_entries: Schema.optionalKey(
+      Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({
+        description: `At most so many entries, up to ${maxEntries}. Default ${defaultEntries}`
+      })
+    ),
+    include_ignored: parameters.include_ignored
+  }),
+  value: Value,
+  does: "reads",
+  idempotent: true,
+  examples: [{}, { path: "src", depth: 2 }],
+  touches: ({ path = "" }, call) => Effect.map(call.path(path, { blank: "root" }), (path) => [{ access: "read", path }]),
+  handle: Effect.fnUntraced(function* (params, call) {
+    const path = yield* call.path(params.path ?? "", { blank: "root" })
+    const { depth = defaultDepth } = params
+    yield* checkDirectory(path, call)
+    const seen = yield* reporting(look(path, depth, params.include_ignored === true, call))
+    const most = choose(seen, path, depth, Math.min(params.max_entries ?? defaultEntries, maxEntries)).count
+    const render = (count: number): string => {
+      const shown = choose(seen, path, depth, count)
+      return [...outline(seen, shown.opened, path, ""), footer(seen, shown, path)].join("\n")
+    }
+    const count = fit(most, render, call.settings)
+    const shown = choose(seen, path, depth, count)
+    const entries = shownEntries(shown).map(({ kind, path }) => {
+      const hidden = kind === "directory" ? hiddenIn(seen, shown, path) : 0
+      return hidden === 0 ? { path, kind } : { path, kind, hidden }
+    })
+    const isCut = hiddenIn(seen, shown, path) > 0 || entries.some(({ hidden }) => hidden !== undefined)
+    return {
+      message: render(count),
+      value: {
+        path,
+        depth,
+        entries,
+        counts: countsOf(entries),
+        ignored: seen.ignored,
+        unreadable: seen.unreadable,
+        truncated: isCut || !seen.isComplete
+      }
+    }
+  })
+})

@@ -1,0 +1,104 @@
+/** `list_directory`: names, and of each file that is shown what a later write has to know. What is not there is empty. */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type { Algebra } from "../../../filesystem/Filesystem.ts"
+import type { FileEntry, FileStat, Kind } from "../../../model/Entry.ts"
+import type { BackendError, ListError, NotFound, StatError, StreamError } from "../../../model/FsError.ts"
+import { type FsPath, root } from "../../../model/FsPath.ts"
+import { define } from "../../definition.ts"
+import { fitted } from "../../text/fit.ts"
+import { plural } from "../../text/words.ts"
+import { facts } from "./metadata.ts"
+
+/** Of so many files the versions are told: each costs a look at all of the file. */
+const maxVersions = 500
+
+interface Found {
+  readonly entry: FileEntry
+  /** What a link leads to; itself where that is nothing. */
+  readonly kind: Kind
+  readonly stat?: FileStat
+}
+
+/** What goes away while it is looked at, or may not be looked at, still has its name. */
+const orUnknown = <A>(effect: Effect.Effect<A, StatError | StreamError>) =>
+  Effect.catchIf(
+    effect,
+    (error: StatError | StreamError): error is Exclude<typeof error, BackendError> =>
+      error._tag !== "IoError" && error._tag !== "Timeout" && error._tag !== "Unavailable",
+    () => Effect.succeed(undefined)
+  )
+
+const look = (fs: Algebra, entry: FileEntry): Effect.Effect<Found, StatError> =>
+  entry.kind === "directory"
+    ? Effect.succeed({ entry, kind: entry.kind })
+    : Effect.map(orUnknown(fs.stat(entry.path)), (stat) =>
+        stat === undefined ? { entry, kind: entry.kind } : { entry, kind: stat.kind, stat }
+      )
+
+const line = Effect.fnUntraced(function* (
+  fs: Algebra,
+  { entry, kind, stat }: Found,
+  isVersioned: boolean
+): Effect.fn.Return<string, StreamError> {
+  if (kind === "directory") return `${entry.name}/`
+  if (kind !== "file" || stat === undefined) {
+    return `${entry.name} (${kind === "symlink" ? "a link that leads nowhere" : kind === "other" ? "neither file nor directory" : "unreadable"})`
+  }
+  const version = isVersioned ? yield* orUnknown(fs.version(entry.path)) : undefined
+  return `${entry.name} (${facts(stat, version)})`
+})
+
+const orEmpty = (listing: Effect.Effect<ReadonlyArray<FileEntry>, ListError>) =>
+  Effect.catchTag(listing, "NotFound", (_: NotFound) => Effect.succeed<ReadonlyArray<FileEntry> | undefined>(undefined))
+
+const named = (path: FsPath): string => (path === root ? "the root" : path)
+
+export const listDirectory = define({
+  name: "list_directory",
+  description:
+    "List one directory, without what is below its subdirectories: names, and of files size, version and times. A directory that is not there is empty.",
+  parameters: Schema.Struct({
+    path: Schema.optionalKey(Schema.String.annotate({ description: "A directory, relative to the root. Default: the root." }))
+  }),
+  value: Schema.Struct({
+    path: Schema.String,
+    /** Names, in order. */
+    directories: Schema.Array(Schema.String),
+    files: Schema.Array(Schema.String)
+  }),
+  does: "reads",
+  idempotent: true,
+  examples: [{}, { path: "notes" }],
+  touches: ({ path = "" }, call) => Effect.map(call.path(path, { blank: "root" }), (at) => [{ access: "read", path: at }]),
+  handle: Effect.fnUntraced(function* ({ path = "" }, call) {
+    const fs = call.filesystem
+    const at = yield* call.path(path, { blank: "root" })
+    const entries = yield* orEmpty(fs.list(at))
+    if (entries === undefined) {
+      return { message: `${named(at)} is not there yet: it is empty`, value: { path: at, directories: [], files: [] } }
+    }
+    const found = yield* Effect.forEach(
+      entries.filter(({ addressable }) => addressable),
+      (entry) => look(fs, entry),
+      { concurrency: 16 }
+    )
+    const nameless = entries.length - found.length
+    const lines = yield* Effect.forEach(found, (one, index) => line(fs, one, index < maxVersions), { concurrency: 4 })
+    const directories = found.filter(({ kind }) => kind === "directory").map(({ entry }) => entry.name)
+    const files = found.filter(({ kind }) => kind !== "directory").map(({ entry }) => entry.name)
+    const head =
+      entries.length === 0
+        ? `${named(at)} is empty`
+        : `${named(at)}: ${plural(directories.length, "directory", "directories")}, ${plural(files.length, "file")}`
+    const hidden = nameless === 0 ? [] : [`not shown: ${plural(nameless, "name")} that no path can express`]
+    return {
+      message: fitted(
+        [head, ...lines, ...hidden],
+        call.settings,
+        (shown) => `[cut: ${shown - 1} of ${plural(lines.length, "entry", "entries")}]`
+      ),
+      value: { path: at, directories, files }
+    }
+  })
+})

@@ -1,0 +1,91 @@
+/** A whole file is written at once. Unless it is said otherwise it must be a new one, so that nothing is lost by a wrong name. */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type { WriteMode } from "../../model/Entry.ts"
+import type { InvalidArgument } from "../../model/FsError.ts"
+import type { FsPath } from "../../model/FsPath.ts"
+import { define, type Refused, refused } from "../definition.ts"
+import { plural, size } from "../text/words.ts"
+import { renamed } from "../changes/naming.ts"
+
+const Mode = Schema.Literals(["create", "overwrite", "replace", "append", "append_existing"])
+
+const modes: Record<typeof Mode.Type, WriteMode> = {
+  create: "create",
+  overwrite: "overwrite",
+  replace: "replace",
+  append: "append",
+  append_existing: "appendExisting"
+}
+
+const exists = (path: FsPath): Refused =>
+  refused(
+    `${JSON.stringify(path)} exists already, and was not changed.`,
+    'Change parts of it with edit_file, or call write_file with mode "overwrite" to replace all of it.'
+  )
+
+const unversioned = (error: InvalidArgument): Refused | InvalidArgument =>
+  error.argument === "ifMatch"
+    ? refused(
+        'With mode "create", which is the default, there is no version that if_match could be compared with.',
+        'Give mode "overwrite" to replace the file that has this version, or leave if_match out.'
+      )
+    : renamed(error, "write_file")
+
+const linesIn = (content: string): number => {
+  let lines = content === "" || content.endsWith("\n") ? 0 : 1
+  for (let at = content.indexOf("\n"); at !== -1; at = content.indexOf("\n", at + 1)) lines++
+  return lines
+}
+
+const said = (mode: typeof Mode.Type, path: FsPath, content: string, bytes: number, version: string): string => {
+  const amount = `${size(bytes)}, ${plural(linesIn(content), "line")}`
+  const what =
+    mode === "create"
+      ? `created ${path}: ${amount}`
+      : mode === "append" || mode === "append_existing"
+        ? `appended to ${path}: ${amount}`
+        : `wrote ${path}: ${amount}`
+  return `${what}, version ${version}`
+}
+
+export const writeFile = define({
+  name: "write_file",
+  description:
+    "Write a whole text file, making missing directories. An existing file is refused unless mode says otherwise; to change parts of one use edit_file.",
+  parameters: Schema.Struct({
+    path: Schema.String.annotate({ description: "The file, relative to the root." }),
+    content: Schema.String.annotate({
+      description: "The whole text, or with append what is added at the end. At most 48,000 characters."
+    }),
+    mode: Schema.optionalKey(
+      Mode.annotate({
+        description:
+          "What may be there. create (default): nothing; overwrite: a file or nothing; replace: a file; append: a file or nothing; append_existing: a file."
+      })
+    ),
+    if_match: Schema.optionalKey(
+      Schema.String.annotate({ description: "Write only if the file still has this version, as an earlier result told it." })
+    )
+  }),
+  value: Schema.Struct({ path: Schema.String, bytes_written: Schema.Int, mode: Mode, version: Schema.String }),
+  does: "changes",
+  idempotent: false,
+  examples: [
+    { path: "docs/notes.md", content: "# Notes\n" },
+    { path: "log.txt", content: "done\n", mode: "append" }
+  ],
+  touches: ({ path }, call) => Effect.map(call.path(path), (path) => [{ access: "write", path }]),
+  handle: Effect.fnUntraced(function* ({ content, if_match, mode = "create", path: raw }, call) {
+    const path = yield* call.path(raw)
+    const written = yield* call.filesystem.write(path, content, { mode: modes[mode], ifMatch: if_match, version: true }).pipe(
+      Effect.catchTag("AlreadyExists", () => Effect.fail(exists(path))),
+      Effect.catchTag("InvalidArgument", (error) => Effect.fail(unversioned(error)))
+    )
+    const version = written.version!
+    const isWhole = mode !== "append" && mode !== "append_existing"
+    call.memory.saw(path, version, isWhole ? content : undefined)
+    const bytes = written.bytesWritten
+    return { message: said(mode, path, content, bytes, version), value: { path, bytes_written: bytes, mode, version } }
+  })
+})

@@ -1,0 +1,49 @@
+/** The MCP server over HTTP, for programs of this machine: it listens on a loopback address and nowhere else. */
+import { createServer } from "node:http"
+import * as ByteSize from "effect/ByteSize"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as HttpIncomingMessage from "effect/http/HttpIncomingMessage"
+import * as HttpRouter from "effect/http/HttpRouter"
+import * as HttpServer from "effect/http/HttpServer"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import * as McpServer from "../agent/McpServer.ts"
+import * as Loopback from "../agent/mcp/loopback.ts"
+import { maxLineBytes } from "../agent/mcp/lines.ts"
+import { Complaint, systemFailed } from "./exit.ts"
+import { Screen } from "./screen.ts"
+
+export interface Address {
+  readonly host: "127.0.0.1" | "::1"
+  /** 0 is any that is free. */
+  readonly port: number
+}
+
+const notListening = ({ host, port }: Address, code: string): Complaint =>
+  new Complaint({
+    error: { _tag: "ListenError", host, port, code },
+    message: `cannot listen on port ${port} of ${host} (${code})`,
+    hint: "Give another port, or --http 0 for any that is free.",
+    code: systemFailed
+  })
+
+const listening = (address: Address) =>
+  Effect.mapError(NodeHttpServer.make(createServer, { ...address, gracefulShutdownTimeout: "1 second" }), ({ cause }) =>
+    notListening(address, (cause as NodeJS.ErrnoException).code ?? String(cause))
+  )
+
+const urlOf = ({ host }: Address, port: number): string => `http://${host === "::1" ? "[::1]" : host}:${port}/mcp`
+
+/** Runs until it is interrupted. */
+export const serve = Effect.fnUntraced(function* (address: Address, options: McpServer.Options) {
+  const screen = yield* Screen
+  const server = yield* listening(address)
+  const { port } = server.address as { readonly port: number }
+  yield* screen.warn(`The MCP server listens at ${urlOf(address, port)}`)
+  const routes = McpServer.layerHttp({ ...options, allowedOrigins: Loopback.origins(port) })
+  const app = HttpRouter.serve(Layer.merge(routes, Loopback.layer(port)), { disableLogger: true, disableListenLog: true }).pipe(
+    Layer.provide(Layer.succeed(HttpServer.HttpServer, server)),
+    Layer.provide(Layer.succeed(HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(maxLineBytes)))
+  )
+  return yield* Layer.launch(app)
+}, Effect.scoped)

@@ -1,0 +1,76 @@
+/**
+ * Snapshots for a server: in the store that the other commands keep for this root, opened when a tool first asks, since looking for git
+ * and making a store would keep every client waiting at the start.
+ */
+import { mkdirSync } from "node:fs"
+import { dirname } from "node:path"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import { SnapshotError, SnapshotRestoreError } from "../history/errors.ts"
+import { type FilesystemSnapshot, layer, layerGit, type Operations, Snapshots } from "../history/Snapshots.ts"
+import { Settings } from "./settings.ts"
+import { Screen } from "./screen.ts"
+import { storeDirectory } from "./snapshotStore.ts"
+
+const makeParent = (directory: string) =>
+  Effect.try({
+    try: () => mkdirSync(dirname(directory), { recursive: true, mode: 0o700 }),
+    catch: (error) =>
+      new SnapshotError({
+        operation: "store",
+        reason: "io",
+        detail: `the store cannot be made, ${(error as NodeJS.ErrnoException).code ?? String(error)}`
+      })
+  })
+
+const unrestorable =
+  ({ snapshotId }: FilesystemSnapshot) =>
+  ({ detail }: SnapshotError) =>
+    new SnapshotRestoreError({ snapshotId, reason: "unavailable", detail })
+
+/** The same operations, each of which opens the store if none has yet. */
+const over = (open: Effect.Effect<Operations, SnapshotError>): Operations => ({
+  snapshot: (options) => Effect.flatMap(open, (self) => self.snapshot(options)),
+  restore: (snapshot, options) =>
+    Effect.flatMap(Effect.mapError(open, unrestorable(snapshot)), (self) => self.restore(snapshot, options)),
+  diff: (from, to) => Effect.flatMap(open, (self) => self.diff(from, to)),
+  view: (snapshot) => Effect.flatMap(open, (self) => self.view(snapshot)),
+  list: Effect.flatMap(open, (self) => self.list),
+  forget: (snapshot) => Effect.flatMap(open, (self) => self.forget(snapshot)),
+  transaction: (effect) => Effect.flatMap(open, (self) => self.transaction(effect)),
+  fork: (snapshot) => Effect.flatMap(open, (self) => self.fork(snapshot)),
+  merge: (fork, options) => Effect.flatMap(open, (self) => self.merge(fork, options)),
+  details: (snapshot) => Effect.flatMap(open, (self) => self.details(snapshot)),
+  stats: Effect.flatMap(open, (self) => self.stats),
+  collect: Effect.flatMap(open, (self) => self.collect)
+})
+
+const kept = (gitDir: string) =>
+  Layer.effect(
+    Snapshots,
+    Effect.gen(function* () {
+      const scope = yield* Effect.scope
+      const context = yield* Effect.context<never>()
+      const opened = Effect.andThen(makeParent(gitDir), Layer.buildWithScope(layerGit({ gitDir }), scope)).pipe(
+        Effect.map((built) => Context.get(built, Snapshots)),
+        Effect.provideContext(context)
+      ) as Effect.Effect<Operations, SnapshotError>
+      // What has failed may work when git is there, or the disk has room again.
+      return over(yield* Effect.cachedWithTTL(opened, (exit) => (Exit.isSuccess(exit) ? Infinity : 0)))
+    })
+  )
+
+/** None, with a word why, where there is no place to keep them. */
+export const snapshotsLayer = Layer.unwrap(
+  Effect.gen(function* () {
+    const { backend } = yield* Settings
+    if (backend === "memory") return layer
+    const { warn } = yield* Screen
+    return yield* Effect.matchEffect(storeDirectory(undefined), {
+      onSuccess: (directory) => Effect.succeed(kept(directory)),
+      onFailure: ({ message }) => Effect.as(warn(`note: no snapshots, ${message}`), Layer.empty as unknown as typeof layer)
+    })
+  })
+)

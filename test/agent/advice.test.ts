@@ -1,0 +1,267 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { describe as describeFailure } from "../../src/agent/advice.ts"
+import { changedLines } from "../../src/agent/changedLines.ts"
+import { type Call, refused, type ToolFailure } from "../../src/agent/definition.ts"
+import * as Memory from "../../src/agent/memory.ts"
+import * as ToolPath from "../../src/agent/toolPath.ts"
+import { defaults } from "../../src/agent/ToolSettings.ts"
+import type { Algebra } from "../../src/filesystem/Filesystem.ts"
+import { ArchiveError, SnapshotError, SnapshotRestoreError } from "../../src/history/errors.ts"
+import * as E from "../../src/model/FsError.ts"
+import type { Files } from "../../src/testing/Files.ts"
+import { memory, p, versionOf } from "./changing.ts"
+import { session } from "./policing.ts"
+
+const files: Files = {
+  "src/main.ts": "one\ntwo\nthree\n",
+  "src/menu.ts": "menu\n",
+  "src/deep/config.json": "{}\n",
+  "lib/config.json": "{}\n",
+  "lib/more/config.json": "{}\n",
+  "test/config.json": "{}\n"
+}
+
+const callOn = (filesystem: Algebra, tool = "read_file", known = Memory.make()): Call => ({
+  tool,
+  filesystem,
+  settings: defaults,
+  memory: known,
+  callId: "1",
+  path: ToolPath.make(tool, defaults, undefined)
+})
+
+const told = (failure: ToolFailure, tool?: string) =>
+  Effect.flatMap(memory(files), (fs) => describeFailure(failure, callOn(fs, tool)))
+
+const at = { operation: "read", path: "src/main.ts" }
+
+type Tag = ToolFailure["_tag"]
+
+/** One of each; that it is complete the compiler says. */
+const each: { readonly [T in Tag]: Extract<ToolFailure, { readonly _tag: T }> } = {
+  NotFound: new E.NotFound(at),
+  AlreadyExists: new E.AlreadyExists(at),
+  AccessDenied: new E.AccessDenied({ ...at, why: "policy" }),
+  InvalidPath: new E.InvalidPath({ ...at, detail: "it climbs above the root" }),
+  PathTooLong: new E.PathTooLong({ ...at, detail: "it has 17 segments where 16 are allowed" }),
+  NotADirectory: new E.NotADirectory(at),
+  NotAFile: new E.NotAFile(at),
+  DirectoryNotEmpty: new E.DirectoryNotEmpty(at),
+  DiskFull: new E.DiskFull(at),
+  Timeout: new E.Timeout({ ...at, detail: "the pattern needs more than 2 seconds" }),
+  IoError: new E.IoError({ ...at, code: "EIO", detail: "the disk failed" }),
+  NotText: new E.NotText({ ...at, encoding: "utf-8", offset: 12 }),
+  LimitExceeded: new E.LimitExceeded({ ...at, limit: "maxFileSize", allowed: 48_000, actual: 50_000 }),
+  InvalidArgument: new E.InvalidArgument({ ...at, argument: "oldText", detail: "it occurs 3 times, in lines 1, 5 and 9" }),
+  Conflict: new E.Conflict({ ...at, expected: "a".repeat(64), actual: "b".repeat(64) }),
+  Unsupported: new E.Unsupported({ ...at, feature: "symbolic links" }),
+  Unavailable: new E.Unavailable({ ...at, detail: "the container has stopped" }),
+  SnapshotError: new SnapshotError({ operation: "snapshot", reason: "gitMissing", detail: "git is not installed" }),
+  SnapshotRestoreError: new SnapshotRestoreError({ snapshotId: "1", reason: "incompatible", detail: "it is of another root" }),
+  ArchiveError: new ArchiveError({ entry: "files/a", reason: "corrupt", detail: "its checksum is wrong" }),
+  Refused: refused("It is Sunday.", "Come back tomorrow.")
+}
+
+/** What each has to say, of what happened and of what to do. */
+const parts: { readonly [T in Tag]: readonly [happened: string, advice: string] } = {
+  NotFound: ["no file or directory", "ls"],
+  AlreadyExists: ["exists already", "edit_file"],
+  AccessDenied: ["policy", "ask the user"],
+  InvalidPath: ["climbs above the root", "relative to the root"],
+  PathTooLong: ["17 segments", "shorter"],
+  NotADirectory: ["not a directory", "parents"],
+  NotAFile: ["not a regular file", "see what there is"],
+  DirectoryNotEmpty: ["not empty", "Remove or move"],
+  DiskFull: ["no space", "Remove files"],
+  Timeout: ["2 seconds", "literal"],
+  IoError: ["the disk failed", "again"],
+  NotText: ["offset 12", "base64"],
+  LimitExceeded: ["50000 where 48000", "48,000"],
+  InvalidArgument: ["old_string", "Read the file again"],
+  Conflict: ["b".repeat(64), "read_file"],
+  Unsupported: ["symbolic links", "another way"],
+  Unavailable: ["container has stopped", "tell the user"],
+  SnapshotError: ["git is not installed", "install git"],
+  SnapshotRestoreError: ["of another root", "snapshots"],
+  ArchiveError: ["checksum", "again"],
+  Refused: ["It is Sunday.", "Come back tomorrow."]
+}
+
+describe("what a failure says", () => {
+  for (const tag of Object.keys(each) as ReadonlyArray<Tag>) {
+    it.effect(`${tag}: what happened, and what to do next`, () =>
+      Effect.gen(function* () {
+        const failure = tag === "NotFound" ? new E.NotFound({ ...at, path: "zzz/qqqqqq" }) : each[tag]
+        const message = yield* told(failure, tag === "NotFound" || tag === "NotAFile" ? "stat" : "read_file")
+        for (const part of parts[tag]) assert.include(message, part)
+        assert.match(message, /^[A-Z"].*[.…?] .*[.?]$/)
+        assert.notMatch(message, /\.\.(?!\.)|\bundefined\b|\bnull\b|fs-algebra/)
+      })
+    )
+  }
+
+  for (const why of ["permission", "readOnly", "escape", "root", "link", "policy", "busy"] as const) {
+    it.effect(`AccessDenied ${why} has words of its own`, () =>
+      Effect.gen(function* () {
+        const message = yield* told(new E.AccessDenied({ ...at, why }))
+        const marks = {
+          permission: "permi",
+          readOnly: "read-only",
+          escape: "out of the root",
+          root: "below it",
+          link: "link",
+          policy: "policy",
+          busy: "moment"
+        }
+        assert.include(message, marks[why])
+        assert.include(message, '"src/main.ts"')
+      })
+    )
+  }
+
+  it.effect("advice for one tool is of its own kit", () =>
+    Effect.gen(function* () {
+      const missing = new E.NotFound({ ...at, path: "zzz/qqqqqq" })
+      assert.include(yield* told(missing, "list_directory"), "list_directory")
+      assert.notInclude(yield* told(missing, "list_directory"), "glob")
+      assert.notInclude(yield* told(missing, "read_file"), " ls ")
+      assert.include(yield* told(each.AlreadyExists, "move"), "overwrite")
+      assert.include(yield* told(each.NotADirectory, "ls"), "read_file")
+    })
+  )
+
+  it.effect("every limit has a sentence on staying below it", () =>
+    Effect.gen(function* () {
+      for (const limit of ["maxFileSize", "maxReadBytes", "maxListEntries", "another"]) {
+        const message = yield* told(new E.LimitExceeded({ ...at, limit, allowed: 10, actual: 20 }))
+        assert.include(message, limit)
+        assert.match(message, /[a-z]\. [A-Z].*\.$|allowed\. .*\.$/)
+      }
+    })
+  )
+
+  it.effect("a long path or detail is cut", () =>
+    Effect.gen(function* () {
+      const long = "x".repeat(1_000_000)
+      assert.isAtMost((yield* told(new E.InvalidPath({ ...at, path: long, detail: "bad" }))).length, 1000)
+      assert.isAtMost((yield* told(new E.InvalidArgument({ ...at, argument: "pattern", detail: long }))).length, 10_000)
+      assert.isAtMost((yield* told(refused(long, long))).length, 20_000)
+    })
+  )
+
+  it.effect("where the root is on the machine is told by none", () =>
+    Effect.gen(function* () {
+      const fs = { ...(yield* memory(files)), root: "/home/somebody/work" }
+      const details = "cannot open /home/somebody/work/a.txt"
+      const failures = [
+        new E.IoError({ ...at, detail: details }),
+        new E.Unavailable({ ...at, detail: details }),
+        new E.Timeout({ ...at, detail: details }),
+        new SnapshotError({ operation: "snapshot", reason: "io", detail: details }),
+        new SnapshotRestoreError({ snapshotId: "1", reason: "io", detail: details }),
+        new ArchiveError({ reason: "corrupt", detail: details })
+      ]
+      for (const failure of failures) assert.notInclude(yield* describeFailure(failure, callOn(fs)), "somebody")
+    })
+  )
+})
+
+describe("a path that is not there", () => {
+  const suggested = (path: string) =>
+    Effect.map(told(new E.NotFound({ ...at, path })), (message) =>
+      [...message.matchAll(/"([^"]+)"/g)].slice(1).map(([, name]) => name)
+    )
+
+  it.effect("the same name elsewhere comes first, and three at the most", () =>
+    Effect.gen(function* () {
+      const found = yield* suggested("app/config.json")
+      assert.lengthOf(found, 3)
+      const there = Object.keys(files).filter((path) => path.endsWith("/config.json"))
+      for (const path of found) assert.include(there, path!)
+    })
+  )
+
+  it.effect("then names in the same directory that differ by little", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* suggested("src/mian.ts"), ["src/main.ts"])
+      assert.deepStrictEqual((yield* suggested("src/menus.ts")).sort(), ["src/menu.ts"])
+      assert.deepStrictEqual(yield* suggested("src/MAIN.TS"), ["src/main.ts"])
+    })
+  )
+
+  it.effect("where there is nothing like it, the directory that is nearest is named", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* suggested("src/deep/qqqqqqqqq/x"), ["src/deep"])
+    })
+  )
+})
+
+describe("a conflict", () => {
+  const conflict = (before: string, after: string | null) =>
+    Effect.gen(function* () {
+      const { call, fs } = yield* session(yield* memory({ "a.txt": before }))
+      yield* call("read_file", { path: "a.txt" })
+      if (after === null) yield* fs.delete("a.txt")
+      else yield* fs.write("a.txt", after)
+      const { message, success } = yield* call("edit_file", {
+        path: "a.txt",
+        old_string: "x",
+        new_string: "y",
+        if_match: versionOf(before)
+      })
+      assert.isFalse(success)
+      return message
+    }).pipe(Effect.orDie)
+
+  it.effect("gives the current version and the lines that have changed", () =>
+    Effect.gen(function* () {
+      const message = yield* conflict("x\n2\n3\n4\n5\n", "x\n2\nTHREE\nFOUR\n5\n")
+      assert.include(message, versionOf("x\n2\nTHREE\nFOUR\n5\n"))
+      assert.include(message, "lines 3-4 changed")
+      assert.include(message, "read_file")
+    })
+  )
+
+  it.effect("says when the file is gone", () =>
+    Effect.map(conflict("x\n", null), (message) => assert.include(message, "not there any more"))
+  )
+
+  it.effect("says when there is one where none was expected", () =>
+    Effect.gen(function* () {
+      const fs = yield* memory(files)
+      const failure = new E.Conflict({ ...at, expected: null, actual: "c".repeat(64) })
+      const message = yield* describeFailure(failure, callOn(fs))
+      assert.include(message, "exists already")
+      assert.include(message, "c".repeat(64))
+    })
+  )
+
+  it.effect("does without lines where the session has not seen the text", () =>
+    Effect.gen(function* () {
+      const known = Memory.make()
+      known.saw(p("src/main.ts"), "a".repeat(64))
+      const message = yield* describeFailure(each.Conflict, callOn(yield* memory(files), "edit_file", known))
+      assert.notInclude(message, "line")
+    })
+  )
+})
+
+describe("changedLines", () => {
+  const cases: ReadonlyArray<readonly [before: string, after: string, expected: string | undefined]> = [
+    ["a\nb\nc\n", "a\nb\nc\n", undefined],
+    ["a\nb\nc\n", "a\nB\nc\n", "line 2 changed"],
+    ["a\nb\nc\n", "a\nb\nc\nd\ne\n", "lines 4-5 changed"],
+    ["a\nb\nc\n", "A\nb\nC\n", "lines 1 and 3 changed"],
+    ["a\n1\nb\n2\nc\n3\nd\n4\n", "A\n1\nB\n2\nC\n3\nD\n4\n", "lines 1-7 changed"],
+    ["a\nb\nc\n", "a\nc\n", "line 2 changed"],
+    ["a\nb\nc\n", "a\nb\n", "line 2 changed"],
+    ["", "a\n", "line 1 changed"],
+    ["a\n", "", "line 1 changed"],
+    ["a", "a\n", "line 1 changed"]
+  ]
+  for (const [before, after, expected] of cases) {
+    it(`${JSON.stringify(before)} to ${JSON.stringify(after)}: ${expected ?? "nothing"}`, () =>
+      assert.strictEqual(changedLines(before, after), expected))
+  }
+})

@@ -1,0 +1,185 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import { isDeepStrictEqual } from "node:util"
+import { applyChanges, type FileChange } from "../../src/agent/changes/apply.ts"
+import { invokeUnknown } from "../../src/agent/dispatch.ts"
+import * as Memory from "../../src/agent/memory.ts"
+import { editFile } from "../../src/agent/tools/editFile.ts"
+import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
+import type { Fault } from "../../src/model/FsError.ts"
+import { around } from "../../src/port/Backend.ts"
+import { faulty, type Planned, type Step } from "../../src/testing/Faults.ts"
+import { capture, type Files, type Picture, picture } from "../../src/testing/Files.ts"
+import { bytesOf, type Ground, host, memory, p, versionOf } from "./changing.ts"
+
+const every: ReadonlyArray<Step> = [
+  "Stat",
+  "List",
+  "Open",
+  "Read",
+  "Write",
+  "MakeDirectory",
+  "Remove",
+  "Rename",
+  "ReadLink",
+  "MakeLink",
+  "SetAttributes"
+]
+
+/** But for the hidden directory itself, by which processes take turns: with that, no change has begun or all has ended. */
+const path = /^(?!\.~fsa-exchange-[0-9a-z-]+\.tmp$)/
+
+const files: Files = { "a.txt": "a\n", "d/b.txt": "b\n", lone: "lone", old: "old" }
+
+const changes: ReadonlyArray<FileChange> = [
+  { path: p("a.txt"), before: versionOf("a\n"), after: bytesOf("A\n") },
+  { path: p("d/b.txt"), before: versionOf("b\n"), after: bytesOf("B\n") },
+  { path: p("new/deep/n"), before: null, after: bytesOf("n") },
+  { path: p("lone"), before: versionOf("lone"), after: null },
+  { path: p("d/moved"), before: null, after: bytesOf("moved"), from: { path: p("old"), version: versionOf("old") } }
+]
+
+const after: Files = { "a.txt": "A\n", "d/b.txt": "B\n", "new/deep/n": "n", "d/moved": "moved" }
+
+const edits = {
+  edits: [
+    { path: "a.txt", old_string: "a", new_string: "A" },
+    { path: "d/b.txt", old_string: "b", new_string: "B" }
+  ]
+}
+
+const edited: Files = { ...files, "a.txt": "A\n", "d/b.txt": "B\n" }
+
+/** Fails where the tool says that it has failed. */
+const editing = (fs: Algebra): Effect.Effect<unknown, unknown> =>
+  Effect.gen(function* () {
+    const result = (yield* invokeUnknown(editFile, edits, { memory: Memory.make() })) as { readonly success: boolean }
+    return result.success ? result : yield* Effect.fail(result)
+  }).pipe(Effect.provideService(Filesystem, fs)) as Effect.Effect<unknown, unknown>
+
+interface Work {
+  readonly run: (fs: Algebra) => Effect.Effect<unknown, unknown>
+  readonly becomes: Picture
+}
+
+const works: Record<string, Work> = {
+  "changes of several files": { run: (fs) => applyChanges(fs, changes), becomes: picture(after) },
+  "edits of several files": { run: editing, becomes: picture(edited) }
+}
+
+const count = (ground: Ground, { run }: Work): Effect.Effect<number> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const fs = faulty([])(yield* ground(files))
+      yield* Effect.orDie(run(fs) as Effect.Effect<unknown, never>)
+      return fs.happened.filter((step) => path.test(step.path)).length
+    })
+  )
+
+interface Outcome {
+  readonly isNew: boolean
+  readonly isWhole: boolean
+}
+
+const broken = (ground: Ground, { becomes, run }: Work, planned: Planned): Effect.Effect<Outcome> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const sound = yield* ground(files)
+      const fs = faulty([planned])(sound)
+      const fiber = yield* Effect.forkChild(run(fs))
+      if (planned.fault === "hang") {
+        yield* Effect.race(fs.hung, Effect.asVoid(Fiber.await(fiber)))
+        yield* Fiber.interrupt(fiber)
+      }
+      const exit = yield* Fiber.await(fiber)
+      const found = yield* Effect.orDie(capture(sound.port) as Effect.Effect<Picture, never>)
+      // Whoever is interrupted when all is done, is interrupted all the same.
+      const isNew = Exit.isSuccess(exit) || (planned.fault === "hang" && isDeepStrictEqual(found, becomes))
+      return { isNew, isWhole: isDeepStrictEqual(found, isNew ? becomes : picture(files)) }
+    })
+  )
+
+const ways: ReadonlyArray<readonly [claim: string, planned: Pick<Planned, "fault" | "when">]> = [
+  ["fails", { fault: { _tag: "IoError", code: "EIO", detail: "planned" } }],
+  ["is done but says that it failed", { fault: { _tag: "IoError", code: "EIO", detail: "planned" }, when: "after" }],
+  ["finds no space", { fault: { _tag: "DiskFull" } }],
+  ["is interrupted", { fault: "hang" }],
+  ["is interrupted when it has been done", { fault: "hang", when: "after" }]
+]
+
+const soak = process.env["FS_ALGEBRA_SOAK"] !== undefined
+
+for (const [place, ground, stride] of [
+  ["in memory", memory, 1],
+  ["on a host", host, soak ? 1 : 7]
+] as const) {
+  for (const [name, work] of Object.entries(works)) {
+    describe(`${name} ${place}, of which one step`, () => {
+      for (const [claim, planned] of ways) {
+        it.live(`${claim}, leave all as it was, or have done all, and nothing hidden`, () =>
+          Effect.gen(function* () {
+            const steps = yield* count(ground, work)
+            const complaints: Array<string> = []
+            let taken = 0
+            for (let nth = 1; nth <= steps; nth += stride) {
+              const { isNew, isWhole } = yield* broken(ground, work, { operation: every, path, nth, ...planned })
+              if (!isNew) taken++
+              if (!isWhole) complaints.push(`step ${nth} of ${steps}, ${isNew ? "done" : "failed"}`)
+            }
+            assert.deepStrictEqual(complaints, [])
+            assert.isAbove(taken, steps / stride / 3)
+          })
+        )
+      }
+    })
+  }
+}
+
+describe("changes of several files", () => {
+  const denied: Effect.Effect<never, Fault> = Effect.fail({ _tag: "AccessDenied", why: "policy" })
+
+  it.live("stop at what a policy forbids, and have changed nothing", () =>
+    Effect.gen(function* () {
+      const sound = yield* host(files)
+      // It knows only the names that it protects, as decorators of the port do.
+      const guarded = (path: string) =>
+        make(
+          around(sound.port, (operation, next) => {
+            const paths: ReadonlyArray<string> = [operation.path, ...("to" in operation ? [operation.to] : [])]
+            const changes = !["Stat", "List", "Open", "ReadLink", "Watch"].includes(operation._tag)
+            return changes && paths.includes(path) ? denied : next
+          })
+        )
+      for (const path of ["a.txt", "d/b.txt", "lone", "old", "d/moved"]) {
+        const failed = yield* Effect.flip(applyChanges(guarded(path), changes))
+        assert.deepInclude({ ...failed }, { _tag: "AccessDenied", why: "policy", path })
+        assert.deepStrictEqual(yield* capture(sound.port), picture(files))
+      }
+    })
+  )
+
+  it.live("find a change that comes between the look and the step", () =>
+    Effect.gen(function* () {
+      const sound = yield* host(files)
+      let isDone = false
+      // Another process, which does not ask for a turn, when the contents are being staged.
+      const port = around(sound.port, (operation, next) =>
+        operation._tag === "Write" && operation.path.includes("/new/") && !isDone
+          ? Effect.andThen(
+              Effect.suspend(() => {
+                isDone = true
+                return sound.port.remove(p("lone"))
+              }),
+              next
+            )
+          : next
+      )
+      const exit = yield* Effect.exit(applyChanges(make(port), changes))
+      assert.isTrue(isDone && Exit.isFailure(exit))
+      const { lone: _, ...others } = files
+      assert.deepStrictEqual(yield* capture(sound.port), picture(others))
+    })
+  )
+})

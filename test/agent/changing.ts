@@ -1,0 +1,63 @@
+/** Filesystems of every kind with the same tree in them, and what tools and changes of several files have made of it. */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { createHash } from "node:crypto"
+import * as Fs from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import * as PosixHost from "../../src/backends/PosixHost.ts"
+import * as Decorator from "../../src/filesystem/Decorator.ts"
+import { type Algebra, make } from "../../src/filesystem/Filesystem.ts"
+import * as Overlay from "../../src/filesystem/Overlay.ts"
+import type { FsPath } from "../../src/model/FsPath.ts"
+import type { CommonOptions } from "../../src/port/Rules.ts"
+import { adversarial } from "../../src/testing/Faults.ts"
+import { type Files, plant } from "../../src/testing/Files.ts"
+
+export const p = (path: string): FsPath => path as FsPath
+export const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
+export const versionOf = (content: string | Uint8Array): string => createHash("sha256").update(content).digest("hex")
+
+export const directory: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
+  Effect.sync(() => Fs.mkdtempSync(join(Fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "fs-algebra-agent-"))),
+  (path) => Effect.sync(() => Fs.rmSync(path, { recursive: true, force: true }))
+)
+
+export type Ground = (files: Files, options?: CommonOptions) => Effect.Effect<Algebra, never, Scope.Scope>
+
+export const memory: Ground = (files, options) =>
+  Effect.gen(function* () {
+    const port = yield* InMemory.make(options)
+    // What the options forbid is planted below them.
+    if (options === undefined) yield* plant(port, files)
+    return make(port)
+  }).pipe(Effect.orDie)
+
+export const host: Ground = (files, options) =>
+  Effect.gen(function* () {
+    const root = yield* directory
+    yield* Effect.scoped(Effect.flatMap(PosixHost.make({ root }), (port) => plant(port, files)))
+    return make(yield* PosixHost.make({ root, ...options }))
+  }).pipe(Effect.orDie)
+
+const overlay: Ground = (files) =>
+  Effect.gen(function* () {
+    const lower = yield* host(files)
+    const upper = yield* memory({})
+    return Overlay.overlay(upper)(lower)
+  })
+
+const within: Ground = (files) =>
+  Effect.gen(function* () {
+    const whole = yield* host(Object.fromEntries(Object.entries(files).map(([path, entry]) => [`inside/${path}`, entry])))
+    return yield* Decorator.subdirectory("inside")(whole)
+  }).pipe(Effect.orDie)
+
+export const grounds: Readonly<Record<string, Ground>> = {
+  memory,
+  "a host": host,
+  "an overlay": overlay,
+  "a subdirectory of a host": within,
+  "disks of every directory": (files) => Effect.map(memory(files), adversarial)
+}

@@ -1,0 +1,114 @@
+/** What a client does with a server, whichever way it reaches it: scripts over the official SDK, judged by node:fs and by counting. */
+import type { Client } from "@modelcontextprotocol/sdk/client/index.js"
+import { assert } from "@effect/vitest"
+import * as Fs from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+
+export const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url))
+
+export interface Ground {
+  readonly top: string
+  readonly root: string
+  /** Of the server's process: nothing of the user's is read or written. */
+  readonly env: Record<string, string>
+}
+
+const base = Fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir()
+
+/** A directory with what the scripts need. */
+export const ground = (): Ground & { readonly remove: () => void } => {
+  const top = Fs.mkdtempSync(join(Fs.realpathSync(base), "fs-algebra-mcp-"))
+  const root = join(top, "root")
+  Fs.mkdirSync(join(root, "logs"), { recursive: true })
+  Fs.writeFileSync(join(root, "long.txt"), longLines.map((line) => `${line}\n`).join(""))
+  Fs.writeFileSync(join(root, "crlf.txt"), "a\r\nb\r\nc\r\n")
+  Fs.writeFileSync(join(root, "shared.txt"), "first\nsecond\nthird\n")
+  Fs.writeFileSync(join(top, "outside.txt"), "not yours\n")
+  for (let i = 0; i < 5; i++) Fs.writeFileSync(join(root, "logs", `${i}.log`), "needle\nhay\n".repeat(7))
+  const cache = join(tmpdir(), "node-compile-cache")
+  const env = { PATH: process.env["PATH"] ?? "", HOME: top, XDG_STATE_HOME: join(top, "state"), NODE_COMPILE_CACHE: cache }
+  return { top, root, env, remove: () => Fs.rmSync(top, { recursive: true, force: true }) }
+}
+
+export const longLines = Array.from({ length: 5000 }, (_, i) => `line ${i} of many`)
+
+interface Answer {
+  readonly text: string
+  readonly value: Readonly<Record<string, any>>
+  readonly isError: boolean
+}
+
+export const call = async (client: Client, name: string, args: Record<string, unknown>): Promise<Answer> => {
+  const { content, isError, structuredContent } = await client.callTool({ name, arguments: args })
+  const [{ text }] = content as [{ text: string }]
+  return { text, value: (structuredContent ?? {}) as Answer["value"], isError: isError === true }
+}
+
+export const scripts: Readonly<Record<string, (client: Client, root: string) => Promise<void>>> = {
+  "a long file is read to its end by the hints alone, each line once": async (client) => {
+    const lines: Array<string> = []
+    for (let offset: string | undefined = "0"; offset !== undefined;) {
+      const { text } = await call(client, "read_file", { path: "long.txt", offset: Number(offset) })
+      lines.push(...[...text.matchAll(/^ *\d+ \| (.*)$/gm)].map((match) => match[1]!))
+      offset = /continue with offset=(\d+)/.exec(text)?.[1]
+    }
+    assert.deepStrictEqual(lines, longLines)
+  },
+
+  "an edit leaves the line endings around it": async (client, root) => {
+    const { isError } = await call(client, "edit_file", { path: "crlf.txt", old_string: "b", new_string: "beta" })
+    assert.isFalse(isError)
+    assert.strictEqual(Fs.readFileSync(join(root, "crlf.txt"), "utf8"), "a\r\nbeta\r\nc\r\n")
+  },
+
+  "a conflict says what has changed, and after reading again the edit goes through": async (client, root) => {
+    const path = "shared.txt"
+    const { value } = await call(client, "read_file", { path })
+    Fs.writeFileSync(join(root, path), "first\nsomebody else was here\nthird\n")
+    const edit = { path, old_string: "third", new_string: "3rd" }
+    const conflict = await call(client, "edit_file", { ...edit, if_match: value["version"] })
+    assert.isTrue(conflict.isError)
+    assert.include(conflict.text, "line 2")
+    assert.strictEqual(Fs.readFileSync(join(root, path), "utf8"), "first\nsomebody else was here\nthird\n")
+    const again = await call(client, "read_file", { path })
+    const done = await call(client, "edit_file", { ...edit, if_match: again.value["version"] })
+    assert.isFalse(done.isError)
+    assert.strictEqual(Fs.readFileSync(join(root, path), "utf8"), "first\nsomebody else was here\n3rd\n")
+  },
+
+  "a search goes on where it was cut, and finds everything once": async (client) => {
+    const places: Array<string> = []
+    for (let after: string | undefined = ""; after !== undefined;) {
+      const { value } = await call(client, "grep", { pattern: "needle", path: "logs", max_matches: 4, after })
+      for (const match of value["matches"]) places.push(`${match.path}:${match.line_number}`)
+      after = value["next"]
+    }
+    const expected = Array.from({ length: 5 }, (_, i) => [1, 3, 5, 7, 9, 11, 13].map((line) => `logs/${i}.log:${line}`)).flat()
+    assert.deepStrictEqual(places, expected)
+  },
+
+  "what was done is undone by a snapshot": async (client, root) => {
+    const { text, value } = await call(client, "snapshot", { tag: "before" })
+    assert.isString(value["snapshot_id"], text)
+    await call(client, "rm", { path: "logs" })
+    assert.isFalse(Fs.existsSync(join(root, "logs")))
+    const restored = await call(client, "restore", { snapshot_id: value["snapshot_id"] })
+    assert.isFalse(restored.isError, restored.text)
+    assert.strictEqual(Fs.readFileSync(join(root, "logs", "3.log"), "utf8"), "needle\nhay\n".repeat(7))
+  },
+
+  "nothing outside the root can be read": async (client) => {
+    for (const path of ["../outside.txt", "/etc/passwd", "logs/../../outside.txt"]) {
+      const { isError, text } = await call(client, "read_file", { path })
+      assert.isTrue(isError, path)
+      assert.notInclude(text, "not yours")
+      assert.notInclude(text, "root:")
+    }
+  },
+
+  "an absolute path below the root is understood": async (client, root) => {
+    assert.isFalse((await call(client, "read_file", { path: join(root, "crlf.txt") })).isError)
+  }
+}

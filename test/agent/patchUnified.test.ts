@@ -1,0 +1,371 @@
+/** Unified diffs, as git and GNU diff write them and as models do; what git says of each is told by `patchOracle.test.ts`. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { type Files, picture } from "../../src/testing/Files.ts"
+import { patched } from "./patching.ts"
+
+type Row = readonly [claim: string, files: Files, patch: string, becomes: Files]
+
+const diff = (...lines: ReadonlyArray<string>): string => `${lines.join("\n")}\n`
+const head = ["--- a/x", "+++ b/x"]
+
+const good: ReadonlyArray<Row> = [
+  ["one hunk", { x: "1\n2\n3\n" }, diff(...head, "@@ -1,3 +1,3 @@", " 1", "-2", "+two", " 3"), { x: "1\ntwo\n3\n" }],
+  ["names without prefixes", { "a/x": "1\n" }, diff("--- a/x", "+++ a/x", "@@ -1 +1 @@", "-1", "+2"), { "a/x": "2\n" }],
+  [
+    "names of two directories, with times",
+    { "d/x y": "1\n" },
+    diff(
+      "--- old/d/x y\t2024-01-02 03:04:05.000000000 +0100",
+      "+++ new/d/x y\t2024-01-02 03:04:06 +0100",
+      "@@ -1 +1 @@",
+      "-1",
+      "+2"
+    ),
+    { "d/x y": "2\n" }
+  ],
+  ["a copy that was kept", { x: "1\n" }, diff("--- x.orig", "+++ x", "@@ -1 +1 @@", "-1", "+2"), { x: "2\n" }],
+  ["a new file", {}, diff("--- /dev/null", "+++ b/d/x", "@@ -0,0 +1,2 @@", "+1", "+2"), { "d/x": "1\n2\n" }],
+  [
+    "a new file by the time at which time begins",
+    {},
+    diff("--- o/x\t1970-01-01 00:00:00.000000000 +0000", "+++ n/x\t2024-01-02 03:04:05.0 +0000", "@@ -0,0 +1 @@", "+1"),
+    { x: "1\n" }
+  ],
+  ["a new file that has both names", {}, diff("--- a/x", "+++ b/x", "@@ -0,0 +1 @@", "+1"), { x: "1\n" }],
+  ["a removed file", { x: "1\n2\n" }, diff("--- a/x", "+++ /dev/null", "@@ -1,2 +0,0 @@", "-1", "-2"), {}],
+  ["a file that becomes empty", { x: "1\n" }, diff(...head, "@@ -1 +0,0 @@", "-1"), { x: "" }],
+  [
+    "git: new, removed and moved files, empty ones too",
+    { gone: "", old: "1\n", moved: "1\n2\n" },
+    diff(
+      "diff --git a/gone b/gone",
+      "deleted file mode 100644",
+      "index e69de29..0000000",
+      "diff --git a/new b/new",
+      "new file mode 100755",
+      "index 0000000..e69de29",
+      "diff --git a/old b/old",
+      "deleted file mode 100644",
+      "index d00491f..0000000",
+      "--- a/old",
+      "+++ /dev/null",
+      "@@ -1 +0,0 @@",
+      "-1",
+      "diff --git a/moved b/d/here",
+      "similarity index 50%",
+      "rename from moved",
+      "rename to d/here",
+      "index 1191247..27a5c1b 100644",
+      "--- a/moved",
+      "+++ b/d/here",
+      "@@ -1,2 +1,2 @@",
+      " 1",
+      "-2",
+      "+two"
+    ),
+    { new: "", "d/here": "1\ntwo\n" }
+  ],
+  [
+    "git: names in quotes",
+    { 'ä"': "1\n" },
+    diff(
+      'diff --git "a/\\303\\244\\"" "b/\\303\\244\\""',
+      "index d00491f..0cfbf08 100644",
+      '--- "a/\\303\\244\\""',
+      '+++ "b/\\303\\244\\""',
+      "@@ -1 +1 @@",
+      "-1",
+      "+2"
+    ),
+    { 'ä"': "2\n" }
+  ],
+  [
+    "git: a series of mails, with prose, statistics and signatures",
+    { x: "1\n" },
+    diff(
+      "From 0123456789012345678901234567890123456789 Mon Sep 17 00:00:00 2001",
+      "From: A <a@example.com>",
+      "Subject: [PATCH 1/2] One",
+      "",
+      "---",
+      " x | 2 +-",
+      " 1 file changed, 1 insertion(+), 1 deletion(-)",
+      "",
+      "diff --git a/x b/x",
+      "index d00491f..0cfbf08 100644",
+      ...head,
+      "@@ -1 +1 @@",
+      "-1",
+      "+2",
+      "-- ",
+      "2.39.5",
+      "",
+      "From 1123456789012345678901234567890123456789 Mon Sep 17 00:00:00 2001",
+      "Subject: [PATCH 2/2] Two",
+      "",
+      "diff --git a/x b/x",
+      ...head,
+      "@@ -1 +1 @@",
+      "-2",
+      "+3",
+      "-- ",
+      "2.39.5",
+      ""
+    ),
+    { x: "3\n" }
+  ],
+  [
+    "lines that look like names of a file",
+    { x: "-- a/y\n1\n" },
+    diff(...head, "@@ -1,2 +1,2 @@", "--- a/y", "+++ b/y", " 1"),
+    { x: "++ b/y\n1\n" }
+  ],
+  [
+    "lines that look like names of a file, at the end of a hunk",
+    { x: "1\n-- a/y\n2\n" },
+    diff(...head, "@@ -1,2 +1,2 @@", " 1", "--- a/y", "+++ b/y", "@@ -3 +3 @@", "-2", "+3"),
+    { x: "1\n++ b/y\n3\n" }
+  ],
+  [
+    "the last newline, taken away and put there",
+    { x: "1\n", y: "1" },
+    diff(
+      ...head,
+      "@@ -1 +1 @@",
+      "-1",
+      "+1",
+      "\\ No newline at end of file",
+      "--- a/y",
+      "+++ b/y",
+      "@@ -1 +1 @@",
+      "-1",
+      "\\ No newline at end of file",
+      "+1"
+    ),
+    { x: "1", y: "1\n" }
+  ],
+  [
+    "further down than stated, and then by as much those after it, though the same stands where they say",
+    { x: "0\n0\n0\n0\n1\n2\n3\nA\n5\n6\n7\nA\n9\n" },
+    diff(...head, "@@ -1,3 +1,3 @@", " 1", "-2", "+two", " 3", "@@ -8 +8 @@", "-A", "+B"),
+    { x: "0\n0\n0\n0\n1\ntwo\n3\nA\n5\n6\n7\nB\n9\n" }
+  ],
+  [
+    "of several places the one nearest to where it was stated",
+    { x: "a\n1\n2\n3\na\n5\n6\n7\n8\na\n" },
+    diff(...head, "@@ -6 +6 @@", "-a", "+b"),
+    { x: "a\n1\n2\n3\nb\n5\n6\n7\n8\na\n" }
+  ],
+  [
+    "a patch in LF leaves CRLF",
+    { x: "1\r\n2\r\n3" },
+    diff(...head, "@@ -1,3 +1,4 @@", " 1", "-2", "+two", "+new", " 3"),
+    { x: "1\r\ntwo\r\nnew\r\n3" }
+  ],
+  [
+    "a patch that speaks of CR is taken at its word",
+    { x: "1\r\n2\n3\r\n" },
+    diff(...head, "@@ -1,3 +1,3 @@", "-1\r", "+1", "-2", "+2\r", " 3\r"),
+    { x: "1\n2\r\n3\r\n" }
+  ],
+  ["a byte order mark stays", { x: "\uFEFF1\n" }, diff(...head, "@@ -1 +1 @@", "-1", "+2"), { x: "\uFEFF2\n" }],
+  ["a byte order mark is removed", { x: "\uFEFF1\n" }, diff(...head, "@@ -1 +1 @@", "-\uFEFF1", "+1"), { x: "1\n" }],
+  [
+    "UTF-16 stays",
+    { x: new Uint8Array([0xff, 0xfe, 0xe4, 0, 10, 0, 0x32, 0, 10, 0]) },
+    diff(...head, "@@ -1,2 +1,2 @@", " ä", "-2", "+ö"),
+    { x: new Uint8Array([0xff, 0xfe, 0xe4, 0, 10, 0, 0xf6, 0, 10, 0]) }
+  ],
+  [
+    "wrong counts",
+    { x: "1\n2\n3\n4\n5\n", y: "1\n" },
+    diff(
+      ...head,
+      "@@ -1,9 +1,1 @@",
+      " 1",
+      "-2",
+      "+two",
+      " 3",
+      "@@ -4,1 +4,1 @@",
+      " 4",
+      "-5",
+      "+five",
+      "--- a/y",
+      "+++ b/y",
+      "@@ -1 +1 @@",
+      "-1",
+      "+2"
+    ),
+    { x: "1\ntwo\n3\n4\nfive\n", y: "2\n" }
+  ],
+  ["no numbers", { x: "1\n2\n" }, diff(...head, "@@ ... @@", " 1", "-2", "+two"), { x: "1\ntwo\n" }],
+  ["a line of @@ as in the other form", { x: "a\nf\na\n" }, diff(...head, "@@ f", "-a", "+b"), { x: "a\nf\nb\n" }],
+  [
+    "an empty line for an empty line of context",
+    { x: "1\n\n2\n\n3\n" },
+    diff(...head, "@@ -1,5 +1,5 @@", " 1", "", "-2", "+two", "", " 3", ""),
+    { x: "1\n\ntwo\n\n3\n" }
+  ],
+  [
+    "in what a chat puts around it",
+    { x: "1\n" },
+    diff("Here:", "```diff", ...head, "@@ -1 +1 @@", "-1", "+2", "```"),
+    { x: "2\n" }
+  ],
+  ["all in CRLF", { x: "1\n" }, diff(...head, "@@ -1 +1 @@", "-1", "+2").replaceAll("\n", "\r\n"), { x: "2\n" }],
+  ["without a newline at its end", { x: "1\n" }, diff(...head, "@@ -1 +1 @@", "-1", "+2").trimEnd(), { x: "2\n" }],
+  [
+    "without context",
+    { x: "1\n2\n3\n" },
+    diff(...head, "@@ -0,0 +1 @@", "+0", "@@ -2 +3,0 @@", "-2", "@@ -3,0 +4 @@", "+4"),
+    { x: "0\n1\n3\n4\n" }
+  ]
+]
+
+type Refused = readonly [claim: string, files: Files, patch: string, message: RegExp]
+
+const bad: ReadonlyArray<Refused> = [
+  ["no diff", { x: "1\n" }, "x\n-1\n+2\n", /^The patch names no file/],
+  ["a hunk without names", { x: "1\n" }, diff("@@ -1 +1 @@", "-1", "+2"), /^Line 1 of the patch begins a hunk of no file/],
+  ["names without a hunk", { x: "1\n" }, diff(...head), /^Line 1 of the patch begins a file without a hunk/],
+  [
+    "names of two files",
+    { x: "1\n" },
+    diff("--- a/x", "+++ b/y", "@@ -1 +1 @@", "-1", "+2"),
+    /^Line 1 .* names two files, "x" and "y".*rename from/
+  ],
+  ["a hunk that is cut off", { x: "1\n2\n3\n" }, diff(...head, "@@ -1,3 +1,3 @@", "-1", "+one", " 2"), /^Line 3 .* cut off/],
+  [
+    "a line that is none, in a hunk",
+    { x: "1\n2\n" },
+    diff(...head, "@@ -1,2 +1,2 @@", "-1", "+one", "2"),
+    /^Line 6 .* neither a space, - nor \+: "2"/
+  ],
+  [
+    "a line that is none, below one",
+    { x: "1\n" },
+    diff(...head, "@@ -1 +1 @@", "-1", "+one", "2", "+3"),
+    /^Line 6 .* is neither a line of the hunk/
+  ],
+  [
+    "a binary patch",
+    { x: "1\n" },
+    diff("diff --git a/x b/x", "index d00491f..0cfbf08 100644", "GIT binary patch", "literal 0", "HcmV?d00001"),
+    /^Line 3 .* binary/
+  ],
+  [
+    "binary files",
+    { x: "1\n" },
+    diff("diff --git a/x b/x", "index d00491f..0cfbf08 100644", "Binary files a/x and b/x differ"),
+    /^Line 3 .* binary/
+  ],
+  ["binary files of GNU diff", { x: "1\n" }, diff("Binary files a/x and b/x differ"), /^Line 1 .* binary/],
+  [
+    "a link",
+    {},
+    diff("diff --git a/x b/x", "new file mode 120000", "--- /dev/null", "+++ b/x", "@@ -0,0 +1 @@", "+y"),
+    /^Line 2 .* symbolic link/
+  ],
+  [
+    "a changed link",
+    { x: "y" },
+    diff("diff --git a/x b/x", "index d00491f..0cfbf08 120000", ...head, "@@ -1 +1 @@", "-y", "+z"),
+    /^Line 2 .* symbolic link/
+  ],
+  [
+    "a submodule",
+    {},
+    diff("diff --git a/x b/x", "new file mode 160000", "--- /dev/null", "+++ b/x", "@@ -0,0 +1 @@", "+y"),
+    /^Line 2 .* submodule/
+  ],
+  [
+    "a copy",
+    { x: "1\n" },
+    diff("diff --git a/x b/y", "similarity index 100%", "copy from x", "copy to y"),
+    /^Line 3 .* copies a file/
+  ],
+  [
+    "a combined diff",
+    { x: "1\n" },
+    diff("diff --cc x", "index 1,2..3", ...head, "@@@ -1,1 -1,1 +1,1 @@@", "- 1", "++2"),
+    /^Line 1 .* combined/
+  ],
+  [
+    "a context diff",
+    { x: "1\n" },
+    diff("*** x", "--- x", "***************", "*** 1 ****", "! 1", "--- 1 ----", "! 2"),
+    /^Line 3 .* context diff/
+  ],
+  [
+    "a file that is removed but has more lines",
+    { x: "1\n2\n3\n" },
+    diff("--- a/x", "+++ /dev/null", "@@ -1,2 +0,0 @@", "-1", "-2"),
+    /^x \(line 1 of the patch\) is to be removed, but 1 of its lines are not in the patch, the first of them "3"/
+  ],
+  ["a new file that is there", { x: "1\n" }, diff("--- /dev/null", "+++ b/x", "@@ -0,0 +1 @@", "+2"), /^x exists already/],
+  [
+    "blanks that differ, since a machine would have them right",
+    { x: "1\n  2\n" },
+    diff(...head, "@@ -1,2 +1,2 @@", " 1", "-2", "+two"),
+    /line 2 of the file is "  2", and it expects "2".*indentation/
+  ],
+  [
+    "two places equally near",
+    { x: "a\n1\na\n" },
+    diff(...head, "@@ -2 +2 @@", "-a", "+b"),
+    /stand both at line 1 and at line 3.*right line number/
+  ],
+  [
+    "the end of the file elsewhere",
+    { x: "1\n2\n" },
+    diff(...head, "@@ -1 +1 @@", "-1", "\\ No newline at end of file", "+2"),
+    /stand at line 1, but it says that they are the end of the file, which has 2 lines/
+  ],
+  [
+    "lines below one without a newline",
+    { x: "1" },
+    diff(...head, "@@ -1 +1,2 @@", " 1", "\\ No newline at end of file", "+2"),
+    /^Line 3 .* lines follow one that has no newline/
+  ],
+  [
+    "lines put in as the end of the file, elsewhere",
+    { x: "1\n2\n" },
+    diff(...head, "@@ -1,0 +2 @@", "+x", "\\ No newline at end of file"),
+    /it adds lines below line 1 and says that they are its end, and the file has 2 lines/
+  ],
+  [
+    "lines put in below the end",
+    { x: "1\n" },
+    diff(...head, "@@ -7,0 +8 @@", "+2"),
+    /it adds lines below line 7, and the file has 1 line/
+  ],
+  [
+    "past the end of the file",
+    { x: "1\n" },
+    diff(...head, "@@ -1,2 +1,2 @@", " 1", "-2", "+two"),
+    /the file ends at line 1, and it expects "2" on line 2/
+  ]
+]
+
+describe("unified diffs", () => {
+  for (const [claim, files, patch, becomes] of good) {
+    it.effect(claim, () =>
+      Effect.gen(function* () {
+        const result = yield* patched(files, patch)
+        assert.isTrue(result.success, result.message)
+        assert.deepStrictEqual(result.becomes, picture(becomes))
+      })
+    )
+  }
+  for (const [claim, files, patch, message] of bad) {
+    it.effect(`refused, and nothing changed: ${claim}`, () =>
+      Effect.gen(function* () {
+        const result = yield* patched(files, patch)
+        assert.isFalse(result.success)
+        assert.match(result.message, message)
+        assert.deepStrictEqual(result.becomes, picture(files))
+      })
+    )
+  }
+})

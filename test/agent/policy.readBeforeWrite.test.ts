@@ -1,0 +1,198 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Policy from "../../src/agent/Policy.ts"
+import type { Algebra } from "../../src/filesystem/Filesystem.ts"
+import { make } from "../../src/filesystem/Filesystem.ts"
+import { around } from "../../src/port/Backend.ts"
+import { capture, type Files, link } from "../../src/testing/Files.ts"
+import { type Ground, host, memory, versionOf } from "./changing.ts"
+import { session, snapshotsOf } from "./policing.ts"
+
+const files: Files = {
+  "a.txt": "one\ntwo\nthree\n",
+  "b.txt": "one\n",
+  "d/c.txt": "one\n",
+  "to-a": link("a.txt")
+}
+
+const patch = (body: string) => ({ patch: `*** Begin Patch\n${body}\n*** End Patch` })
+
+/** Calls that change `a.txt`, or put something in its place. */
+const changing: ReadonlyArray<readonly [tool: string, params: object]> = [
+  ["write_file", { path: "a.txt", content: "x", mode: "overwrite" }],
+  ["write_file", { path: "a.txt", content: "x", mode: "replace" }],
+  ["write_file", { path: "./a.txt", content: "x", mode: "append" }],
+  ["edit_file", { path: "a.txt", old_string: "two", new_string: "x" }],
+  ["edit_file", { path: "/a.txt", old_string: "two", new_string: "x" }],
+  [
+    "edit_file",
+    {
+      edits: [
+        { path: "a.txt", old_string: "two", new_string: "x" },
+        { path: "new.txt", old_string: "", new_string: "x" }
+      ].slice(0, 1)
+    }
+  ],
+  ["rm", { path: "a.txt" }],
+  ["move", { from: "a.txt", to: "z.txt" }],
+  ["copy", { from: "d/c.txt", to: "a.txt", overwrite: true }],
+  ["apply_patch", patch("*** Update File: a.txt\n-two\n+x")],
+  ["apply_patch", patch("*** Delete File: a.txt")],
+  ["apply_patch", patch("*** Update File: a.txt\n*** Move to: z.txt\n-two\n+x")]
+]
+
+for (const [name, ground] of [
+  ["memory", memory],
+  ["a host", host]
+] as ReadonlyArray<readonly [string, Ground]>) {
+  describe(`readBeforeWrite, in ${name}`, () => {
+    for (const [tool, params] of changing) {
+      const what = `${tool} ${JSON.stringify(params).slice(0, 70)}`
+
+      it.effect(`${what} is refused until the file has been read`, () =>
+        Effect.gen(function* () {
+          const { call, fs } = yield* session(yield* ground(files), Policy.readBeforeWrite)
+          const before = yield* capture(fs.port)
+          const refused = yield* call(tool, params)
+          assert.isFalse(refused.success)
+          assert.match(refused.message, /"a\.txt" has not been read .* Read it with read_file first/)
+          assert.deepStrictEqual(yield* capture(fs.port), before)
+          yield* call("read_file", { path: "a.txt", limit: 1 })
+          const done = yield* call(tool, params)
+          assert.isTrue(done.success, done.message)
+          assert.notDeepEqual(yield* capture(fs.port), before)
+        })
+      )
+
+      it.effect(`${what} is refused again when another has changed it since`, () =>
+        Effect.gen(function* () {
+          const { call, fs } = yield* session(yield* ground(files), Policy.readBeforeWrite)
+          yield* call("read_file", { path: "a.txt" })
+          const theirs = "one\nTWO\nthree\n"
+          yield* fs.write("a.txt", theirs)
+          const { message, success } = yield* call(tool, params)
+          assert.isFalse(success)
+          assert.include(message, "has changed since it was read")
+          assert.include(message, versionOf(theirs))
+          assert.include(message, "line 2 changed")
+          assert.strictEqual(yield* fs.readString("a.txt"), theirs)
+        }).pipe(Effect.orDie)
+      )
+    }
+
+    it.effect("new files are free, and what the session has written counts as read", () =>
+      Effect.gen(function* () {
+        const { call } = yield* session(yield* ground(files), Policy.readBeforeWrite)
+        const steps: ReadonlyArray<readonly [string, object]> = [
+          ["write_file", { path: "new.txt", content: "one\n", mode: "overwrite" }],
+          ["edit_file", { path: "new.txt", old_string: "one", new_string: "two" }],
+          ["edit_file", { edits: [{ path: "new.txt", old_string: "two", new_string: "three" }] }],
+          ["write_file", { path: "new.txt", content: "four\n", mode: "append" }],
+          ["apply_patch", patch("*** Update File: new.txt\n-three\n+x\n*** Add File: other.txt\n+y")],
+          ["edit_file", { path: "other.txt", old_string: "y", new_string: "z" }],
+          ["move", { from: "new.txt", to: "moved.txt" }],
+          ["write_file", { path: "moved.txt", content: "five\n", mode: "overwrite" }],
+          ["rm", { path: "moved.txt" }],
+          ["write_file", { path: "moved.txt", content: "six\n" }],
+          ["rm", { path: "d" }],
+          ["rm", { path: "to-a" }]
+        ]
+        for (const [tool, params] of steps) {
+          const { message, success } = yield* call(tool, params)
+          assert.isTrue(success, `${tool}: ${message}`)
+        }
+      })
+    )
+
+    it.effect("a failed reading does not count, nor does that of another session", () =>
+      Effect.gen(function* () {
+        const fs = yield* ground(files)
+        const one = yield* session(fs, Policy.readBeforeWrite)
+        const two = yield* session(fs, Policy.readBeforeWrite)
+        yield* two.call("read_file", { path: "a.txt" })
+        yield* one.call("read_file", { path: "a.tx" })
+        const { success } = yield* one.call("edit_file", { path: "a.txt", old_string: "two", new_string: "x" })
+        assert.isFalse(success)
+      })
+    )
+
+    it.effect("all that have not been read are named at once", () =>
+      Effect.gen(function* () {
+        const { call } = yield* session(yield* ground(files), Policy.readBeforeWrite)
+        const { message } = yield* call("edit_file", {
+          edits: [
+            { path: "a.txt", old_string: "two", new_string: "x" },
+            { path: "b.txt", old_string: "one", new_string: "x" }
+          ]
+        })
+        assert.include(message, '"a.txt" and "b.txt" have not been read')
+      })
+    )
+
+    it.effect("creating over what is there is told as ever", () =>
+      Effect.gen(function* () {
+        const { call } = yield* session(yield* ground(files), Policy.readBeforeWrite)
+        assert.include((yield* call("write_file", { path: "a.txt", content: "x" })).message, "edit_file")
+        assert.include((yield* call("move", { from: "d", to: "a.txt" })).message, "overwrite")
+      })
+    )
+  })
+}
+
+/** Changes the file as soon as a call has looked at it for the first time: between the check and what depends on it. */
+const interfering = (fs: Algebra, theirs: string): { readonly fs: Algebra; readonly arm: () => void } => {
+  let left = 0
+  const port = around(fs.port, (operation, next) =>
+    operation._tag === "Open" && operation.path === "a.txt" && left > 0 && --left === 0
+      ? Effect.tap(next, () => Effect.ignore(fs.write("a.txt", theirs)))
+      : next
+  )
+  return { fs: make({ ...port, locks: undefined }), arm: () => void (left = 1) }
+}
+
+describe("a change between the check and the writing", () => {
+  for (const [tool, params] of changing) {
+    it.effect(`${tool} ${JSON.stringify(params).slice(0, 70)} destroys nothing that was not seen`, () =>
+      Effect.gen(function* () {
+        const base = yield* memory(files)
+        const { arm, fs } = interfering(base, "theirs: two\n")
+        const { call } = yield* session(fs, Policy.readBeforeWrite)
+        yield* call("read_file", { path: "a.txt" })
+        arm()
+        const { message, success } = yield* call(tool, params)
+        assert.isFalse(success, message)
+        assert.strictEqual(yield* base.readString("a.txt"), "theirs: two\n")
+      }).pipe(Effect.orDie)
+    )
+  }
+})
+
+describe("beside other policies", () => {
+  it.effect("a file that may not be read is not told of by asking to read it", () =>
+    Effect.gen(function* () {
+      for (const policies of [
+        Layer.merge(Policy.readBeforeWrite, Policy.access({ deny: { read: "a.txt" } })),
+        Layer.merge(Policy.access({ deny: { read: "a.txt" } }), Policy.readBeforeWrite)
+      ]) {
+        const { call } = yield* session(yield* memory(files), policies)
+        const params = { content: "x", mode: "overwrite" }
+        assert.include((yield* call("write_file", { path: "a.txt", ...params })).message, "policy")
+        assert.include((yield* call("write_file", { path: "b.txt", ...params })).message, "read_file")
+      }
+    })
+  )
+
+  it.effect("what is restored has to be read again", () =>
+    Effect.gen(function* () {
+      const fs = yield* memory(files)
+      const { call } = yield* session(fs, Policy.readBeforeWrite, yield* snapshotsOf(fs))
+      yield* call("snapshot", { tag: "start" })
+      yield* call("read_file", { path: "a.txt" })
+      yield* call("edit_file", { path: "a.txt", old_string: "two", new_string: "x" })
+      const restored = yield* call("restore", { snapshot_id: "start" })
+      assert.isTrue(restored.success, restored.message)
+      assert.isFalse((yield* call("edit_file", { path: "a.txt", old_string: "two", new_string: "x" })).success)
+    })
+  )
+})

@@ -1,0 +1,347 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { type AnyDefinition } from "../../src/agent/definition.ts"
+import { invokeUnknown } from "../../src/agent/dispatch.ts"
+import * as Memory from "../../src/agent/memory.ts"
+import type { ToolResult } from "../../src/agent/ToolResult.ts"
+import { defaults, ToolSettings } from "../../src/agent/ToolSettings.ts"
+import { evaluate } from "../../src/agent/tools/sandbox/evaluate.ts"
+import { shell } from "../../src/agent/tools/sandbox/shell.ts"
+import { cutBytes, cutCharacters, mark } from "../../src/agent/tools/sandbox/streams.ts"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import * as PosixHost from "../../src/backends/PosixHost.ts"
+import type { ExecResult, Sandbox } from "../../src/filesystem/Sandbox.ts"
+import { Unavailable } from "../../src/model/FsError.ts"
+import { canned, real } from "./sandboxes.ts"
+
+interface Value {
+  readonly exit_code: number
+  readonly stdout: string
+  readonly stderr: string
+  readonly duration_ms: number
+  readonly timed_out: boolean
+  readonly truncated: boolean
+}
+
+const ask = (tool: AnyDefinition, input: unknown, sandbox: Layer.Layer<Sandbox>) =>
+  invokeUnknown(tool, input, { memory: Memory.make() }).pipe(
+    Effect.provide(Layer.merge(InMemory.layer(), sandbox))
+  ) as Effect.Effect<ToolResult<Value>>
+
+const answered = (tool: AnyDefinition, input: unknown, result: Partial<ExecResult>) => ask(tool, input, canned(result).layer)
+
+const variables = (count: number): Record<string, string> =>
+  Object.fromEntries(Array.from({ length: count }, (_, i) => [`V${i}`, "x"]))
+
+const withinBounds: ReadonlyArray<readonly [claim: string, params: Record<string, unknown>]> = [
+  ["4,096 characters of a command", { command: ["a".repeat(4000), "é".repeat(96)] }],
+  ["a character outside the basic plane is one", { command: ["😀".repeat(4096)] }],
+  ["64 variables", { command: ["env"], env: variables(64) }],
+  ["a name of 80 characters and a value of 512", { command: ["env"], env: { ["A".repeat(80)]: "v".repeat(512) } }],
+  ["a directory 16 deep", { command: ["pwd"], cwd: Array.from({ length: 16 }, (_, i) => `d${i}`).join("/") }],
+  ["48,000 characters of input", { command: ["cat"], stdin: "😀".repeat(48_000) }]
+]
+
+const beyondBounds: ReadonlyArray<readonly [claim: string, argument: string, params: Record<string, unknown>]> = [
+  ["no program", "command", { command: [] }],
+  ["an empty program", "command", { command: [""] }],
+  ["a NUL in a command", "command", { command: ["echo", "a\0b"] }],
+  ["half of a surrogate pair in a command", "command", { command: ["echo", "\ud800"] }],
+  ["4,097 characters of a command", "command", { command: ["a".repeat(4000), "b".repeat(97)] }],
+  ["65 variables", "env", { command: ["env"], env: variables(65) }],
+  ["a name that begins with a digit", "env", { command: ["env"], env: { "1A": "x" } }],
+  ["a name with a dash", "env", { command: ["env"], env: { "A-B": "x" } }],
+  ["an empty name", "env", { command: ["env"], env: { "": "x" } }],
+  ["a name of 81 characters", "env", { command: ["env"], env: { ["A".repeat(81)]: "x" } }],
+  ["a value of 513 characters", "env", { command: ["env"], env: { A: "v".repeat(513) } }],
+  ["a NUL in a value", "env", { command: ["env"], env: { A: "\0" } }],
+  ["a directory 17 deep", "cwd", { command: ["pwd"], cwd: Array.from({ length: 17 }, () => "d").join("/") }],
+  ["a directory above", "cwd", { command: ["pwd"], cwd: "a/../.." }],
+  ["a dot in a directory", "cwd", { command: ["pwd"], cwd: "./a" }],
+  ["48,001 characters of input", "stdin", { command: ["cat"], stdin: "a".repeat(48_001) }]
+]
+
+describe("shell", () => {
+  for (const [claim, params] of withinBounds) {
+    it.effect(`${claim} may be run`, () =>
+      Effect.gen(function* () {
+        const { asked, layer } = canned()
+        const result = yield* ask(shell, params, layer)
+        assert.isTrue(result.success, result.message)
+        assert.deepStrictEqual(asked[0]!.command, params["command"] as Array<string>)
+        assert.strictEqual(asked[0]!.options?.stdin, params["stdin"])
+        assert.deepStrictEqual<unknown>(asked[0]!.options?.env, params["env"])
+      })
+    )
+  }
+
+  for (const [claim, argument, params] of beyondBounds) {
+    it.effect(`${claim} is refused before anything runs, and the message names ${argument}`, () =>
+      Effect.gen(function* () {
+        const { asked, layer } = canned()
+        const result = yield* ask(shell, params, layer)
+        assert.isFalse(result.success)
+        assert.notProperty(result, "value")
+        assert.include(result.message, argument)
+        assert.deepStrictEqual(asked, [])
+      })
+    )
+  }
+
+  const timeouts: ReadonlyArray<readonly [asked: number | undefined, seconds: number]> = [
+    [undefined, 30],
+    [0, 1],
+    [-5, 1],
+    [0.2, 1],
+    [1.5, 1.5],
+    [120, 120],
+    [1e9, 120]
+  ]
+  for (const [seconds, expected] of timeouts) {
+    it.effect(`a time of ${seconds} is one of ${expected} seconds`, () =>
+      Effect.gen(function* () {
+        const { asked, layer } = canned()
+        yield* ask(shell, { command: ["true"], ...(seconds !== undefined && { timeout_seconds: seconds }) }, layer)
+        assert.strictEqual(Duration.toSeconds(Duration.fromInputUnsafe(asked[0]!.options!.timeout!)), expected)
+      })
+    )
+  }
+
+  it.effect("variables are a list, or an object by name", () =>
+    Effect.gen(function* () {
+      for (const env of [
+        [
+          { name: "A", value: "1" },
+          { name: "B", value: "" }
+        ],
+        { A: "1", B: "" }
+      ]) {
+        const { asked, layer } = canned()
+        yield* ask(shell, { command: ["env"], env }, layer)
+        assert.deepStrictEqual<unknown>(asked[0]!.options?.env, { A: "1", B: "" })
+      }
+      for (const env of [["A=1"], "A=1", { A: 1 }, [{ name: "A" }], [{ name: "1A", value: "" }]]) {
+        const { asked, layer } = canned()
+        const result = yield* ask(shell, { command: ["env"], env }, layer)
+        assert.isFalse(result.success)
+        assert.include(result.message, "env")
+        assert.deepStrictEqual(asked, [])
+      }
+    })
+  )
+
+  it.effect("a time that is no number is refused", () =>
+    Effect.gen(function* () {
+      const { asked, layer } = canned()
+      for (const timeout_seconds of [Number.NaN, "soon"]) {
+        const result = yield* ask(shell, { command: ["true"], timeout_seconds }, layer)
+        assert.isFalse(result.success)
+        assert.include(result.message, "timeout_seconds")
+      }
+      assert.deepStrictEqual(asked, [])
+    })
+  )
+
+  it.effect("a program that fails is a result, with its exit code and both streams", () =>
+    Effect.gen(function* () {
+      const { message, success, value } = yield* answered(
+        shell,
+        { command: ["false"] },
+        { exitCode: 3, stdout: "a\n", stderr: "b" }
+      )
+      assert.isTrue(success)
+      assert.strictEqual(message, "exit code 3 after 7 ms\nstdout:\na\nstderr:\nb")
+      assert.deepStrictEqual(value, {
+        exit_code: 3,
+        stdout: "a\n",
+        stderr: "b",
+        duration_ms: 7,
+        timed_out: false,
+        truncated: false
+      })
+    })
+  )
+
+  it.effect("a program whose time was up has exit code 124, and the message says so", () =>
+    Effect.gen(function* () {
+      const { message, value } = yield* answered(shell, { command: ["sleep"] }, { exitCode: 124, timedOut: true })
+      assert.include(message, "124")
+      assert.include(message, "the time was up")
+      assert.isTrue(value?.timed_out)
+    })
+  )
+
+  it.effect("with capture_output off there is only the exit code", () =>
+    Effect.gen(function* () {
+      const { message, value } = yield* answered(
+        shell,
+        { command: ["cat"], capture_output: false },
+        { exitCode: 2, stdout: "x".repeat(100_000), stderr: "y", truncated: true }
+      )
+      assert.strictEqual(message, "exit code 2 after 7 ms")
+      assert.deepStrictEqual([value?.stdout, value?.stderr, value?.truncated, value?.exit_code], ["", "", false, 2])
+    })
+  )
+
+  it.effect("each stream is cut at 32 KiB between two characters, and marked", () =>
+    Effect.gen(function* () {
+      const { value } = yield* answered(
+        shell,
+        { command: ["cat"] },
+        { stdout: `a${"é".repeat(20_000)}`, stderr: "b".repeat(32_768) }
+      )
+      assert.isTrue(value?.truncated)
+      const kept = value!.stdout.slice(0, -mark.length)
+      assert.isTrue(value!.stdout.endsWith(mark))
+      // 32,768 bytes would end in the middle of the 16,384th é.
+      assert.strictEqual(kept, `a${"é".repeat(16_383)}`)
+      assert.strictEqual(value!.stderr, "b".repeat(32_768))
+    })
+  )
+
+  it.effect("the message stays within the budget, whatever the streams hold", () =>
+    Effect.gen(function* () {
+      const streams = { stdout: "a\n".repeat(16_000), stderr: "b".repeat(32_000) }
+      const usual = yield* answered(shell, { command: ["cat"] }, streams)
+      assert.isAtMost(usual.message.length, 48_000)
+      const small = yield* answered(shell, { command: ["cat"] }, streams).pipe(
+        Effect.provideService(ToolSettings, { ...defaults, budget: 300 })
+      )
+      assert.isAtMost(small.message.length, 300)
+      assert.include(small.message, mark)
+      assert.strictEqual(small.value?.stdout, streams.stdout)
+    })
+  )
+
+  it.effect("the mount point and a leading slash are no part of the directory", () =>
+    Effect.gen(function* () {
+      for (const cwd of ["/workspace/src", " /src ", "src"]) {
+        const { asked, layer } = canned()
+        yield* ask(shell, { command: ["pwd"], cwd }, layer).pipe(
+          Effect.provideService(ToolSettings, { ...defaults, mountPoint: "/workspace" })
+        )
+        assert.strictEqual(asked[0]!.options?.cwd, "src")
+      }
+    })
+  )
+
+  it.effect("a sandbox that is gone fails with what to do", () =>
+    Effect.gen(function* () {
+      const gone = new Unavailable({ operation: "exec", path: ".", detail: "the container has stopped" })
+      const result = yield* ask(shell, { command: ["true"] }, canned(Effect.fail(gone)).layer)
+      assert.isFalse(result.success)
+      assert.include(result.message, "the container has stopped")
+    })
+  )
+
+  it.effect("without a sandbox it says so", () =>
+    Effect.gen(function* () {
+      const result = yield* invokeUnknown(shell, { command: ["true"] }, { memory: Memory.make() }).pipe(
+        Effect.provide(InMemory.layer())
+      ) as Effect.Effect<ToolResult<Value>>
+      assert.isFalse(result.success)
+      assert.include(result.message, "No sandbox available")
+    })
+  )
+})
+
+describe("eval", () => {
+  it.effect("the code runs for at most five seconds, in the language that was asked for", () =>
+    Effect.gen(function* () {
+      const { asked, layer } = canned()
+      yield* ask(evaluate, { code: "1\t+\r\n1", language: "python" }, layer)
+      yield* ask(evaluate, { code: "😀".repeat(4096) }, layer)
+      assert.strictEqual(asked[0]!.code, "1\t+\r\n1")
+      assert.deepStrictEqual(
+        asked.map(({ options }) => options?.language),
+        ["python", undefined]
+      )
+      assert.strictEqual(Duration.toSeconds(Duration.fromInputUnsafe(asked[0]!.options!.timeout!)), 5)
+    })
+  )
+
+  for (const [claim, code] of [
+    ["4,097 characters", "a".repeat(4097)],
+    ["an escape character", "print('\u001b[1m')"],
+    ["a NUL", "a\0"],
+    ["a delete character", "\u007f"],
+    ["a form feed", "a\f"],
+    ["a C1 control character", "\u0085"],
+    ["half of a surrogate pair", "'\udc00'"]
+  ] as const) {
+    it.effect(`code with ${claim} is refused before anything runs`, () =>
+      Effect.gen(function* () {
+        const { asked, layer } = canned()
+        const result = yield* ask(evaluate, { code }, layer)
+        assert.isFalse(result.success)
+        assert.include(result.message, "code")
+        assert.deepStrictEqual(asked, [])
+      })
+    )
+  }
+
+  it.effect("each stream is cut at 4,096 characters and marked", () =>
+    Effect.gen(function* () {
+      const { value } = yield* answered(evaluate, { code: "x" }, { stdout: "😀".repeat(4097), stderr: "e".repeat(4096) })
+      assert.strictEqual(value?.stdout, "😀".repeat(4096) + mark)
+      assert.strictEqual(value?.stderr, "e".repeat(4096))
+      assert.isTrue(value?.truncated)
+    })
+  )
+})
+
+describe("cutting a stream", () => {
+  it("what was cut and marked before is marked once", () => {
+    const once = cutBytes("x".repeat(40_000), 32_768)
+    assert.deepStrictEqual(cutBytes(once.text, 32_768), { text: once.text, isCut: true })
+    const few = cutCharacters("x".repeat(10), 4)
+    assert.deepStrictEqual(cutCharacters(few.text, 4), { text: `xxxx${mark}`, isCut: true })
+  })
+
+  it("no cut leaves half of a character", () => {
+    for (let max = 0; max < 16; max++) {
+      const { text } = cutBytes("aé€😀é€😀", max)
+      assert.isTrue(text.isWellFormed())
+      assert.isFalse(text.includes("\ufffd"))
+      assert.isAtMost(Buffer.byteLength(text) - mark.length, max)
+    }
+  })
+})
+
+describe("programs that really run", () => {
+  const place = Effect.acquireRelease(
+    Effect.sync(() => realpathSync(mkdtempSync(join(tmpdir(), "fs-algebra-sandbox-")))),
+    (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+  )
+
+  it.live("a program sees the files, its input and its variables, and what it writes is in the filesystem", () =>
+    Effect.gen(function* () {
+      const root = yield* place
+      mkdirSync(join(root, "docs"))
+      writeFileSync(join(root, "docs", "a.txt"), "from the file\n")
+      const both = Layer.merge(PosixHost.layer({ root }), real(root))
+      const run = (tool: AnyDefinition, input: unknown) =>
+        invokeUnknown(tool, input, { memory: Memory.make() }).pipe(Effect.provide(both)) as Effect.Effect<ToolResult<Value>>
+      const script = 'cat a.txt -; printf "%s" "$WORD" > b.txt; exit 5'
+      const { value } = yield* run(shell, {
+        command: ["sh", "-c", script],
+        cwd: "docs",
+        env: { WORD: "a b" },
+        stdin: "from the input"
+      })
+      assert.strictEqual(value?.exit_code, 5)
+      assert.strictEqual(value?.stdout, "from the file\nfrom the input")
+      assert.strictEqual(readFileSync(join(root, "docs", "b.txt"), "utf8"), "a b")
+      const nowhere = yield* run(shell, { command: ["pwd"], cwd: "nowhere" })
+      assert.isFalse(nowhere.success)
+      assert.notInclude(nowhere.message, root)
+      const sum = yield* run(evaluate, { code: "console.log(6 * 7)" })
+      assert.strictEqual(sum.value?.stdout, "42\n")
+    })
+  )
+})

@@ -1,0 +1,93 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { shell } from "./terminal.ts"
+
+describe("mcp", () => {
+  const files = { "a.txt": "a\n", ".env": "TOKEN=1\n", logs: { "x.log": "x\n" } }
+
+  interface Answered {
+    readonly id: unknown
+    readonly result?: any
+    readonly error?: { readonly code: number }
+  }
+
+  /** Starts it, asks, hangs up. */
+  const asked = Effect.fnUntraced(function* (args: ReadonlyArray<string>, ...calls: ReadonlyArray<readonly [string, object]>) {
+    const { run } = yield* shell(files)
+    const clientInfo = { name: "t", version: "1" }
+    const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo }
+    const messages = [
+      { id: "init", method: "initialize", params },
+      { id: "list", method: "tools/list" },
+      ...calls.map(([name, input], id) => ({ id, method: "tools/call", params: { name, arguments: input } }))
+    ]
+    const input = messages.map((message) => `${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`).join("")
+    const { code, err, out } = yield* run(["mcp", ...args], { input, stateDirectory: "/nowhere" })
+    const answers = out
+      .split("\n")
+      .filter((line) => line !== "")
+      .map((line) => JSON.parse(line) as Answered)
+    const byId = new Map(answers.map((answer) => [answer.id, answer]))
+    const tools: ReadonlyArray<string> = byId.get("list")?.result?.tools.map(({ name }: { name: string }) => name) ?? []
+    return { code, err, tools, init: byId.get("init")?.result, answers: calls.map((_, id) => byId.get(id)!) }
+  })
+
+  it.live("serves the files under its own name and version, and ends with its input", () =>
+    Effect.gen(function* () {
+      const { answers, code, err, init } = yield* asked([], ["read_file", { path: "a.txt" }])
+      assert.deepStrictEqual([code, err], [0, ""])
+      assert.strictEqual(init.serverInfo.name, "fs-algebra")
+      assert.strictEqual(answers[0]!.result.structuredContent.content, "a")
+    })
+  )
+
+  it.live("--tools takes a kit or names, --read-only leaves out what changes anything", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual((yield* asked(["--tools", "ls, grep"])).tools, ["ls", "grep"])
+      assert.deepStrictEqual((yield* asked(["--tools", "vfs", "--read-only"])).tools, ["list_directory", "read_file"])
+      const { answers } = yield* asked(["--read-only"], ["write_file", { path: "b.txt", content: "b" }])
+      assert.strictEqual(answers[0]!.error?.code, -32_602)
+    })
+  )
+
+  it.live("--deny and --read-before-write are in force", () =>
+    Effect.gen(function* () {
+      const { answers } = yield* asked(
+        ["--deny", ".env", "--deny", "logs/**", "--read-before-write"],
+        ["read_file", { path: ".env" }],
+        ["ls", {}],
+        ["edit_file", { path: "a.txt", old_string: "a", new_string: "b" }]
+      )
+      assert.isTrue(answers[0]!.result.isError)
+      assert.notInclude(JSON.stringify(answers[0]), "TOKEN")
+      assert.notInclude(JSON.stringify(answers[1]), ".env")
+      assert.isTrue(answers[2]!.result.isError)
+      assert.include(JSON.stringify(answers[2]), "read_file")
+    })
+  )
+
+  it.live("--mount-point is what paths may begin with", () =>
+    Effect.gen(function* () {
+      const { answers } = yield* asked(["--mount-point", "/workspace"], ["read_file", { path: "/workspace/a.txt" }])
+      assert.isFalse(answers[0]!.result.isError)
+    })
+  )
+
+  it.live("what it cannot do it says, with a hint, before it answers anyone", () =>
+    Effect.gen(function* () {
+      const wrong: ReadonlyArray<readonly [args: ReadonlyArray<string>, code: number, said: string]> = [
+        [["--tools", "ls,nope"], 2, '"nope"'],
+        [["--limits", "few"], 2, "limits"],
+        [["--http", "70000"], 2, "70000"],
+        [["--http", "0", "--host", "0.0.0.0"], 2, "host"],
+        [["--deny", "[z-a"], 2, "deny"]
+      ]
+      for (const [args, code, said] of wrong) {
+        const ended = yield* asked(args)
+        assert.strictEqual(ended.code, code, args.join(" "))
+        assert.include(ended.err, said)
+        assert.isUndefined(ended.init)
+      }
+    })
+  )
+})
