@@ -3,10 +3,12 @@ import { readdirSync } from "node:fs"
 import { cpus } from "node:os"
 import type { Case } from "./harness.ts"
 import { isolated } from "./harness.ts"
+import { mcp } from "./mcp/main.ts"
 import { search } from "./search/main.ts"
 import { snapshots } from "./snapshots/main.ts"
 
 if (process.argv[2] === "search") process.exit(search(process.argv.slice(3)))
+if (process.argv[2] === "mcp") process.exit(await mcp(process.argv.slice(3)))
 if (process.argv[2] === "snapshots") process.exit(await snapshots(process.argv.slice(3)))
 
 const all = readdirSync(new URL("cases", import.meta.url)).map((file) => file.replace(/\.ts$/, ""))

@@ -16,7 +16,7 @@ const Exit = await import("effect/Exit")
 const Stream = await import("effect/Stream")
 const { IoError } = await import("../model/FsError.ts")
 const { OutputFailed, Screen } = await import("./screen.ts")
-const { run } = await import("./main.ts")
+const { quick } = await import("./mcpArgs.ts")
 const { stateDirectory } = await import("./stateDirectory.ts")
 
 const { env, stderr, stdin, stdout } = process
@@ -86,7 +86,14 @@ const screen: ScreenShape = {
 
 const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as { version: string }
 
-const fiber = Effect.runFork(Effect.provideService(run(process.argv.slice(2), { version }), Screen, screen))
+const args = process.argv.slice(2)
+const server = quick(args)
+const program =
+  server === undefined
+    ? (await import("./main.ts")).run(args, { version })
+    : (await import("./mcpMain.ts")).run(server, { version })
+
+const fiber = Effect.runFork(Effect.provideService(program, Screen, screen))
 
 /** An exit code says which signal ended a process. */
 const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const

@@ -1,7 +1,6 @@
 /**
  * The command line as a value: arguments and a Screen in, an exit code out. What it prints, it prints through the Screen.
  */
-import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
@@ -16,7 +15,7 @@ import * as Completions from "effect/cli/Completions"
 import * as Flag from "effect/cli/Flag"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
 import { ChildProcessSpawner, make as makeSpawner } from "effect/process/ChildProcessSpawner"
-import { Limits, standard } from "../model/Limits.ts"
+import { Limits } from "../model/Limits.ts"
 import { normalise } from "./argv.ts"
 import { cat } from "./commands/cat.ts"
 import { diff } from "./commands/diff.ts"
@@ -37,11 +36,13 @@ import { showTour, tour } from "./commands/tour.ts"
 import { cp, mv } from "./commands/transfer.ts"
 import { tree } from "./commands/tree.ts"
 import { write } from "./commands/write.ts"
-import { ownMistake, systemFailed, wrongUsage } from "./exit.ts"
+import { ended } from "./ended.ts"
 import { formatter } from "./help.ts"
+import { limits } from "./limits.ts"
 import { errorLook } from "./look.ts"
-import { type OutputFailed, Screen, type ScreenShape } from "./screen.ts"
-import { base, program, Settings } from "./settings.ts"
+import { Screen, type ScreenShape } from "./screen.ts"
+import { program, Settings } from "./settings.ts"
+import { base } from "./sharedFlags.ts"
 import { described } from "./subcommand.ts"
 
 /** All commands; without one of them it is the tour. */
@@ -70,15 +71,6 @@ on the disk, or on a copy in memory, where everything can be tried and nothing i
     ]
   })
 )
-
-/** A person's own machine is the only limit of what they write and list; patterns keep their budget. */
-const limits = {
-  ...standard,
-  maxFileSize: Number.POSITIVE_INFINITY,
-  maxListEntries: Number.POSITIVE_INFINITY,
-  maxGlobMatches: Number.POSITIVE_INFINITY,
-  maxGrepMatches: Number.POSITIVE_INFINITY
-}
 
 /**
  * effect/cli asks for what prompts and flags of files would need. We have neither: paths are relative to the root and mean nothing to
@@ -151,16 +143,6 @@ const settings = (screen: ScreenShape, json: boolean) => {
   )
 }
 
-const outputFailed = (screen: ScreenShape, error: OutputFailed): Effect.Effect<number> =>
-  error.code === "EPIPE"
-    ? Effect.succeed(0)
-    : Effect.as(
-        screen.warn(
-          `error: the answer could not be written, ${error.detail} (${error.code})\nhint:  Look at where it goes to.`
-        ),
-        systemFailed
-      )
-
 /** Runs one command line to its exit code. It fails with nothing; interruption stays interruption. */
 export const run = (args: ReadonlyArray<string>, options: { readonly version: string }): Effect.Effect<number, never, Screen> =>
   Effect.flatMap(Screen, (screen) => {
@@ -170,17 +152,7 @@ export const run = (args: ReadonlyArray<string>, options: { readonly version: st
       command,
       options
     )(normalise(Completions.fromCommand(command), args)).pipe(
-      Effect.as(0),
-      Effect.catch((error) => {
-        if (error._tag === "Quit") return Effect.succeed(error.code)
-        if (error._tag === "OutputFailed") return outputFailed(screen, error)
-        return Effect.succeed(wrongUsage)
-      }),
-      Effect.catchCause((cause) =>
-        Cause.hasInterruptsOnly(cause)
-          ? Effect.failCause(cause as Cause.Cause<never>)
-          : Effect.as(screen.warn(`error: this is a mistake in fs-algebra itself\n${Cause.pretty(cause)}`), ownMistake)
-      ),
+      ended(screen),
       Effect.provide([environment, settings(screen, json)]),
       Effect.provideService(ProgramVersion, options.version)
     )

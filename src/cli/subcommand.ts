@@ -5,7 +5,8 @@
 import type * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
 import { type Failure, reported } from "./failure.ts"
-import { Settings, settingsOf } from "./settings.ts"
+import { Settings } from "./settings.ts"
+import { settingsOf } from "./sharedFlags.ts"
 import { workspaceLayer } from "./workspace.ts"
 
 export interface About {

@@ -6,9 +6,12 @@ import { isDeepStrictEqual } from "node:util"
 import { applyChanges, type FileChange } from "../../src/agent/changes/apply.ts"
 import { invokeUnknown } from "../../src/agent/dispatch.ts"
 import * as Memory from "../../src/agent/memory.ts"
+import { removeDirectory } from "../../src/agent/changes/removeDirectory.ts"
 import { editFile } from "../../src/agent/tools/editFile.ts"
+import { removeTree } from "../../src/engine/remove.ts"
 import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import type { Fault } from "../../src/model/FsError.ts"
+import type * as FsPath from "../../src/model/FsPath.ts"
 import { around } from "../../src/port/Backend.ts"
 import { faulty, type Planned, type Step } from "../../src/testing/Faults.ts"
 import { capture, type Files, type Picture, picture } from "../../src/testing/Files.ts"
@@ -28,8 +31,9 @@ const every: ReadonlyArray<Step> = [
   "SetAttributes"
 ]
 
-/** But for the hidden directory itself, by which processes take turns: with that, no change has begun or all has ended. */
-const path = /^(?!\.~fsa-exchange-[0-9a-z-]+\.tmp$)/
+const any = /^/
+/** Nobody can interrupt the removal of the hidden directory by which processes take turns. */
+const interruptible = /^(?!\.~fsa-exchange-[0-9a-z-]+\.tmp$)/
 
 const files: Files = { "a.txt": "a\n", "d/b.txt": "b\n", lone: "lone", old: "old" }
 
@@ -64,12 +68,27 @@ interface Work {
   readonly becomes: Picture
 }
 
-const works: Record<string, Work> = {
+/** As on a host, whose directories the machine removes and moves. */
+const removing = ({ port }: Algebra): Effect.Effect<unknown, unknown> => {
+  const removeTreeOf = (top: FsPath.FsPath) => removeTree(port, top)
+  return removeDirectory(make({ ...port, accelerations: { ...port.accelerations, removeTree: removeTreeOf } }), p("d"), "fail")
+}
+
+const everywhere: Record<string, Work> = {
   "changes of several files": { run: (fs) => applyChanges(fs, changes), becomes: picture(after) },
   "edits of several files": { run: editing, becomes: picture(edited) }
 }
 
-const count = (ground: Ground, { run }: Work): Effect.Effect<number> =>
+/** In memory nothing is moved: there is nothing that could fail midway. */
+const works: Readonly<Record<string, Readonly<Record<string, Work>>>> = {
+  "in memory": everywhere,
+  "on a host": {
+    ...everywhere,
+    "the removal of a directory": { run: removing, becomes: picture({ "a.txt": "a\n", lone: "lone", old: "old" }) }
+  }
+}
+
+const count = (ground: Ground, { run }: Work, path: RegExp): Effect.Effect<number> =>
   Effect.scoped(
     Effect.gen(function* () {
       const fs = faulty([])(yield* ground(files))
@@ -115,12 +134,13 @@ for (const [place, ground, stride] of [
   ["in memory", memory, 1],
   ["on a host", host, soak ? 1 : 7]
 ] as const) {
-  for (const [name, work] of Object.entries(works)) {
+  for (const [name, work] of Object.entries(works[place]!)) {
     describe(`${name} ${place}, of which one step`, () => {
       for (const [claim, planned] of ways) {
         it.live(`${claim}, leave all as it was, or have done all, and nothing hidden`, () =>
           Effect.gen(function* () {
-            const steps = yield* count(ground, work)
+            const path = planned.fault === "hang" ? interruptible : any
+            const steps = yield* count(ground, work, path)
             const complaints: Array<string> = []
             let taken = 0
             for (let nth = 1; nth <= steps; nth += stride) {

@@ -33,6 +33,7 @@ describe("help", () => {
       "mv",
       "glob",
       "grep",
+      "mcp",
       "tour",
       "snapshot",
       "snapshots",

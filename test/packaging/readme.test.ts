@@ -7,7 +7,11 @@ import { tmpdir } from "node:os"
 import { join, relative } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import type { Filesystem as Service } from "../../src/filesystem/Filesystem.ts"
-import { Filesystem, InMemory, type Snapshots } from "../../src/index.ts"
+import { Client } from "@modelcontextprotocol/sdk/client/index.js"
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import { Filesystem, type FilesystemToolkit, InMemory, type Snapshots } from "../../src/index.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const readme = readFileSync(join(root, "README.md"), "utf8")
@@ -125,6 +129,75 @@ describe("README", () => {
       rmSync(workspace, { recursive: true })
       rmSync(store, { recursive: true })
     }
+  })
+
+  it("the kit of effect/ai reads, refuses what was not read, and does not see what is denied", async () => {
+    type Kit = {
+      readonly toolkit: typeof FilesystemToolkit.toolkit
+      readonly handlers: (root: string) => typeof FilesystemToolkit.layerContextual
+    }
+    const { handlers, toolkit } = await load<Kit>("handlers")
+    const workspace = mkdtempSync(join(tmpdir(), "fs-algebra-readme-"))
+    try {
+      writeFileSync(join(workspace, "a.txt"), "one\n")
+      writeFileSync(join(workspace, ".env"), "SECRET=1\n")
+      const program = Effect.gen(function* () {
+        const kit = yield* toolkit
+        const call = (name: "edit_file" | "grep" | "read_file", parameters: object) =>
+          Effect.flatMap(kit.handle(name, parameters as never), Stream.runLast).pipe(
+            Effect.map((last) => Option.getOrThrow(last).result as { readonly success: boolean; readonly message: string })
+          )
+        const edit = { path: "a.txt", old_string: "one", new_string: "two" }
+        return [
+          yield* call("edit_file", edit),
+          yield* call("read_file", { path: "a.txt" }),
+          yield* call("edit_file", edit),
+          yield* call("grep", { pattern: "SECRET", include_ignored: true })
+        ] as const
+      })
+      const [unread, read, edited, searched] = await Effect.runPromise(Effect.provide(program, handlers(workspace)))
+      assert.deepStrictEqual([unread.success, read.success, edited.success], [false, true, true])
+      assert.include(unread.message, "read_file")
+      assert.include(searched.message, "0 matches")
+      assert.strictEqual(readFileSync(join(workspace, "a.txt"), "utf8"), "two\n")
+    } finally {
+      rmSync(workspace, { recursive: true })
+    }
+  })
+
+  /** What a client's configuration starts, from the sources instead of the registry. */
+  const started = (args: ReadonlyArray<string>) => {
+    assert.deepStrictEqual(args.slice(0, 3), ["-y", "fs-algebra", "mcp"])
+    return [join(root, "src/cli/bin.ts"), ...args.slice(2)]
+  }
+  const toolsOf = async (args: ReadonlyArray<string>) => {
+    const workspace = mkdtempSync(join(tmpdir(), "fs-algebra-readme-"))
+    const client = new Client({ name: "readme", version: "1.0.0" })
+    const env = { PATH: process.env["PATH"] ?? "", HOME: workspace, XDG_STATE_HOME: join(workspace, "state") }
+    try {
+      const cwd = join(workspace, "work")
+      mkdirSync(cwd)
+      await client.connect(new StdioClientTransport({ command: process.execPath, args: started(args), cwd, env }))
+      return (await client.listTools()).tools.map(({ name }) => name)
+    } finally {
+      await client.close()
+      rmSync(workspace, { recursive: true, force: true })
+    }
+  }
+  const named = [...readme.matchAll(/^\| ((?:`\w+` )+)\|/gm)].flatMap(([, names]) => [...names!.matchAll(/\w+/g)].map(String))
+
+  it("the configuration in JSON starts a server with the tools of the table", async () => {
+    const json = fences.find(({ language }) => language === "json")
+    const { files } = (JSON.parse(json!.body) as { mcpServers: Record<string, { args: ReadonlyArray<string> }> }).mcpServers
+    assert.sameMembers(await toolsOf(files!.args), named)
+  })
+
+  it("the configuration in TOML starts a server that changes nothing", async () => {
+    const toml = fences.find(({ language }) => language === "toml")
+    const [, args] = /^args = (\[.*\])$/m.exec(toml!.body)!
+    const tools = await toolsOf(JSON.parse(args!) as ReadonlyArray<string>)
+    assert.includeMembers(tools, ["read_file", "grep"])
+    for (const tool of ["write_file", "edit_file", "apply_patch", "move", "rm", "restore"]) assert.notInclude(tools, tool)
   })
 
   it("the suites pass", () => {

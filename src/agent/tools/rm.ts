@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { DeleteResult } from "../../model/Entry.ts"
 import type { FsPath } from "../../model/FsPath.ts"
+import { removeDirectory } from "../changes/removeDirectory.ts"
 import { define } from "../definition.ts"
 import { plural } from "../text/words.ts"
 
@@ -32,7 +33,7 @@ export const rm = define({
   touches: ({ path }, call) => Effect.map(call.path(path), (path) => [{ access: "delete", path }]),
   handle: Effect.fnUntraced(function* ({ allow_missing = false, path: raw }, call) {
     const path = yield* call.path(raw)
-    const removed = yield* call.filesystem.delete(path, { recursive: true, missing: allow_missing ? "ignore" : "fail" })
+    const removed = yield* removeDirectory(call.filesystem, path, allow_missing ? "ignore" : "fail")
     call.memory.forget(path)
     return { message: said(path, removed), value: removed }
   })

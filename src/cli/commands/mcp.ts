@@ -30,15 +30,15 @@ export const mcp = subcommand(
   "mcp",
   {
     summary: "Serve the directory to agents (Model Context Protocol)",
-    description: `Serve the directory to one agent over standard input and output, or with --http to programs of this machine: tools
-to list, read, search and change files and to take and restore snapshots, files as resources, and a guide for the
-model. Nothing leads out of the root, whatever a client asks for. It ends when its input does.`,
+    description: `Serve the directory to one agent over standard input and output: tools to list, read, search and change files and
+to take and restore snapshots, files as resources, and a guide for the model. Nothing leads out of the root, whatever
+a client asks for. It ends when its input does. With --http 8080 it serves programs of this machine, several at once,
+at http://127.0.0.1:8080/mcp until it is stopped.`,
     examples: [
       ["--root ~/notes", "What a client's configuration starts"],
       ["--root . --read-only", "Look, do not touch: no tool that changes anything is even listed"],
       ["--deny '**/.env*' --deny '.git/**' --read-before-write", "Some files are nobody's business"],
-      ["--backend memory", "On a copy, which goes when the agent does"],
-      ["--http 8080", "At http://127.0.0.1:8080/mcp, for several clients at once"]
+      ["--backend memory", "On a copy, which goes when the agent does"]
     ]
   },
   {

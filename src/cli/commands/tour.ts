@@ -4,7 +4,8 @@
 import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
 import { reported } from "../failure.ts"
-import { Settings, settingsOf } from "../settings.ts"
+import { Settings } from "../settings.ts"
+import { settingsOf } from "../sharedFlags.ts"
 import { described } from "../subcommand.ts"
 import { hostLayer } from "../workspace.ts"
 

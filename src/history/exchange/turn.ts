@@ -9,7 +9,7 @@ import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
 import { TakingBack } from "../../port/Rules.ts"
-import { inUse, makeToken, ownerOf } from "./places.ts"
+import { abandoned, inUse, makeToken, ownerOf } from "./places.ts"
 import { isLeft } from "./recover.ts"
 
 /** Milliseconds that are waited between two looks at least, and in all. */
@@ -33,10 +33,14 @@ const isAnybody = Effect.fnUntraced(function* (port: Backend, own: string): Effe
   return false
 })
 
+/** What cannot be removed is left for whoever comes next, and nobody takes it for one who is at work. */
 const leave = (port: Backend, token: string): Effect.Effect<void> =>
-  Effect.andThen(
-    Effect.provideService(Effect.ignore(port.remove(FsPath.join(FsPath.root, token))), TakingBack, true),
-    Effect.sync(() => void inUse.delete(token))
+  Effect.suspend(() => port.remove(FsPath.join(FsPath.root, token))).pipe(
+    Effect.catch((fault) => (fault._tag === "NotFound" ? Effect.void : Effect.fail(fault))),
+    Effect.retry({ times: 2 }),
+    Effect.catch(() => Effect.sync(() => void abandoned.add(token))),
+    Effect.provideService(TakingBack, true),
+    Effect.ensuring(Effect.sync(() => void inUse.delete(token)))
   )
 
 const enter = (port: Backend, token: string): Effect.Effect<void, Fault> =>
@@ -51,7 +55,7 @@ export const taking = <A, E, R>(port: Backend, effect: Effect.Effect<A, E, R>): 
   const attempt = (waited: number): Effect.Effect<A, E | Fault, R> => {
     const token = makeToken()
     const tried: Effect.Effect<{ readonly value: A } | undefined, E | Fault, R> = Effect.acquireUseRelease(
-      Effect.tapError(enter(port, token), () => leave(port, token)),
+      Effect.onError(enter(port, token), () => leave(port, token)),
       () =>
         Effect.flatMap(isAnybody(port, token), (isBusy): Effect.Effect<{ readonly value: A } | undefined, E, R> =>
           isBusy ? Effect.succeed(undefined) : Effect.map(effect, (value) => ({ value }))

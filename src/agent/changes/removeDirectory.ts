@@ -1,0 +1,108 @@
+/**
+ * A directory goes at once: it is moved out of sight, and what is in it is removed there, so that what fails or is interrupted midway has
+ * removed nothing. Where moving could mean copying, nothing interrupts the removal instead.
+ */
+import * as Effect from "effect/Effect"
+import { at as locate } from "../../engine/directories.ts"
+import { isPinned } from "../../engine/remove.ts"
+import { resolveLink } from "../../engine/resolve.ts"
+import type { Algebra } from "../../filesystem/Filesystem.ts"
+import * as Caller from "../../filesystem/operations/call.ts"
+import { exchange, type Mismatch } from "../../history/exchange.ts"
+import { taking } from "../../history/exchange/turn.ts"
+import { alone, recovering } from "../../history/replace.ts"
+import { type DirectoryNode, empty, type Node, withNode } from "../../history/tree.ts"
+import type { DeleteResult, FileStat } from "../../model/Entry.ts"
+import type { Fault, FsError } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import { type Backend, keyOf } from "../../port/Backend.ts"
+
+interface Census {
+  readonly counted: DeleteResult
+  /** Names and kinds, for the exchange to see that nothing has come since. */
+  readonly node: DirectoryNode
+}
+
+const leafOf = (kind: "file" | "symlink"): Node => (kind === "file" ? { kind, sizeBytes: 0, id: "" } : { kind, target: "" })
+
+/** As a delete counts: without what processes have left, and at least one thing. Nothing where there are FIFOs and the like. */
+const census = Effect.fnUntraced(function* (
+  port: Backend,
+  top: FsPath.FsPath,
+  { mode }: FileStat
+): Effect.fn.Return<Census | undefined, Fault> {
+  const entries = new Map<string, Node>()
+  const pending = [{ path: top, entries }]
+  let deleted = 0
+  let directories = 0
+  for (let here = pending.pop(); here !== undefined; here = pending.pop()) {
+    directories++
+    for (const child of yield* locate(here.path, port.list(here.path))) {
+      if (FsPath.isTemporaryName(child.name)) continue
+      if (child.kind === "other") return undefined
+      const key = keyOf(child)
+      if (child.kind === "directory") {
+        const below = new Map<string, Node>()
+        here.entries.set(key, { kind: "directory", entries: below })
+        pending.push({ path: FsPath.join(here.path, key), entries: below })
+      } else {
+        here.entries.set(key, leafOf(child.kind))
+        deleted++
+      }
+    }
+  }
+  const node: DirectoryNode = { kind: "directory", entries, ...(mode !== undefined && { mode: mode & 0o777 }) }
+  return { counted: { deleted: Math.max(1, deleted), directories }, node }
+})
+
+/** There is no content, so it cannot be another's. */
+const withoutMismatch = (error: Fault | Mismatch): Effect.Effect<never, Fault> =>
+  error._tag === "Mismatch" ? Effect.die(error) : Effect.fail(error)
+
+const swap = Effect.fnUntraced(function* (
+  port: Backend,
+  at: FsPath.FsPath,
+  stat: FileStat
+): Effect.fn.Return<DeleteResult | undefined, Fault> {
+  yield* recovering(port)
+  const found = yield* census(port, at, stat)
+  if (found === undefined) return undefined
+  const before = withNode(empty, at, found.node)
+  const after = withNode(before, at, undefined)
+  const content = () => Effect.succeed(new Uint8Array())
+  yield* Effect.catch(exchange<never>(port, { before, after, content }), withoutMismatch)
+  return found.counted
+})
+
+/** Removes what is at the path, a directory with all that is in it. Fails as `delete` does; nothing has changed then. */
+export const removeDirectory = (
+  fs: Algebra,
+  path: FsPath.FsPath,
+  missing: "fail" | "ignore"
+): Effect.Effect<DeleteResult, FsError> => {
+  const { port } = fs
+  const { call, may } = Caller.make(port)
+  const plainly = Effect.uninterruptible(fs.delete(path, { recursive: true, missing }))
+  // Only where directories are removed by the machine are they moved by it too.
+  if (port.info.confinement === "virtual" || port.accelerations?.removeTree === undefined || !may("write", path)) return plainly
+  const found = Effect.map(resolveLink(port, path), ({ path: at, stat }) =>
+    stat?.kind === "directory" && !isPinned(port, at) ? { at, stat } : undefined
+  )
+  // It is looked at again when nobody else can change it.
+  const swapped = call<DeleteResult | undefined, FsError>("delete", path, Caller.tags.delete, Caller.deleting, () =>
+    Effect.flatMap(found, (first) =>
+      first === undefined
+        ? Effect.succeed(undefined)
+        : alone(
+            port,
+            taking(
+              port,
+              Effect.flatMap(found, (there) =>
+                there === undefined ? Effect.succeed(undefined) : swap(port, there.at, there.stat)
+              )
+            )
+          )
+    )
+  )
+  return Effect.flatMap(swapped, (removed) => (removed === undefined ? plainly : Effect.succeed(removed)))
+}

@@ -1,0 +1,33 @@
+/** How a command line ends: the one place where whatever it failed with becomes an exit code. */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import { ownMistake, type Quit, systemFailed, wrongUsage } from "./exit.ts"
+import type { OutputFailed, ScreenShape } from "./screen.ts"
+
+const outputFailed = (screen: ScreenShape, error: OutputFailed): Effect.Effect<number> =>
+  error.code === "EPIPE"
+    ? Effect.succeed(0)
+    : Effect.as(
+        screen.warn(
+          `error: the answer could not be written, ${error.detail} (${error.code})\nhint:  Look at where it goes to.`
+        ),
+        systemFailed
+      )
+
+/** Any other failure is of its usage, and has been told. Interruption stays interruption. */
+export const ended =
+  (screen: ScreenShape) =>
+  <R>(self: Effect.Effect<unknown, OutputFailed | Quit | { readonly _tag: string }, R>): Effect.Effect<number, never, R> =>
+    self.pipe(
+      Effect.as(0),
+      Effect.catch((error) => {
+        if (error._tag === "Quit") return Effect.succeed((error as Quit).code)
+        if (error._tag === "OutputFailed") return outputFailed(screen, error as OutputFailed)
+        return Effect.succeed(wrongUsage)
+      }),
+      Effect.catchCause((cause) =>
+        Cause.hasInterruptsOnly(cause)
+          ? Effect.failCause(cause)
+          : Effect.as(screen.warn(`error: this is a mistake in fs-algebra itself\n${Cause.pretty(cause)}`), ownMistake)
+      )
+    )

@@ -1,0 +1,76 @@
+/**
+ * The plain forms of `fs-algebra mcp …`, read without effect/cli, which takes as long to load as the server: a client waits for its first
+ * answer. What is not plain (help, a mistake, a value that could be a flag) is for the full command line, which also knows what to say.
+ */
+import { parseArgs, type ParseArgsOptionsConfig } from "node:util"
+import type { Input } from "./mcpServe.ts"
+
+export interface Quick {
+  readonly root: string
+  readonly backend: "host" | "memory"
+  readonly input: Omit<Input, "version">
+}
+
+const text = { type: "string" } as const
+const texts = { type: "string", multiple: true } as const
+const toggle = { type: "boolean" } as const
+
+const options = {
+  root: text,
+  backend: text,
+  tools: text,
+  limits: text,
+  "mount-point": text,
+  http: text,
+  host: text,
+  allow: texts,
+  deny: texts,
+  "read-only": toggle,
+  "read-before-write": toggle,
+  "no-snapshots": toggle
+} satisfies ParseArgsOptionsConfig
+
+const oneOf = <const A extends string>(value: string | undefined, allowed: readonly [A, ...ReadonlyArray<A>]): A | undefined =>
+  value === undefined ? allowed[0] : allowed.find((each) => each === value)
+
+const isOnce = (names: ReadonlyArray<string>): boolean =>
+  names.every((name, index) => name === "allow" || name === "deny" || names.indexOf(name) === index)
+
+const portOf = (http: string | undefined): number | undefined =>
+  http !== undefined && /^(?:0|[1-9]\d{0,4})$/.test(http) && Number(http) <= 65_535 ? Number(http) : undefined
+
+const read = (args: ReadonlyArray<string>) => {
+  try {
+    return parseArgs({ args: [...args], options, strict: true, allowPositionals: false, tokens: true })
+  } catch {
+    return undefined
+  }
+}
+
+export const quick = ([command, ...args]: ReadonlyArray<string>): Quick | undefined => {
+  const parsed = command === "mcp" ? read(args) : undefined
+  if (parsed === undefined) return undefined
+  const { tokens, values } = parsed
+  if (!isOnce(tokens.flatMap((token) => (token.kind === "option" ? [token.name] : ["--"])))) return undefined
+  const backend = oneOf(values.backend, ["host", "memory"])
+  const limits = oneOf(values.limits, ["agent", "standard", "unlimited"])
+  const host = oneOf(values.host, ["127.0.0.1", "::1"])
+  const port = portOf(values.http)
+  if (backend === undefined || limits === undefined || host === undefined) return undefined
+  if (values.http !== undefined && port === undefined) return undefined
+  return {
+    root: values.root ?? ".",
+    backend,
+    input: {
+      tools: values.tools ?? "all",
+      readOnly: values["read-only"] ?? false,
+      limits,
+      mountPoint: values["mount-point"],
+      allow: values.allow ?? [],
+      deny: values.deny ?? [],
+      readBeforeWrite: values["read-before-write"] ?? false,
+      snapshots: values["no-snapshots"] !== true,
+      http: port === undefined ? undefined : { host, port }
+    }
+  }
+}

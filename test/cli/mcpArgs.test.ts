@@ -1,0 +1,68 @@
+import { assert, describe, it } from "@effect/vitest"
+import { quick } from "../../src/cli/mcpArgs.ts"
+
+const plain = {
+  tools: "all",
+  readOnly: false,
+  limits: "agent",
+  mountPoint: undefined,
+  allow: [],
+  deny: [],
+  readBeforeWrite: false,
+  snapshots: true,
+  http: undefined
+} as const
+
+describe("the plain forms of mcp", () => {
+  it("are read with the same meaning as by the full command line", () => {
+    assert.deepStrictEqual(quick(["mcp"]), { root: ".", backend: "host", input: plain })
+    assert.deepStrictEqual(
+      quick(["mcp", "--root", "/r", "--backend=memory", "--read-only", "--limits", "standard", "--tools", "ls,grep"]),
+      { root: "/r", backend: "memory", input: { ...plain, readOnly: true, limits: "standard", tools: "ls,grep" } }
+    )
+    assert.deepStrictEqual(
+      quick(["mcp", "--deny", "*.env", "--deny", ".git", "--allow=src/**", "--read-before-write"])?.input,
+      {
+        ...plain,
+        deny: ["*.env", ".git"],
+        allow: ["src/**"],
+        readBeforeWrite: true
+      }
+    )
+    assert.deepStrictEqual(quick(["mcp", "--no-snapshots", "--mount-point", "/w", "--http", "0", "--host", "::1"])?.input, {
+      ...plain,
+      snapshots: false,
+      mountPoint: "/w",
+      http: { host: "::1", port: 0 }
+    })
+  })
+
+  it("are no others: help, other commands and mistakes are for the full command line", () => {
+    const others = [
+      "",
+      "ls",
+      "--root . mcp",
+      "mcp --help",
+      "mcp -h",
+      "mcp --version",
+      "mcp --json",
+      "mcp --completions bash",
+      "mcp extra",
+      "mcp --",
+      "mcp --root",
+      "mcp --root -x",
+      "mcp --root a --root b",
+      "mcp --read-only=false",
+      "mcp --no-read-only",
+      "mcp --backend disk",
+      "mcp --limits few",
+      "mcp --host 0.0.0.0",
+      "mcp --http",
+      "mcp --http 70000",
+      "mcp --http 08",
+      "mcp --http 1e3",
+      "mcp --unknown"
+    ]
+    for (const line of others) assert.isUndefined(quick(line.split(" ").filter(Boolean)), line)
+  })
+})
