@@ -11,6 +11,7 @@ import type * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import { Filesystem } from "../filesystem/Filesystem.ts"
 import { Snapshots } from "../history/Snapshots.ts"
+import { recoverChanges } from "./changes/apply.ts"
 import { type Bind, session, toTool } from "./toolkit.ts"
 import { applyPatch } from "./tools/applyPatch.ts"
 import { copy } from "./tools/copy.ts"
@@ -68,6 +69,9 @@ export const snapshots = Toolkit.make(toTool(snapshot), toTool(snapshotList), to
  */
 export const all = Toolkit.merge(toolkit, snapshots)
 
+/** Changes of several files that a killed process left half done are finished first. */
+const recovered = Effect.tap(Filesystem, recoverChanges)
+
 const sevenHandlers = (bind: Bind) =>
   seven.of({
     ls: bind(ls),
@@ -95,7 +99,7 @@ const snapshotHandlers = (bind: Bind) =>
 
 const allHandlers = (bind: Bind) => all.of({ ...handlers(bind), ...snapshotHandlers(bind) })
 
-const owned = Effect.map(Filesystem, (filesystem) => session(Context.make(Filesystem, filesystem)))
+const owned = Effect.map(recovered, (filesystem) => session(Context.make(Filesystem, filesystem)))
 
 const contextual = Effect.sync(() => session(Context.empty()))
 
@@ -136,7 +140,7 @@ export const layerSevenContextual: Layer.Layer<Tool.HandlersFor<typeof seven.too
 )
 
 const ownedWithSnapshots = Effect.gen(function* () {
-  return session(Context.make(Filesystem, yield* Filesystem).pipe(Context.add(Snapshots, yield* Snapshots)))
+  return session(Context.make(Filesystem, yield* recovered).pipe(Context.add(Snapshots, yield* Snapshots)))
 })
 
 /**

@@ -51,7 +51,8 @@ export const quick = ([command, ...args]: ReadonlyArray<string>): Quick | undefi
   const parsed = command === "mcp" ? read(args) : undefined
   if (parsed === undefined) return undefined
   const { tokens, values } = parsed
-  if (!isOnce(tokens.flatMap((token) => (token.kind === "option" ? [token.name] : ["--"])))) return undefined
+  const names = tokens.flatMap((token) => (token.kind === "option" ? [token.name] : []))
+  if (names.length < tokens.length || !isOnce(names)) return undefined
   const backend = oneOf(values.backend, ["host", "memory"])
   const limits = oneOf(values.limits, ["agent", "standard", "unlimited"])
   const host = oneOf(values.host, ["127.0.0.1", "::1"])

@@ -143,6 +143,11 @@ export const applyChanges = (
   })
 }
 
-/** Finishes what a process that was killed amid `applyChanges` has left. Worth doing once, when a server starts. */
-export const recoverChanges = (fs: Algebra): Effect.Effect<void, FsError> =>
-  Caller.make(fs.port).run("recover", FsPath.root, Caller.tags.edit, () => alone(fs.port, recovering(fs.port)))
+/**
+ * Finishes what a process that was killed amid `applyChanges` has left, so that nobody sees half of it; once, when a session begins. What
+ * cannot be finished now is tried again by the next change of several files.
+ */
+export const recoverChanges = ({ port }: Algebra): Effect.Effect<void> =>
+  Effect.catch(alone(port, recovering(port)), (fault) =>
+    Effect.logWarning("fs-algebra: what a killed process has left could not be finished", fault)
+  )
