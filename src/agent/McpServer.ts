@@ -5,33 +5,19 @@
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
-import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
-import * as Logger from "effect/Logger"
-import * as Option from "effect/Option"
-import type * as Scope from "effect/Scope"
-import * as Semaphore from "effect/Semaphore"
 import { Stdio } from "effect/Stdio"
-import * as McpProtocol from "effect/ai/McpProtocol"
 import * as Server from "effect/ai/McpServer"
 import type * as HttpRouter from "effect/http/HttpRouter"
-import { readOnly as readOnlyView } from "../filesystem/Decorator.ts"
-import { Filesystem } from "../filesystem/Filesystem.ts"
-import { Snapshots } from "../history/Snapshots.ts"
+import type { Filesystem } from "../filesystem/Filesystem.ts"
 import type { AnyDefinition } from "./definition.ts"
 import * as Changes from "./mcp/changes.ts"
-import { type Chosen, choose } from "./mcp/choice.ts"
+import type { Chosen } from "./mcp/choice.ts"
 import * as Flow from "./mcp/flow.ts"
-import { instructions } from "./mcp/guide.ts"
-import * as Prompts from "./mcp/prompts.ts"
-import * as Resources from "./mcp/resources.ts"
-import * as Sessions from "./mcp/sessions.ts"
-import { guard } from "./mcp/stdio.ts"
-import * as Tools from "./mcp/tools.ts"
+import { plan } from "./mcp/plan.ts"
+import { logsToStderr, protocols, serve } from "./mcp/serve.ts"
+import { endsOf } from "./mcp/stdio.ts"
 import * as Versions from "./mcp/versions.ts"
-import { offered } from "./policy/core.ts"
-import { ToolSettings } from "./ToolSettings.ts"
 
 /**
  * What a server offers.
@@ -69,51 +55,6 @@ export interface HttpOptions extends Options {
   readonly allowedOrigins?: ReadonlyArray<string> | undefined
 }
 
-/** How many tools work at once, whoever asked for them; the others wait. */
-const maxWorking = 16
-
-const protocols = [
-  McpProtocol.v2025_11_25,
-  McpProtocol.v2025_06_18,
-  McpProtocol.v2025_03_26,
-  McpProtocol.v2024_11_05,
-  McpProtocol.v2026_07_28
-] as const
-
-interface Plan {
-  readonly info: { readonly name: string; readonly version: string; readonly instructions: string }
-  readonly registrations: Layer.Layer<never, never, Server.McpServer | Filesystem>
-}
-
-const plan = Effect.fnUntraced(function* (options: Options, flow: Flow.Flow): Effect.fn.Return<Plan> {
-  const settings = yield* ToolSettings
-  const hasSnapshots = Option.isSome(yield* Effect.serviceOption(Snapshots))
-  const readOnly = options.readOnly ?? false
-  const chosen = [...(yield* choose(options.tools ?? "all", { hasSnapshots, readOnly })), ...(options.extra ?? [])]
-  const tools = chosen.filter(yield* offered)
-  const facts = { tools, settings, readOnly, workspace: options.workspace }
-  const serving = { flow, sessions: Sessions.make(), permits: yield* Semaphore.make(maxWorking) }
-  const register = Effect.gen(function* () {
-    for (const tool of tools) yield* Tools.register(tool, serving)
-    yield* Resources.register(serving)
-    yield* Prompts.register(facts)
-  })
-  return {
-    info: {
-      name: options.name ?? "fs-algebra",
-      version: options.version ?? "0.1.0",
-      instructions: options.instructions ?? instructions(facts)
-    },
-    registrations: Layer.merge(
-      Layer.effectDiscard(readOnly ? Effect.updateService(register, Filesystem, readOnlyView) : register),
-      options.registrations ?? Layer.empty
-    )
-  }
-})
-
-/** Standard output belongs to the protocol. */
-const logsToStderr = Layer.succeed(Logger.LogToStderr, true)
-
 /**
  * The tools, resources and prompt alone, for a server of effect/ai that has others too or another transport.
  *
@@ -130,23 +71,12 @@ export const registrations = (options: Options = {}): Layer.Layer<never, never, 
  */
 export const runStdio: (options?: Options) => Effect.Effect<void, never, Filesystem | Stdio> = Effect.fnUntraced(function* (
   options: Options = {}
-): Effect.fn.Return<void, never, Filesystem | Stdio | Scope.Scope> {
+) {
   const flow = Flow.make()
   const { info, registrations } = yield* plan(options, flow)
-  const subscribed = yield* Latch.make()
-  const onMethod = (method: string) =>
-    method === "resources/subscribe" || method === "subscriptions/listen" ? Effect.asVoid(subscribed.open) : Effect.void
-  const { gone, stdio } = yield* guard(yield* Stdio, flow, onMethod)
-  const notices = Effect.flatMap(Server.McpServer, (server) => Effect.andThen(subscribed.await, Changes.notices(server)))
-  const all = Layer.merge(registrations, Layer.effectDiscard(Effect.forkScoped(notices)))
-  const server = Server.layerStdio({ ...info, protocols, registrations: all }).pipe(
-    Layer.provide(Layer.succeed(Stdio, stdio)),
-    Layer.provide(logsToStderr)
-  )
-  const serving = yield* Effect.forkChild(Layer.launch(server as unknown as Layer.Layer<never, never, Filesystem>))
-  yield* Effect.raceFirst(Fiber.await(serving), gone)
-  yield* Fiber.interrupt(serving)
-}, Effect.scoped)
+  const register = (subscribed: Effect.Effect<void>) => Layer.merge(registrations, Changes.layer(subscribed))
+  yield* serve({ info, flow, ends: endsOf(yield* Stdio), register })
+})
 
 /**
  * The same as a layer, which ends nothing when the client hangs up.

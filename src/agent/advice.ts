@@ -93,14 +93,22 @@ const limits: Readonly<Record<string, (allowed: string) => string>> = {
   maxListEntries: (allowed) => `Use glob with a narrower pattern: a listing holds at most ${allowed} entries.`
 }
 
+/** By the last part of the name on the wire. */
 const whichArgument: Readonly<Record<string, string>> = {
-  pattern: "Correct the pattern; to find a text as it stands, search with literal set to true.",
-  oldText:
+  old_string:
     "Read the file again and copy old_string exactly, with enough lines around it to stand there once, or set replace_all.",
-  newText: "Change new_string and do it again.",
-  ifMatch: "Leave if_match out, or give the version that read_file answered last.",
+  new_string: "Change new_string and do it again.",
+  if_match: "Leave if_match out, or give the version that read_file answered last.",
   after: "Give as after what the previous answer named, and nothing else.",
   to: "Choose a destination that is neither the source nor inside it."
+}
+
+const correctly = (name: string, detail: string, tool: string): string => {
+  if (name === "pattern" && tool === "grep")
+    return "Correct the pattern; to find a text as it stands, search with literal set to true."
+  const last = name.slice(name.lastIndexOf(".") + 1)
+  const advice = detail === "must not be blank" ? undefined : whichArgument[last]
+  return advice ?? `Correct ${name} and call the tool again.`
 }
 
 /** The core's names of parameters that the tools call otherwise. */
@@ -111,12 +119,12 @@ const wireNames: Readonly<Record<string, string>> = {
   maxMatches: "max_matches"
 }
 
-const invalidArgument = ({ argument, detail, path }: InvalidArgument): Said => {
+const invalidArgument = ({ argument, detail, path }: InvalidArgument, tool: string): Said => {
   const name = wireNames[argument] ?? argument
-  const where = path === "" || argument === "path" ? "" : ` (for ${shown(path)})`
+  const where = path.trim() === "" || path === FsPath.root || argument === "path" ? "" : ` (for ${shown(path)})`
   return {
     happened: `The argument ${name} does not fit${where}: ${cut(detail, longestDetail)}.`,
-    advice: whichArgument[argument] ?? `Correct ${name} and call the tool again.`
+    advice: correctly(name, detail, tool)
   }
 }
 
@@ -135,12 +143,19 @@ const whatChanged = ({ expected, path }: Conflict, { filesystem, memory }: Knowi
   )
 }
 
+/** A version that nobody here has ever seen may never have been one. */
+const isKnown = (version: string, input: string, { memory }: Knowing): boolean => {
+  const path = FsPath.parse(input)
+  return memory.textOf(version) !== undefined || (typeof path === "string" && memory.seen(path) === version)
+}
+
 export const conflicting = (failure: Conflict, call: Knowing): Effect.Effect<Said> => {
   const { actual, expected } = failure
   const path = shown(failure.path)
+  const wasSeen = expected !== null && isKnown(expected, failure.path, call)
   if (actual === null)
     return Effect.succeed({
-      happened: `${beginning(path)} is not there any more.`,
+      happened: `${beginning(path)} is not there${wasSeen ? " any more" : ""}.`,
       advice: "Write it anew with write_file if it is still wanted."
     })
   const version = actual === undefined ? "" : `: its current version is ${actual}`
@@ -150,7 +165,7 @@ export const conflicting = (failure: Conflict, call: Knowing): Effect.Effect<Sai
       advice: "Read it with read_file first, then change it."
     })
   return Effect.map(whatChanged(failure, call), (lines) => ({
-    happened: `${beginning(path)} has changed since it was read${version}${lines}.`,
+    happened: `${beginning(path)} ${wasSeen ? "has changed since it was read" : "is not at the version that was given"}${version}${lines}.`,
     advice: "Read it again with read_file, then do what is still needed."
   }))
 }
@@ -240,7 +255,7 @@ const table: Table = {
     happened: `${beginning(shown(path))} is over the limit ${limit}: ${actual} where ${allowed} are allowed.`,
     advice: limits[limit]?.(allowed.toLocaleString("en-US")) ?? "Do it in smaller parts."
   }),
-  InvalidArgument: invalidArgument,
+  InvalidArgument: (failure, { tool }) => invalidArgument(failure, tool),
   Conflict: conflicting,
   Unsupported: ({ feature }) => ({
     happened: `This filesystem has no ${feature}.`,

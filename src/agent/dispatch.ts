@@ -166,19 +166,19 @@ const known = ({ parameters }: AnyDefinition, input: unknown): object =>
     ? Object.fromEntries(Object.entries(input).filter(([name]) => Object.hasOwn(parameters.fields, name)))
     : {}
 
+/** A struct without fields would take anything but null. */
+const accepted = ({ parameters }: AnyDefinition): Schema.Codec<Readonly<Record<string, unknown>>, unknown> =>
+  Object.keys(parameters.fields as object).length === 0
+    ? Schema.Record(Schema.String, Schema.Never)
+    : (parameters as unknown as Schema.Codec<Readonly<Record<string, unknown>>, unknown>)
+
 /** Runs the tool on whatever was sent; what does not decode is a result too, that says what is wrong with it. */
 export const invokeUnknown = (
   definition: AnyDefinition,
   input: unknown,
   options: Options
 ): Effect.Effect<Result.ToolResult<unknown>, never, unknown> => {
-  const decode = Schema.decodeUnknownEffect(
-    definition.parameters as unknown as Schema.Codec<Record<string, unknown>, unknown>,
-    {
-      onExcessProperty: "error",
-      errors: "all"
-    }
-  )
+  const decode = Schema.decodeUnknownEffect(accepted(definition), { onExcessProperty: "error", errors: "all" })
   const sent = withoutNulls(input)
   return Effect.matchEffect(decode(sent), {
     onFailure: (error) =>
@@ -193,9 +193,14 @@ export const invokeUnknown = (
 /** Models send null for what they leave out, at any depth. */
 const withoutNulls = (input: unknown): unknown => (input === undefined || input === null ? {} : stripped(input))
 
-const stripped = (value: unknown): unknown =>
-  Array.isArray(value)
-    ? value.map(stripped)
-    : typeof value === "object" && value !== null
-      ? Object.fromEntries(Object.entries(value).flatMap(([key, item]) => (item === null ? [] : [[key, stripped(item)]])))
-      : value
+/** No parameter is deeper than that. */
+const deepest = 16
+
+const stripped = (value: unknown, depth = 0): unknown =>
+  typeof value !== "object" || value === null || depth > deepest
+    ? value
+    : Array.isArray(value)
+      ? value.map((item) => stripped(item, depth + 1))
+      : Object.fromEntries(
+          Object.entries(value).flatMap(([key, item]) => (item === null ? [] : [[key, stripped(item, depth + 1)]]))
+        )

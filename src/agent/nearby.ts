@@ -44,7 +44,8 @@ const inSameDirectory = (fs: Algebra, path: FsPath.FsPath) => {
   const name = FsPath.name(path)
   return Effect.map(fs.list(parent), (entries) =>
     entries
-      .filter((entry) => entry.addressable)
+      // A link that leads nowhere stands there itself.
+      .filter((entry) => entry.addressable && entry.path !== path)
       .map((entry) => ({ path: entry.path, distance: looksLike(name, entry.name) }))
       .filter((candidate) => candidate.distance < Number.POSITIVE_INFINITY)
       .sort((a, b) => a.distance - b.distance)

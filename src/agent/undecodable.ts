@@ -176,6 +176,7 @@ const wrong = (
     const hint = instead === undefined ? `; it takes ${listed(known, "and")}` : `; did you mean ${JSON.stringify(instead)}?`
     return `${quoted(String(path.at(-1)))} is no parameter${hint}`
   }
+  if (path.length === 1 && namesAt(definition, []).length === 0) return `${quoted(place)} is no parameter; it takes none`
   const expected = cutName(worded(message.replace(/^Expected /, "").replace(/, got [^]*$/, "")))
   return before === undefined
     ? `${JSON.stringify(place)} must be ${expected}, and was ${sent(value)}`

@@ -8,7 +8,7 @@ import type { Input } from "./mcpServe.ts"
 export interface Quick {
   readonly root: string
   readonly backend: "host" | "memory"
-  readonly input: Omit<Input, "version">
+  readonly input: Input
 }
 
 const text = { type: "string" } as const

@@ -3,19 +3,25 @@ import { basename, resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
-import * as Sink from "effect/Sink"
-import * as Stdio from "effect/Stdio"
-import * as McpServer from "../agent/McpServer.ts"
-import * as ToolSettings from "../agent/ToolSettings.ts"
+import type * as McpServer from "../agent/McpServer.ts"
+import * as Changes from "../agent/mcp/changes.ts"
 import { names } from "../agent/mcp/choice.ts"
+import * as Flow from "../agent/mcp/flow.ts"
+import { plan } from "../agent/mcp/plan.ts"
+import * as Server from "../agent/mcp/serve.ts"
 import { access } from "../agent/policy/access.ts"
 import { readBeforeWrite } from "../agent/policy/readBeforeWrite.ts"
+import * as ToolSettings from "../agent/ToolSettings.ts"
 import * as Limits from "../model/Limits.ts"
 import { Complaint, wrongUsage } from "./exit.ts"
+import { reported } from "./failure.ts"
+import { limits } from "./limits.ts"
+import type { Quick } from "./mcpArgs.ts"
 import type { Address } from "./mcpHttp.ts"
 import { snapshotsLayer } from "./mcpSnapshots.ts"
 import { Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
+import { workspaceLayer } from "./workspace.ts"
 
 export interface Input {
   readonly tools: string
@@ -27,7 +33,6 @@ export interface Input {
   readonly readBeforeWrite: boolean
   readonly snapshots: boolean
   readonly http: Address | undefined
-  readonly version: string
 }
 
 const kits: ReadonlySet<string> = new Set(["all", "seven", "vfs"])
@@ -44,16 +49,6 @@ const chosen = Effect.fnUntraced(function* (text: string) {
     code: wrongUsage
   })
 })
-
-/** Standard input and output of this process, as the server takes them. */
-const stdio = Effect.map(Screen, ({ input, write }) =>
-  Stdio.make({
-    args: Effect.succeed([]),
-    stdin: input as unknown as Stdio.Stdio["stdin"],
-    stdout: () => Sink.forEach(write) as unknown as ReturnType<Stdio.Stdio["stdout"]>,
-    stderr: () => Sink.drain
-  })
-)
 
 const wrongGlob = (error: unknown): Complaint =>
   new Complaint({
@@ -80,27 +75,77 @@ const policies = (input: Input) =>
   Effect.map(rules(input), (rules) => (input.readBeforeWrite ? Layer.merge(rules, readBeforeWrite) : rules))
 
 /** Clients know the directory by its path, and their paths begin with it. */
-const settings = Effect.fnUntraced(function* ({ limits, mountPoint }: Input) {
+const settings = ({ limits, mountPoint }: Input, root: string): ToolSettings.ToolSettingsShape => ({
+  ...ToolSettings.defaults,
+  limits: Limits[limits],
+  mountPoint: mountPoint ?? root
+})
+
+/** What the tools stand on, besides the files. */
+const ground = Effect.fnUntraced(function* (input: Input) {
   const { root } = yield* Settings
   const { directory } = yield* Screen
-  return { ...ToolSettings.defaults, limits: Limits[limits], mountPoint: mountPoint ?? resolve(directory, root) }
+  return Layer.mergeAll(
+    input.snapshots ? snapshotsLayer : (Layer.empty as unknown as typeof snapshotsLayer),
+    yield* policies(input),
+    Layer.succeed(ToolSettings.ToolSettings, settings(input, resolve(directory, root)))
+  )
+})
+
+const optionsOf = Effect.fnUntraced(function* ({ readOnly, tools }: Input, version: string) {
+  const { root } = yield* Settings
+  const { directory } = yield* Screen
+  const options: McpServer.Options = {
+    version,
+    readOnly,
+    tools: yield* chosen(tools),
+    workspace: basename(resolve(directory, root))
+  }
+  return options
+})
+
+const overPipe = Effect.fnUntraced(function* (options: McpServer.Options) {
+  const { input, write } = yield* Screen
+  const flow = Flow.make()
+  const { info, registrations } = yield* plan(options, flow)
+  const register = (subscribed: Effect.Effect<void>) => Layer.merge(registrations, Changes.layer(subscribed))
+  yield* Server.serve({ info, flow, ends: { input, write }, register })
 })
 
 const running = Effect.fnUntraced(function* (options: McpServer.Options, address: Address | undefined) {
-  if (address === undefined) return yield* Effect.provideServiceEffect(McpServer.runStdio(options), Stdio.Stdio, stdio)
+  if (address === undefined) return yield* overPipe(options)
   const { serve } = yield* Effect.promise(() => import("./mcpHttp.ts"))
   return yield* serve(address, options)
 })
 
-export const serve = Effect.fnUntraced(function* (input: Input) {
-  const { root } = yield* Settings
-  const { directory } = yield* Screen
-  const { readOnly, version } = input
-  const options = { version, readOnly, tools: yield* chosen(input.tools), workspace: basename(resolve(directory, root)) }
-  const snapshots = input.snapshots ? snapshotsLayer : (Layer.empty as unknown as typeof snapshotsLayer)
+/** Until the client hangs up. */
+export const serve = Effect.fnUntraced(function* (input: Input, version: string) {
+  const options = yield* optionsOf(input, version)
   yield* running(options, input.http).pipe(
-    Effect.provide(Layer.mergeAll(snapshots, yield* policies(input))),
-    Effect.provideService(ToolSettings.ToolSettings, yield* settings(input)),
+    Effect.provide(yield* ground(input)),
     Effect.provideService(Logger.LogToStderr, true)
   )
-}, Effect.scoped)
+})
+
+interface Told extends Quick {
+  readonly version: string
+}
+
+const settled = ({ backend, root }: Quick) =>
+  Layer.merge(
+    workspaceLayer.pipe(Layer.provideMerge(Layer.succeed(Settings, { command: "mcp", root, backend, json: false }))),
+    Layer.succeed(Limits.Limits, limits)
+  )
+
+/** The same for a command line that was read by mcpArgs.ts. */
+export const run = (told: Told) => Effect.provide(reported(serve(told.input, told.version)), settled(told))
+
+/** What is served, for a server that runs already. */
+export const layer = (told: Told, flow: Flow.Flow, subscribed: Effect.Effect<void>) => {
+  const { input, version } = told
+  const made = Effect.gen(function* () {
+    const planned = Effect.map(plan(yield* optionsOf(input, version), flow), ({ registrations }) => registrations)
+    return Layer.provide(Layer.merge(Layer.unwrap(planned), Changes.layer(subscribed)), yield* ground(input))
+  })
+  return Layer.provide(Layer.unwrap(reported(made)), settled(told))
+}

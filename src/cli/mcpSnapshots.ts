@@ -9,10 +9,12 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import { SnapshotError, SnapshotRestoreError } from "../history/errors.ts"
-import { type FilesystemSnapshot, layer, layerGit, type Operations, Snapshots } from "../history/Snapshots.ts"
+import { type FilesystemSnapshot, type Operations, Snapshots } from "../history/Snapshots.ts"
 import { Settings } from "./settings.ts"
 import { Screen } from "./screen.ts"
 import { storeDirectory } from "./snapshotStore.ts"
+
+const load = Effect.promise(() => import("../history/Snapshots.ts"))
 
 const makeParent = (directory: string) =>
   Effect.try({
@@ -29,6 +31,12 @@ const unrestorable =
   ({ snapshotId }: FilesystemSnapshot) =>
   ({ detail }: SnapshotError) =>
     new SnapshotRestoreError({ snapshotId, reason: "unavailable", detail })
+
+/** Where the store is on the machine is nobody's business who works on what is in it. */
+const withoutPlace =
+  (gitDir: string) =>
+  ({ detail, operation, reason }: SnapshotError): SnapshotError =>
+    new SnapshotError({ operation, reason, detail: detail.replaceAll(gitDir, "the store") })
 
 /** The same operations, each of which opens the store if none has yet. */
 const over = (open: Effect.Effect<Operations, SnapshotError>): Operations => ({
@@ -53,8 +61,11 @@ const kept = (gitDir: string) =>
     Effect.gen(function* () {
       const scope = yield* Effect.scope
       const context = yield* Effect.context<never>()
-      const opened = Effect.andThen(makeParent(gitDir), Layer.buildWithScope(layerGit({ gitDir }), scope)).pipe(
+      const opened = makeParent(gitDir).pipe(
+        Effect.andThen(load),
+        Effect.flatMap(({ layerGit }) => Layer.buildWithScope(layerGit({ gitDir }), scope)),
         Effect.map((built) => Context.get(built, Snapshots)),
+        Effect.mapError(withoutPlace(gitDir)),
         Effect.provideContext(context)
       ) as Effect.Effect<Operations, SnapshotError>
       // What has failed may work when git is there, or the disk has room again.
@@ -62,15 +73,17 @@ const kept = (gitDir: string) =>
     })
   )
 
+const none = Layer.empty as unknown as ReturnType<typeof kept>
+
 /** None, with a word why, where there is no place to keep them. */
 export const snapshotsLayer = Layer.unwrap(
   Effect.gen(function* () {
     const { backend } = yield* Settings
-    if (backend === "memory") return layer
+    if (backend === "memory") return (yield* load).layer
     const { warn } = yield* Screen
     return yield* Effect.matchEffect(storeDirectory(undefined), {
       onSuccess: (directory) => Effect.succeed(kept(directory)),
-      onFailure: ({ message }) => Effect.as(warn(`note: no snapshots, ${message}`), Layer.empty as unknown as typeof layer)
+      onFailure: ({ message }) => Effect.as(warn(`note: no snapshots, ${message}`), none)
     })
   })
 )

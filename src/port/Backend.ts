@@ -140,6 +140,8 @@ export interface Locks {
 export interface Rules {
   /** Without a path: whether the action is possible anywhere at all. @default everything is permitted */
   readonly permits?: ((action: "write" | "delete", path?: FsPath) => boolean) | undefined
+  /** Why something that a policy protects may not go, for who moves it out of sight instead of removing it. */
+  readonly keeps?: ((path: FsPath) => Fault | undefined) | undefined
   /** Directories that, like the root, can be neither removed, moved nor replaced: what is mounted on, and what holds it. */
   readonly pinned?: ((path: FsPath) => boolean) | undefined
   /** @default "standard" */
@@ -290,6 +292,7 @@ export const mapPath = (self: Backend, into: (path: FsPath) => FsPath, out: (pat
   const { accelerations, attributes, links, locks, rules, watch } = self
   const permits = rules?.permits
   const pinned = rules?.pinned
+  const keeps = rules?.keeps
   return {
     ...self,
     history: undefined,
@@ -311,7 +314,8 @@ export const mapPath = (self: Backend, into: (path: FsPath) => FsPath, out: (pat
     rules: rules && {
       ...rules,
       permits: permits && ((action, path) => permits(action, path === undefined ? undefined : into(path))),
-      pinned: pinned && ((path) => pinned(into(path)))
+      pinned: pinned && ((path) => pinned(into(path))),
+      keeps: keeps && ((path) => keeps(into(path)))
     },
     locks: locks && {
       exclusive: (paths, effect) => locks.exclusive(paths.map(into), effect),

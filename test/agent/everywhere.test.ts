@@ -1,7 +1,79 @@
-import { describe, it } from "@effect/vitest"
-import { holds } from "./everywhere.ts"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { invokeUnknown } from "../../src/agent/dispatch.ts"
+import * as Memory from "../../src/agent/memory.ts"
+import { type Answer, holds, type Row, tools } from "./everywhere.ts"
+import { bad } from "./everywhere.bad.ts"
+import { changing } from "./everywhere.changing.ts"
+import { editing } from "./everywhere.editing.ts"
+import { four } from "./everywhere.four.ts"
 import { looking } from "./everywhere.looking.ts"
+import { patching } from "./everywhere.patching.ts"
+import { searching } from "./everywhere.searching.ts"
+import { snapshots } from "./everywhere.snapshots.ts"
 
-describe("the same answers on every filesystem", () => {
-  for (const row of looking) it.live(row.name, () => holds(row))
+const tables: Readonly<Record<string, ReadonlyArray<Row>>> = {
+  looking,
+  searching,
+  editing,
+  changing,
+  patching,
+  four,
+  snapshots,
+  bad
+}
+
+for (const [name, rows] of Object.entries(tables)) {
+  describe(`the same answers on every filesystem: ${name}`, () => {
+    for (const row of rows) it.live(row.name, () => holds(row))
+  })
+}
+
+describe("every tool, on no filesystem", () => {
+  const call = (tool: string, input: unknown) =>
+    invokeUnknown(tools[tool]!, input, { memory: Memory.make() }) as Effect.Effect<Answer>
+
+  const refuses = Effect.fnUntraced(function* (tool: string, input: unknown, message: string | RegExp) {
+    const answer = yield* call(tool, input)
+    assert.isFalse(answer.success)
+    assert.notProperty(answer, "value")
+    if (typeof message === "string") assert.include(answer.message, message)
+    else assert.match(answer.message, message)
+  })
+
+  for (const [name, tool] of Object.entries(tools)) {
+    const parameters = Object.keys(tool.parameters.fields as object)
+
+    it.effect(`${name} says that there is none`, () =>
+      Effect.forEach(tool.examples, (example) => refuses(name, example, "No filesystem available."), { discard: true })
+    )
+
+    it.effect(`${name} does not take what is no object, or has a parameter that it does not know`, () =>
+      Effect.gen(function* () {
+        yield* refuses(name, "{}", `The arguments of ${tool.name} were sent as a string`)
+        yield* refuses(name, "x", `The arguments of ${tool.name} were sent as a string`)
+        yield* refuses(name, [], `The arguments of ${tool.name} must be an object, and were a list.`)
+        yield* refuses(name, 7, `The arguments of ${tool.name} must be an object, and were a number.`)
+        yield* refuses(name, true, `The arguments of ${tool.name} must be an object, and were a boolean.`)
+        yield* refuses(name, { ...tool.examples[0], "no such": 1 }, /"no such" is no parameter/)
+      })
+    )
+
+    if (parameters.length > 0) {
+      it.effect(`${name} names each argument of a wrong type, and shows a call that is right`, () =>
+        Effect.forEach(
+          parameters,
+          (parameter) =>
+            Effect.gen(function* () {
+              for (const wrong of [{ a: 1 }, [{ a: 1 }, 2], Number.NaN]) {
+                yield* refuses(name, { ...tool.examples[0], [parameter]: wrong }, `${tool.name} cannot take these arguments: `)
+                yield* refuses(name, { ...tool.examples[0], [parameter]: wrong }, new RegExp(`"${parameter}[^"]*" must be `))
+                yield* refuses(name, { ...tool.examples[0], [parameter]: wrong }, JSON.stringify(tool.examples[0]))
+              }
+            }),
+          { discard: true }
+        )
+      )
+    }
+  }
 })

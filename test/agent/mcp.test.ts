@@ -13,8 +13,13 @@ import * as McpTest from "effect/ai/McpTest"
 import * as McpServer from "../../src/agent/McpServer.ts"
 import { access } from "../../src/agent/policy/access.ts"
 import { define } from "../../src/agent/definition.ts"
-import { guide } from "../../src/agent/mcp/guide.ts"
+import * as Changes from "../../src/agent/mcp/changes.ts"
+import * as Flow from "../../src/agent/mcp/flow.ts"
+import { instructions } from "../../src/agent/mcp/guide.ts"
+import * as kits from "../../src/agent/mcp/kits.ts"
 import * as Lines from "../../src/agent/mcp/lines.ts"
+import { plan } from "../../src/agent/mcp/plan.ts"
+import * as tools from "../../src/agent/tools.ts"
 import { defaults } from "../../src/agent/ToolSettings.ts"
 import { ToolProgress } from "../../src/agent/progress.ts"
 import * as InMemory from "../../src/backends/InMemory.ts"
@@ -304,6 +309,24 @@ describe("resources", () => {
     }).pipe(Effect.provide(access({ deny: { read: "*.env" } })), Effect.provide(files))
   )
 
+  it.live("a change is told to who has subscribed to the file, unless it may not be read", () =>
+    Effect.gen(function* () {
+      const fs = yield* Filesystem
+      const both = Layer.merge(McpServer.registrations(), Changes.layer(Effect.void))
+      const client = yield* McpTest.makeClient(both, { protocols: [McpProtocol.v2025_11_25] })
+      for (const name of ["secret.env", "a.txt"]) yield* client.subscribe({ uri: `workspace:///${name}` })
+      const told: Array<unknown> = []
+      for (let i = 0; told.length === 0 && i < 1000; i++) {
+        for (const name of ["secret.env", "b.txt", "a.txt"]) yield* fs.write(name, `${i}`)
+        yield* client.ping
+        const notices = yield* Queue.clear(client.notifications)
+        told.push(...notices.filter(({ method }) => method === "notifications/resources/updated").map(({ payload }) => payload))
+      }
+      assert.deepStrictEqual(told[0], { uri: "workspace:///a.txt" })
+      assert.isFalse(told.some((payload) => JSON.stringify(payload).includes("secret")))
+    }).pipe(Effect.provide(access({ deny: { read: "*.env" } })), Effect.provide(files))
+  )
+
   it.effect("paths are completed by what is in their directory, a hundred at most", () =>
     Effect.gen(function* () {
       const client = yield* connect()
@@ -335,10 +358,28 @@ describe("the guide", () => {
     }).pipe(Effect.provide(files))
   )
 
-  it("never names a path of the machine", () => {
-    const settings = { ...defaults, mountPoint: "/home/someone/notes" }
-    assert.notInclude(guide({ tools: [], settings, readOnly: false }), "/home")
+  it("is what a client is told at the start too, whether the tools are loaded by then or not", () => {
+    const names = (tools: ReadonlyArray<{ readonly name: string }>) => tools.map(({ name }) => name)
+    assert.deepStrictEqual(kits.seven, names(tools.seven))
+    assert.deepStrictEqual(kits.extras, names(tools.extras))
+    assert.deepStrictEqual(kits.snapshotTools, names(tools.snapshotTools))
+    assert.deepStrictEqual(kits.four, names(tools.four))
+    const all = [...tools.seven, ...tools.extras, ...tools.four]
+    for (const kit of ["all", "seven", "vfs", ...names(all).filter((name) => kits.early(name, true) !== undefined)]) {
+      const { certain } = kits.early(kit, false)!
+      assert.strictEqual(all.find(({ name }) => name === certain)?.does, "reads", kit)
+    }
   })
+
+  it.effect("says what a server is", () =>
+    Effect.gen(function* () {
+      const { limits } = defaults
+      const early = instructions({ names: kits.early("all", false)!.names, limits, readOnly: false })
+      const { info } = yield* plan({}, Flow.make())
+      assert.strictEqual(info.instructions, early)
+      assert.include(early, "edit_file")
+    }).pipe(Effect.provide(files))
+  )
 })
 
 describe("messages over standard input", () => {

@@ -16,6 +16,7 @@ const args = (...more: ReadonlyArray<string>) => [bin, "mcp", "--root", root, ..
 describe("a client of the official SDK over standard input and output", () => {
   const client = new Client({ name: "test", version: "1" }, { capabilities: { roots: { listChanged: true } } })
   const transport = new StdioClientTransport({ command: process.execPath, args: args(), env, stderr: "pipe" })
+  const noticed: Array<string> = []
   let asked = 0
 
   beforeAll(async () => {
@@ -24,6 +25,7 @@ describe("a client of the official SDK over standard input and output", () => {
       asked++
       return { roots: [{ uri: "file:///", name: "everything" }] }
     })
+    client.fallbackNotificationHandler = async ({ method }) => void noticed.push(method)
     await client.connect(transport)
   })
   afterAll(() => client.close())
@@ -51,6 +53,8 @@ describe("a client of the official SDK over standard input and output", () => {
     }
     assert.deepStrictEqual([...new Set(told)], [uri])
   })
+
+  it("is not told that lists have changed, since none has after the greeting", () => assert.deepStrictEqual(noticed, []))
 
   it("offers roots, and is never asked for them", () => assert.strictEqual(asked, 0))
 })
@@ -92,7 +96,7 @@ class Wire {
   ask(id: unknown, method: string, params: unknown = {}): Promise<Message> {
     const answered = this.answer(id)
     this.send(`${JSON.stringify({ jsonrpc: "2.0", id, method, params })}\n`)
-    return answered
+    return Promise.race([answered, this.ended.then(({ code }): Message => ({ error: { code: code ?? -1 } }))])
   }
 
   call(id: unknown, name: string, input: unknown): Promise<Message> {

@@ -106,10 +106,21 @@ const swap = (port: Backend, { after, before, places }: Trees): Effect.Effect<vo
   return port.rules?.permits?.("delete") === false ? Effect.provideService(swapped, TakingBack, true) : swapped
 }
 
+/** What goes was found through links perhaps, so that its own name is judged now. */
+const keepsAny = (port: Backend, places: ReadonlyArray<Place>): Fault | undefined => {
+  for (const { at, end } of places) {
+    const fault = end.after === null ? port.rules?.keeps?.(at) : undefined
+    if (fault !== undefined) return located(fault, end.path)
+  }
+  return undefined
+}
+
 const applyAll = Effect.fnUntraced(function* (port: Backend, ends: ReadonlyArray<End>): Effect.fn.Return<void, Fault> {
   yield* recovering(port)
   const trees = yield* find(port, ends)
   const { places } = trees
+  const kept = keepsAny(port, places)
+  if (kept !== undefined) return yield* Effect.fail(kept)
   const held = Effect.forEach(
     places,
     ({ at, end }) => Effect.mapError(Write.precondition(port, at, end.before), (fault) => located(fault, at)),

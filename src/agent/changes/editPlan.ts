@@ -1,4 +1,5 @@
 /** From one place or many, as a model wrote them, to the edits of each file; what can be judged without a file is judged here. */
+import { reworded } from "./naming.ts"
 import * as Effect from "effect/Effect"
 import type { Edit } from "../../engine/edit.ts"
 import { InvalidArgument } from "../../model/FsError.ts"
@@ -130,5 +131,5 @@ export const asGiven = (error: InvalidArgument, { names }: FileEdits, tool: stri
   const known: Readonly<Record<string, string>> = { oldText: "old_string", newText: "new_string" }
   const argument =
     field !== undefined ? `${names[Number(index)]}${known[field]}` : error.argument === "changes" ? "edits" : error.argument
-  return new InvalidArgument({ operation: tool, path: error.path, argument, detail })
+  return new InvalidArgument({ operation: tool, path: error.path, argument, detail: reworded(detail) })
 }

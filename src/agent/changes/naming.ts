@@ -15,6 +15,10 @@ export const nameOf = (argument: string): string =>
     .map((part) => names[part] ?? part)
     .join(".")
 
+/** Of the core's words for what is to be done, those of the tool. */
+export const reworded = (detail: string): string =>
+  detail.replace("or ask for the first or for all of them", "or set replace_all to change them all")
+
 /** The error as one of the tool. */
 export const renamed = (error: InvalidArgument, tool: string): InvalidArgument =>
-  new InvalidArgument({ operation: tool, path: error.path, argument: nameOf(error.argument), detail: error.detail })
+  new InvalidArgument({ operation: tool, path: error.path, argument: nameOf(error.argument), detail: reworded(error.detail) })

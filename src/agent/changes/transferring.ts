@@ -2,8 +2,9 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { TransferResult } from "../../model/Entry.ts"
-import type { FsPath } from "../../model/FsPath.ts"
-import type { Access, Call } from "../definition.ts"
+import type { FsError } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import { type Access, type Call, type Refused, refused } from "../definition.ts"
 import { plural, size } from "../text/words.ts"
 import { renamed } from "./naming.ts"
 
@@ -42,15 +43,41 @@ const amount = ({ bytes, directories, files }: TransferResult): string =>
 
 export interface Way {
   readonly done: string
-  readonly run: (call: Call, from: FsPath, to: FsPath, overwrite: boolean) => ReturnType<Call["filesystem"]["move"]>
+  readonly run: (
+    call: Call,
+    from: FsPath.FsPath,
+    to: FsPath.FsPath,
+    overwrite: boolean
+  ) => ReturnType<Call["filesystem"]["move"]>
   readonly forgets: boolean
 }
+
+/** Where a directory is what stands in the way, it is neither replaced nor emptied: perhaps the file was to go into it. */
+const ontoDirectory = Effect.fnUntraced(function* (
+  error: FsError,
+  { filesystem }: Call,
+  from: FsPath.FsPath,
+  to: FsPath.FsPath
+): Effect.fn.Return<never, FsError | Refused> {
+  const inTheWay = error._tag === "AlreadyExists" || error._tag === "DirectoryNotEmpty" || error._tag === "NotAFile"
+  const target = inTheWay ? yield* Effect.orElseSucceed(filesystem.stat(to), () => undefined) : undefined
+  if (target?.isDirectory !== true) return yield* Effect.fail(error)
+  const inside = FsPath.join(to, FsPath.name(from))
+  return yield* Effect.fail(
+    refused(
+      `${JSON.stringify(to)} is a directory, and nothing was done.`,
+      `To put ${JSON.stringify(from)} into it, give ${JSON.stringify(inside)} as to.`
+    )
+  )
+})
 
 export const transferring = ({ done, forgets, run }: Way) =>
   Effect.fnUntraced(function* (params: Params, call: Call) {
     const [from, to] = yield* both(params, call)
     const transferred = yield* run(call, from, to, params.overwrite === true).pipe(
-      Effect.catchTag("InvalidArgument", (error) => Effect.fail(renamed(error, call.tool)))
+      Effect.catch((error) =>
+        error._tag === "InvalidArgument" ? Effect.fail(renamed(error, call.tool)) : ontoDirectory(error, call, from, to)
+      )
     )
     const { memory } = call
     // Where it is not what was seen any more, neither is what is there now.

@@ -1,7 +1,8 @@
 /** Change notices: from the first subscription on, every change below the root is told, and effect passes on what was subscribed to. */
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
-import type * as McpServer from "effect/ai/McpServer"
+import * as McpServer from "effect/ai/McpServer"
 import { type Algebra, Filesystem } from "../../filesystem/Filesystem.ts"
 import type { WatchEvent } from "../../model/Entry.ts"
 import * as FsPath from "../../model/FsPath.ts"
@@ -21,7 +22,7 @@ const seen = Effect.gen(function* () {
 })
 
 /** Where the backend cannot watch there are no notices. */
-export const notices = (server: McpServer.McpServer["Service"]): Effect.Effect<void, never, Filesystem> =>
+const notices = (server: McpServer.McpServer["Service"]): Effect.Effect<void, never, Filesystem> =>
   Effect.flatMap(seen, (fs) =>
     fs.watch().pipe(
       Stream.map(changed),
@@ -29,4 +30,9 @@ export const notices = (server: McpServer.McpServer["Service"]): Effect.Effect<v
       Stream.runForEach((uri) => server.notifications["notifications/resources/updated"]({ uri })),
       Effect.catchCause((cause) => Effect.logDebug("changes are not watched", cause))
     )
+  )
+
+export const layer = (subscribed: Effect.Effect<void>): Layer.Layer<never, never, McpServer.McpServer | Filesystem> =>
+  Layer.effectDiscard(
+    Effect.flatMap(McpServer.McpServer, (server) => Effect.forkScoped(Effect.andThen(subscribed, notices(server))))
   )

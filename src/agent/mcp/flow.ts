@@ -5,8 +5,10 @@
 import * as Effect from "effect/Effect"
 
 export interface Flow {
-  /** Waits until there is room. */
+  /** Waits until there is room for one call more. */
   readonly room: Effect.Effect<void>
+  /** Waits until answers are read again, if they are not. */
+  readonly calm: Effect.Effect<void>
   /** One message more, of so many bytes. */
   readonly took: (bytes: number) => void
   readonly call: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
@@ -23,14 +25,20 @@ export const make = (): Flow => {
   let writes = 0
   let messages = 0
   let bytes = 0
-  let waiting: Array<() => void> = []
-  const isFull = () => calls >= maxCalls || (writes > 0 && (messages > maxMessages || bytes > maxBytes))
+  let waiting: Array<{ readonly mayGoOn: () => boolean; readonly resume: () => void }> = []
+  const isCalm = () => writes === 0 || (messages <= maxMessages && bytes <= maxBytes)
+  const hasRoom = () => calls < maxCalls && isCalm()
   const changed = (): void => {
-    if (waiting.length === 0 || isFull()) return
-    const all = waiting
-    waiting = []
-    for (const resume of all) resume()
+    if (waiting.length === 0) return
+    const free = new Set(waiting.filter(({ mayGoOn }) => mayGoOn()))
+    waiting = waiting.filter((one) => !free.has(one))
+    for (const { resume } of free) resume()
   }
+  const until = (mayGoOn: () => boolean): Effect.Effect<void> =>
+    Effect.callback<void>((resume) => {
+      if (mayGoOn()) return resume(Effect.void)
+      waiting.push({ mayGoOn, resume: () => resume(Effect.void) })
+    })
   const counted =
     (add: (n: 1 | -1) => void) =>
     <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
@@ -45,10 +53,8 @@ export const make = (): Flow => {
         )
       })
   return {
-    room: Effect.callback<void>((resume) => {
-      if (!isFull()) return resume(Effect.void)
-      waiting.push(() => resume(Effect.void))
-    }),
+    room: until(hasRoom),
+    calm: until(isCalm),
     took: (size) => {
       messages++
       bytes += size

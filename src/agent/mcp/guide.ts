@@ -1,10 +1,10 @@
 /** The text that tells a model how to work here: the same rules everywhere, with what is true of this server. */
-import type { AnyDefinition } from "../definition.ts"
-import type { ToolSettingsShape } from "../ToolSettings.ts"
+import type { LimitsShape } from "../../model/Limits.ts"
 
 export interface Facts {
-  readonly tools: ReadonlyArray<AnyDefinition>
-  readonly settings: ToolSettingsShape
+  /** Of the tools, as they are listed. */
+  readonly names: ReadonlySet<string>
+  readonly limits: LimitsShape
   readonly readOnly: boolean
   /** What the files are called together, as in the name of the directory. */
   readonly workspace?: string | undefined
@@ -25,14 +25,13 @@ const changing = (names: ReadonlySet<string>): ReadonlyArray<string> => [
   "- Delete what you have made and no longer need. Do not copy whole repositories or generated output in here."
 ]
 
-const sizes = ({ limits }: ToolSettingsShape): string =>
+const sizes = (limits: LimitsShape): string =>
   Number.isFinite(limits.maxFileSize)
     ? `- One write has at most ${number(limits.maxFileSize)} characters; a path at most ${number(limits.maxPathDepth)} levels.`
     : "- There are no limits but those of the machine."
 
-export const guide = ({ readOnly, settings, tools, workspace }: Facts): string => {
-  const names = new Set(tools.map(({ name }) => name))
-  return [
+export const guide = ({ limits, names, readOnly, workspace }: Facts): string =>
+  [
     `# ${workspace === undefined ? "The workspace" : `The workspace ${JSON.stringify(workspace)}`}`,
     "",
     readOnly
@@ -43,13 +42,12 @@ export const guide = ({ readOnly, settings, tools, workspace }: Facts): string =
     "- Paths are relative to its root, with forward slashes: src/main.ts.",
     "- Look before you read: list one directory or search for a pattern, and read the files that matter. Long files and lists come in parts; the last line of a part says how to go on.",
     ...(readOnly ? [] : changing(names)),
-    sizes(settings),
+    sizes(limits),
     "- What went wrong is said in the answer, with what to do next; try that before anything else.",
     "",
     `Tools: ${[...names].join(", ")}.`,
     ""
   ].join("\n")
-}
 
 /** What every client is told at the start: the guide without the list, which it has. */
 export const instructions = (facts: Facts): string => guide(facts).split("\n").slice(2, -3).join("\n").trim()

@@ -16,6 +16,10 @@ export type Line =
       readonly method: string | undefined
       /** Whether it is to be answered; a batch may be. */
       readonly isRequest: boolean
+      /** Of the requests in it. */
+      readonly ids: ReadonlyArray<string | number>
+      /** The request that is not to go on. */
+      readonly cancels?: string | number | undefined
     }
   | { readonly _tag: "Bad"; readonly answer: string }
 
@@ -26,8 +30,21 @@ const newline = 10
 
 type Id = string | number | null
 
-const bad = (code: number, message: string, id: Id = null): Line => ({
-  _tag: "Bad",
+/** Deeper than this nobody means anything, and what walks over a message by itself would not come back. */
+const deepest = 200
+
+/** Whether anything is nested deeper than that. */
+const isTooDeep = (value: unknown): boolean => {
+  let level: ReadonlyArray<unknown> = [value]
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > deepest) return true
+    level = level.flatMap((item) => (typeof item === "object" && item !== null ? Object.values(item as object) : []))
+  }
+  return false
+}
+
+export const bad = (code: number, message: string, id: Id = null) => ({
+  _tag: "Bad" as const,
   answer: `${JSON.stringify({ jsonrpc: "2.0", id, error: { code, message } })}\n`
 })
 
@@ -57,10 +74,23 @@ const parse = (text: string): { readonly value: unknown } | undefined => {
   }
 }
 
+const idOf = (value: unknown): Id => (isRecord(value) && isId(value["id"]) ? value["id"] : null)
+
+const requestId = (value: unknown): ReadonlyArray<string | number> =>
+  isRecord(value) && typeof value["method"] === "string" && isId(value["id"]) ? [value["id"]] : []
+
+/** What a notice of cancelling names. */
+const cancelledBy = (value: unknown): string | number | undefined => {
+  if (!isRecord(value) || value["method"] !== "notifications/cancelled" || !isRecord(value["params"])) return undefined
+  const id = value["params"]["requestId"]
+  return isId(id) ? id : undefined
+}
+
 const lineOf = (text: string, bytes: number): Line => {
   const parsed = parse(text)
   if (parsed === undefined) return bad(-32700, "Parse error: a line must be one JSON-RPC message")
   const { value } = parsed
+  if (isTooDeep(value)) return bad(-32600, `Invalid Request: it is nested deeper than ${deepest} levels`, idOf(value))
   // Whether batches are taken depends on the version of the protocol that was agreed on; what is in them does not.
   const wrong = Array.isArray(value)
     ? value.map((item: unknown) => (isRecord(item) ? wrongWith(item) : "it is no object")).find((why) => why !== undefined)
@@ -68,15 +98,25 @@ const lineOf = (text: string, bytes: number): Line => {
       ? wrongWith(value)
       : "it is no object"
   if (wrong !== undefined) {
-    return bad(-32600, `Invalid Request: ${wrong}`, isRecord(value) && isId(value["id"]) ? value["id"] : null)
+    return bad(-32600, `Invalid Request: ${wrong}`, idOf(value))
   }
   const method = isRecord(value) && typeof value["method"] === "string" ? value["method"] : undefined
   const isRequest = !isRecord(value) || (method !== undefined && "id" in value)
-  return { _tag: "Message", text: `${text}\n`, bytes, method, isRequest }
+  const ids = (Array.isArray(value) ? (value as ReadonlyArray<unknown>) : [value]).flatMap(requestId)
+  return { _tag: "Message", text: `${text}\n`, bytes, method, isRequest, ids, cancels: cancelledBy(value) }
+}
+
+const decoder = new TextDecoder("utf-8", { fatal: true })
+
+const decoded = (bytes: Uint8Array): string | undefined => {
+  try {
+    return decoder.decode(bytes)
+  } catch {
+    return undefined
+  }
 }
 
 export const make = (max: number = maxLineBytes): Lines => {
-  const decoder = new TextDecoder("utf-8", { ignoreBOM: false })
   let parts: Array<Uint8Array> = []
   let size = 0
   const keep = (part: Uint8Array): void => {
@@ -89,7 +129,8 @@ export const make = (max: number = maxLineBytes): Lines => {
     parts = []
     size = 0
     if (bytes > max) return bad(-32600, `Invalid Request: a message has at most ${max} bytes`)
-    const text = decoder.decode(ended.length === 1 ? ended[0] : Buffer.concat(ended)).trim()
+    const text = decoded(ended.length === 1 ? ended[0]! : Buffer.concat(ended))?.trim()
+    if (text === undefined) return bad(-32700, "Parse error: a message must be UTF-8")
     return text === "" ? undefined : lineOf(text, bytes)
   }
   return {

@@ -4,13 +4,14 @@ import * as Effect from "effect/Effect"
 import * as McpSchema from "effect/ai/McpSchema"
 import * as McpServer from "effect/ai/McpServer"
 import { type Facts, guide } from "./guide.ts"
+import { guideName } from "./names.ts"
 
 const description = "How to work with the files of this workspace"
 
 export const register = Effect.fnUntraced(function* (facts: Facts) {
   const server = yield* McpServer.McpServer
   yield* server.addPrompt({
-    prompt: new McpSchema.Prompt({ name: "workspace-guide", title: "Workspace guide", description }),
+    prompt: new McpSchema.Prompt({ name: guideName, title: "Workspace guide", description }),
     annotations: Context.empty(),
     completions: {},
     handle: () =>

@@ -34,10 +34,10 @@ const listing = (entries: ReadonlyArray<FileEntry>): typeof Value.Type => ({
   text: entries.map((entry) => `${lineOf(entry)}\n`).join("")
 })
 
-const file = Effect.fnUntraced(function* (path: FsPath.FsPath, { filesystem, memory }: Call) {
-  const { content, version } = yield* filesystem.readBytes(path, { version: true })
+/** It is the client that reads a resource; whether the model gets to see it, nobody knows. */
+const file = Effect.fnUntraced(function* (path: FsPath.FsPath, { filesystem }: Call) {
+  const { content } = yield* filesystem.readBytes(path)
   const text = textOf(content)
-  if (version !== undefined) memory.saw(path, version, text)
   const media_type = mediaTypeOf(FsPath.name(path), content, text !== undefined)
   return text === undefined ? { media_type, base64: Buffer.from(content).toString("base64") } : { media_type, text }
 })

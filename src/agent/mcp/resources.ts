@@ -8,9 +8,10 @@ import * as McpSchema from "effect/ai/McpSchema"
 import * as McpServer from "effect/ai/McpServer"
 import { invoke } from "../dispatch.ts"
 import { complete } from "./completion.ts"
+import { rootUri } from "./names.ts"
 import { readResource } from "./readResource.ts"
 import type { Serving } from "./tools.ts"
-import { pathOf, rootUri, route, template } from "./uri.ts"
+import { pathOf, route, template } from "./uri.ts"
 
 /** effect answers it with the code that each version of the protocol has for it. */
 const notFound = (uri: string) => Effect.fail({ _tag: "ResourceNotFound", uri } as unknown as McpSchema.InvalidParams)

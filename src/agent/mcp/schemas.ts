@@ -8,8 +8,11 @@ const document = (schema: Schema.Top, onExcessProperty: "error" | "ignore"): Jso
   return Object.keys(definitions).length === 0 ? root : { ...root, $defs: definitions }
 }
 
-export const inputSchema = (parameters: Schema.Top): Json & { readonly type: "object" } => ({
-  ...document(parameters, "error"),
+export const inputSchema = (parameters: Schema.Struct<Schema.Struct.Fields>): Json & { readonly type: "object" } => ({
+  // A struct without fields would take anything but null.
+  ...(Object.keys(parameters.fields).length === 0
+    ? { properties: {}, additionalProperties: false }
+    : document(parameters, "error")),
   type: "object"
 })
 

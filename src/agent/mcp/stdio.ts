@@ -4,14 +4,41 @@
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
+import type * as Scope from "effect/Scope"
 import * as Sink from "effect/Sink"
 import * as Stdio from "effect/Stdio"
 import * as Stream from "effect/Stream"
 import type { Flow } from "./flow.ts"
 import * as Lines from "./lines.ts"
+import * as Turns from "./turns.ts"
+
+type Message = Extract<Lines.Line, { readonly _tag: "Message" }>
+
+/** The two ends of a pipe to a client. */
+export interface Ends {
+  readonly input: Stream.Stream<Uint8Array, unknown>
+  /** Done when it has been taken. */
+  readonly write: (text: string | Uint8Array) => Effect.Effect<void, unknown>
+}
+
+export const endsOf = (stdio: Stdio.Stdio): Ends => ({
+  input: stdio.stdin,
+  write: (text) => Stream.run(Stream.succeed(text), stdio.stdout())
+})
+
+export interface Guarding {
+  readonly flow: Flow
+  /** Tells of every message that comes in. */
+  readonly onMethod: (method: string) => Effect.Effect<void>
+  /** What comes after the greeting waits for this. */
+  readonly ready: Effect.Effect<void>
+}
 
 export interface Guarded {
   readonly stdio: Stdio.Stdio
+  /** Done when the first message has been answered. */
+  readonly answered: Effect.Effect<void>
   /** Done when no more can be asked, or no more be answered. */
   readonly gone: Effect.Effect<void>
 }
@@ -19,55 +46,83 @@ export interface Guarded {
 /** How long those who ask and hang up, as in a pipeline, are still worked for. */
 const grace = "1 second"
 
+const isGreeting = (lines: ReadonlyArray<Lines.Line>): boolean =>
+  lines.every((line) => line._tag === "Message" && line.method === "initialize")
+
 export const guard = Effect.fnUntraced(function* (
-  base: Stdio.Stdio,
-  flow: Flow,
-  onMethod: (method: string) => Effect.Effect<void>
-) {
+  ends: Ends,
+  { flow, onMethod, ready }: Guarding
+): Effect.fn.Return<Guarded, never, Scope.Scope> {
   const scope = yield* Effect.scope
-  const gone = yield* Deferred.make<void>()
+  const [gone, first] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
   const hangUp = Effect.asVoid(Deferred.succeed(gone, undefined))
   const lines = Lines.make()
   const open = { requests: 0, ended: false }
+  /** A second request of an id that is under way would be taken for the first. */
+  const ids = new Set<unknown>()
+  const inward = yield* Queue.unbounded<Uint8Array>()
+  const turns = yield* Turns.make(flow, (text) => Effect.asVoid(Queue.offer(inward, encoder.encode(text))))
+  yield* Effect.forkScoped(turns.pass)
   const hangUpIfDone = Effect.suspend(() => (open.ended && open.requests <= 0 ? hangUp : Effect.void))
   /** To try again is of no use: who does not read any more is not there any more. */
-  const write = (text: string | Uint8Array) =>
-    flow.write(Stream.run(Stream.succeed(text), base.stdout())).pipe(Effect.catchCause(() => hangUp))
+  const write = (text: string | Uint8Array) => Effect.catchCause(flow.write(ends.write(text)), () => hangUp)
   const answer = (text: string | Uint8Array) =>
     Effect.suspend(() => {
-      if (isAnswer(text)) open.requests--
-      return Effect.andThen(write(text), hangUpIfDone)
+      const answered = answeredBy(text)
+      if (answered === undefined) return write(text)
+      open.requests--
+      for (const id of answered) ids.delete(id)
+      const told = Effect.andThen(write(text), Deferred.succeed(first, undefined))
+      return Effect.andThen(told, hangUpIfDone)
     })
-  const taken = Effect.fnUntraced(function* (line: Lines.Line) {
-    if (line._tag === "Bad") {
-      yield* write(line.answer)
-      return []
+  const isTwice = (message: Message): boolean =>
+    new Set(message.ids).size < message.ids.length || message.ids.some((id) => ids.has(id))
+  const taken = Effect.fnUntraced(function* (chunk: Uint8Array) {
+    const found = lines.push(chunk)
+    if (!isGreeting(found)) yield* ready
+    for (const line of found) {
+      if (line._tag === "Bad") {
+        yield* write(line.answer)
+        continue
+      }
+      if (isTwice(line)) {
+        yield* write(Lines.bad(-32600, "Invalid Request: a request of this id is under way", line.ids[0]).answer)
+        continue
+      }
+      if (line.isRequest) open.requests++
+      for (const id of line.ids) ids.add(id)
+      if (line.method !== undefined) yield* onMethod(line.method)
+      yield* turns.take(line)
     }
-    yield* flow.room
-    flow.took(line.bytes)
-    if (line.isRequest) open.requests++
-    if (line.method !== undefined) yield* onMethod(line.method)
-    return [encoder.encode(line.text)]
   })
   const ended = Effect.suspend(() => {
     open.ended = true
     const later = Effect.andThen(Effect.sleep(grace), hangUp)
     return Effect.andThen(hangUpIfDone, Effect.forkIn(later, scope))
   })
-  const stdin = base.stdin.pipe(
-    Stream.map(lines.push),
-    Stream.flattenIterable,
-    Stream.mapEffect(taken),
-    Stream.flattenIterable,
-    Stream.catchCause(() => Stream.empty),
-    Stream.onEnd(ended)
-  )
-  const stdout = () => Sink.forEach(answer)
-  return { gone: Deferred.await(gone), stdio: Stdio.make({ ...base, stdin, stdout }) } satisfies Guarded
+  const reading = Stream.runForEach(ends.input, taken).pipe(Effect.ignoreCause, Effect.andThen(ended))
+  yield* Effect.forkScoped(reading)
+  return {
+    answered: Deferred.await(first),
+    gone: Deferred.await(gone),
+    stdio: Stdio.make({
+      args: Effect.succeed([]),
+      // It never ends: what was asked before is answered, and then it is interrupted.
+      stdin: Stream.fromQueue(inward),
+      stdout: () => Sink.forEach(answer),
+      stderr: () => Sink.drain
+    })
+  }
 })
 
-/** Not a notice of progress or of a change. */
-const isAnswer = (text: string | Uint8Array): boolean =>
-  typeof text === "string" && (text.startsWith('{"jsonrpc":"2.0","id":') || text.startsWith("["))
+const answerStart = /^\{"jsonrpc":"2\.0","id":(-?\d+(?:\.\d+)?|"(?:[^"\\]|\\.)*"|null)[,}]/
+
+/** The ids that are answered; nothing for a notice of progress or of a change. */
+const answeredBy = (text: string | Uint8Array): ReadonlyArray<unknown> | undefined => {
+  if (typeof text !== "string") return undefined
+  if (text.startsWith("[")) return (JSON.parse(text) as ReadonlyArray<{ readonly id?: unknown }>).map(({ id }) => id)
+  const [, id] = answerStart.exec(text) ?? []
+  return id === undefined ? undefined : [JSON.parse(id) as unknown]
+}
 
 const encoder = new TextEncoder()

@@ -1,8 +1,7 @@
 /** `workspace:///` and the path, each segment with its escapes, names a file to clients; no such address holds a path of the machine. */
 import * as FsPath from "../../model/FsPath.ts"
+import { rootUri, scheme } from "./names.ts"
 
-export const scheme = "workspace"
-export const rootUri = `${scheme}:///`
 export const template = `${rootUri}{+path}`
 /** The same for effect's router, which takes a colon for the beginning of a parameter. */
 export const route = `${scheme}::///*`

@@ -11,24 +11,13 @@ import { alone } from "../../history/replace.ts"
 import { Snapshots } from "../../history/Snapshots.ts"
 import type { Operations } from "../../history/snapshots/operations.ts"
 import type { FilesystemSnapshot } from "../../history/snapshots/value.ts"
+import { checkpointTag, labelled } from "../checkpointTag.ts"
 import * as Result from "../ToolResult.ts"
 import { type Invocation, layer } from "./core.ts"
 
-const longestId = 200
-
-/** Labels are lines of text; an id is whatever a provider sends. */
-const idOf = ({ callId }: Invocation): string =>
-  // oxlint-disable-next-line no-control-regex
-  callId
-    .toWellFormed()
-    .replace(/[\u0000-\u001f\u007f]/g, "?")
-    .slice(0, longestId)
-    .toWellFormed()
-
 const taken = (snapshots: Operations, invocation: Invocation): Effect.Effect<FilesystemSnapshot, SnapshotError> => {
-  const { tool } = invocation
-  const callId = idOf(invocation)
-  return snapshots.snapshot({ tag: `pre:${tool}:${callId}`, tool, callId })
+  const { callId, tool } = invocation
+  return snapshots.snapshot({ tag: checkpointTag(tool, callId), tool, callId: labelled(callId) })
 }
 
 /** Gone again where it holds nothing that is not there. */
@@ -80,6 +69,9 @@ export const checkpoint: Layer.Layer<never, never, Snapshots> = layer(
   Effect.map(Snapshots, (snapshots) => ({
     name: "checkpoint",
     around: <V, R>(invocation: Invocation, call: Effect.Effect<Result.ToolResult<V>, never, R>) =>
-      invocation.mutates ? alone(invocation.filesystem.port, around(snapshots, invocation, call)) : call
+      // Taking a snapshot changes no file.
+      invocation.mutates && invocation.tool !== "snapshot"
+        ? alone(invocation.filesystem.port, around(snapshots, invocation, call))
+        : call
   }))
 )

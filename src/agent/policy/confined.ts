@@ -15,7 +15,8 @@ import { TakingBack } from "../../port/Rules.ts"
 import type { Access } from "../definition.ts"
 import type { Rules } from "./rules.ts"
 
-const denied: Effect.Effect<never, Fault> = Effect.fail({ _tag: "AccessDenied", why: "policy" })
+const refusal: Fault = { _tag: "AccessDenied", why: "policy" }
+const denied: Effect.Effect<never, Fault> = Effect.fail(refusal)
 
 /** Of a write in progress: no caller's path and no link leads there, and what comes from it or goes to it is judged at its other end. */
 const isOurs = (path: FsPath.FsPath): boolean => path.includes(".~") && FsPath.segments(path).some(FsPath.isTemporaryName)
@@ -84,8 +85,8 @@ const confine = (self: Backend, rules: Rules): Backend => {
 
   const rename: Backend["rename"] = (from, to, options) =>
     Effect.flatMap(kindOf(from), (kind) => {
-      // Put aside it is written to, or on its way to being deleted, which was judged when that began.
-      const mayGo = may("delete", from, kind) || (isOurs(to) && may("write", from, kind))
+      // A file that is put aside is written to, or on its way to being deleted, which was judged when that began (Rules.keeps).
+      const mayGo = may("delete", from, kind) || (kind !== "directory" && isOurs(to) && may("write", from, kind))
       if (!mayGo || !may("write", to, kind)) return denied
       const moved = self.rename(from, to, options)
       if (kind !== "directory" || isOurs(from)) return moved
@@ -106,6 +107,7 @@ const confine = (self: Backend, rules: Rules): Backend => {
     ...self,
     accelerations: undefined,
     history: undefined,
+    rules: { ...self.rules, keeps: (path) => self.rules?.keeps?.(path) ?? (may("delete", path, "file") ? undefined : refusal) },
     stat,
     list,
     open: (path) => when(may("read", path, "file"), () => self.open(path)),

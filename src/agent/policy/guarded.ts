@@ -62,11 +62,17 @@ export const guarded = (self: Algebra, memory: Memory, mutates: boolean): Algebr
    * What is read to be changed must be what was seen. The type of reading has no Conflict; those who read in order to change have, and
    * there is nobody else here.
    */
-  const pinned = <A extends { readonly version?: string }, E>(operation: string, path: string, read: Effect.Effect<A, E>) =>
-    Effect.flatMap(read, (result): Effect.Effect<A, E> => {
+  const pinned = <A extends { readonly version?: string }, E>(
+    operation: string,
+    path: string,
+    read: Effect.Effect<A, E>
+  ): Effect.Effect<A, E | AccessDenied> =>
+    Effect.flatMap(read, (result): Effect.Effect<A, E | AccessDenied> => {
       const expected = seen(path)
       const actual = result.version
-      return !mutates || expected === undefined || actual === undefined || actual === expected
+      // It has come since the call was judged.
+      if (expected === undefined) return Effect.fail(refusing(operation, path))
+      return actual === undefined || actual === expected
         ? Effect.succeed(result)
         : (Effect.fail(new Conflict({ operation, path, expected, actual })) as Effect.Effect<never, never> as Effect.Effect<
             A,

@@ -66,6 +66,6 @@ at http://127.0.0.1:8080/mcp until it is stopped.`,
   Effect.fnUntraced(function* ({ host, http: port, ...input }) {
     const { serve } = yield* Effect.promise(() => import("../mcpServe.ts"))
     const version = yield* ProgramVersion
-    yield* serve({ ...input, version, http: port === undefined ? undefined : { host, port } })
+    yield* serve({ ...input, http: port === undefined ? undefined : { host, port } }, version)
   })
 )

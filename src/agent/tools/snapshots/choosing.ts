@@ -5,7 +5,8 @@ import { Snapshots } from "../../../history/Snapshots.ts"
 import { candidates, isSafety, shortIds } from "../../../history/snapshots/choice.ts"
 import type { Operations } from "../../../history/snapshots/operations.ts"
 import type { FilesystemSnapshot } from "../../../history/snapshots/value.ts"
-import { refused, type ToolFailure } from "../../definition.ts"
+import { checkpointTag } from "../../checkpointTag.ts"
+import { type Call, refused, type ToolFailure } from "../../definition.ts"
 import { plural } from "../../text/words.ts"
 
 const noSnapshots = refused("No snapshots are kept here.", "Provide a layer of fs-algebra's Snapshots to the tools.")
@@ -38,12 +39,14 @@ const complaint = (
   )
 }
 
-/** By as much of an id as is unique, a tag that only one has, or "latest". */
+/** By as much of an id as is unique, a tag that only one has, or "latest": before this call, which may have a checkpoint of its own. */
 export const choose = Effect.fnUntraced(function* (
   snapshots: Operations,
-  text: string
+  text: string,
+  { callId, tool }: Call
 ): Effect.fn.Return<FilesystemSnapshot, ToolFailure> {
-  const all = yield* snapshots.list
+  const own = checkpointTag(tool, callId)
+  const all = (yield* snapshots.list).filter(({ tag }) => tag !== own)
   const found = candidates(all, text.trim())
   return found.length === 1 ? found[0]! : yield* Effect.fail(complaint(all, found, text))
 })

@@ -93,8 +93,8 @@ export const diff = define({
   touches: () => Effect.succeed([]),
   handle: Effect.fnUntraced(function* (params, call) {
     const snapshots = yield* service
-    const from = yield* choose(snapshots, params.from)
-    const to = params.to === undefined || params.to.trim() === "" ? undefined : yield* choose(snapshots, params.to)
+    const from = yield* choose(snapshots, params.from, call)
+    const to = params.to === undefined || params.to.trim() === "" ? undefined : yield* choose(snapshots, params.to, call)
     const changes = yield* snapshots.diff(from, to)
     const after = to === undefined ? call.filesystem : yield* snapshots.view(to)
     const compared = yield* compare(changes, (yield* snapshots.view(from)).port, after.port)

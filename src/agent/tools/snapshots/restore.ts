@@ -39,7 +39,7 @@ const checkPlaces = Effect.fnUntraced(function* (
 const meant = Effect.fnUntraced(function* (params: Params, call: Call): Effect.fn.Return<Meant, ToolFailure> {
   const snapshots = yield* service
   const paths = yield* Effect.forEach(params.paths ?? [], (path) => call.path(path, { argument: "paths" }))
-  const from = yield* choose(snapshots, params.snapshot_id)
+  const from = yield* choose(snapshots, params.snapshot_id, call)
   const found: Meant = { snapshots, from, paths: paths.length === 0 ? undefined : paths }
   yield* checkPlaces(found, call)
   return found

@@ -1,0 +1,60 @@
+/** From options to what is served: which tools there are here, and everything that they share. */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Semaphore from "effect/Semaphore"
+import type * as McpServer from "effect/ai/McpServer"
+import { readOnly as readOnlyView } from "../../filesystem/Decorator.ts"
+import { Filesystem } from "../../filesystem/Filesystem.ts"
+import { Snapshots } from "../../history/Snapshots.ts"
+import { recoverChanges } from "../changes/apply.ts"
+import type { Options } from "../McpServer.ts"
+import { offered } from "../policy/core.ts"
+import { ToolSettings } from "../ToolSettings.ts"
+import { choose } from "./choice.ts"
+import type { Flow } from "./flow.ts"
+import { instructions } from "./guide.ts"
+import * as Prompts from "./prompts.ts"
+import * as Resources from "./resources.ts"
+import type { Info } from "./serve.ts"
+import * as Sessions from "./sessions.ts"
+import * as Tools from "./tools.ts"
+
+export interface Plan {
+  readonly info: Info
+  readonly registrations: Layer.Layer<never, never, McpServer.McpServer | Filesystem>
+}
+
+/** How many tools work at once, whoever asked for them; the others wait. */
+const maxWorking = 16
+
+export const plan = Effect.fnUntraced(function* (options: Options, flow: Flow): Effect.fn.Return<Plan> {
+  const { limits } = yield* ToolSettings
+  const hasSnapshots = Option.isSome(yield* Effect.serviceOption(Snapshots))
+  const readOnly = options.readOnly ?? false
+  const chosen = [
+    ...(yield* choose(options.tools ?? "all", { hasSnapshots, readOnly })),
+    ...(options.extra ?? []).filter(({ does }) => !readOnly || does === "reads")
+  ]
+  const tools = chosen.filter(yield* offered)
+  const facts = { names: new Set(tools.map(({ name }) => name)), limits, readOnly, workspace: options.workspace }
+  const serving = { flow, sessions: Sessions.make(), permits: yield* Semaphore.make(maxWorking) }
+  const register = Effect.gen(function* () {
+    // What a server that was killed has left half done is seen by nobody.
+    yield* Effect.flatMap(Filesystem, recoverChanges)
+    for (const tool of tools) yield* Tools.register(tool, serving)
+    yield* Resources.register(serving)
+    yield* Prompts.register(facts)
+  })
+  return {
+    info: {
+      name: options.name ?? "fs-algebra",
+      version: options.version ?? "0.1.0",
+      instructions: options.instructions ?? instructions(facts)
+    },
+    registrations: Layer.merge(
+      Layer.effectDiscard(readOnly ? Effect.updateService(register, Filesystem, readOnlyView) : register),
+      options.registrations ?? Layer.empty
+    )
+  }
+})

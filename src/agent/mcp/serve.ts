@@ -1,0 +1,114 @@
+/**
+ * A server of effect/ai over one pipe. What it serves may be made later than the server: the client is greeted at once, and what it asks
+ * then waits until everything is there.
+ */
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Latch from "effect/Latch"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import { Stdio } from "effect/Stdio"
+import * as McpProtocol from "effect/ai/McpProtocol"
+import * as McpSchema from "effect/ai/McpSchema"
+import * as McpServer from "effect/ai/McpServer"
+import type { Flow } from "./flow.ts"
+import { type Ends, guard } from "./stdio.ts"
+import { guideName, rootUri } from "./names.ts"
+
+export const protocols = [
+  McpProtocol.v2025_11_25,
+  McpProtocol.v2025_06_18,
+  McpProtocol.v2025_03_26,
+  McpProtocol.v2024_11_05,
+  McpProtocol.v2026_07_28
+] as const
+
+/** What a client is told first. */
+export interface Info {
+  readonly name: string
+  readonly version: string
+  readonly instructions: string
+}
+
+/** Standard output belongs to the protocol. */
+export const logsToStderr = Layer.succeed(Logger.LogToStderr, true)
+
+/** That there are tools, resources and prompts is told with the greeting; which, when they are asked for. They are replaced by then. */
+const announced = (tool: string) =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const server = yield* McpServer.McpServer
+      const annotations = Context.empty()
+      const none = Effect.fail(new McpSchema.InternalError({ message: "not yet" }))
+      const inputSchema = { type: "object" } as const
+      yield* server.addTool({ tool: new McpSchema.Tool({ name: tool, inputSchema }), annotations, handle: () => none })
+      yield* server.addResource({
+        resource: new McpSchema.Resource({ uri: rootUri, name: "root" }),
+        annotations,
+        handle: none
+      })
+      const prompt = new McpSchema.Prompt({ name: guideName })
+      yield* server.addPrompt({ prompt, annotations, completions: {}, handle: () => none })
+    })
+  )
+
+const nobody = McpSchema.McpRequestContext.of({
+  clientId: -1,
+  protocolVersion: "",
+  clientCapabilities: new McpSchema.ClientCapabilities({})
+})
+
+/**
+ * Until effect has told of all these changes, while nobody listens yet: a notice that belongs to a request is waited for, and comes after
+ * the others, which the scheduler puts off until before the next timer.
+ */
+const noticed = Effect.gen(function* () {
+  const { notifications } = yield* McpServer.McpServer
+  yield* Effect.sleep("1 millis")
+  const last = notifications["notifications/resources/updated"]({ uri: rootUri })
+  yield* Effect.provideService(last, McpSchema.McpRequestContext, nobody)
+})
+
+/** How long a client is waited for that does not say anything. */
+const patience = "250 millis"
+
+export interface Serving<E, R> {
+  readonly info: Info
+  readonly ends: Ends
+  readonly flow: Flow
+  /** Puts everything into the server; `subscribed` is done when somebody wants to be told of changes. */
+  readonly register: (subscribed: Effect.Effect<void>) => Layer.Layer<never, E, R | McpServer.McpServer>
+  /** A tool that will be there, where the client is to be greeted before that. */
+  readonly certain?: string | undefined
+}
+
+/** Until the client hangs up, or what is to be served cannot be. */
+export const serve = Effect.fnUntraced(function* <E, R>({ certain, ends, flow, info, register }: Serving<E, R>) {
+  const [subscribed, ready] = [yield* Latch.make(), yield* Latch.make(certain === undefined)]
+  const failed = yield* Deferred.make<never, E>()
+  const onMethod = (method: string) =>
+    method === "resources/subscribe" || method === "subscriptions/listen" ? Effect.asVoid(subscribed.open) : Effect.void
+  const { answered, gone, stdio } = yield* guard(ends, { flow, onMethod, ready: ready.await })
+  const everything = register(subscribed.await)
+  const inTime = Effect.gen(function* () {
+    yield* Effect.raceFirst(answered, Effect.sleep(patience))
+    yield* Layer.buildWithScope(everything, yield* Effect.scope)
+    yield* noticed
+    yield* ready.open
+  }).pipe(Effect.onExit((exit) => (Exit.isFailure(exit) ? Deferred.failCause(failed, exit.cause) : Effect.void)))
+  const registrations =
+    certain === undefined
+      ? everything
+      : Layer.effectDiscard(Effect.forkScoped(Effect.exit(inTime))).pipe(Layer.provideMerge(announced(certain)))
+  const server = McpServer.layerStdio({ ...info, protocols, registrations }).pipe(
+    Layer.provide(Layer.succeed(Stdio, stdio)),
+    Layer.provide(logsToStderr)
+  )
+  // Of this scope, not of the fiber: whoever is interrupted waits until the tools have put things right, and closes the files after.
+  const serving = yield* Effect.forkScoped(Layer.launch(server as unknown as Layer.Layer<never, E, R>))
+  yield* Effect.raceFirst(Deferred.await(failed), Effect.raceFirst(Effect.exit(Fiber.join(serving)), gone))
+  yield* Fiber.interrupt(serving)
+}, Effect.scoped)

@@ -1,0 +1,54 @@
+/**
+ * In what order messages go on to the server. A request waits until there is room for it, and what tells of others, a cancelling
+ * above all, does not wait behind it: or whoever floods could not even take it back.
+ */
+import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
+import type { Flow } from "./flow.ts"
+import type { Line } from "./lines.ts"
+
+type Message = Extract<Line, { readonly _tag: "Message" }>
+
+export interface Turns {
+  /** Waits only while too much is waiting already. */
+  readonly take: (message: Message) => Effect.Effect<void>
+  /** Passes on what waits, for ever. */
+  readonly pass: Effect.Effect<never>
+}
+
+const maxWaiting = 1024
+
+/** The greeting comes before all else, and a ping asks whether anybody is there. */
+const atOnce: ReadonlySet<string | undefined> = new Set(["initialize", "ping"])
+
+/** Of a batch only the whole could be taken back. */
+const only = ({ ids }: Message): string | number | undefined => (ids.length === 1 ? ids[0] : undefined)
+
+export const make = Effect.fnUntraced(function* (flow: Flow, forward: (text: string) => Effect.Effect<void>) {
+  const waiting = yield* Queue.bounded<Message>(maxWaiting)
+  const ids = new Set<string | number>()
+  const takenBack = new Set<string | number>()
+  const on = (message: Message): Effect.Effect<void> => {
+    flow.took(message.bytes)
+    return forward(message.text)
+  }
+  const take = (message: Message): Effect.Effect<void> => {
+    const { cancels, isRequest, method } = message
+    if (!isRequest || atOnce.has(method)) {
+      if (cancels === undefined || !ids.has(cancels)) return Effect.andThen(flow.calm, on(message))
+      takenBack.add(cancels)
+      return Effect.void
+    }
+    const id = only(message)
+    if (id !== undefined) ids.add(id)
+    return Effect.asVoid(Queue.offer(waiting, message))
+  }
+  const pass = Effect.gen(function* () {
+    const message = yield* Queue.take(waiting)
+    yield* flow.room
+    const id = only(message)
+    if (id !== undefined) ids.delete(id)
+    if (id === undefined || !takenBack.delete(id)) yield* on(message)
+  }).pipe(Effect.forever)
+  return { take, pass } satisfies Turns
+})

@@ -1,0 +1,318 @@
+/** What a review of the tools and of the server has found to be otherwise than is claimed, one test each. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Queue from "effect/Queue"
+import * as Schema from "effect/Schema"
+import * as Sink from "effect/Sink"
+import * as Stdio from "effect/Stdio"
+import * as Stream from "effect/Stream"
+import * as McpProtocol from "effect/ai/McpProtocol"
+import * as McpTest from "effect/ai/McpTest"
+import { spawnSync } from "node:child_process"
+import * as Fs from "node:fs"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+import * as McpServer from "../../src/agent/McpServer.ts"
+import { define } from "../../src/agent/definition.ts"
+import * as Lines from "../../src/agent/mcp/lines.ts"
+import * as Policy from "../../src/agent/Policy.ts"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import * as PosixHost from "../../src/backends/PosixHost.ts"
+import { Filesystem } from "../../src/filesystem/Filesystem.ts"
+import { directory, host, memory } from "./changing.ts"
+import { after, before } from "./changesKilled.ts"
+import { session, snapshotsOf } from "./policing.ts"
+import { call, message, withTree } from "./looking.ts"
+import * as Tools from "../../src/agent/tools.ts"
+
+const tool = (name: string) => [...Tools.seven, ...Tools.extras].find((each) => each.name === name)!
+
+const encoder = new TextEncoder()
+const json = (message: object): string => JSON.stringify({ jsonrpc: "2.0", ...message })
+const initialize = json({
+  id: 0,
+  method: "initialize",
+  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "t", version: "1" } }
+})
+const ready = json({ method: "notifications/initialized" })
+const calling = (id: number, name: string, args: object = {}): string =>
+  json({ id, method: "tools/call", params: { name, arguments: args } })
+
+/** A server whose client may go on sending; answers come as they are written. */
+const serving = Effect.fnUntraced(function* (options: McpServer.Options = {}) {
+  const input = yield* Queue.unbounded<Uint8Array>()
+  const output = yield* Queue.unbounded<{ readonly id?: unknown; readonly result?: unknown; readonly error?: unknown }>()
+  const stdio = Stdio.make({
+    args: Effect.succeed([]),
+    stdin: Stream.fromQueue(input) as Stdio.Stdio["stdin"],
+    stdout: () => Sink.forEach((text) => Queue.offer(output, JSON.parse(String(text)) as never)),
+    stderr: () => Sink.drain
+  })
+  const send = (line: string) => Queue.offer(input, encoder.encode(`${line}\n`))
+  const answerOf = (id: unknown) =>
+    Queue.take(output).pipe(Effect.repeat({ until: (message) => message.id === id }), Effect.timeoutOption("5 seconds"))
+  const run = Effect.provideService(McpServer.runStdio(options), Stdio.Stdio, stdio)
+  return { send, answerOf, run }
+})
+
+const waiting = (name: string, handle: Effect.Effect<unknown>) =>
+  define({
+    name,
+    description: "For a test.",
+    parameters: Schema.Struct({}),
+    value: Schema.Struct({}),
+    does: "changes",
+    idempotent: true,
+    examples: [{}],
+    touches: () => Effect.succeed([]),
+    handle: () => Effect.as(handle, { message: "done", value: {} })
+  })
+
+describe("nothing is left half done", () => {
+  it.live("a server that is interrupted lets its tools put things right before the files are closed", () =>
+    Effect.gen(function* () {
+      const order: Array<string> = []
+      const started = yield* Deferred.make<void>()
+      const rollback = Effect.sync(() => void order.push("the tool has put back what it changed"))
+      const slow = waiting(
+        "slow",
+        Effect.andThen(Deferred.succeed(started, undefined), Effect.never).pipe(
+          Effect.onInterrupt(() => Effect.andThen(Effect.yieldNow, rollback))
+        )
+      )
+      const close = Effect.sync(() => void order.push("the files are closed"))
+      const files = Layer.merge(
+        InMemory.layer({ tree: {} }),
+        Layer.effectDiscard(Effect.acquireRelease(Effect.void, () => close))
+      )
+      const { run, send } = yield* serving({ extra: [slow] })
+      // As the command does it: the server runs in the fiber that holds the files.
+      const server = yield* Effect.forkChild(Effect.provide(run, files))
+      for (const line of [initialize, ready, calling(1, "slow")]) yield* send(line)
+      yield* Deferred.await(started)
+      yield* Fiber.interrupt(server)
+      assert.deepStrictEqual(order, ["the tool has put back what it changed", "the files are closed"])
+    })
+  )
+
+  it.live("what a killed server has left half done is finished before the next one shows it", () =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      for (const [path, text] of Object.entries(before)) {
+        Fs.mkdirSync(dirname(join(root, path)), { recursive: true })
+        Fs.writeFileSync(join(root, path), text)
+      }
+      const script = fileURLToPath(new URL("changesKilled.ts", import.meta.url))
+      spawnSync(process.execPath, [script, root, "19"], { stdio: "ignore" })
+      const whole = (files: Readonly<Record<string, string>>): ReadonlyArray<string> => Object.keys(files).sort()
+      const { answerOf, run, send } = yield* serving()
+      yield* Effect.forkChild(Effect.provide(run, PosixHost.layer({ root })))
+      for (const line of [initialize, ready, calling(1, "glob", { pattern: "**" })]) yield* send(line)
+      const answer = yield* answerOf(1)
+      assert.isTrue(answer._tag === "Some")
+      if (answer._tag === "None") return
+      const { matches } = (answer.value.result as { structuredContent: { matches: ReadonlyArray<{ path: string }> } })
+        .structuredContent
+      assert.include(
+        [whole(before), whole(after)].map((names) => names.join()),
+        matches
+          .map(({ path }) => path)
+          .sort()
+          .join()
+      )
+    })
+  )
+
+  it.live("restoring the latest snapshot brings it back, also where each call is preceded by a checkpoint", () =>
+    Effect.gen(function* () {
+      const fs = yield* memory({ "a.txt": "one\n" })
+      const agent = yield* session(fs, Policy.checkpoint, yield* snapshotsOf(fs))
+      yield* agent.call("edit_file", { path: "a.txt", old_string: "one", new_string: "two" })
+      const latest = (yield* agent.call("snapshots", {})).message.slice(0, 8)
+      const { message } = yield* agent.call("restore", { snapshot_id: "latest" })
+      assert.include(message, latest)
+      assert.strictEqual(yield* fs.readString("a.txt"), "one\n")
+    })
+  )
+})
+
+describe("what may not be deleted", () => {
+  const deny = Policy.access({ deny: { delete: "dir/**" } })
+  const patch = (...lines: ReadonlyArray<string>) => ({
+    patch: ["*** Begin Patch", ...lines, "*** End Patch", ""].join("\n")
+  })
+  const linked = (ground: typeof memory) =>
+    Effect.gen(function* () {
+      const fs = yield* ground({ "dir/keep.txt": "keep\n" })
+      yield* Effect.orDie(fs.port.links!.make("lnk" as never, "dir"))
+      return { fs, agent: yield* session(fs, deny) }
+    })
+
+  for (const [where, ground] of Object.entries({ memory, host })) {
+    it.live(`is not deleted by a patch that comes to it through a link, on ${where}`, () =>
+      Effect.gen(function* () {
+        const { agent, fs } = yield* linked(ground)
+        yield* agent.call("apply_patch", patch("*** Delete File: lnk/keep.txt", "*** Add File: new.txt", "+x"))
+        assert.isTrue(yield* fs.exists("dir/keep.txt"))
+      })
+    )
+
+    it.live(`is not moved away by a patch that comes to it through a link, on ${where}`, () =>
+      Effect.gen(function* () {
+        const { agent, fs } = yield* linked(ground)
+        yield* agent.call(
+          "apply_patch",
+          patch("*** Update File: lnk/keep.txt", "*** Move to: taken.txt", "@@", "-keep", "+kept")
+        )
+        assert.isTrue(yield* fs.exists("dir/keep.txt"))
+      })
+    )
+  }
+
+  it.live("is not deleted by rm of a directory that comes to it through a link", () =>
+    Effect.gen(function* () {
+      const { agent, fs } = yield* linked(host)
+      yield* fs.mkdir("dir/empty")
+      const { message, success } = yield* agent.call("rm", { path: "lnk/empty" })
+      assert.isTrue(yield* fs.exists("dir/empty"), message)
+      assert.isFalse(success)
+    })
+  )
+})
+
+describe("what was not read", () => {
+  it.live("is not changed by a patch, also when it has come while approval was asked for", () =>
+    Effect.gen(function* () {
+      const fs = yield* memory({ "other.txt": "x\n" })
+      const other = Effect.orDie(fs.write("late.txt", "of somebody else\n"))
+      const agent = yield* session(
+        fs,
+        Layer.merge(
+          Policy.readBeforeWrite,
+          Policy.approval(() => Effect.as(other, true))
+        )
+      )
+      const { success } = yield* agent.call("apply_patch", {
+        patch: "*** Begin Patch\n*** Update File: late.txt\n@@\n-of somebody else\n+mine\n*** End Patch\n"
+      })
+      assert.isFalse(success)
+      assert.strictEqual(yield* fs.readString("late.txt"), "of somebody else\n")
+    })
+  )
+})
+
+describe("a server over standard input", () => {
+  const survives = (claim: string, lines: ReadonlyArray<string>) =>
+    it.live(`answers the next request after ${claim}`, () =>
+      Effect.gen(function* () {
+        const { answerOf, run, send } = yield* serving({ extra: [waiting("slow", Effect.never)] })
+        yield* Effect.forkChild(run)
+        for (const line of [initialize, ready, ...lines, json({ id: "p", method: "ping" })]) yield* send(line)
+        assert.strictEqual((yield* answerOf("p"))._tag, "Some")
+      }).pipe(Effect.provide(InMemory.layer({ tree: { "a.txt": "a\n" } })))
+    )
+
+  survives("two requests of one id at once", [calling(7, "slow"), calling(7, "stat", { path: "a.txt" })])
+  survives("arguments of 20,000 levels", [
+    `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"ls","arguments":{"path":${"[".repeat(20_000)}${"]".repeat(20_000)}}}}`
+  ])
+
+  it("refuses a message that is not UTF-8, so that no file gets characters that nobody sent", () => {
+    const line = Buffer.concat([
+      Buffer.from('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write_file","arguments":{"content":"'),
+      Buffer.from([0xff, 0xfe]),
+      Buffer.from('"}}}\n')
+    ])
+    assert.deepStrictEqual(
+      Lines.make()
+        .push(line)
+        .map(({ _tag }) => _tag),
+      ["Bad"]
+    )
+  })
+
+  it.live("hears that a call is cancelled, however many others are under way", () =>
+    Effect.gen(function* () {
+      const ended = yield* Deferred.make<void>()
+      const work = Effect.never.pipe(Effect.onInterrupt(() => Deferred.succeed(ended, undefined)))
+      const { run, send } = yield* serving({ extra: [waiting("slow", work)] })
+      yield* Effect.forkChild(run)
+      for (const line of [initialize, ready]) yield* send(line)
+      for (let id = 1; id <= 300; id++) yield* send(calling(id, "slow"))
+      yield* send(json({ method: "notifications/cancelled", params: { requestId: 1 } }))
+      assert.strictEqual((yield* Effect.timeoutOption(Deferred.await(ended), "3 seconds"))._tag, "Some")
+    }).pipe(Effect.provide(InMemory.layer({ tree: {} })))
+  )
+
+  it.effect("that is read-only lists no tool that changes anything, whoever has added it", () =>
+    Effect.gen(function* () {
+      const client = yield* McpTest.makeClient(
+        McpServer.registrations({ readOnly: true, extra: [waiting("changer", Effect.void)] }),
+        { protocols: [McpProtocol.v2025_11_25] }
+      )
+      const { tools } = yield* client.listTools()
+      assert.notInclude(
+        tools.map(({ name }) => name),
+        "changer"
+      )
+    }).pipe(Effect.provide(InMemory.layer({ tree: {} })))
+  )
+})
+
+describe("no path of the machine is told", () => {
+  it.live("by a store of snapshots that cannot be used", () =>
+    Effect.gen(function* () {
+      const [root, state] = [yield* directory, yield* directory]
+      const program = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url))
+      const input = [initialize, ready, calling(1, "snapshot"), ""].join("\n")
+      const serve = () =>
+        spawnSync(process.execPath, [program, "mcp", "--root", root], {
+          input,
+          encoding: "utf8",
+          env: { ...process.env, XDG_STATE_HOME: state }
+        }).stdout
+      assert.include(serve(), "Took snapshot")
+      const config = Fs.readdirSync(state, { recursive: true, encoding: "utf8" }).find((path) => path.endsWith("/config"))!
+      Fs.appendFileSync(join(state, config), "[core]\n\tfsmonitor = x\n")
+      const said = serve()
+      assert.include(said, "isError")
+      assert.notInclude(said, state)
+    })
+  )
+})
+
+describe("advice is what the tool can do", () => {
+  it.effect("a text that occurs twice: to give more of it, or replace_all", () =>
+    Effect.gen(function* () {
+      const said = yield* message(tool("edit_file"), { path: "a.txt", old_string: "x", new_string: "y" }, { "a.txt": "x\nx\n" })
+      assert.include(said, "replace_all")
+      assert.notInclude(said, "the first")
+    })
+  )
+
+  it.effect("a wrong pattern of glob: nothing of `literal`, which it does not have", () =>
+    Effect.gen(function* () {
+      assert.notInclude(yield* message(tool("glob"), { pattern: "[" }, {}), "literal")
+    })
+  )
+
+  it.effect("a link that leads nowhere is not offered in place of itself", () =>
+    Effect.gen(function* () {
+      const fs = yield* Filesystem
+      yield* fs.port.links!.make("dangling" as never, "nowhere")
+      const { message } = yield* call(tool("read_file"), { path: "dangling" })
+      assert.notInclude(message, 'Did you mean "dangling"')
+    }).pipe(withTree({}))
+  )
+
+  it.effect("a file moved onto a directory: not to replace or empty it", () =>
+    Effect.gen(function* () {
+      const tree = { "a.txt": "a\n", src: { "m.ts": "m\n" } }
+      assert.notInclude(yield* message(tool("move"), { from: "a.txt", to: "src" }, tree), "overwrite")
+      assert.notInclude(yield* message(tool("move"), { from: "a.txt", to: "src", overwrite: true }, tree), "Remove")
+    })
+  )
+})
