@@ -6,18 +6,12 @@
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { Stdio } from "effect/Stdio"
-import * as Server from "effect/ai/McpServer"
+import type { Stdio } from "effect/Stdio"
+import type * as Server from "effect/ai/McpServer"
 import type * as HttpRouter from "effect/http/HttpRouter"
 import type { Filesystem } from "../filesystem/Filesystem.ts"
 import type { AnyDefinition } from "./definition.ts"
-import * as Changes from "./mcp/changes.ts"
 import type { Chosen } from "./mcp/choice.ts"
-import * as Flow from "./mcp/flow.ts"
-import { plan } from "./mcp/plan.ts"
-import { logsToStderr, protocols, serve } from "./mcp/serve.ts"
-import { endsOf } from "./mcp/stdio.ts"
-import * as Versions from "./mcp/versions.ts"
 
 /**
  * What a server offers.
@@ -55,13 +49,15 @@ export interface HttpOptions extends Options {
   readonly allowedOrigins?: ReadonlyArray<string> | undefined
 }
 
+const server = Effect.promise(() => import("./mcp/server.ts"))
+
 /**
  * The tools, resources and prompt alone, for a server of effect/ai that has others too or another transport.
  *
  * @since 0.1.0
  */
 export const registrations = (options: Options = {}): Layer.Layer<never, never, Filesystem | Server.McpServer> =>
-  Layer.unwrap(Effect.map(plan(options, Flow.make()), ({ registrations }) => registrations))
+  Layer.unwrap(Effect.map(server, ({ registrations }) => registrations(options)))
 
 /**
  * Serves one client over standard input and output until it hangs up; what it was still waiting for is then interrupted, and the files
@@ -69,14 +65,8 @@ export const registrations = (options: Options = {}): Layer.Layer<never, never, 
  *
  * @since 0.1.0
  */
-export const runStdio: (options?: Options) => Effect.Effect<void, never, Filesystem | Stdio> = Effect.fnUntraced(function* (
-  options: Options = {}
-) {
-  const flow = Flow.make()
-  const { info, registrations } = yield* plan(options, flow)
-  const register = (subscribed: Effect.Effect<void>) => Layer.merge(registrations, Changes.layer(subscribed))
-  yield* serve({ info, flow, ends: endsOf(yield* Stdio), register })
-})
+export const runStdio = (options: Options = {}): Effect.Effect<void, never, Filesystem | Stdio> =>
+  Effect.flatMap(server, ({ runStdio }) => runStdio(options))
 
 /**
  * The same as a layer, which ends nothing when the client hangs up.
@@ -93,16 +83,4 @@ export const layerStdio = (options?: Options): Layer.Layer<never, never, Filesys
  * @since 0.1.0
  */
 export const layerHttp = (options: HttpOptions = {}): Layer.Layer<never, never, Filesystem | HttpRouter.HttpRouter> =>
-  Layer.unwrap(
-    Effect.map(plan(options, Flow.make()), ({ info, registrations }) =>
-      Server.layerHttp({
-        ...info,
-        protocols,
-        path: options.path ?? "/mcp",
-        allowedOrigins: options.allowedOrigins,
-        allowSessionTermination: true,
-        allowSubscriptions: false,
-        registrations
-      }).pipe(Layer.provide(Versions.layer))
-    )
-  ).pipe(Layer.provide(logsToStderr)) as unknown as Layer.Layer<never, never, Filesystem | HttpRouter.HttpRouter>
+  Layer.unwrap(Effect.map(server, ({ layerHttp }) => layerHttp(options)))

@@ -26,9 +26,11 @@ describe("what is loaded", () => {
     assert.deepStrictEqual(outside.filter((name) => !/^effect\/[A-Z]\w*$/.test(name)).sort(), ["picomatch"])
   })
 
-  it("with the barrel is no platform, no worker, no server and no test runner", () => {
+  it("with the barrel is no platform, no worker, no server and no test runner, and of effect/ai what describes tools", () => {
     const loaded = [...closure(join(root, "src/index.ts"))].join("\n")
-    assert.notMatch(loaded, /@effect\/|effect\/(?:ai|cli|http|rpc|workers)|node:(?:worker_threads|child_process|http)/)
+    assert.notMatch(loaded, /@effect\/|effect\/(?:cli|http|rpc|workers)|node:(?:worker_threads|child_process|http)/)
+    const ai = [...loaded.matchAll(/effect\/ai\/\w+/g)].map(String).sort()
+    assert.deepStrictEqual(ai, ["effect/ai/Prompt", "effect/ai/Tool", "effect/ai/Toolkit"])
   })
 })
 
