@@ -5,10 +5,15 @@ import * as FsPath from "../model/FsPath.ts"
 import type { Call } from "./definition.ts"
 import type { ToolSettingsShape } from "./ToolSettings.ts"
 
-const withoutMount = (path: string, mountPoint: string | undefined): string => {
-  const mount = mountPoint?.replace(/\/+$/, "") ?? ""
-  if (mount === "") return path
-  return path === mount || path.startsWith(`${mount}/`) ? path.slice(mount.length) : path
+export type MountPoint = ToolSettingsShape["mountPoint"]
+
+/** What comes after the directory that stands for the root, where the text begins with it. */
+export const withoutMount = (text: string, mountPoint: MountPoint): string => {
+  const mounts = mountPoint === undefined ? [] : typeof mountPoint === "string" ? [mountPoint] : mountPoint
+  const mount = mounts
+    .map((path) => path.replace(/\/+$/, ""))
+    .find((path) => path !== "" && (text === path || text.startsWith(`${path}/`)))
+  return mount === undefined ? text : text.slice(mount.length)
 }
 
 export const make =

@@ -57,7 +57,7 @@ export const quick = ([command, ...args]: ReadonlyArray<string>): Quick | undefi
   const limits = oneOf(values.limits, ["agent", "standard", "unlimited"])
   const host = oneOf(values.host, ["127.0.0.1", "::1"])
   const port = portOf(values.http)
-  if (backend === undefined || limits === undefined || host === undefined) return undefined
+  if (values.root?.trim() === "" || backend === undefined || limits === undefined || host === undefined) return undefined
   if (values.http !== undefined && port === undefined) return undefined
   return {
     root: values.root ?? ".",

@@ -1,4 +1,5 @@
 /** What the mcp command does, apart from its flags, so that no other command loads it. */
+import { realpathSync } from "node:fs"
 import { basename, resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -74,11 +75,19 @@ const rules = ({ allow, deny }: Input) =>
 const policies = (input: Input) =>
   Effect.map(rules(input), (rules) => (input.readBeforeWrite ? Layer.merge(rules, readBeforeWrite) : rules))
 
-/** Clients know the directory by its path, and their paths begin with it. */
+const real = (path: string): string => {
+  try {
+    return realpathSync(path)
+  } catch {
+    return path
+  }
+}
+
+/** Clients know the directory by its path, and their paths begin with it; or with where that leads, when it is a link. */
 const settings = ({ limits, mountPoint }: Input, root: string): ToolSettings.ToolSettingsShape => ({
   ...ToolSettings.defaults,
   limits: Limits[limits],
-  mountPoint: mountPoint ?? root
+  mountPoint: mountPoint ?? [root, real(root)]
 })
 
 /** What the tools stand on, besides the files. */

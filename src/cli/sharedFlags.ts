@@ -10,6 +10,11 @@ export const base = Command.make(program).pipe(
     root: Flag.Directory("root").pipe(
       Flag.withDescription("The directory that paths are relative to (default: the current one)"),
       Flag.withMetavar("DIR"),
+      // An unset variable in a client's configuration is blank, and means no directory that anybody has chosen.
+      Flag.filter(
+        (root) => root.trim() !== "",
+        () => "it is blank; leave it out for the current directory"
+      ),
       Flag.withDefault(".")
     ),
     backend: Flag.Literals("backend", ["host", "memory"]).pipe(

@@ -263,6 +263,32 @@ describe("a server over standard input", () => {
 })
 
 describe("no path of the machine is told", () => {
+  it.live("and is understood however the root is spelt, as a link or as where that leads", () =>
+    Effect.gen(function* () {
+      const [real, state] = [Fs.realpathSync(yield* directory), yield* directory]
+      const link = join(state, "link")
+      Fs.symlinkSync(real, link)
+      const program = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url))
+      const writes = [real, link].map((root, i) =>
+        calling(i + 1, "write_file", { path: join(root, `file${i}.txt`), content: "x" })
+      )
+      const { stdout } = spawnSync(process.execPath, [program, "mcp", "--root", link], {
+        input: [initialize, ready, ...writes, ""].join("\n"),
+        encoding: "utf8",
+        env: { ...process.env, XDG_STATE_HOME: state }
+      })
+      assert.notInclude(stdout, real)
+      assert.deepStrictEqual(Fs.readdirSync(real).sort(), ["file0.txt", "file1.txt"])
+    })
+  )
+
+  it("is never that of a blank root", () => {
+    const program = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url))
+    const { status, stderr } = spawnSync(process.execPath, [program, "mcp", "--root", ""], { input: "", encoding: "utf8" })
+    assert.strictEqual(status, 2)
+    assert.include(stderr, "blank")
+  })
+
   it.live("by a store of snapshots that cannot be used", () =>
     Effect.gen(function* () {
       const [root, state] = [yield* directory, yield* directory]

@@ -60,6 +60,8 @@ export const guard = Effect.fnUntraced(function* (
   const open = { requests: 0, ended: false }
   /** A second request of an id that is under way would be taken for the first. */
   const ids = new Set<unknown>()
+  /** Those of batches, which are answered without any id where batches are refused. */
+  const batched = new Set<unknown>()
   const inward = yield* Queue.unbounded<Uint8Array>()
   const turns = yield* Turns.make(flow, (text) => Effect.asVoid(Queue.offer(inward, encoder.encode(text))))
   yield* Effect.forkScoped(turns.pass)
@@ -71,7 +73,10 @@ export const guard = Effect.fnUntraced(function* (
       const answered = answeredBy(text)
       if (answered === undefined) return write(text)
       open.requests--
-      for (const id of answered) ids.delete(id)
+      for (const id of answered.includes(null) ? [...answered, ...batched] : answered) {
+        ids.delete(id)
+        batched.delete(id)
+      }
       const told = Effect.andThen(write(text), Deferred.succeed(first, undefined))
       return Effect.andThen(told, hangUpIfDone)
     })
@@ -91,6 +96,7 @@ export const guard = Effect.fnUntraced(function* (
       }
       if (line.isRequest) open.requests++
       for (const id of line.ids) ids.add(id)
+      if (line.isRequest && line.method === undefined) for (const id of line.ids) batched.add(id)
       if (line.method !== undefined) yield* onMethod(line.method)
       yield* turns.take(line)
     }

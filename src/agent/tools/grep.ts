@@ -2,6 +2,7 @@
  * Contents by pattern, in three forms: the lines, the files, or how many lines of each file. Every answer is a page of one order, path and
  * line, and ends with the place to go on from.
  */
+import type { MountPoint } from "../toolPath.ts"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { GrepOptions } from "../../engine/options.ts"
@@ -174,7 +175,7 @@ const fileByFile = Effect.fnUntraced(function* (
   }
 })
 
-const optionsOf = (params: typeof parameters.Type, path: FsPath, mountPoint: string | undefined): GrepOptions => ({
+const optionsOf = (params: typeof parameters.Type, path: FsPath, mountPoint: MountPoint): GrepOptions => ({
   path,
   glob: Searching.globOf(params.glob ?? params.file_glob ?? "", mountPoint) || undefined,
   ignoreCase: params.ignore_case,

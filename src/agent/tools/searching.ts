@@ -1,4 +1,5 @@
 /** What the searches share: how they are asked, what they say of what they passed over, and signs of life while they take long. */
+import { type MountPoint, withoutMount } from "../toolPath.ts"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -46,11 +47,7 @@ export const skippedOf = ({ binary, ignored, tooLarge, unreadable, unreadablePat
 })
 
 /** Blank is none, and white space around is the model's, not the pattern's. A mount point at its front stands for the root. */
-export const globOf = (pattern: string, mountPoint: string | undefined): string => {
-  const bare = pattern.trim()
-  const mount = mountPoint?.replace(/\/+$/, "") ?? ""
-  return mount !== "" && bare.startsWith(`${mount}/`) ? bare.slice(mount.length) : bare
-}
+export const globOf = (pattern: string, mountPoint: MountPoint): string => withoutMount(pattern.trim(), mountPoint)
 
 export const continued = (next: string): string => `continue with after=${JSON.stringify(next)}`
 
