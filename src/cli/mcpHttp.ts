@@ -27,8 +27,17 @@ const notListening = ({ host, port }: Address, code: string): Complaint =>
     code: systemFailed
   })
 
+/** A port is taken before there is anything to serve: who comes too early is told so, and not left waiting. */
+const impatient = () => {
+  const server = createServer((_, response) => {
+    const isAlone = server.listenerCount("request") === 1
+    if (isAlone) response.writeHead(503, { "Retry-After": "1" }).end()
+  })
+  return server
+}
+
 const listening = (address: Address) =>
-  Effect.mapError(NodeHttpServer.make(createServer, { ...address, gracefulShutdownTimeout: "1 second" }), ({ cause }) =>
+  Effect.mapError(NodeHttpServer.make(impatient, { ...address, gracefulShutdownTimeout: "1 second" }), ({ cause }) =>
     notListening(address, (cause as NodeJS.ErrnoException).code ?? String(cause))
   )
 
@@ -39,11 +48,12 @@ export const serve = Effect.fnUntraced(function* (address: Address, options: Mcp
   const screen = yield* Screen
   const server = yield* listening(address)
   const { port } = server.address as { readonly port: number }
-  yield* screen.warn(`The MCP server listens at ${urlOf(address, port)}`)
   const routes = McpServer.layerHttp({ ...options, allowedOrigins: Loopback.origins(port) })
   const app = HttpRouter.serve(Layer.merge(routes, Loopback.layer(port)), { disableLogger: true, disableListenLog: true }).pipe(
     Layer.provide(Layer.succeed(HttpServer.HttpServer, server)),
     Layer.provide(Layer.succeed(HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(maxLineBytes)))
   )
-  return yield* Layer.launch(app)
+  yield* Layer.build(app)
+  yield* screen.warn(`The MCP server listens at ${urlOf(address, port)}`)
+  return yield* Effect.never
 }, Effect.scoped)
