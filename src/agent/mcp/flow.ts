@@ -5,7 +5,9 @@
 import * as Effect from "effect/Effect"
 
 export interface Flow {
-  /** Waits until there is room for one call more. */
+  /** Whether there is room for one call more. */
+  readonly hasRoom: () => boolean
+  /** Waits until there is. */
   readonly room: Effect.Effect<void>
   /** Waits until answers are read again, if they are not. */
   readonly calm: Effect.Effect<void>
@@ -53,6 +55,7 @@ export const make = (): Flow => {
         )
       })
   return {
+    hasRoom,
     room: until(hasRoom),
     calm: until(isCalm),
     took: (size) => {

@@ -26,6 +26,7 @@ const only = ({ ids }: Message): string | number | undefined => (ids.length === 
 
 export const make = Effect.fnUntraced(function* (flow: Flow, forward: (text: string) => Effect.Effect<void>) {
   const waiting = yield* Queue.bounded<Message>(maxWaiting)
+  let waits = 0
   const ids = new Set<string | number>()
   const takenBack = new Set<string | number>()
   const on = (message: Message): Effect.Effect<void> => {
@@ -39,8 +40,10 @@ export const make = Effect.fnUntraced(function* (flow: Flow, forward: (text: str
       takenBack.add(cancels)
       return Effect.void
     }
+    if (waits === 0 && flow.hasRoom()) return on(message)
     const id = only(message)
     if (id !== undefined) ids.add(id)
+    waits++
     return Effect.asVoid(Queue.offer(waiting, message))
   }
   const pass = Effect.gen(function* () {
@@ -49,6 +52,7 @@ export const make = Effect.fnUntraced(function* (flow: Flow, forward: (text: str
     const id = only(message)
     if (id !== undefined) ids.delete(id)
     if (id === undefined || !takenBack.delete(id)) yield* on(message)
+    waits--
   }).pipe(Effect.forever)
   return { take, pass } satisfies Turns
 })
