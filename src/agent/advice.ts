@@ -45,6 +45,10 @@ const listing = ({ tool }: Call, directory: string): string =>
       ? `List ${shown(directory)} to see what there is.`
       : `Call ls with ${shown(directory)} to see what there is, or glob to find it by name.`
 
+/** Whether it is a FIFO or the like. */
+const isOther = (path: string, { filesystem }: Call): Effect.Effect<boolean> =>
+  Effect.match(filesystem.stat(path), { onFailure: () => false, onSuccess: ({ kind }) => kind === "other" })
+
 const notFound = Effect.fnUntraced(function* (path: string, call: Call): Effect.fn.Return<Said> {
   const happened = `There is no file or directory ${shown(path)}.`
   const similar = yield* nearby(call.filesystem, path)
@@ -227,10 +231,16 @@ const table: Table = {
         ? "Use read_file to read a file; list the directory that holds it."
         : "Choose a path whose parents are directories."
   }),
-  NotAFile: ({ path }, call) => ({
-    happened: `${beginning(shown(path))} is not a regular file.`,
-    advice: path === FsPath.root ? "Name a file below the root." : listing(call, path)
-  }),
+  NotAFile: ({ path }, call) =>
+    Effect.map(isOther(path, call), (isOther) => ({
+      happened: `${beginning(shown(path))} is not a regular file.`,
+      advice:
+        path === FsPath.root
+          ? "Name a file below the root."
+          : isOther
+            ? "Leave it alone: it is no directory either, and holds nothing that could be read."
+            : listing(call, path)
+    })),
   DirectoryNotEmpty: ({ path }) => ({
     happened: `The directory ${shown(path)} is not empty.`,
     advice: "Remove or move what is in it first, or choose another destination."

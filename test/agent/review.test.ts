@@ -11,7 +11,7 @@ import * as Stdio from "effect/Stdio"
 import * as Stream from "effect/Stream"
 import * as McpProtocol from "effect/ai/McpProtocol"
 import * as McpTest from "effect/ai/McpTest"
-import { spawnSync } from "node:child_process"
+import { execFileSync, spawnSync } from "node:child_process"
 import * as Fs from "node:fs"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -339,6 +339,26 @@ describe("advice is what the tool can do", () => {
       const tree = { "a.txt": "a\n", src: { "m.ts": "m\n" } }
       assert.notInclude(yield* message(tool("move"), { from: "a.txt", to: "src" }, tree), "overwrite")
       assert.notInclude(yield* message(tool("move"), { from: "a.txt", to: "src", overwrite: true }, tree), "Remove")
+    })
+  )
+
+  it.effect("nothing found: that signs mean something in a pattern, and that a glob is relative to the path", () =>
+    Effect.gen(function* () {
+      const tree = { src: { "m.ts": "function f() {}\n" } }
+      assert.include(yield* message(tool("grep"), { pattern: "function f() {}" }, tree), "set literal=true")
+      assert.include(yield* message(tool("grep"), { pattern: "f", path: "src", glob: "src/**" }, tree), "relative to src")
+      const plain = yield* message(tool("grep"), { pattern: "absent", path: "src", glob: "*.ts", mode: "count" }, tree)
+      assert.notMatch(plain, /literal|relative/)
+    })
+  )
+
+  it.live("what is neither file nor directory is left alone, not listed", () =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      execFileSync("mkfifo", [join(root, "pipe")])
+      const { message } = yield* Effect.provide(call(tool("read_file"), { path: "pipe" }), PosixHost.layer({ root }))
+      assert.include(message, "Leave it alone")
+      assert.notInclude(message, "List")
     })
   )
 })

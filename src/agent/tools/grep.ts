@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { GrepOptions } from "../../engine/options.ts"
 import type { GrepMatch, GrepResult } from "../../model/Entry.ts"
-import type { FsPath } from "../../model/FsPath.ts"
+import { type FsPath, root } from "../../model/FsPath.ts"
 import { agent } from "../../model/Limits.ts"
 import { type Answer, type Call, define, type ToolFailure } from "../definition.ts"
 import { fit, joined } from "../text/fit.ts"
@@ -112,14 +112,20 @@ interface Search {
   readonly call: Call
 }
 
+const signs = /[\\^$.*+?()[\]{}|]/
+
+/** Where nothing was found, what the arguments may have been meant to say. */
+const nothing = ({ call, options, path, pattern }: Search, skipped: GrepResult["skipped"]): Effect.Effect<string> =>
+  Effect.map(Searching.nothingFound(path, skipped, call), (why) => {
+    const { glob, literal } = options
+    const isText = literal !== true && signs.test(pattern) ? "; to find the pattern as it stands, set literal=true" : ""
+    const isTwice = path !== root && typeof glob === "string" && glob.startsWith(`${path}/`)
+    return `${why}${isText}${isTwice ? `; glob is relative to ${path}` : ""}`
+  })
+
 /** A page that is over the budget is asked for again, shorter: so its counts are those of the page. */
-const lines = Effect.fnUntraced(function* ({
-  call,
-  most,
-  options,
-  path,
-  pattern
-}: Search): Effect.fn.Return<Found, ToolFailure> {
+const lines = Effect.fnUntraced(function* (search: Search): Effect.fn.Return<Found, ToolFailure> {
+  const { call, most, options, pattern } = search
   const page = (maxMatches: number) => call.filesystem.grep(pattern, { ...options, maxMatches })
   const shown = (result: GrepResult) => fit(result.matches.length, (count) => render(first(result, count)), call.settings)
   const whole = yield* page(most)
@@ -127,7 +133,7 @@ const lines = Effect.fnUntraced(function* ({
   const again = count === whole.matches.length ? whole : yield* page(count)
   const result = again === whole ? whole : first(again, shown(again))
   const { filesSearched, matches, next, skipped, truncated } = result
-  const why = matches.length === 0 ? yield* Searching.nothingFound(path, skipped, call) : ""
+  const why = matches.length === 0 ? yield* nothing(search, skipped) : ""
   return {
     message: `${render(result)}${why}`,
     value: {
@@ -150,17 +156,15 @@ const renderFiles = ({ files, next, skipped }: ByFile, mode: "files" | "count"):
   )
 }
 
-const fileByFile = Effect.fnUntraced(function* (
-  { call, most, options, path, pattern }: Search,
-  mode: "files" | "count"
-): Effect.fn.Return<Found, ToolFailure> {
+const fileByFile = Effect.fnUntraced(function* (search: Search, mode: "files" | "count"): Effect.fn.Return<Found, ToolFailure> {
+  const { call, most, options, pattern } = search
   const page = (after: string | undefined, maxMatches: number) =>
     call.filesystem.grep(pattern, { ...options, context: 0, after, maxMatches })
   const result = yield* byFile(page, options.after, most, (count, found) =>
     fit(count, (count) => renderFiles(found(count), mode), call.settings)
   )
   const { files, filesSearched, next, skipped } = result
-  const why = files.length === 0 ? yield* Searching.nothingFound(path, skipped, call) : ""
+  const why = files.length === 0 ? yield* nothing(search, skipped) : ""
   return {
     message: `${renderFiles(result, mode)}${why}`,
     value: {
