@@ -90,6 +90,25 @@ describe("a client of the official SDK over HTTP", () => {
     await Promise.all([first.close(), second.close()])
   })
 
+  it("is told when what it sent is not UTF-8, and no file gets characters that it did not send", async () => {
+    const { client, transport } = await connected()
+    const args = '{"path":"odd.txt","content":"'
+    const body = Buffer.concat([
+      Buffer.from(`{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"write_file","arguments":${args}`),
+      Buffer.from([0xff]),
+      Buffer.from('"}}}')
+    ])
+    const headers = {
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      "mcp-session-id": transport.sessionId!
+    }
+    const answer = await fetch(url, { method: "POST", headers, body })
+    assert.strictEqual(((await answer.json()) as { error: { code: number } }).error.code, -32_700)
+    assert.isFalse(Fs.existsSync(join(root, "odd.txt")))
+    await client.close()
+  })
+
   it("ends its session, after which it is not known any more", async () => {
     const { client, transport } = await connected()
     const session = transport.sessionId!

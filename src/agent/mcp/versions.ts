@@ -6,14 +6,24 @@ import * as Effect from "effect/Effect"
 import * as Headers from "effect/http/Headers"
 import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import { withText } from "./bodies.ts"
 
 const withSessions: ReadonlySet<string> = new Set(["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
 
+const agreed = (request: HttpServerRequest.HttpServerRequest): HttpServerRequest.HttpServerRequest => {
+  const { "mcp-protocol-version": version, "mcp-session-id": session } = request.headers
+  return session === undefined || version === undefined || !withSessions.has(version)
+    ? request
+    : request.modify({ headers: Headers.remove(request.headers, "mcp-protocol-version") })
+}
+
 export const layer = HttpRouter.middleware((handler) =>
-  Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
-    const { "mcp-protocol-version": version, "mcp-session-id": session } = request.headers
-    if (session === undefined || version === undefined || !withSessions.has(version)) return handler
-    const agreed = request.modify({ headers: Headers.remove(request.headers, "mcp-protocol-version") })
-    return Effect.provideService(handler, HttpServerRequest.HttpServerRequest, agreed)
-  })
+  Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
+    Effect.flatMap(withText(agreed(request)), (told) =>
+      HttpServerResponse.isHttpServerResponse(told)
+        ? Effect.succeed(told)
+        : Effect.provideService(handler, HttpServerRequest.HttpServerRequest, told)
+    )
+  )
 ).layer
