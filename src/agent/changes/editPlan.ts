@@ -1,10 +1,10 @@
 /** From one place or many, as a model wrote them, to the edits of each file; what can be judged without a file is judged here. */
-import { reworded } from "./naming.ts"
 import * as Effect from "effect/Effect"
 import type { Edit } from "../../engine/edit.ts"
 import { InvalidArgument } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import { type Call, type Refused, refused } from "../definition.ts"
+import { reworded } from "./naming.ts"
 
 export interface Place {
   readonly path?: string | undefined

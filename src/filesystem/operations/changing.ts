@@ -26,6 +26,7 @@ import {
 
 const pinnedRoot: Fault = { _tag: "AccessDenied", why: "root" }
 const exists: Fault = { _tag: "AlreadyExists" }
+const unsteady: Fault = { _tag: "IoError", code: "ECHANGED", detail: "what has this name keeps changing" }
 const escape: Fault = { _tag: "AccessDenied", why: "escape" }
 
 const checkTarget = (target: string): Fault | undefined =>
@@ -119,10 +120,14 @@ export const changing = (
         if (ability === undefined) return Effect.fail(unsupported("attributes"))
         const values = { mode, modifiedAt: modifiedAt === undefined ? undefined : DateTime.toUtc(modifiedAt) }
         const set = inTurn(port, path, resolve(port, path), ({ path: at, stat }) =>
-          stat === undefined ? Effect.fail(notFound) : ability.set(at, values)
+          stat === undefined
+            ? Effect.fail(notFound)
+            : Effect.mapError(ability.set(at, values), (fault) =>
+                // The values are what they should be: what takes none has become a link since it was looked at.
+                fault._tag === "InvalidArgument" && stat.kind !== "symlink" ? unsteady : fault
+              )
         )
-        // The values are what they should be. What takes none may have become a link since it was looked at.
-        return Effect.retry(set, { times: 8, while: ({ _tag }) => _tag === "InvalidArgument" })
+        return Effect.retry(set, { times: 8, while: (fault) => fault["code"] === unsteady["code"] })
       })
   }
 }
