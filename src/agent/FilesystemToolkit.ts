@@ -11,8 +11,7 @@ import type * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import { Filesystem } from "../filesystem/Filesystem.ts"
 import { Snapshots } from "../history/Snapshots.ts"
-import { recoverChanges } from "./changes/apply.ts"
-import { type Bind, session, toTool } from "./toolkit.ts"
+import { type Bind, recovered, session, toTool } from "./toolkit.ts"
 import { applyPatch } from "./tools/applyPatch.ts"
 import { copy } from "./tools/copy.ts"
 import { editFile } from "./tools/editFile.ts"
@@ -68,9 +67,6 @@ export const snapshots = Toolkit.make(toTool(snapshot), toTool(snapshotList), to
  * @since 0.1.0
  */
 export const all = Toolkit.merge(toolkit, snapshots)
-
-/** Changes of several files that a killed process left half done are finished first. */
-const recovered = Effect.tap(Filesystem, recoverChanges)
 
 const sevenHandlers = (bind: Bind) =>
   seven.of({

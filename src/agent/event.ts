@@ -10,11 +10,15 @@ const contents: ReadonlySet<string> = new Set(["code", "content", "new_string", 
 
 const sized = (text: string): string => (text.length === 1 ? "1 character" : `${text.length} characters`)
 
-const withoutContents = (value: unknown, name = ""): unknown => {
+/** Of what does not even decode. */
+const deepest = 16
+
+const withoutContents = (value: unknown, name = "", depth = 0): unknown => {
+  if (depth > deepest) return "…"
   if (typeof value === "string") return contents.has(name) || value.length > maxCharacters ? sized(value) : value
-  if (Array.isArray(value)) return value.map((item) => withoutContents(item))
+  if (Array.isArray(value)) return value.map((item) => withoutContents(item, "", depth + 1))
   if (typeof value !== "object" || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withoutContents(item, key)]))
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withoutContents(item, key, depth + 1)]))
 }
 
 type Fields = Readonly<Record<string, unknown>>

@@ -8,6 +8,8 @@ import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
 import * as Prompt from "effect/ai/Prompt"
 import * as Tool from "effect/ai/Tool"
+import { Filesystem } from "../filesystem/Filesystem.ts"
+import { recoverChanges } from "./changes/apply.ts"
 import type { Definition } from "./definition.ts"
 import { invokeUnknown } from "./dispatch.ts"
 import * as Memory from "./memory.ts"
@@ -58,6 +60,9 @@ export const toTool = <const N extends string, P extends Schema.Struct.Fields, V
   definition: Definition<N, P, V, R>,
   kit = "filesystem"
 ) => identified(make(definition), `fs-algebra/${kit}/${definition.name}`)
+
+/** The filesystem of a session. What a killed process has left half done of a change of several files is finished first. */
+export const recovered = Effect.tap(Filesystem, recoverChanges)
 
 /** Makes the handler of a definition. */
 export type Bind = <N extends string, P extends Schema.Struct.Fields, V extends Schema.Top>(

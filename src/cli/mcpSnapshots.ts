@@ -2,8 +2,6 @@
  * Snapshots for a server: in the store that the other commands keep for this root, opened when a tool first asks, since looking for git
  * and making a store would keep every client waiting at the start.
  */
-import { mkdirSync } from "node:fs"
-import { dirname } from "node:path"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -12,20 +10,9 @@ import { SnapshotError, SnapshotRestoreError } from "../history/errors.ts"
 import { type FilesystemSnapshot, type Operations, Snapshots } from "../history/Snapshots.ts"
 import { Settings } from "./settings.ts"
 import { Screen } from "./screen.ts"
-import { storeDirectory } from "./snapshotStore.ts"
+import { makeParent, storeDirectory } from "./snapshotStore.ts"
 
 const load = Effect.promise(() => import("../history/Snapshots.ts"))
-
-const makeParent = (directory: string) =>
-  Effect.try({
-    try: () => mkdirSync(dirname(directory), { recursive: true, mode: 0o700 }),
-    catch: (error) =>
-      new SnapshotError({
-        operation: "store",
-        reason: "io",
-        detail: `the store cannot be made, ${(error as NodeJS.ErrnoException).code ?? String(error)}`
-      })
-  })
 
 const unrestorable =
   ({ snapshotId }: FilesystemSnapshot) =>

@@ -98,7 +98,7 @@ export const storeDirectory = Effect.fnUntraced(function* (store: string | undef
   return place
 })
 
-const makeParent = (directory: string) =>
+export const makeParent = (directory: string) =>
   Effect.try({
     try: () => mkdirSync(dirname(directory), { recursive: true, mode: 0o700 }),
     catch: (error) =>

@@ -21,7 +21,9 @@ import * as Lines from "../../src/agent/mcp/lines.ts"
 import * as Policy from "../../src/agent/Policy.ts"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
-import { Filesystem } from "../../src/filesystem/Filesystem.ts"
+import { removeTree } from "../../src/engine/remove.ts"
+import { Filesystem, make } from "../../src/filesystem/Filesystem.ts"
+import { faulty } from "../../src/testing/Faults.ts"
 import { directory, host, memory } from "./changing.ts"
 import { after, before } from "./changesKilled.ts"
 import { session, snapshotsOf } from "./policing.ts"
@@ -136,6 +138,43 @@ describe("nothing is left half done", () => {
       assert.include(message, latest)
       assert.strictEqual(yield* fs.readString("a.txt"), "one\n")
     })
+  )
+})
+
+describe("a directory that is removed", () => {
+  for (const remove of [
+    Tools.seven.find(({ name }) => name === "rm")!,
+    Tools.four.find(({ name }) => name === "delete_file")!
+  ]) {
+    it.live(`is there whole or not at all when ${remove.name} meets a file that cannot be removed`, () =>
+      Effect.gen(function* () {
+        const sound = yield* host({ "d/a": "a", "d/b": "b", "d/c": "c" })
+        const failing = faulty([
+          { operation: "Remove", path: "d/b", fault: { _tag: "IoError", code: "EIO", detail: "planned" } }
+        ])
+        const { port } = failing(sound)
+        // As on a host, whose directories the machine removes and moves.
+        const fs = make({ ...port, accelerations: { removeTree: (path) => removeTree(port, path) } })
+        const { success } = yield* call(remove, { path: "d" }).pipe(Effect.provideService(Filesystem, fs))
+        const left = yield* Effect.orElseSucceed(
+          Effect.map(sound.list("d"), (entries) => entries.length),
+          () => 0
+        )
+        assert.strictEqual(left, success ? 0 : 3)
+      })
+    )
+  }
+})
+
+describe("arguments of 20,000 levels", () => {
+  it.effect("are refused in words, like any that do not decode", () =>
+    Effect.gen(function* () {
+      let path: unknown = "a.txt"
+      for (let i = 0; i < 20_000; i++) path = [path]
+      const { message, success } = yield* call(tool("ls"), { path })
+      assert.isFalse(success)
+      assert.include(message, '"path" must be a string')
+    }).pipe(withTree({ "a.txt": "a" }))
   )
 })
 

@@ -107,7 +107,7 @@ export const readOnly: Layer.Layer<never> = layer({
 })
 
 /**
- * Some settings, beside those that are there.
+ * Some settings, beside those that are there: of two layers of settings one is provided to the other, since merging keeps only one.
  *
  * @since 0.1.0
  */

@@ -2,7 +2,6 @@
  * Contents by pattern, in three forms: the lines, the files, or how many lines of each file. Every answer is a page of one order, path and
  * line, and ends with the place to go on from.
  */
-import type { MountPoint } from "../toolPath.ts"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { GrepOptions } from "../../engine/options.ts"
@@ -16,6 +15,7 @@ import { excerptOf, matchLines } from "../text/matches.ts"
 import { plural } from "../text/words.ts"
 import { type ByFile, byFile } from "./grepByFile.ts"
 import * as Searching from "./searching.ts"
+import type { MountPoint } from "../toolPath.ts"
 
 const maxContext = 100
 

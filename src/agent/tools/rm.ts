@@ -17,7 +17,7 @@ const said = (path: FsPath, { deleted, directories }: DeleteResult): string => {
 
 export const rm = define({
   name: "rm",
-  description: "Remove a file, or a directory with everything in it. This cannot be undone.",
+  description: "Remove a file, or at once a directory with everything in it. Only a snapshot brings it back.",
   parameters: Schema.Struct({
     path: Schema.String.annotate({ description: "The file or directory, relative to the root. The root itself is refused." }),
     allow_missing: Schema.optionalKey(

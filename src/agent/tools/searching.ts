@@ -1,5 +1,4 @@
 /** What the searches share: how they are asked, what they say of what they passed over, and signs of life while they take long. */
-import { type MountPoint, withoutMount } from "../toolPath.ts"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -10,6 +9,7 @@ import { type FsPath, root } from "../../model/FsPath.ts"
 import type { Call } from "../definition.ts"
 import { ToolProgress } from "../progress.ts"
 import * as Words from "../text/words.ts"
+import { type MountPoint, withoutMount } from "../toolPath.ts"
 
 export const parameters = {
   path: Schema.optionalKey(

@@ -1,6 +1,7 @@
 /** `delete_file`: a file, or a directory with all that is in it. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { removeDirectory } from "../../changes/removeDirectory.ts"
 import { define } from "../../definition.ts"
 import { plural } from "../../text/words.ts"
 
@@ -24,10 +25,7 @@ export const deleteFile = define({
   touches: ({ path }, call) => Effect.map(call.path(path), (at) => [{ access: "delete", path: at }]),
   handle: Effect.fnUntraced(function* ({ allow_missing: missing = false, path }, call) {
     const at = yield* call.path(path)
-    const { deleted, directories } = yield* call.filesystem.delete(at, {
-      recursive: true,
-      missing: missing ? "ignore" : "fail"
-    })
+    const { deleted, directories } = yield* removeDirectory(call.filesystem, at, missing ? "ignore" : "fail")
     call.memory.forget(at)
     const folders = directories === 0 ? "" : ` and ${plural(directories, "directory", "directories")}`
     return {
