@@ -39,7 +39,7 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
   engine: { folders: ["model", "port", "runtime"], packages: is("picomatch") },
   filesystem: { folders: ["model", "port", "engine", "runtime"], packages: () => false },
   backends: {
-    folders: ["model", "port", "runtime", "filesystem/Filesystem.ts"],
+    folders: ["model", "port", "runtime", "filesystem/Filesystem.ts", "filesystem/Sandbox.ts", "filesystem/sandbox"],
     packages: (specifier) => node(specifier) || is("effect/process", "@effect/platform-node")(specifier)
   },
   history: {

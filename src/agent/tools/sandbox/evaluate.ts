@@ -2,9 +2,9 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { define } from "../../definition.ts"
-import * as bounds from "./bounds.ts"
+import * as bounds from "../../../filesystem/sandbox/bounds.ts"
 import { answerOf, asking, everything, Value } from "./run.ts"
-import { cutCharacters } from "./streams.ts"
+import { cutCharacters } from "../../../filesystem/sandbox/streams.ts"
 
 export const evaluate = define({
   name: "eval",

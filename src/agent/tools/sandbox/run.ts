@@ -6,7 +6,7 @@ import { type ExecError, type ExecResult, Sandbox } from "../../../filesystem/Sa
 import { root } from "../../../model/FsPath.ts"
 import type { Answer, Call, Touch, ToolFailure } from "../../definition.ts"
 import { refused } from "../../definition.ts"
-import { type Cut, fitting } from "./streams.ts"
+import { type Cut, fitting } from "../../../filesystem/sandbox/streams.ts"
 
 export const Value = Schema.Struct({
   exit_code: Schema.Int,

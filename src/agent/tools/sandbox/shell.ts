@@ -2,10 +2,10 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { define } from "../../definition.ts"
-import * as bounds from "./bounds.ts"
+import * as bounds from "../../../filesystem/sandbox/bounds.ts"
 import { byName, Environment } from "./environment.ts"
 import { answerOf, asking, everything, Value } from "./run.ts"
-import { cutBytes } from "./streams.ts"
+import { cutBytes } from "../../../filesystem/sandbox/streams.ts"
 
 const defaultTimeout = 30
 

@@ -1,6 +1,5 @@
 /** What a program has written, as far as it is passed on: cut between two characters, and marked where it was. */
-import { Buffer } from "node:buffer"
-import { codePoints } from "../../../model/FsPath.ts"
+import { codePoints } from "../../model/FsPath.ts"
 
 export const mark = "\n[cut here]"
 
@@ -27,14 +26,19 @@ const edgeBefore = (bytes: Uint8Array, at: number): number => {
   return edge
 }
 
+const encoder = new TextEncoder()
+// What a program writes first is part of what it writes.
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
+
+/** The whole characters among the first `max` bytes. */
+export const textOf = (bytes: Uint8Array, max: number): string =>
+  decoder.decode(bytes.length <= max ? bytes : bytes.subarray(0, edgeBefore(bytes, max)))
+
 export const cutBytes = (text: string, max: number): Cut =>
   cutting(
     text,
-    (whole) => Buffer.byteLength(whole) <= max,
-    (whole) => {
-      const bytes = Buffer.from(whole)
-      return bytes.toString("utf8", 0, edgeBefore(bytes, max))
-    }
+    (whole) => whole.length <= max / 3 || encoder.encode(whole).length <= max,
+    (whole) => textOf(encoder.encode(whole), max)
   )
 
 export const cutCharacters = (text: string, max: number): Cut =>

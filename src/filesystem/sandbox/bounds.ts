@@ -1,8 +1,8 @@
 /**
  * How much a command may be, judged before anything runs. What the sandbox itself refuses is a matter of the backend.
  */
-import { InvalidArgument } from "../../../model/FsError.ts"
-import { codePoints, root } from "../../../model/FsPath.ts"
+import { InvalidArgument } from "../../model/FsError.ts"
+import { codePoints, root } from "../../model/FsPath.ts"
 
 export const maxCommand = 4096
 export const maxVariables = 64
