@@ -12,7 +12,7 @@ import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, name, parent } from "../../model/FsPath.ts"
 import type { Commit } from "../../port/Backend.ts"
 import { attempt, isFault } from "./attempt.ts"
-import { type Confined, look, maxLooks, type Place, unstable } from "./confined.ts"
+import { type Confined, giveAwayOpen, look, maxLooks, type Place, unstable } from "./confined.ts"
 import { codeOf } from "./errno.ts"
 import { closeQuietly, type Durability, settle, unlinkQuietly, write } from "./hostBytes.ts"
 import { inside, toStat } from "./hostFile.ts"
@@ -36,19 +36,31 @@ export type Mode = "create" | "replace" | "append"
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_RDWR } = Fs.constants
 
-const openTemporary = (confined: Confined, place: Place, mode: number): Staged | undefined => {
-  const segment = temporaryName()
-  const descriptor = Fs.openSync(place.at(segment), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode)
-  if (confined.holds(descriptor, place, segment)) {
-    announce(segment)
-    return { descriptor, place, segment, stat: undefined, isPublished: false }
-  }
+const abandon = (
+  confined: Confined,
+  { descriptor, place, segment }: Pick<Staged, "descriptor" | "place" | "segment">
+): void => {
   try {
     confined.withdraw(descriptor, place, segment)
   } finally {
     closeQuietly(descriptor)
   }
-  return undefined
+}
+
+const openTemporary = (confined: Confined, place: Place, mode: number): Staged | undefined => {
+  const segment = temporaryName()
+  const descriptor = Fs.openSync(place.at(segment), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode)
+  let staged: Staged | undefined
+  try {
+    if (confined.holds(descriptor, place, segment)) {
+      giveAwayOpen(confined, descriptor)
+      announce(segment)
+      staged = { descriptor, place, segment, stat: undefined, isPublished: false }
+    }
+    return staged
+  } finally {
+    if (staged === undefined) abandon(confined, { descriptor, place, segment })
+  }
 }
 
 /** Fails where publishing would have to, so that a long stream is not read for nothing. */

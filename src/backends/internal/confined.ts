@@ -36,6 +36,11 @@ export interface Place {
   isSwept: boolean
 }
 
+export interface Owner {
+  readonly uid: number
+  readonly gid: number
+}
+
 export interface Confined {
   readonly level: Info["confinement"]
   readonly caseSensitive: boolean
@@ -45,6 +50,8 @@ export interface Confined {
   readonly holds: (descriptor: number, place: Place, segment: string) => boolean
   /** Removes a file that was made by this name but is not where it should be, wherever it is; never another one. */
   readonly withdraw: (descriptor: number, place: Place, segment: string) => void
+  /** To whom what is made is given, where that is not this process's own user; only root may give anything away. */
+  readonly owner?: Owner | undefined
   /** A path to an open file, whatever becomes of its name; left out where the system has none. */
   readonly alias?: ((descriptor: number) => string) | undefined
   readonly close: () => void
@@ -80,6 +87,23 @@ export const O_PATH = 0o10000000
 
 /** Opens a directory, itself and no link, only to hold it. */
 export const holding = (process.platform === "linux" ? O_PATH : O_RDONLY | O_NONBLOCK) | O_DIRECTORY | O_NOFOLLOW
+
+/** Gives away what was made here by its name just now, itself and not what it may lead to; where that fails it is unmade. */
+export const giveAway = ({ owner }: Confined, at: HostPath, unmake: (at: HostPath) => void): undefined => {
+  if (owner === undefined) return undefined
+  try {
+    Fs.lchownSync(at, owner.uid, owner.gid)
+  } catch (error) {
+    unmake(at)
+    throw error
+  }
+  return undefined
+}
+
+/** Gives away an open file that was made just now. */
+export const giveAwayOpen = ({ owner }: Confined, descriptor: number): void => {
+  if (owner !== undefined) Fs.fchownSync(descriptor, owner.uid, owner.gid)
+}
 
 /** The path of the system that a path has under `top`. */
 export const hostPath = (top: HostPath, path: FsPath): HostPath =>

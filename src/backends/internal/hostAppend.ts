@@ -11,7 +11,7 @@ import type { FsPath } from "../../model/FsPath.ts"
 import type { Commit } from "../../port/Backend.ts"
 import { committed, fill, publish, settleName, staging } from "./atomicReplace.ts"
 import { attempt, isFault } from "./attempt.ts"
-import { type Confined, isSameFile, look, maxLooks, unstable } from "./confined.ts"
+import { type Confined, giveAwayOpen, isSameFile, look, maxLooks, unstable } from "./confined.ts"
 import { codeOf } from "./errno.ts"
 import {
   allocate,
@@ -48,8 +48,10 @@ const makeTarget = (confined: Confined, path: FsPath): Target | Fault | undefine
     }
     let made: Target | undefined
     try {
-      if (confined.holds(descriptor, place, segment)) made = target({ descriptor, stats: Fs.fstatSync(descriptor) }, true)
-      else confined.withdraw(descriptor, place, segment)
+      if (confined.holds(descriptor, place, segment)) {
+        giveAwayOpen(confined, descriptor)
+        made = target({ descriptor, stats: Fs.fstatSync(descriptor) }, true)
+      } else confined.withdraw(descriptor, place, segment)
       return made
     } catch (error) {
       unlinkQuietly(place.at(segment))

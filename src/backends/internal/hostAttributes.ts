@@ -8,7 +8,7 @@ import * as Fs from "node:fs"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, root } from "../../model/FsPath.ts"
 import { isFault } from "./attempt.ts"
-import { type Confined, look, O_PATH, type Place, unstable } from "./confined.ts"
+import { type Confined, giveAway, look, O_PATH, type Place, unstable } from "./confined.ts"
 import { codeOf } from "./errno.ts"
 import { closeQuietly } from "./hostBytes.ts"
 import { absent, type Hardlinks, inside, isRefused } from "./hostFile.ts"
@@ -53,7 +53,13 @@ export const readLink = (confined: Confined, path: FsPath, follows = false): str
 }
 
 export const makeLink = (confined: Confined, path: FsPath, target: string): Fault | undefined =>
-  path === root ? alreadyExists : inside(confined, path, (place, segment) => void Fs.symlinkSync(target, place.at(segment)))
+  path === root
+    ? alreadyExists
+    : inside(confined, path, (place, segment) => {
+        const at = place.at(segment)
+        Fs.symlinkSync(target, at)
+        return giveAway(confined, at, Fs.unlinkSync)
+      })
 
 export interface Values {
   readonly mode?: number | undefined

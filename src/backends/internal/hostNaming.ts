@@ -7,7 +7,7 @@ import * as Fs from "node:fs"
 import type { Fault } from "../../model/FsError.ts"
 import { fold, type FsPath, isTemporaryName, isWithin, name, parent, root } from "../../model/FsPath.ts"
 import { isFault } from "./attempt.ts"
-import { type Confined, isSameFile, look, maxLooks, type Place, unstable } from "./confined.ts"
+import { type Confined, giveAway, isSameFile, look, maxLooks, type Place, unstable } from "./confined.ts"
 import { codeOf, fromErrno } from "./errno.ts"
 import { absent, inside, kindOf } from "./hostFile.ts"
 import { childrenNow } from "./hostEntries.ts"
@@ -24,7 +24,13 @@ const intoItself: Fault = { _tag: "InvalidArgument", argument: "to", detail: "a 
 
 /** 0o777 less the process's mask. */
 export const makeDirectory = (confined: Confined, path: FsPath): Fault | undefined =>
-  path === root ? alreadyExists : inside(confined, path, (place, segment) => void Fs.mkdirSync(place.at(segment)))
+  path === root
+    ? alreadyExists
+    : inside(confined, path, (place, segment) => {
+        const at = place.at(segment)
+        Fs.mkdirSync(at)
+        return giveAway(confined, at, Fs.rmdirSync)
+      })
 
 /** `changed` where it was another kind of thing when it was to go than when it was looked at. */
 const removeAt = (at: HostPath): Fault | "changed" | undefined => {

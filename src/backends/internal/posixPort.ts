@@ -26,7 +26,7 @@ import { watch } from "./hostWatch.ts"
 import type { PosixHostOptions } from "./options.ts"
 
 /** What `options` asks of the directory itself has been seen to. `crew`: left out where there are no workers. */
-export const backend = (confined: Confined, options: PosixHostOptions, crew?: Crew): Backend => {
+export const backend = (confined: Confined, options: PosixHostOptions, crew?: Crew, name = "PosixHost"): Backend => {
   const { durability = "none", hardlinks = "allow", preservePermissions, symlinks } = options
   const rules: Rules = { ...fromOptions(options), symlinks, preservePermissions }
   const maySweep = rules.permits?.("delete") !== false
@@ -45,7 +45,7 @@ export const backend = (confined: Confined, options: PosixHostOptions, crew?: Cr
 
   return {
     info: {
-      name: "PosixHost",
+      name,
       root: options.root,
       caseSensitive: confined.caseSensitive,
       readOnly: isReadOnly(rules),
