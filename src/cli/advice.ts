@@ -22,6 +22,7 @@ const argumentAdvice: Readonly<Record<string, string>> = {
   oldText: "Give --old text exactly as it stands in the file, and enough of it to be there once; or use --first or --all.",
   ifMatch: "Leave out either --if-match or --mode create.",
   to: "Choose a destination that is neither the source nor inside it.",
+  image: "Say what the container is made of: --image IMAGE, or --rootfs DIR.",
   after: "Give --after what the previous answer called its continuation, and nothing else."
 }
 
@@ -68,7 +69,7 @@ const advice: Advice = {
     actual === undefined || actual === null
       ? `Look at it again: ${line("stat", path)}`
       : `Read it again, then say so: ${line("cat", path)} and --if-match ${actual}`,
-  Unsupported: () => "Try the other backend: --backend host or --backend memory.",
+  Unsupported: () => "Try another backend: --backend host or --backend memory.",
   Unavailable: () => "Start what the files are on, then try again."
 }
 

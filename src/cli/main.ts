@@ -20,6 +20,7 @@ import { normalise } from "./argv.ts"
 import { cat } from "./commands/cat.ts"
 import { diff } from "./commands/diff.ts"
 import { edit } from "./commands/edit.ts"
+import { exec } from "./commands/exec.ts"
 import { exportCommand } from "./commands/export.ts"
 import { glob } from "./commands/glob.ts"
 import { grep } from "./commands/grep.ts"
@@ -42,17 +43,18 @@ import { limits } from "./limits.ts"
 import { errorLook } from "./look.ts"
 import { Screen, type ScreenShape } from "./screen.ts"
 import { program, Settings } from "./settings.ts"
-import { base } from "./sharedFlags.ts"
+import { base, toSettings } from "./sharedFlags.ts"
 import { described } from "./subcommand.ts"
 
 /** All commands; without one of them it is the tour. */
 export const command = base.pipe(
-  Command.withHandler((flags) => Effect.provideService(showTour, Settings, { ...flags, command: "tour" })),
+  Command.withHandler((flags) => Effect.provideService(showTour, Settings, toSettings(flags, "tour"))),
   Command.withSubcommands([
     { group: "LOOK", commands: [ls, tree, cat, stat] },
     { group: "FIND", commands: [glob, grep] },
     { group: "CHANGE", commands: [write, edit, mkdir, cp, mv, rm] },
     { group: "KEEP", commands: [snapshot, snapshots, diff, restore, exportCommand, importCommand] },
+    { group: "RUN", commands: [exec] },
     { group: "SERVE", commands: [mcp] },
     { group: "LEARN", commands: [tour] }
   ]),
@@ -67,6 +69,7 @@ on the disk, or on a copy in memory, where everything can be tried and nothing i
       ["edit README.md --old teh --new the --all --dry-run", "See a change before it is made"],
       ["snapshot --tag 'works'", "Keep everything as it is; restore brings it back"],
       ["rm -r src --backend memory", "Try something on a copy"],
+      ["exec --image debian -- make test", "Run something in a container that has this directory, and no network"],
       ["--completions bash > ~/.local/share/bash-completion/completions/fs-algebra", "Complete with Tab"]
     ]
   })

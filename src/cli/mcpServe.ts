@@ -21,7 +21,7 @@ import type { Quick } from "./mcpArgs.ts"
 import type { Address } from "./mcpHttp.ts"
 import { snapshotsLayer } from "./mcpSnapshots.ts"
 import { Screen } from "./screen.ts"
-import { Settings } from "./settings.ts"
+import { noContainer, Settings } from "./settings.ts"
 import { workspaceLayer } from "./workspace.ts"
 
 export interface Input {
@@ -142,7 +142,9 @@ interface Told extends Quick {
 
 const settled = ({ backend, root }: Quick) =>
   Layer.merge(
-    workspaceLayer.pipe(Layer.provideMerge(Layer.succeed(Settings, { command: "mcp", root, backend, json: false }))),
+    workspaceLayer.pipe(
+      Layer.provideMerge(Layer.succeed(Settings, { command: "mcp", root, backend, container: noContainer, json: false }))
+    ),
     Layer.succeed(Limits.Limits, limits)
   )
 

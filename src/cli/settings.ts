@@ -3,6 +3,16 @@
  */
 import * as Context from "effect/Context"
 
+/** As it was asked for, which need not make sense. */
+export interface Container {
+  readonly engine: "podman" | "docker"
+  readonly image: string | undefined
+  readonly rootfs: string | undefined
+}
+
+/** What it is made of where nobody has said. */
+export const noContainer: Container = { engine: "podman", image: undefined, rootfs: undefined }
+
 export const program = "fs-algebra"
 
 export class Settings extends Context.Service<
@@ -11,7 +21,9 @@ export class Settings extends Context.Service<
     /** The command that was typed, under whose name errors are shown. */
     readonly command: string
     readonly root: string
-    readonly backend: "host" | "memory"
+    readonly backend: "host" | "memory" | "container"
+    /** What the container is made of, where there is one. */
+    readonly container: Container
     readonly json: boolean
   }
 >()("fs-algebra/cli/Settings") {}

@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
+import * as flags from "./flags.ts"
 import { program } from "./settings.ts"
 
 /** The command that all others are below. */
@@ -17,10 +18,17 @@ export const base = Command.make(program).pipe(
       ),
       Flag.withDefault(".")
     ),
-    backend: Flag.Literals("backend", ["host", "memory"]).pipe(
-      Flag.withDescription("The directory itself, or a copy of it in memory: then nothing on disk changes"),
+    backend: Flag.Literals("backend", ["host", "memory", "container"]).pipe(
+      Flag.withDescription("The directory itself, a copy of it in memory, or with a container"),
       Flag.withMetavar("BACKEND"),
       Flag.withDefault("host" as const)
+    ),
+    image: flags.text("image", "IMAGE", "What the container is made of: an image"),
+    rootfs: flags.text("rootfs", "DIR", "Or a directory that holds its root filesystem (podman)"),
+    engine: Flag.Literals("engine", ["podman", "docker"]).pipe(
+      Flag.withDescription("What runs the container"),
+      Flag.withMetavar("ENGINE"),
+      Flag.withDefault("podman" as const)
     ),
     json: Flag.Boolean("json").pipe(
       Flag.withDescription("Answer with JSON: one document, or one line for each item of a list"),
@@ -30,5 +38,22 @@ export const base = Command.make(program).pipe(
   })
 )
 
+interface Flags {
+  readonly root: string
+  readonly backend: "host" | "memory" | "container"
+  readonly image: string | undefined
+  readonly rootfs: string | undefined
+  readonly engine: "podman" | "docker"
+  readonly json: boolean
+}
+
+export const toSettings = ({ backend, engine, image, json, root, rootfs }: Flags, command: string) => ({
+  command,
+  root,
+  backend,
+  container: { engine, image, rootfs },
+  json
+})
+
 /** The settings of one command below it. */
-export const settingsOf = (command: string) => Effect.map(base, (flags) => ({ ...flags, command }))
+export const settingsOf = (command: string) => Effect.map(base, (flags) => toSettings(flags, command))

@@ -3,6 +3,7 @@
  * are reported while that filesystem can still say what lies near.
  */
 import type * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
 import * as Command from "effect/cli/Command"
 import { type Failure, reported } from "./failure.ts"
 import { Settings } from "./settings.ts"
@@ -34,14 +35,19 @@ export const described =
       )
     )
 
-export const subcommand = <const Name extends string, const Config extends Command.Command.Config, E extends Failure, R>(
-  name: Name,
-  about: About,
-  config: Config,
-  handler: (input: Command.Command.Config.Infer<Config>) => Effect.Effect<void, E, R>
-) =>
-  Command.make(name, config, (input) => reported(handler(input))).pipe(
-    described(about),
-    Command.provide(workspaceLayer),
-    Command.provideEffect(Settings, settingsOf(name))
-  )
+/** With what it works on. */
+export const subcommandOn =
+  <LA, LE, LR>(layer: Layer.Layer<LA, LE, LR>) =>
+  <const Name extends string, const Config extends Command.Command.Config, E extends Failure, R>(
+    name: Name,
+    about: About,
+    config: Config,
+    handler: (input: Command.Command.Config.Infer<Config>) => Effect.Effect<void, E, R>
+  ) =>
+    Command.make(name, config, (input) => reported(handler(input))).pipe(
+      described(about),
+      Command.provide(layer),
+      Command.provideEffect(Settings, settingsOf(name))
+    )
+
+export const subcommand = subcommandOn(workspaceLayer)

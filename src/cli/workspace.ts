@@ -13,6 +13,7 @@ import { opening } from "./advice.ts"
 import { remark } from "./answer.ts"
 import { reportedLayer } from "./failure.ts"
 import { hydrate, type Hydrated, type HydrateOptions } from "./hydrate.ts"
+import { containerLayer } from "./container.ts"
 import { bytes, count } from "./humanise.ts"
 import { errorLook } from "./look.ts"
 import { withProgress } from "./progress.ts"
@@ -95,5 +96,10 @@ export const hostLayer = reportedLayer(directoryLayer)
 
 /** What `--root` and `--backend` say. */
 export const workspaceLayer = reportedLayer(
-  Layer.unwrap(Effect.map(Settings, ({ backend }) => (backend === "memory" ? memoryLayer : directoryLayer)))
+  Layer.unwrap(
+    Effect.map(Settings, ({ backend }): Layer.Layer<Filesystem, FsError.FsError, Settings | Screen> => {
+      if (backend === "container") return containerLayer
+      return backend === "memory" ? memoryLayer : directoryLayer
+    })
+  )
 )

@@ -33,6 +33,7 @@ describe("help", () => {
       "mv",
       "glob",
       "grep",
+      "exec",
       "mcp",
       "tour",
       "snapshot",

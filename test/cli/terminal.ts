@@ -5,10 +5,12 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import * as InMemory from "../../src/backends/InMemory.ts"
+import { Engine, type OpenContainer } from "../../src/cli/container.ts"
 import { run } from "../../src/cli/main.ts"
 import { OutputFailed, Screen, type ScreenShape } from "../../src/cli/screen.ts"
 import { Host } from "../../src/cli/workspace.ts"
 import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
+import { Unavailable } from "../../src/model/FsError.ts"
 
 export interface Ran {
   readonly code: number
@@ -29,7 +31,12 @@ export interface RunOptions extends Partial<Omit<ScreenShape, "write" | "warn" |
   /** The reader goes after so many writes. */
   readonly closesAfter?: number | undefined
   readonly statuses?: Array<string> | undefined
+  /** @default none is installed */
+  readonly engine?: OpenContainer | undefined
 }
+
+const noEngine: OpenContainer = () =>
+  Layer.effectContext(Effect.fail(new Unavailable({ operation: "Container", path: ".", detail: "podman is not installed" })))
 
 const encoder = new TextEncoder()
 
@@ -45,7 +52,7 @@ const inputOf = (input: RunOptions["input"]): Stream.Stream<Uint8Array> =>
 export const shellOver = (fs: Algebra): Shell => {
   const go: Shell["run"] = (args, options = {}) =>
     Effect.suspend(() => {
-      const { closesAfter, input, statuses, ...rest } = options
+      const { closesAfter, engine = noEngine, input, statuses, ...rest } = options
       const out: Array<Uint8Array> = []
       const err: Array<string> = []
       const screen: ScreenShape = {
@@ -73,6 +80,7 @@ export const shellOver = (fs: Algebra): Shell => {
       return run(args, { version: "1.2.3" }).pipe(
         Effect.provideService(Screen, screen),
         Effect.provideService(Host, () => Layer.succeed(Filesystem, fs)),
+        Effect.provideService(Engine, engine),
         Effect.map((code) => {
           const bytes = Buffer.concat(out)
           return { code, out: bytes.toString("utf8"), err: err.join(""), bytes: new Uint8Array(bytes) }

@@ -1,12 +1,12 @@
 /** Which tools a server offers: a kit or names, without those that nobody could use here. */
 import * as Effect from "effect/Effect"
 import type { AnyDefinition } from "../definition.ts"
-import { extras, four, seven, snapshotTools } from "../tools.ts"
+import { extras, four, sandboxTools, seven, snapshotTools } from "../tools.ts"
 
 export type Chosen = "all" | "seven" | "vfs" | ReadonlyArray<string>
 
 /** A name that is here in both kits is that of the larger. */
-const known = (): ReadonlyArray<AnyDefinition> => [...seven, ...extras, ...snapshotTools]
+const known = (): ReadonlyArray<AnyDefinition> => [...seven, ...extras, ...snapshotTools, ...sandboxTools]
 
 export const names = (): ReadonlyArray<string> => known().map(({ name }) => name)
 
@@ -20,12 +20,18 @@ const kit = (chosen: Chosen): ReadonlyArray<AnyDefinition> => {
 /** Dies for a name that no tool has: that is a mistake of the programmer. */
 export const choose = (
   chosen: Chosen,
-  { hasSnapshots, readOnly }: { readonly hasSnapshots: boolean; readonly readOnly: boolean }
+  {
+    hasSandbox,
+    hasSnapshots,
+    readOnly
+  }: { readonly hasSandbox: boolean; readonly hasSnapshots: boolean; readonly readOnly: boolean }
 ): Effect.Effect<ReadonlyArray<AnyDefinition>> =>
   Effect.sync(() => {
     const unknown = typeof chosen === "string" ? undefined : chosen.find((name) => !names().includes(name))
     if (unknown !== undefined) throw new Error(`there is no tool ${JSON.stringify(unknown)}`)
     const usable = (tool: AnyDefinition) =>
-      (hasSnapshots || !snapshotTools.includes(tool)) && (!readOnly || tool.does === "reads")
+      (hasSnapshots || !snapshotTools.includes(tool)) &&
+      (hasSandbox || !sandboxTools.includes(tool)) &&
+      (!readOnly || tool.does === "reads")
     return kit(chosen).filter(usable)
   })

@@ -21,6 +21,11 @@ const changing = (names: ReadonlySet<string>): ReadonlyArray<string> => [
   ...(names.has("snapshot")
     ? ["- Take a snapshot before anything that you may want to undo; restore brings it back, and diff shows what has changed."]
     : []),
+  ...(names.has("shell")
+    ? [
+        "- Run programs with shell: in a container that holds these files and has no network; what they change is here at once, and can be taken back only with a snapshot."
+      ]
+    : []),
   "- Keep binary files small, and append only to logs.",
   "- Delete what you have made and no longer need. Do not copy whole repositories or generated output in here."
 ]

@@ -6,6 +6,7 @@ import * as Semaphore from "effect/Semaphore"
 import type * as McpServer from "effect/ai/McpServer"
 import { readOnly as readOnlyView } from "../../filesystem/Decorator.ts"
 import { Filesystem } from "../../filesystem/Filesystem.ts"
+import { Sandbox } from "../../filesystem/Sandbox.ts"
 import { Snapshots } from "../../history/Snapshots.ts"
 import { recoverChanges } from "../changes/apply.ts"
 import type { Options } from "../McpServer.ts"
@@ -31,9 +32,10 @@ const maxWorking = 16
 export const plan = Effect.fnUntraced(function* (options: Options, flow: Flow): Effect.fn.Return<Plan> {
   const { limits } = yield* ToolSettings
   const hasSnapshots = Option.isSome(yield* Effect.serviceOption(Snapshots))
+  const hasSandbox = Option.isSome(yield* Effect.serviceOption(Sandbox))
   const readOnly = options.readOnly ?? false
   const chosen = [
-    ...(yield* choose(options.tools ?? "all", { hasSnapshots, readOnly })),
+    ...(yield* choose(options.tools ?? "all", { hasSandbox, hasSnapshots, readOnly })),
     ...(options.extra ?? []).filter(({ does }) => !readOnly || does === "reads")
   ]
   const tools = chosen.filter(yield* offered)

@@ -119,7 +119,7 @@ machine and not below the root; - is standard input. With --backend memory it is
     const format = yield* archives.formatOf(file, given)
     yield* checkFile(file)
     const body = replacing(fs, file, format).pipe(withProgress(`Importing ${file}`))
-    const kept = isSafe && backend === "host" ? yield* keeping(options, file, body) : { files: yield* body }
+    const kept = isSafe && backend !== "memory" ? yield* keeping(options, file, body) : { files: yield* body }
     const safety = "safety" in kept ? kept.safety : undefined
     yield* document(
       Answer,

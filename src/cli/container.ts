@@ -1,0 +1,79 @@
+/** A container that has the root at hand: the files are those of the directory, and commands run beside them. */
+import { realpathSync, statSync } from "node:fs"
+import { resolve } from "node:path"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type { ContainerOptions } from "../backends/Container.ts"
+import { Filesystem } from "../filesystem/Filesystem.ts"
+import type { Sandbox } from "../filesystem/Sandbox.ts"
+import * as FsError from "../model/FsError.ts"
+import { opening } from "./advice.ts"
+import { Screen } from "./screen.ts"
+import { Settings } from "./settings.ts"
+
+export interface OpenContainer {
+  (options: ContainerOptions): Layer.Layer<Filesystem | Sandbox, FsError.FsError>
+}
+
+/** The machine's own engines, unless a test has others. */
+export const Engine: Context.Reference<OpenContainer> = Context.Reference<OpenContainer>("fs-algebra/cli/Engine", {
+  defaultValue: () => (options) =>
+    Layer.unwrap(
+      Effect.map(
+        Effect.promise(() => Promise.all([import("../backends/Container.ts"), import("@effect/platform-node/NodeServices")])),
+        ([container, node]) => Layer.provide(container.layer(options), node.layer)
+      )
+    )
+})
+
+const wrong = (argument: string, detail: string) =>
+  Layer.effectContext(Effect.fail(new FsError.InvalidArgument({ operation: opening, path: ".", argument, detail })))
+
+/**
+ * Whoever owns the directory is who works on it inside, so that nothing in it changes hands. Only root has to say so: anybody else's
+ * engine makes the container's user theirs.
+ */
+const userOf = (directory: string): { readonly user?: string } => {
+  if (process.geteuid?.() !== 0) return {}
+  const { gid, uid } = statSync(directory)
+  return { user: `${uid}:${gid}` }
+}
+
+const existing = (path: string): string | undefined => {
+  try {
+    return realpathSync(path)
+  } catch {
+    return undefined
+  }
+}
+
+const imageOf = (image: string | undefined, rootfs: string | undefined): ContainerOptions["image"] | undefined => {
+  if ((image === undefined) === (rootfs === undefined)) return undefined
+  return image ?? { rootfs: rootfs! }
+}
+
+const named =
+  (root: string) =>
+  (error: FsError.FsError): FsError.FsError =>
+    error._tag === "Unavailable" || error._tag === "InvalidArgument"
+      ? error
+      : FsError.promote(FsError.toFault(error), opening, root)
+
+/** Errors name the directory as it was given. */
+export const containerLayer: Layer.Layer<Filesystem | Sandbox, FsError.FsError, Settings | Screen> = Layer.unwrap(
+  Effect.gen(function* () {
+    const { container, root } = yield* Settings
+    const { directory } = yield* Screen
+    const open = yield* Engine
+    const { engine, rootfs } = container
+    const image = imageOf(container.image, rootfs === undefined ? undefined : resolve(directory, rootfs))
+    if (image === undefined) return wrong("image", "a container is made of either --image IMAGE or --rootfs DIR")
+    const hostDirectory = existing(resolve(directory, root))
+    if (hostDirectory === undefined) {
+      return Layer.effectContext(Effect.fail(FsError.promote({ _tag: "NotFound" }, opening, root)))
+    }
+    const opened = open({ engine, image, hostDirectory, ...userOf(hostDirectory) })
+    return Layer.catch(opened, (error) => Layer.effectContext(Effect.fail(named(root)(error))))
+  })
+)

@@ -1,0 +1,221 @@
+/** `exec`, and every command on `--backend container`, with an engine that writes down what it is asked for. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import type { ContainerOptions } from "../../src/backends/Container.ts"
+import type { OpenContainer } from "../../src/cli/container.ts"
+import { Filesystem } from "../../src/filesystem/Filesystem.ts"
+import { type ExecOptions, type ExecResult, Sandbox } from "../../src/filesystem/Sandbox.ts"
+import { Unavailable } from "../../src/model/FsError.ts"
+import { directory } from "../conformance/filesystems.ts"
+import { type RunOptions, type Shell, shell } from "./terminal.ts"
+
+const encoder = new TextEncoder()
+
+const ended = (result: Partial<ExecResult>): ExecResult => ({
+  exitCode: 0,
+  stdout: "",
+  stderr: "",
+  stdoutBytes: encoder.encode(result.stdout ?? ""),
+  durationMillis: 12,
+  timedOut: false,
+  truncated: false,
+  ...result
+})
+
+interface Asked {
+  readonly command: ReadonlyArray<string>
+  readonly options: ExecOptions | undefined
+}
+
+/** An engine whose every command ends so. */
+const engineOf = ({ fs }: Shell, result: Partial<ExecResult> = {}) => {
+  const opened: Array<ContainerOptions> = []
+  const asked: Array<Asked> = []
+  const sandbox: typeof Sandbox.Service = {
+    exec: (command, options) =>
+      Effect.sync(() => {
+        asked.push({ command, options })
+        return ended(result)
+      }),
+    eval: () => Effect.die("nobody asked for eval")
+  }
+  const engine: OpenContainer = (options) => {
+    opened.push(options)
+    return Layer.succeedContext(Context.make(Filesystem, fs).pipe(Context.add(Sandbox, sandbox)))
+  }
+  return { asked, engine, opened }
+}
+
+/** In a directory that is really there, since a container is given one. */
+const inDirectory = (
+  args: ReadonlyArray<string>,
+  { options, result }: { readonly options?: RunOptions; readonly result?: Partial<ExecResult> } = {}
+) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const directoryOfTest = yield* directory
+      const terminal = yield* shell({ "a.txt": "text" })
+      const { engine, ...seen } = engineOf(terminal, result)
+      const ran = yield* terminal.run(args, { directory: directoryOfTest, engine, ...options })
+      return { ...ran, ...seen, directory: directoryOfTest }
+    })
+  )
+
+describe("exec", () => {
+  it.effect("gives the container the directory, and the command what stands behind --", () =>
+    Effect.gen(function* () {
+      const ran = yield* inDirectory(["exec", "--image", "debian", "--", "make", "-j", "--root", "x"])
+      assert.strictEqual(ran.code, 0, ran.err)
+      assert.deepStrictEqual(
+        ran.asked.map(({ command }) => command),
+        [["make", "-j", "--root", "x"]]
+      )
+      const [options] = ran.opened
+      assert.strictEqual(options?.image, "debian")
+      assert.strictEqual(options?.engine, "podman")
+      assert.strictEqual(options?.hostDirectory, ran.directory)
+    })
+  )
+  it.effect("takes --rootfs from where it was typed, and --engine", () =>
+    Effect.gen(function* () {
+      const ran = yield* inDirectory(["exec", "--rootfs", "alpine", "--engine", "docker", "--", "ls"])
+      assert.deepStrictEqual(ran.opened[0]?.image, { rootfs: join(ran.directory, "alpine") })
+      assert.strictEqual(ran.opened[0]?.engine, "docker")
+    })
+  )
+  it.effect.skipIf(process.geteuid?.() !== 0)(
+    "works as the owner of the directory where it is root who asks (needs root)",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const root = yield* directory
+          Fs.chownSync(root, 1234, 5678)
+          const ran = yield* inDirectory(["exec", "--image", "debian", "--root", root, "--", "ls"])
+          assert.strictEqual(ran.opened[0]?.user, "1234:5678")
+        })
+      )
+  )
+  it.effect("prints what the command prints, each on its stream, and ends with its code", () =>
+    Effect.gen(function* () {
+      const ran = yield* inDirectory(["exec", "--image", "debian", "--", "x"], {
+        result: { exitCode: 3, stdout: "out without an end", stderr: "err\n" }
+      })
+      assert.strictEqual(ran.out, "out without an end")
+      assert.strictEqual(ran.err, "err\n")
+      assert.strictEqual(ran.code, 3)
+    })
+  )
+  it.effect("says on standard error what was cut, and that the time was up", () =>
+    Effect.gen(function* () {
+      const ran = yield* inDirectory(["exec", "--image", "debian", "--", "x"], {
+        result: { exitCode: 124, timedOut: true, truncated: true }
+      })
+      assert.match(ran.err, /only the first 32 KiB/)
+      assert.match(ran.err, /--timeout/)
+      assert.strictEqual(ran.code, 124)
+    })
+  )
+  it.effect("passes the directory, variables, the time and standard input, when told to", () =>
+    Effect.gen(function* () {
+      const args = [
+        "exec",
+        "--image",
+        "i",
+        "--cwd",
+        "src",
+        "--env",
+        "A=1",
+        "--env",
+        "B=x=y",
+        "--timeout",
+        "5",
+        "--stdin",
+        "--",
+        "x"
+      ]
+      const { asked } = yield* inDirectory(args, { options: { input: "typed" } })
+      const options = asked[0]?.options
+      assert.strictEqual(options?.cwd, "src")
+      assert.deepStrictEqual(options?.env, { A: "1", B: "x=y" })
+      assert.strictEqual(Duration.toMillis(Duration.fromInputUnsafe(options?.timeout ?? 0)), 5000)
+      assert.strictEqual(Buffer.from(options?.stdin as Uint8Array).toString(), "typed")
+    })
+  )
+  it.effect("does not read standard input unless told to", () =>
+    Effect.gen(function* () {
+      const { asked } = yield* inDirectory(["exec", "--image", "i", "--", "x"], { options: { input: "typed" } })
+      assert.isUndefined(asked[0]?.options?.stdin)
+    })
+  )
+  it.effect("answers one document with --json, and ends with the command's code all the same", () =>
+    Effect.gen(function* () {
+      const ran = yield* inDirectory(["exec", "--json", "--image", "i", "--", "x"], { result: { exitCode: 1, stdout: "o" } })
+      assert.deepStrictEqual(JSON.parse(ran.out), {
+        exitCode: 1,
+        stdout: "o",
+        stderr: "",
+        durationMillis: 12,
+        timedOut: false,
+        truncated: false
+      })
+      assert.strictEqual(ran.code, 1)
+    })
+  )
+  it.effect.each([
+    ["without an image", ["exec", "--", "x"], /--image IMAGE/],
+    ["with two", ["exec", "--image", "a", "--rootfs", "b", "--", "x"], /--image IMAGE/],
+    ["without a command", ["exec", "--image", "a"], /command/],
+    ["with a variable that is none", ["exec", "--image", "a", "--env", "A", "--", "x"], /NAME=VALUE/],
+    ["with too much on standard input", ["exec", "--image", "a", "--stdin", "--", "x"], /more than/]
+  ] as const)("is wrong usage %s, and nothing runs", ([, args, message]) =>
+    Effect.gen(function* () {
+      const ran = yield* inDirectory(args, { options: { input: "x".repeat(48_001) } })
+      assert.strictEqual(ran.code, 2, ran.err)
+      assert.match(ran.err, message)
+      assert.strictEqual(ran.out, "")
+      assert.deepStrictEqual(ran.asked, [])
+    })
+  )
+  it.effect("of a directory that is not there is NotFound, by the name that was given", () =>
+    Effect.gen(function* () {
+      const ran = yield* inDirectory(["exec", "--image", "a", "--root", "nowhere", "--", "x"])
+      assert.strictEqual(ran.code, 3, ran.err)
+      assert.match(ran.err, /nowhere/)
+      assert.notInclude(ran.err, ran.directory)
+    })
+  )
+  it.effect("without an engine says which", () =>
+    Effect.gen(function* () {
+      const engine: OpenContainer = () =>
+        Layer.effectContext(
+          Effect.fail(new Unavailable({ operation: "Container", path: ".", detail: "podman is not installed" }))
+        )
+      const ran = yield* inDirectory(["exec", "--image", "a", "--", "x"], { options: { engine } })
+      assert.strictEqual(ran.code, 9, ran.err)
+      assert.match(ran.err, /podman is not installed/)
+    })
+  )
+})
+
+describe("--backend container", () => {
+  it.effect("has the files of the directory for every command", () =>
+    Effect.gen(function* () {
+      const ran = yield* inDirectory(["cat", "a.txt", "--backend", "container", "--image", "a"])
+      assert.strictEqual(ran.code, 0, ran.err)
+      assert.match(ran.out, /text/)
+      assert.strictEqual(ran.opened[0]?.hostDirectory, ran.directory)
+    })
+  )
+  it.effect("is wrong usage without an image", () =>
+    Effect.gen(function* () {
+      const ran = yield* inDirectory(["ls", "--backend", "container"])
+      assert.strictEqual(ran.code, 2, ran.err)
+      assert.match(ran.err, /--rootfs DIR/)
+    })
+  )
+})
