@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import type { FileStat } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
-import { type Backend, follow, type Links } from "../port/Backend.ts"
+import { type Backend, follow, type Links, type Seen } from "../port/Backend.ts"
 import * as Eager from "./eager.ts"
 
 export interface Resolved {
@@ -51,9 +51,61 @@ export const noPlace = ({ blocked, lost }: Resolved): Fault | undefined =>
 
 const isGone = ({ _tag }: Fault): boolean => _tag === "InvalidArgument" || _tag === "NotFound" || _tag === "NotADirectory"
 
-/** The text of what has just been seen to be a link; `undefined` where somebody has put something else there since. */
-const textOf = (links: Links, path: FsPath.FsPath): Effect.Effect<string | undefined, Fault> =>
-  Effect.catch(follow(links, path), (fault) => (isGone(fault) ? Effect.succeed(undefined) : Effect.fail(fault)))
+/** What comes next of the names still to be gone through, the next one last, as far as no ".." leads up again. */
+const ahead = (todo: ReadonlyArray<string>): FsPath.FsPath => {
+  const names: Array<string> = []
+  for (let i = todo.length - 1; i >= 0 && todo[i] !== ".."; i--) {
+    const name = todo[i]!
+    if (name !== "" && name !== ".") names.push(name)
+  }
+  return FsPath.fromSegments(names)
+}
+
+/** Looks at one component after another: where the port can look at all that lie ahead at once, a look serves until it has been used up. */
+class Sight {
+  readonly #port: Backend
+  #look: NonNullable<Backend["accelerations"]>["look"]
+  /** What the looks have told; `undefined` for nothing. */
+  readonly #known = new Map<FsPath.FsPath, Seen | undefined>()
+
+  constructor(port: Backend) {
+    this.#port = port
+    this.#look = port.accelerations?.look
+  }
+
+  /** `todo`: where the way leads on from there. */
+  stat(path: FsPath.FsPath, todo: ReadonlyArray<string>): Effect.Effect<FileStat | undefined, Fault> {
+    const look = this.#look
+    if (look === undefined) return this.#port.stat(path)
+    if (this.#known.has(path)) return Effect.succeed(this.#known.get(path)?.stat)
+    const end = FsPath.below(path, ahead(todo))
+    return Effect.flatMap(look(end), (all) => {
+      if (all === undefined) {
+        this.#look = undefined
+        return this.#port.stat(path)
+      }
+      this.#note(end, all)
+      return Effect.succeed(this.#known.get(path)?.stat)
+    })
+  }
+
+  /** The text of what has just been seen to be a link; `undefined` where somebody has put something else there since. */
+  text(links: Links, path: FsPath.FsPath): Effect.Effect<string | undefined, Fault> {
+    const target = this.#known.get(path)?.target
+    if (target !== undefined) return Effect.succeed(target)
+    this.#known.clear()
+    return Effect.catch(follow(links, path), (fault) => (isGone(fault) ? Effect.succeed(undefined) : Effect.fail(fault)))
+  }
+
+  #note(end: FsPath.FsPath, all: ReadonlyArray<Seen>): void {
+    const names = FsPath.segments(end)
+    let at = FsPath.root
+    for (let i = 0; i <= all.length && i <= names.length; i++) {
+      if (i > 0) at = FsPath.join(at, names[i - 1]!)
+      this.#known.set(at, all[i])
+    }
+  }
+}
 
 /** The whole way through links. `keepLast` stops at a link that is the last component. */
 const throughLinks = Effect.fnUntraced(function* (
@@ -62,9 +114,10 @@ const throughLinks = Effect.fnUntraced(function* (
   keepLast: boolean
 ): Effect.fn.Return<Resolved, Fault> {
   const links = port.links
+  const sight = new Sight(port)
   const todo: Array<string> = [...FsPath.segments(path)].reverse()
   let here = FsPath.root
-  let stat: FileStat | undefined = yield* port.stat(here)
+  let stat: FileStat | undefined = yield* sight.stat(here, todo)
   let followed = 0
   let steps = 0
   while (todo.length > 0) {
@@ -74,16 +127,16 @@ const throughLinks = Effect.fnUntraced(function* (
     if (segment === "..") {
       if (here === FsPath.root) return yield* Effect.fail(escape)
       here = FsPath.parent(here)
-      stat = yield* port.stat(here)
+      stat = yield* sight.stat(here, todo)
       continue
     }
     const next = FsPath.join(here, segment)
-    stat = yield* port.stat(next)
+    stat = yield* sight.stat(next, todo)
     if (stat?.kind === "symlink" && links !== undefined) {
       if (todo.length === 0 && keepLast) return { path: next, stat, blocked: false }
       if (port.rules?.symlinks === "refuse") return yield* Effect.fail(refused)
       if (followed === maxLinks) return yield* Effect.fail(loop)
-      const target = yield* textOf(links, next)
+      const target = yield* sight.text(links, next)
       if (target === undefined) {
         todo.push(segment)
         continue
@@ -95,7 +148,7 @@ const throughLinks = Effect.fnUntraced(function* (
       const segments = target.split("/")
       for (let i = segments.length - 1; i >= 0; i--) todo.push(segments[i]!)
       // A link to "." leads to where it stands.
-      stat = yield* port.stat(here)
+      stat = yield* sight.stat(here, todo)
       continue
     }
     here = next
@@ -131,12 +184,14 @@ const absent = Effect.fnUntraced(function* (
   return { path, stat: undefined, blocked: false }
 })
 
-const resolveWith = (port: Backend, path: FsPath.FsPath, keepLast: boolean): Effect.Effect<Resolved, Fault> =>
-  Effect.flatMap(port.stat(path), (stat) => {
+const resolveWith = (port: Backend, path: FsPath.FsPath, keepLast: boolean): Effect.Effect<Resolved, Fault> => {
+  if (port.accelerations?.look !== undefined && port.links !== undefined) return throughLinks(port, path, keepLast)
+  return Effect.flatMap(port.stat(path), (stat) => {
     if (stat === undefined) return absent(port, path, keepLast)
     if (stat.kind === "symlink" && !keepLast && port.links !== undefined) return throughLinks(port, path, keepLast)
     return Effect.succeed({ path, stat, blocked: false })
   })
+}
 
 /** Where the path leads, links followed. Fails with AccessDenied (`escape`, `link`) and InvalidPath for a loop. */
 export const resolve = (port: Backend, path: FsPath.FsPath): Effect.Effect<Resolved, Fault> => resolveWith(port, path, false)

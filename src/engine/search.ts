@@ -51,6 +51,12 @@ const sniffed = 8192
 
 const hasNul = (bytes: Uint8Array): boolean => bytes.subarray(0, sniffed).includes(0)
 
+const mostBytes = ({ limits, maxFileSize }: GrepPlan): number =>
+  Math.min(maxFileSize, limits.maxReadBytes, Text.maxStringLength)
+
+/** Where a path that was found is. */
+const placeOf = (base: Base, path: FsPath.FsPath): FsPath.FsPath => FsPath.below(base.at, FsPath.relative(base.path, path))
+
 /** Its beginning tells whether the rest is worth reading; "large" is what is to be read later. */
 const bytesOf = (
   port: Backend,
@@ -58,7 +64,7 @@ const bytesOf = (
   self: GrepPlan,
   now: number
 ): Effect.Effect<Uint8Array | Unsearched | "large", Fault> => {
-  const most = Math.min(self.maxFileSize, self.limits.maxReadBytes, Text.maxStringLength)
+  const most = mostBytes(self)
   const opened = Effect.scoped(
     Effect.flatMap(port.open(at), (handle): Effect.Effect<Uint8Array | Unsearched | "large", Fault> => {
       const size = handle.stat.sizeBytes
@@ -89,7 +95,7 @@ const load = (
   path: FsPath.FsPath,
   now: number
 ): Effect.Effect<Loaded | Outcome | "large", Fault> => {
-  const at = FsPath.below(base.at, FsPath.relative(base.path, path))
+  const at = placeOf(base, path)
   return Eager.catch(
     Eager.map(bytesOf(port, at, self, now), (bytes): Loaded | Outcome | "large" => {
       if (bytes === "large") return bytes
@@ -234,6 +240,31 @@ const matchAll = (self: Search, files: ReadonlyArray<Loaded | Outcome>): Effect.
 
 const readsAhead = 8
 
+/** All at once where the backend can read many files; what it declines, and where it cannot, some at a time. */
+const loadAll = (
+  { base, plan, port }: Search,
+  files: ReadonlyArray<{ readonly path: FsPath.FsPath } | Outcome>
+): Effect.Effect<ReadonlyArray<Loaded | Outcome | "large">, Fault> => {
+  const one = (path: FsPath.FsPath) => load(port, base, plan, path, smallFile)
+  const readMany = port.accelerations?.readMany
+  if (readMany === undefined || files.length === 1) {
+    return Eager.forEach(files, (file) => (isSettled(file) ? Effect.succeed(file) : one(file.path)), readsAhead)
+  }
+  const paths = files.flatMap((file) => (isSettled(file) ? [] : [placeOf(base, file.path)]))
+  return Effect.flatMap(readMany(paths, Math.min(mostBytes(plan), smallFile)), (wholes) => {
+    let next = 0
+    return Eager.forEach(
+      files,
+      (file) => {
+        if (isSettled(file)) return Effect.succeed(file)
+        const whole = wholes[next++]
+        return whole === undefined ? one(file.path) : Effect.succeed(new Loaded(file.path, whole.bytes))
+      },
+      readsAhead
+    )
+  })
+}
+
 /** A large file, where it is still there. */
 const whole = ({ base, plan, port }: Search, path: FsPath.FsPath): Effect.Effect<ReadonlyArray<Loaded | Outcome>, Fault> =>
   Effect.map(load(port, base, plan, path, Number.POSITIVE_INFINITY), (file) => (file === "large" ? [] : [file]))
@@ -244,12 +275,7 @@ const searched = Effect.fnUntraced(function* (
   files: ReadonlyArray<{ readonly path: FsPath.FsPath } | Outcome>,
   search?: NonNullable<Explorer_<Directory>["search"]>
 ): Effect.fn.Return<Answered, Fault> {
-  const { base, plan, port } = self
-  const loaded = yield* Eager.forEach(
-    files,
-    (file) => (isSettled(file) ? Effect.succeed(file) : load(port, base, plan, file.path, smallFile)),
-    readsAhead
-  )
+  const loaded = yield* loadAll(self, files)
   const out: Array<Outcome> = []
   for (let at = 0; at < loaded.length;) {
     const isLarge = loaded[at] === "large"
@@ -318,8 +344,9 @@ const nothing: Outcome = { path: FsPath.root, found: [] }
 const few = 64
 const firstBatch = 32
 const largestThere = 384
-/** Of small files, which are all in memory then. */
+/** Of small files, which are all in memory then; more where they are read all at once. */
 const largestHere = 64
+const largestAtOnce = 128
 /** Batches that are being searched or wait for their turn. */
 const atOnce = 8
 const fewAtOnce = 3
@@ -406,7 +433,7 @@ const queryOf = (self: GrepPlan, most: number): Query => ({
   question: self.question,
   needles: self.needles,
   most,
-  maxBytes: Math.min(self.maxFileSize, self.limits.maxReadBytes, Text.maxStringLength),
+  maxBytes: mostBytes(self),
   withText: self.before + self.behind > 0,
   budget: self.question.literal === undefined ? self.limits.patternBudget : Number.POSITIVE_INFINITY
 })
@@ -451,7 +478,8 @@ export const outcomes = (
           Effect.sync(() => batch.forEach(done))
         )
       }
-      const some = batches(self, next, search === undefined ? largestHere : largestThere)
+      const largest = port.accelerations?.readMany === undefined ? largestHere : largestAtOnce
+      const some = batches(self, next, search === undefined ? largest : largestThere)
       const answers = inOrder(some, run, search === undefined ? fewAtOnce : atOnce)
       return Effect.map(answers, (answers) => upToFault(Walk.pulled(Effect.map(answers, (answer) => answer && [answer]))))
     })

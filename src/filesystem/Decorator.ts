@@ -29,6 +29,8 @@ const reading = ({ accelerations }: Backend): Accelerations | undefined =>
   accelerations && {
     ...(accelerations.stat && { stat: accelerations.stat }),
     ...(accelerations.read && { read: accelerations.read }),
+    ...(accelerations.readMany && { readMany: accelerations.readMany }),
+    ...(accelerations.look && { look: accelerations.look }),
     ...(accelerations.explore && { explore: accelerations.explore })
   }
 
@@ -55,6 +57,8 @@ const below = (self: Backend, base: FsPath.FsPath): Backend => {
   const { root } = self.info
   const { locks } = self
   const removeTree = port.accelerations?.removeTree
+  const look = self.accelerations?.look
+  const depth = FsPath.segments(base).length
   return {
     ...port,
     info: { ...self.info, root: isRoot(base) ? root : root.endsWith("/") ? `${root}${base}` : `${root}/${base}` },
@@ -63,7 +67,12 @@ const below = (self: Backend, base: FsPath.FsPath): Backend => {
     locks: locks && composed((paths) => [{ locks, paths: paths.map(into) }]),
     accelerations: port.accelerations && {
       ...port.accelerations,
-      ...(removeTree && { removeTree: (path: FsPath.FsPath) => (isRoot(path) ? denied("root") : removeTree(path)) })
+      ...(removeTree && { removeTree: (path: FsPath.FsPath) => (isRoot(path) ? denied("root") : removeTree(path)) }),
+      // Where there is no such directory any more, the look ends before what is seen from here begins.
+      ...(look && {
+        look: (path: FsPath.FsPath) =>
+          Effect.map(look(into(path)), (seen) => (seen !== undefined && seen.length > depth ? seen.slice(depth) : undefined))
+      })
     }
   }
 }

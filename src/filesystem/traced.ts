@@ -134,6 +134,7 @@ export const around = (self: Backend): Backend => {
     })
 
   const readWhole = accelerations?.read
+  const readMany = accelerations?.readMany
   return {
     ...self,
     calls,
@@ -145,6 +146,15 @@ export const around = (self: Backend): Backend => {
         read: (path: FsPath, maxBytes: number) =>
           Effect.tap(readWhole(path, maxBytes), (whole) =>
             whole === undefined ? Effect.void : Metric.update(read, whole.bytes.length)
+          )
+      }),
+      ...(readMany && {
+        readMany: (paths: ReadonlyArray<FsPath>, maxBytes: number) =>
+          Effect.tap(readMany(paths, maxBytes), (wholes) =>
+            Metric.update(
+              read,
+              wholes.reduce((sum, whole) => sum + (whole?.bytes.length ?? 0), 0)
+            )
           )
       })
     }

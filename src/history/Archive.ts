@@ -24,6 +24,7 @@ import * as Tar from "./tar.ts"
 import { at, count, type DirectoryNode } from "./tree.ts"
 import { largestArchive, type NameRules, refuse } from "./zip/names.ts"
 import * as Outside from "./zip/outside.ts"
+import { ahead } from "./zip/ahead.ts"
 import { type Contents, read } from "./zip/reader.ts"
 import * as Spool from "./zip/spool.ts"
 import { survey, type SurveyOptions } from "./zip/survey.ts"
@@ -78,7 +79,7 @@ interface Format {
 const zip: Format = {
   make: (port, options, now) =>
     Effect.map(survey(port, options), (items) => {
-      const writer = new Writer(port, options.limits, now)
+      const writer = new Writer(ahead(port, items), options.limits, now)
       return { bytes: writer.bytes(items), files: () => writer.manifest.fileCount }
     }),
   read: (bytes, rules) => Effect.flatMap(Spool.filled(bytes, largestArchive(rules.limits)), (source) => read(source, rules))
@@ -88,7 +89,7 @@ const tar: Format = {
   make: (port, options, now) =>
     Effect.map(survey(port, options), (items) => {
       let files = 0
-      const bytes = Tar.bytes(port, items, options.limits, now, (kind) => {
+      const bytes = Tar.bytes(ahead(port, items), items, options.limits, now, (kind) => {
         if (kind !== "directory") files++
       })
       return { bytes, files: () => files }

@@ -162,10 +162,34 @@ export interface Accelerations {
   readonly stat?: (path: FsPath) => Effect.Effect<FileStat | undefined, Fault>
   /** A whole file, when it holds at most `maxBytes`; `undefined` to decline, also where it is larger. */
   readonly read?: (path: FsPath, maxBytes: number) => Effect.Effect<Whole | undefined, Fault>
+  /**
+   * The same of several files at once, in their order; `undefined` for each that is declined, also where reading it would fail, which
+   * who reads it by itself is then told. Fails where nothing can be read any more.
+   */
+  readonly readMany?:
+    | ((paths: ReadonlyArray<FsPath>, maxBytes: number) => Effect.Effect<ReadonlyArray<Whole | undefined>, Fault>)
+    | undefined
+  /**
+   * What stands at each component of a path, from the root down to the first that is no directory, in one look: where the last of
+   * these is a directory and not the path itself, there is nothing at the next. Nothing is followed. `undefined` to decline, also
+   * where a look at one of them would fail.
+   */
+  readonly look?: ((path: FsPath) => Effect.Effect<ReadonlyArray<Seen> | undefined, Fault>) | undefined
   /** Removes a directory and everything in it. */
   readonly removeTree?: (path: FsPath) => Effect.Effect<{ readonly deleted: number; readonly directories: number }, Fault>
   /** Reads the directories of a walk ahead, and searches the files in them. */
   readonly explore?: Explore
+}
+
+/**
+ * What a look at a path has met.
+ *
+ * @since 0.1.0
+ */
+export interface Seen {
+  readonly stat: FileStat
+  /** Of a link: its text, for going on from there. */
+  readonly target?: string | undefined
 }
 
 /** @since 0.1.0 */
@@ -329,6 +353,9 @@ export const mapPath = (self: Backend, into: (path: FsPath) => FsPath, out: (pat
     accelerations: accelerations && {
       ...(accelerations.stat && { stat: (path: FsPath) => accelerations.stat!(into(path)) }),
       ...(accelerations.read && { read: (path: FsPath, maxBytes: number) => accelerations.read!(into(path), maxBytes) }),
+      ...(accelerations.readMany && {
+        readMany: (paths: ReadonlyArray<FsPath>, maxBytes: number) => accelerations.readMany!(paths.map(into), maxBytes)
+      }),
       ...(accelerations.removeTree && { removeTree: (path: FsPath) => accelerations.removeTree!(into(path)) }),
       ...(accelerations.explore && {
         explore: <V extends Visit>(pathOf: (visit: V) => FsPath, searches: boolean) =>

@@ -26,6 +26,7 @@ export type Ability =
   | "no links"
   | "attributes"
   | "no attributes"
+  | "times to the millisecond"
   | "watch"
   | "no watch"
   | "locks"
@@ -89,6 +90,8 @@ export interface Bench {
   readonly makeOther?: ((path: string) => Effect.Effect<void>) | undefined
   /** Puts a file with a name that no path can express into the root. */
   readonly makeUnaddressable?: Effect.Effect<void> | undefined
+  /** It tells times of modification to the millisecond, and can set them only to the second. @default false */
+  readonly wholeSeconds?: boolean | undefined
 }
 
 /** @since 0.1.0 */
@@ -109,6 +112,7 @@ export const abilities = (fs: Algebra, bench: Bench): ReadonlySet<Ability> => {
     [permits("delete"), "delete"],
     [links !== undefined, "links", "no links"],
     [attributes !== undefined, "attributes", "no attributes"],
+    [attributes !== undefined && bench.wholeSeconds !== true, "times to the millisecond"],
     [watch !== undefined, "watch", "no watch"],
     [locks !== undefined, "locks"],
     [accelerations !== undefined, "accelerations"],

@@ -15,7 +15,7 @@ interface SystemError extends Error {
   readonly syscall?: string
 }
 
-type Row = Fault | ((error: SystemError, kind: Kind | undefined) => Fault)
+type Row = Fault | ((error: SystemError, kind: Kind | undefined, code: string) => Fault)
 
 const permission: Fault = { _tag: "AccessDenied", why: "permission" }
 const busy: Fault = { _tag: "AccessDenied", why: "busy" }
@@ -23,10 +23,10 @@ const notAFile: Fault = { _tag: "NotAFile" }
 const diskFull: Fault = { _tag: "DiskFull" }
 const invalid: Fault = { _tag: "InvalidPath", detail: "the disk does not take such a name" }
 
-const ioError = (error: SystemError): Fault => ({
+const ioError = (error: SystemError, _kind?: Kind, code = error.code): Fault => ({
   _tag: "IoError",
-  code: error.code,
-  detail: error.errno === undefined ? "the system reported an error" : getSystemErrorMessage(error.errno)
+  code,
+  detail: error.errno === undefined || error.errno >= 0 ? "the system reported an error" : getSystemErrorMessage(error.errno)
 })
 
 /** The calls whose only argument that can be invalid is a name. */
@@ -65,11 +65,16 @@ const byNumber: Readonly<Record<number, Row>> = { [-122]: diskFull, [-69]: diskF
  */
 export const fromErrno = (error: unknown, kind?: Kind): Fault => {
   if (!isSystemError(error)) throw error
-  const row = table[error.code] ?? byNumber[error.errno ?? 0] ?? ioError
-  return { ...(typeof row === "function" ? row(error, kind) : row), cause: error }
+  return faultOf(error.code, error, kind)
 }
 
-const isSystemError = (error: unknown): error is SystemError =>
+/** The fault that a code stands for, where it is known better than the error says it. */
+export const faultOf = (code: string, error: SystemError, kind?: Kind): Fault => {
+  const row = table[code] ?? byNumber[error.errno ?? 0] ?? ioError
+  return { ...(typeof row === "function" ? row(error, kind, code) : row), cause: error }
+}
+
+export const isSystemError = (error: unknown): error is SystemError =>
   error instanceof Error && "code" in error && typeof error.code === "string"
 
 export const codeOf = (error: unknown): string | undefined => (isSystemError(error) ? error.code : undefined)

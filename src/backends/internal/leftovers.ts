@@ -12,7 +12,7 @@ import { look, type Place } from "./confined.ts"
 import { childrenNow, isSmall } from "./hostEntries.ts"
 
 /** Milliseconds. */
-const staleAfter = 60 * 60 * 1000
+export const staleAfter = 60 * 60 * 1000
 
 const named = /^\.~fsa-([0-9a-z-]+)-[0-9a-f]{18}\.tmp$/
 
@@ -26,7 +26,8 @@ export const announce = (segment: string): void => void inUse.add(segment)
 
 export const forget = (segment: string): void => void inUse.delete(segment)
 
-const isOrphan = (segment: string): boolean | undefined => {
+/** Whether its writer has ended; `undefined` where that cannot be told. */
+export const isOrphan = (segment: string): boolean | undefined => {
   if (inUse.has(segment)) return false
   const writer = named.exec(segment)?.[1]
   // Another thread of this process may have been ended.

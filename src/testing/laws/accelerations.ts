@@ -2,15 +2,16 @@
 import * as Effect from "effect/Effect"
 import { type Algebra, make } from "../../filesystem/Filesystem.ts"
 import type { Fault } from "../../model/FsError.ts"
-import type { FsPath } from "../../model/FsPath.ts"
-import { portable } from "../../port/Backend.ts"
+import { type FsPath, join, root, segments } from "../../model/FsPath.ts"
+import { type Backend, follow, portable, type Seen } from "../../port/Backend.ts"
 import { arrange, chapter } from "../chapter.ts"
 import { equal } from "../expect.ts"
-import { capture, directory, type Files, type Picture } from "../Files.ts"
+import { capture, directory, type Files, link, type Picture } from "../Files.ts"
 import type { Law } from "../Law.ts"
 import { bytes, collect, utf8 } from "../operations.ts"
 
 const { law } = chapter({ kind: "acceleration", needs: ["accelerations"] })
+const linking = chapter({ kind: "acceleration", needs: ["accelerations", "links"] })
 const deleting = chapter({ kind: "acceleration", needs: ["accelerations", "write", "delete"] })
 
 const files: Files = {
@@ -60,6 +61,20 @@ const searches: ReadonlyArray<readonly [what: string, call: (fs: Algebra) => Out
   ["grep of small files", (fs) => fs.grep("hit", { maxFileSize: 100 })]
 ]
 
+/** What stands at each component, asked for one after another. */
+const steps = Effect.fnUntraced(function* (port: Backend, path: FsPath): Effect.fn.Return<ReadonlyArray<Seen>, Fault> {
+  const seen: Array<Seen> = []
+  let at = root
+  for (const name of ["", ...segments(path)]) {
+    if (name !== "") at = join(at, name)
+    const stat = yield* port.stat(at)
+    if (stat === undefined) break
+    seen.push(stat.kind === "symlink" ? { stat, target: yield* follow(port.links!, at) } : { stat })
+    if (stat.kind !== "directory") break
+  }
+  return seen
+})
+
 const derived = (fs: Algebra): Algebra => make(portable(fs.port))
 
 /** What is there below a path, relative to it. */
@@ -104,6 +119,35 @@ export const accelerationLaws: ReadonlyArray<Law> = [
       yield* equal<unknown>(yield* stat(path), yield* fs.port.stat(path), path)
     }
   }),
+  law("many files read at once are what they are one by one, or declined", "port: accelerations", function* (fs) {
+    yield* arrange(fs, files)
+    const readMany = fs.port.accelerations?.readMany
+    if (readMany === undefined) return
+    const all = paths.map((path) => path as FsPath)
+    const wholes = yield* readMany(all, 1000)
+    yield* equal(wholes.length, all.length)
+    for (const [index, whole] of wholes.entries()) {
+      const path = all[index]!
+      if (whole === undefined) continue
+      yield* equal(whole.bytes, (yield* derived(fs).readBytes(path)).content, path)
+      yield* equal<unknown>(whole.stat, yield* fs.port.stat(path), path)
+    }
+    yield* equal<unknown>((yield* readMany(["large" as FsPath], 1000))[0], undefined)
+  }),
+  linking.law(
+    "what stands on the way to a path is seen at once as it is one after another",
+    "port: accelerations",
+    function* (fs) {
+      yield* arrange(fs, { ...files, "d/link": link("../d/e"), lone: link("none") })
+      const look = fs.port.accelerations?.look
+      if (look === undefined) return
+      for (const name of [...paths, "d/none/x/y", "d/link", "d/link/f.ts", "lone", "lone/x"]) {
+        const path = name as FsPath
+        const seen = yield* look(path)
+        if (seen !== undefined) yield* equal(seen, yield* steps(fs.port, path), name)
+      }
+    }
+  ),
   ...readings.map(([what, call]) =>
     law(`${what} answers the same with and without accelerations`, "architecture: accelerations", function* (fs) {
       yield* arrange(fs, files)

@@ -253,6 +253,26 @@ const accelerated: ReadonlyArray<Mutant> = [
     of: fast("stat", (stat) => (path) => (path === "d/e/f.ts" ? Effect.succeed(undefined) : stat(path)))
   },
   {
+    name: "many files at once are told to be as large as the first",
+    of: ({ port }) => {
+      const readMany: NonNullable<Fast["readMany"]> = (paths) =>
+        Effect.forEach(paths, (path) =>
+          Effect.map(port.stat(path), (stat) => (stat?.kind === "file" ? { stat, bytes: new Uint8Array(1) } : undefined))
+        )
+      return make({ ...port, accelerations: { ...port.accelerations, readMany } })
+    }
+  },
+  {
+    name: "a look at a whole path goes on where there is no directory",
+    of: ({ port }) => {
+      const look: NonNullable<Fast["look"]> = (path) =>
+        Effect.map(Effect.all([port.stat(at(".")), port.stat(path)]), (all) =>
+          all.flatMap((stat) => (stat === undefined ? [] : [{ stat }]))
+        )
+      return make({ ...port, accelerations: { ...port.accelerations, look } })
+    }
+  },
+  {
     name: "the fast delete counts directories as files",
     of: fast(
       "removeTree",

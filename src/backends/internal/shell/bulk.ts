@@ -1,0 +1,313 @@
+/**
+ * Many in one request: the directories of a walk, the contents of files, and all that stands on the way to a path. What the shell leaves
+ * out because it is out of the ordinary is asked for by itself, the way it is without these, so that the answer is the same.
+ */
+import * as Effect from "effect/Effect"
+import { isUtf8 } from "node:buffer"
+import { randomBytes } from "node:crypto"
+import type { FileStat } from "../../../model/Entry.ts"
+import { type FsPath, fromSegments, isTemporaryName, segments } from "../../../model/FsPath.ts"
+import { type Accelerations, type Backend, type Child, keyOf, type Seen, type Whole } from "../../../port/Backend.ts"
+import type { Explore, Explorer, Reading, Visit } from "../../../port/explorer.ts"
+import { inWalkOrder } from "../../../port/order.ts"
+import { childOf, fromBytes } from "../hostNames.ts"
+import { isFault, nameOf as onDisk, type Place } from "./place.ts"
+import type { Reply, Request } from "./session.ts"
+import { kindOf, toStat } from "./stat.ts"
+
+export interface Means {
+  readonly place: Place
+  /** One directory as the port lists it. */
+  readonly list: Backend["list"]
+  readonly caseSensitive: boolean
+}
+
+/** Directories read in one request. */
+const maxDirectories = 256
+/** Files read in one request, and bytes of them. */
+const maxFiles = 256
+const maxContent = 16 * 1024 * 1024
+/** Bytes of paths in one request: what a program may be given. */
+const maxNames = 96 * 1024
+/** More than so many bytes of arguments come as input. */
+const longLine = 512
+/** Bytes of a directory itself: a larger one may hold more than should come together with what others hold. */
+const heavy = 8192
+
+/** What the path is called there; `undefined` for what no name on a disk can be. */
+const nameOf = (path: FsPath): Uint8Array | undefined => {
+  const name = onDisk(path)
+  return isFault(name) ? undefined : name
+}
+
+/** One byte a character. */
+const latin = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1")
+
+const quoted = (argument: Uint8Array): string => `'${latin(argument).replaceAll("'", "'\\''")}'`
+
+/** Of a call that only looks. */
+const requestOf = (call: string, args: ReadonlyArray<Uint8Array>): Request =>
+  args.reduce((sum, { length }) => sum + length + 3, 0) <= longLine
+    ? { call, arguments: args, repeats: true }
+    : { call: "bulk_taken", arguments: [call], input: Buffer.from(args.map(quoted).join(" "), "latin1"), repeats: true }
+
+/** The first of them, as many as fit into one request. */
+const fitting = (names: ReadonlyArray<Uint8Array>, start: number, most: number): number => {
+  let bytes = 0
+  let end = start
+  while (end < names.length && end - start < most) {
+    bytes += names[end]!.length
+    if (bytes > maxNames && end > start) break
+    end++
+  }
+  return end
+}
+
+interface Told {
+  readonly child: Child
+  /** Of a directory too. */
+  readonly sizeBytes: number
+}
+
+/** What was said of the entries of each directory, by its name; `undefined` where that is not understood. */
+const toldOf = (output: Buffer): Map<string, Array<Told>> | undefined => {
+  const found = new Map<string, Array<Told>>()
+  const all = output.toString("latin1").split("//\n")
+  if (all.pop() !== "") return undefined
+  for (const record of all) {
+    const parts = /^([0-9a-f]+) (\d+) ([^]*)\/([^/]+)$/.exec(record)
+    if (parts === null || parts[4] === "." || parts[4] === "..") return undefined
+    const [, mode = "", size = "", directory = "", name = ""] = parts
+    const kind = kindOf(Number.parseInt(mode, 16))
+    const sizeBytes = Number(size)
+    const child = {
+      ...childOf(fromBytes(Buffer.from(name, "latin1")), kind),
+      sizeBytes: kind === "file" || kind === "symlink" ? sizeBytes : 0
+    }
+    const others = found.get(directory)
+    if (others === undefined) found.set(directory, [{ child, sizeBytes }])
+    else others.push({ child, sizeBytes })
+  }
+  return found
+}
+
+/** That something has gone while a directory was read is as if it had gone before. */
+const isHarmless = (errors: string): boolean =>
+  errors.split("\n").every((line) => line === "" || line.endsWith(": No such file or directory"))
+
+const makeExplorer = <V extends Visit>({ caseSensitive, list, place }: Means, pathOf: (visit: V) => FsPath): Explorer<V> => {
+  let asked: Array<V> = []
+  let done: Array<Reading<V>> = []
+  /** Of what has been read: directories in it that are large. */
+  const large = new WeakMap<Visit, ReadonlySet<string>>()
+
+  const isLarge = ({ above, segment }: V): boolean => above !== undefined && large.get(above)?.has(segment) === true
+
+  const take = (visit: V, records: ReadonlyArray<Told>): ReadonlyArray<Child> => {
+    const heavies = records.filter(({ child, sizeBytes }) => child.kind === "directory" && sizeBytes > heavy)
+    if (heavies.length > 0) large.set(visit, new Set(heavies.map(({ child }) => keyOf(child))))
+    return inWalkOrder(
+      records.map(({ child }) => child),
+      caseSensitive
+    )
+  }
+
+  const alone = (visit: V): Effect.Effect<Reading<V>> =>
+    Effect.match(list(pathOf(visit)), {
+      onSuccess: (children) => ({ visit, children: inWalkOrder(children, caseSensitive) }),
+      onFailure: (fault) => ({ visit, children: fault })
+    })
+
+  /** What became of those that were asked for together; `undefined` for each that has to be asked for by itself. */
+  const understood = (visits: ReadonlyArray<V>, names: ReadonlyArray<Uint8Array>, { errors, output }: Reply) => {
+    const end = output.indexOf(10)
+    const said = output.toString("latin1", 0, end)
+    const found = isHarmless(errors) && said.length === visits.length ? toldOf(output.subarray(end + 1)) : undefined
+    return visits.map((visit, index): Reading<V> | undefined => {
+      if (found === undefined || said[index] !== "1") return undefined
+      const records = found.get(latin(names[index]!)) ?? []
+      // What a killed writer has left is taken away by who lists it.
+      if (records.some(({ child }) => isTemporaryName(child.name))) return undefined
+      return { visit, children: take(visit, records) }
+    })
+  }
+
+  const together = Effect.fnUntraced(function* (visits: ReadonlyArray<V>, names: ReadonlyArray<Uint8Array>) {
+    const out: Array<Reading<V>> = []
+    for (let at = 0; at < visits.length;) {
+      const end = fitting(names, at, maxDirectories)
+      const some = visits.slice(at, end)
+      const readings = yield* Effect.match(place.ask(requestOf("bulk_lists", names.slice(at, end))), {
+        onSuccess: (reply) => understood(some, names.slice(at, end), reply),
+        onFailure: (fault) => some.map((visit) => (fault._tag === "Unavailable" ? { visit, children: fault } : undefined))
+      })
+      for (const [index, visit] of some.entries()) out.push(readings[index] ?? (yield* alone(visit)))
+      at = end
+    }
+    return out
+  })
+
+  return {
+    // What is asked for is gathered until somebody waits for it.
+    room: () => (done.length === 0 ? maxDirectories - asked.length : 0),
+    read: (visits) => {
+      asked.push(...visits)
+    },
+    take: () => {
+      const taken = done
+      done = []
+      return taken
+    },
+    wait: Effect.gen(function* () {
+      const visits: Array<V> = []
+      const names: Array<Uint8Array> = []
+      const others: Array<V> = []
+      for (const visit of asked) {
+        const name = isLarge(visit) ? undefined : nameOf(pathOf(visit))
+        if (name === undefined) others.push(visit)
+        else {
+          visits.push(visit)
+          names.push(name)
+        }
+      }
+      const readings = yield* together(visits, names)
+      for (const visit of others) readings.push(yield* alone(visit))
+      asked = []
+      done = readings
+    }),
+    hold: () => {},
+    leave: () => {}
+  }
+}
+
+export const explore =
+  (means: Means): Explore =>
+  <V extends Visit>(pathOf: (visit: V) => FsPath) =>
+    Effect.sync(() => makeExplorer(means, pathOf))
+
+/**
+ * In front of a path, such that the system takes it for nothing and that nobody can foresee it: a line of head with it is no content.
+ */
+const makeMark = (): string => {
+  let mark = "."
+  for (const byte of randomBytes(6)) for (let bit = 0; bit < 8; bit++) mark += (byte >> bit) & 1 ? "/." : "/"
+  return `${mark}/`
+}
+
+interface Contents {
+  /** The place of the first that was left for another time, which is never the first of all. */
+  readonly left: number | undefined
+  /** By their places. */
+  readonly wholes: ReadonlyMap<number, Whole>
+}
+
+/** What was said of files whose places begin with 1; `undefined` where that is not understood. */
+const contentsOf = (
+  paths: ReadonlyArray<FsPath>,
+  names: ReadonlyArray<Uint8Array>,
+  mark: string,
+  output: Buffer
+): Contents | undefined => {
+  const stats = new Map<number, FileStat>()
+  let at = 0
+  let left: number | undefined
+  while (left === undefined) {
+    const end = output.indexOf(10, at)
+    if (end === -1) return undefined
+    const line = output.toString("latin1", at, end)
+    const space = line.indexOf(" ")
+    const place = Number(space === -1 ? line : line.slice(0, space))
+    if (space === -1) left = place
+    else {
+      const path = paths[place - 1]
+      const stat = path && toStat(path, line.slice(space + 1))
+      if (stat === undefined) return undefined
+      stats.set(place, stat)
+    }
+    at = end + 1
+  }
+  const wholes = new Map<number, Whole>()
+  const begins = `\n==> ${mark}`
+  let next = output.indexOf(begins, at)
+  for (const [place, stat] of stats) {
+    const header = Buffer.from(`${begins}${latin(names[place - 1]!)} <==\n`, "latin1")
+    // Of one that could not be opened there is none, and the next one's stands in its place.
+    if (next === -1 || !output.subarray(next, next + header.length).equals(header)) continue
+    const start = next + header.length
+    next = output.indexOf(begins, start)
+    const bytes = new Uint8Array(output.subarray(start, next === -1 ? output.length : next))
+    if (bytes.length === stat.sizeBytes) wholes.set(place, { stat, bytes })
+  }
+  return { left: left > 1 && left <= paths.length ? left : undefined, wholes }
+}
+
+/** What has changed between the look at it and the reading, or was not there to be read, is declined. */
+export const readMany =
+  ({ place }: Means): NonNullable<Accelerations["readMany"]> =>
+  (all, maxBytes) =>
+    Effect.gen(function* () {
+      const out: Array<Whole | undefined> = all.map(() => undefined)
+      const places: Array<number> = []
+      const names: Array<Uint8Array> = []
+      for (const [place, path] of all.entries()) {
+        const name = nameOf(path)
+        if (name === undefined) continue
+        places.push(place)
+        names.push(name)
+      }
+      const most = Buffer.from(String(Math.min(maxBytes, maxContent)))
+      for (let at = 0; at < names.length;) {
+        const end = fitting(names, at, maxFiles)
+        const mark = makeMark()
+        const some = names.slice(at, end)
+        const args = [most, Buffer.from(String(maxContent)), Buffer.from(mark), ...some]
+        const { output } = yield* place.ask(requestOf("bulk_files", args))
+        const paths = places.slice(at, end).map((place) => all[place]!)
+        const contents = contentsOf(paths, some, mark, output)
+        for (const [place, whole] of contents?.wholes ?? []) out[places[at + place - 1]!] = whole
+        at = contents?.left === undefined ? end : at + contents.left - 1
+      }
+      return out
+    })
+
+/** What stat says of what is not there. */
+const isMissing = (errors: string): boolean => /^[^\n]*: No such file or directory\n*$/.test(errors)
+
+const seenOf = (path: FsPath, { errors, output }: Reply): ReadonlyArray<Seen> | undefined => {
+  const names = segments(path)
+  const end = output.indexOf("\n\n")
+  const [count, ...lines] = output.toString("latin1", 0, Math.max(end, 0)).split("\n")
+  const isWhole = lines.length === Number(count)
+  if (isWhole ? errors !== "" : lines.length !== Number(count) - 1 || !isMissing(errors)) return undefined
+  const seen: Array<Seen> = []
+  for (const [depth, line] of lines.entries()) {
+    const stat = toStat(fromSegments(names.slice(0, depth)), line)
+    if (stat === undefined) return undefined
+    const isEnd = isWhole && depth === lines.length - 1
+    // Where somebody has changed meanwhile what stands there, what was seen is not the way to the path.
+    if (!isEnd && stat.kind !== "directory") return undefined
+    if (stat.kind !== "symlink") seen.push({ stat })
+    else {
+      const text = output.subarray(end + 2)
+      if (text.length === 0 || !isUtf8(text)) return undefined
+      seen.push({ stat, target: text.toString() })
+    }
+  }
+  return seen.length === 0 ? undefined : seen
+}
+
+export const look =
+  ({ place }: Means): NonNullable<Accelerations["look"]> =>
+  (path) => {
+    const name = nameOf(path)
+    return name === undefined
+      ? Effect.succeed(undefined)
+      : Effect.map(place.ask(requestOf("bulk_look", [name])), (reply) => seenOf(path, reply))
+  }
+
+/** All of these. */
+export const accelerations = (means: Means): Pick<Accelerations, "explore" | "readMany" | "look"> => ({
+  explore: explore(means),
+  readMany: readMany(means),
+  look: look(means)
+})

@@ -1,0 +1,109 @@
+/**
+ * What the shell does for many paths in one request: a function forks a handful of tools, however many paths it is given. A path is `.`
+ * or begins with `./`; nothing on the way to it may be a link, and what is answered is framed by what no name and no content can hold.
+ *
+ * What is out of the ordinary is left out of an answer, for those to ask for by itself who know how to tell why.
+ */
+
+export const bulkScript = `
+# Calls $1 with the arguments that come as input: to read a line costs the shell a call of the system for each byte.
+bulk_taken() {
+  bulk_input=$(take 2>/dev/null) || _broken=1
+  I=0
+  [ -z "$_broken" ] && eval "$1 $bulk_input"
+}
+
+# Whether all components before the last are directories, and none of them a link.
+bulk_way() {
+  [ "x\${1%/*}" = "x$bulk_known" ] && return 0
+  bulk_rest=$1
+  bulk_at=
+  while :; do
+    case $bulk_rest in
+      */*) ;;
+      *) break ;;
+    esac
+    bulk_at=$bulk_at\${bulk_rest%%/*}
+    bulk_rest=\${bulk_rest#*/}
+    [ -d "$bulk_at" ] && [ ! -L "$bulk_at" ] || return 1
+    bulk_at=$bulk_at/
+  done
+  bulk_known=\${1%/*}
+}
+
+# Lists directories. First a line with a digit for each, 1 for one that is listed. Then what is in these: of each entry the mode in
+# hexadecimal, the size and the path, behind which two slashes and a newline stand, as they cannot in a path.
+bulk_lists() {
+  bulk_known=. bulk_list= bulk_said= bulk_place=0
+  for bulk_path do
+    bulk_place=$((bulk_place + 1))
+    if bulk_way "$bulk_path" && [ -d "$bulk_path" ] && [ ! -L "$bulk_path" ] && [ -r "$bulk_path" ] && [ -x "$bulk_path" ]; then
+      bulk_said=\${bulk_said}1
+      bulk_list="$bulk_list \\"\\\${$bulk_place}\\""
+    else
+      bulk_said=\${bulk_said}0
+    fi
+  done
+  printf '%s\\n' "$bulk_said"
+  [ -z "$bulk_list" ] || eval "find $bulk_list -mindepth 1 -maxdepth 1 -exec stat -c '%f %s %n//' {} +"
+}
+
+# Reads files of at most $1 bytes each: so many of them that, whatever becomes of them meanwhile, no more than $2 bytes are answered.
+# First a line for each that is read, with its place among the arguments and what stat says of it, and one with the place of the first
+# that is left for another time, or 0. Then the contents as head says them, each behind a line with $3, which nobody can foresee, and
+# the path; a byte more of each than the largest holds, so that one that has grown is seen to be another.
+bulk_files() {
+  bulk_each=$1 bulk_all=$2 bulk_mark=$3
+  shift 3
+  bulk_known=. bulk_list= bulk_places= bulk_place=0
+  for bulk_path do
+    bulk_place=$((bulk_place + 1))
+    if bulk_way "$bulk_path" && [ -f "$bulk_path" ] && [ ! -L "$bulk_path" ] && [ -r "$bulk_path" ]; then
+      bulk_list="$bulk_list \\"\\\${$bulk_place}\\""
+      bulk_places="$bulk_places $bulk_place"
+    fi
+  done
+  bulk_stats=
+  # Of one that has gone meanwhile there is no line, and which of them belongs to which cannot be told.
+  [ -z "$bulk_list" ] || bulk_stats=$(eval "stat -c \\"\\$F\\" $bulk_list") || bulk_places=
+  bulk_list= bulk_count=0 bulk_largest=0 bulk_left=0
+  for bulk_place in $bulk_places; do
+    bulk_stat=\${bulk_stats%%"$N"*}
+    bulk_stats=\${bulk_stats#*"$N"}
+    bulk_size=\${bulk_stat%% *}
+    [ "$bulk_size" -le "$bulk_each" ] || continue
+    [ "$bulk_size" -le "$bulk_largest" ] || bulk_largest=$bulk_size
+    bulk_count=$((bulk_count + 1))
+    if [ $((bulk_count * bulk_largest)) -gt "$bulk_all" ]; then
+      bulk_left=$bulk_place
+      break
+    fi
+    bulk_most=$bulk_largest
+    printf '%s %s\\n' "$bulk_place" "$bulk_stat"
+    bulk_list="$bulk_list \\"\\$bulk_mark\\\${$bulk_place}\\""
+  done
+  printf '%s\\n' "$bulk_left"
+  [ -z "$bulk_list" ] || eval "head -c $((bulk_most + 1)) /dev/null $bulk_list"
+}
+
+# What stands at each component of a path, down to the first that is no directory: how many there were to look at, a line of stat for
+# each, an empty line, and the text of the last of them where that is a link.
+bulk_look() {
+  bulk_rest=\${1#.}
+  bulk_at=.
+  set -- .
+  while [ -n "$bulk_rest" ] && [ -d "$bulk_at" ] && [ ! -L "$bulk_at" ]; do
+    bulk_rest=\${bulk_rest#/}
+    bulk_at=$bulk_at/\${bulk_rest%%/*}
+    set -- "$@" "$bulk_at"
+    case $bulk_rest in
+      */*) bulk_rest=/\${bulk_rest#*/} ;;
+      *) bulk_rest= ;;
+    esac
+  done
+  printf '%s\\n' $#
+  stat -c "$F" "$@"
+  printf '\\n'
+  [ ! -L "$bulk_at" ] || readlink -n "$bulk_at"
+}
+`

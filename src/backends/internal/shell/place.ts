@@ -1,0 +1,53 @@
+/** The root inside, and how it is asked: each request says where it is meant, since one shell may serve several. */
+import * as Effect from "effect/Effect"
+import type { Fault } from "../../../model/FsError.ts"
+import { type FsPath, root } from "../../../model/FsPath.ts"
+import { hostPath } from "../confined.ts"
+import { faultOf, invalidName, pathTooLong } from "./faults.ts"
+import type { Reply, Request, Session } from "./session.ts"
+
+export interface Place {
+  /** Absolute, all links resolved. */
+  readonly directory: string | Uint8Array
+  /** Asks for what is meant below the root. */
+  readonly ask: (request: Request) => Effect.Effect<Reply, Fault>
+}
+
+const longestName = 255
+/** One less than the system's, for the byte that ends it. */
+const longestPath = 4095
+
+/** What a path is called in the root; a fault where no disk has such a name. */
+export const nameOf = (path: FsPath): Uint8Array | Fault => {
+  if (path === root) return Buffer.from(".")
+  const name = Buffer.concat([Buffer.from("."), Buffer.from(hostPath("/", path))])
+  if (name.includes(0)) return invalidName
+  for (let from = 2, end = 0; end !== -1; from = end + 1) {
+    end = name.indexOf("/", from)
+    if ((end === -1 ? name.length : end) - from > longestName) return pathTooLong
+  }
+  return name.length > longestPath ? pathTooLong : name
+}
+
+export const isFault = (value: Uint8Array | Fault): value is Fault => !(value instanceof Uint8Array)
+
+const unexpected: Fault = { _tag: "IoError", detail: "the container's shell answered what was not asked for" }
+
+/** What an answer says, which may be nothing that it ought to be. */
+export const understood = <A>(value: A | undefined): Effect.Effect<A, Fault> =>
+  value === undefined ? Effect.fail(unexpected) : Effect.succeed(value)
+
+/** Finds the root. Fails with NotFound, NotADirectory or AccessDenied. */
+export const make = (session: Session, directory: string): Effect.Effect<Place, Fault> =>
+  Effect.gen(function* () {
+    const reply = yield* session.request({ call: "root", arguments: [directory], repeats: true })
+    if (reply.status !== 0) return yield* Effect.fail(faultOf(reply))
+    const found = /^([^]+)\n(\d+:\d+)\n$/.exec(reply.output.toString("latin1"))
+    const [, real, identity] = yield* understood(found === null ? undefined : [...found])
+    const at = Buffer.from(real!, "latin1")
+    return {
+      directory: at,
+      ask: ({ arguments: args, call, ...rest }) =>
+        session.request({ call: "inside", arguments: [at, identity!, call, ...args], ...rest })
+    }
+  })

@@ -1,0 +1,120 @@
+/**
+ * Small files come with their stat in one answer, and are then at hand. A large one is kept open inside, by a process that does nothing
+ * else, so that what is read piece by piece belongs to one file whatever becomes of its name.
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { FileStat } from "../../../model/Entry.ts"
+import type { Fault } from "../../../model/FsError.ts"
+import { type FsPath, root } from "../../../model/FsPath.ts"
+import type { Handle, Whole } from "../../../port/Backend.ts"
+import { faultOf } from "./faults.ts"
+import { isFault, nameOf, type Place, understood } from "./place.ts"
+import type { Reply } from "./session.ts"
+import { toStat } from "./stat.ts"
+
+/** Bytes that come with one answer. */
+export const block = 1024 * 1024
+
+const notAFile: Fault = { _tag: "NotAFile" }
+const notFound: Fault = { _tag: "NotFound" }
+const closed: Fault = { _tag: "IoError", detail: "the file has been closed" }
+
+/** A request about one path that only looks. */
+export const looked = (
+  place: Place,
+  call: string,
+  path: FsPath,
+  ...args: ReadonlyArray<string>
+): Effect.Effect<Reply, Fault> => {
+  const name = nameOf(path)
+  if (isFault(name)) return Effect.fail(name)
+  return Effect.flatMap(place.ask({ call, arguments: [name, ...args], repeats: true }), (reply) =>
+    reply.status === 0 ? Effect.succeed(reply) : Effect.fail(faultOf(reply))
+  )
+}
+
+/** `undefined` where nothing is. */
+export const stat = (place: Place, path: FsPath): Effect.Effect<FileStat | undefined, Fault> =>
+  Effect.matchEffect(looked(place, "look", path), {
+    onFailure: (fault) => (fault._tag === "NotFound" ? Effect.succeed(undefined) : Effect.fail(fault)),
+    onSuccess: ({ output }) => understood(toStat(path, output.toString("latin1")))
+  })
+
+interface Loaded {
+  readonly stat: FileStat
+  /** Left out where the file is too large. */
+  readonly bytes: Uint8Array | undefined
+}
+
+const loadedOf = (path: FsPath, output: Buffer, most: number): Loaded | undefined => {
+  const end = output.indexOf("\n")
+  const stat = toStat(path, output.toString("latin1", 0, Math.max(0, end)))
+  if (stat === undefined) return undefined
+  if (stat.sizeBytes > most) return { stat, bytes: undefined }
+  // As many as there were when it was opened, or what is left of it.
+  const bytes = output.subarray(end + 1, end + 1 + stat.sizeBytes)
+  return { stat: bytes.length === stat.sizeBytes ? stat : { ...stat, sizeBytes: bytes.length }, bytes }
+}
+
+const load = (place: Place, path: FsPath, most: number): Effect.Effect<Loaded, Fault> =>
+  path === root
+    ? Effect.fail(notAFile)
+    : Effect.flatMap(looked(place, "load", path, String(most)), ({ output }) => understood(loadedOf(path, output, most)))
+
+/** A whole file that is small; `undefined` for a larger one. */
+export const whole = (place: Place, path: FsPath, maxBytes: number): Effect.Effect<Whole | undefined, Fault> =>
+  Effect.map(load(place, path, Math.min(maxBytes, block)), ({ bytes, stat }) => bytes && { stat, bytes })
+
+const pin = (place: Place, path: FsPath): Effect.Effect<Handle, Fault, Scope.Scope> => {
+  let isClosed = false
+  const held = Effect.acquireRelease(
+    Effect.flatMap(looked(place, "pin", path), ({ output }) => {
+      const found = /^(\d+) (\d+:\d+) ([^]*)$/.exec(output.toString("latin1"))
+      const [, holder = "", identity = "", told = ""] = found ?? []
+      const stat = toStat(path, told)
+      return understood(stat && { holder, identity, stat })
+    }),
+    ({ holder }) =>
+      Effect.ignore(
+        Effect.suspend(() => {
+          isClosed = true
+          return place.ask({ call: "unpin", arguments: [holder], repeats: true })
+        })
+      )
+  )
+  return Effect.map(held, ({ holder, identity, stat }) => ({
+    stat,
+    read: (offset, length) =>
+      Effect.suspend(() => {
+        if (isClosed) return Effect.fail(closed)
+        // What has been appended since is not of this file as it was opened.
+        const count = Math.min(length, block, stat.sizeBytes - offset)
+        if (!(count > 0)) return Effect.succeed(new Uint8Array(0))
+        const asked = place.ask({ call: "piece", arguments: [holder, identity, String(offset), String(count)], repeats: true })
+        return Effect.flatMap(asked, (reply) =>
+          reply.status === 0 && reply.output.length <= count
+            ? Effect.succeed(new Uint8Array(reply.output))
+            : Effect.fail(reply.status === 0 ? notFound : faultOf(reply))
+        )
+      })
+  }))
+}
+
+/** Of a file that is at hand. */
+const handleOf = (stat: FileStat, bytes: Uint8Array): Effect.Effect<Handle, never, Scope.Scope> => {
+  let isClosed = false
+  const handle: Handle = {
+    stat,
+    read: (offset, length) =>
+      Effect.suspend(() =>
+        isClosed ? Effect.fail(closed) : Effect.succeed(new Uint8Array(bytes.subarray(offset, offset + length)))
+      )
+  }
+  return Effect.acquireRelease(Effect.succeed(handle), () => Effect.sync(() => (isClosed = true)))
+}
+
+export const open = (place: Place, path: FsPath): Effect.Effect<Handle, Fault, Scope.Scope> =>
+  Effect.flatMap(load(place, path, block), ({ bytes, stat }) =>
+    bytes === undefined ? pin(place, path) : handleOf(stat, bytes)
+  )

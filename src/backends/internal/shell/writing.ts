@@ -1,0 +1,138 @@
+/**
+ * A file becomes visible whole or not at all: it is written by a hidden name in the same directory, and one step gives it its own. What
+ * is small is sent, written and published in one request; what is large, or comes as a stream, is sent in blocks before.
+ */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type { FileStat } from "../../../model/Entry.ts"
+import type { Fault } from "../../../model/FsError.ts"
+import { type FsPath, join, parent, root } from "../../../model/FsPath.ts"
+import type { Backend, Commit } from "../../../port/Backend.ts"
+import { temporaryName } from "../leftovers.ts"
+import { faultOf } from "./faults.ts"
+import { isFault, nameOf, type Place, understood } from "./place.ts"
+import { block } from "./reading.ts"
+import type { Reply } from "./session.ts"
+import { toStat } from "./stat.ts"
+
+type Mode = "create" | "replace" | "append"
+
+/** Those that this process is writing. */
+const inUse = new Set<string>()
+
+export const isInUse = (name: string): boolean => inUse.has(name)
+
+/** A name for a write in progress, for as long as `use` runs. */
+const withTemporary = <A, E, R>(path: FsPath, use: (temporary: FsPath) => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.suspend(() => {
+    const name = temporaryName()
+    inUse.add(name)
+    return Effect.ensuring(
+      use(join(parent(path), name)),
+      Effect.sync(() => inUse.delete(name))
+    )
+  })
+
+/** A request that changes something. */
+export const changed = (
+  place: Place,
+  call: string,
+  paths: ReadonlyArray<FsPath>,
+  args: ReadonlyArray<string> = [],
+  input?: Uint8Array
+): Effect.Effect<Reply, Fault> =>
+  Effect.suspend(() => {
+    const names: Array<Uint8Array> = []
+    for (const path of paths) {
+      const name = nameOf(path)
+      if (isFault(name)) return Effect.fail(name)
+      names.push(name)
+    }
+    return Effect.flatMap(place.ask({ call, arguments: [...names, ...args], input, repeats: false }), (reply) =>
+      reply.status === 0 ? Effect.succeed(reply) : Effect.fail(faultOf(reply))
+    )
+  })
+
+const statOf = (path: FsPath, { output }: Reply): Effect.Effect<FileStat, Fault> =>
+  understood(toStat(path, output.toString("latin1")))
+
+const committed = <A, E, R>(commit: Commit | undefined, publishing: Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R> =>
+  commit === undefined ? publishing : commit(publishing)
+
+const putSmall = (place: Place, path: FsPath, bytes: Uint8Array, mode: Mode): Effect.Effect<FileStat, Fault> =>
+  Effect.flatMap(
+    mode === "append"
+      ? changed(place, "append", [path], [], bytes)
+      : withTemporary(path, (temporary) => changed(place, "put", [path, temporary], [mode, String(bytes.length)], bytes)),
+    (reply) => statOf(path, reply)
+  )
+
+/** Sends what comes in blocks; answers how many bytes there were. */
+const fill = <E, R>(
+  place: Place,
+  temporary: FsPath,
+  content: Uint8Array | Stream.Stream<Uint8Array, E, R>
+): Effect.Effect<number, Fault | E, R> => {
+  const send = (bytes: Uint8Array) => changed(place, "more", [temporary], [], bytes)
+  let sent = 0
+  let held: Array<Uint8Array> = []
+  let size = 0
+
+  const flush = Effect.suspend(() => {
+    const bytes = Buffer.concat(held)
+    held = []
+    size = 0
+    return bytes.length === 0 ? Effect.void : Effect.asVoid(send(bytes))
+  })
+  const take = (bytes: Uint8Array): Effect.Effect<void, Fault> => {
+    const piece = bytes.subarray(0, block - size)
+    held.push(piece)
+    size += piece.length
+    sent += piece.length
+    if (size < block) return Effect.void
+    return Effect.andThen(
+      flush,
+      Effect.suspend(() => take(bytes.subarray(piece.length)))
+    )
+  }
+  const taken =
+    content instanceof Uint8Array
+      ? take(content)
+      : Stream.runForEachArray(content, (chunks) => Effect.forEach(chunks, take, { discard: true }))
+  return Effect.map(Effect.andThen(taken, flush), () => sent)
+}
+
+const putLarge = <E, R>(
+  place: Place,
+  path: FsPath,
+  content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
+  mode: Mode,
+  commit: Commit | undefined
+): Effect.Effect<FileStat, Fault | E, R> =>
+  withTemporary(path, (temporary) => {
+    let isPublished = false
+    return Effect.acquireUseRelease(
+      // Fails where publishing would have to, so that a long stream is not read for nothing.
+      changed(place, "stage", [path, temporary], [mode]),
+      () =>
+        Effect.flatMap(fill(place, temporary, content), (size) =>
+          committed(
+            commit,
+            Effect.flatMap(changed(place, "publish", [path, temporary], [mode, String(size)]), (reply) => {
+              isPublished = true
+              return statOf(path, reply)
+            })
+          )
+        ),
+      () => (isPublished ? Effect.void : Effect.ignore(changed(place, "discard", [temporary])))
+    )
+  })
+
+export const write =
+  (place: Place): Backend["write"] =>
+  (path, content, mode, how) =>
+    path === root
+      ? Effect.fail<Fault>({ _tag: mode === "create" ? "AlreadyExists" : "NotAFile" })
+      : content instanceof Uint8Array && content.length <= block
+        ? committed(how?.commit, putSmall(place, path, content, mode))
+        : putLarge(place, path, content, mode, how?.commit)

@@ -1,0 +1,50 @@
+/** Small files read ahead, many at once where the backend can: what goes into an archive is known beforehand, and in which order. */
+import * as Effect from "effect/Effect"
+import type { FsPath } from "../../model/FsPath.ts"
+import type { Backend, Whole } from "../../port/Backend.ts"
+import type { Item } from "./survey.ts"
+
+/** Files that are in memory together. */
+const together = 64
+
+/** The same port, for who reads these files in this order. What is declined of many is read by itself, as before. */
+export const ahead = (port: Backend, items: ReadonlyArray<Item>): Backend => {
+  const { read, readMany } = port.accelerations ?? {}
+  if (readMany === undefined) return port
+  const alone: NonNullable<typeof read> = read ?? (() => Effect.succeed(undefined))
+  const files = items.flatMap(({ kind, path }) => (kind === "file" ? [path] : []))
+  const places = new Map(files.map((path, index) => [path, index]))
+  const wholes = new Map<FsPath, Whole>()
+  const take = (path: FsPath): Whole | undefined => {
+    const whole = wholes.get(path)
+    wholes.delete(path)
+    return whole
+  }
+  const fetch = (from: number, maxBytes: number) => {
+    const paths = files.slice(from, from + together)
+    return Effect.map(readMany(paths, maxBytes), (found) => {
+      wholes.clear()
+      for (const [index, whole] of found.entries()) if (whole !== undefined) wholes.set(paths[index]!, whole)
+    })
+  }
+  /** The next that nobody has tried yet. */
+  let next = 0
+  return {
+    ...port,
+    accelerations: {
+      ...port.accelerations,
+      read: (path, maxBytes) =>
+        Effect.suspend(() => {
+          const kept = take(path)
+          if (kept !== undefined) return Effect.succeed(kept)
+          const place = places.get(path)
+          if (place === undefined || place < next) return alone(path, maxBytes)
+          next = place + together
+          return Effect.flatMap(fetch(place, maxBytes), () => {
+            const whole = take(path)
+            return whole === undefined ? alone(path, maxBytes) : Effect.succeed(whole)
+          })
+        })
+    }
+  }
+}

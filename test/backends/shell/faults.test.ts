@@ -1,0 +1,59 @@
+import { assert, describe, it } from "@effect/vitest"
+import { fromErrno } from "../../../src/backends/internal/errno.ts"
+import { faultOf } from "../../../src/backends/internal/shell/faults.ts"
+
+/** What glibc, musl and the shells say for a code. */
+const words: Readonly<Record<string, ReadonlyArray<string>>> = {
+  ENOENT: ["No such file or directory", "No such file", "no such file", "Directory nonexistent", "nonexistent directory"],
+  ENOTDIR: ["Not a directory"],
+  EISDIR: ["Is a directory"],
+  EEXIST: ["File exists"],
+  ENOTEMPTY: ["Directory not empty"],
+  EACCES: ["Permission denied"],
+  EPERM: ["Operation not permitted"],
+  ETXTBSY: ["Text file busy"],
+  EROFS: ["Read-only file system"],
+  EBUSY: ["Device or resource busy", "Resource busy"],
+  ENOSPC: ["No space left on device"],
+  EDQUOT: ["Disk quota exceeded", "Quota exceeded"],
+  EFBIG: ["File too large"],
+  ENAMETOOLONG: ["File name too long", "Filename too long"],
+  ELOOP: ["Too many levels of symbolic links", "Symbolic link loop"],
+  ETIMEDOUT: ["Connection timed out", "Operation timed out"],
+  EIO: ["Input/output error", "I/O error"],
+  EXDEV: ["Invalid cross-device link", "Cross-device link"],
+  EMFILE: ["Too many open files", "No file descriptors available"],
+  EINVAL: ["Invalid argument"]
+}
+
+const systemError = (code: string) => Object.assign(new Error("simulated"), { code, errno: -1, syscall: "read" })
+
+describe("the words of a tool", () => {
+  for (const [code, texts] of Object.entries(words)) {
+    for (const text of texts) {
+      it(`${text} is what ${code} is on a host`, () => {
+        const expected = fromErrno(systemError(code))
+        for (const errors of [
+          `mv: cannot stat './a b': ${text}\n`,
+          `0+1 records in\nsh: can't create ./x: ${text}\n0+1 records out\n`
+        ]) {
+          const fault = faultOf({ status: 1, output: Buffer.alloc(0), errors })
+          assert.strictEqual(fault._tag, expected._tag)
+          assert.strictEqual(fault["why"], expected["why"])
+          if (expected._tag === "IoError") assert.strictEqual(fault["code"], code)
+        }
+      })
+    }
+  }
+
+  it("are told by no field of a fault but its cause, since they hold paths", () => {
+    const fault = faultOf({ status: 1, output: Buffer.alloc(0), errors: "mv: '/secret/place': something else\n" })
+    assert.strictEqual(fault._tag, "IoError")
+    assert.notInclude(JSON.stringify({ ...fault, cause: undefined }), "secret")
+  })
+
+  it("of the last complaint count", () => {
+    const errors = "ln: failed to create hard link './x': Operation not permitted\nmv: './y': No space left on device\n"
+    assert.strictEqual(faultOf({ status: 1, output: Buffer.alloc(0), errors })._tag, "DiskFull")
+  })
+})
