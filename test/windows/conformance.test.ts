@@ -1,0 +1,178 @@
+/**
+ * The laws, random programs and a few facts in a Node of Windows, which runs under Wine (engine.ts), with the verdicts that the same
+ * laws have in this process. What Wine itself cannot do stands in wine.ts; what it does not enforce, sharing and reserved names, is
+ * tested on a simulated disk (test/backends/windows).
+ */
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import type { Filesystem } from "../../src/filesystem/Filesystem.ts"
+import { laws } from "../../src/testing/Laws.ts"
+import { policyLaws } from "../../src/testing/Policies.ts"
+import { unnameable } from "../backends/windows/windowsHost.ts"
+import { caseless, posixHost } from "../conformance/filesystems.ts"
+import { bundle } from "./bundle.ts"
+import { asWindows, hasWindowsNode, run, saysNoWindowsNode, settled, workplace } from "./engine.ts"
+import { facts } from "./facts.ts"
+import { abilitiesOf, drawn, type Job, judge, key, type Outcome, read } from "./outcome.ts"
+import { shortcomings } from "./wine.ts"
+
+saysNoWindowsNode("the laws under a Windows Node")
+
+const isSoak = process.env["FS_ALGEBRA_SOAK"] === "1"
+const programs = isSoak ? 2000 : 100
+const seed = Math.floor(Math.random() * 2 ** 31)
+const agrees = `${programs} random programs come to what the model says`
+const patience = isSoak ? 7_200_000 : 600_000
+
+/** What one Windows Node does after another; the two run at the same time. */
+const runs: ReadonlyArray<ReadonlyArray<string>> = [
+  ["Wine", "WindowsHost, its abilities", "WindowsHost"],
+  ["InMemory", "InMemory, programs", "WindowsHost, its options", "facts", "WindowsHost, programs"]
+]
+
+const optionLaws = policyLaws.filter(({ options }) => options.symlinks === undefined).map(({ law }) => law)
+
+describe.runIf(hasWindowsNode)("in a Windows Node", () => {
+  let outcomes: ReadonlyMap<string, Outcome> = new Map()
+  let ends: ReadonlyArray<string> = ["it was not started"]
+  let clear = (): void => {}
+
+  beforeAll(async () => {
+    const place = workplace()
+    clear = () => {
+      settled()
+      rmSync(place, { recursive: true, force: true })
+    }
+    const program = join(place, "conformance.mjs")
+    await bundle("conformance.entry.ts", program)
+    const outOf = (i: number): string => join(place, `${i}.jsonl`)
+    const ended = await Promise.all(
+      runs.map((parts, i) => {
+        const job: Job = {
+          parts,
+          directory: asWindows(join(place, `${i}`)),
+          programs,
+          seed,
+          out: asWindows(outOf(i)),
+          parent: process.pid
+        }
+        const file = join(place, `${i}.json`)
+        writeFileSync(file, JSON.stringify(job))
+        return run(program, [asWindows(file)], join(place, `${i}.log`), patience)
+      })
+    )
+    ends = ended.filter((end) => end !== undefined)
+    outcomes = new Map(runs.flatMap((_, i) => (existsSync(outOf(i)) ? [...read(readFileSync(outOf(i), "utf8"))] : [])))
+  }, patience)
+
+  afterAll(() => clear())
+
+  /** What came of it there. Where the program has ended before, or meanwhile, that is why there is nothing. */
+  const outcome = (of: string, name: string): Outcome => {
+    const found = outcomes.get(key(of, name))
+    if (found === undefined || found.verdict === "Begun") {
+      throw new Error(`${found === undefined ? "not begun" : "not ended"}: ${ends.join("\n")}`)
+    }
+    return found
+  }
+
+  const reports = (of: string, name: string, claim = name): void => {
+    it(claim, (context) => {
+      const { detail, verdict } = outcome(of, name)
+      if (verdict === "NotApplicable") context.skip(`not applicable, it needs: ${detail}`)
+      if (verdict === "Broken") throw new Error(detail)
+    })
+  }
+
+  /** A law with a name in it that Windows does not take, and that is all that is wrong. */
+  const refuses = (of: string, name: string): void => {
+    it(`${name}: it is refused as InvalidPath`, () => {
+      const { detail, verdict } = outcome(of, name)
+      assert.strictEqual(verdict, "Broken")
+      assert.match(detail, /actual: .*\bInvalidPath\b/)
+    })
+  }
+
+  it("it runs to its end", () => assert.deepStrictEqual(ends, []))
+
+  describe("InMemory where case does not distinguish", () => {
+    for (const { name } of laws) reports("InMemory", name)
+    reports("InMemory", "programs", agrees)
+  })
+
+  describe("WindowsHost", () => {
+    for (const { name } of laws) {
+      if (unnameable.has(name)) refuses("WindowsHost", name)
+      else reports("WindowsHost", name)
+    }
+    reports("WindowsHost", "programs", agrees)
+  })
+
+  describe("WindowsHost, its options", () => {
+    for (const { name } of optionLaws) reports("WindowsHost, its options", name)
+  })
+
+  describe("facts", () => {
+    for (const { name } of facts) reports("facts", name)
+  })
+
+  describe("Wine", () => {
+    for (const { follows, name } of shortcomings) {
+      it(`still: ${name} (so ${follows})`, () => assert.strictEqual(outcome("Wine", name).detail, "true"))
+    }
+  })
+
+  describe("compared with this process", () => {
+    const here = async (of: string, layer: Layer.Layer<Filesystem, unknown>): Promise<ReadonlyMap<string, Outcome>> => {
+      const found = new Map<string, Outcome>()
+      for (const law of laws) found.set(law.name, await judge(of, law, layer))
+      return found
+    }
+
+    /** What only one of them can. */
+    const unlike = async (): Promise<ReadonlyArray<string>> => {
+      const there = outcome("WindowsHost", "abilities").detail.split(", ")
+      const here = await Effect.runPromise(abilitiesOf(posixHost))
+      return [
+        ...there.filter((ability) => !here.includes(ability)),
+        ...here.filter((ability) => !there.includes(ability))
+      ].sort()
+    }
+
+    it("InMemory keeps the same laws, and the same are not applicable", async () => {
+      const expected = await here("InMemory", caseless)
+      for (const { name } of laws) assert.deepStrictEqual(outcome("InMemory", name), expected.get(name))
+    })
+
+    it("WindowsHost can what PosixHost can, but for case, attributes, watching, FIFOs, and links, which Wine has not", async () => {
+      assert.deepStrictEqual(await unlike(), [
+        "attributes",
+        "case insensitive",
+        "case sensitive",
+        "links",
+        "no attributes",
+        "no links",
+        "no watch",
+        "others",
+        "times to the millisecond",
+        "watch"
+      ])
+    })
+
+    it("WindowsHost keeps the laws that PosixHost keeps, where both have the abilities for them", async () => {
+      const expected = await here("PosixHost", posixHost)
+      const differing = await unlike()
+      for (const { name, needs } of laws) {
+        if (unnameable.has(name) || needs.some((ability) => differing.includes(ability))) continue
+        assert.strictEqual(outcome("WindowsHost", name).verdict, expected.get(name)!.verdict, name)
+      }
+    })
+
+    it("the random programs are the same ones", async () => {
+      assert.strictEqual(outcome("WindowsHost", "programs drawn").detail, await drawn(programs, seed))
+    })
+  })
+})
