@@ -5,6 +5,7 @@
  */
 export * as Archive from "./history/Archive.ts"
 export * as Backend from "./port/Backend.ts"
+export * as Container from "./backends/Container.ts"
 export * as Decorator from "./filesystem/Decorator.ts"
 export * as Entry from "./model/Entry.ts"
 export * as FileStore from "./history/FileStore.ts"
@@ -30,3 +31,4 @@ export * as ToolEvents from "./agent/ToolEvents.ts"
 export * as ToolResult from "./agent/ToolResult.ts"
 export * as ToolSettings from "./agent/ToolSettings.ts"
 export * as VfsToolkit from "./agent/VfsToolkit.ts"
+export * as WindowsHost from "./backends/WindowsHost.ts"

@@ -15,21 +15,14 @@
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
-import * as Fs from "node:fs"
-import { isAbsolute } from "node:path"
 import * as Filesystem from "../filesystem/Filesystem.ts"
-import { type Fault, type NotADirectory, promote, type StatError, type Unsupported } from "../model/FsError.ts"
-import type { Backend, Info } from "../port/Backend.ts"
+import type { NotADirectory, StatError, Unsupported } from "../model/FsError.ts"
+import type { Backend } from "../port/Backend.ts"
 import { enforce } from "../port/Rules.ts"
 import * as Crew from "../runtime/crew.ts"
-import * as OpenRoots from "../runtime/openRoots.ts"
-import * as Identity from "../runtime/processIdentity.ts"
-import { attempt, isFault } from "./internal/attempt.ts"
-import type { Confined } from "./internal/confined.ts"
-import { codeOf } from "./internal/errno.ts"
-import * as HostRoot from "./internal/hostRoot.ts"
 import type { PosixHostOptions } from "./internal/options.ts"
 import { backend } from "./internal/posixPort.ts"
+import * as PosixRoot from "./internal/posixRoot.ts"
 
 export type {
   /** @since 0.1.0 */
@@ -37,79 +30,6 @@ export type {
   /** @since 0.1.0 */
   PosixHostOptions
 } from "./internal/options.ts"
-
-/** What a host can give, from the weakest to the strongest. */
-const levels: ReadonlyArray<Info["confinement"]> = ["best-effort", "race-free-open", "race-free"]
-
-const suffices = (level: Info["confinement"], required: Info["confinement"] = level): boolean =>
-  levels.indexOf(level) >= levels.indexOf(required)
-
-const tooWeak = (required: Info["confinement"] | undefined): Fault => ({
-  _tag: "Unsupported",
-  feature: `${required} confinement on this machine`
-})
-
-const inStore: Fault = { _tag: "AccessDenied", why: "policy" }
-
-/** Why these options can never work; `undefined` when they may. */
-const refusal = (options: PosixHostOptions): Fault | undefined => {
-  const { requireConfinement, root } = options
-  if (process.platform === "win32") return { _tag: "Unsupported", feature: "PosixHost on Windows" }
-  if (requireConfinement !== undefined && !levels.includes(requireConfinement)) return tooWeak(requireConfinement)
-  if (typeof root !== "string") return { _tag: "InvalidPath", detail: "the root is not a string" }
-  if (root.includes("\0")) return { _tag: "InvalidPath", detail: "the root contains a NUL" }
-  return isAbsolute(root) ? undefined : { _tag: "InvalidPath", detail: "the root is not an absolute path" }
-}
-
-interface Root {
-  readonly confined: Confined
-  readonly close: () => void
-}
-
-const openRoot = (options: PosixHostOptions): Root | Fault => {
-  const fault = refusal(options)
-  if (fault !== undefined) return fault
-  const level = HostRoot.level()
-  if (!suffices(level, options.requireConfinement)) return tooWeak(options.requireConfinement)
-  if (OpenRoots.isInStore(options.root)) return inStore
-  // Remembered from now on, for when there are no descriptors left to ask.
-  Identity.self()
-  if (options.createRoot === true && Fs.statSync(options.root, { throwIfNoEntry: false }) === undefined) {
-    Fs.mkdirSync(options.root, { recursive: true })
-    if (OpenRoots.isInStore(options.root)) return inStore
-  }
-  const confined = HostRoot.open(options.root, level)
-  if (isFault(confined)) return confined
-  const unregister = OpenRoots.register(options.root)
-  return {
-    confined,
-    close: () => {
-      unregister()
-      confined.close()
-    }
-  }
-}
-
-const expected = new Set<Fault["_tag"]>([
-  "AccessDenied",
-  "InvalidPath",
-  "IoError",
-  "NotADirectory",
-  "NotFound",
-  "PathTooLong",
-  "Timeout",
-  "Unavailable",
-  "Unsupported"
-])
-
-const other = ({ cause }: Fault): Fault => {
-  const code = codeOf(cause)
-  return { _tag: "IoError", ...(code === undefined ? {} : { code }), detail: "the root cannot be made or opened" }
-}
-
-/** With the root as the caller gave it: that is the caller's own to see. */
-const promoteRoot = (fault: Fault, path: string): StatError | NotADirectory | Unsupported =>
-  promote(expected.has(fault._tag) ? fault : other(fault), "PosixHost", path) as StatError | NotADirectory | Unsupported
 
 /**
  * The port of a host directory, for as long as the scope lives; after that every call fails with Unavailable. Fails with NotFound,
@@ -119,16 +39,8 @@ const promoteRoot = (fault: Fault, path: string): StatError | NotADirectory | Un
  * @since 0.1.0
  */
 export const make = (options: PosixHostOptions): Effect.Effect<Backend, StatError | NotADirectory | Unsupported, Scope.Scope> =>
-  Effect.zipWith(
-    Effect.acquireRelease(
-      Effect.mapError(
-        attempt(() => openRoot(options)),
-        (fault) => promoteRoot(fault, String(options.root))
-      ),
-      ({ close }) => Effect.sync(close)
-    ),
-    Crew.shared,
-    ({ confined }, crew) => enforce(backend(confined, options, crew))
+  Effect.zipWith(PosixRoot.open("PosixHost", options), Crew.shared, (confined, crew) =>
+    enforce(backend(confined, options, crew))
   )
 
 /**

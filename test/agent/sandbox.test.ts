@@ -12,7 +12,7 @@ import type { ToolResult } from "../../src/agent/ToolResult.ts"
 import { defaults, ToolSettings } from "../../src/agent/ToolSettings.ts"
 import { evaluate } from "../../src/agent/tools/sandbox/evaluate.ts"
 import { shell } from "../../src/agent/tools/sandbox/shell.ts"
-import { cutBytes, cutCharacters, mark } from "../../src/filesystem/sandbox/streams.ts"
+import { cutBytes, cutCharacters, mark, textOf } from "../../src/filesystem/sandbox/streams.ts"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import type { ExecResult, Sandbox } from "../../src/filesystem/Sandbox.ts"
@@ -296,6 +296,11 @@ describe("eval", () => {
 })
 
 describe("cutting a stream", () => {
+  it("what is no text is cut where it is too long, and not given up", () => {
+    const bytes = new Uint8Array(40_000).fill(0x80)
+    assert.strictEqual(textOf(bytes, 100), "\ufffd".repeat(100))
+    assert.strictEqual(textOf(new TextEncoder().encode("a😀"), 4), "a")
+  })
   it("what was cut and marked before is marked once", () => {
     const once = cutBytes("x".repeat(40_000), 32_768)
     assert.deepStrictEqual(cutBytes(once.text, 32_768), { text: once.text, isCut: true })

@@ -21,6 +21,9 @@ import { checked } from "../backends/posixHost.ts"
 /** How many random programs each filesystem is held against the model with. */
 export const programs = process.env["FS_ALGEBRA_SOAK"] === "1" ? 2000 : 200
 
+/** The same where each step is a round trip to another system. */
+export const containerPrograms = process.env["FS_ALGEBRA_SOAK"] === "1" ? 2000 : 100
+
 const memory = Fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir()
 
 /** A directory of its own, gone with its scope, whatever its modes have become. */
@@ -30,7 +33,7 @@ export const directory: Effect.Effect<string, never, Scope.Scope> = Effect.acqui
 )
 
 /** What only the machine can do: FIFOs, and names of any bytes. */
-const onDisk = (root: string): Bench => ({
+export const onDisk = (root: string): Bench => ({
   makeOther: (path) => Effect.sync(() => void execFileSync("mkfifo", [join(root, path)])),
   makeUnaddressable: Effect.sync(() =>
     Fs.writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0x61, 0xff])]), "hit")

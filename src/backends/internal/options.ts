@@ -32,3 +32,11 @@ export interface PosixHostOptions extends HostOptions {
   /** `copy` keeps permission bits. @default false */
   readonly preservePermissions?: boolean | undefined
 }
+
+/**
+ * @since 0.1.0
+ */
+export interface WindowsHostOptions extends HostOptions {
+  /** Take paths longer than the 260 characters that programs which do not ask for more can open. @default true */
+  readonly useLongPaths?: boolean | undefined
+}

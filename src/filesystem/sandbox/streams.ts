@@ -19,11 +19,11 @@ const cutting = (text: string, fits: (text: string) => boolean, cut: (text: stri
   return { text: (fits(bare) ? bare : cut(bare)) + mark, isCut: true }
 }
 
-/** Where a character begins, at or before this byte. */
+/** Where a character begins, at or before this byte; the byte itself where it is in the middle of none, as in what is no text. */
 const edgeBefore = (bytes: Uint8Array, at: number): number => {
   let edge = at
-  while (edge > 0 && (bytes[edge]! & 0xc0) === 0x80) edge--
-  return edge
+  while (edge > at - 4 && edge > 0 && (bytes[edge]! & 0xc0) === 0x80) edge--
+  return edge > at - 4 ? edge : at
 }
 
 const encoder = new TextEncoder()

@@ -1,0 +1,112 @@
+/**
+ * The strategy `exec`: the files are in the container alone, and one shell inside answers for them. They go with the container; that
+ * is told once to whoever meets it first, and never passed over in silence with an empty directory.
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { Fault } from "../../../model/FsError.ts"
+import type { FsPath } from "../../../model/FsPath.ts"
+import type { Accelerations, Backend } from "../../../port/Backend.ts"
+import type { Visit } from "../../../port/explorer.ts"
+import { bulkScript } from "../shell/bulkScript.ts"
+import * as Port from "../shell/port.ts"
+import { program } from "../shell/script.ts"
+import * as Session from "../shell/session.ts"
+import * as CommandLine from "./commandLine.ts"
+import { type Engine, unavailable } from "./engine.ts"
+import { type Container, gone, type Life } from "./life.ts"
+import type { ContainerOptions, Plan } from "./options.ts"
+
+export interface Apart {
+  readonly port: Backend
+  /** For commands: another container where the last has died, once that has been told. */
+  readonly running: Effect.Effect<Container, Fault>
+}
+
+const lost: Fault = unavailable(
+  "the container has ended, and its files with it; the next command starts another container, with no files in it"
+)
+
+/** The port of whatever container there is: the latest, or why there is none `now`. */
+const following = (latest: () => Backend, now: Effect.Effect<Backend, Fault>): Backend => {
+  const first = latest()
+  const by = <A, E, R>(use: (port: Backend) => Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R> =>
+    Effect.flatMap(now, use)
+  const { attributes, links } = first
+  // Containers of one plan have the same abilities, and so have their ports.
+  const fast = <A, R>(use: (by: Required<Accelerations>) => Effect.Effect<A, Fault, R>): Effect.Effect<A, Fault, R> =>
+    by((port) => use(port.accelerations as Required<Accelerations>))
+  return {
+    ...first,
+    stat: (path) => by((port) => port.stat(path)),
+    list: (path) => by((port) => port.list(path)),
+    open: (path) => by((port) => port.open(path)),
+    write: (path, bytes, mode, how) => by((port) => port.write(path, bytes, mode, how)),
+    makeDirectory: (path) => by((port) => port.makeDirectory(path)),
+    remove: (path) => by((port) => port.remove(path)),
+    rename: (from, to, options) => by((port) => port.rename(from, to, options)),
+    links: links && {
+      read: (path) => by((port) => port.links!.read(path)),
+      make: (path, target) => by((port) => port.links!.make(path, target))
+    },
+    attributes: attributes && { set: (path, values) => by((port) => port.attributes!.set(path, values)) },
+    accelerations: first.accelerations && {
+      read: (path, maxBytes) => fast(({ read }) => read(path, maxBytes)),
+      readMany: (paths, maxBytes) => fast(({ readMany }) => readMany!(paths, maxBytes)),
+      look: (path) => fast(({ look }) => look!(path)),
+      removeTree: (path) => fast(({ removeTree }) => removeTree(path)),
+      // It tells of each directory whether it can be read, so of an end too.
+      explore: <V extends Visit>(pathOf: (visit: V) => FsPath, searches: boolean) =>
+        latest().accelerations!.explore!(pathOf, searches)
+    }
+  }
+}
+
+/** The container is started, and its files can be reached. */
+export const make = (
+  engine: Engine,
+  plan: Plan,
+  { allowDelete, allowWrite, policy, readOnly }: ContainerOptions,
+  life: Life
+): Effect.Effect<Apart, Fault, Scope.Scope> =>
+  Effect.gen(function* () {
+    const script = program(bulkScript)
+    const session = yield* Session.make(
+      Effect.suspend(() => {
+        const container = life.latest()
+        return container === undefined || container.isEnded()
+          ? Effect.fail(gone)
+          : engine.start(CommandLine.session(container.name, script), "held")
+      })
+    )
+    const ported = Effect.flatMap(life.running, (container) =>
+      Effect.map(
+        Port.make({ session, root: plan.workdir, name: "Container", allowDelete, allowWrite, policy, readOnly }),
+        (port) => ({ container, port, isTold: false })
+      )
+    )
+    let current = yield* ported
+
+    /** `undefined` while all is well. */
+    const told = Effect.suspend((): Effect.Effect<void, Fault> => {
+      if (!current.container.isEnded()) return Effect.void
+      current.isTold = true
+      return Effect.fail(lost)
+    })
+
+    const running = Effect.suspend((): Effect.Effect<Container, Fault> => {
+      if (!current.isTold) return Effect.as(told, current.container)
+      return Effect.map(ported, (next) => {
+        current = next
+        return next.container
+      })
+    })
+
+    /** A call that was under way when the container ended has been told too, whatever it took the end for. */
+    const now = Effect.andThen(
+      told,
+      Effect.sync(() => current.port)
+    )
+
+    return { port: following(() => current.port, now), running }
+  })

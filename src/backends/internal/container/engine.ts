@@ -1,0 +1,98 @@
+/**
+ * The engine as a program: its words, its exit codes, and nothing of what they are about.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type { PlatformError } from "effect/PlatformError"
+import * as ChildProcess from "effect/process/ChildProcess"
+import { type ChildProcessHandle, ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import type { Fault } from "../../../model/FsError.ts"
+import { collecting } from "./collecting.ts"
+
+export interface Ended {
+  /** `undefined` where a signal has ended it. */
+  readonly code: number | undefined
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export interface Engine {
+  readonly program: string
+  /** Runs it to its end. Fails only where it cannot be run at all. */
+  readonly run: (args: ReadonlyArray<string>) => Effect.Effect<Ended, Fault>
+  /** A process that lives as long as the scope; it is then killed. `input`: left out for none, "held" for what comes by its sink. */
+  readonly start: (args: ReadonlyArray<string>, input?: Input) => Effect.Effect<ChildProcessHandle, Fault, Scope.Scope>
+}
+
+export type Input = "held" | Uint8Array | undefined
+
+export const unavailable = (detail: string): Fault => ({ _tag: "Unavailable", detail })
+
+const mostSaid = 500
+
+/** What an engine has said, in one line of bounded length. */
+export const words = (said: string): string => {
+  const line = said
+    .trim()
+    .replace(/^Error(?: response from daemon)?: /gm, "")
+    // oxlint-disable-next-line no-control-regex
+    .replace(/[\u0000-\u001f\u007f]+/g, " ")
+  return line.length > mostSaid ? `${line.slice(0, mostSaid)}…` : line
+}
+
+/** What has ended badly, with the engine's own words. */
+export const failed = (program: string, what: string, { code, stderr }: Pick<Ended, "code" | "stderr">): Fault => {
+  const said = words(stderr)
+  return unavailable(
+    `${program} ${what}: ${said === "" ? `it ended ${code === undefined ? "by a signal" : `with ${code}`}` : said}`
+  )
+}
+
+const notRun = (program: string, error: PlatformError): Fault => ({
+  ...unavailable(
+    error.reason._tag === "NotFound"
+      ? `${program} is not installed, or not in the PATH`
+      : `${program} cannot be run: ${words(error.message)}`
+  ),
+  cause: error
+})
+
+const inputOf = (input: Input): ChildProcess.CommandInput =>
+  input === undefined ? "ignore" : input === "held" ? "pipe" : Stream.succeed(input)
+
+/** Of a process that has ended or will. */
+export const codeOf = (handle: ChildProcessHandle): Effect.Effect<number | undefined> =>
+  Effect.match(handle.exitCode, { onFailure: () => undefined, onSuccess: (code): number => code })
+
+/** Bytes kept of what an engine says. */
+const most = 2 ** 16
+
+export const make = (program: string): Effect.Effect<Engine, never, ChildProcessSpawner> =>
+  Effect.map(ChildProcessSpawner, (spawner) => {
+    const start: Engine["start"] = (args, input) =>
+      Effect.mapError(
+        // What runs inside hears of its client's end by its input; signals that the client would pass on are not needed.
+        spawner.spawn(ChildProcess.make(program, args, { stdin: inputOf(input), killSignal: "SIGKILL" })),
+        (error) => notRun(program, error)
+      )
+    const run: Engine["run"] = (args) =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const handle = yield* start(args)
+          const [stdout, stderr] = [collecting(most), collecting(most)]
+          const [code] = yield* Effect.all([codeOf(handle), stdout.from(handle.stdout), stderr.from(handle.stderr)], {
+            concurrency: "unbounded"
+          })
+          return { code, stdout: stdout.bytes().toString(), stderr: stderr.bytes().toString() }
+        })
+      )
+    return { program, run, start }
+  })
+
+/** For what must come to its end whatever a test has made of time: the machine's own clock. */
+export const inRealTime: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R> = Effect.provideService(
+  Clock.Clock,
+  Clock.Clock.defaultValue()
+)

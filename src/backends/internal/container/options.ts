@@ -1,0 +1,295 @@
+/**
+ * What a container's layer takes, and the plan that is made of it. Everything is judged before anything runs, so that no option can
+ * smuggle another into the engine's command line.
+ */
+import { isAbsolute } from "node:path"
+import { check } from "../../../filesystem/sandbox/bounds.ts"
+import type { Fault } from "../../../model/FsError.ts"
+import { type CommonOptions, fromOptions } from "../../../port/Rules.ts"
+import * as OpenRoots from "../../../runtime/openRoots.ts"
+import type { Owner } from "../confined.ts"
+
+/** @since 0.1.0 */
+export interface ContainerMount {
+  /** A file or directory of the host, absolute; it must lie in one of `allowedRoots`, all links resolved. */
+  readonly source: string
+  /** Where it is seen inside: absolute, and apart from `workdir`, `/tmp` and what the system keeps. */
+  readonly target: string
+  /** @default true */
+  readonly readOnly?: boolean | undefined
+}
+
+/** @since 0.1.0 */
+export interface ContainerOptions extends CommonOptions {
+  /** @default "podman" */
+  readonly engine?: "podman" | "docker" | undefined
+  /** An image, which the engine fetches where it has none, or a root filesystem, absolute, which is not changed (podman only). */
+  readonly image: string | { readonly rootfs: string }
+  /**
+   * `overlay`: a host directory bind-mounted at `workdir`, whose files are there before the container and after it. `exec`: no shared
+   * disk, everything through the engine; the files go with the container. @default "overlay"
+   */
+  readonly strategy?: "overlay" | "exec" | undefined
+  /** Where the files are inside, absolute. @default "/workspace" */
+  readonly workdir?: string | undefined
+  /** For `overlay`: a host directory that exists, absolute, and stays. @default one in the user's cache, removed with the scope */
+  readonly hostDirectory?: string | undefined
+  /** `lazy`: at the first command, for `overlay` only. `eager`: when the layer is built. @default "lazy" for overlay, "eager" for exec */
+  readonly start?: "lazy" | "eager" | undefined
+  /** `uid:gid`, in numbers. @default "65534:65534" (this process's own with docker where it is not root and shares a directory) */
+  readonly user?: string | undefined
+  /** Bytes; there is no swap beyond it. @default 1 GiB */
+  readonly memoryBytes?: number | undefined
+  /** Processors, also in fractions. @default 1 */
+  readonly cpus?: number | undefined
+  /** Processes at once. @default 256 */
+  readonly pids?: number | undefined
+  /** Bytes that `/tmp` holds, of the memory. @default 256 MiB */
+  readonly tmpfsBytes?: number | undefined
+  /** A network of the engine. @default "none" */
+  readonly network?: string | undefined
+  /** Of every command. They stand in the engine's command line, where users of this machine can see them. @default HOME is /tmp */
+  readonly environment?: Readonly<Record<string, string>> | undefined
+  /** @default none */
+  readonly mounts?: ReadonlyArray<ContainerMount> | undefined
+  /** Directories of the host, absolute, in which the sources of mounts may lie. @default none */
+  readonly allowedRoots?: ReadonlyArray<string> | undefined
+  /** What `eval` takes code for that does not say. @default "javascript" */
+  readonly evalLanguage?: "javascript" | "python" | "sh" | undefined
+  /** Put behind all others, so they win; they can undo every bound above. @default none */
+  readonly runArguments?: ReadonlyArray<string> | undefined
+}
+
+/** Whom this process runs as; nobody where the system has no such numbers. */
+export type Caller = Owner | undefined
+
+export interface Mount {
+  /** All links resolved. */
+  readonly source: string
+  readonly target: string
+  readonly readOnly: boolean
+}
+
+/** What is to be, with nothing left open. */
+export interface Plan {
+  readonly engine: "podman" | "docker"
+  readonly image: string | { readonly rootfs: string }
+  readonly strategy: "overlay" | "exec"
+  readonly workdir: string
+  readonly hostDirectory: string | undefined
+  readonly start: "lazy" | "eager"
+  readonly user: Owner
+  /** Whether the user inside is to be this process's own outside, for an engine that runs without root. */
+  readonly keepsId: boolean
+  readonly memoryBytes: number
+  readonly cpus: number
+  readonly pids: number
+  readonly tmpfsBytes: number
+  readonly network: string
+  readonly environment: Readonly<Record<string, string>>
+  readonly mounts: ReadonlyArray<Mount>
+  readonly evalLanguage: "javascript" | "python" | "sh"
+  readonly runArguments: ReadonlyArray<string>
+  /** Who may not change every file from outside may change none from inside. */
+  readonly isReadOnly: boolean
+}
+
+type Finding = readonly [argument: keyof ContainerOptions, detail: string] | undefined
+
+const nobody: Owner = { uid: 65534, gid: 65534 }
+
+const MiB = 2 ** 20
+
+// oxlint-disable-next-line no-control-regex
+const control = /[\u0000-\u001f\u007f]/
+
+/** A mount is told to an engine as a list with commas, in which a quotation mark has a meaning of its own. */
+const unfitForList = /[,"]/
+
+const isText = (value: unknown): value is string => typeof value === "string" && value.isWellFormed() && !control.test(value)
+
+const isClimbing = (path: string): boolean => path.split("/").includes("..")
+
+/** Why it cannot be a directory of the host. */
+const hostFinding = (path: unknown): string | undefined => {
+  if (!isText(path) || !isAbsolute(path)) return "it must be an absolute path of the host without control characters"
+  return unfitForList.test(path) ? "an engine takes no path with a comma or a quotation mark" : undefined
+}
+
+/** Why it cannot be a place in the container. */
+const insideFinding = (path: unknown): string | undefined => {
+  if (!isText(path) || !path.startsWith("/")) return "it must be an absolute path without control characters"
+  if (normal(path) === "/" || isClimbing(path)) return 'it must be a directory below "/", without ".."'
+  return unfitForList.test(path) || path.includes(":")
+    ? "an engine takes no path with a comma, colon or quotation mark"
+    : undefined
+}
+
+/** Without what says nothing. */
+const normal = (path: string): string =>
+  `/${path
+    .split("/")
+    .filter((name) => name !== "" && name !== ".")
+    .join("/")}`
+
+const kept = ["/proc", "/sys", "/dev", "/tmp"]
+
+const overlaps = (one: string, other: string): boolean => OpenRoots.isInside(one, other) || OpenRoots.isInside(other, one)
+
+const placeFinding = (path: string): string | undefined =>
+  insideFinding(path) ??
+  (kept.some((place) => OpenRoots.isInside(place, normal(path)))
+    ? "it must be apart from /tmp, /proc, /sys and /dev"
+    : undefined)
+
+const oneOf = (argument: keyof ContainerOptions, value: unknown, ...values: ReadonlyArray<string>): Finding =>
+  value === undefined || (typeof value === "string" && values.includes(value))
+    ? undefined
+    : [argument, `it must be one of ${values.join(", ")}`]
+
+const positive = (argument: keyof ContainerOptions, value: number | undefined, isWhole = true): Finding =>
+  value === undefined || (Number.isFinite(value) && value > 0 && (!isWhole || Number.isSafeInteger(value)))
+    ? undefined
+    : [argument, isWhole ? "it must be a whole number above 0" : "it must be a number above 0"]
+
+const imageFinding = ({ engine, image }: ContainerOptions): Finding => {
+  if (typeof image === "string") {
+    if (!isText(image) || image.trim() === "" || /\s/.test(image)) return ["image", "it must be the name of an image"]
+    return image.startsWith("-") ? ["image", "the name of an image does not begin with -"] : undefined
+  }
+  if (typeof image !== "object" || image === null) return ["image", "it must be the name of an image, or { rootfs }"]
+  if (engine === "docker") return ["image", "docker has no root filesystems of the host; give it the name of an image"]
+  if (!isText(image.rootfs) || !isAbsolute(image.rootfs)) return ["image", "rootfs must be an absolute path of the host"]
+  return image.rootfs.includes(":") ? ["image", "an engine takes no root filesystem with a colon in its path"] : undefined
+}
+
+const userForm = /^([0-9]{1,10}):([0-9]{1,10})$/
+
+/** The largest is no user: it stands for "leave as it is". */
+const maxId = 2 ** 32 - 2
+
+const userOf = (user: string): Owner | undefined => {
+  const [, uid, gid] = userForm.exec(user) ?? []
+  const owner = { uid: Number(uid), gid: Number(gid) }
+  return owner.uid <= maxId && owner.gid <= maxId ? owner : undefined
+}
+
+const userFinding = ({ user }: ContainerOptions): Finding =>
+  user === undefined || (typeof user === "string" && userOf(user) !== undefined)
+    ? undefined
+    : ["user", "it must be uid:gid, in numbers"]
+
+const environmentFinding = ({ environment }: ContainerOptions): Finding => {
+  if (environment === undefined) return undefined
+  if (Object.values(environment).some((value) => typeof value !== "string")) return ["environment", "its values must be text"]
+  const found = check("Container", { env: environment })
+  return found && ["environment", found.detail]
+}
+
+const argumentsFinding = ({ runArguments = [] }: ContainerOptions): Finding =>
+  runArguments.every((argument) => typeof argument === "string" && argument.isWellFormed() && !argument.includes("\0"))
+    ? undefined
+    : ["runArguments", "they must be text without NUL"]
+
+const strategyFinding = ({ hostDirectory, start, strategy }: ContainerOptions): Finding => {
+  if (strategy !== "exec") return undefined
+  if (hostDirectory !== undefined) return ["hostDirectory", "with the strategy exec there is no shared directory"]
+  return start === "lazy" ? ["start", "with the strategy exec there are no files before the container"] : undefined
+}
+
+const directoryFinding = ({ hostDirectory }: ContainerOptions): Finding => {
+  const detail = hostDirectory === undefined ? undefined : hostFinding(hostDirectory)
+  return detail === undefined ? undefined : ["hostDirectory", detail]
+}
+
+const workdirFinding = ({ workdir }: ContainerOptions): Finding => {
+  const detail = workdir === undefined ? undefined : placeFinding(workdir)
+  return detail === undefined ? undefined : ["workdir", detail]
+}
+
+const networkFinding = ({ network }: ContainerOptions): Finding =>
+  network === undefined || (isText(network) && /^[^\s-]\S*$/.test(network))
+    ? undefined
+    : ["network", "it must be the name of a network"]
+
+const mountFinding = (mount: ContainerMount, workdir: string): string | undefined => {
+  const detail = placeFinding(mount.target)
+  if (detail !== undefined) return `target ${JSON.stringify(mount.target)}: ${detail}`
+  if (overlaps(normal(mount.target), workdir)) return "a target must be apart from the directory of the files"
+  const source = hostFinding(mount.source)
+  return source === undefined ? undefined : `source ${JSON.stringify(mount.source)}: ${source}`
+}
+
+const reasons = (options: ContainerOptions): Finding =>
+  oneOf("engine", options.engine, "podman", "docker") ??
+  imageFinding(options) ??
+  oneOf("strategy", options.strategy, "overlay", "exec") ??
+  oneOf("start", options.start, "lazy", "eager") ??
+  strategyFinding(options) ??
+  workdirFinding(options) ??
+  directoryFinding(options) ??
+  userFinding(options) ??
+  positive("memoryBytes", options.memoryBytes) ??
+  positive("cpus", options.cpus, false) ??
+  positive("pids", options.pids) ??
+  positive("tmpfsBytes", options.tmpfsBytes) ??
+  networkFinding(options) ??
+  environmentFinding(options) ??
+  oneOf("evalLanguage", options.evalLanguage, "javascript", "python", "sh") ??
+  argumentsFinding(options)
+
+const invalid = ([argument, detail]: NonNullable<Finding>): Fault => ({ _tag: "InvalidArgument", argument, detail })
+
+/** With its source resolved, or why it may not be. */
+const mountOf = (mount: ContainerMount, workdir: string, roots: ReadonlyArray<string>): Mount | Fault => {
+  const detail = mountFinding(mount, workdir)
+  if (detail !== undefined) return invalid(["mounts", detail])
+  const shown = `source ${JSON.stringify(mount.source)}`
+  const source = OpenRoots.allowed(mount.source, roots)
+  if (source === undefined) return invalid(["mounts", `${shown}: it lies in none of allowedRoots`])
+  if (hostFinding(source) !== undefined) return invalid(["mounts", `${shown}: it leads to a path that an engine does not take`])
+  if (OpenRoots.isInStore(source)) return invalid(["mounts", `${shown}: it lies in a store of snapshots`])
+  return { source, target: normal(mount.target), readOnly: mount.readOnly ?? true }
+}
+
+const isFault = (value: Mount | Fault): value is Fault => "_tag" in value
+
+const isRoot = (caller: Caller): boolean => caller?.uid === 0
+
+const defaultUser = ({ engine, strategy }: ContainerOptions, caller: Caller): Owner =>
+  engine === "docker" && strategy !== "exec" && caller !== undefined && !isRoot(caller) ? caller : nobody
+
+/** The plan, or why there can be none. */
+export const plan = (options: ContainerOptions, caller: Caller): Plan | Fault => {
+  const reason = reasons(options)
+  if (reason !== undefined) return invalid(reason)
+  const workdir = normal(options.workdir ?? "/workspace")
+  const mounts: Array<Mount> = []
+  for (const asked of options.mounts ?? []) {
+    const mount = mountOf(asked, workdir, options.allowedRoots ?? [])
+    if (isFault(mount)) return mount
+    mounts.push(mount)
+  }
+  const { engine = "podman", strategy = "overlay" } = options
+  const { permits } = fromOptions(options)
+  return {
+    engine,
+    image: options.image,
+    strategy,
+    workdir,
+    hostDirectory: options.hostDirectory,
+    start: options.start ?? (strategy === "exec" ? "eager" : "lazy"),
+    user: options.user === undefined ? defaultUser(options, caller) : userOf(options.user)!,
+    keepsId: engine === "podman" && strategy === "overlay" && caller !== undefined && !isRoot(caller),
+    memoryBytes: options.memoryBytes ?? 1024 * MiB,
+    cpus: options.cpus ?? 1,
+    pids: options.pids ?? 256,
+    tmpfsBytes: options.tmpfsBytes ?? 256 * MiB,
+    network: options.network ?? "none",
+    environment: { HOME: "/tmp", ...options.environment },
+    mounts,
+    evalLanguage: options.evalLanguage ?? "javascript",
+    runArguments: options.runArguments ?? [],
+    isReadOnly: permits !== undefined && !(permits("write") && permits("delete"))
+  }
+}

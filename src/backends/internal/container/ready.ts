@@ -1,0 +1,40 @@
+/**
+ * A container counts as ready when a command in it has answered, and can write in a workspace that is its own. podman gives a new
+ * volume to the user inside, except where the image has a directory of that name: then the volume becomes like that, and we give it.
+ */
+import * as Effect from "effect/Effect"
+import * as Fs from "node:fs"
+import type { Fault } from "../../../model/FsError.ts"
+import { attempt } from "../attempt.ts"
+import * as CommandLine from "./commandLine.ts"
+import { type Engine, failed, unavailable } from "./engine.ts"
+import type { Caller, Plan } from "./options.ts"
+
+type Probed = "ready" | "foreign"
+
+const probe = (engine: Engine, name: string): Effect.Effect<Probed, Fault> =>
+  Effect.flatMap(engine.run(CommandLine.probe(name)), (ended) => {
+    const answer = ended.stdout.trim()
+    return answer === "ready" || answer === "foreign"
+      ? Effect.succeed(answer)
+      : Effect.fail(failed(engine.program, "runs no command in the container", ended))
+  })
+
+const give = (engine: Engine, { user, workdir }: Plan, caller: Caller, name: string): Effect.Effect<unknown, Fault> =>
+  Effect.flatMap(engine.run(CommandLine.whereIs(name, workdir)), ({ stdout }) => {
+    const volume = stdout.trim()
+    if (!volume.startsWith("/")) return Effect.void
+    return caller?.uid === 0
+      ? attempt(() => Fs.chownSync(volume, user.uid, user.gid))
+      : engine.run(CommandLine.chown(user, volume))
+  })
+
+/** Nothing of the sort where a directory is shared: that is the caller's. */
+export const settle = (engine: Engine, plan: Plan, caller: Caller) =>
+  Effect.fnUntraced(function* (name: string): Effect.fn.Return<void, Fault> {
+    if ((yield* probe(engine, name)) === "ready" || plan.strategy === "overlay") return
+    yield* Effect.ignore(give(engine, plan, caller, name))
+    if ((yield* probe(engine, name)) === "ready") return
+    const detail = `the user inside may not write in ${plan.workdir}, which the image has; choose another workdir`
+    return yield* Effect.fail(unavailable(detail))
+  })

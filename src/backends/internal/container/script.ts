@@ -1,0 +1,84 @@
+/**
+ * What runs inside, in nothing but the words of a POSIX shell itself: a container may have no other program, and one that is full of
+ * processes has no room for another.
+ */
+
+/** The variable by which everything that a command has started is known, since processes hand on what they were given. */
+export const marker = "FS_ALGEBRA_EXEC"
+
+/**
+ * The first process of a container. It waits for its child, and so for every process that has lost its parent, which would otherwise
+ * stay as a dead entry among the processes allowed. Its child does what our side asks for on standard input, and at the end of that,
+ * which comes when our side has ended too, however that came, both end and the container with them. A command that kills whatever it
+ * may kills the child, which then is made anew; the first process of a container cannot be killed from within.
+ *
+ * A request is a line `NONCE MARK SINCE`, the answer `NONCE COUNT`: how many processes were just killed. Those of a mark go, and those
+ * of none that started not before SINCE, in the system's ticks, since who empties the environment has no mark; those whose parent is
+ * outside are the engine's own, about to become a command. First all are stopped, then killed: what is stopped starts nothing new.
+ */
+export const keeper = `LC_ALL=C
+export LC_ALL
+exec 2>/dev/null
+fields() {
+  state=$1
+  parent=$2
+  started=\${20-}
+}
+look() {
+  stat=
+  while IFS= read -r line; do stat=$line; done <$1/stat
+  fields \${stat##*) }
+  mark=none
+  while IFS= read -r line || [ -n "$line" ]; do
+    case $line in
+      *${marker}="$2"*) mark=same ;;
+      *${marker}=*) [ $mark = same ] || mark=other ;;
+    esac
+  done <$1/environ
+}
+pass() {
+  count=0
+  for place in /proc/[0-9]*; do
+    process=\${place#/proc/}
+    [ $process != 1 ] && [ $process != "$self" ] || continue
+    look $place "$2"
+    case $1$state in *Z | *X | STOPT | STOPt | STOP | KILL) continue ;; esac
+    case $mark in
+      same) ;;
+      none) [ -n "$3" ] && [ $parent != 0 ] && [ $started -ge $3 ] || continue ;;
+      *) continue ;;
+    esac
+    kill -s $1 $process && count=$((count + 1))
+  done
+}
+serve() {
+  read -r self line </proc/self/stat
+  echo ready
+  while read -r nonce name since; do
+    tries=0
+    while pass STOP "$name" "$since" && [ $count -gt 0 ] && [ $tries -lt 100 ]; do tries=$((tries + 1)); done
+    pass KILL "$name" "$since"
+    echo "$nonce $count"
+  done
+  exit 0
+}
+while (serve); [ $? -gt 128 ]; do :; done`
+
+/**
+ * Around a command: says on standard error that it goes, and since when, before it becomes the command, so that whatever the command
+ * says or answers cannot be taken for the engine's. A program that is not there is the shell's 127.
+ *
+ * Its arguments are the directory, `fed` where there is input, and the command. Input is read to its end whatever the command takes of
+ * it: podman drops the output of what leaves its input unread.
+ */
+export const wrapper = `fields() { since=\${20-}; }
+stat=
+while IFS= read -r line; do stat=$line; done </proc/self/stat
+fields \${stat##*) }
+cd "$1" 2>/dev/null || { echo "$${marker} stays" >&2; exit 126; }
+echo "$${marker} goes $since" >&2
+fed=$2
+shift 2
+case $1 in -*) echo "sh: $1: not found" >&2; exit 127 ;; esac
+[ "$fed" ] || exec "$@"
+{ cat 2>/dev/null; cat >/dev/null; } | { exec "$@"; }`

@@ -1,0 +1,104 @@
+/**
+ * A directory of the machine opened as a root, and what is said when it cannot be: the same for every backend that stands on one.
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import * as Fs from "node:fs"
+import { isAbsolute } from "node:path"
+import { type Fault, type NotADirectory, promote, type StatError, type Unsupported } from "../../model/FsError.ts"
+import type { Info } from "../../port/Backend.ts"
+import * as OpenRoots from "../../runtime/openRoots.ts"
+import * as Identity from "../../runtime/processIdentity.ts"
+import { attempt, isFault } from "./attempt.ts"
+import type { Confined } from "./confined.ts"
+import { codeOf } from "./errno.ts"
+import * as HostRoot from "./hostRoot.ts"
+import type { HostOptions } from "./options.ts"
+
+export type RootError = StatError | NotADirectory | Unsupported
+
+/** What a host can give, from the weakest to the strongest. */
+const levels: ReadonlyArray<Info["confinement"]> = ["best-effort", "race-free-open", "race-free"]
+
+const suffices = (level: Info["confinement"], required: Info["confinement"] = level): boolean =>
+  levels.indexOf(level) >= levels.indexOf(required)
+
+const tooWeak = (required: Info["confinement"] | undefined): Fault => ({
+  _tag: "Unsupported",
+  feature: `${required} confinement on this machine`
+})
+
+const inStore: Fault = { _tag: "AccessDenied", why: "policy" }
+
+/** Why these options can never work; `undefined` when they may. */
+const refusal = (backend: string, options: HostOptions): Fault | undefined => {
+  const { requireConfinement, root } = options
+  if (process.platform === "win32") return { _tag: "Unsupported", feature: `${backend} on Windows` }
+  if (requireConfinement !== undefined && !levels.includes(requireConfinement)) return tooWeak(requireConfinement)
+  if (typeof root !== "string") return { _tag: "InvalidPath", detail: "the root is not a string" }
+  if (root.includes("\0")) return { _tag: "InvalidPath", detail: "the root contains a NUL" }
+  return isAbsolute(root) ? undefined : { _tag: "InvalidPath", detail: "the root is not an absolute path" }
+}
+
+interface Root {
+  readonly confined: Confined
+  readonly close: () => void
+}
+
+const openRoot = (backend: string, options: HostOptions): Root | Fault => {
+  const fault = refusal(backend, options)
+  if (fault !== undefined) return fault
+  const level = HostRoot.level()
+  if (!suffices(level, options.requireConfinement)) return tooWeak(options.requireConfinement)
+  if (OpenRoots.isInStore(options.root)) return inStore
+  // Remembered from now on, for when there are no descriptors left to ask.
+  Identity.self()
+  if (options.createRoot === true && Fs.statSync(options.root, { throwIfNoEntry: false }) === undefined) {
+    Fs.mkdirSync(options.root, { recursive: true })
+    if (OpenRoots.isInStore(options.root)) return inStore
+  }
+  const confined = HostRoot.open(options.root, level)
+  if (isFault(confined)) return confined
+  const unregister = OpenRoots.register(options.root)
+  return {
+    confined,
+    close: () => {
+      unregister()
+      confined.close()
+    }
+  }
+}
+
+const expected = new Set<Fault["_tag"]>([
+  "AccessDenied",
+  "InvalidPath",
+  "IoError",
+  "NotADirectory",
+  "NotFound",
+  "PathTooLong",
+  "Timeout",
+  "Unavailable",
+  "Unsupported"
+])
+
+const other = ({ cause }: Fault): Fault => {
+  const code = codeOf(cause)
+  return { _tag: "IoError", ...(code === undefined ? {} : { code }), detail: "the root cannot be made or opened" }
+}
+
+/** With the root as the caller gave it: that is the caller's own to see. */
+const promoteRoot = (fault: Fault, backend: string, path: string): RootError =>
+  promote(expected.has(fault._tag) ? fault : other(fault), backend, path) as RootError
+
+/** For as long as the scope lives. `backend` is what errors name. */
+export const open = (backend: string, options: HostOptions): Effect.Effect<Confined, RootError, Scope.Scope> =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.mapError(
+        attempt(() => openRoot(backend, options)),
+        (fault) => promoteRoot(fault, backend, String(options.root))
+      ),
+      ({ close }) => Effect.sync(close)
+    ),
+    ({ confined }) => confined
+  )

@@ -1,0 +1,170 @@
+/**
+ * What is there, on a Windows disk. A file is opened only after a look at it, and looked at again when it is open; a listing is of the
+ * directory that was asked for, or it is taken again.
+ */
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Clock from "effect/Clock"
+import type * as Scope from "effect/Scope"
+import * as Fs from "node:fs"
+import type { FileStat, Kind } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+import { type FsPath, isTemporaryName, parent, root } from "../../model/FsPath.ts"
+import type { Child, Handle, Whole } from "../../port/Backend.ts"
+import { isFault } from "./attempt.ts"
+import { maxLooks, notFound, unstable } from "./confined.ts"
+import { codeOf } from "./errno.ts"
+import { allocate, inlineBytes } from "./hostBytes.ts"
+import { absent } from "./hostFile.ts"
+import { attempt, awaited, patiently } from "./windowsAttempt.ts"
+import { closeQuietly, readSync } from "./windowsBytes.ts"
+import type { WindowsEntry, WindowsStats } from "./windowsDisk.ts"
+import type { Handles, Opened } from "./windowsHandles.ts"
+import { childOf } from "./windowsKeys.ts"
+import { sweep } from "./windowsLeftovers.ts"
+import { type Place, spotOf, stably, type Walker } from "./windowsWalk.ts"
+
+const notAFile: Fault = { _tag: "NotAFile" }
+
+type Kinds = Pick<WindowsStats, "isFile" | "isDirectory" | "isSymbolicLink">
+
+export const kindOf = (stats: Kinds): Kind =>
+  stats.isSymbolicLink() ? "symlink" : stats.isDirectory() ? "directory" : stats.isFile() ? "file" : "other"
+
+/** Without permission bits: Windows keeps but one, and what decides instead is told by no call of Node. */
+export const toStat = (path: FsPath, stats: WindowsStats): FileStat => {
+  const kind = kindOf(stats)
+  return {
+    path,
+    kind,
+    isFile: kind === "file",
+    isDirectory: kind === "directory",
+    sizeBytes: kind === "file" || kind === "symlink" ? Number(stats.size) : 0,
+    ...(stats.birthtimeMs > 0n ? { createdAt: DateTime.makeUnsafe(Number(stats.birthtimeMs)) } : undefined),
+    modifiedAt: DateTime.makeUnsafe(Number(stats.mtimeMs)),
+    ...(kind === "symlink" ? { isSymlink: true } : undefined)
+  }
+}
+
+/** `undefined` where nothing is. */
+export const stat = (walker: Walker, path: FsPath): FileStat | undefined | Fault => {
+  const found = path === root ? walker.directory(root) : spotOf(walker, path)
+  if (!isFault(found)) return found.stats && toStat(path, found.stats)
+  return absent(found)._tag === "NotFound" ? undefined : found
+}
+
+/** What opening says where something else has taken the place of the file that was looked at. */
+const changed = new Set(["EISDIR", "ENOENT", "ELOOP"])
+
+/** A file that is there, and no other by the time that it is open. */
+export const openFile = (walker: Walker, path: FsPath, flags: number): Opened | Fault => {
+  if (path === root) return notAFile
+  const { disk } = walker
+  return stably(() => {
+    const spot = spotOf(walker, path)
+    if (isFault(spot)) return spot
+    if (spot.stats === undefined) return notFound
+    if (kindOf(spot.stats) !== "file") return notAFile
+    let descriptor: number
+    try {
+      descriptor = disk.openSync(spot.at, flags)
+    } catch (error) {
+      if (changed.has(codeOf(error) ?? "")) return undefined
+      throw error
+    }
+    let opened: Opened | undefined
+    try {
+      const stats = disk.fstatSync(descriptor, { bigint: true })
+      if (stats.isFile() && walker.holds(descriptor, spot.place, spot.at)) opened = { descriptor, stats }
+      return opened
+    } finally {
+      if (opened === undefined) closeQuietly(disk, descriptor)
+    }
+  })
+}
+
+const openToRead = (walker: Walker, path: FsPath): Opened | Fault => {
+  const opened = openFile(walker, path, Fs.constants.O_RDONLY)
+  return isFault(opened) ? absent(opened) : opened
+}
+
+export const open = (walker: Walker, handles: Handles, path: FsPath): Effect.Effect<Handle, Fault, Scope.Scope> =>
+  handles.open(
+    path,
+    (stats) => toStat(path, stats),
+    () => openToRead(walker, path)
+  )
+
+/** A small file in one go, which spares the scope and the handle; `undefined` for a larger one. */
+export const whole = (walker: Walker, path: FsPath, maxBytes: number): Effect.Effect<Whole | undefined, Fault> =>
+  attempt(() => {
+    const opened = openToRead(walker, path)
+    if (isFault(opened)) return opened
+    const { descriptor, stats } = opened
+    try {
+      if (stats.size > BigInt(Math.min(maxBytes, inlineBytes))) return undefined
+      const bytes = allocate(Number(stats.size))
+      const length = readSync(walker.disk, descriptor, bytes, 0)
+      const read = length === bytes.length ? bytes : bytes.slice(0, length)
+      return { stat: { ...toStat(path, stats), sizeBytes: length }, bytes: read }
+    } finally {
+      closeQuietly(walker.disk, descriptor)
+    }
+  })
+
+/** A listing takes every file that the system keeps elsewhere, or in another form, for a link; a look at it knows better. */
+const kindIn = (walker: Walker, place: Place, entry: WindowsEntry): Kind => {
+  if (!entry.isSymbolicLink()) return kindOf(entry)
+  const stats = walker.look(place.at(entry.name))
+  return stats === undefined ? "symlink" : kindOf(stats)
+}
+
+/** NotADirectory for what is none itself; below that, there is nothing. */
+const openDirectory = (walker: Walker, path: FsPath): Place | Fault => {
+  const place = walker.directory(path)
+  if (!isFault(place) || place._tag !== "NotADirectory" || path === root) return place
+  const above = walker.directory(parent(path))
+  return isFault(above) ? notFound : place
+}
+
+export const childrenNow = (walker: Walker, place: Place): ReadonlyArray<Child> =>
+  walker.disk
+    .readdirSync(place.directory, { withFileTypes: true })
+    .map((entry) => childOf(entry.name, kindIn(walker, place, entry)))
+
+const children = (walker: Walker, place: Place): Effect.Effect<ReadonlyArray<Child>, Fault> =>
+  Effect.flatMap(
+    patiently(awaited<Array<WindowsEntry>>((end) => walker.disk.readdir(place.directory, { withFileTypes: true }, end))),
+    (entries) => attempt(() => entries.map((entry) => childOf(entry.name, kindIn(walker, place, entry))))
+  )
+
+const isGone = (fault: Fault): boolean => fault._tag === "NotFound" || fault._tag === "NotADirectory"
+
+const sweepIn = (walker: Walker, place: Place, found: ReadonlyArray<Child>): Effect.Effect<void> => {
+  const stale = found.filter(({ name }) => isTemporaryName(name))
+  if (stale.length === 0) return Effect.void
+  return Effect.map(Clock.currentTimeMillis, (now) => {
+    for (const { name } of stale) sweep(walker, place.at(name), name, now)
+  })
+}
+
+/** `sweeps`: take away what killed writers have left in it. */
+export const list = (walker: Walker, path: FsPath, sweeps: boolean): Effect.Effect<ReadonlyArray<Child>, Fault> => {
+  const listing = (left: number): Effect.Effect<ReadonlyArray<Child>, Fault> =>
+    Effect.flatMap(
+      attempt(() => openDirectory(walker, path)),
+      (place) =>
+        Effect.matchEffect(children(walker, place), {
+          onSuccess: (found) =>
+            Effect.flatMap(
+              attempt(() => place.isSame()),
+              (isSame): Effect.Effect<ReadonlyArray<Child>, Fault> =>
+                isSame ? Effect.as(sweeps ? sweepIn(walker, place, found) : Effect.void, found) : again(left)
+            ),
+          onFailure: (fault) => (isGone(fault) ? again(left) : Effect.fail(fault))
+        })
+    )
+  const again = (left: number): Effect.Effect<ReadonlyArray<Child>, Fault> =>
+    left === 0 ? Effect.fail(unstable) : listing(left - 1)
+  return listing(maxLooks)
+}

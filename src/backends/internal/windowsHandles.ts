@@ -1,0 +1,241 @@
+/**
+ * The files that are open for reading. Windows replaces no file that is open, and moves no directory in which one is, so a change of
+ * ours would wait for a reader of ours, who may be waiting for that change. Instead the reader lets the file go: what it has still to
+ * read is copied, into memory or where it is much into a hidden file of the root, and the file is closed. The reader notices nothing.
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import * as Fs from "node:fs"
+import type { FileStat } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+import { fold, type FsPath, isWithin, relative, root } from "../../model/FsPath.ts"
+import type { Handle } from "../../port/Backend.ts"
+import { isFault } from "./attempt.ts"
+import { allocate, largest } from "./hostBytes.ts"
+import { announce, forget, temporaryName } from "./leftovers.ts"
+import { atOnce, attempt, patiently } from "./windowsAttempt.ts"
+import { closeQuietly, read, unlinkQuietly, write } from "./windowsBytes.ts"
+import type { WindowsDisk, WindowsStats } from "./windowsDisk.ts"
+import { isSameFile, type Walker } from "./windowsWalk.ts"
+
+export interface Opened {
+  readonly descriptor: number
+  readonly stats: WindowsStats
+}
+
+const closed: Fault = { _tag: "IoError", detail: "the file has been closed" }
+
+/** Copied into memory; what is more goes to the disk. */
+const inMemory = 8 * 1024 * 1024
+const block = 1024 * 1024
+
+/** An open descriptor, closed once nobody wants it any more and no read is in flight on it. */
+interface Lease {
+  readonly descriptor: number
+  /** Of a hidden copy, which is in nobody's way. */
+  readonly isCopy: boolean
+  users: number
+  isOver: boolean
+  readonly whenClosed: Array<() => void>
+}
+
+type Source = Lease | { readonly bytes: Uint8Array }
+
+interface Reader {
+  path: FsPath
+  readonly stats: WindowsStats
+  readonly size: number
+  source: Source
+  isClosed: boolean
+}
+
+/** Which readers are in the way: of one file, or of all that is in a directory. */
+export type InTheWay = { readonly file: WindowsStats } | { readonly directory: FsPath }
+
+export interface Handles {
+  readonly open: (
+    path: FsPath,
+    stat: (stats: WindowsStats) => FileStat,
+    open: () => Opened | Fault
+  ) => Effect.Effect<Handle, Fault, Scope.Scope>
+  readonly has: (what: InTheWay) => boolean
+  /** When it has ended, none of them is. */
+  readonly release: (what: InTheWay) => Effect.Effect<void, Fault>
+  /** What was in one directory is in another. */
+  readonly moved: (from: FsPath, to: FsPath) => void
+}
+
+const leaseOf = (descriptor: number, isCopy = false): Lease => ({ descriptor, isCopy, users: 0, isOver: false, whenClosed: [] })
+
+const isLease = (source: Source): source is Lease => "descriptor" in source
+
+const closeIfUnused = (disk: WindowsDisk, lease: Lease): void => {
+  if (!lease.isOver || lease.users > 0) return
+  closeQuietly(disk, lease.descriptor)
+  for (const tell of lease.whenClosed.splice(0)) tell()
+}
+
+const end = (disk: WindowsDisk, lease: Lease): void => {
+  lease.isOver = true
+  closeIfUnused(disk, lease)
+}
+
+/** Reads while the lease lives, which keeps it alive. */
+const during = <A>(disk: WindowsDisk, lease: Lease, use: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> =>
+  Effect.suspend(() => {
+    lease.users++
+    return Effect.ensuring(
+      use,
+      Effect.sync(() => {
+        lease.users--
+        closeIfUnused(disk, lease)
+      })
+    )
+  })
+
+const cut = (bytes: Uint8Array, length: number): Uint8Array => (length === bytes.length ? bytes : bytes.slice(0, length))
+
+const readFrom = (disk: WindowsDisk, source: Source, bytes: Uint8Array, offset: number): Effect.Effect<number, Fault> => {
+  if (isLease(source)) return during(disk, source, read(disk, source.descriptor, bytes, offset))
+  bytes.set(source.bytes.subarray(offset, offset + bytes.length))
+  return Effect.succeed(Math.max(0, Math.min(bytes.length, source.bytes.length - offset)))
+}
+
+const { O_CREAT, O_EXCL, O_RDWR } = Fs.constants
+
+/** Hidden, in the root, which is never moved; gone when it is closed. */
+const openCopy = (walker: Walker): Effect.Effect<Lease, Fault> =>
+  attempt(() => {
+    const top = walker.directory(root)
+    if (isFault(top)) return top
+    const name = temporaryName()
+    const at = top.at(name)
+    const lease = leaseOf(walker.disk.openSync(at, O_RDWR | O_CREAT | O_EXCL), true)
+    announce(name)
+    lease.whenClosed.push(() => {
+      unlinkQuietly(walker.disk, at)
+      forget(name)
+    })
+    return lease
+  })
+
+const copyToDisk = (walker: Walker, size: number, lease: Lease): Effect.Effect<Lease, Fault> =>
+  Effect.flatMap(openCopy(walker), (copy) => {
+    const { disk } = walker
+    const bytes = allocate(block)
+    const progress = { written: 0 }
+    const from = (offset: number): Effect.Effect<void, Fault> =>
+      offset >= size
+        ? Effect.void
+        : Effect.flatMap(
+            read(disk, lease.descriptor, bytes.subarray(0, Math.min(block, size - offset)), offset),
+            (length): Effect.Effect<void, Fault> =>
+              length === 0
+                ? Effect.void
+                : Effect.andThen(write(disk, copy.descriptor, bytes.subarray(0, length), progress), from(offset + length))
+          )
+    return Effect.as(
+      Effect.onError(from(0), () => Effect.sync(() => end(disk, copy))),
+      copy
+    )
+  })
+
+const copyOf = (walker: Walker, size: number, lease: Lease): Effect.Effect<Source, Fault> => {
+  if (size > inMemory) return copyToDisk(walker, size, lease)
+  return Effect.suspend(() => {
+    const bytes = allocate(size)
+    return Effect.map(read(walker.disk, lease.descriptor, bytes, 0), (length) => ({ bytes: cut(bytes, length) }))
+  })
+}
+
+const whenClosed = (lease: Lease): Effect.Effect<void> =>
+  Effect.callback<void>((resume) => {
+    lease.whenClosed.push(() => resume(Effect.void))
+  })
+
+export const make = (walker: Walker): Handles => {
+  const { disk } = walker
+  const readers = new Set<Reader>()
+
+  const isIn = (reader: Reader, what: InTheWay): boolean =>
+    isLease(reader.source) &&
+    !reader.source.isCopy &&
+    ("file" in what ? isSameFile(reader.stats, what.file) : isWithin(fold(what.directory), fold(reader.path)))
+
+  const close = (reader: Reader): void => {
+    reader.isClosed = true
+    readers.delete(reader)
+    if (isLease(reader.source)) end(disk, reader.source)
+  }
+
+  const letGo = (reader: Reader): Effect.Effect<void, Fault> => {
+    const lease = reader.source
+    if (reader.isClosed || !isLease(lease)) return Effect.void
+    const copying = during(disk, lease, copyOf(walker, reader.size, lease))
+    return Effect.uninterruptibleMask((restore) =>
+      Effect.flatMap(restore(copying), (copy) => {
+        // Closed meanwhile, or let go for somebody else.
+        const isLate = reader.isClosed || reader.source !== lease
+        if (isLate && isLease(copy)) end(disk, copy)
+        if (!isLate) {
+          reader.source = copy
+          end(disk, lease)
+        }
+        return lease.users > 0 ? whenClosed(lease) : Effect.void
+      })
+    )
+  }
+
+  const handleOf = (reader: Reader, stat: FileStat): Handle => ({
+    stat,
+    read: (offset, length) =>
+      Effect.uninterruptible(
+        Effect.suspend(() => {
+          if (reader.isClosed) return Effect.fail(closed)
+          // What has been appended since is not of this file as it was opened.
+          const bytes = allocate(Math.max(0, Math.min(length, largest, reader.size - offset)))
+          if (bytes.length === 0) return Effect.succeed(bytes)
+          return Effect.map(readFrom(disk, reader.source, bytes, offset), (length) => cut(bytes, length))
+        })
+      )
+  })
+
+  return {
+    open: (path, stat, open) =>
+      // Tried again as a whole, so that who waits for the file can be interrupted.
+      patiently(
+        Effect.map(
+          Effect.acquireRelease(
+            Effect.map(atOnce(open), ({ descriptor, stats }): Reader => {
+              const reader = { path, stats, size: Number(stats.size), source: leaseOf(descriptor), isClosed: false }
+              readers.add(reader)
+              return reader
+            }),
+            (reader) => Effect.sync(() => close(reader))
+          ),
+          (reader) => handleOf(reader, stat(reader.stats))
+        )
+      ),
+    has: (what) => {
+      for (const reader of readers) if (isIn(reader, what)) return true
+      return false
+    },
+    release: (what) =>
+      Effect.suspend(() =>
+        Effect.forEach(
+          [...readers].filter((reader) => isIn(reader, what)),
+          // Each when it is its turn: what is closed by then has nothing to let go.
+          letGo,
+          { discard: true }
+        )
+      ),
+    moved: (from, to) => {
+      const above = fold(from)
+      for (const reader of readers) {
+        if (!isWithin(above, fold(reader.path))) continue
+        const rest = relative(from, reader.path)
+        reader.path = (rest === root ? to : `${to}/${rest}`) as FsPath
+      }
+    }
+  }
+}

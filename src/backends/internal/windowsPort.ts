@@ -1,0 +1,58 @@
+/**
+ * The port over a directory of a Windows disk: each primitive, and what the options say of it. The disk is an argument, so that tests can
+ * give one that enforces what the machine that they run on does not.
+ *
+ * There are no attributes to set: Windows keeps one bit of a mode, and what it does not keep we do not say that we set.
+ */
+import * as Effect from "effect/Effect"
+import type { Fault } from "../../model/FsError.ts"
+import { root } from "../../model/FsPath.ts"
+import type { Backend, Rules } from "../../port/Backend.ts"
+import { fromOptions, isReadOnly } from "../../port/Rules.ts"
+import * as Locks from "../../runtime/locks.ts"
+import { temporaryName } from "./leftovers.ts"
+import type { WindowsHostOptions } from "./options.ts"
+import { attempt } from "./windowsAttempt.ts"
+import * as File from "./windowsFile.ts"
+import * as Handles from "./windowsHandles.ts"
+import * as Links from "./windowsLinks.ts"
+import * as Naming from "./windowsNaming.ts"
+import type { Walker } from "./windowsWalk.ts"
+import { append, put } from "./windowsWrite.ts"
+
+/** What `options` asks of the directory itself has been seen to. */
+export const backend = (walker: Walker, options: WindowsHostOptions): Backend => {
+  const rules: Rules = fromOptions(options)
+  const maySweep = rules.permits?.("delete") !== false
+  const handles = Handles.make(walker)
+  const writer = { walker, handles, durability: options.durability ?? "none" }
+  return {
+    info: {
+      name: "WindowsHost",
+      root: options.root,
+      caseSensitive: false,
+      readOnly: isReadOnly(rules),
+      confinement: "best-effort"
+    },
+    stat: (path) => attempt(() => File.stat(walker, path)),
+    list: (path) => File.list(walker, path, maySweep),
+    open: (path) => File.open(walker, handles, path),
+    write: (path, content, mode, how) =>
+      path === root
+        ? Effect.fail<Fault>({ _tag: mode === "create" ? "AlreadyExists" : "NotAFile" })
+        : mode === "append"
+          ? append(writer, path, content, how?.commit)
+          : put(writer, path, content, mode, how?.commit),
+    makeDirectory: (path) => Naming.makeDirectory(walker, path),
+    remove: (path) => Naming.remove(walker, handles, path),
+    rename: (from, to, { replace }) => Naming.rename(walker, handles, from, to, replace),
+    links: {
+      read: (path) => attempt(() => Links.readLink(walker, path)),
+      make: (path, target) => attempt(() => Links.makeLink(walker, path, target))
+    },
+    rules,
+    temporaryName,
+    locks: Locks.make({ caseSensitive: false }),
+    accelerations: { read: (path, maxBytes) => File.whole(walker, path, maxBytes) }
+  }
+}

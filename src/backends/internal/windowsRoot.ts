@@ -1,0 +1,50 @@
+/**
+ * The root of a Windows host is what its path leads to when the filesystem is built, and it stays that directory.
+ */
+import type { Fault } from "../../model/FsError.ts"
+import { root } from "../../model/FsPath.ts"
+import { isFault } from "./attempt.ts"
+import { notADirectory, notFound } from "./confined.ts"
+import { codeOf } from "./errno.ts"
+import type { WindowsHostOptions } from "./options.ts"
+import type { WindowsDisk } from "./windowsDisk.ts"
+import { parseRoot, toNative, type WindowsRoot } from "./windowsPaths.ts"
+import { finalNameOf, lookAt, make, type Walker } from "./windowsWalk.ts"
+
+const verbatim = (top: WindowsRoot): string | Fault => toNative(top, root, { useLongPaths: true })
+
+/** With its parents, from the volume down. */
+const makeAll = (disk: WindowsDisk, top: WindowsRoot): void => {
+  const volume = verbatim({ ...top, names: [], path: top.kind === "drive" ? `${top.volume}\\` : top.volume }) as string
+  let at = volume
+  for (const name of top.names) {
+    at = at.endsWith("\\") ? at + name : `${at}\\${name}`
+    try {
+      disk.mkdirSync(at)
+    } catch (error) {
+      // Of a directory that is there some disks say first that it may not be made.
+      if (codeOf(error) !== "EEXIST" && lookAt(disk, at) === undefined) throw error
+    }
+  }
+}
+
+/** InvalidPath where the root is no absolute path of Windows, NotFound, NotADirectory; nothing is touched before the path is checked. */
+export const open = (
+  disk: WindowsDisk,
+  options: Pick<WindowsHostOptions, "root" | "createRoot" | "useLongPaths">
+): Walker | Fault => {
+  const { createRoot = false, useLongPaths = true } = options
+  const given = parseRoot(options.root)
+  if (isFault(given)) return given
+  const at = verbatim(given)
+  if (isFault(at)) return at
+  if (createRoot && lookAt(disk, at) === undefined) makeAll(disk, given)
+  if (lookAt(disk, at) === undefined) return notFound
+  const told = finalNameOf(disk, at)
+  const final = told === undefined ? undefined : parseRoot(told)
+  if (isFault(final)) return final
+  const top = final ?? given
+  const stats = lookAt(disk, verbatim(top) as string)
+  if (stats === undefined) return notFound
+  return stats.isDirectory() ? make(disk, top, stats, { final, useLongPaths }) : notADirectory
+}

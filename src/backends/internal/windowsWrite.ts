@@ -1,0 +1,368 @@
+/**
+ * Writing on a Windows disk, as `atomicReplace.ts` and `hostAppend.ts` do it on others: a file becomes visible whole or not at all, and
+ * an append that fails is cut back. What Windows adds: a file is closed before it gets its name, since an open one may not be renamed
+ * everywhere; what is open may not be replaced; and the case of a name that is there is kept.
+ */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import * as Fs from "node:fs"
+import type { FileStat } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+import type { FsPath } from "../../model/FsPath.ts"
+import type { Commit } from "../../port/Backend.ts"
+import { committed, type Mode } from "./atomicReplace.ts"
+import { isFault } from "./attempt.ts"
+import { codeOf } from "./errno.ts"
+import { allocate, type Durability, largest } from "./hostBytes.ts"
+import { announce, forget, temporaryName } from "./leftovers.ts"
+import { atOnce, attempt, isInUse, patiently } from "./windowsAttempt.ts"
+import { closeQuietly, type Progress, read, settle, unlinkQuietly, write } from "./windowsBytes.ts"
+import type { WindowsDisk, WindowsStats } from "./windowsDisk.ts"
+import { kindOf, openFile, toStat } from "./windowsFile.ts"
+import type { Handles, InTheWay, Opened } from "./windowsHandles.ts"
+import { isSameFile, type Place, spotOf, stably, type Walker } from "./windowsWalk.ts"
+
+/** What a write works with. */
+export interface Writer {
+  readonly walker: Walker
+  readonly handles: Handles
+  readonly durability: Durability
+}
+
+type Content<E, R> = Uint8Array | Stream.Stream<Uint8Array, E, R>
+
+const alreadyExists: Fault = { _tag: "AlreadyExists" }
+const notAFile: Fault = { _tag: "NotAFile" }
+const permission: Fault = { _tag: "AccessDenied", why: "permission" }
+
+const { O_APPEND, O_CREAT, O_EXCL, O_RDONLY, O_RDWR, O_WRONLY } = Fs.constants
+
+/** The attribute that Node shows as a lack of permission to write; to take it away is the owner's to decide. */
+export const isReadOnly = (stats: WindowsStats): boolean => (stats.mode & 0o200n) === 0n
+
+/**
+ * Runs a change that a reader of ours may be in the way of: it then lets its file go, and the change is tried again at once. For readers
+ * of others there is but to wait.
+ */
+export const yielding = <A>(
+  handles: Handles,
+  inTheWay: () => InTheWay | undefined | Fault,
+  change: Effect.Effect<A, Fault>
+): Effect.Effect<A, Fault> =>
+  patiently(
+    Effect.catch(change, (fault) => {
+      if (!isInUse(fault)) return Effect.fail(fault)
+      return Effect.flatMap(atOnce(inTheWay), (what) =>
+        what === undefined || !handles.has(what) ? Effect.fail(fault) : Effect.andThen(handles.release(what), change)
+      )
+    })
+  )
+
+interface Staged {
+  readonly descriptor: number
+  readonly place: Place
+  readonly name: string
+  /** Of the file as it will be published; once known, the descriptor is closed. */
+  stat: FileStat | undefined
+  isPublished: boolean
+}
+
+const unfit = (stats: WindowsStats | undefined, mode: Mode): Fault | undefined => {
+  if (stats === undefined) return undefined
+  if (mode === "create") return alreadyExists
+  if (kindOf(stats) !== "file") return notAFile
+  return isReadOnly(stats) ? permission : undefined
+}
+
+const openTemporary = (walker: Walker, place: Place): Staged | undefined => {
+  const name = temporaryName()
+  const at = place.at(name)
+  const descriptor = walker.disk.openSync(at, O_RDWR | O_CREAT | O_EXCL, 0o666)
+  if (walker.holds(descriptor, place, at)) {
+    announce(name)
+    return { descriptor, place, name, stat: undefined, isPublished: false }
+  }
+  closeQuietly(walker.disk, descriptor)
+  unlinkQuietly(walker.disk, at)
+  return undefined
+}
+
+/** Fails where publishing would have to, so that a long stream is not read for nothing. */
+const stage = (walker: Walker, path: FsPath, mode: Mode): Staged | Fault =>
+  stably(() => {
+    const spot = spotOf(walker, path)
+    if (isFault(spot)) return spot
+    return unfit(spot.stats, mode) ?? openTemporary(walker, spot.place)
+  })
+
+const discard = ({ disk }: Walker, staged: Staged): void => {
+  if (staged.stat === undefined) closeQuietly(disk, staged.descriptor)
+  if (!staged.isPublished) unlinkQuietly(disk, staged.place.at(staged.name))
+  forget(staged.name)
+}
+
+/** A hidden file next to the path, open and empty, for as long as `use` runs; gone afterwards unless it was published. */
+const staging = <A, E, R>(
+  walker: Walker,
+  path: FsPath,
+  mode: Mode,
+  use: (staged: Staged) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E | Fault, R> =>
+  Effect.acquireUseRelease(
+    attempt(() => stage(walker, path, mode)),
+    use,
+    (staged) => Effect.sync(() => discard(walker, staged))
+  )
+
+const fill = <E, R>(disk: WindowsDisk, descriptor: number, content: Content<E, R>): Effect.Effect<void, Fault | E, R> => {
+  const progress = { written: 0 }
+  return content instanceof Uint8Array
+    ? write(disk, descriptor, content, progress)
+    : Stream.runForEachArray(content, (chunks) =>
+        Effect.forEach(chunks, (bytes) => write(disk, descriptor, bytes, progress), { discard: true })
+      )
+}
+
+/** Everything that takes time; afterwards the file is as it will be published, and closed. */
+const prepare = <E, R>(
+  { durability, walker: { disk } }: Writer,
+  staged: Staged,
+  path: FsPath,
+  content: Content<E, R>
+): Effect.Effect<FileStat, Fault | E, R> => {
+  const filled = fill(disk, staged.descriptor, content)
+  return Effect.andThen(
+    durability === "none" ? filled : Effect.andThen(filled, settle(disk, staged.descriptor)),
+    atOnce(() => {
+      const stat = toStat(path, disk.fstatSync(staged.descriptor, { bigint: true }))
+      staged.stat = stat
+      // Not quietly: some network disks say only now that they could not keep what was written.
+      disk.closeSync(staged.descriptor)
+      return stat
+    })
+  )
+}
+
+/** Disks on which a file can have but one name. Some say that they do not know such a call, which has the code of EISDIR. */
+const noSecondName = new Set(["EPERM", "EISDIR", "EINVAL", "ENOSYS", "ENOTSUP", "EMLINK"])
+
+/** Gives the file a name that must be free. Where there are no links the name is taken first, by an empty file. */
+const nameNew = (disk: WindowsDisk, from: string, to: string): void => {
+  try {
+    disk.linkSync(from, to)
+  } catch (error) {
+    if (!noSecondName.has(codeOf(error) ?? "")) throw error
+    disk.closeSync(disk.openSync(to, O_RDWR | O_CREAT | O_EXCL))
+    try {
+      disk.renameSync(from, to)
+    } catch (error) {
+      unlinkQuietly(disk, to)
+      throw error
+    }
+    return
+  }
+  unlinkQuietly(disk, from)
+}
+
+/** The one step that anybody can see. `append` publishes only where nothing is. */
+const publishNow = (walker: Walker, staged: Staged, path: FsPath, mode: Mode, stat: FileStat): FileStat | Fault => {
+  const spot = spotOf(walker, path)
+  if (isFault(spot)) return spot
+  const from = staged.place.at(staged.name)
+  if (mode === "replace") {
+    const fault = unfit(spot.stats, mode)
+    if (fault !== undefined) return fault
+    const name = spot.stats === undefined ? spot.name : walker.nameOf(spot.place, spot.name)
+    walker.disk.renameSync(from, spot.place.at(name))
+  } else {
+    if (spot.stats !== undefined) return alreadyExists
+    nameNew(walker.disk, from, spot.at)
+  }
+  staged.isPublished = true
+  return stat
+}
+
+const publish = ({ handles, walker }: Writer, staged: Staged, path: FsPath, mode: Mode, stat: FileStat) =>
+  yielding(
+    handles,
+    () => {
+      const spot = spotOf(walker, path)
+      return isFault(spot) ? spot : spot.stats && { file: spot.stats }
+    },
+    atOnce(() => publishNow(walker, staged, path, mode, stat))
+  )
+
+/** Writes a new file, or another in place of the one that is there. */
+export const put = <E, R>(
+  writer: Writer,
+  path: FsPath,
+  content: Content<E, R>,
+  mode: "create" | "replace",
+  commit: Commit | undefined
+): Effect.Effect<FileStat, Fault | E, R> =>
+  staging(writer.walker, path, mode, (staged) =>
+    Effect.flatMap(prepare(writer, staged, path, content), (stat) =>
+      committed(commit, publish(writer, staged, path, mode, stat))
+    )
+  )
+
+interface Target extends Opened, Progress {
+  readonly appends: true
+  readonly path: FsPath
+  /** It was made for this append. */
+  readonly isNew: boolean
+  isComplete: boolean
+}
+
+const makeTarget = (walker: Walker, path: FsPath): Opened | Fault | undefined => {
+  const { disk } = walker
+  const spot = spotOf(walker, path)
+  if (isFault(spot)) return spot
+  let descriptor: number
+  try {
+    descriptor = disk.openSync(spot.at, O_WRONLY | O_APPEND | O_CREAT | O_EXCL, 0o666)
+  } catch (error) {
+    if (codeOf(error) === "EEXIST") return undefined
+    throw error
+  }
+  if (walker.holds(descriptor, spot.place, spot.at)) {
+    return { descriptor, stats: disk.fstatSync(descriptor, { bigint: true }) }
+  }
+  closeQuietly(disk, descriptor)
+  unlinkQuietly(disk, spot.at)
+  return undefined
+}
+
+const openTarget = (walker: Walker, path: FsPath): Target | Fault =>
+  stably(() => {
+    const found = openFile(walker, path, O_WRONLY | O_APPEND)
+    const isNew = isFault(found) && found._tag === "NotFound"
+    const opened = isNew ? makeTarget(walker, path) : found
+    return opened === undefined || isFault(opened)
+      ? opened
+      : { ...opened, path, isNew, appends: true, written: 0, isComplete: false }
+  })
+
+/**
+ * Takes away what a failed append has left, unless somebody else has already written behind it. A file that is open to append takes no
+ * shorter length, and one that is open may stay after it was removed, so both are done by the name, if that is still its own.
+ */
+const cutBack = (walker: Walker, { isNew, path, stats, written }: Target): void => {
+  const { disk } = walker
+  const spot = spotOf(walker, path)
+  if (isFault(spot) || spot.stats === undefined || !isSameFile(spot.stats, stats)) return
+  if (spot.stats.size !== stats.size + BigInt(written)) return
+  if (isNew) return disk.unlinkSync(spot.at)
+  const descriptor = disk.openSync(spot.at, O_RDWR)
+  try {
+    if (walker.holds(descriptor, spot.place, spot.at)) disk.ftruncateSync(descriptor, Number(stats.size))
+  } finally {
+    closeQuietly(disk, descriptor)
+  }
+}
+
+const leave = (walker: Walker, target: Target): void => {
+  closeQuietly(walker.disk, target.descriptor)
+  if (target.isComplete) return
+  try {
+    cutBack(walker, target)
+  } catch {
+    // The disk that refused the bytes refuses this too; the failure itself is reported.
+  }
+}
+
+/** The append is done, and does not fail because the disk says nothing more. */
+const statOf = (disk: WindowsDisk, { descriptor, path, stats, written }: Target): FileStat => {
+  try {
+    return toStat(path, disk.fstatSync(descriptor, { bigint: true }))
+  } catch {
+    return { ...toStat(path, stats), sizeBytes: Number(stats.size) + written }
+  }
+}
+
+/** Opened anew where another program has it, so that who waits for the file can be interrupted. */
+const withTarget = <A>(
+  walker: Walker,
+  path: FsPath,
+  use: (target: Target) => Effect.Effect<A, Fault>
+): Effect.Effect<A, Fault> =>
+  Effect.scoped(
+    Effect.flatMap(
+      patiently(
+        Effect.acquireRelease(
+          atOnce(() => openTarget(walker, path)),
+          (target) => Effect.sync(() => leave(walker, target))
+        )
+      ),
+      use
+    )
+  )
+
+const appendTo = (
+  { durability, walker }: Writer,
+  path: FsPath,
+  putInto: (target: Target) => Effect.Effect<void, Fault>
+): Effect.Effect<FileStat, Fault> =>
+  withTarget(walker, path, (target) =>
+    Effect.andThen(
+      durability === "none" ? putInto(target) : Effect.andThen(putInto(target), settle(walker.disk, target.descriptor)),
+      Effect.sync(() => {
+        target.isComplete = true
+        return statOf(walker.disk, target)
+      })
+    )
+  )
+
+/** Bytes that are appended in one system call, which no other writer can come between; they are held in memory for it. */
+const blockSize = 256 * 1024 * 1024
+
+/** The whole of one file to the end of another. */
+const copyFrom = (disk: WindowsDisk, from: string, size: number, target: Target): Effect.Effect<void, Fault> =>
+  Effect.acquireUseRelease(
+    attempt(() => disk.openSync(from, O_RDONLY)),
+    (descriptor) => {
+      const block = allocate(Math.min(size, blockSize))
+      const next = (offset: number): Effect.Effect<void, Fault> =>
+        Effect.flatMap(read(disk, descriptor, block, offset), (length) =>
+          length === 0
+            ? Effect.void
+            : Effect.flatMap(write(disk, target.descriptor, block.subarray(0, length), target, largest), () =>
+                next(offset + length)
+              )
+        )
+      return next(0)
+    },
+    (descriptor) => Effect.sync(() => closeQuietly(disk, descriptor))
+  )
+
+const appendStream = <E, R>(
+  writer: Writer,
+  path: FsPath,
+  content: Stream.Stream<Uint8Array, E, R>,
+  commit: Commit | undefined
+): Effect.Effect<FileStat, Fault | E, R> =>
+  staging(writer.walker, path, "append", (staged) =>
+    Effect.flatMap(prepare(writer, staged, path, content), (stat) => {
+      const from = staged.place.at(staged.name)
+      const published = Effect.catch(publish(writer, staged, path, "append", stat), (fault) =>
+        fault._tag === "AlreadyExists"
+          ? appendTo(writer, path, (target) => copyFrom(writer.walker.disk, from, stat.sizeBytes, target))
+          : Effect.fail(fault)
+      )
+      return committed(commit, published)
+    })
+  )
+
+/** Puts the bytes behind those that are there, or makes the file. */
+export const append = <E, R>(
+  writer: Writer,
+  path: FsPath,
+  content: Content<E, R>,
+  commit: Commit | undefined
+): Effect.Effect<FileStat, Fault | E, R> =>
+  content instanceof Uint8Array
+    ? committed(
+        commit,
+        appendTo(writer, path, (target) => write(writer.walker.disk, target.descriptor, content, target, largest))
+      )
+    : appendStream(writer, path, content, commit)

@@ -1,0 +1,169 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as CommandLine from "../../../src/backends/internal/container/commandLine.ts"
+import { type Caller, type ContainerOptions, plan, type Plan } from "../../../src/backends/internal/container/options.ts"
+import { keeper, wrapper } from "../../../src/backends/internal/container/script.ts"
+
+const user: Caller = { uid: 1000, gid: 100 }
+const root: Caller = { uid: 0, gid: 0 }
+
+const planned = (options: ContainerOptions, caller: Caller = root): Plan => {
+  const made = plan(options, caller)
+  if ("_tag" in made) throw new Error(JSON.stringify(made))
+  return made
+}
+
+const words = (line: string): ReadonlyArray<string> => line.split(" ")
+
+const identity = { name: "fs-algebra-0123", owner: "a-1-2" }
+
+/** `name=value` for each option with one value, so that a test can say what it is about. */
+const optionsOf = (args: ReadonlyArray<string>): ReadonlyArray<string> =>
+  args.flatMap((argument, at) =>
+    argument.startsWith("--") && args[at + 1] !== undefined ? [`${argument}=${args[at + 1]}`] : []
+  )
+
+describe("the command line of an engine", () => {
+  it("podman runs a root filesystem over a directory of the host with the whole profile", () => {
+    const args = CommandLine.run(planned({ image: { rootfs: "/srv/alpine" } }), { ...identity, directory: "/home/x/overlay" })
+    assert.deepStrictEqual(args, [
+      ...words("run --rm --interactive --name fs-algebra-0123"),
+      ...words("--label fs-algebra=1 --label fs-algebra.owner=a-1-2"),
+      ...words("--log-driver none --stop-timeout 0"),
+      ...words("--network none --user 65534:65534"),
+      ...words("--memory 1073741824 --memory-swap 1073741824 --cpus 1 --pids-limit 256"),
+      ...words("--cap-drop all --security-opt no-new-privileges"),
+      ...words("--tmpfs /tmp:rw,exec,size=268435456,mode=1777"),
+      ...words("--mount type=bind,src=/home/x/overlay,dst=/workspace"),
+      ...words("--workdir /workspace --env HOME=/tmp --env FS_ALGEBRA_EXEC=keeper"),
+      ...words("--entrypoint /bin/sh --rootfs /srv/alpine:O -c"),
+      keeper
+    ])
+  })
+
+  it("docker runs an image without a shared disk: in its own words, with a workspace in memory that the user owns", () => {
+    const args = CommandLine.run(planned({ engine: "docker", image: "alpine:3.20", strategy: "exec" }, user), identity)
+    assert.deepStrictEqual(args, [
+      ...words("run --rm --interactive --name fs-algebra-0123"),
+      ...words("--label fs-algebra=1 --label fs-algebra.owner=a-1-2"),
+      ...words("--log-driver none --stop-timeout 0"),
+      ...words("--network none --user 65534:65534"),
+      ...words("--memory 1073741824 --memory-swap 1073741824 --cpus 1 --pids-limit 256"),
+      ...words("--cap-drop ALL --security-opt no-new-privileges"),
+      ...words("--tmpfs /tmp:rw,exec,size=268435456,mode=1777"),
+      ...words("--tmpfs /workspace:rw,exec,size=536870912,mode=0755,uid=65534,gid=65534"),
+      ...words("--workdir /workspace --env HOME=/tmp --env FS_ALGEBRA_EXEC=keeper"),
+      ...words("--entrypoint /bin/sh --pull missing alpine:3.20 -c"),
+      keeper
+    ])
+  })
+
+  it("podman without a shared disk has a volume that goes with the container", () => {
+    const args = CommandLine.run(planned({ image: "alpine", strategy: "exec" }), identity)
+    assert.include(optionsOf(args), "--mount=type=volume,dst=/workspace,U=true")
+    assert.notInclude(args.join(" "), "type=bind")
+  })
+
+  const users: ReadonlyArray<
+    readonly [what: string, options: Partial<ContainerOptions>, caller: Caller, user: string, userns: string | undefined]
+  > = [
+    ["podman, root", {}, root, "65534:65534", undefined],
+    ["podman, not root", {}, user, "65534:65534", "keep-id:uid=65534,gid=65534"],
+    ["podman, not root, a user given", { user: "7:8" }, user, "7:8", "keep-id:uid=7,gid=8"],
+    ["podman, not root, no shared disk", { strategy: "exec" }, user, "65534:65534", undefined],
+    ["docker, root", { engine: "docker" }, root, "65534:65534", undefined],
+    ["docker, not root", { engine: "docker" }, user, "1000:100", undefined],
+    ["docker, not root, no shared disk", { engine: "docker", strategy: "exec" }, user, "65534:65534", undefined],
+    ["docker, a user given", { engine: "docker", user: "0:0" }, user, "0:0", undefined]
+  ]
+  for (const [what, options, caller, expected, userns] of users) {
+    it(`files have one owner inside and outside: ${what}`, () => {
+      const args = CommandLine.run(planned({ image: "alpine", ...options }, caller), { ...identity, directory: "/d" })
+      assert.strictEqual(args[args.indexOf("--user") + 1], expected)
+      assert.strictEqual(args.includes("--userns") ? args[args.indexOf("--userns") + 1] : undefined, userns)
+    })
+  }
+
+  it("every figure of the options is in force, and what the caller adds stands behind ours and before the image", () => {
+    const args = CommandLine.run(
+      planned({
+        image: "alpine",
+        workdir: "/srv/./work/",
+        memoryBytes: 5e7,
+        cpus: 0.5,
+        pids: 9,
+        tmpfsBytes: 4096,
+        network: "slirp4netns",
+        environment: { A: "x=y z" },
+        runArguments: ["--memory", "1g", "--read-only"]
+      }),
+      { ...identity, directory: "/d" }
+    )
+    const options = optionsOf(args)
+    for (const expected of [
+      "--memory=50000000",
+      "--memory-swap=50000000",
+      "--cpus=0.5",
+      "--pids-limit=9",
+      "--tmpfs=/tmp:rw,exec,size=4096,mode=1777",
+      "--network=slirp4netns",
+      "--env=HOME=/tmp",
+      "--env=A=x=y z",
+      "--workdir=/srv/work",
+      "--mount=type=bind,src=/d,dst=/srv/work"
+    ]) {
+      assert.include(options, expected)
+    }
+    assert.deepStrictEqual(
+      args.slice(args.indexOf("FS_ALGEBRA_EXEC=keeper") + 1, -5),
+      words("--memory 1g --read-only --entrypoint /bin/sh")
+    )
+  })
+
+  for (const options of [{ readOnly: true }, { allowWrite: false }, { allowDelete: false }]) {
+    it(`who may not change everything has a directory that no command can change: ${JSON.stringify(options)}`, () => {
+      const args = CommandLine.run(planned({ image: "alpine", ...options }), { ...identity, directory: "/d" })
+      assert.include(args, "type=bind,src=/d,dst=/workspace,readonly")
+    })
+  }
+
+  it("a command is words, never a line: nothing in them means anything to the engine or a shell", () => {
+    const args = CommandLine.exec({
+      name: "fs-algebra-0123",
+      mark: "f00d",
+      directory: "/workspace/a b",
+      command: ["echo", "$(id)", "--privileged", ""],
+      environment: { A: "1", FS_ALGEBRA_EXEC: "forged" },
+      hasInput: true
+    })
+    assert.deepStrictEqual(args, [
+      ...words("exec --interactive --env A=1 --env FS_ALGEBRA_EXEC=f00d fs-algebra-0123"),
+      ...words("/bin/sh -c"),
+      wrapper,
+      ...words("sh"),
+      "/workspace/a b",
+      ...words("fed echo"),
+      "$(id)",
+      ...words("--privileged"),
+      ""
+    ])
+    assert.notInclude(
+      CommandLine.exec({ name: "n", mark: "m", directory: "/", command: ["x"], hasInput: false }),
+      "--interactive"
+    )
+  })
+
+  it("removes with the volumes, and asks for what is ours", () => {
+    assert.deepStrictEqual(CommandLine.remove("x"), ["rm", "--force", "--volumes", "x"])
+    assert.deepStrictEqual(CommandLine.version, ["--version"])
+    assert.deepStrictEqual(CommandLine.listing.slice(0, 4), ["ps", "--all", "--filter", "label=fs-algebra=1"])
+  })
+
+  it("reads the listings of podman and docker, and takes nothing for ours that is not", () => {
+    const podman = "fs-algebra-0a map[fs-algebra:1 fs-algebra.owner:x1-2-3 io.buildah.version:1.28]\nother map[fs-algebra:1]\n"
+    const docker = "fs-algebra-0b fs-algebra.owner=y-4-5,fs-algebra=1\nfs-algebra-zz fs-algebra.owner=y-4-5\n\n"
+    assert.deepStrictEqual(CommandLine.listed(podman + docker), [
+      { name: "fs-algebra-0a", owner: "x1-2-3" },
+      { name: "fs-algebra-0b", owner: "y-4-5" }
+    ])
+  })
+})

@@ -1,0 +1,216 @@
+/**
+ * docker as it is told what to do: a program of its name that writes down its arguments and plays the engine with the shell of this
+ * machine, in which nothing is contained; it only kills what carries the mark that it is given.
+ */
+import { NodeServices } from "@effect/platform-node"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as ChildProcess from "effect/process/ChildProcess"
+import * as ChildProcessSpawner from "effect/process/ChildProcessSpawner"
+import type * as Scope from "effect/Scope"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import * as Container from "../../../src/backends/Container.ts"
+
+const player = (place: string): string => `#!/bin/sh
+place=${place}
+printf '%s\\0' "$@" >"$place/calls/$(date +%s%N).$$"
+case $1 in
+  --version)
+    echo 'Docker version 28.2.2, build e6534b4'
+    ;;
+  ps)
+    ;;
+  rm)
+    [ -e "$place/running/$4" ] || { echo "Error response from daemon: No such container: $4" >&2; exit 1; }
+    read -r client workdir made <"$place/running/$4"
+    kill -9 "$client"
+    rm -rf "$place/running/$4" $made
+    ;;
+  run)
+    shift
+    made=
+    while :; do
+      case $1 in
+        --rm | --interactive) shift ;;
+        --name) name=$2; shift 2 ;;
+        --workdir) workdir=$2; shift 2 ;;
+        --tmpfs) case $2 in /tmp:*) ;; *) made=\${2%%:*}; mkdir "$made" ;; esac; shift 2 ;;
+        --*) shift 2 ;;
+        *) break ;;
+      esac
+    done
+    [ "$1" != absent ] || { echo 'docker: Error response from daemon: pull access denied for absent' >&2; exit 125; }
+    echo "$$ $workdir $made" >"$place/running/$name"
+    echo ready
+    while read -r nonce mark since; do
+      count=0
+      for process in $(grep -lszx "FS_ALGEBRA_EXEC=$mark" /proc/[0-9]*/environ | cut -d / -f 3); do
+        kill -9 "$process" 2>/dev/null && count=$((count + 1))
+      done
+      echo "$nonce $count"
+    done
+    rm -rf "$place/running/$name" $made
+    ;;
+  exec)
+    shift
+    input=/dev/null
+    while :; do
+      case $1 in
+        --interactive) input=; shift ;;
+        --env) export "$2"; shift 2 ;;
+        *) break ;;
+      esac
+    done
+    [ -e "$place/running/$1" ] || { echo "Error response from daemon: No such container: $1" >&2; exit 1; }
+    read -r client workdir made <"$place/running/$1"
+    cd "$workdir"
+    shift
+    [ -z "$input" ] || exec <"$input"
+    exec "$@"
+    ;;
+esac
+`
+
+interface Docker {
+  readonly place: string
+  /** What it was told, in order. */
+  readonly calls: () => ReadonlyArray<ReadonlyArray<string>>
+  readonly running: () => ReadonlyArray<string>
+}
+
+/** Not below /tmp, since a container has its own. */
+const docker: Effect.Effect<Docker, never, Scope.Scope> = Effect.map(
+  Effect.acquireRelease(
+    Effect.sync(() => Fs.mkdtempSync("/var/tmp/fs-algebra-test-")),
+    (place) => Effect.sync(() => Fs.rmSync(place, { recursive: true, force: true }))
+  ),
+  (place) => {
+    for (const name of ["bin", "calls", "running", "shared"]) Fs.mkdirSync(join(place, name))
+    Fs.writeFileSync(join(place, "bin/docker"), player(place), { mode: 0o755 })
+    return {
+      place,
+      calls: () =>
+        Fs.readdirSync(join(place, "calls"))
+          .sort()
+          .map((name) =>
+            Fs.readFileSync(join(place, "calls", name), "utf8")
+              .split("\0")
+              .slice(0, -1)
+          ),
+      running: () => Fs.readdirSync(join(place, "running"))
+    }
+  }
+)
+
+/** Programs are looked for in this directory first, or there alone. */
+const finding = (directory: string, alone = false): Layer.Layer<ChildProcessSpawner.ChildProcessSpawner> =>
+  Layer.provide(
+    Layer.effect(
+      ChildProcessSpawner.ChildProcessSpawner,
+      Effect.map(ChildProcessSpawner.ChildProcessSpawner, (real) =>
+        ChildProcessSpawner.make((command) =>
+          ChildProcess.isStandardCommand(command)
+            ? real.spawn(
+                ChildProcess.make(command.command, command.args, {
+                  ...command.options,
+                  env: { PATH: alone ? directory : `${directory}:${process.env["PATH"]}` },
+                  extendEnv: true
+                })
+              )
+            : real.spawn(command)
+        )
+      )
+    ),
+    NodeServices.layer
+  )
+
+const live = (
+  name: string,
+  use: (self: Docker) => Effect.Effect<unknown, unknown, ChildProcessSpawner.ChildProcessSpawner | Scope.Scope>
+) =>
+  it.live(name, () =>
+    Effect.scoped(Effect.flatMap(docker, (self) => Effect.provide(Effect.scoped(use(self)), finding(join(self.place, "bin")))))
+  )
+
+const flag = (call: ReadonlyArray<string>, name: string): string | undefined => call[call.indexOf(name) + 1]
+
+describe("docker", () => {
+  for (const strategy of ["overlay", "exec"] as const) {
+    live(`${strategy}: is told all that a container's life takes`, (self) =>
+      Effect.gen(function* () {
+        const shared = strategy === "overlay"
+        const workdir = join(self.place, shared ? "shared" : "inside")
+        const used = Effect.gen(function* () {
+          const { filesystem: fs, sandbox } = yield* Container.make({
+            engine: "docker",
+            image: "alpine:3.20",
+            strategy,
+            workdir,
+            ...(shared && { hostDirectory: workdir })
+          })
+          yield* fs.write("d/a.txt", "1")
+          assert.strictEqual(self.running().length, shared ? 0 : 1)
+          const result = yield* sandbox.exec(["sh", "-c", "cat a.txt; cat; echo 2 > b.txt; exit 3"], { cwd: "d", stdin: "in" })
+          assert.deepInclude(result, { exitCode: 3, stdout: "1in", stderr: "", timedOut: false })
+          assert.strictEqual(yield* fs.readString("d/b.txt"), "2\n")
+          const late = yield* sandbox.exec(["sh", "-c", "setsid sleep 908 & echo said; sleep 909"], { timeout: "1 second" })
+          assert.deepInclude(late, { exitCode: 124, timedOut: true, stdout: "said\n" })
+          yield* Effect.sync(() => assert.strictEqual(self.running().length, 1))
+        })
+        yield* Effect.scoped(used)
+        assert.deepStrictEqual(self.running(), [])
+        assert.strictEqual(Fs.existsSync(workdir), shared)
+        const calls = self.calls()
+        assert.deepStrictEqual(calls[0], ["--version"])
+        const run = calls.find(([verb]) => verb === "run")!
+        assert.match(flag(run, "--name")!, /^fs-algebra-[0-9a-f]{24}$/)
+        assert.strictEqual(flag(run, "--cap-drop"), "ALL")
+        assert.isTrue(
+          shared
+            ? flag(run, "--mount") === `type=bind,src=${workdir},dst=${workdir}`
+            : run.some((word) => word.startsWith(`${workdir}:rw,exec,size=536870912,`))
+        )
+        for (const [verb, ...rest] of calls) {
+          if (verb === "exec") assert.include(rest, flag(run, "--name"))
+          else assert.include(["--version", "ps", "run"], verb)
+        }
+      })
+    )
+  }
+
+  live("that refuses is told of in its own words", (self) =>
+    Effect.gen(function* () {
+      const options = { engine: "docker", image: "absent", start: "eager", hostDirectory: join(self.place, "shared") } as const
+      const error = yield* Effect.flip(Effect.scoped(Container.make(options)))
+      assert.strictEqual(error._tag, "Unavailable")
+      assert.include(
+        error.message,
+        "docker did not start a container: docker: Error response from daemon: pull access denied for absent"
+      )
+      const { sandbox } = yield* Container.make({ ...options, start: "lazy" })
+      assert.strictEqual((yield* Effect.flip(sandbox.exec(["true"])))._tag, "Unavailable")
+    })
+  )
+
+  live("that is not installed is missing when the layer is built", (self) =>
+    Effect.gen(function* () {
+      const options = { engine: "docker", image: "alpine", hostDirectory: join(self.place, "shared") } as const
+      const error = yield* Effect.flip(
+        Effect.provide(Effect.scoped(Container.make(options)), finding(join(self.place, "calls"), true))
+      )
+      assert.strictEqual(error._tag, "Unavailable")
+      assert.include(error.message, "docker is not installed, or not in the PATH")
+    })
+  )
+
+  live("that answers nothing sensible is Unavailable", (self) =>
+    Effect.gen(function* () {
+      const options = { engine: "docker", image: "alpine", hostDirectory: join(self.place, "shared") } as const
+      Fs.writeFileSync(join(self.place, "bin/docker"), "#!/bin/sh\necho 'Cannot connect to the Docker daemon' >&2\nexit 1\n")
+      const error = yield* Effect.flip(Effect.scoped(Container.make(options)))
+      assert.include(error.message, "docker does not answer: Cannot connect to the Docker daemon")
+    })
+  )
+})

@@ -1,0 +1,137 @@
+/**
+ * Real podman for tests, and root filesystems to run: one with busybox alone, one with dash and the tools of GNU. Both are made of what
+ * this machine has, and go when the tests have run; those of a run that was killed go with the next.
+ */
+import { NodeServices } from "@effect/platform-node"
+import { afterAll, describe } from "@effect/vitest"
+import * as ConfigProvider from "effect/ConfigProvider"
+import * as Layer from "effect/Layer"
+import { execFileSync, spawnSync } from "node:child_process"
+import { randomBytes } from "node:crypto"
+import * as Fs from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
+import * as Identity from "../../../src/runtime/processIdentity.ts"
+
+const install = "apt-get install podman runc busybox-static"
+
+const busybox = ["/bin/busybox", "/usr/bin/busybox"].find((path) => Fs.existsSync(path))
+
+/** Why there can be no containers here; `undefined` when there can. */
+export const lacking: string | undefined =
+  spawnSync("podman", ["--version"]).status !== 0
+    ? `podman is not installed: ${install}`
+    : busybox === undefined
+      ? `busybox is not installed: ${install}`
+      : undefined
+
+const prefix = "fs-algebra-podman-"
+
+const named = /^fs-algebra-podman-(.+)\.[0-9a-f]+$/
+
+const base = Fs.realpathSync(tmpdir())
+
+let place: string | undefined
+
+/** Everything of these tests: gone with the test file. */
+export const directory = (): string => {
+  if (place !== undefined) return place
+  for (const name of Fs.readdirSync(base)) {
+    const owner = named.exec(name)?.[1]
+    if (owner !== undefined && Identity.isDead(owner) === true) Fs.rmSync(join(base, name), { recursive: true, force: true })
+  }
+  place = join(base, `${prefix}${Identity.self()}.${randomBytes(4).toString("hex")}`)
+  Fs.mkdirSync(place)
+  return place
+}
+
+const clear = (): void => {
+  if (place !== undefined) Fs.rmSync(place, { recursive: true, force: true })
+  place = undefined
+  if (isConfigured) delete process.env["CONTAINERS_CONF"]
+}
+
+let isConfigured = false
+
+/** A machine without systemd and with bounds of its own needs to be told how a container can be run. */
+const configure = (): void => {
+  if (process.env["CONTAINERS_CONF"] !== undefined) return
+  const file = join(directory(), "containers.conf")
+  const runtime = spawnSync("runc", ["--version"]).status === 0 ? '[engine]\nruntime = "runc"\n' : ""
+  Fs.writeFileSync(file, `[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]\n${runtime}`)
+  process.env["CONTAINERS_CONF"] = file
+  isConfigured = true
+}
+
+const skeleton = (name: string): string => {
+  const root = join(directory(), name)
+  for (const part of ["bin", "dev", "etc", "proc", "run", "sys", "tmp"]) Fs.mkdirSync(join(root, part), { recursive: true })
+  Fs.chmodSync(join(root, "tmp"), 0o1777)
+  return root
+}
+
+/** A root filesystem with busybox and its names. */
+export const busyboxRoot = (): string => {
+  const root = join(directory(), "busybox")
+  if (Fs.existsSync(root)) return root
+  skeleton("busybox")
+  Fs.copyFileSync(busybox!, join(root, "bin/busybox"))
+  for (const name of execFileSync(busybox!, ["--list"], { encoding: "utf8" }).trim().split("\n")) {
+    if (name !== "busybox") Fs.symlinkSync("busybox", join(root, "bin", name))
+  }
+  return root
+}
+
+const tools =
+  "[ base64 basename cat chmod chown cp cut date dd dirname du env expr false find grep head id kill ln ls mkdir mkfifo mktemp mv nproc od printf ps pwd readlink realpath rm rmdir sed seq setsid sleep sort stat stty sync tail tar tee test touch tr true truncate uname uniq wc xargs yes"
+
+/** A root filesystem with dash as its shell and the tools of GNU, each with its libraries. */
+export const gnuRoot = (): string => {
+  const root = join(directory(), "gnu")
+  if (Fs.existsSync(root)) return root
+  skeleton("gnu")
+  const take = (from: string, to = from): void => {
+    const target = join(root, to)
+    Fs.mkdirSync(dirname(target), { recursive: true })
+    if (!Fs.existsSync(target)) Fs.copyFileSync(from, target)
+  }
+  const program = (name: string, as = name): void => {
+    const found = ["/usr/bin", "/bin"].map((place) => join(place, name)).find((path) => Fs.existsSync(path))
+    if (found === undefined) return
+    take(Fs.realpathSync(found), `bin/${as}`)
+    const { stdout } = spawnSync("ldd", [found], { encoding: "utf8" })
+    for (const [library] of stdout.matchAll(/\/\S+(?= \()/g)) take(library)
+  }
+  program("dash", "sh")
+  for (const name of tools.split(" ")) program(name)
+  return root
+}
+
+/** The names of containers that are ours, running or not. `owner`: those of one process. */
+export const containers = (owner: string = Identity.self()): ReadonlyArray<string> =>
+  execFileSync("podman", ["ps", "--all", "--filter", `label=fs-algebra.owner=${owner}`, "--format", "{{.Names}}"], {
+    encoding: "utf8"
+  })
+    .split("\n")
+    .filter((name) => name !== "")
+
+/** What a Container needs, with a cache of its own. */
+export const services = Layer.suspend(() =>
+  Layer.merge(
+    NodeServices.layer,
+    ConfigProvider.layer(ConfigProvider.fromUnknown({ XDG_CACHE_HOME: join(directory(), "cache"), PATH: process.env["PATH"] }))
+  )
+)
+
+/** `describe` where there is podman; elsewhere it says how to get it, or fails where nothing may be skipped. */
+export const describePodman = (name: string, body: () => void): void => {
+  if (lacking === undefined) {
+    configure()
+    afterAll(clear)
+    describe(name, body)
+  } else if (process.env["FS_ALGEBRA_NO_SKIP"] === "1") {
+    throw new Error(lacking)
+  } else {
+    describe.skip(`${name} (${lacking})`, body)
+  }
+}

@@ -1,0 +1,340 @@
+import { afterAll, assert, beforeAll, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import type * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import * as Container from "../../../src/backends/Container.ts"
+import type { ExecOptions } from "../../../src/filesystem/Sandbox.ts"
+import { mark } from "../../../src/filesystem/sandbox/streams.ts"
+import { busyboxRoot, containers, describePodman, directory, gnuRoot, services } from "./podman.ts"
+
+const made = (options: Partial<Container.ContainerOptions> = {}) =>
+  Container.make({ image: { rootfs: busyboxRoot() }, ...options })
+
+type Use = (container: Container.Container) => Effect.Effect<unknown, unknown, Layer.Success<typeof services> | Scope.Scope>
+
+/** Of all that need no other: a start takes longer than what is claimed. */
+let shared: Container.Container
+
+const sharing = Scope.makeUnsafe()
+
+/** Without options, in the container of all. */
+const live = (name: string, use: Use, options?: () => Partial<Container.ContainerOptions>) =>
+  it.live(name, () => {
+    const container = options === undefined ? Effect.succeed(shared) : Effect.suspend(() => made(options()))
+    return Effect.provide(Effect.scoped(Effect.flatMap(container, use)), services)
+  })
+
+const sh = (script: string): ReadonlyArray<string> => ["sh", "-c", script]
+
+const until = (isSo: Effect.Effect<boolean, unknown>): Effect.Effect<void, unknown> =>
+  Effect.flatMap(isSo, (so) => (so ? Effect.void : Effect.andThen(Effect.sleep(30), until(isSo))))
+
+/** What runs in the container beside what is ours: the programs' names, by /proc, which no image lacks. */
+const programs = ({ sandbox }: Container.Container) =>
+  Effect.map(
+    sandbox.exec(sh("for p in /proc/[0-9]*; do read -r line <$p/stat && echo ${p#/proc/} ${line#*\\(}; done 2>/dev/null")),
+    ({ stdout }) =>
+      stdout
+        .split("\n")
+        .filter((line) => line !== "" && !line.startsWith("1 "))
+        .map((line) => line.split(" ")[1]!.replace(")", ""))
+  )
+
+const roots: ReadonlyArray<readonly [name: string, root: () => string]> = [
+  ["busybox", busyboxRoot],
+  ["dash and GNU", gnuRoot]
+]
+
+describePodman("a command in a container", () => {
+  beforeAll(async () => {
+    shared = await Effect.runPromise(Effect.provide(Scope.provide(made(), sharing), services))
+  })
+  afterAll(() => Effect.runPromise(Scope.close(sharing, Exit.void)))
+
+  live("runs under the whole profile", ({ sandbox }) =>
+    Effect.gen(function* () {
+      const inside = Effect.fnUntraced(function* (script: string) {
+        const { exitCode, stderr, stdout } = yield* sandbox.exec(sh(script))
+        assert.strictEqual(exitCode, 0, stderr)
+        return stdout.trim()
+      })
+      assert.strictEqual(yield* inside("id -u; id -g"), "65534\n65534")
+      assert.strictEqual(yield* inside("ls /sys/class/net"), "lo")
+      const status = yield* inside("cat /proc/self/status")
+      for (const set of ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"]) {
+        assert.match(status, new RegExp(`^${set}:\\s+0+$`, "m"))
+      }
+      assert.match(status, /^NoNewPrivs:\s+1$/m)
+      const group = (first: string, second: string) =>
+        inside(`if [ -e /sys/fs/cgroup/${first} ]; then cat /sys/fs/cgroup/${first}; else cat /sys/fs/cgroup/${second}; fi`)
+      assert.strictEqual(yield* group("memory.max", "memory/memory.limit_in_bytes"), "1073741824")
+      assert.strictEqual(yield* group("pids.max", "pids/pids.max"), "256")
+      const cpu = yield* group("cpu.max", "cpu/cpu.cfs_quota_us")
+      assert.strictEqual(cpu.split(" ")[0], "100000")
+      assert.strictEqual(yield* inside("df -k /tmp | tail -n 1 | { read -r a b c; echo $b; }"), "262144")
+      assert.strictEqual(yield* inside("pwd; echo $HOME; echo x >/tmp/x; cat /tmp/x"), "/workspace\n/tmp\nx")
+      assert.notStrictEqual((yield* sandbox.exec(sh("echo x > /etc/x"))).exitCode, 0)
+    })
+  )
+
+  live(
+    "has other figures, variables and mounts where that is asked for",
+    ({ sandbox }) =>
+      Effect.gen(function* () {
+        const { stdout } = yield* sandbox.exec(
+          sh("id -u; echo $GIVEN; cat /data/seen; echo no > /data/seen || echo kept; pwd"),
+          {
+            env: { GIVEN: 'it\'s "so"\n$HOME' }
+          }
+        )
+        assert.strictEqual(stdout, '1234\nit\'s "so" $HOME\nseen\nkept\n/srv/work\n')
+        const limits = yield* sandbox.exec(sh("cat /sys/fs/cgroup/pids.max /sys/fs/cgroup/pids/pids.max 2>/dev/null"))
+        assert.strictEqual(limits.stdout.trim(), "50")
+      }),
+    () => {
+      const source = join(directory(), "data")
+      Fs.mkdirSync(source, { recursive: true })
+      Fs.writeFileSync(join(source, "seen"), "seen\n")
+      return {
+        user: "1234:1234",
+        pids: 50,
+        workdir: "/srv/work",
+        mounts: [{ source, target: "/data" }],
+        allowedRoots: [directory()]
+      }
+    }
+  )
+
+  live(
+    "may change nothing where the files are read-only",
+    ({ filesystem: fs, sandbox }) =>
+      Effect.gen(function* () {
+        assert.notStrictEqual((yield* sandbox.exec(sh("echo x > x"))).exitCode, 0)
+        assert.isFalse(yield* fs.exists("x"))
+      }),
+    () => ({ readOnly: true })
+  )
+
+  for (const [name, root] of roots) {
+    live(
+      `${name}: what it says, answers and reads is passed on as it is`,
+      ({ filesystem: fs, sandbox }) =>
+        Effect.gen(function* () {
+          yield* fs.mkdir("a b/'c'")
+          const both = yield* sandbox.exec(sh("cat; echo err >&2; pwd; exit 7"), { stdin: "in\r\n", cwd: "a b/'c'" })
+          assert.deepInclude(both, {
+            exitCode: 7,
+            stdout: "in\r\n/workspace/a b/'c'\n",
+            stderr: "err\n",
+            timedOut: false,
+            truncated: false
+          })
+          assert.isAtLeast(both.durationMillis, 0)
+          const bytes = Uint8Array.from({ length: 256 }, (_, byte) => byte)
+          assert.deepStrictEqual((yield* sandbox.exec(["cat"], { stdin: bytes })).stdoutBytes, bytes)
+          assert.deepInclude(yield* sandbox.exec(["cat"]), { exitCode: 0, stdout: "" })
+          assert.deepInclude(yield* sandbox.exec(["printf", "%s|", "a b", "", "$x", "*"]), { stdout: "a b||$x|*|" })
+          assert.strictEqual((yield* sandbox.exec(["no-such-program"])).exitCode, 127)
+          assert.strictEqual((yield* sandbox.exec(["--help"])).exitCode, 127)
+          assert.strictEqual((yield* sandbox.exec(["/etc"])).exitCode, 126)
+          assert.strictEqual((yield* sandbox.exec(sh("kill -9 $$"))).exitCode, 137)
+          assert.strictEqual((yield* sandbox.exec(sh("exit 125"))).exitCode, 125)
+        }),
+      () => ({ image: { rootfs: root() } })
+    )
+
+    live(
+      `${name}: at its time it ends with all it has started, wherever that has gone, and what it has said is answered`,
+      (container) =>
+        Effect.gen(function* () {
+          const before = yield* programs(container)
+          const script = "echo said; setsid sleep 901 & (env -i setsid sleep 902 &); sleep 903 & sleep 904"
+          const ended = yield* container.sandbox.exec(sh(script), { timeout: "1 second" })
+          assert.deepInclude(ended, { exitCode: 124, timedOut: true, stdout: "said\n" })
+          assert.deepStrictEqual(yield* programs(container), before)
+        }),
+      () => ({ image: { rootfs: root() } })
+    )
+  }
+
+  live("interrupted, it ends with all it has started too, and nothing of others", (container) =>
+    Effect.gen(function* () {
+      const { filesystem: fs, sandbox } = container
+      yield* sandbox.exec(sh("setsid sleep 905 & echo"))
+      const other = yield* Effect.forkScoped(
+        sandbox.exec(sh("echo > other; while [ ! -e end ]; do sleep 0.1; done; echo well"))
+      )
+      yield* until(fs.exists("other"))
+      const running = yield* Effect.forkChild(sandbox.exec(sh("setsid sleep 906 & echo > going; sleep 907")))
+      yield* until(fs.exists("going"))
+      yield* Fiber.interrupt(running)
+      yield* fs.write("end", "")
+      assert.strictEqual((yield* Fiber.join(other)).stdout, "well\n")
+      const left = yield* sandbox.exec(sh("for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline; echo; done"))
+      assert.include(left.stdout, "sleep 905")
+      assert.notMatch(left.stdout, /sleep 90[67]/)
+    })
+  )
+
+  live(
+    "full of processes, it ends at its time all the same, and the container goes on",
+    (container) =>
+      Effect.gen(function* () {
+        const before = containers()
+        const bomb = yield* container.sandbox.exec(sh("b() { b | b & }; b; sleep 100"), { timeout: "1 second" })
+        assert.isTrue(bomb.timedOut)
+        assert.strictEqual((yield* container.sandbox.exec(["echo", "well"])).stdout, "well\n")
+        assert.deepStrictEqual(containers(), before)
+      }),
+    () => ({ start: "eager" as const, pids: 40 })
+  )
+
+  live(
+    "that kills whatever it can kills neither the container nor what is asked of it later",
+    (container) =>
+      Effect.gen(function* () {
+        const before = containers()
+        yield* container.sandbox.exec(sh("kill -9 -1"))
+        const ended = yield* container.sandbox.exec(sh("sleep 100"), { timeout: "1 second" })
+        assert.isTrue(ended.timedOut)
+        assert.deepStrictEqual(containers(), before)
+      }),
+    () => ({ start: "eager" as const })
+  )
+
+  live("that answers in our name is not believed", ({ sandbox }) =>
+    Effect.gen(function* () {
+      const script = 'echo "$FS_ALGEBRA_EXEC stays" >&2; echo ready > /proc/1/fd/1; echo "x 0" > /proc/1/fd/1; exit 3'
+      const { exitCode, stderr } = yield* sandbox.exec(sh(script))
+      assert.strictEqual(exitCode, 3)
+      assert.match(stderr, /^[0-9a-f]+ stays\n$/)
+    })
+  )
+
+  for (const [name, root] of roots) {
+    live(
+      `${name}: what it leaves unread of its input costs it nothing of what it says`,
+      ({ sandbox }) =>
+        Effect.gen(function* () {
+          const input = "é".repeat(48_000)
+          const runs = Array.from({ length: 10 }, () => sandbox.exec(sh("echo said; echo told >&2"), { stdin: input }))
+          for (const { exitCode, stderr, stdout } of yield* Effect.all(runs)) {
+            assert.deepStrictEqual([exitCode, stdout, stderr], [0, "said\n", "told\n"])
+          }
+          const slow = yield* sandbox.exec(sh("sleep 100"), { stdin: input, timeout: "1 second" })
+          assert.strictEqual(slow.exitCode, 124)
+          assert.strictEqual((yield* sandbox.exec(["wc", "-c"], { stdin: input })).stdout.trim(), "96000")
+          assert.strictEqual((yield* sandbox.exec(["no-such-program"], { stdin: "x" })).exitCode, 127)
+        }),
+      () => ({ image: { rootfs: root() } })
+    )
+  }
+
+  live("each stream is cut at 32 KiB, before the character that does not fit, and read to its end", ({ sandbox }) =>
+    Effect.gen(function* () {
+      // 32,767 bytes of one, then two-byte characters: the first of those does not fit.
+      const script = "head -c 32767 /dev/zero | tr '\\0' a; yes é | tr -d '\\n' | head -c 5000000; echo end >&2"
+      const { exitCode, stderr, stdout, stdoutBytes, truncated } = yield* sandbox.exec(sh(script))
+      assert.deepInclude({ exitCode, stderr, truncated }, { exitCode: 0, stderr: "end\n", truncated: true })
+      assert.isTrue(stdout === "a".repeat(32767) + mark)
+      assert.strictEqual(stdoutBytes.length, 32768)
+      const exact = yield* sandbox.exec(sh("head -c 32768 /dev/zero | tr '\\0' a"))
+      assert.isTrue(exact.stdout === "a".repeat(32768) && !exact.truncated)
+    })
+  )
+
+  const wrong: ReadonlyArray<readonly [argument: string, command: ReadonlyArray<string>, options?: ExecOptions]> = [
+    ["command", []],
+    ["command", [""]],
+    ["command", ["a\0"]],
+    ["command", ["\ud800"]],
+    ["command", ["x".repeat(4097)]],
+    ["env", ["true"], { env: { "A=B": "" } }],
+    ["env", ["true"], { env: { A: "x".repeat(513) } }],
+    ["env", ["true"], { env: Object.fromEntries(Array.from({ length: 65 }, (_, i) => [`V${i}`, ""])) }],
+    ["cwd", ["true"], { cwd: "a/../b" }],
+    ["cwd", ["true"], { cwd: Array.from({ length: 17 }, () => "d").join("/") }],
+    ["stdin", ["true"], { stdin: "x".repeat(48_001) }],
+    ["stdin", ["true"], { stdin: new Uint8Array(48_001) }],
+    ["timeout", ["true"], { timeout: Number.NaN }]
+  ]
+  live(
+    "what is too much or no command at all is refused before anything runs",
+    ({ filesystem: fs, sandbox }) =>
+      Effect.gen(function* () {
+        const before = containers()
+        for (const [argument, command, options] of wrong) {
+          assert.deepInclude(yield* Effect.flip(sandbox.exec(command, options)), {
+            _tag: "InvalidArgument",
+            operation: "exec",
+            argument
+          })
+        }
+        assert.deepInclude(yield* Effect.flip(sandbox.eval("x".repeat(4097))), {
+          _tag: "InvalidArgument",
+          operation: "eval",
+          argument: "code"
+        })
+        assert.deepInclude(yield* Effect.flip(sandbox.eval("\u0007")), { _tag: "InvalidArgument", argument: "code" })
+        yield* fs.write("file", "")
+        yield* fs.symlink("in", "file")
+        assert.deepInclude(yield* Effect.flip(sandbox.exec(["true"], { cwd: "none" })), { _tag: "NotFound", path: "none" })
+        assert.deepInclude(yield* Effect.flip(sandbox.exec(["true"], { cwd: "file" })), { _tag: "NotADirectory", path: "file" })
+        assert.deepStrictEqual(containers(), before)
+      }),
+    () => ({})
+  )
+
+  live("a link that leads out of the workspace leads no command out", ({ sandbox }) =>
+    Effect.gen(function* () {
+      yield* sandbox.exec(sh("ln -s /etc out; mkdir real; ln -s real in; mkdir shut; chmod 0 shut"))
+      assert.deepInclude(yield* Effect.flip(sandbox.exec(["pwd"], { cwd: "out" })), { _tag: "AccessDenied", why: "escape" })
+      assert.strictEqual((yield* sandbox.exec(["pwd"], { cwd: "in" })).exitCode, 0)
+      assert.deepInclude(yield* Effect.flip(sandbox.exec(["pwd"], { cwd: "shut" })), {
+        _tag: "AccessDenied",
+        why: "permission"
+      })
+    })
+  )
+
+  live(
+    "eval runs a few lines, and cuts each stream at 4,096 characters",
+    ({ sandbox }) =>
+      Effect.gen(function* () {
+        assert.deepInclude(yield* sandbox.eval("-e 2>/dev/null; echo $((6 * 7))"), { exitCode: 0, stdout: "42\n" })
+        const long = yield* sandbox.eval("yes 𝄞 | tr -d '\\n' | head -c 40000")
+        assert.isTrue(long.truncated && long.stdout === "𝄞".repeat(4096) + mark)
+        assert.strictEqual(long.stdoutBytes.length, 4 * 4096)
+        assert.strictEqual((yield* sandbox.eval("1", { language: "javascript" })).exitCode, 127)
+        assert.strictEqual((yield* sandbox.eval("1", { language: "python" })).exitCode, 127)
+      }),
+    () => ({ evalLanguage: "sh" as const })
+  )
+
+  for (const strategy of ["overlay", "exec"] as const) {
+    live(
+      `${strategy}: files of either side are the other's to change and remove`,
+      ({ filesystem: fs, sandbox }) =>
+        Effect.gen(function* () {
+          yield* fs.write("d/ours.txt", "1")
+          const { exitCode, stderr } = yield* sandbox.exec(
+            sh(
+              "echo 2 >> d/ours.txt && mkdir d/theirs && echo 3 > d/theirs/x && umask 077 && echo 4 > d/secret && mv d/ours.txt d/theirs"
+            )
+          )
+          assert.strictEqual(exitCode, 0, stderr)
+          assert.strictEqual(yield* fs.readString("d/theirs/ours.txt"), "12\n")
+          assert.strictEqual(yield* fs.readString("d/secret"), "4\n")
+          yield* fs.edit("d/theirs/x", [{ oldText: "3", newText: "5" }])
+          yield* fs.copy("d/theirs", "copy")
+          assert.strictEqual((yield* sandbox.exec(sh("cat copy/x; rm -r d copy && ls"))).stdout, "5\n")
+          assert.deepStrictEqual(yield* fs.list(), [])
+        }),
+      () => ({ strategy })
+    )
+  }
+})

@@ -1,0 +1,65 @@
+/** The laws on the directory that a container shares, and that both sides see the same in it while the container runs. */
+import { assert, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Container from "../../src/backends/Container.ts"
+import { Filesystem } from "../../src/filesystem/Filesystem.ts"
+import { Sandbox } from "../../src/filesystem/Sandbox.ts"
+import { policySuite, suite } from "../../src/testing/index.ts"
+import { plant } from "../../src/testing/Files.ts"
+import { Bench } from "../../src/testing/Law.ts"
+import { busyboxRoot, describePodman, services } from "../backends/container/podman.ts"
+import { containerPrograms, directory, onDisk } from "./filesystems.ts"
+
+describePodman("with podman", () => {
+  const inDirectory = (make: (hostDirectory: string) => Layer.Layer<Filesystem, unknown>): Layer.Layer<Filesystem, unknown> =>
+    Layer.unwrap(Effect.map(directory, (root) => Layer.merge(make(root), Layer.succeed(Bench, onDisk(root)))))
+  const overlay = (options: Partial<Container.ContainerOptions>) =>
+    Container.layer({ image: { rootfs: busyboxRoot() }, ...options }).pipe(Layer.provide(services))
+
+  suite(
+    "Container, overlay",
+    inDirectory((hostDirectory) => overlay({ hostDirectory })),
+    { programs: containerPrograms }
+  )
+  policySuite("Container, overlay", ({ symlinks, ...options }, files) =>
+    symlinks !== undefined
+      ? undefined
+      : inDirectory((hostDirectory) =>
+          Layer.unwrap(
+            Effect.as(
+              Effect.provide(
+                Effect.flatMap(Filesystem, (fs) => plant(fs.port, files)),
+                overlay({ hostDirectory })
+              ),
+              overlay({ hostDirectory, ...options })
+            )
+          )
+        )
+  )
+
+  it.live("what a program makes and what a command makes is the same to both, byte for byte", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const services = yield* Layer.build(overlay({}))
+        const fs = Context.get(services, Filesystem)
+        const sandbox = Context.get(services, Sandbox)
+        const bytes = Uint8Array.from({ length: 70_000 }, (_, i) => (i * 7919) & 0xff)
+        yield* fs.writeBytes("a/b c/'é\n".replace("\n", ""), bytes)
+        yield* fs.writeBytes("plain", bytes)
+        const copied = yield* sandbox.exec(["sh", "-c", "mkdir made && cp plain made/copy && sha256sum plain made/copy"])
+        assert.strictEqual(copied.exitCode, 0, copied.stderr)
+        const version = yield* fs.version("plain")
+        assert.strictEqual(copied.stdout, `${version}  plain\n${version}  made/copy\n`)
+        assert.strictEqual(yield* fs.version("made/copy"), version)
+        yield* fs.edit("made/../note".replace("made/../", ""), { oldText: "x", newText: "y" }).pipe(Effect.flip)
+        yield* sandbox.exec(["sh", "-c", "echo x > note"])
+        yield* fs.edit("note", { oldText: "x", newText: "y" })
+        assert.strictEqual((yield* sandbox.exec(["cat", "note"])).stdout, "y\n")
+        assert.strictEqual((yield* sandbox.exec(["sh", "-c", "echo z >> note; rm -r made; ls"])).stdout, "a\nnote\nplain\n")
+        assert.strictEqual(yield* fs.readString("note"), "y\nz\n")
+      })
+    )
+  )
+})

@@ -1,0 +1,99 @@
+/** Filesystems in real containers: one container for a whole file of tests, a directory of its own for each law. */
+import { afterAll } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
+import * as CommandLine from "../../src/backends/internal/container/commandLine.ts"
+import * as Engine from "../../src/backends/internal/container/engine.ts"
+import * as Life from "../../src/backends/internal/container/life.ts"
+import { plan, type Plan } from "../../src/backends/internal/container/options.ts"
+import { settle } from "../../src/backends/internal/container/ready.ts"
+import { bulkScript } from "../../src/backends/internal/shell/bulkScript.ts"
+import * as Port from "../../src/backends/internal/shell/port.ts"
+import { program } from "../../src/backends/internal/shell/script.ts"
+import * as Session from "../../src/backends/internal/shell/session.ts"
+import { type Filesystem, layer, make } from "../../src/filesystem/Filesystem.ts"
+import { promote } from "../../src/model/FsError.ts"
+import * as Identity from "../../src/runtime/processIdentity.ts"
+import { type Files, plant } from "../../src/testing/Files.ts"
+import { Bench } from "../../src/testing/Law.ts"
+import type { PolicyOptions } from "../../src/testing/Policies.ts"
+import { services } from "../backends/container/podman.ts"
+
+const caller = { uid: process.getuid!(), gid: process.getgid!() }
+
+const planOf = (rootfs: string): Plan => {
+  const planned = plan({ image: { rootfs }, strategy: "exec" }, caller)
+  if ("_tag" in planned) throw new Error(planned._tag)
+  return planned
+}
+
+const started = (rootfs: string) =>
+  Effect.gen(function* () {
+    const planned = planOf(rootfs)
+    const engine = yield* Engine.make(planned.engine)
+    const life = yield* Life.make(engine, {
+      argsOf: (name) => CommandLine.run(planned, { name, owner: Identity.self() }),
+      settle: settle(engine, planned, caller)
+    })
+    const { name } = yield* life.running
+    const session = yield* Session.make(engine.start(CommandLine.session(name, program(bulkScript)), "held"))
+    const whole = make(yield* Port.make({ session, root: planned.workdir, name: "Container" }))
+    /** In the container, by the engine, beside the session. */
+    const run = (script: string, ...args: ReadonlyArray<string>) =>
+      Effect.flatMap(engine.run(["exec", name, "sh", "-c", script, "sh", ...args]), ({ code, stderr }) =>
+        code === 0 ? Effect.void : Effect.die(new Error(stderr))
+      ).pipe(Effect.orDie)
+    return { session, whole, run, workdir: planned.workdir }
+  }).pipe(Effect.provide(services))
+
+type Started = Effect.Success<ReturnType<typeof started>>
+
+/** One container for all tests of a file, started by the first. */
+const shared = (rootfs: () => string): Effect.Effect<Started> => {
+  const scope = Effect.runSync(Scope.make())
+  afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+  const once = Effect.runSync(
+    Effect.cached(
+      Effect.orDie(
+        Scope.provide(
+          Effect.suspend(() => started(rootfs())),
+          scope
+        )
+      )
+    )
+  )
+  return once
+}
+
+/** The strategy `exec` in a container made of a root filesystem. `bench`: what the laws need to know of its tools. */
+export const apart = (rootfs: () => string, bench: Partial<Bench> = {}) => {
+  const container = shared(rootfs)
+  let laws = 0
+  const inDirectory = (options: PolicyOptions, files: Files): Layer.Layer<Filesystem, unknown> =>
+    Layer.unwrap(
+      Effect.gen(function* () {
+        const { run, session, whole, workdir } = yield* container
+        const path = `law${++laws}`
+        yield* Effect.acquireRelease(Effect.orDie(whole.mkdir(path)), () =>
+          Effect.catch(whole.delete(path, { recursive: true }), () =>
+            // The law has left modes that keep its own user out.
+            run('cd "$1" && chmod -R u+rwX . ; rm -rf "$1"', `${workdir}/${path}`)
+          )
+        )
+        const root = `${workdir}/${path}`
+        yield* Effect.flatMap(Port.make({ session, root, name: "Container" }), (port) => plant(port, files))
+        const port = Port.make({ session, root, name: "Container", ...options })
+        return Layer.merge(
+          layer(Effect.mapError(port, (fault) => promote(fault, "Container", root))),
+          Layer.succeed(Bench, {
+            makeOther: (at) => run('mkfifo "$1"', `${root}/${at}`),
+            makeUnaddressable: run('cd "$1" && printf hit >"$(printf \'a\\377\')"', root),
+            ...bench
+          })
+        )
+      })
+    )
+  return { empty: inDirectory({}, {}), with: inDirectory }
+}
