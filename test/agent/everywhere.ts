@@ -13,6 +13,7 @@ import { invokeUnknown } from "../../src/agent/dispatch.ts"
 import * as Memory from "../../src/agent/memory.ts"
 import * as Tools from "../../src/agent/tools.ts"
 import { defaults, ToolSettings, type ToolSettingsShape } from "../../src/agent/ToolSettings.ts"
+import * as Container from "../../src/backends/Container.ts"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { readOnly, subdirectory } from "../../src/filesystem/Decorator.ts"
@@ -22,6 +23,8 @@ import { overlay } from "../../src/filesystem/Overlay.ts"
 import { fromFileSystem } from "../../src/filesystem/Platform.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
 import { capture, type Files, type Picture, picture, plant } from "../../src/testing/Files.ts"
+import * as Podman from "../backends/container/podman.ts"
+import { apart } from "../conformance/containers.ts"
 import { has, needs } from "../faults/ground.ts"
 
 /** The tools by name; those of the four-tool kit, which shares names with the other, as `four/read_file`. */
@@ -147,6 +150,26 @@ export const caseless: Ground = {
   make: (files) => memoryOf(files, { caseInsensitive: true })
 }
 
+const container = Podman.use("tools in containers") ? apart(Podman.gnuRoot) : undefined
+
+const apartOf = (files: Files): Place<Algebra> =>
+  Effect.map(Effect.orDie(Layer.build(container!.with({}, files))), (built) => Context.get(built, Filesystem))
+
+const sharedOf = (files: Files): Place<Algebra> =>
+  Effect.gen(function* () {
+    const hostDirectory = yield* plantedRoot(files)
+    const layer = Container.layer({ image: { rootfs: Podman.gnuRoot() }, hostDirectory })
+    return Context.get(yield* Layer.build(Layer.provide(layer, Podman.services)), Filesystem)
+  }).pipe(Effect.orDie)
+
+const containers: ReadonlyArray<Ground> =
+  container === undefined
+    ? []
+    : [
+        { name: "a container, apart", make: apartOf },
+        { name: "a directory shared with a container", make: sharedOf, git: true }
+      ]
+
 /** The first is what the others are compared with. */
 export const grounds: ReadonlyArray<Ground> = [
   memory,
@@ -174,7 +197,8 @@ export const grounds: ReadonlyArray<Ground> = [
         return Context.get(built, Filesystem)
       }).pipe(Effect.orDie)
   },
-  caseless
+  caseless,
+  ...containers
 ]
 
 export interface Answer {

@@ -123,15 +123,19 @@ export const services = Layer.suspend(() =>
   )
 )
 
-/** `describe` where there is podman; elsewhere it says how to get it, or fails where nothing may be skipped. */
-export const describePodman = (name: string, body: () => void): void => {
+/** Whether containers can be used by these tests, which say how to get podman where they cannot; fails where nothing may be skipped. */
+export const use = (what: string): boolean => {
   if (lacking === undefined) {
     configure()
     afterAll(clear)
-    describe(name, body)
-  } else if (process.env["FS_ALGEBRA_NO_SKIP"] === "1") {
-    throw new Error(lacking)
-  } else {
-    describe.skip(`${name} (${lacking})`, body)
+    return true
   }
+  if (process.env["FS_ALGEBRA_NO_SKIP"] === "1") throw new Error(lacking)
+  describe.skip(`${what} (${lacking})`)
+  return false
+}
+
+/** `describe` where there is podman. */
+export const describePodman = (name: string, body: () => void): void => {
+  if (use(name)) describe(name, body)
 }

@@ -1,0 +1,19 @@
+import { policySuite, suite } from "../../../src/testing/index.ts"
+import { laws } from "../../../src/testing/Laws.ts"
+import { programs } from "../../conformance/filesystems.ts"
+import { simulated, simulatedWith, unnameable } from "./windowsHost.ts"
+
+const nameable = laws.filter(({ name }) => !unnameable.has(name))
+
+suite("WindowsHost", simulated(), { programs, laws: nameable })
+suite(
+  "WindowsHost without long paths, on a disk of older rules",
+  simulated({ useLongPaths: false }, { deletes: "pending", hardlinks: false }),
+  {
+    programs: 0,
+    laws: nameable.filter(({ name }) => name !== "a name of 255 characters can be used")
+  }
+)
+policySuite("WindowsHost", ({ symlinks, ...options }, files) =>
+  symlinks === undefined ? simulatedWith(options, files) : undefined
+)

@@ -1,0 +1,78 @@
+/** The port over a simulated disk: the same code as on Windows, on a disk that enforces what no machine of ours does. */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import { isFault } from "../../../src/backends/internal/attempt.ts"
+import type { WindowsHostOptions } from "../../../src/backends/internal/options.ts"
+import { backend } from "../../../src/backends/internal/windowsPort.ts"
+import * as Root from "../../../src/backends/internal/windowsRoot.ts"
+import { type Filesystem, layer } from "../../../src/filesystem/Filesystem.ts"
+import type { Backend } from "../../../src/port/Backend.ts"
+import { enforce } from "../../../src/port/Rules.ts"
+import type { Files } from "../../../src/testing/Files.ts"
+import { plant } from "../../../src/testing/Files.ts"
+import { Bench } from "../../../src/testing/Law.ts"
+import { SimulatedDisk, type SimulatedDiskOptions } from "./simulatedDisk.ts"
+
+/** Laws whose files have names that Windows does not take; with each, what is said of such a name. */
+export const unnameable: ReadonlySet<string> = new Set([
+  "dots that are not a segment are a name",
+  "spaces at either end of a name are kept",
+  "spaces in a pattern are spaces"
+])
+
+type Options = Omit<WindowsHostOptions, "root">
+
+export const root = "C:\\work\\root"
+
+/** A port on a disk that is there already. */
+export const portOn = (
+  disk: SimulatedDisk,
+  options: Options & { readonly root?: string } = {}
+): Effect.Effect<Backend, never, Scope.Scope> =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.sync(() => {
+        const opened = Root.open(disk, { root, ...options })
+        if (isFault(opened)) throw new Error(`no root: ${opened._tag}`)
+        return opened
+      }),
+      (walker) => Effect.sync(walker.close)
+    ),
+    (walker) => enforce(backend(walker, { root, ...options }))
+  )
+
+export interface Host {
+  readonly disk: SimulatedDisk
+  readonly port: Backend
+}
+
+/** An empty root on a disk of its own, and `C:\work\outside` beside it. */
+export const host = (options: Options = {}, of?: SimulatedDiskOptions): Effect.Effect<Host, never, Scope.Scope> =>
+  Effect.suspend(() => {
+    const disk = new SimulatedDisk(of)
+    disk.putDirectory(root)
+    disk.putDirectory("C:\\work\\outside")
+    return Effect.map(portOn(disk, options), (port) => ({ disk, port }))
+  })
+
+/** A name that only other programs can have made. */
+const bench = (disk: SimulatedDisk): Bench => ({ makeUnaddressable: Effect.sync(() => disk.put(`${root}\\CON.txt`, "hit")) })
+
+/** A filesystem on a fresh disk each time. */
+export const simulated = (options: Options = {}, of?: SimulatedDiskOptions): Layer.Layer<Filesystem> =>
+  Layer.unwrap(
+    Effect.map(host(options, of), ({ disk, port }) =>
+      Layer.merge(layer(Effect.succeed(port)), Layer.succeed(Bench, bench(disk)))
+    )
+  )
+
+/** With options in force that may not let it write what it holds. */
+export const simulatedWith = (options: Options, files: Files): Layer.Layer<Filesystem, unknown> =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const { disk, port } = yield* host()
+      yield* plant(port, files)
+      return layer(portOn(disk, options))
+    })
+  )

@@ -1,0 +1,124 @@
+/** Snapshots of what is in a container: shared, where git keeps them, and apart, where archives do; taken and restored while it runs. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Container from "../../src/backends/Container.ts"
+import { type Algebra, Filesystem } from "../../src/filesystem/Filesystem.ts"
+import { Sandbox } from "../../src/filesystem/Sandbox.ts"
+import * as Snapshots from "../../src/history/Snapshots.ts"
+import { capture, directory, type Files, link, plant } from "../../src/testing/Files.ts"
+import { busyboxRoot, describePodman, services } from "../backends/container/podman.ts"
+
+const files: Files = {
+  ".gitignore": "ignored\n*.log\n",
+  ignored: "kept all the same",
+  "a.log": "\r\n",
+  ".git/config": "[core]\n\tfsmonitor = touch /tmp/owned\n",
+  "nested/.git/HEAD": "ref: refs/heads/main\n",
+  "empty/dir": directory,
+  "names/with 'quotes' and $(spaces)": "x",
+  "names/-dash": "y",
+  "deep/er/link": link("../../ignored"),
+  "bin/tool": "#!/bin/sh\necho tool\n"
+}
+
+const working = (strategy: "overlay" | "exec") =>
+  Effect.gen(function* () {
+    const built = yield* Layer.build(
+      Snapshots.layer.pipe(
+        Layer.provideMerge(Container.layer({ image: { rootfs: busyboxRoot() }, strategy })),
+        Layer.provide(services)
+      )
+    )
+    const fs = Context.get(built, Filesystem)
+    yield* plant(fs.port, files)
+    yield* fs.setAttributes("bin/tool", { mode: 0o755 })
+    const { exec } = Context.get(built, Sandbox)
+    const sh = (script: string) =>
+      Effect.flatMap(exec(["sh", "-c", script]), ({ exitCode, stderr, stdout }) =>
+        exitCode === 0 ? Effect.succeed(stdout) : Effect.die(new Error(`${script}: ${stderr}`))
+      )
+    return { fs, exec, sh, snapshots: Context.get(built, Snapshots.Snapshots) }
+  })
+
+/** As a command in the container sees it. */
+const inside = "find . ! -name '.~fsa*' | sort; find . -type f ! -name '.~fsa*' -exec sha256sum {} + | sort"
+
+const picture = (fs: Algebra) => capture(fs.port)
+
+describePodman("with podman", () => {
+  for (const strategy of ["overlay", "exec"] as const) {
+    describe(`snapshots in a container, ${strategy}`, () => {
+      it.live("bring back what commands have changed, byte for byte, to both sides", () =>
+        Effect.scoped(
+          Effect.gen(function* () {
+            const { fs, sh, snapshots } = yield* working(strategy)
+            const before = yield* picture(fs)
+            const seen = yield* sh(inside)
+            const taken = yield* snapshots.snapshot()
+            yield* sh(
+              "rm -rf deep names .git; echo changed > ignored; chmod 644 bin/tool; mkdir -p new/empty; ln -s ../bin new/l"
+            )
+            assert.notDeepEqual(yield* picture(fs), before)
+            const changes = yield* snapshots.diff(taken)
+            assert.include(
+              changes.map(({ _tag, path }) => `${_tag} ${path}`),
+              "Modified ignored"
+            )
+            yield* snapshots.restore(taken)
+            assert.deepStrictEqual(yield* picture(fs), before)
+            assert.strictEqual(yield* sh(inside), seen)
+            assert.strictEqual(yield* sh("./bin/tool && echo more >> ignored && rm -r names && id -u"), "tool\n65534\n")
+          })
+        )
+      )
+
+      it.live("are restored while a command works there, whose directory stays the same", () =>
+        Effect.scoped(
+          Effect.gen(function* () {
+            const { exec, fs, snapshots } = yield* working(strategy)
+            const taken = yield* snapshots.snapshot()
+            const before = yield* picture(fs)
+            yield* fs.write("ignored", "changed")
+            // Waits for the file to come back, in the directory where it was started.
+            const waiting = 'until [ "$(cat ignored)" = "kept all the same" ]; do sleep 0.05; done; cat ignored'
+            const command = yield* Effect.forkChild(exec(["sh", "-c", waiting], { timeout: "60 seconds" }))
+            yield* snapshots.restore(taken)
+            const { exitCode, stdout } = yield* Fiber.join(command)
+            assert.deepStrictEqual([exitCode, stdout], [0, "kept all the same"])
+            assert.deepStrictEqual(yield* picture(fs), before)
+          })
+        )
+      )
+
+      it.live("take a transaction back that has failed, with what its commands did", () =>
+        Effect.scoped(
+          Effect.gen(function* () {
+            const { fs, sh, snapshots } = yield* working(strategy)
+            const before = yield* picture(fs)
+            const failed = Effect.andThen(sh("rm -rf bin; echo x > y"), Effect.fail("no" as const))
+            assert.strictEqual(yield* Effect.flip(snapshots.transaction(failed)), "no")
+            assert.deepStrictEqual(yield* picture(fs), before)
+          })
+        )
+      )
+    })
+  }
+
+  it.live("what was captured in memory, on a host and in a container moves between them as an archive", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const { fs } = yield* working("exec")
+        const other = yield* working("overlay")
+        yield* other.fs.delete("nested", { recursive: true })
+        const before = yield* picture(fs)
+        const { exportBytesOf, importBytesOf } = yield* Effect.promise(() => import("../../src/history/Archive.ts"))
+        yield* importBytesOf(other.fs, yield* exportBytesOf(fs))
+        assert.deepStrictEqual(yield* picture(other.fs), before)
+        assert.strictEqual(yield* other.sh("./bin/tool"), "tool\n")
+      })
+    )
+  )
+})
