@@ -28,12 +28,12 @@ import * as Identity from "../runtime/processIdentity.ts"
 import { isFault } from "./internal/attempt.ts"
 import { codeOf } from "./internal/errno.ts"
 import type { WindowsHostOptions } from "./internal/options.ts"
-import { attempt } from "./internal/windowsAttempt.ts"
-import { parseRoot } from "./internal/windowsPaths.ts"
-import { backend } from "./internal/windowsPort.ts"
-import * as Root from "./internal/windowsRoot.ts"
-import { system } from "./internal/windowsSystem.ts"
-import type { Walker } from "./internal/windowsWalk.ts"
+import { attempt } from "./internal/windows/attempt.ts"
+import { parseRoot } from "./internal/windows/paths.ts"
+import { backend } from "./internal/windows/port.ts"
+import * as Root from "./internal/windows/root.ts"
+import { system } from "./internal/windows/system.ts"
+import type { Walker } from "./internal/windows/walk.ts"
 
 export type {
   /** @since 0.1.0 */

@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fs from "node:fs"
-import { childOf, fromBytes, spelt, toBytes } from "../../../src/backends/internal/windowsKeys.ts"
-import { system } from "../../../src/backends/internal/windowsSystem.ts"
-import type { WindowsEntry } from "../../../src/backends/internal/windowsDisk.ts"
+import { childOf, fromBytes, spelt, toBytes } from "../../../src/backends/internal/windows/keys.ts"
+import { system } from "../../../src/backends/internal/windows/system.ts"
+import type { WindowsEntry } from "../../../src/backends/internal/windows/disk.ts"
 import { directory, p } from "../posixHost.ts"
 
 /** Names, and what WTF-8 makes of them: its specification's examples, and what lies at the edges of the ranges. */

@@ -10,7 +10,7 @@ import {
   pathFault,
   toNative,
   type WindowsRoot
-} from "../../../src/backends/internal/windowsPaths.ts"
+} from "../../../src/backends/internal/windows/paths.ts"
 import { escapes } from "../../../src/engine/resolve.ts"
 import * as FsPath from "../../../src/model/FsPath.ts"
 import { isName, read } from "./simulatedNames.ts"

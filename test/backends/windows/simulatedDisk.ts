@@ -7,7 +7,7 @@
  * every call in `calls`, so that a test can show that the disk was not touched.
  */
 import * as Fs from "node:fs"
-import type { WindowsDisk, WindowsEntry, WindowsStats } from "../../../src/backends/internal/windowsDisk.ts"
+import type { WindowsDisk, WindowsEntry, WindowsStats } from "../../../src/backends/internal/windows/disk.ts"
 import { read } from "./simulatedNames.ts"
 import { type Access, type Handle, makeNode, type Node, type Place, Refusal, Tree } from "./simulatedTree.ts"
 

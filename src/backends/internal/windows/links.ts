@@ -3,15 +3,15 @@
  * path. Neither is ever followed here; their texts are told as the port knows texts, relative and with slashes, and the engine goes on
  * from there.
  */
-import type { Fault } from "../../model/FsError.ts"
-import * as FsPath from "../../model/FsPath.ts"
-import { isFault } from "./attempt.ts"
-import { notFound } from "./confined.ts"
-import { codeOf } from "./errno.ts"
-import { absent } from "./hostFile.ts"
-import { nameFault } from "./windowsNames.ts"
-import { linkTarget } from "./windowsPaths.ts"
-import { spotOf, type Walker } from "./windowsWalk.ts"
+import type { Fault } from "../../../model/FsError.ts"
+import * as FsPath from "../../../model/FsPath.ts"
+import { isFault } from "../attempt.ts"
+import { notFound } from "../confined.ts"
+import { codeOf } from "../errno.ts"
+import { absent } from "../hostFile.ts"
+import { nameFault } from "./names.ts"
+import { linkTarget } from "./paths.ts"
+import { spotOf, type Walker } from "./walk.ts"
 
 const alreadyExists: Fault = { _tag: "AlreadyExists" }
 const notALink: Fault = { _tag: "InvalidArgument", argument: "path", detail: "it is not a symbolic link" }

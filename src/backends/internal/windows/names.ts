@@ -2,7 +2,7 @@
  * Names that Windows cannot have, or reads as something else than they say. The table is one for every disk and version: newer ones are
  * more lenient in part (`NUL.txt`), but a name that means a device on some machine is no name to keep a file under.
  */
-import type { Fault } from "../../model/FsError.ts"
+import type { Fault } from "../../../model/FsError.ts"
 
 const invalid = (detail: string): Fault => ({ _tag: "InvalidPath", detail })
 

@@ -6,12 +6,12 @@
  * Node takes and gives text for names, and loses a lone surrogate on the way. As bytes (WTF-8, in which a surrogate is written like
  * any other unit of three bytes) it keeps them; here is how to get from one to the other.
  */
-import type { Kind } from "../../model/Entry.ts"
-import type { Fault } from "../../model/FsError.ts"
-import { type FsPath, segments } from "../../model/FsPath.ts"
-import type { Child } from "../../port/Backend.ts"
-import { escaped } from "../../runtime/escapedName.ts"
-import { nameFault } from "./windowsNames.ts"
+import type { Kind } from "../../../model/Entry.ts"
+import type { Fault } from "../../../model/FsError.ts"
+import { type FsPath, segments } from "../../../model/FsPath.ts"
+import type { Child } from "../../../port/Backend.ts"
+import { escaped } from "../../../runtime/escapedName.ts"
+import { nameFault } from "./names.ts"
 
 const mark = "\u0000"
 const control = /[\u0000-\u001f\u007f]/

@@ -5,10 +5,10 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
-import type { Fault } from "../../model/FsError.ts"
-import { isFault } from "./attempt.ts"
-import { isExhausted } from "./errno.ts"
-import { fromWindows, isBusy } from "./windowsErrors.ts"
+import type { Fault } from "../../../model/FsError.ts"
+import { isFault } from "../attempt.ts"
+import { isExhausted } from "../errno.ts"
+import { fromWindows, isBusy } from "./errors.ts"
 
 /** 50, 100, … 800 ms, each 20 % more or less: one and a half seconds in all. */
 const patience = Schedule.exponential("50 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 5 }))

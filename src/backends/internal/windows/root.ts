@@ -1,15 +1,15 @@
 /**
  * The root of a Windows host is what its path leads to when the filesystem is built, and it stays that directory.
  */
-import type { Fault } from "../../model/FsError.ts"
-import { root } from "../../model/FsPath.ts"
-import { isFault } from "./attempt.ts"
-import { notADirectory, notFound } from "./confined.ts"
-import { codeOf } from "./errno.ts"
-import type { WindowsHostOptions } from "./options.ts"
-import type { WindowsDisk } from "./windowsDisk.ts"
-import { parseRoot, toNative, type WindowsRoot } from "./windowsPaths.ts"
-import { finalNameOf, lookAt, make, type Walker } from "./windowsWalk.ts"
+import type { Fault } from "../../../model/FsError.ts"
+import { root } from "../../../model/FsPath.ts"
+import { isFault } from "../attempt.ts"
+import { notADirectory, notFound } from "../confined.ts"
+import { codeOf } from "../errno.ts"
+import type { WindowsHostOptions } from "../options.ts"
+import type { WindowsDisk } from "./disk.ts"
+import { parseRoot, toNative, type WindowsRoot } from "./paths.ts"
+import { finalNameOf, lookAt, make, type Walker } from "./walk.ts"
 
 const verbatim = (top: WindowsRoot): string | Fault => toNative(top, root, { useLongPaths: true })
 

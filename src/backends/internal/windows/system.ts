@@ -3,8 +3,8 @@
  * they are. Such names are rare, and each call looks for them; a listing is asked for again where text has shown that it lost something.
  */
 import * as Fs from "node:fs"
-import type { WindowsDisk, WindowsEntry } from "./windowsDisk.ts"
-import { fromBytes, toBytes } from "./windowsKeys.ts"
+import type { WindowsDisk, WindowsEntry } from "./disk.ts"
+import { fromBytes, toBytes } from "./keys.ts"
 
 /** What decoders put in the place of what is no text. */
 const lost = "\ufffd"

@@ -3,11 +3,11 @@
  * as something else than it says (a device, a stream, a name cut at its end, another name of a file) is refused here, before the disk
  * is touched, because nothing afterwards could tell that it happened.
  */
-import type { Fault } from "../../model/FsError.ts"
-import { fold, type FsPath, segments } from "../../model/FsPath.ts"
-import { nameFault } from "./windowsNames.ts"
+import type { Fault } from "../../../model/FsError.ts"
+import { fold, type FsPath, segments } from "../../../model/FsPath.ts"
+import { nameFault } from "./names.ts"
 
-export { nameFault } from "./windowsNames.ts"
+export { nameFault } from "./names.ts"
 
 const invalid = (detail: string): Fault => ({ _tag: "InvalidPath", detail })
 const tooLong = (detail: string): Fault => ({ _tag: "PathTooLong", detail })

@@ -2,10 +2,10 @@
  * Bytes of open files on a Windows disk, in and out, as `hostBytes.ts` moves them on others: few synchronously, many by the thread pool.
  */
 import * as Effect from "effect/Effect"
-import type { Fault } from "../../model/FsError.ts"
-import { inlineBytes, largest } from "./hostBytes.ts"
-import { attempt, awaited, patiently } from "./windowsAttempt.ts"
-import type { WindowsDisk } from "./windowsDisk.ts"
+import type { Fault } from "../../../model/FsError.ts"
+import { inlineBytes, largest } from "../hostBytes.ts"
+import { attempt, awaited, patiently } from "./attempt.ts"
+import type { WindowsDisk } from "./disk.ts"
 
 const diskFull: Fault = { _tag: "DiskFull" }
 

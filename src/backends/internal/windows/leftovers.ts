@@ -1,8 +1,8 @@
 /**
  * What becomes of the hidden files of a writer that was killed, on a Windows disk: whoever lists their directory takes them away.
  */
-import { isOrphan, staleAfter } from "./leftovers.ts"
-import { lookAt, type Walker } from "./windowsWalk.ts"
+import { isOrphan, staleAfter } from "../leftovers.ts"
+import { lookAt, type Walker } from "./walk.ts"
 
 /** Removes what a killed writer has left by this name; whether it did. `now`, in milliseconds, for what only its age can tell. */
 export const sweep = ({ disk }: Walker, at: string, name: string, now?: number): boolean => {

@@ -2,9 +2,9 @@
  * What an error of `node:fs` on Windows stands for. libuv gives most Win32 errors the code that POSIX has for them, and those mean here
  * what they mean on every host; a number of Win32 says more where one comes through.
  */
-import type { Kind } from "../../model/Entry.ts"
-import type { Fault } from "../../model/FsError.ts"
-import { faultOf, isSystemError } from "./errno.ts"
+import type { Kind } from "../../../model/Entry.ts"
+import type { Fault } from "../../../model/FsError.ts"
+import { faultOf, isSystemError } from "../errno.ts"
 
 /** The code whose meaning a number of Win32 has; libuv has ENOENT for 123, 161 and 267, and none for 258 and 1295. */
 const codes: Readonly<Record<number, string>> = {

@@ -9,14 +9,14 @@
  * The system is always given paths behind `\\?\`, so that it reads no name as anything else than it says. Node does so by itself; without
  * `useLongPaths` we keep to lengths that programs which do not can still open.
  */
-import type { Fault } from "../../model/FsError.ts"
-import { type FsPath, parent, root } from "../../model/FsPath.ts"
-import { isFault } from "./attempt.ts"
-import { closed, maxLooks, notADirectory, notFound, unstable } from "./confined.ts"
-import { codeOf } from "./errno.ts"
-import type { WindowsDisk, WindowsStats } from "./windowsDisk.ts"
-import { spelt } from "./windowsKeys.ts"
-import { isWithinRoot, toNative, type WindowsRoot } from "./windowsPaths.ts"
+import type { Fault } from "../../../model/FsError.ts"
+import { type FsPath, parent, root } from "../../../model/FsPath.ts"
+import { isFault } from "../attempt.ts"
+import { closed, maxLooks, notADirectory, notFound, unstable } from "../confined.ts"
+import { codeOf } from "../errno.ts"
+import type { WindowsDisk, WindowsStats } from "./disk.ts"
+import { spelt } from "./keys.ts"
+import { isWithinRoot, toNative, type WindowsRoot } from "./paths.ts"
 
 /** A directory inside the root that has been reached. */
 export interface Place {
