@@ -1,0 +1,148 @@
+/**
+ * Files of a container: apart, beside one `podman exec` for each call, and shared, beside the same directory as a host has it. Needs
+ * podman and a static busybox, and runs in turns like every case.
+ */
+import { NodeServices } from "@effect/platform-node"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
+import { execFileSync, spawnSync } from "node:child_process"
+import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as Container from "../../src/backends/Container.ts"
+import * as PosixHost from "../../src/backends/PosixHost.ts"
+import { type Algebra, make } from "../../src/filesystem/Filesystem.ts"
+import type { Case } from "../harness.ts"
+import { check, effects, times } from "../harness.ts"
+
+const busybox = ["/bin/busybox", "/usr/bin/busybox"].find((path) => existsSync(path))
+const isPossible = busybox !== undefined && spawnSync("podman", ["--version"]).status === 0
+
+const configure = (directory: string): void => {
+  if (process.env["CONTAINERS_CONF"] !== undefined || spawnSync("runc", ["--version"]).status !== 0) return
+  const file = join(directory, "containers.conf")
+  const limits = 'default_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]'
+  writeFileSync(file, `[containers]\n${limits}\n[engine]\nruntime = "runc"\n`)
+  process.env["CONTAINERS_CONF"] = file
+}
+
+const rootfsIn = (directory: string): string => {
+  const root = join(directory, "rootfs")
+  for (const part of ["bin", "dev", "etc", "proc", "run", "sys", "tmp"]) mkdirSync(join(root, part), { recursive: true })
+  chmodSync(join(root, "tmp"), 0o1777)
+  copyFileSync(busybox!, join(root, "bin/busybox"))
+  for (const name of execFileSync(busybox!, ["--list"], { encoding: "utf8" }).trim().split("\n")) {
+    if (name !== "busybox") symlinkSync("busybox", join(root, "bin", name))
+  }
+  return root
+}
+
+const opened = async (strategy: "overlay" | "exec") => {
+  const directory = mkdtempSync(join(tmpdir(), "fs-algebra-bench-"))
+  configure(directory)
+  const scope = Effect.runSync(Scope.make())
+  const hostDirectory = join(directory, "shared")
+  mkdirSync(hostDirectory)
+  const image = { rootfs: rootfsIn(directory) }
+  const options = strategy === "overlay" ? { image, hostDirectory } : { image, strategy }
+  const container = await Effect.runPromise(
+    Scope.provide(Container.make(options), scope).pipe(Effect.provide(NodeServices.layer))
+  )
+  const close = async () => {
+    await Effect.runPromise(Scope.close(scope, Exit.void))
+    rmSync(directory, { recursive: true })
+  }
+  return { directory, scope, close, fs: container.filesystem, ...container }
+}
+
+/** The container that this process has started. */
+const running = (): string =>
+  execFileSync("podman", ["ps", "--latest", "--filter", "label=fs-algebra=1", "--format", "{{.Names}}"], {
+    encoding: "utf8"
+  }).trim()
+
+const content = Buffer.alloc(4096, "text of some length\n")
+
+const apart = async () => {
+  const { close, fs } = await opened("exec")
+  await Effect.runPromise(fs.writeBytes("file", content))
+  return { close, fs, name: running() }
+}
+
+const beside = async (call: (fs: Algebra) => Effect.Effect<unknown, unknown>) => {
+  const { close, directory, fs, scope } = await opened("overlay")
+  const root = join(directory, "host")
+  mkdirSync(root)
+  const host = make(await Effect.runPromise(Scope.provide(PosixHost.make({ root }), scope)))
+  for (const each of [fs, host]) await Effect.runPromise(each.writeBytes("file", content))
+  check((await Effect.runPromise(fs.version("file"))) === (await Effect.runPromise(host.version("file"))))
+  return {
+    ours: { name: "overlay", run: effects(call(fs)) },
+    baseline: { name: "PosixHost", run: effects(call(host)) },
+    close
+  }
+}
+
+const all: ReadonlyArray<Case> = [
+  {
+    name: "container, apart: readBytes of 4 KiB",
+    target: "≥ 10 times as fast as one `podman exec cat` each",
+    bound: 10,
+    figure: "baseline ÷ ours",
+    count: 5,
+    samples: 7,
+    make: async () => {
+      const { close, fs, name } = await apart()
+      const cat = () => execFileSync("podman", ["exec", name, "cat", "/workspace/file"])
+      check(content.equals(cat()) && content.equals((await Effect.runPromise(fs.readBytes("file"))).content))
+      return {
+        ours: { name: "exec", run: effects(fs.readBytes("file")) },
+        baseline: { name: "podman exec", run: times(cat) },
+        close
+      }
+    }
+  },
+  {
+    name: "container, apart: write of 4 KiB",
+    target: "≥ 10 times as fast as one `podman exec` each",
+    bound: 10,
+    figure: "baseline ÷ ours",
+    count: 5,
+    samples: 7,
+    make: async () => {
+      const { close, fs, name } = await apart()
+      const write = () =>
+        execFileSync("podman", ["exec", "-i", name, "sh", "-c", "cat >/workspace/new && mv /workspace/new /workspace/file"], {
+          input: content
+        })
+      write()
+      check(content.equals((await Effect.runPromise(fs.readBytes("file"))).content))
+      return {
+        ours: { name: "exec", run: effects(fs.writeBytes("file", content)) },
+        baseline: { name: "podman exec", run: times(write) },
+        close
+      }
+    }
+  },
+  {
+    name: "container, shared: readBytes of 4 KiB",
+    target: "≤ 1.15 of PosixHost",
+    bound: 1.15,
+    figure: "ratio",
+    count: 2000,
+    samples: 15,
+    make: () => beside((fs) => fs.readBytes("file"))
+  },
+  {
+    name: "container, shared: write of 4 KiB",
+    target: "≤ 1.15 of PosixHost",
+    bound: 1.15,
+    figure: "ratio",
+    count: 1000,
+    samples: 15,
+    make: () => beside((fs) => fs.writeBytes("file", content))
+  }
+]
+
+export const cases: ReadonlyArray<Case> = isPossible ? all : []
