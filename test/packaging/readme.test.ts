@@ -9,6 +9,7 @@ import { fileURLToPath, pathToFileURL } from "node:url"
 import type { Filesystem as Service } from "../../src/filesystem/Filesystem.ts"
 import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
+import { busyboxRoot, describePodman } from "../backends/container/podman.ts"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { Filesystem, type FilesystemToolkit, InMemory, type Snapshots } from "../../src/index.ts"
@@ -163,6 +164,14 @@ describe("README", () => {
     } finally {
       rmSync(workspace, { recursive: true })
     }
+  })
+
+  describePodman("with podman", () => {
+    it("the program in a container runs its command where its files are", async () => {
+      type InContainer = { readonly inContainer: (image: { readonly rootfs: string }) => Effect.Effect<string, unknown> }
+      const { inContainer } = await load<InContainer>("inContainer")
+      assert.strictEqual(await Effect.runPromise(inContainer({ rootfs: busyboxRoot() })), "made by 65534\n")
+    })
   })
 
   /** What a client's configuration starts, from the sources instead of the registry. */

@@ -1,0 +1,108 @@
+/** The command line on a real container: what it runs, what it leaves, and what an agent can run through the server. */
+import { afterAll, assert, it } from "@effect/vitest"
+import { Client } from "@modelcontextprotocol/sdk/client/index.js"
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
+import { execFileSync, spawn } from "node:child_process"
+import * as Fs from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { call } from "../agent/mcpSessions.ts"
+import { busyboxRoot, describePodman } from "../backends/container/podman.ts"
+
+const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url))
+
+describePodman("with podman", () => {
+  const root = Fs.mkdtempSync(join(Fs.realpathSync(tmpdir()), "fs-algebra-cli-"))
+  afterAll(() => Fs.rmSync(root, { recursive: true, force: true }))
+  const env = () => ({
+    PATH: process.env["PATH"] ?? "",
+    HOME: root,
+    XDG_STATE_HOME: `${root}.state`,
+    ...(process.env["CONTAINERS_CONF"] === undefined ? {} : { CONTAINERS_CONF: process.env["CONTAINERS_CONF"] })
+  })
+  afterAll(() => Fs.rmSync(`${root}.state`, { recursive: true, force: true }))
+
+  interface Ended {
+    readonly code: number | null
+    readonly out: string
+    readonly err: string
+  }
+
+  const run = (args: ReadonlyArray<string>, then?: (child: ReturnType<typeof spawn>) => void) =>
+    new Promise<Ended>((resolve) => {
+      const child = spawn(process.execPath, [bin, ...args], { cwd: root, env: env() })
+      let [out, err] = ["", ""]
+      then?.(child)
+      child.stdout.setEncoding("utf8").on("data", (text: string) => void (out += text))
+      child.stderr.setEncoding("utf8").on("data", (text: string) => void (err += text))
+      child.stdin.end("from outside")
+      child.on("close", (code) => resolve({ code, out, err }))
+    })
+
+  const none = () =>
+    assert.strictEqual(
+      execFileSync("podman", ["ps", "--all", "--filter", `volume=${root}`, "--format", "{{.Names}}"], { encoding: "utf8" }),
+      ""
+    )
+
+  it("exec runs where the files are, as their owner, and nothing of the container stays", async () => {
+    Fs.writeFileSync(join(root, "in.txt"), "inside\n")
+    const script = "cat in.txt - > out.txt; echo done; echo oops >&2; exit 3"
+    const ran = await run(["exec", "--rootfs", busyboxRoot(), "--stdin", "--", "sh", "-c", script])
+    assert.deepStrictEqual(ran, { code: 3, out: "done\n", err: "oops\n" })
+    assert.strictEqual(Fs.readFileSync(join(root, "out.txt"), "utf8"), "inside\nfrom outside")
+    const { gid, uid } = Fs.statSync(root)
+    const made = Fs.statSync(join(root, "out.txt"))
+    assert.deepStrictEqual([made.uid, made.gid], [uid, gid])
+    none()
+  })
+
+  it("exec has no network, and a missing program is the shell's 127", async () => {
+    const interfaces = await run(["exec", "--rootfs", busyboxRoot(), "--", "ls", "/sys/class/net"])
+    assert.deepStrictEqual(interfaces, { code: 0, out: "lo\n", err: "" })
+    const missing = await run(["exec", "--rootfs", busyboxRoot(), "--", "no-such-program"])
+    assert.strictEqual(missing.code, 127)
+    assert.match(missing.err, /no-such-program/)
+  })
+
+  it("exec that is interrupted ends what it has started, and the container", async () => {
+    const script = "trap '' TERM INT; echo > started.txt; sleep 60; echo > late.txt"
+    const ran = await run(["exec", "--rootfs", busyboxRoot(), "--timeout", "60", "--", "sh", "-c", script], (child) => {
+      const watching = setInterval(() => {
+        if (!Fs.existsSync(join(root, "started.txt"))) return
+        clearInterval(watching)
+        child.kill("SIGINT")
+      }, 20)
+    })
+    assert.strictEqual(ran.code, 130, ran.err)
+    assert.isFalse(Fs.existsSync(join(root, "late.txt")))
+    none()
+  })
+
+  it("a command of the filesystem on a container starts none", async () => {
+    const ran = await run(["cat", "in.txt", "--backend", "container", "--rootfs", busyboxRoot()])
+    assert.deepStrictEqual([ran.code, ran.err], [0, ""])
+    assert.match(ran.out, /inside/)
+  })
+
+  it("mcp with a container offers shell and eval, whose files the other tools see", async () => {
+    const args = [bin, "mcp", "--root", root, "--backend", "container", "--rootfs", busyboxRoot()]
+    const client = new Client({ name: "test", version: "1" })
+    await client.connect(new StdioClientTransport({ command: process.execPath, args, env: env(), stderr: "pipe" }))
+    try {
+      const { tools } = await client.listTools()
+      assert.includeMembers(
+        tools.map(({ name }) => name),
+        ["shell", "eval", "read_file", "snapshot"]
+      )
+      const ran = await call(client, "shell", { command: ["sh", "-c", "echo made > by-agent.txt; id -u"] })
+      assert.deepInclude(ran.value, { exit_code: 0, stdout: `${Fs.statSync(root).uid}\n` })
+      const read = await call(client, "read_file", { path: "by-agent.txt" })
+      assert.deepInclude(read.value, { content: "made" })
+    } finally {
+      await client.close()
+    }
+    none()
+  })
+})
