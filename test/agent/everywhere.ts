@@ -6,7 +6,6 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as Fs from "node:fs"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { AnyDefinition } from "../../src/agent/definition.ts"
 import { invokeUnknown } from "../../src/agent/dispatch.ts"
@@ -26,6 +25,7 @@ import { capture, type Files, type Picture, picture, plant } from "../../src/tes
 import * as Podman from "../backends/container/podman.ts"
 import { apart } from "../conformance/containers.ts"
 import { has, needs } from "../faults/ground.ts"
+import { inMemory } from "../scratch.ts"
 
 /** The tools by name; those of the four-tool kit, which shares names with the other, as `four/read_file`. */
 export const tools: Readonly<Record<string, AnyDefinition>> = Object.fromEntries([
@@ -84,9 +84,7 @@ type Place<A> = Effect.Effect<A, never, Scope.Scope>
 /** A root of its own, with something beside it for links to lead to. */
 const root: Place<string> = Effect.map(
   Effect.acquireRelease(
-    Effect.sync(() =>
-      Fs.mkdtempSync(join(Fs.realpathSync(Fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir()), "fs-algebra-everywhere-"))
-    ),
+    Effect.sync(() => Fs.mkdtempSync(join(inMemory(), "everywhere-"))),
     (path) => Effect.sync(() => Fs.rmSync(path, { recursive: true, force: true }))
   ),
   (path) => {

@@ -4,16 +4,16 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
 import { execFileSync, spawn } from "node:child_process"
 import * as Fs from "node:fs"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { call } from "../agent/mcpSessions.ts"
 import { busyboxRoot, describePodman } from "../backends/container/podman.ts"
+import { onDisk } from "../scratch.ts"
 
 const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url))
 
 describePodman("with podman", () => {
-  const root = Fs.mkdtempSync(join(Fs.realpathSync(tmpdir()), "fs-algebra-cli-"))
+  const root = Fs.mkdtempSync(join(onDisk(), "cli-"))
   afterAll(() => Fs.rmSync(root, { recursive: true, force: true }))
   const env = () => ({
     PATH: process.env["PATH"] ?? "",

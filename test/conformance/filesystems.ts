@@ -5,7 +5,6 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import { execFileSync } from "node:child_process"
 import * as Fs from "node:fs"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
@@ -17,6 +16,7 @@ import { fromFileSystem, toFileSystem } from "../../src/filesystem/Platform.ts"
 import { type Files, plant } from "../../src/testing/Files.ts"
 import { Bench } from "../../src/testing/Law.ts"
 import { checked } from "../backends/posixHost.ts"
+import { inMemory as inMemory_ } from "../scratch.ts"
 
 /** How many random programs each filesystem is held against the model with. */
 export const programs = process.env["FS_ALGEBRA_SOAK"] === "1" ? 2000 : 200
@@ -24,11 +24,9 @@ export const programs = process.env["FS_ALGEBRA_SOAK"] === "1" ? 2000 : 200
 /** The same where each step is a round trip to another system. */
 export const containerPrograms = process.env["FS_ALGEBRA_SOAK"] === "1" ? 2000 : 100
 
-const memory = Fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir()
-
 /** A directory of its own, gone with its scope, whatever its modes have become. */
 export const directory: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
-  Effect.sync(() => Fs.mkdtempSync(join(Fs.realpathSync(memory), "fs-algebra-law-"))),
+  Effect.sync(() => Fs.mkdtempSync(join(inMemory_(), "law-"))),
   (path) => Effect.sync(() => Fs.rmSync(path, { recursive: true, force: true }))
 )
 

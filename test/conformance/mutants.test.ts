@@ -6,6 +6,7 @@ import { decorate, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import { type Ability, Bench, type Law, Patience, verdict } from "../../src/testing/Law.ts"
 import { laws } from "../../src/testing/Laws.ts"
 import { type PolicyLaw, policyLaws } from "../../src/testing/Policies.ts"
+import { simulated } from "../backends/windows/windowsHost.ts"
 import { caseless, inMemory, posixHost, posixHostWith } from "./filesystems.ts"
 import type { Mutant } from "./mutants/mutant.ts"
 import { nameMutants } from "./mutants/names.ts"
@@ -40,7 +41,8 @@ const bases: ReadonlyArray<readonly [Ability, Base]> = [
   ["a place on a machine", posixHost],
   ["no links", bare],
   ["no attributes", bare],
-  ["no watch", bare]
+  ["no watch", bare],
+  ["no names ending in dots or spaces", simulated()]
 ]
 
 /** A law, the filesystem that keeps it, and mutants that are made for it alone. */

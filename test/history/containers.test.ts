@@ -4,12 +4,15 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Fs from "node:fs"
+import { join } from "node:path"
 import * as Container from "../../src/backends/Container.ts"
 import { type Algebra, Filesystem } from "../../src/filesystem/Filesystem.ts"
 import { Sandbox } from "../../src/filesystem/Sandbox.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
 import { capture, directory, type Files, link, plant } from "../../src/testing/Files.ts"
 import { busyboxRoot, describePodman, services } from "../backends/container/podman.ts"
+import { onDisk } from "../scratch.ts"
 
 const files: Files = {
   ".gitignore": "ignored\n*.log\n",
@@ -24,10 +27,16 @@ const files: Files = {
   "bin/tool": "#!/bin/sh\necho tool\n"
 }
 
+/** git's store where it goes with the tests; what is apart is kept in archives. */
+const snapshots = {
+  overlay: () => Snapshots.layerGit({ gitDir: join(Fs.mkdtempSync(join(onDisk(), "store-")), "git") }),
+  exec: () => Snapshots.layer
+}
+
 const working = (strategy: "overlay" | "exec") =>
   Effect.gen(function* () {
     const built = yield* Layer.build(
-      Snapshots.layer.pipe(
+      snapshots[strategy]().pipe(
         Layer.provideMerge(Container.layer({ image: { rootfs: busyboxRoot() }, strategy })),
         Layer.provide(services)
       )

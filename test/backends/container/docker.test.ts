@@ -12,6 +12,7 @@ import type * as Scope from "effect/Scope"
 import * as Fs from "node:fs"
 import { join } from "node:path"
 import * as Container from "../../../src/backends/Container.ts"
+import { within } from "../../scratch.ts"
 
 const player = (place: string): string => `#!/bin/sh
 place=${place}
@@ -83,7 +84,7 @@ interface Docker {
 /** Not below /tmp, since a container has its own. */
 const docker: Effect.Effect<Docker, never, Scope.Scope> = Effect.map(
   Effect.acquireRelease(
-    Effect.sync(() => Fs.mkdtempSync("/var/tmp/fs-algebra-test-")),
+    Effect.sync(() => Fs.mkdtempSync(join(within("/var/tmp"), "docker-"))),
     (place) => Effect.sync(() => Fs.rmSync(place, { recursive: true, force: true }))
   ),
   (place) => {

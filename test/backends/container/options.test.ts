@@ -1,11 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Fs from "node:fs"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll } from "vitest"
 import { type ContainerOptions, plan } from "../../../src/backends/internal/container/options.ts"
+import { onDisk } from "../../scratch.ts"
 
-const top = Fs.mkdtempSync(join(Fs.realpathSync(tmpdir()), "fs-algebra-test-"))
+const top = Fs.mkdtempSync(join(onDisk(), "options-"))
 afterAll(() => Fs.rmSync(top, { recursive: true, force: true }))
 for (const name of ["allowed", "allowed/in", "other"]) Fs.mkdirSync(join(top, name))
 Fs.symlinkSync(join(top, "other"), join(top, "allowed/out"))

@@ -1,17 +1,16 @@
 /**
  * Real podman for tests, and root filesystems to run: one with busybox alone, one with dash and the tools of GNU. Both are made of what
- * this machine has, and go when the tests have run; those of a run that was killed go with the next.
+ * this machine has, and go when the tests have run, or were killed.
  */
 import { NodeServices } from "@effect/platform-node"
 import { afterAll, describe } from "@effect/vitest"
 import * as ConfigProvider from "effect/ConfigProvider"
 import * as Layer from "effect/Layer"
 import { execFileSync, spawnSync } from "node:child_process"
-import { randomBytes } from "node:crypto"
 import * as Fs from "node:fs"
-import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import * as Identity from "../../../src/runtime/processIdentity.ts"
+import { onDisk } from "../../scratch.ts"
 
 const install = "apt-get install podman runc busybox-static"
 
@@ -25,25 +24,10 @@ export const lacking: string | undefined =
       ? `busybox is not installed: ${install}`
       : undefined
 
-const prefix = "fs-algebra-podman-"
-
-const named = /^fs-algebra-podman-(.+)\.[0-9a-f]+$/
-
-const base = Fs.realpathSync(tmpdir())
-
 let place: string | undefined
 
 /** Everything of these tests: gone with the test file. */
-export const directory = (): string => {
-  if (place !== undefined) return place
-  for (const name of Fs.readdirSync(base)) {
-    const owner = named.exec(name)?.[1]
-    if (owner !== undefined && Identity.isDead(owner) === true) Fs.rmSync(join(base, name), { recursive: true, force: true })
-  }
-  place = join(base, `${prefix}${Identity.self()}.${randomBytes(4).toString("hex")}`)
-  Fs.mkdirSync(place)
-  return place
-}
+export const directory = (): string => (place ??= Fs.mkdtempSync(join(onDisk(), "podman-")))
 
 const clear = (): void => {
   if (place !== undefined) Fs.rmSync(place, { recursive: true, force: true })

@@ -8,12 +8,12 @@ import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Scope from "effect/Scope"
 import { execFileSync } from "node:child_process"
 import * as Fs from "node:fs"
-import { tmpdir } from "node:os"
 import { delimiter, isAbsolute, join } from "node:path"
 import { bulkScript } from "../../../src/backends/internal/shell/bulkScript.ts"
 import { program } from "../../../src/backends/internal/shell/script.ts"
 import * as Session from "../../../src/backends/internal/shell/session.ts"
 import type { Fault } from "../../../src/model/FsError.ts"
+import { inMemory } from "../../scratch.ts"
 
 export interface Kind {
   readonly name: string
@@ -33,8 +33,6 @@ const find = (program: string): string | undefined =>
     .map((directory) => join(directory, program))
     .find((file) => Fs.existsSync(file))
 
-const memory = Fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir()
-
 const lacking = (program: string): string | undefined =>
   find(program) === undefined ? `${program} is not installed; apt-get install ${program}` : undefined
 
@@ -46,7 +44,7 @@ export const busybox: Kind = (() => {
   const program = find("busybox")
   const kind = { name: "busybox", command: ["sh"], lacks: lacking("busybox") } as const
   if (program === undefined) return { ...kind, path: "" }
-  const directory = Fs.mkdtempSync(join(memory, "fs-algebra-busybox-"))
+  const directory = Fs.mkdtempSync(join(inMemory(), "busybox-"))
   for (const applet of execFileSync(program, ["--list"], { encoding: "utf8" }).trim().split("\n")) {
     if (applet !== "busybox") Fs.symlinkSync(program, join(directory, applet))
   }
@@ -94,6 +92,6 @@ export const shared = (kind: Kind): Session.Session => {
 
 /** A directory of its own, gone with its scope, whatever its modes have become. */
 export const directory: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
-  Effect.sync(() => Fs.mkdtempSync(join(Fs.realpathSync(memory), "fs-algebra-shell-"))),
+  Effect.sync(() => Fs.mkdtempSync(join(inMemory(), "shell-"))),
   (path) => Effect.sync(() => Fs.rmSync(path, { recursive: true, force: true }))
 )
