@@ -1,6 +1,6 @@
 /** Rows of settings, of what a filesystem forbids, and of input that is bad for every tool. */
 import { type Files, link } from "../../src/testing/Files.ts"
-import { fails, ok, type Row } from "./everywhere.ts"
+import { fails, ok, type Row } from "./everywhereRun.ts"
 
 const files: Files = { "a.txt": "a\n", "d/b.ts": "b\n", "workspacex/c.ts": "c\n" }
 

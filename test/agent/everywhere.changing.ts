@@ -1,6 +1,6 @@
 /** Rows of removing, moving, copying and making directories. */
 import { directory, link } from "../../src/testing/Files.ts"
-import { fails, ok, type Row, without } from "./everywhere.ts"
+import { fails, ok, type Row, without } from "./everywhereRun.ts"
 import { climbs, isRoot, text, work } from "./everywhere.trees.ts"
 
 const removing: ReadonlyArray<Row> = [

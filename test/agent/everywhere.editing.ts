@@ -1,6 +1,6 @@
 /** Rows of writing and editing: every byte outside of a change stays, and what fails changes nothing. */
 import { versionOf as v } from "./changing.ts"
-import { fails, ok, type Row } from "./everywhere.ts"
+import { fails, ok, type Row } from "./everywhereRun.ts"
 import { climbs, escapes, text, utf16, work } from "./everywhere.trees.ts"
 
 const stale = v("something else")

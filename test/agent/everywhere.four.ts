@@ -1,7 +1,7 @@
 /** Rows of the four-tool kit. Sizes, versions and times stand in its listings; versions are shown by their first twelve digits. */
 import { directory, type Files, link } from "../../src/testing/Files.ts"
 import { versionOf as v } from "./changing.ts"
-import { fails, ok, type Row, without } from "./everywhere.ts"
+import { fails, ok, type Row, without } from "./everywhereRun.ts"
 
 const png = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00])
 

@@ -1,7 +1,7 @@
 /** Rows of what lists, tells and reads, and of what each says where there is nothing to see. */
 import { type Files } from "../../src/testing/Files.ts"
 import { versionOf as v } from "./changing.ts"
-import { fails, ok, type Row } from "./everywhere.ts"
+import { fails, ok, type Row } from "./everywhereRun.ts"
 import { encodings, project, seven, utf16 } from "./everywhere.trees.ts"
 
 const long: Files = {
@@ -313,9 +313,9 @@ const reading: ReadonlyArray<Row> = [
     name: "read_file refuses what is binary with its size and type, and answers its bytes as base64",
     tree: encodings,
     calls: [
-      fails("read_file", { path: "nul.bin" }, /binary.*unknown type, 3 bytes\. .*encoding="base64"/),
+      fails("read_file", { path: "null.bin" }, /binary.*unknown type, 3 bytes\. .*encoding="base64"/),
       fails("read_file", { path: "bad.txt" }, /binary.*4 bytes\. .*encoding="base64"/),
-      ok("read_file", { path: "nul.bin", encoding: "base64" }, "YQBi\n3 bytes from offset 0, of 3", {
+      ok("read_file", { path: "null.bin", encoding: "base64" }, "YQBi\n3 bytes from offset 0, of 3", {
         content: "YQBi",
         encoding: "base64",
         size_bytes: 3,

@@ -1,7 +1,7 @@
 /** Rows of patches in both forms: all of a patch is applied, or nothing of it. */
 import { directory, type Files, link } from "../../src/testing/Files.ts"
 import { versionOf as v } from "./changing.ts"
-import { fails, ok, type Row, without } from "./everywhere.ts"
+import { fails, ok, type Row, without } from "./everywhereRun.ts"
 
 const main = "import a\n\nfunction serve() {\n  const port = 80\n  listen(port)\n}\n"
 

@@ -1,6 +1,6 @@
 /** Rows of both searches: what they find, what they pass over and say so, and where they go on. */
 import { type Files } from "../../src/testing/Files.ts"
-import { fails, ok, type Row } from "./everywhere.ts"
+import { fails, ok, type Row } from "./everywhereRun.ts"
 import { encodings, project } from "./everywhere.trees.ts"
 
 const many: Files = Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`f${String(i).padStart(2, "0")}.txt`, "needle\n"]))
@@ -164,7 +164,7 @@ export const searching: ReadonlyArray<Row> = [
   },
   {
     name: "grep passes over what is binary, by a NUL or because it is no text, and says so",
-    tree: { "bad.txt": new Uint8Array([0x78, 0x0a, 0xff]), "nul.bin": new Uint8Array([0x78, 0x00]), "t.txt": "x\n" },
+    tree: { "bad.txt": new Uint8Array([0x78, 0x0a, 0xff]), "null.bin": new Uint8Array([0x78, 0x00]), "t.txt": "x\n" },
     calls: [ok("grep", { pattern: "x" }, "t.txt\n   1 | x\n1 match in 1 file; skipped: 2 binary", { skipped: { binary: 2 } })]
   },
   {

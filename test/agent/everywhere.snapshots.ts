@@ -1,6 +1,6 @@
 /** Rows of the snapshot tools: kept in memory, by git, or in archives, their answers are the same. */
 import { directory, type Files, link } from "../../src/testing/Files.ts"
-import { fails, ok, type Row } from "./everywhere.ts"
+import { fails, ok, type Row } from "./everywhereRun.ts"
 
 const files: Files = {
   ".gitignore": "ignored\n",

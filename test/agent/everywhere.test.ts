@@ -2,26 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { invokeUnknown } from "../../src/agent/dispatch.ts"
 import * as Memory from "../../src/agent/memory.ts"
-import { type Answer, holds, type Row, tools } from "./everywhere.ts"
-import { bad } from "./everywhere.bad.ts"
-import { changing } from "./everywhere.changing.ts"
-import { editing } from "./everywhere.editing.ts"
-import { four } from "./everywhere.four.ts"
-import { looking } from "./everywhere.looking.ts"
-import { patching } from "./everywhere.patching.ts"
-import { searching } from "./everywhere.searching.ts"
-import { snapshots } from "./everywhere.snapshots.ts"
-
-const tables: Readonly<Record<string, ReadonlyArray<Row>>> = {
-  looking,
-  searching,
-  editing,
-  changing,
-  patching,
-  four,
-  snapshots,
-  bad
-}
+import { holds } from "./everywhere.ts"
+import { type Answer, tools } from "./everywhereRun.ts"
+import { tables } from "./everywhereTables.ts"
 
 for (const [name, rows] of Object.entries(tables)) {
   describe(`the same answers on every filesystem: ${name}`, () => {

@@ -32,7 +32,7 @@ export const encodings: Files = {
   "bom.txt": "\ufeffone\ntwo\n",
   "crlf.txt": "one\r\ntwo\r\n",
   "cr.txt": "one\rstill one\n",
-  "nul.bin": new Uint8Array([0x61, 0x00, 0x62]),
+  "null.bin": new Uint8Array([0x61, 0x00, 0x62]),
   "odd.txt": "a\u2028b\u0085c\fd\n",
   "png.dat": new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00]),
   "seven.txt": seven,

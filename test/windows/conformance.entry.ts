@@ -3,15 +3,17 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Fs from "node:fs"
 import * as InMemory from "../../src/backends/InMemory.ts"
-import { type Filesystem, layer } from "../../src/filesystem/Filesystem.ts"
+import { type Filesystem, layer, make } from "../../src/filesystem/Filesystem.ts"
 import { agreement } from "../../src/testing/Agreement.ts"
 import { type Files, plant } from "../../src/testing/Files.ts"
 import { Bench, type Law } from "../../src/testing/Law.ts"
 import { laws } from "../../src/testing/Laws.ts"
 import { policyLaws, type PolicyOptions } from "../../src/testing/Policies.ts"
 import * as WindowsHost from "../../src/backends/WindowsHost.ts"
+import { differences, faultsOf, type Ground, type Row, run } from "../agent/everywhereRun.ts"
 import { facts } from "./facts.ts"
 import { abilitiesOf, drawn, type Job, judge, judgeCheck, type Outcome } from "./outcome.ts"
+import { toolRows } from "./tools.ts"
 import { noLinks, shortcomings } from "./wine.ts"
 
 const job = JSON.parse(Fs.readFileSync(process.argv[2]!, "utf8")) as Job
@@ -48,9 +50,10 @@ const linksWork = !inDirectory(noLinks.isSo)
 const host = (options: WindowsHost.WindowsHostOptions) =>
   layer(Effect.map(WindowsHost.make(options), (port) => (linksWork ? port : { ...port, links: undefined })))
 
-/** A name that Windows itself takes for that of a device can be made with the prefix. */
 const bench = (root: string): Bench => ({
-  makeUnaddressable: Effect.sync(() => Fs.writeFileSync(`\\\\?\\${root}\\con.txt`, "hit"))
+  // A name that Windows itself takes for that of a device can be made with the prefix.
+  makeUnaddressable: Effect.sync(() => Fs.writeFileSync(`\\\\?\\${root}\\con.txt`, "hit")),
+  plainEnds: true
 })
 
 const windowsHost: Layer.Layer<Filesystem, unknown> = Layer.unwrap(
@@ -67,6 +70,33 @@ const windowsHostWith = (options: PolicyOptions, files: Files): Layer.Layer<File
   )
 
 const memory = InMemory.layer({ caseInsensitive: true })
+
+const ground: Ground = {
+  name: "a Windows directory",
+  caseless: true,
+  modeless: true,
+  make: (files) =>
+    Effect.orDie(
+      Effect.gen(function* () {
+        const root = yield* directory
+        const port = yield* WindowsHost.make({ root })
+        yield* plant(port, files)
+        return make(linksWork ? port : { ...port, links: undefined })
+      })
+    )
+}
+
+/** The row there, against what it says, and against memory. */
+const holdsHere = (row: Row) =>
+  Effect.gen(function* () {
+    const inMemory: Ground = {
+      name: "memory",
+      make: (files) => Effect.orDie(Effect.tap(Effect.map(InMemory.make(), make), (fs) => plant(fs.port, files)))
+    }
+    const outcome = yield* run(row, ground)
+    const faults = [...faultsOf(row, outcome), ...differences(outcome, yield* run(row, inMemory), ground)]
+    if (faults.length > 0) return yield* Effect.die(new Error(faults.join("\n")))
+  })
 
 const judgeLaws = async (of: string, all: ReadonlyArray<readonly [Law, Layer.Layer<Filesystem, unknown>]>): Promise<void> => {
   for (const [law, layer] of all) {
@@ -113,6 +143,12 @@ const parts: Record<string, () => Promise<void>> = {
     for (const { check, name } of facts) {
       note({ of: "facts", name, verdict: "Begun", detail: "" })
       note(await judgeCheck("facts", name, Effect.scoped(Effect.flatMap(directory, check))))
+    }
+  },
+  "WindowsHost, tools": async () => {
+    for (const { name, row } of toolRows) {
+      note({ of: "WindowsHost, tools", name, verdict: "Begun", detail: "" })
+      note(await judgeCheck("WindowsHost, tools", name, holdsHere(row)))
     }
   },
   Wine: async () => {

@@ -11,12 +11,12 @@ import { join } from "node:path"
 import type { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import { laws } from "../../src/testing/Laws.ts"
 import { policyLaws } from "../../src/testing/Policies.ts"
-import { unnameable } from "../backends/windows/windowsHost.ts"
 import { caseless, posixHost } from "../conformance/filesystems.ts"
 import { bundle } from "./bundle.ts"
 import { asWindows, hasWindowsNode, run, saysNoWindowsNode, settled, workplace } from "./engine.ts"
 import { facts } from "./facts.ts"
 import { abilitiesOf, drawn, type Job, judge, key, type Outcome, read } from "./outcome.ts"
+import { toolRows } from "./tools.ts"
 import { shortcomings } from "./wine.ts"
 
 saysNoWindowsNode("the laws under a Windows Node")
@@ -30,7 +30,7 @@ const patience = isSoak ? 7_200_000 : 600_000
 /** What one Windows Node does after another; the two run at the same time. */
 const runs: ReadonlyArray<ReadonlyArray<string>> = [
   ["Wine", "WindowsHost, its abilities", "WindowsHost"],
-  ["InMemory", "InMemory, programs", "WindowsHost, its options", "facts", "WindowsHost, programs"]
+  ["InMemory", "InMemory, programs", "WindowsHost, its options", "facts", "WindowsHost, programs", "WindowsHost, tools"]
 ]
 
 const optionLaws = policyLaws.filter(({ options }) => options.symlinks === undefined).map(({ law }) => law)
@@ -87,15 +87,6 @@ describe.runIf(hasWindowsNode)("in a Windows Node", () => {
     })
   }
 
-  /** A law with a name in it that Windows does not take, and that is all that is wrong. */
-  const refuses = (of: string, name: string): void => {
-    it(`${name}: it is refused as InvalidPath`, () => {
-      const { detail, verdict } = outcome(of, name)
-      assert.strictEqual(verdict, "Broken")
-      assert.match(detail, /actual: .*\bInvalidPath\b/)
-    })
-  }
-
   it("it runs to its end", () => assert.deepStrictEqual(ends, []))
 
   describe("InMemory where case does not distinguish", () => {
@@ -104,15 +95,17 @@ describe.runIf(hasWindowsNode)("in a Windows Node", () => {
   })
 
   describe("WindowsHost", () => {
-    for (const { name } of laws) {
-      if (unnameable.has(name)) refuses("WindowsHost", name)
-      else reports("WindowsHost", name)
-    }
+    for (const { name } of laws) reports("WindowsHost", name)
     reports("WindowsHost", "programs", agrees)
   })
 
   describe("WindowsHost, its options", () => {
     for (const { name } of optionLaws) reports("WindowsHost, its options", name)
+  })
+
+  describe("WindowsHost, the same answers of every tool as everywhere", () => {
+    it("to most rows of the table", () => assert.isAbove(toolRows.length, 30))
+    for (const { name } of toolRows) reports("WindowsHost, tools", name)
   })
 
   describe("facts", () => {
@@ -147,14 +140,16 @@ describe.runIf(hasWindowsNode)("in a Windows Node", () => {
       for (const { name } of laws) assert.deepStrictEqual(outcome("InMemory", name), expected.get(name))
     })
 
-    it("WindowsHost can what PosixHost can, but for case, attributes, watching, FIFOs, and links, which Wine has not", async () => {
+    it("WindowsHost can what PosixHost can, but for case, ends of names, attributes, watching, FIFOs, and links, which Wine has not", async () => {
       assert.deepStrictEqual(await unlike(), [
         "attributes",
         "case insensitive",
         "case sensitive",
         "links",
+        "names ending in dots or spaces",
         "no attributes",
         "no links",
+        "no names ending in dots or spaces",
         "no watch",
         "others",
         "times to the millisecond",
@@ -166,7 +161,7 @@ describe.runIf(hasWindowsNode)("in a Windows Node", () => {
       const expected = await here("PosixHost", posixHost)
       const differing = await unlike()
       for (const { name, needs } of laws) {
-        if (unnameable.has(name) || needs.some((ability) => differing.includes(ability))) continue
+        if (needs.some((ability) => differing.includes(ability))) continue
         assert.strictEqual(outcome("WindowsHost", name).verdict, expected.get(name)!.verdict, name)
       }
     })
