@@ -1,7 +1,8 @@
 /**
  * A container with a workspace: a Filesystem of its files, and a Sandbox that runs commands where they are. It is run by podman, or by
  * docker with the same command line, without network, privileges and capabilities, as a user that is nobody, and within bounds of
- * memory, processors and processes. It goes with the scope, whatever has happened, and also when this process is killed.
+ * memory, processors and processes. It goes with the scope, whatever has happened, and also when this process is killed; where that
+ * cannot close it, because a program inside works against its end, it goes when the next Container of this engine is made.
  *
  * With the strategy `overlay` the workspace is a directory of the host. Files work before the container starts, which is at the first
  * command, and when it has ended; a container that has died is replaced at the next command, with the same files.
@@ -16,8 +17,9 @@
  * Filesystem only.
  *
  * The engine is run as found in the PATH, with the environment of this process. Where root runs this program, the overlay directory is
- * given to the user inside, and so is what the Filesystem makes in it; what a `hostDirectory` holds already keeps its owner. On hosts
- * with SELinux a shared directory needs a label: `runArguments: ["--security-opt", "label=disable"]`.
+ * given to the user inside, and so is what the Filesystem makes in it; what a `hostDirectory` holds already keeps its owner, and so does
+ * a `hostDirectory` that belongs to somebody else than root: there the user inside may do what others may. On hosts with SELinux a
+ * shared directory needs a label: `runArguments: ["--security-opt", "label=disable"]`.
  *
  * @since 0.1.0
  */
@@ -36,7 +38,7 @@ import * as CommandLine from "./internal/container/commandLine.ts"
 import * as Engine from "./internal/container/engine.ts"
 import { sweep } from "./internal/container/leftovers.ts"
 import * as Life from "./internal/container/life.ts"
-import { type Caller, type ContainerOptions, plan, type Plan } from "./internal/container/options.ts"
+import { type Caller, checkMounts, type ContainerOptions, plan, type Plan } from "./internal/container/options.ts"
 import { settle } from "./internal/container/ready.ts"
 import * as Commands from "./internal/container/sandbox.ts"
 import * as Shared from "./internal/container/shared.ts"
@@ -75,17 +77,18 @@ const answers = (engine: Engine.Engine): Effect.Effect<void, Fault> =>
 const promoted = <A, R>(effect: Effect.Effect<A, Fault, R>, { workdir }: Plan): Effect.Effect<A, ContainerError, R> =>
   Effect.mapError(effect, (fault) => Shared.promote(fault, workdir))
 
-const lifeOf = (engine: Engine.Engine, planned: Plan, directory?: string): Effect.Effect<Life.Life, never, Scope.Scope> =>
+const lifeOf = (engine: Engine.Engine, planned: Plan, shared?: Shared.Shared): Effect.Effect<Life.Life, never, Scope.Scope> =>
   Life.make(engine, {
-    argsOf: (name) => CommandLine.run(planned, { name, owner: Identity.self(), directory }),
+    check: Effect.andThen(shared?.check ?? Effect.void, checkMounts(planned)),
+    argsOf: (name) => CommandLine.run(planned, { name, owner: Identity.self(), directory: shared?.directory }),
     settle: settle(engine, planned, caller())
   })
 
 const overlay = Effect.fnUntraced(function* (engine: Engine.Engine, planned: Plan, options: ContainerOptions) {
-  const { directory, port } = yield* Shared.make(planned, options, caller())
-  const { running } = yield* lifeOf(engine, planned, directory)
+  const shared = yield* Shared.make(planned, options, caller())
+  const { running } = yield* lifeOf(engine, planned, shared)
   if (planned.start === "eager") yield* promoted(running, planned)
-  return { port, running }
+  return { port: shared.port, running }
 })
 
 const exec = Effect.fnUntraced(function* (engine: Engine.Engine, planned: Plan, options: ContainerOptions) {

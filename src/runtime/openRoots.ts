@@ -10,6 +10,16 @@ import type { Fault } from "../model/FsError.ts"
 
 const isMissing = (error: unknown): boolean => error instanceof Error && "code" in error && error.code === "ENOENT"
 
+/** Some disks of Windows tell no final names, or none of long paths; there the links on the way are resolved one by one. */
+const realOf = (path: string): string => {
+  try {
+    return Fs.realpathSync.native(path)
+  } catch (error) {
+    if (isMissing(error)) throw error
+    return Fs.realpathSync(path)
+  }
+}
+
 const isClimbing = (path: string): boolean => path.split(sep).includes("..")
 
 /**
@@ -21,7 +31,7 @@ export const resolved = (path: string): string | undefined => {
   const missing: Array<string> = []
   for (let at = join(path, "."); ; at = dirname(at)) {
     try {
-      return join(Fs.realpathSync.native(at), ...missing)
+      return join(realOf(at), ...missing)
     } catch (error) {
       if (!isMissing(error) || Fs.lstatSync(at, { throwIfNoEntry: false }) !== undefined || dirname(at) === at) {
         return undefined
@@ -59,7 +69,7 @@ const makeRegister = (): Register => {
   return {
     directories: { [Symbol.iterator]: () => counts.keys() },
     add: (directory) => {
-      const real = Fs.realpathSync.native(directory)
+      const real = realOf(directory)
       counts.set(real, (counts.get(real) ?? 0) + 1)
       let isOver = false
       return () => {
@@ -99,9 +109,9 @@ export const refusal = (argument: string, directory: string): Fault | undefined 
   return detail === undefined ? undefined : { _tag: "InvalidArgument", argument, detail }
 }
 
-const realOf = (directory: string): string | undefined => {
+const realIfAny = (directory: string): string | undefined => {
   try {
-    return Fs.realpathSync.native(directory)
+    return realOf(directory)
   } catch {
     return undefined
   }
@@ -112,6 +122,6 @@ const realOf = (directory: string): string | undefined => {
  * whoever opens the other knows what is in it.
  */
 export const isInStore = (directory: string): boolean => {
-  const real = resolved(directory) ?? realOf(directory)
+  const real = resolved(directory) ?? realIfAny(directory)
   return real !== undefined && isInsideAny(stores.directories, real)
 }

@@ -13,8 +13,8 @@ import * as Port from "../shell/port.ts"
 import { program } from "../shell/script.ts"
 import * as Session from "../shell/session.ts"
 import * as CommandLine from "./commandLine.ts"
-import { type Engine, unavailable } from "./engine.ts"
-import { type Container, gone, type Life } from "./life.ts"
+import { type Engine, inRealTime, unavailable } from "./engine.ts"
+import { type Container, gone, type Life, random } from "./life.ts"
 import type { ContainerOptions, Plan } from "./options.ts"
 
 export interface Apart {
@@ -62,6 +62,10 @@ const following = (latest: () => Backend, now: Effect.Effect<Backend, Fault>): B
   }
 }
 
+/** Killing the engine's client ends nothing inside. Where even this cannot be had, the shell goes with the container. */
+const killed = (container: Container, mark: string): Effect.Effect<void> =>
+  inRealTime(Effect.ignore(Effect.timeoutOption(container.kill(mark, ""), "1 second")))
+
 /** The container is started, and its files can be reached. */
 export const make = (
   engine: Engine,
@@ -74,9 +78,12 @@ export const make = (
     const session = yield* Session.make(
       Effect.suspend(() => {
         const container = life.latest()
-        return container === undefined || container.isEnded()
-          ? Effect.fail(gone)
-          : engine.start(CommandLine.session(container.name, script), "held")
+        if (container === undefined || container.isEnded()) return Effect.fail(gone)
+        const mark = random()
+        return Effect.map(
+          engine.start(CommandLine.session(container.name, script, mark), "held"),
+          ({ stderr, stdin, stdout }) => ({ stderr, stdin, stdout, killInside: killed(container, mark) })
+        )
       })
     )
     const ported = Effect.flatMap(life.running, (container) =>

@@ -122,9 +122,9 @@ export const exec = ({ command, directory, environment, hasInput, mark, name }: 
   ...command
 ]
 
-/** A shell of ours with its input, which runs `script`. */
-export const session = (name: string, script: string): ReadonlyArray<string> => [
-  ...inside(name, true, { [marker]: "session" }),
+/** A shell of ours with its input, which runs `script`. `mark`: what all that it starts can be known by. */
+export const session = (name: string, script: string, mark = "session"): ReadonlyArray<string> => [
+  ...inside(name, true, { [marker]: mark }),
   script
 ]
 

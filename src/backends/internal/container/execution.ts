@@ -34,7 +34,7 @@ export interface Outcome {
 
 interface Running {
   readonly isEnded: () => boolean
-  /** Ticks of the system at which it started; nothing while it has not. */
+  /** Ticks of the system at which it started, and its number; nothing while it has not. */
   readonly since: () => string
 }
 
@@ -88,7 +88,7 @@ const started = Effect.fnUntraced(function* (
       }
     )
   )
-  const running = { isEnded: () => isEnded, since: () => /^goes ([0-9]+)$/.exec(stderr.line() ?? "")?.[1] ?? "" }
+  const running = { isEnded: () => isEnded, since: () => /^goes ([0-9]+ [0-9]+)$/.exec(stderr.line() ?? "")?.[1] ?? "" }
   const kill = killAll(container, mark, running)
   // Before the client is, when nobody wants it any more.
   yield* Effect.addFinalizer(() => (isEnded ? Effect.void : kill))

@@ -23,7 +23,10 @@ export interface Container {
   /** Whether it, or the client through which it is held, has ended. */
   readonly isEnded: () => boolean
   readonly ended: Effect.Effect<void>
-  /** Kills what carries the mark, and what carries none and is younger than `since`; answers how many they were. */
+  /**
+   * Kills what carries the mark, and what carries none and is younger than `since`, as a command tells it of itself; answers how many
+   * they were.
+   */
   readonly kill: (mark: string, since: string) => Effect.Effect<number, Fault>
   /** Ends it with all that runs in it. */
   readonly end: Effect.Effect<void>
@@ -37,6 +40,8 @@ export interface Life {
 }
 
 export const gone: Fault = unavailable("the container has ended")
+
+const closed: Fault = unavailable("this filesystem has been closed")
 
 export const random = (): string => randomBytes(12).toString("hex")
 
@@ -108,6 +113,8 @@ const ask = (
   })
 
 export interface How {
+  /** Whether what the engine is to be given is still what it was when it was judged; asked right before each start. */
+  readonly check?: Effect.Effect<void, Fault> | undefined
   /** What the engine is told. */
   readonly argsOf: (name: string) => ReadonlyArray<string>
   /** Before the container counts as ready. */
@@ -116,8 +123,9 @@ export interface How {
 
 const start = Effect.fnUntraced(function* (
   engine: Engine,
-  { argsOf, settle }: How
+  { argsOf, check = Effect.void, settle }: How
 ): Effect.fn.Return<Container, Fault, Scope.Scope> {
+  yield* check
   const name = newName()
   let code: number | undefined
   // The engine removes what has ended by itself; for all other ways there is this, which comes last.
@@ -191,7 +199,8 @@ export const make = (engine: Engine, how: How): Effect.Effect<Life, never, Scope
         return one.withPermit(
           Effect.suspend(() => {
             const meanwhile = living()
-            return meanwhile === undefined ? next : Effect.succeed(meanwhile)
+            if (meanwhile !== undefined) return Effect.succeed(meanwhile)
+            return scope.state._tag === "Closed" ? Effect.fail(closed) : next
           })
         )
       }),

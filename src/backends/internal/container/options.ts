@@ -2,6 +2,7 @@
  * What a container's layer takes, and the plan that is made of it. Everything is judged before anything runs, so that no option can
  * smuggle another into the engine's command line.
  */
+import * as Effect from "effect/Effect"
 import { isAbsolute } from "node:path"
 import { check } from "../../../filesystem/sandbox/bounds.ts"
 import type { Fault } from "../../../model/FsError.ts"
@@ -197,8 +198,13 @@ const strategyFinding = ({ hostDirectory, start, strategy }: ContainerOptions): 
   return start === "lazy" ? ["start", "with the strategy exec there are no files before the container"] : undefined
 }
 
+/** Where it leads, if anywhere; where it does not, that is told when it is opened. */
+const sharedFinding = (real: string | undefined): string | undefined =>
+  real === "/" ? "it must not be the whole host" : real && hostFinding(real)
+
 const directoryFinding = ({ hostDirectory }: ContainerOptions): Finding => {
-  const detail = hostDirectory === undefined ? undefined : hostFinding(hostDirectory)
+  if (hostDirectory === undefined) return undefined
+  const detail = hostFinding(hostDirectory) ?? sharedFinding(OpenRoots.resolved(hostDirectory))
   return detail === undefined ? undefined : ["hostDirectory", detail]
 }
 
@@ -251,6 +257,18 @@ const mountOf = (mount: ContainerMount, workdir: string, roots: ReadonlyArray<st
   if (OpenRoots.isInStore(source)) return invalid(["mounts", `${shown}: it lies in a store of snapshots`])
   return { source, target: normal(mount.target), readOnly: mount.readOnly ?? true }
 }
+
+/** Which mount no longer is what it was when the plan was made; whoever works in what is shared may put a link in its place. */
+export const checkMounts = ({ mounts }: Plan): Effect.Effect<void, Fault> =>
+  Effect.suspend(() => {
+    const other = mounts.find(({ source }) => OpenRoots.resolved(source) !== source)
+    return other === undefined
+      ? Effect.void
+      : Effect.fail<Fault>({
+          _tag: "Unavailable",
+          detail: `what is mounted at ${other.target} leads elsewhere on the host by now`
+        })
+  })
 
 const isFault = (value: Mount | Fault): value is Fault => "_tag" in value
 

@@ -7,39 +7,50 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Fs from "node:fs"
 import { homedir } from "node:os"
-import { isAbsolute, join } from "node:path"
+import * as Path from "node:path"
 import type { Fault } from "../../../model/FsError.ts"
+import { type FsPath, fromSegments, join, root } from "../../../model/FsPath.ts"
+import { type Backend, keyOf } from "../../../port/Backend.ts"
 import * as Identity from "../../../runtime/processIdentity.ts"
-import { attempt } from "../attempt.ts"
-import type { Owner } from "../confined.ts"
+import { attempt, isFault } from "../attempt.ts"
+import type { Confined, Owner } from "../confined.ts"
+import * as HostRoot from "../hostRoot.ts"
+import { removeTree } from "../hostTree.ts"
+import { backend } from "../posixPort.ts"
 import { random } from "./life.ts"
 
 /** https://specifications.freedesktop.org/basedir-spec: a relative path in XDG_CACHE_HOME is none. */
 const cache: Effect.Effect<string> = Effect.map(
   Effect.orElseSucceed(Config.String("XDG_CACHE_HOME"), () => ""),
-  (given) => join(isAbsolute(given) ? given : join(homedir(), ".cache"), "fs-algebra", "overlays")
+  (given) => Path.join(Path.isAbsolute(given) ? given : Path.join(homedir(), ".cache"), "fs-algebra", "overlays")
 )
 
 /** Whose it is, and that it is one of ours. */
 const named = /^([0-9a-z-]+)\.[0-9a-f]{24}$/
 
 /** Whoever worked in it may have left directories that may not be entered. */
-const unlock = (directory: Buffer): void => {
-  Fs.chmodSync(directory, 0o700)
-  for (const entry of Fs.readdirSync(directory, { withFileTypes: true, encoding: "buffer" })) {
-    if (entry.isDirectory()) unlock(Buffer.concat([directory, Buffer.from("/"), entry.name]))
-  }
-}
+const unlock = (port: Backend, path: FsPath): Effect.Effect<void, Fault> =>
+  Effect.gen(function* () {
+    yield* port.attributes!.set(path, { mode: 0o700 })
+    for (const child of yield* port.list(path)) {
+      if (child.kind === "directory") yield* unlock(port, join(path, keyOf(child)))
+    }
+  })
 
-/** Closing never fails: what cannot be removed is tried again by whoever comes after this process. */
-const remove = (directory: string): Effect.Effect<void> => {
-  const once = Effect.tryPromise(() => Fs.promises.rm(directory, { recursive: true, force: true }))
-  const unlocked = Effect.andThen(
-    Effect.try(() => unlock(Buffer.from(directory))),
-    once
-  )
-  return Effect.ignore(Effect.catch(once, () => unlocked))
-}
+/**
+ * Closing never fails: what cannot be removed is tried again by whoever comes after this process. It is removed as a host removes a
+ * tree, however deep, since somebody may still be at work in it and put a link in the place of a directory.
+ */
+const remove = (parent: string, name: string): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    const confined = yield* Effect.acquireRelease(
+      attempt(() => HostRoot.open(parent)),
+      ({ close }) => Effect.sync(close)
+    )
+    const path = fromSegments([name])
+    const once = removeTree(confined, path)
+    yield* Effect.catch(once, () => Effect.andThen(Effect.ignore(unlock(backend(confined, { root: parent }), path)), once))
+  }).pipe(Effect.scoped, Effect.ignore)
 
 /** Removes what processes have left that have ended. */
 const sweep = (parent: string): Effect.Effect<void> =>
@@ -48,27 +59,37 @@ const sweep = (parent: string): Effect.Effect<void> =>
       const owner = named.exec(name)?.[1]
       return owner !== undefined && Identity.isDead(owner) === true
     })
-    return Effect.forEach(orphans, (name) => remove(join(parent, name)), { discard: true })
+    return Effect.forEach(orphans, (name) => remove(parent, name), { discard: true })
   })
 
 /** A directory of our own, which goes with the scope, and with it those that others have left. */
 export const make: Effect.Effect<string, Fault, Scope.Scope> = Effect.gen(function* () {
   const parent = yield* cache
-  const directory = join(parent, `${Identity.self()}.${random()}`)
+  const name = `${Identity.self()}.${random()}`
+  const directory = `${parent}/${name}`
   yield* Effect.acquireRelease(
     attempt(() => {
       Fs.mkdirSync(parent, { recursive: true, mode: 0o700 })
       Fs.mkdirSync(directory, { mode: 0o700 })
     }),
-    () => remove(directory)
+    () => remove(parent, name)
   )
   yield* Effect.forkScoped(sweep(parent))
   return directory
 })
 
-/** Only root can; what is in it already keeps whom it belongs to. */
-export const giveTo = (directory: string, owner: Owner): Effect.Effect<void, Fault> =>
+/**
+ * Only root can, and only what is root's own: a directory of another user stays with that user. What is in it already keeps whom it
+ * belongs to. It is the directory that was opened, whatever has taken its path since.
+ */
+export const giveTo = (confined: Confined, owner: Owner): Effect.Effect<void, Fault> =>
   attempt(() => {
-    const { gid, uid } = Fs.statSync(directory)
-    if (uid !== owner.uid || gid !== owner.gid) Fs.chownSync(directory, owner.uid, owner.gid)
+    const place = confined.directory(root)
+    if (isFault(place)) return place
+    try {
+      if (place.stats.uid === 0) Fs.chownSync(place.directory, owner.uid, owner.gid)
+    } finally {
+      place.release()
+    }
+    return undefined
   })

@@ -12,9 +12,9 @@ export const marker = "FS_ALGEBRA_EXEC"
  * which comes when our side has ended too, however that came, both end and the container with them. A command that kills whatever it
  * may kills the child, which then is made anew; the first process of a container cannot be killed from within.
  *
- * A request is a line `NONCE MARK SINCE`, the answer `NONCE COUNT`: how many processes were just killed. Those of a mark go, and those
- * of none that started not before SINCE, in the system's ticks, since who empties the environment has no mark; those whose parent is
- * outside are the engine's own, about to become a command. First all are stopped, then killed: what is stopped starts nothing new.
+ * A request is a line `NONCE MARK SINCE FIRST`, the answer `NONCE COUNT`: how many processes were just killed. Those of a mark go, and
+ * those of none that started not before SINCE, in the system's ticks, since who empties the environment has no mark; those whose parent
+ * is outside are the engine's own, about to become a command, but for the command itself, which is FIRST. First all are stopped, then killed: what is stopped starts nothing new.
  */
 export const keeper = `LC_ALL=C
 export LC_ALL
@@ -45,7 +45,10 @@ pass() {
     case $1$state in *Z | *X | STOPT | STOPt | STOP | KILL) continue ;; esac
     case $mark in
       same) ;;
-      none) [ -n "$3" ] && [ $parent != 0 ] && [ $started -ge $3 ] || continue ;;
+      none)
+        [ -n "$3" ] && [ $started -ge $3 ] || continue
+        [ $parent != 0 ] || [ $process.$started = "$4.$3" ] || continue
+        ;;
       *) continue ;;
     esac
     kill -s $1 $process && count=$((count + 1))
@@ -54,10 +57,10 @@ pass() {
 serve() {
   read -r self line </proc/self/stat
   echo ready
-  while read -r nonce name since; do
+  while read -r nonce name since first; do
     tries=0
-    while pass STOP "$name" "$since" && [ $count -gt 0 ] && [ $tries -lt 100 ]; do tries=$((tries + 1)); done
-    pass KILL "$name" "$since"
+    while pass STOP "$name" "$since" "$first" && [ $count -gt 0 ] && [ $tries -lt 100 ]; do tries=$((tries + 1)); done
+    pass KILL "$name" "$since" "$first"
     echo "$nonce $count"
   done
   exit 0
@@ -65,7 +68,7 @@ serve() {
 while (serve); [ $? -gt 128 ]; do :; done`
 
 /**
- * Around a command: says on standard error that it goes, and since when, before it becomes the command, so that whatever the command
+ * Around a command: says on standard error that it goes, since when, and as which process, before it becomes the command, so that whatever the command
  * says or answers cannot be taken for the engine's. A program that is not there is the shell's 127.
  *
  * Its arguments are the directory, `fed` where there is input, and the command. Input is read to its end whatever the command takes of
@@ -76,7 +79,7 @@ stat=
 while IFS= read -r line; do stat=$line; done </proc/self/stat
 fields \${stat##*) }
 cd "$1" 2>/dev/null || { echo "$${marker} stays" >&2; exit 126; }
-echo "$${marker} goes $since" >&2
+echo "$${marker} goes $since \${stat%% *}" >&2
 fed=$2
 shift 2
 case $1 in -*) echo "sh: $1: not found" >&2; exit 127 ;; esac

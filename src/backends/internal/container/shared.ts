@@ -6,9 +6,12 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as FsError from "../../../model/FsError.ts"
 import type { Fault, InvalidArgument, NotADirectory, StatError } from "../../../model/FsError.ts"
+import * as FsPath from "../../../model/FsPath.ts"
 import type { Backend } from "../../../port/Backend.ts"
 import * as Crew from "../../../runtime/crew.ts"
-import type { Owner } from "../confined.ts"
+import * as OpenRoots from "../../../runtime/openRoots.ts"
+import { attempt, isFault } from "../attempt.ts"
+import { type Confined, isSameFile, look, type Owner } from "../confined.ts"
 import { backend } from "../posixPort.ts"
 import * as PosixRoot from "../posixRoot.ts"
 import { unavailable } from "./engine.ts"
@@ -25,13 +28,30 @@ export const promote = (fault: Fault, path: string): ContainerError =>
 
 export interface Shared {
   readonly port: Backend
-  /** Absolute, on the host. */
+  /** Absolute, on the host, all links resolved. */
   readonly directory: string
+  /** Fails where the path leads to another directory than the one whose files these are. */
+  readonly check: Effect.Effect<void, Fault>
 }
 
 /** To whom what we make must be given, so that the user inside can work on it: only root runs a container as somebody else. */
 const ownerOf = ({ user }: Plan, caller: Caller): Owner | undefined =>
   caller?.uid === 0 && (user.uid !== 0 || user.gid !== 0) ? user : undefined
+
+const isElsewhere: Fault = unavailable("the shared directory is not where it was any more, and no container is given another")
+
+const checked = (confined: Confined, directory: string): Effect.Effect<void, Fault> =>
+  attempt(() => {
+    const place = confined.directory(FsPath.root)
+    if (isFault(place)) return place
+    try {
+      const found = look(directory)
+      const isSame = OpenRoots.resolved(directory) === directory && found !== undefined && isSameFile(found, place.stats)
+      return isSame ? undefined : isElsewhere
+    } finally {
+      place.release()
+    }
+  })
 
 const made = Effect.mapError(Overlay.make, (fault) => promote(fault, "hostDirectory"))
 
@@ -49,9 +69,10 @@ export const make = (
     const isOurs = plan.hostDirectory === undefined
     // What may not be changed is not given away either.
     if (owner !== undefined && (isOurs || !plan.isReadOnly)) {
-      yield* Effect.mapError(Overlay.giveTo(root, owner), (fault) => promote(fault, root))
+      yield* Effect.mapError(Overlay.giveTo(confined, owner), (fault) => promote(fault, root))
     }
     const options = { root, allowDelete, allowWrite, policy, readOnly }
     const port = backend(owner === undefined ? confined : { ...confined, owner }, options, yield* Crew.shared)
-    return { port: { ...port, info: { ...port.info, name: "Container" } }, directory: root }
+    const directory = OpenRoots.resolved(root) ?? root
+    return { port: { ...port, info: { ...port.info, name: "Container" } }, directory, check: checked(confined, directory) }
   })

@@ -22,8 +22,11 @@ export interface Answers {
   readonly soFar: () => Buffer
 }
 
-/** Keeps at most `most` bytes of an answer; the rest is passed over. */
-export const make = (most: number): Answers => {
+/**
+ * Keeps at most `most` bytes of an answer; the rest is passed over. `isAlone`: whether what comes together with an end and behind it
+ * makes that none; else it is passed over too.
+ */
+export const make = (most: number, isAlone: boolean): Answers => {
   let end: Buffer | undefined
   let kept: Array<Uint8Array> = []
   let size = 0
@@ -68,8 +71,8 @@ export const make = (most: number): Answers => {
         return undefined
       }
       const status = window.toString("latin1", from, newline)
-      if (!/^\d{1,3}$/.test(status) || newline !== window.length - 1) return "unasked"
-      return answered(before + at, Number(status))
+      if (isAlone && newline !== window.length - 1) return "unasked"
+      return /^\d{1,3}$/.test(status) ? answered(before + at, Number(status)) : "unasked"
     },
     size: () => size,
     soFar: () => Buffer.concat(kept)

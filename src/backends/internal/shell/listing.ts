@@ -24,7 +24,8 @@ interface Entry {
   readonly modified: number
 }
 
-const record = /^([0-9a-f]+) (\d+) (-?\d+) \.\/([^]+)$/
+/** A name is one component and leads nowhere else, whatever the tools inside say: others join it to paths on other disks. */
+const record = /^([0-9a-f]+) (\d+) (-?\d+) \.\/(?!\.{1,2}$)([^/]+)$/
 
 const entryOf = (text: string, isText: boolean): Entry | undefined => {
   const [, mode, size, modified, name] = record.exec(text) ?? []

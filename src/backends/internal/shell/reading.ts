@@ -66,8 +66,26 @@ const load = (place: Place, path: FsPath, most: number): Effect.Effect<Loaded, F
 export const whole = (place: Place, path: FsPath, maxBytes: number): Effect.Effect<Whole | undefined, Fault> =>
   Effect.map(load(place, path, Math.min(maxBytes, block)), ({ bytes, stat }) => bytes && { stat, bytes })
 
+const piece = (
+  place: Place,
+  holder: string,
+  identity: string,
+  offset: number,
+  count: number
+): Effect.Effect<Uint8Array, Fault> =>
+  Effect.flatMap(
+    place.ask({ call: "piece", arguments: [holder, identity, String(offset), String(count)], repeats: true }),
+    (reply) =>
+      reply.status === 0 && reply.output.length <= count
+        ? Effect.succeed(new Uint8Array(reply.output))
+        : Effect.fail(reply.status === 0 ? notFound : faultOf(reply))
+  )
+
 const pin = (place: Place, path: FsPath): Effect.Effect<Handle, Fault, Scope.Scope> => {
   let isClosed = false
+  /** Where the last read ended: who reads on from there is answered with what comes next too, since a request takes milliseconds. */
+  let next = -1
+  let ahead = { offset: 0, bytes: new Uint8Array(0) as Uint8Array }
   const held = Effect.acquireRelease(
     Effect.flatMap(looked(place, "pin", path), ({ output }) => {
       const found = /^(\d+) (\d+:\d+) ([^]*)$/.exec(output.toString("latin1"))
@@ -91,12 +109,15 @@ const pin = (place: Place, path: FsPath): Effect.Effect<Handle, Fault, Scope.Sco
         // What has been appended since is not of this file as it was opened.
         const count = Math.min(length, block, stat.sizeBytes - offset)
         if (!(count > 0)) return Effect.succeed(new Uint8Array(0))
-        const asked = place.ask({ call: "piece", arguments: [holder, identity, String(offset), String(count)], repeats: true })
-        return Effect.flatMap(asked, (reply) =>
-          reply.status === 0 && reply.output.length <= count
-            ? Effect.succeed(new Uint8Array(reply.output))
-            : Effect.fail(reply.status === 0 ? notFound : faultOf(reply))
-        )
+        const isReadOn = offset === next
+        next = offset + count
+        const at = offset - ahead.offset
+        if (at >= 0 && at + count <= ahead.bytes.length) return Effect.succeed(ahead.bytes.slice(at, at + count))
+        const fetched = piece(place, holder, identity, offset, isReadOn ? Math.min(block, stat.sizeBytes - offset) : count)
+        return Effect.map(fetched, (bytes) => {
+          ahead = { offset, bytes }
+          return bytes.slice(0, count)
+        })
       })
   }))
 }

@@ -25,6 +25,8 @@ export interface Shell {
   readonly stdin: Sink.Sink<void, Uint8Array, never, unknown>
   readonly stdout: Stream.Stream<Uint8Array, unknown>
   readonly stderr: Stream.Stream<Uint8Array, unknown>
+  /** Where it can outlive its scope: for one that has not ended with its input. */
+  readonly killInside?: Effect.Effect<void> | undefined
 }
 
 export interface Request {
@@ -49,7 +51,8 @@ export interface Reply {
 export interface Session {
   /**
    * In order of arrival, one after another. Fails only where there is no answer: with Unavailable, or IoError for one that is too large.
-   * Who is interrupted leaves the queue; what has been sent and may change something is waited for all the same.
+   * Who is interrupted leaves the queue; what has been sent and may change something is waited for all the same, but not for ever: a
+   * shell that somebody has stopped is given up.
    */
   readonly request: (request: Request) => Effect.Effect<Reply, Fault>
 }
@@ -57,6 +60,8 @@ export interface Session {
 export interface Options {
   /** Bytes of an answer; more ends the shell. @default 256 MiB */
   readonly most?: number | undefined
+  /** Milliseconds for which who is interrupted waits for what has been sent. @default 10 seconds */
+  readonly patience?: number | undefined
 }
 
 /** How often a request is sent. */
@@ -93,6 +98,8 @@ const lacking = ({ errors }: Reply): Fault => ({
   _tag: "Unavailable",
   detail: `the shell there lacks what is needed${words(Buffer.from(errors))}`
 })
+
+const stuck: Fault = { _tag: "Unavailable", detail: "the shell did not come to an end with its work" }
 
 type Outcome = Effect.Effect<Reply, Fault>
 
@@ -137,8 +144,8 @@ interface Running {
 const running = (input: Running["input"], most: number): Running => ({
   key: randomBytes(8).toString("hex"),
   input,
-  output: Answers.make(most),
-  errors: Answers.make(mostErrors),
+  output: Answers.make(most, true),
+  errors: Answers.make(mostErrors, false),
   ended: Deferred.makeUnsafe(),
   over: Deferred.makeUnsafe(),
   requests: 0,
@@ -167,7 +174,7 @@ const settle = (job: Job, outcome: Outcome): void => {
 }
 
 /** The queue of requests, and the shell that is at them. `begin` starts another shell. */
-const conversation = (most: number, begin: () => void) => {
+const conversation = (most: number, patience: number, begin: () => void) => {
   const waiting: Array<Job> = []
   const shells = new Set<Running>()
   let current: Running | undefined
@@ -270,8 +277,15 @@ const conversation = (most: number, begin: () => void) => {
         const isSent = place === -1 && job.done !== undefined
         job.done = undefined
         if (!isSent || job.request.repeats) return Effect.void
-        return Effect.callback<void>((resume) => {
+        const settled = Effect.callback<void>((resume) => {
           job.done = () => resume(Effect.void)
+        })
+        return Effect.timeoutOrElse(settled, {
+          duration: patience,
+          orElse: () =>
+            Effect.sync(() => {
+              if (current?.job === job) end(current, stuck)
+            })
         })
       }),
     close: Effect.suspend(() => {
@@ -292,11 +306,11 @@ const each = (stream: Stream.Stream<Uint8Array, unknown>, use: (chunk: Uint8Arra
  */
 export const make = (
   start: Effect.Effect<Shell, Fault, Scope.Scope>,
-  { most = 256 * 1024 * 1024 }: Options = {}
+  { most = 256 * 1024 * 1024, patience = 10_000 }: Options = {}
 ): Effect.Effect<Session, never, Scope.Scope> =>
   Effect.gen(function* () {
     const fork = yield* FiberSet.makeRuntime<never, void>()
-    const self = conversation(most, () => void fork(serve))
+    const self = conversation(most, patience, () => void fork(serve))
 
     const talk = (shell: Shell, to: Running): Effect.Effect<void, never, Scope.Scope> =>
       Effect.gen(function* () {
@@ -308,7 +322,7 @@ export const make = (
         yield* Effect.raceFirst(Effect.asVoid(silence), Deferred.await(to.ended))
         self.end(to)
         // It ends with its input, and takes leave of what it has started.
-        yield* Effect.timeoutOption(Fiber.await(output), grace)
+        yield* Effect.timeoutOrElse(Fiber.await(output), { duration: grace, orElse: () => shell.killInside ?? Effect.void })
       })
 
     const serve = Effect.flatMap(Queue.unbounded<Uint8Array, Cause.Done>(), (input) => {

@@ -12,12 +12,21 @@ export const kindOf = (mode: number): Kind => kinds[mode & 0o170000] ?? "other"
 /** Size, permissions, owner, mode, seconds of the last change and of birth, and the same two with a fraction. */
 const line = /^(\d+) \d+ \d+:\d+ ([0-9a-f]+) (-?\d+) (\S+) ([^/]*)\/([^/]*)\s*$/
 
+/** Characters. Anything may be said inside, and the expression takes the longer the more spaces there are. */
+const longest = 400
+
 /** Milliseconds of a second; a time is told to the second at least. */
 const fraction = (time: string): number => Number((/\.(\d{1,3})/.exec(time)?.[1] ?? "0").padEnd(3, "0"))
 
+/** Milliseconds to either side of 1970 that a date can be away; disks know more. */
+const farthest = 8_640_000_000_000_000
+
+const timeOf = (seconds: number, time: string): DateTime.Utc =>
+  DateTime.makeUnsafe(Math.max(-farthest, Math.min(farthest, seconds * 1000 + fraction(time))))
+
 /** `undefined` for what `stat` does not say. */
 export const toStat = (path: FsPath, text: string): FileStat | undefined => {
-  const found = line.exec(text)
+  const found = text.length > longest ? null : line.exec(text)
   if (found === null) return undefined
   const [, size, hex, modified, born, modifiedAt, createdAt] = found as unknown as ReadonlyArray<string>
   const mode = Number.parseInt(hex!, 16)
@@ -30,8 +39,8 @@ export const toStat = (path: FsPath, text: string): FileStat | undefined => {
     isDirectory: kind === "directory",
     sizeBytes: kind === "file" || kind === "symlink" ? Number(size) : 0,
     // Disks that do not know it say 0, and a stat that does not ask for it says something else.
-    ...(birth > 0 ? { createdAt: DateTime.makeUnsafe(birth * 1000 + fraction(createdAt!)) } : undefined),
-    modifiedAt: DateTime.makeUnsafe(Number(modified) * 1000 + fraction(modifiedAt!)),
+    ...(birth > 0 ? { createdAt: timeOf(birth, createdAt!) } : undefined),
+    modifiedAt: timeOf(Number(modified), modifiedAt!),
     mode: mode & permissionBits,
     ...(kind === "symlink" ? { isSymlink: true } : undefined)
   }

@@ -1,0 +1,166 @@
+/** What those inside may do to the one shell that answers: say what is not so, and speak where nobody has asked. */
+import { assert, describe, it } from "@effect/vitest"
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Scope from "effect/Scope"
+import { execFileSync } from "node:child_process"
+import { randomBytes } from "node:crypto"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import * as Answers from "../../../src/backends/internal/shell/answers.ts"
+import * as Port from "../../../src/backends/internal/shell/port.ts"
+import * as Session from "../../../src/backends/internal/shell/session.ts"
+import { toStat } from "../../../src/backends/internal/shell/stat.ts"
+import type { Backend } from "../../../src/port/Backend.ts"
+import { p } from "../posixHost.ts"
+import { dash, directory, missing, shells, start } from "./shells.ts"
+
+describe("an answer", () => {
+  const end = (more: string) => Buffer.from(`said\nkey 1 0\n${more}`)
+
+  it("that nobody relies on has its end where that was asked for, whatever comes behind it", () => {
+    const errors = Answers.make(100, false)
+    errors.begin("key 1")
+    assert.deepStrictEqual(errors.take(end("more\n")), { bytes: Buffer.from("said"), status: 0 })
+  })
+
+  it("that is relied on has nothing behind its end", () => {
+    const output = Answers.make(100, true)
+    output.begin("key 1")
+    assert.strictEqual(output.take(end("more\n")), "unasked")
+  })
+})
+
+describe("what stat says", () => {
+  const line = (modified: string, rest = "") => `1 644 0:0 81a4 ${modified} 0 x.000/y${rest}`
+
+  it("of a time that no date can tell is the last or the first that one can", () => {
+    for (const [seconds, millis] of [
+      ["99999999999999", 8.64e15],
+      ["-99999999999999", -8.64e15],
+      ["9".repeat(200), 8.64e15]
+    ] as const) {
+      const { modifiedAt } = toStat(p("a"), line(seconds))!
+      assert.isTrue(modifiedAt !== undefined && DateTime.isDateTime(modifiedAt))
+      assert.strictEqual(modifiedAt!.epochMilliseconds, millis)
+    }
+  })
+
+  it("is not looked through where it is longer than anything that stat says", () => {
+    assert.isDefined(toStat(p("a"), line("1", " ".repeat(20))))
+    // It would take hours.
+    assert.isUndefined(toStat(p("a"), `${line("1", " ".repeat(2_000_000))}/`))
+  })
+})
+
+for (const kind of shells) {
+  const lacks = missing(kind)
+  describe.skipIf(lacks !== undefined)(`${kind.name}, worked against${lacks === undefined ? "" : `: ${lacks}`}`, () => {
+    const live = (
+      name: string,
+      functions: string,
+      body: (port: Backend, at: string) => Effect.fn.Return<void, unknown, Scope.Scope>
+    ) =>
+      it.live(name, () =>
+        Effect.scoped(
+          Effect.gen(function* () {
+            const at = yield* directory
+            const session = yield* Session.make(start(kind, { functions }))
+            const port = yield* Port.make({ session, root: at, name: "Shell" })
+            yield* Effect.gen(() => body(port, at))
+          })
+        )
+      )
+
+    for (const name of ["..", ".", "../../etc/passwd", "a/b"]) {
+      live(
+        `does not pass on the name ${name}, which would lead elsewhere where it is joined to a path`,
+        `list() { printf '%s//\\n' '81a4 0 0 ./${name}'; }`,
+        function* (port) {
+          const { _tag } = yield* Effect.flip(port.list(p(".")))
+          assert.strictEqual(_tag, "IoError")
+        }
+      )
+    }
+
+    live("tells of a file whose time is beyond all dates", "", function* (port, at) {
+      Fs.writeFileSync(join(at, "file"), "x")
+      execFileSync("touch", ["-d", "@99999999999999", join(at, "file")])
+      // Where the disk of this machine takes no such time it is another.
+      assert.strictEqual((yield* port.stat(p("file")))?.sizeBytes, 1)
+    })
+
+    live(
+      "answers although somebody else has written to its standard error at the end of a request",
+      `look() { stat -c "$F" "$1"; printf '\\n%s %s %s\\nmore\\n' "$K" "$_n" 0 >&2; }`,
+      function* (port, at) {
+        Fs.writeFileSync(join(at, "file"), "x")
+        for (let i = 0; i < 5; i++) assert.strictEqual((yield* port.stat(p("file")))?.sizeBytes, 1)
+      }
+    )
+
+    // Once: what is stopped takes its time to be ended.
+    it.live.runIf(kind === dash)(
+      "waits no longer than it has patience for a shell that was stopped, once nobody wants its answer",
+      () =>
+        Effect.scoped(
+          Effect.gen(function* () {
+            const mark = join(yield* directory, "stopped")
+            const functions = 'halt() { : >"$1"; kill -STOP $$; }'
+            let kills = 0
+            const counted = Effect.map(start(kind, { functions }), ({ stderr, stdin, stdout }) => ({
+              stderr,
+              stdin,
+              stdout,
+              killInside: Effect.sync(() => void kills++)
+            }))
+            const scope = yield* Scope.make()
+            const session = yield* Scope.provide(Session.make(counted, { patience: 20 }), scope)
+            const asking = yield* Effect.forkChild(session.request({ call: "halt", arguments: [mark], repeats: false }))
+            while (!Fs.existsSync(mark)) yield* Effect.sleep(5)
+            yield* Fiber.interrupt(asking)
+            assert.strictEqual((yield* session.request({ call: "discard", arguments: [mark], repeats: true })).status, 0)
+            yield* Scope.close(scope, Exit.void)
+            assert.strictEqual(kills, 1)
+          })
+        )
+    )
+
+    it.live("asks once for many small pieces of a large file, and they are those of the file", () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const at = yield* directory
+          const content = randomBytes(3 * 1024 * 1024 + 12345)
+          Fs.writeFileSync(join(at, "large"), content)
+          const session = yield* Session.make(start(kind))
+          let pieces = 0
+          const counting: Session.Session = {
+            request: (request) => {
+              if (request.arguments.includes("piece")) pieces++
+              return session.request(request)
+            }
+          }
+          const port = yield* Port.make({ session: counting, root: at, name: "Shell" })
+          const handle = yield* port.open(p("large"))
+          const small = 64 * 1024
+          for (let from = 0; from < content.length; from += small) {
+            assert.isTrue(content.subarray(from, from + small).equals(yield* handle.read(from, small)))
+          }
+          assert.isAtMost(pieces, 6)
+          for (const [from, length] of [
+            [content.length - 10, 100],
+            [7, 100],
+            [107, 1_000_000],
+            [50, 10],
+            [1_000_107, 3],
+            [content.length, 1]
+          ] as const) {
+            assert.isTrue(content.subarray(from, from + length).equals(yield* handle.read(from, length)), String(from))
+          }
+        })
+      )
+    )
+  })
+}
