@@ -12,7 +12,20 @@ import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import { failing, replacing, systemError } from "./posixFailures.ts"
-import { bytes, checked, directory, faultOf, host, openDescriptors, p, readAll, tree, walks, write } from "./posixHost.ts"
+import {
+  bytes,
+  checked,
+  directory,
+  fastDirectory,
+  faultOf,
+  host,
+  openDescriptors,
+  p,
+  readAll,
+  tree,
+  walks,
+  write
+} from "./posixHost.ts"
 
 const failure = (options: PosixHost.PosixHostOptions) => Effect.scoped(Effect.flip(PosixHost.make(options)))
 
@@ -391,6 +404,18 @@ describe("options", () => {
 })
 
 describe("metadata", () => {
+  it.effect("times that no date can tell are the nearest that one can, and no defect", () =>
+    Effect.gen(function* () {
+      // In memory, where a disk keeps such times.
+      const root = yield* fastDirectory
+      Fs.writeFileSync(join(root, "f"), "")
+      Fs.utimesSync(join(root, "f"), 99_999_999_999_999, 99_999_999_999_999)
+      const kept = Fs.statSync(join(root, "f")).mtimeMs
+      const port = yield* PosixHost.make({ root })
+      assert.strictEqual((yield* port.stat(p("f")))?.modifiedAt?.epochMilliseconds, Math.min(kept, 8_640_000_000_000_000))
+    })
+  )
+
   it.effect("answers kind, size, times and permission bits as the system has them", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()

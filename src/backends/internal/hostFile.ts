@@ -25,6 +25,12 @@ export const kindOf = (stats: Fs.Stats | Fs.Dirent | Fs.Dirent<Buffer>): Kind =>
 
 const permissionBits = 0o777
 
+/** Milliseconds to either side of 1970 that a date can be away; disks know more. */
+const farthest = 8_640_000_000_000_000
+
+export const toTime = (millis: number): DateTime.Utc =>
+  DateTime.makeUnsafe(Math.max(-farthest, Math.min(farthest, Math.floor(millis))))
+
 export const toStat = (path: FsPath, stats: Fs.Stats): FileStat => {
   const kind = kindOf(stats)
   return {
@@ -34,8 +40,8 @@ export const toStat = (path: FsPath, stats: Fs.Stats): FileStat => {
     isDirectory: kind === "directory",
     sizeBytes: kind === "file" || kind === "symlink" ? stats.size : 0,
     // Disks that do not know it say 0.
-    ...(stats.birthtimeMs > 0 ? { createdAt: DateTime.makeUnsafe(Math.floor(stats.birthtimeMs)) } : undefined),
-    modifiedAt: DateTime.makeUnsafe(Math.floor(stats.mtimeMs)),
+    ...(stats.birthtimeMs > 0 ? { createdAt: toTime(stats.birthtimeMs) } : undefined),
+    modifiedAt: toTime(stats.mtimeMs),
     mode: stats.mode & permissionBits,
     ...(kind === "symlink" ? { isSymlink: true } : undefined)
   }

@@ -128,6 +128,24 @@ for (const kind of shells) {
         )
     )
 
+    it.live("ends a shell that waits for a FIFO in silence, with Timeout for who has asked, and another answers the next", () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const fifo = join(yield* directory, "fifo")
+          execFileSync("mkfifo", [fifo])
+          const functions = 'hush() { read -r _x <"$1"; }; tell() { sleep 0.1; echo; sleep 0.1; echo; sleep 0.1; }'
+          const session = yield* Session.make(start(kind, { functions }), { silence: 200 })
+          const fault = yield* Effect.flip(session.request({ call: "hush", arguments: [fifo], repeats: true }))
+          assert.strictEqual(fault._tag, "Timeout")
+          // Who says something now and then may take as long as it takes.
+          assert.strictEqual(
+            (yield* session.request({ call: "tell", arguments: [], repeats: false })).output.toString(),
+            "\n\n"
+          )
+        })
+      )
+    )
+
     it.live("asks once for many small pieces of a large file, and they are those of the file", () =>
       Effect.scoped(
         Effect.gen(function* () {

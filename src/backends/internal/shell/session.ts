@@ -62,6 +62,8 @@ export interface Options {
   readonly most?: number | undefined
   /** Milliseconds for which who is interrupted waits for what has been sent. @default 10 seconds */
   readonly patience?: number | undefined
+  /** Milliseconds for which a shell may be at a request without a word; more ends it, with Timeout. @default 2 minutes */
+  readonly silence?: number | undefined
 }
 
 /** How often a request is sent. */
@@ -69,6 +71,8 @@ const maxTries = 3
 const mostErrors = 64 * 1024
 /** Milliseconds that a shell has to end by itself. */
 const grace = 2000
+/** How often it is looked whether a shell still says something, in the time that it may be silent. */
+const looks = 8
 
 const closed: Fault = { _tag: "Unavailable", detail: "this filesystem has been closed" }
 
@@ -98,6 +102,8 @@ const lacking = ({ errors }: Reply): Fault => ({
   _tag: "Unavailable",
   detail: `the shell there lacks what is needed${words(Buffer.from(errors))}`
 })
+
+const silent: Fault = { _tag: "Timeout", detail: "the shell was at work for too long without a word" }
 
 const stuck: Fault = { _tag: "Unavailable", detail: "the shell did not come to an end with its work" }
 
@@ -134,6 +140,8 @@ interface Running {
   /** Its process is gone. */
   readonly over: Deferred.Deferred<void>
   requests: number
+  /** How often it has been heard. */
+  words: number
   isReady: boolean
   job: Job | undefined
   /** The halves of the answer that have come. */
@@ -149,6 +157,7 @@ const running = (input: Running["input"], most: number): Running => ({
   ended: Deferred.makeUnsafe(),
   over: Deferred.makeUnsafe(),
   requests: 0,
+  words: 0,
   isReady: false,
   job: undefined,
   said: undefined,
@@ -249,6 +258,7 @@ const conversation = (most: number, patience: number, begin: () => void) => {
     },
     onOutput: (self: Running, chunk: Uint8Array): void => {
       if (current !== self) return
+      self.words++
       const answer = self.output.take(chunk)
       if (answer === "unasked") return end(self, confused)
       if (self.output.size() > most) return end(self, tooLarge(most))
@@ -258,6 +268,7 @@ const conversation = (most: number, patience: number, begin: () => void) => {
     },
     onErrors: (self: Running, chunk: Uint8Array): void => {
       if (current !== self) return
+      self.words++
       const answer = self.errors.take(chunk)
       // Nobody relies on what is said there, so what is unasked for does no harm.
       if (answer === undefined || answer === "unasked") return
@@ -306,17 +317,30 @@ const each = (stream: Stream.Stream<Uint8Array, unknown>, use: (chunk: Uint8Arra
  */
 export const make = (
   start: Effect.Effect<Shell, Fault, Scope.Scope>,
-  { most = 256 * 1024 * 1024, patience = 10_000 }: Options = {}
+  { most = 256 * 1024 * 1024, patience = 10_000, silence = 120_000 }: Options = {}
 ): Effect.Effect<Session, never, Scope.Scope> =>
   Effect.gen(function* () {
     const fork = yield* FiberSet.makeRuntime<never, void>()
     const self = conversation(most, patience, () => void fork(serve))
+
+    /** Ends a shell that is at a request and says nothing, such as one that has been stopped, or waits for a FIFO. */
+    const watch = Effect.fnUntraced(function* (to: Running) {
+      let heard = ""
+      for (let quiet = 0; quiet < looks;) {
+        yield* Effect.sleep(silence / looks)
+        const now = `${to.requests} ${to.words}`
+        quiet = to.job === undefined || now !== heard ? 0 : quiet + 1
+        heard = now
+      }
+      self.end(to, silent)
+    })
 
     const talk = (shell: Shell, to: Running): Effect.Effect<void, never, Scope.Scope> =>
       Effect.gen(function* () {
         const errors = yield* Effect.forkScoped(each(shell.stderr, (chunk) => self.onErrors(to, chunk)))
         const output = yield* Effect.forkScoped(each(shell.stdout, (chunk) => self.onOutput(to, chunk)))
         yield* Effect.forkScoped(Effect.ignore(Stream.run(Stream.fromQueue(to.input), shell.stdin)))
+        yield* Effect.forkScoped(watch(to))
         // Its last words may come on the other stream.
         const silence = Effect.andThen(Fiber.await(output), Effect.timeoutOption(Fiber.await(errors), grace))
         yield* Effect.raceFirst(Effect.asVoid(silence), Deferred.await(to.ended))

@@ -1,7 +1,8 @@
 /** What `stat` says of a file, in the format of `script.ts`, as the port tells it. */
-import * as DateTime from "effect/DateTime"
+import type * as DateTime from "effect/DateTime"
 import type { FileStat, Kind } from "../../../model/Entry.ts"
 import type { FsPath } from "../../../model/FsPath.ts"
+import { toTime } from "../hostFile.ts"
 
 const permissionBits = 0o777
 const kinds: Readonly<Record<number, Kind>> = { 0o100000: "file", 0o040000: "directory", 0o120000: "symlink" }
@@ -18,11 +19,7 @@ const longest = 400
 /** Milliseconds of a second; a time is told to the second at least. */
 const fraction = (time: string): number => Number((/\.(\d{1,3})/.exec(time)?.[1] ?? "0").padEnd(3, "0"))
 
-/** Milliseconds to either side of 1970 that a date can be away; disks know more. */
-const farthest = 8_640_000_000_000_000
-
-const timeOf = (seconds: number, time: string): DateTime.Utc =>
-  DateTime.makeUnsafe(Math.max(-farthest, Math.min(farthest, seconds * 1000 + fraction(time))))
+const timeOf = (seconds: number, time: string): DateTime.Utc => toTime(seconds * 1000 + fraction(time))
 
 /** `undefined` for what `stat` does not say. */
 export const toStat = (path: FsPath, text: string): FileStat | undefined => {
