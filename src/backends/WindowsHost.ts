@@ -12,7 +12,10 @@
  *
  * Confinement is `best-effort`: no path, no link that stands in the tree, and no error leads out of the root, but a process that
  * exchanges directories for junctions while a call runs could win a race of microseconds. There are no permission bits and no access
- * control lists, and it cannot be watched. Replacing a link or an empty directory by moving something over it is not atomic here.
+ * control lists, and it cannot be watched. Replacing a link or an empty directory by moving something over it is not atomic here, and
+ * neither is making a file on a disk without hard links. A replaced file gets the access rights of a new one in its directory, and keeps
+ * neither streams nor attributes such as "hidden". A directory in which a stream is being written cannot be moved meanwhile: AccessDenied
+ * `busy`. Windows has no call for a directory to be written to disk, so durability `full` is here what `file` is.
  *
  * @since 0.1.0
  */
@@ -20,14 +23,14 @@ import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as Filesystem from "../filesystem/Filesystem.ts"
-import { type Fault, type NotADirectory, promote, type StatError, type Unsupported } from "../model/FsError.ts"
+import type { Fault, NotADirectory, StatError, Unsupported } from "../model/FsError.ts"
 import type { Backend } from "../port/Backend.ts"
 import { enforce } from "../port/Rules.ts"
 import * as OpenRoots from "../runtime/openRoots.ts"
 import * as Identity from "../runtime/processIdentity.ts"
 import { isFault } from "./internal/attempt.ts"
-import { codeOf } from "./internal/errno.ts"
 import type { WindowsHostOptions } from "./internal/options.ts"
+import { inStore, promoteRoot, tooWeak } from "./internal/rootFaults.ts"
 import { attempt } from "./internal/windows/attempt.ts"
 import { parseRoot } from "./internal/windows/paths.ts"
 import { backend } from "./internal/windows/port.ts"
@@ -40,16 +43,12 @@ export type {
   WindowsHostOptions
 } from "./internal/options.ts"
 
-const inStore: Fault = { _tag: "AccessDenied", why: "policy" }
-
-/** Why these options can never work here; `undefined` when they may. */
-const refusal = ({ requireConfinement, root }: WindowsHostOptions): Fault | undefined => {
+/** The root's path in one form, or why these options can never work here. */
+const pathOf = ({ requireConfinement, root }: WindowsHostOptions): string | Fault => {
   if (process.platform !== "win32") return { _tag: "Unsupported", feature: `WindowsHost on ${process.platform}` }
-  if (requireConfinement !== undefined && requireConfinement !== "best-effort") {
-    return { _tag: "Unsupported", feature: `${requireConfinement} confinement on this machine` }
-  }
+  if (requireConfinement !== undefined && requireConfinement !== "best-effort") return tooWeak(requireConfinement)
   const parsed = parseRoot(root)
-  return isFault(parsed) ? parsed : undefined
+  return isFault(parsed) ? parsed : parsed.path
 }
 
 interface Opened {
@@ -58,15 +57,15 @@ interface Opened {
 }
 
 const openRoot = (options: WindowsHostOptions): Opened | Fault => {
-  const fault = refusal(options)
-  if (fault !== undefined) return fault
-  if (OpenRoots.isInStore(options.root)) return inStore
+  const path = pathOf(options)
+  if (isFault(path)) return path
+  if (OpenRoots.isInStore(path)) return inStore
   // Remembered from now on, for when there are no handles left to ask.
   Identity.self()
   const walker = Root.open(system, options)
   if (isFault(walker)) return walker
-  if (OpenRoots.isInStore(options.root)) return inStore
-  const unregister = OpenRoots.register(options.root)
+  if (OpenRoots.isInStore(path)) return inStore
+  const unregister = OpenRoots.register(path)
   return {
     walker,
     close: () => {
@@ -75,27 +74,6 @@ const openRoot = (options: WindowsHostOptions): Opened | Fault => {
     }
   }
 }
-
-const expected = new Set<Fault["_tag"]>([
-  "AccessDenied",
-  "InvalidPath",
-  "IoError",
-  "NotADirectory",
-  "NotFound",
-  "PathTooLong",
-  "Timeout",
-  "Unavailable",
-  "Unsupported"
-])
-
-const other = ({ cause }: Fault): Fault => {
-  const code = codeOf(cause)
-  return { _tag: "IoError", ...(code === undefined ? {} : { code }), detail: "the root cannot be made or opened" }
-}
-
-/** With the root as the caller gave it: that is the caller's own to see. */
-const promoteRoot = (fault: Fault, path: string): StatError | NotADirectory | Unsupported =>
-  promote(expected.has(fault._tag) ? fault : other(fault), "WindowsHost", path) as StatError | NotADirectory | Unsupported
 
 /**
  * The port of a directory, for as long as the scope lives; after that every call fails with Unavailable. Fails with Unsupported on any
@@ -112,7 +90,7 @@ export const make = (
     Effect.acquireRelease(
       Effect.mapError(
         attempt(() => openRoot(options)),
-        (fault) => promoteRoot(fault, String(options.root))
+        (fault) => promoteRoot(fault, "WindowsHost", String(options.root))
       ),
       ({ close }) => Effect.sync(close)
     ),

@@ -30,7 +30,9 @@ export const Host: Context.Reference<OpenHost> = Context.Reference<OpenHost>("fs
   defaultValue: () => (root) =>
     Layer.unwrap(
       Effect.map(
-        Effect.promise(() => import("../backends/PosixHost.ts")),
+        Effect.promise(() =>
+          process.platform === "win32" ? import("../backends/WindowsHost.ts") : import("../backends/PosixHost.ts")
+        ),
         (host) => host.layer({ root })
       )
     )

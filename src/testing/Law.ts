@@ -33,6 +33,8 @@ export type Ability =
   | "accelerations"
   | "case sensitive"
   | "case insensitive"
+  | "names ending in dots or spaces"
+  | "no names ending in dots or spaces"
   | "a place on a machine"
   | "others"
   | "unaddressable names"
@@ -92,6 +94,8 @@ export interface Bench {
   readonly makeUnaddressable?: Effect.Effect<void> | undefined
   /** It tells times of modification to the millisecond, and can set them only to the second. @default false */
   readonly wholeSeconds?: boolean | undefined
+  /** It takes no name that ends in a dot or a space, as Windows does not. @default false */
+  readonly plainEnds?: boolean | undefined
 }
 
 /** @since 0.1.0 */
@@ -117,6 +121,7 @@ export const abilities = (fs: Algebra, bench: Bench): ReadonlySet<Ability> => {
     [locks !== undefined, "locks"],
     [accelerations !== undefined, "accelerations"],
     [info.caseSensitive, "case sensitive", "case insensitive"],
+    [bench.plainEnds !== true, "names ending in dots or spaces", "no names ending in dots or spaces"],
     [info.root.length > 2, "a place on a machine"],
     [bench.makeOther !== undefined, "others"],
     [bench.makeUnaddressable !== undefined, "unaddressable names"]

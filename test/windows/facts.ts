@@ -6,7 +6,8 @@ import * as Stream from "effect/Stream"
 import * as Assert from "node:assert/strict"
 import * as Fs from "node:fs"
 import * as WindowsHost from "../../src/backends/WindowsHost.ts"
-import { type Algebra, make } from "../../src/filesystem/Filesystem.ts"
+import { Host } from "../../src/cli/workspace.ts"
+import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import type { FsError, Unsupported } from "../../src/model/FsError.ts"
 
 export interface Fact {
@@ -194,6 +195,38 @@ export const facts: ReadonlyArray<Fact> = [
         }
       )
   })),
+  {
+    name: "a root can be the top of a drive, however that is written",
+    check: (directory) =>
+      Effect.forEach(["C:\\", "c:/", "\\\\?\\C:\\"], (root) =>
+        Effect.flatMap(WindowsHost.make({ root }), (port) => {
+          const path = `${isWindows(directory).slice("C:\\".length).replaceAll("\\", "/")}/f`
+          return Effect.map(make(port).write(path, root), () => Assert.equal(Fs.readFileSync(`${directory}\\f`, "utf8"), root))
+        })
+      )
+  },
+  {
+    name: "a root can have a path of 400 units",
+    check: (directory) =>
+      Effect.flatMap(
+        WindowsHost.make({ root: `${isWindows(directory)}\\${long.replaceAll("/", "\\")}`, createRoot: true }),
+        (port) =>
+          Effect.andThen(
+            make(port).write("f", "x"),
+            Effect.map(make(port).readString("F"), (text) => Assert.equal(text, "x"))
+          )
+      )
+  },
+  {
+    name: "the command line works on a directory of Windows",
+    check: (directory) =>
+      Effect.flatMap(Host, (open) =>
+        Effect.provide(
+          Effect.flatMap(Filesystem, (fs) => fs.write("f", "x")),
+          open(directory)
+        )
+      ).pipe(Effect.map(() => Assert.equal(Fs.readFileSync(`${isWindows(directory)}\\f`, "utf8"), "x")))
+  },
   {
     name: "a root can be made, and named with forward slashes",
     check: (directory) =>

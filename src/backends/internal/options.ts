@@ -14,7 +14,7 @@ export interface HostOptions extends CommonOptions {
   readonly createRoot?: boolean | undefined
   /**
    * What an answered write survives. `none`: any crash of the program, not of the machine. `file`: the file's bytes are on disk.
-   * `full`: its name is too. @default "none"
+   * `full`: its name is too, where the system has a call for that, which Windows has not. @default "none"
    */
   readonly durability?: "none" | "file" | "full" | undefined
   /** Refuse to build where containment would be weaker. @default "best-effort" */

@@ -1,34 +1,27 @@
 /**
- * A directory of the machine opened as a root, and what is said when it cannot be: the same for every backend that stands on one.
+ * A directory of the machine opened as a root: the same for every backend that stands on one of a POSIX system.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Fs from "node:fs"
 import { isAbsolute } from "node:path"
-import { type Fault, type NotADirectory, promote, type StatError, type Unsupported } from "../../model/FsError.ts"
+import type { Fault } from "../../model/FsError.ts"
 import type { Info } from "../../port/Backend.ts"
 import * as OpenRoots from "../../runtime/openRoots.ts"
 import * as Identity from "../../runtime/processIdentity.ts"
 import { attempt, isFault } from "./attempt.ts"
 import type { Confined } from "./confined.ts"
-import { codeOf } from "./errno.ts"
 import * as HostRoot from "./hostRoot.ts"
 import type { HostOptions } from "./options.ts"
+import { inStore, promoteRoot, type RootError, tooWeak } from "./rootFaults.ts"
 
-export type RootError = StatError | NotADirectory | Unsupported
+export type { RootError } from "./rootFaults.ts"
 
 /** What a host can give, from the weakest to the strongest. */
 const levels: ReadonlyArray<Info["confinement"]> = ["best-effort", "race-free-open", "race-free"]
 
 const suffices = (level: Info["confinement"], required: Info["confinement"] = level): boolean =>
   levels.indexOf(level) >= levels.indexOf(required)
-
-const tooWeak = (required: Info["confinement"] | undefined): Fault => ({
-  _tag: "Unsupported",
-  feature: `${required} confinement on this machine`
-})
-
-const inStore: Fault = { _tag: "AccessDenied", why: "policy" }
 
 /** Why these options can never work; `undefined` when they may. */
 const refusal = (backend: string, options: HostOptions): Fault | undefined => {
@@ -68,27 +61,6 @@ const openRoot = (backend: string, options: HostOptions): Root | Fault => {
     }
   }
 }
-
-const expected = new Set<Fault["_tag"]>([
-  "AccessDenied",
-  "InvalidPath",
-  "IoError",
-  "NotADirectory",
-  "NotFound",
-  "PathTooLong",
-  "Timeout",
-  "Unavailable",
-  "Unsupported"
-])
-
-const other = ({ cause }: Fault): Fault => {
-  const code = codeOf(cause)
-  return { _tag: "IoError", ...(code === undefined ? {} : { code }), detail: "the root cannot be made or opened" }
-}
-
-/** With the root as the caller gave it: that is the caller's own to see. */
-const promoteRoot = (fault: Fault, backend: string, path: string): RootError =>
-  promote(expected.has(fault._tag) ? fault : other(fault), backend, path) as RootError
 
 /** For as long as the scope lives. `backend` is what errors name. */
 export const open = (backend: string, options: HostOptions): Effect.Effect<Confined, RootError, Scope.Scope> =>

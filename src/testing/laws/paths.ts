@@ -11,6 +11,8 @@ import { pathCalls, paths, possible } from "../operations.ts"
 const { answers, law } = chapter({ kind: "service" })
 const writing = chapter({ kind: "service", needs: ["write"] })
 const caseless = chapter({ kind: "service", needs: ["write", "delete", "case insensitive"] })
+const anyEnds = chapter({ kind: "service", needs: ["write", "names ending in dots or spaces"] })
+const plainEnds = chapter({ kind: "service", needs: ["write", "no names ending in dots or spaces"] })
 const caseful = chapter({ kind: "service", needs: ["write", "case sensitive"] })
 
 const fixture: Files = { "source.txt": "a", "a/b.txt": "x" }
@@ -126,10 +128,23 @@ export const pathLaws: ReadonlyArray<Law> = [
   answers("a trailing slash does not make a file a directory", "C-03", { a: "x" }, (fs) => fs.readString("a/"), "x"),
   answers("segments of one dot are dropped", "C-04", { "a/b": "x" }, (fs) => fs.readString("./a/././b/."), "x"),
   answers("a percent sign is not decoded", "C-05", { "%2e%2e/x": "y" }, (fs) => fs.readString("%2e%2e/x"), "y"),
-  answers("dots that are not a segment are a name", "C-02", { "...": "x", "..a": "y" }, (fs) => fs.readString("..."), "x"),
-  writing.changes("spaces at either end of a name are kept", "C-06", { a: "1" }, (fs) => fs.write(" a ", "2"), {
+  answers("dots at the beginning of a name are part of it", "C-02", { "..a": "x" }, (fs) => fs.readString("..a"), "x"),
+  anyEnds.answers("dots that are not a segment are a name", "C-02", { "...": "x" }, (fs) => fs.readString("..."), "x"),
+  writing.changes("a space at the beginning of a name is kept", "C-06", { a: "1" }, (fs) => fs.write(" a", "2"), {
+    a: "1",
+    " a": "2"
+  }),
+  anyEnds.changes("spaces at either end of a name are kept", "C-06", { a: "1" }, (fs) => fs.write(" a ", "2"), {
     a: "1",
     " a ": "2"
+  }),
+  plainEnds.law("a name that ends in a dot or a space is InvalidPath in every call", "C-05", function* (fs) {
+    yield* arrange(fs, fixture)
+    for (const path of ["...", "a.", "a ", "a. /b.txt", "source.txt."]) {
+      for (const call of possible(pathCalls, abilities(fs, yield* Bench))) yield* fails(call.run(fs, path), "InvalidPath")
+      yield* equal(yield* fs.exists(path), false, path)
+    }
+    yield* leaves(fs, fixture)
   }),
   answers(
     "a name with spaces around it is not the name without them",

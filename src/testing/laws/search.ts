@@ -108,7 +108,7 @@ const rows: ReadonlyArray<Row> = [
   },
   { what: "in fnmatch the whole path matches", pattern: "?.py", options: { dialect: "fnmatch" }, expected: ["r.py"] },
   { what: "in fnmatch [!x] negates", pattern: "[!s]*", options: { dialect: "fnmatch" }, expected: [".h.py", "r.py", "readme"] },
-  { what: "spaces in a pattern are spaces", pattern: " a ", files: { " a ": "", a: "" }, expected: [" a "] }
+  { what: "spaces in a pattern are spaces", pattern: " a", files: { " a": "", a: "" }, expected: [" a"] }
 ]
 
 const badPatterns: ReadonlyArray<readonly [what: string, pattern: string]> = [

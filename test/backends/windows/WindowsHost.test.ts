@@ -1,17 +1,15 @@
 import { policySuite, suite } from "../../../src/testing/index.ts"
 import { laws } from "../../../src/testing/Laws.ts"
 import { programs } from "../../conformance/filesystems.ts"
-import { simulated, simulatedWith, unnameable } from "./windowsHost.ts"
+import { simulated, simulatedWith } from "./windowsHost.ts"
 
-const nameable = laws.filter(({ name }) => !unnameable.has(name))
-
-suite("WindowsHost", simulated(), { programs, laws: nameable })
+suite("WindowsHost", simulated(), { programs })
 suite(
   "WindowsHost without long paths, on a disk of older rules",
   simulated({ useLongPaths: false }, { deletes: "pending", hardlinks: false }),
   {
     programs: 0,
-    laws: nameable.filter(({ name }) => name !== "a name of 255 characters can be used")
+    laws: laws.filter(({ name }) => name !== "a name of 255 characters can be used")
   }
 )
 policySuite("WindowsHost", ({ symlinks, ...options }, files) =>

@@ -11,11 +11,9 @@ import { make } from "../../../src/filesystem/Filesystem.ts"
 import * as WindowsHost from "../../../src/backends/WindowsHost.ts"
 import type { Fault } from "../../../src/model/FsError.ts"
 import type { Backend as Port } from "../../../src/port/Backend.ts"
-import { verdict } from "../../../src/testing/Law.ts"
-import { laws } from "../../../src/testing/Laws.ts"
 import { bytes, faultOf, p, readAll, write } from "../posixHost.ts"
 import { type Share, type SimulatedDisk, windowsError } from "./simulatedDisk.ts"
-import { host, portOn, root, simulated, unnameable } from "./windowsHost.ts"
+import { host, portOn, root } from "./windowsHost.ts"
 
 const busy = { _tag: "AccessDenied", why: "busy" }
 const permission = { _tag: "AccessDenied", why: "permission" }
@@ -209,17 +207,6 @@ describe("paths that Windows would read as something else", () => {
       assert.deepStrictEqual(disk.names(root), [])
     })
   )
-
-  it.effect("the laws that need such names fail by being told so", () =>
-    Effect.gen(function* () {
-      const found = laws.filter(({ name }) => unnameable.has(name))
-      assert.strictEqual(found.length, unnameable.size)
-      for (const law of found) {
-        const told = yield* Effect.provide(verdict(law), simulated())
-        assert.include(told._tag === "Broken" ? told.error.actual : "held", "InvalidPath", law.name)
-      }
-    })
-  )
 })
 
 describe("names that only other programs can make", () => {
@@ -330,6 +317,49 @@ describe("links and junctions", () => {
       }
       assert.notStrictEqual(yield* Effect.orElseSucceed(readAll(port, p("d/f")), () => "refused"), "secret")
       assert.strictEqual(disk.openDescriptors, 0)
+    })
+  )
+
+  it.effect("a junction that stands in the place of a directory only while a file is opened leads no call out", () =>
+    Effect.gen(function* () {
+      const { disk, port } = yield* host()
+      disk.put(`${root}\\d\\f`, "inside")
+      disk.put(`${outside}\\f`, "secret")
+      const aside = "\\\\?\\C:\\work\\aside"
+      const there = `\\\\?\\${root}\\d`
+      let isOut = false
+      disk.before = ({ name, path }) => {
+        const before = disk.before
+        disk.before = undefined
+        if (!isOut && name === "open") {
+          disk.renameSync(there, aside)
+          disk.putLink(`${root}\\d`, outside, "junction")
+          isOut = true
+        } else if (isOut && name === "lstat" && path === there) {
+          disk.drop(`${root}\\d`)
+          disk.renameSync(aside, there)
+          // Once only.
+          return undefined
+        }
+        disk.before = before
+        return undefined
+      }
+      assert.strictEqual(yield* readAll(port, p("d/f")), "inside")
+    })
+  )
+
+  it.effect("a junction that takes the place of a directory before a link in it is read does not tell another's text", () =>
+    Effect.gen(function* () {
+      const { disk, port } = yield* host()
+      disk.putLink(`${root}\\d\\l`, "f", "file")
+      disk.putLink(`${outside}\\l`, "secret", "file")
+      disk.before = ({ name }) => {
+        if (name !== "readlink") return
+        disk.before = undefined
+        disk.drop(`${root}\\d`)
+        disk.putLink(`${root}\\d`, outside, "junction")
+      }
+      assert.strictEqual((yield* faultOf(port.links!.read(p("d/l"))))._tag, "NotFound")
     })
   )
 
@@ -572,6 +602,59 @@ describe("a change that fails", () => {
     })
   )
 
+  for (const mode of ["create", "replace", "append"] as const) {
+    for (const call of ["lstat", "fstat", "realpath"]) {
+      it.effect(`to ${mode} because ${call} fails on the file that it has made leaves no file and no handle`, () =>
+        Effect.gen(function* () {
+          const { disk, port } = yield* host()
+          let isMade = false
+          disk.before = ({ name }) => {
+            if (isMade && name === call) return "EIO"
+            isMade ||= name === "open"
+            return undefined
+          }
+          // What there is to append to is asked for first, and is not there.
+          assert.strictEqual((yield* faultOf(write(port, "f", bytes("x"), mode)))._tag, "IoError")
+          assert.deepStrictEqual(disk.names(root), [])
+          assert.strictEqual(disk.openDescriptors, 0)
+        })
+      )
+    }
+  }
+
+  it.effect("only after it was done is no failure", () =>
+    Effect.gen(function* () {
+      const { disk, port } = yield* host()
+      disk.put(`${root}\\file`, "x")
+      disk.putLink(`${root}\\link`, "nowhere", "dir")
+      // Another program holds the link that was replaced.
+      disk.before = ({ name }) => (name === "unlink" ? "EBUSY" : undefined)
+      yield* port.rename(p("file"), p("link"), { replace: true })
+      assert.strictEqual(disk.text(`${root}\\link`), "x")
+    })
+  )
+
+  it.effect("over an empty directory is reported, not that the directory could not be put back", () =>
+    Effect.gen(function* () {
+      const { disk, port } = yield* host()
+      disk.put(`${root}\\from\\f`, "x")
+      disk.putDirectory(`${root}\\empty`)
+      disk.before = ({ name }) => (name === "rename" ? "EIO" : name === "mkdir" ? "EPERM" : undefined)
+      assert.strictEqual((yield* faultOf(port.rename(p("from"), p("empty"), { replace: true })))._tag, "IoError")
+    })
+  )
+
+  it.effect("because a file may not be moved says so at once, and not that it is busy", () =>
+    Effect.gen(function* () {
+      const { disk, port } = yield* host()
+      disk.put(`${root}\\f`, "x")
+      disk.before = ({ name }) => (name === "rename" ? "EPERM" : undefined)
+      // Nobody moves the clock.
+      assert.deepInclude(yield* faultOf(port.rename(p("f"), p("g"), { replace: false })), permission)
+      assert.deepStrictEqual(disk.names(root), ["f"])
+    })
+  )
+
   it.effect("where another directory comes to be at the name leaves both", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
@@ -728,6 +811,19 @@ describe("the root", () => {
       assert.strictEqual(disk.text("\\\\server\\share\\work\\f"), "x")
     })
   )
+
+  for (const top of ["C:\\", "\\\\?\\C:\\", "\\\\server\\share", "\\\\?\\UNC\\server\\share\\"]) {
+    it.effect(`may be the top of a volume, ${top}`, () =>
+      Effect.gen(function* () {
+        const { disk } = yield* host({}, { volumes: ["C:", "\\\\server\\share"] })
+        const fs = make(yield* portOn(disk, { root: top }))
+        yield* fs.write("new/f", "x")
+        yield* fs.move("new", "New")
+        assert.strictEqual(disk.text(`${top.includes("C:") ? "C:" : "\\\\server\\share"}\\New\\f`), "x")
+        assert.deepStrictEqual(yield* fs.delete("new", { recursive: true }), { deleted: 1, directories: 1 })
+      })
+    )
+  }
 
   for (const options of [{}, { requireConfinement: "race-free" as const }, { createRoot: true }]) {
     it.effect(`cannot be had on this system ${JSON.stringify(options)}, and that is said`, () =>

@@ -14,13 +14,6 @@ import { plant } from "../../../src/testing/Files.ts"
 import { Bench } from "../../../src/testing/Law.ts"
 import { SimulatedDisk, type SimulatedDiskOptions } from "./simulatedDisk.ts"
 
-/** Laws whose files have names that Windows does not take; with each, what is said of such a name. */
-export const unnameable: ReadonlySet<string> = new Set([
-  "dots that are not a segment are a name",
-  "spaces at either end of a name are kept",
-  "spaces in a pattern are spaces"
-])
-
 type Options = Omit<WindowsHostOptions, "root">
 
 export const root = "C:\\work\\root"
@@ -56,8 +49,11 @@ export const host = (options: Options = {}, of?: SimulatedDiskOptions): Effect.E
     return Effect.map(portOn(disk, options), (port) => ({ disk, port }))
   })
 
-/** A name that only other programs can have made. */
-const bench = (disk: SimulatedDisk): Bench => ({ makeUnaddressable: Effect.sync(() => disk.put(`${root}\\CON.txt`, "hit")) })
+const bench = (disk: SimulatedDisk): Bench => ({
+  // A name that only other programs can have made.
+  makeUnaddressable: Effect.sync(() => disk.put(`${root}\\CON.txt`, "hit")),
+  plainEnds: true
+})
 
 /** A filesystem on a fresh disk each time. */
 export const simulated = (options: Options = {}, of?: SimulatedDiskOptions): Layer.Layer<Filesystem> =>

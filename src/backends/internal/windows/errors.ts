@@ -45,13 +45,16 @@ export const fromWindows = (error: unknown, kind?: Kind): Fault => {
 
 const denied = new Set(["EPERM", "EACCES"])
 
+const translated = (error: unknown): string | undefined =>
+  isSystemError(error) ? (codes[error.errno ?? 0] ?? error.code) : undefined
+
+/** Whether the system's words were those for a lack of permission. */
+export const isDenied = (error: unknown): boolean => denied.has(translated(error) ?? "")
+
 /**
  * Whether another program's handle may be what is in the way, so that the same call may succeed once that is closed. To replace an open
  * file is refused with the words for a lack of permission, so of a rename this says "may be": what has another reason (a read-only
  * file, a directory in its place) is to be looked for first.
  */
-export const isBusy = (error: unknown): boolean => {
-  if (!isSystemError(error)) return false
-  const code = codes[error.errno ?? 0] ?? error.code
-  return code === "EBUSY" || (denied.has(code) && error.syscall === "rename")
-}
+export const isBusy = (error: unknown): boolean =>
+  translated(error) === "EBUSY" || (isDenied(error) && isSystemError(error) && error.syscall === "rename")

@@ -25,7 +25,7 @@ export interface Opened {
 
 const closed: Fault = { _tag: "IoError", detail: "the file has been closed" }
 
-/** Copied into memory; what is more goes to the disk. */
+/** Copied into memory, of all readers together; what is more goes to the disk. */
 const inMemory = 8 * 1024 * 1024
 const block = 1024 * 1024
 
@@ -80,18 +80,20 @@ const end = (disk: WindowsDisk, lease: Lease): void => {
   closeIfUnused(disk, lease)
 }
 
-/** Reads while the lease lives, which keeps it alive. */
-const during = <A>(disk: WindowsDisk, lease: Lease, use: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> =>
-  Effect.suspend(() => {
-    lease.users++
-    return Effect.ensuring(
-      use,
-      Effect.sync(() => {
-        lease.users--
-        closeIfUnused(disk, lease)
-      })
-    )
-  })
+/**
+ * Reads while the lease lives, which keeps it alive from the moment of the call: between one effect and the next others may run, and close
+ * what has just been seen to be open. What it answers must be run, and not be interrupted before.
+ */
+const during = <A>(disk: WindowsDisk, lease: Lease, use: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> => {
+  lease.users++
+  return Effect.ensuring(
+    use,
+    Effect.sync(() => {
+      lease.users--
+      closeIfUnused(disk, lease)
+    })
+  )
+}
 
 const cut = (bytes: Uint8Array, length: number): Uint8Array => (length === bytes.length ? bytes : bytes.slice(0, length))
 
@@ -119,7 +121,10 @@ const openCopy = (walker: Walker): Effect.Effect<Lease, Fault> =>
     return lease
   })
 
-const copyToDisk = (walker: Walker, size: number, lease: Lease): Effect.Effect<Lease, Fault> =>
+type Restore = <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
+
+/** To be run where nothing interrupts it but what `restore` lets through. */
+const copyToDisk = (walker: Walker, size: number, lease: Lease, restore: Restore): Effect.Effect<Lease, Fault> =>
   Effect.flatMap(openCopy(walker), (copy) => {
     const { disk } = walker
     const bytes = allocate(block)
@@ -135,56 +140,63 @@ const copyToDisk = (walker: Walker, size: number, lease: Lease): Effect.Effect<L
                 : Effect.andThen(write(disk, copy.descriptor, bytes.subarray(0, length), progress), from(offset + length))
           )
     return Effect.as(
-      Effect.onError(from(0), () => Effect.sync(() => end(disk, copy))),
+      Effect.onError(restore(from(0)), () => Effect.sync(() => end(disk, copy))),
       copy
     )
   })
 
-const copyOf = (walker: Walker, size: number, lease: Lease): Effect.Effect<Source, Fault> => {
-  if (size > inMemory) return copyToDisk(walker, size, lease)
-  return Effect.suspend(() => {
-    const bytes = allocate(size)
-    return Effect.map(read(walker.disk, lease.descriptor, bytes, 0), (length) => ({ bytes: cut(bytes, length) }))
-  })
-}
-
+/** Of a lease that is over. */
 const whenClosed = (lease: Lease): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
-    lease.whenClosed.push(() => resume(Effect.void))
+    if (lease.users === 0) resume(Effect.void)
+    else lease.whenClosed.push(() => resume(Effect.void))
   })
 
 export const make = (walker: Walker): Handles => {
   const { disk } = walker
   const readers = new Set<Reader>()
+  let held = 0
 
   const isIn = (reader: Reader, what: InTheWay): boolean =>
     isLease(reader.source) &&
     !reader.source.isCopy &&
     ("file" in what ? isSameFile(reader.stats, what.file) : isWithin(fold(what.directory), fold(reader.path)))
 
+  const drop = (source: Source, size: number): void => {
+    if (isLease(source)) end(disk, source)
+    else held -= size
+  }
+
   const close = (reader: Reader): void => {
     reader.isClosed = true
     readers.delete(reader)
-    if (isLease(reader.source)) end(disk, reader.source)
+    drop(reader.source, reader.size)
   }
 
-  const letGo = (reader: Reader): Effect.Effect<void, Fault> => {
-    const lease = reader.source
-    if (reader.isClosed || !isLease(lease)) return Effect.void
-    const copying = during(disk, lease, copyOf(walker, reader.size, lease))
-    return Effect.uninterruptibleMask((restore) =>
-      Effect.flatMap(restore(copying), (copy) => {
+  const copyToMemory = (size: number, lease: Lease): Effect.Effect<Source, Fault> => {
+    held += size
+    const bytes = allocate(size)
+    return Effect.onError(
+      Effect.map(read(disk, lease.descriptor, bytes, 0), (length) => ({ bytes: cut(bytes, length) })),
+      () => Effect.sync(() => void (held -= size))
+    )
+  }
+
+  const letGo = (reader: Reader): Effect.Effect<void, Fault> =>
+    Effect.uninterruptibleMask((restore) => {
+      const { size, source: lease } = reader
+      if (reader.isClosed || !isLease(lease)) return Effect.void
+      const copying = size > inMemory - held ? copyToDisk(walker, size, lease, restore) : copyToMemory(size, lease)
+      return Effect.flatMap(during<Source>(disk, lease, copying), (copy) => {
         // Closed meanwhile, or let go for somebody else.
-        const isLate = reader.isClosed || reader.source !== lease
-        if (isLate && isLease(copy)) end(disk, copy)
-        if (!isLate) {
+        if (reader.isClosed || reader.source !== lease) drop(copy, size)
+        else {
           reader.source = copy
           end(disk, lease)
         }
-        return lease.users > 0 ? whenClosed(lease) : Effect.void
+        return whenClosed(lease)
       })
-    )
-  }
+    })
 
   const handleOf = (reader: Reader, stat: FileStat): Handle => ({
     stat,

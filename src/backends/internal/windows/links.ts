@@ -11,7 +11,7 @@ import { codeOf } from "../errno.ts"
 import { absent } from "../hostFile.ts"
 import { nameFault } from "./names.ts"
 import { linkTarget } from "./paths.ts"
-import { spotOf, type Walker } from "./walk.ts"
+import { spotOf, stably, type Walker } from "./walk.ts"
 
 const alreadyExists: Fault = { _tag: "AlreadyExists" }
 const notALink: Fault = { _tag: "InvalidArgument", argument: "path", detail: "it is not a symbolic link" }
@@ -28,11 +28,14 @@ const textAt = ({ disk }: Walker, at: string): string | undefined => {
 
 export const readLink = (walker: Walker, path: FsPath.FsPath): string | Fault => {
   if (path === FsPath.root) return notALink
-  const spot = spotOf(walker, path)
-  if (isFault(spot)) return absent(spot)
-  if (spot.stats === undefined) return notFound
-  const text = spot.stats.isSymbolicLink() ? textAt(walker, spot.at) : undefined
-  return text === undefined ? notALink : linkTarget(walker.root, FsPath.parent(path), text)
+  return stably(() => {
+    const spot = spotOf(walker, path)
+    if (isFault(spot)) return absent(spot)
+    if (spot.stats === undefined) return notFound
+    const text = spot.stats.isSymbolicLink() ? textAt(walker, spot.at) : undefined
+    if (text === undefined) return notALink
+    return spot.place.isSame() ? linkTarget(walker.root, FsPath.parent(path), text) : undefined
+  })
 }
 
 /** How links that lead out are told: a drive, behind a slash. */
@@ -58,9 +61,13 @@ const typeOf = (walker: Walker, path: FsPath.FsPath, target: string): "file" | "
 
 export const makeLink = (walker: Walker, path: FsPath.FsPath, target: string): Fault | undefined => {
   if (path === FsPath.root) return alreadyExists
+  const at = walker.native(path)
+  if (isFault(at)) return at
+  // Before the place is looked at, after which nothing else should be asked of the disk.
+  const type = typeOf(walker, path, target)
   const spot = spotOf(walker, path)
   if (isFault(spot)) return spot
   if (spot.stats !== undefined) return alreadyExists
   const text = nativeText(target)
-  return typeof text === "string" ? void walker.disk.symlinkSync(text, spot.at, typeOf(walker, path, target)) : text
+  return typeof text === "string" ? void walker.disk.symlinkSync(text, spot.at, type) : text
 }

@@ -12,7 +12,8 @@ import { codeOf } from "../errno.ts"
 import { absent } from "../hostFile.ts"
 import { temporaryName } from "../leftovers.ts"
 import { atOnce, attempt } from "./attempt.ts"
-import { fromWindows } from "./errors.ts"
+import { unlinkQuietly } from "./bytes.ts"
+import { fromWindows, isDenied } from "./errors.ts"
 import { childrenNow, kindOf } from "./file.ts"
 import type { Handles } from "./handles.ts"
 import type { WindowsStats } from "./disk.ts"
@@ -114,14 +115,29 @@ const removeEmpty = (walker: Walker, path: FsPath, at: string): Fault | undefine
   return undefined
 }
 
-/** Makes room by `free`, and takes that back by `restore` where the move fails after all. */
+/** Where room has been made; takes that back by `restore` where the move fails after all, which is then what is reported. */
 const inPlaceOf = (walker: Walker, from: string, to: string, restore: () => void): undefined => {
   try {
     walker.disk.renameSync(from, to)
   } catch (error) {
-    restore()
+    try {
+      restore()
+    } catch {
+      // What was there may still be going, since somebody has it open; then neither can have the name yet.
+    }
     throw error
   }
+}
+
+/** An open file says that it is busy when it is to be moved. So what is only denied is for want of permission, but of a directory. */
+const toFreeName = ({ disk }: Walker, from: Spot, source: WindowsStats, to: string): Fault | undefined => {
+  try {
+    disk.renameSync(from.at, to)
+  } catch (error) {
+    if (source.isDirectory() || !isDenied(error)) throw error
+    return permission
+  }
+  return undefined
 }
 
 const replaceDirectory = (walker: Walker, from: Spot, path: FsPath, to: string): Fault | undefined =>
@@ -133,7 +149,7 @@ const replaceLink = (walker: Walker, from: Spot, target: Spot, to: string): unde
   const aside = target.place.at(temporaryName())
   disk.renameSync(to, aside)
   inPlaceOf(walker, from.at, to, () => disk.renameSync(aside, to))
-  disk.unlinkSync(aside)
+  unlinkQuietly(disk, aside)
 }
 
 /** Between two names of one file some systems do nothing, and say that it was done. */
@@ -186,7 +202,7 @@ const renameNow = (walker: Walker, from: FsPath, to: FsPath, replace: boolean): 
   const target = spotOf(walker, to, stats.isDirectory())
   if (isFault(target)) return target
   if (isRespelling(source, stats, target)) return respell(walker, source, target, replace)
-  if (target.stats === undefined) return void walker.disk.renameSync(source.at, target.at)
+  if (target.stats === undefined) return toFreeName(walker, source, stats, target.at)
   return replace ? replaceAny(walker, source, stats, to, target) : alreadyExists
 }
 

@@ -9,8 +9,14 @@ import { fromBytes, toBytes } from "./keys.ts"
 /** What decoders put in the place of what is no text. */
 const lost = "\ufffd"
 
+/** Node takes the backslash off its end, and what is left is the volume itself instead of its top directory. */
+const topOfDrive = /^\\\\\?\\([a-z]:\\)$/i
+
 /** Typed as text, since Node takes both where it takes a path. */
-const exact = (path: string): string => (path.isWellFormed() ? path : (toBytes(path) as unknown as string))
+const exact = (path: string): string => {
+  if (!path.isWellFormed()) return toBytes(path) as unknown as string
+  return topOfDrive.exec(path)?.[1] ?? path
+}
 
 const asked = { withFileTypes: true } as const
 const askedForBytes = { withFileTypes: true, encoding: "buffer" } as const

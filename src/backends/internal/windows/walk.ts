@@ -157,8 +157,10 @@ export const make = (
     directory,
     look,
     holds: (descriptor, place, at) => {
+      // The directory first: whoever had a junction in its place while the file was opened would have to put it there once more.
+      if (!place.isSame()) return false
       const found = look(at)
-      return found !== undefined && isSameFile(found, disk.fstatSync(descriptor, { bigint: true })) && place.isSame()
+      return found !== undefined && isSameFile(found, disk.fstatSync(descriptor, { bigint: true }))
     },
     nameOf: (place, name) => {
       const told = quietly(() => disk.realpathSync.native(place.at(name)))

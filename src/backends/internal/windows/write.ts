@@ -74,17 +74,29 @@ const unfit = (stats: WindowsStats | undefined, mode: Mode): Fault | undefined =
   return isReadOnly(stats) ? permission : undefined
 }
 
+/** A new file, open and where it should be; otherwise, also when that cannot be seen, there is none. */
+const openNew = (walker: Walker, place: Place, at: string, flags: number): Opened | undefined => {
+  const { disk } = walker
+  const descriptor = disk.openSync(at, flags | O_CREAT | O_EXCL, 0o666)
+  let opened: Opened | undefined
+  try {
+    const stats = disk.fstatSync(descriptor, { bigint: true })
+    if (walker.holds(descriptor, place, at)) opened = { descriptor, stats }
+    return opened
+  } finally {
+    if (opened === undefined) {
+      closeQuietly(disk, descriptor)
+      unlinkQuietly(disk, at)
+    }
+  }
+}
+
 const openTemporary = (walker: Walker, place: Place): Staged | undefined => {
   const name = temporaryName()
-  const at = place.at(name)
-  const descriptor = walker.disk.openSync(at, O_RDWR | O_CREAT | O_EXCL, 0o666)
-  if (walker.holds(descriptor, place, at)) {
-    announce(name)
-    return { descriptor, place, name, stat: undefined, isPublished: false }
-  }
-  closeQuietly(walker.disk, descriptor)
-  unlinkQuietly(walker.disk, at)
-  return undefined
+  const opened = openNew(walker, place, place.at(name), O_RDWR)
+  if (opened === undefined) return undefined
+  announce(name)
+  return { descriptor: opened.descriptor, place, name, stat: undefined, isPublished: false }
 }
 
 /** Fails where publishing would have to, so that a long stream is not read for nothing. */
@@ -215,22 +227,14 @@ interface Target extends Opened, Progress {
 }
 
 const makeTarget = (walker: Walker, path: FsPath): Opened | Fault | undefined => {
-  const { disk } = walker
   const spot = spotOf(walker, path)
   if (isFault(spot)) return spot
-  let descriptor: number
   try {
-    descriptor = disk.openSync(spot.at, O_WRONLY | O_APPEND | O_CREAT | O_EXCL, 0o666)
+    return openNew(walker, spot.place, spot.at, O_WRONLY | O_APPEND)
   } catch (error) {
     if (codeOf(error) === "EEXIST") return undefined
     throw error
   }
-  if (walker.holds(descriptor, spot.place, spot.at)) {
-    return { descriptor, stats: disk.fstatSync(descriptor, { bigint: true }) }
-  }
-  closeQuietly(disk, descriptor)
-  unlinkQuietly(disk, spot.at)
-  return undefined
 }
 
 const openTarget = (walker: Walker, path: FsPath): Target | Fault =>

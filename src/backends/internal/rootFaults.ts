@@ -1,0 +1,36 @@
+/**
+ * What is said where a directory of the machine cannot be the root of a filesystem: the same for every backend that stands on one.
+ */
+import { type Fault, type NotADirectory, promote, type StatError, type Unsupported } from "../../model/FsError.ts"
+import type { Info } from "../../port/Backend.ts"
+import { codeOf } from "./errno.ts"
+
+export type RootError = StatError | NotADirectory | Unsupported
+
+export const inStore: Fault = { _tag: "AccessDenied", why: "policy" }
+
+export const tooWeak = (required: Info["confinement"] | undefined): Fault => ({
+  _tag: "Unsupported",
+  feature: `${required} confinement on this machine`
+})
+
+const expected = new Set<Fault["_tag"]>([
+  "AccessDenied",
+  "InvalidPath",
+  "IoError",
+  "NotADirectory",
+  "NotFound",
+  "PathTooLong",
+  "Timeout",
+  "Unavailable",
+  "Unsupported"
+])
+
+const other = ({ cause }: Fault): Fault => {
+  const code = codeOf(cause)
+  return { _tag: "IoError", ...(code === undefined ? {} : { code }), detail: "the root cannot be made or opened" }
+}
+
+/** With the root as the caller gave it: that is the caller's own to see. */
+export const promoteRoot = (fault: Fault, backend: string, path: string): RootError =>
+  promote(expected.has(fault._tag) ? fault : other(fault), backend, path) as RootError
