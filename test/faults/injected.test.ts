@@ -150,11 +150,17 @@ const sitesIn = (self: Operation, durability: "none" | "full") =>
     return { complete, old, sites }
   })
 
-const wrongs = Effect.fnUntraced(function* (
+interface Found {
+  readonly wrong: ReadonlyArray<string>
+  /** What could not be met, where that is more than a busy machine explains. */
+  readonly unmet: ReadonlyArray<string>
+}
+
+const look = Effect.fnUntraced(function* (
   self: Operation,
   durability: "none" | "full",
   choose: (sites: ReadonlyArray<Site>) => ReadonlyArray<Site>
-): Effect.fn.Return<ReadonlyArray<string>> {
+): Effect.fn.Return<Found> {
   const { complete, old, sites } = yield* sitesIn(self, durability)
   const chosen = choose(sites)
   assert.isNotEmpty(chosen)
@@ -181,8 +187,21 @@ const wrongs = Effect.fnUntraced(function* (
     }
   }
   // A busy machine may hide one of them behind calls of Node's own.
-  return unmet.length > 1 + chosen.length / 10 ? [...wrong, ...unmet] : wrong
+  return { wrong, unmet: unmet.length > 1 + chosen.length / 10 ? unmet : [] }
 })
+
+/** Where a call of Node's own was among those that were counted, they are counted anew. */
+const wrongs = (
+  self: Operation,
+  durability: "none" | "full",
+  choose: (sites: ReadonlyArray<Site>) => ReadonlyArray<Site>,
+  tries = 3
+): Effect.Effect<ReadonlyArray<string>> =>
+  Effect.flatMap(look(self, durability, choose), ({ unmet, wrong }) =>
+    wrong.length > 0 || unmet.length === 0 || tries === 1
+      ? Effect.succeed([...wrong, ...unmet])
+      : wrongs(self, durability, choose, tries - 1)
+  )
 
 const tried = [...writing, ...changing, ...trees, ...extra]
 
