@@ -175,6 +175,7 @@ describe("docker", () => {
         )
         for (const [verb, ...rest] of calls) {
           if (verb === "exec") assert.include(rest, flag(run, "--name"))
+          else if (verb === "rm") assert.deepStrictEqual(rest, ["--force", "--volumes", flag(run, "--name")])
           else assert.include(["--version", "ps", "run"], verb)
         }
       })

@@ -128,8 +128,8 @@ const start = Effect.fnUntraced(function* (
   yield* check
   const name = newName()
   let code: number | undefined
-  // The engine removes what has ended by itself; for all other ways there is this, which comes last.
-  yield* Effect.addFinalizer(() => (code === 0 ? Effect.void : remove(engine, name)))
+  // The engine removes what has ended by itself, but may be still at it when its client has gone; this waits for that, and sees to all else.
+  yield* Effect.addFinalizer(() => remove(engine, name))
   const client = yield* engine.start(argsOf(name), "held")
   const orders = yield* Queue.unbounded<Uint8Array, Cause.Done>()
   yield* Effect.forkScoped(Effect.ignore(Stream.run(Stream.fromQueue(orders), client.stdin)))
