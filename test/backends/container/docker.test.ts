@@ -25,6 +25,7 @@ case $1 in
     ;;
   rm)
     [ -e "$place/running/$4" ] || { echo "Error response from daemon: No such container: $4" >&2; exit 1; }
+    [ ! -e "$place/improper" ] || { rm "$place/improper"; echo 'Error: container state improper' >&2; exit 2; }
     read -r client workdir made <"$place/running/$4"
     kill -9 "$client"
     rm -rf "$place/running/$4" $made
@@ -181,6 +182,22 @@ describe("docker", () => {
       })
     )
   }
+
+  live("that fails to remove a container is asked again", (self) =>
+    Effect.gen(function* () {
+      const options = { engine: "docker", image: "alpine", start: "eager", hostDirectory: join(self.place, "shared") } as const
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* Container.make(options)
+          const [client] = Fs.readFileSync(join(self.place, "running", self.running()[0]!), "utf8").split(" ")
+          process.kill(Number(client), "SIGSTOP")
+          Fs.writeFileSync(join(self.place, "improper"), "")
+        })
+      )
+      assert.isFalse(Fs.existsSync(join(self.place, "improper")))
+      assert.deepStrictEqual(self.running(), [])
+    })
+  )
 
   live("that refuses is told of in its own words", (self) =>
     Effect.gen(function* () {

@@ -9,6 +9,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Queue from "effect/Queue"
+import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
@@ -52,8 +53,15 @@ const encoder = new TextEncoder()
 /** How long what is asked to end may take before it is made to. */
 const grace = "3 seconds"
 
-const remove = (engine: Engine, name: string): Effect.Effect<void> =>
-  inRealTime(Effect.ignore(Effect.timeoutOption(engine.run(CommandLine.remove(name)), "30 seconds")))
+/** An engine that finds the container in another state than it thought (podman, of one that was paused) fails and has it still. */
+const remove = (engine: Engine, name: string): Effect.Effect<void> => {
+  const gone = Effect.map(
+    engine.run(CommandLine.remove(name)),
+    ({ code, stderr }) => code === 0 || /no such container/i.test(stderr)
+  )
+  const again = Effect.repeat(gone, { until: (isGone) => isGone, schedule: Schedule.spaced("100 millis"), times: 50 })
+  return inRealTime(Effect.ignore(Effect.timeoutOption(again, "30 seconds")))
+}
 
 /** The lines of its first process: that it is ready, then answers. */
 interface Talk {
