@@ -7,8 +7,11 @@ import * as Layer from "effect/Layer"
 import * as Fs from "node:fs"
 import { join } from "node:path"
 import * as Container from "../../src/backends/Container.ts"
-import { type Algebra, Filesystem } from "../../src/filesystem/Filesystem.ts"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import * as PosixHost from "../../src/backends/PosixHost.ts"
+import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import { Sandbox } from "../../src/filesystem/Sandbox.ts"
+import * as Archive from "../../src/history/Archive.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
 import { capture, directory, type Files, link, plant } from "../../src/testing/Files.ts"
 import { busyboxRoot, describePodman, services } from "../backends/container/podman.ts"
@@ -116,18 +119,26 @@ describePodman("with podman", () => {
     })
   }
 
-  it.live("what was captured in memory, on a host and in a container moves between them as an archive", () =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const { fs } = yield* working("exec")
-        const other = yield* working("overlay")
-        yield* other.fs.delete("nested", { recursive: true })
-        const before = yield* picture(fs)
-        const { exportBytesOf, importBytesOf } = yield* Effect.promise(() => import("../../src/history/Archive.ts"))
-        yield* importBytesOf(other.fs, yield* exportBytesOf(fs))
-        assert.deepStrictEqual(yield* picture(other.fs), before)
-        assert.strictEqual(yield* other.sh("./bin/tool"), "tool\n")
-      })
-    )
+  it.live(
+    "a tree moves from memory to a host, into a container and out to a shared directory, as archives, and is the same",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const memory = make(yield* InMemory.make())
+          yield* plant(memory.port, files)
+          yield* memory.setAttributes("bin/tool", { mode: 0o755 })
+          const host = make(yield* PosixHost.make({ root: Fs.mkdtempSync(join(onDisk(), "host-")) }))
+          const [apart, shared] = [yield* working("exec"), yield* working("overlay")]
+          for (const { fs } of [apart, shared]) yield* fs.delete("nested", { recursive: true })
+          const before = yield* picture(memory)
+          let last: Algebra = memory
+          for (const next of [host, apart.fs, shared.fs]) {
+            yield* Archive.importBytesOf(next, yield* Archive.exportBytesOf(last))
+            assert.deepStrictEqual(yield* picture(next), before, next.name)
+            last = next
+          }
+          for (const { sh } of [apart, shared]) assert.strictEqual(yield* sh("./bin/tool"), "tool\n")
+        })
+      )
   )
 })

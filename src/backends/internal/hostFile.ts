@@ -28,24 +28,25 @@ const permissionBits = 0o777
 /** Milliseconds to either side of 1970 that a date can be away; disks know more. */
 const farthest = 8_640_000_000_000_000
 
-export const toTime = (millis: number): DateTime.Utc =>
+const toTime = (millis: number): DateTime.Utc =>
   DateTime.makeUnsafe(Math.max(-farthest, Math.min(farthest, Math.floor(millis))))
 
-export const toStat = (path: FsPath, stats: Fs.Stats): FileStat => {
-  const kind = kindOf(stats)
-  return {
-    path,
-    kind,
-    isFile: kind === "file",
-    isDirectory: kind === "directory",
-    sizeBytes: kind === "file" || kind === "symlink" ? stats.size : 0,
-    // Disks that do not know it say 0.
-    ...(stats.birthtimeMs > 0 ? { createdAt: toTime(stats.birthtimeMs) } : undefined),
-    modifiedAt: toTime(stats.mtimeMs),
-    mode: stats.mode & permissionBits,
-    ...(kind === "symlink" ? { isSymlink: true } : undefined)
-  }
-}
+/** What a disk tells of an entry. Times are milliseconds since 1970; `mode` is left out where there are none. */
+export const statOf = (path: FsPath, kind: Kind, size: number, born: number, modified: number, mode?: number): FileStat => ({
+  path,
+  kind,
+  isFile: kind === "file",
+  isDirectory: kind === "directory",
+  sizeBytes: kind === "file" || kind === "symlink" ? size : 0,
+  // Disks that do not know it say 0.
+  ...(born > 0 ? { createdAt: toTime(born) } : undefined),
+  modifiedAt: toTime(modified),
+  ...(mode === undefined ? undefined : { mode: mode & permissionBits }),
+  ...(kind === "symlink" ? { isSymlink: true } : undefined)
+})
+
+export const toStat = (path: FsPath, stats: Fs.Stats): FileStat =>
+  statOf(path, kindOf(stats), stats.size, stats.birthtimeMs, stats.mtimeMs, stats.mode)
 
 /** Runs in the path's directory, which is given back when it has returned. */
 export const inside = <A>(confined: Confined, path: FsPath, use: (place: Place, segment: string) => A | Fault): A | Fault => {

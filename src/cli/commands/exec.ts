@@ -6,6 +6,7 @@ import * as Stream from "effect/Stream"
 import * as Argument from "effect/cli/Argument"
 import { type ExecResult, Sandbox } from "../../filesystem/Sandbox.ts"
 import { maxStdin, maxStream } from "../../filesystem/sandbox/bounds.ts"
+import { document } from "../answer.ts"
 import { containerLayer } from "../container.ts"
 import { Complaint, Quit, wrongUsage } from "../exit.ts"
 import { reportedLayer } from "../failure.ts"
@@ -54,16 +55,15 @@ const standardInput = Effect.gen(function* () {
   return Buffer.concat(chunks)
 })
 
-const show = Effect.fnUntraced(function* (result: ExecResult) {
+/** What the document leaves out, for people. */
+const remarks = Effect.fnUntraced(function* ({ stderr, timedOut, truncated }: ExecResult) {
   const screen = yield* Screen
   const { yellow } = errorLook(screen)
-  yield* screen.write(result.stdout)
-  if (result.stderr !== "") yield* screen.warn(result.stderr.replace(/\n$/, ""))
-  if (result.truncated) {
+  if (stderr !== "") yield* screen.warn(stderr.replace(/\n$/, ""))
+  if (truncated) {
     yield* screen.warn(`${yellow("note:")}  of each stream only the first ${humanise.bytes(maxStream)} are shown`)
   }
-  if (result.timedOut)
-    yield* screen.warn(`${yellow("note:")}  the time was up, and it was stopped; give it more with --timeout`)
+  if (timedOut) yield* screen.warn(`${yellow("note:")}  the time was up, and it was stopped; give it more with --timeout`)
 })
 
 export const exec = subcommandOn(reportedLayer(containerLayer))(
@@ -91,7 +91,6 @@ is its own.`,
     timeout: flags.natural("timeout", "SECONDS", "Stop it after so long, 1 to 120 (default: 30)")
   },
   Effect.fnUntraced(function* ({ command, cwd, env, stdin, timeout }) {
-    const screen = yield* Screen
     const { json } = yield* Settings
     const sandbox = yield* Sandbox
     const result = yield* sandbox.exec(command, {
@@ -100,11 +99,9 @@ is its own.`,
       stdin: stdin ? yield* standardInput : undefined,
       timeout: timeout === undefined ? undefined : timeout * 1000
     })
-    if (json) {
-      const { durationMillis, exitCode, stderr, stdout, timedOut, truncated } = result
-      const answer: typeof Answer.Type = { exitCode, stdout, stderr, durationMillis, timedOut, truncated }
-      yield* screen.write(`${JSON.stringify(Schema.encodeSync(Answer)(answer))}\n`)
-    } else yield* show(result)
-    if (result.exitCode !== 0) yield* Effect.fail(new Quit({ code: result.exitCode }))
+    const { durationMillis, exitCode, stderr, stdout, timedOut, truncated } = result
+    yield* document(Answer, { exitCode, stdout, stderr, durationMillis, timedOut, truncated }, () => stdout)
+    if (!json) yield* remarks(result)
+    if (exitCode !== 0) yield* Effect.fail(new Quit({ code: exitCode }))
   })
 )

@@ -72,7 +72,11 @@ export const make = (
       yield* Effect.mapError(Overlay.giveTo(confined, owner), (fault) => promote(fault, root))
     }
     const options = { root, allowDelete, allowWrite, policy, readOnly }
-    const port = backend(owner === undefined ? confined : { ...confined, owner }, options, yield* Crew.shared)
+    const place = owner === undefined ? confined : { ...confined, owner }
     const directory = OpenRoots.resolved(root) ?? root
-    return { port: { ...port, info: { ...port.info, name: "Container" } }, directory, check: checked(confined, directory) }
+    return {
+      port: backend(place, options, yield* Crew.shared, "Container"),
+      directory,
+      check: checked(confined, directory)
+    }
   })

@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import { isUtf8 } from "node:buffer"
 import { randomBytes } from "node:crypto"
 import type { FileStat } from "../../../model/Entry.ts"
+import type { Fault } from "../../../model/FsError.ts"
 import { type FsPath, fromSegments, isTemporaryName, segments } from "../../../model/FsPath.ts"
 import { type Accelerations, type Backend, type Child, keyOf, type Seen, type Whole } from "../../../port/Backend.ts"
 import type { Explore, Explorer, Reading, Visit } from "../../../port/explorer.ts"
@@ -95,6 +96,9 @@ const toldOf = (output: Buffer): Map<string, Array<Told>> | undefined => {
 const isHarmless = (errors: string): boolean =>
   errors.split("\n").every((line) => line === "" || line.endsWith(": No such file or directory"))
 
+/** That nothing is there to be asked any more, or that it does not answer: to ask for each by itself would only take as many times longer. */
+const isFinal = ({ _tag }: Fault): boolean => _tag === "Unavailable" || _tag === "Timeout"
+
 const makeExplorer = <V extends Visit>({ caseSensitive, list, place }: Means, pathOf: (visit: V) => FsPath): Explorer<V> => {
   let asked: Array<V> = []
   let done: Array<Reading<V>> = []
@@ -139,7 +143,7 @@ const makeExplorer = <V extends Visit>({ caseSensitive, list, place }: Means, pa
       const some = visits.slice(at, end)
       const readings = yield* Effect.match(place.ask(requestOf("bulk_lists", names.slice(at, end))), {
         onSuccess: (reply) => understood(some, names.slice(at, end), reply),
-        onFailure: (fault) => some.map((visit) => (fault._tag === "Unavailable" ? { visit, children: fault } : undefined))
+        onFailure: (fault) => some.map((visit) => (isFinal(fault) ? { visit, children: fault } : undefined))
       })
       for (const [index, visit] of some.entries()) out.push(readings[index] ?? (yield* alone(visit)))
       at = end

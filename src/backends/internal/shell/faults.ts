@@ -10,12 +10,11 @@ const busy: Fault = { _tag: "AccessDenied", why: "busy" }
 const diskFull: Fault = { _tag: "DiskFull" }
 const notAFile: Fault = { _tag: "NotAFile" }
 const notFound: Fault = { _tag: "NotFound" }
-const tooLong: Fault = { _tag: "PathTooLong", detail: "the disk takes no name, or no path, of that length" }
+export const pathTooLong: Fault = { _tag: "PathTooLong", detail: "the disk takes no name, or no path, of that length" }
 const looped: Fault = { _tag: "InvalidPath", detail: "its links lead in a circle, or through too many others" }
 const timeout: Fault = { _tag: "Timeout", detail: "the disk did not answer" }
 
 export const invalidName: Fault = { _tag: "InvalidPath", detail: "the disk does not take such a name" }
-export const pathTooLong: Fault = tooLong
 
 /** The statuses of `script.ts`. */
 const seen: Readonly<Record<number, Fault>> = {
@@ -55,9 +54,9 @@ const said: ReadonlyArray<readonly [words: string, fault: Fault]> = [
   ["Disk quota exceeded", diskFull],
   ["Quota exceeded", diskFull],
   ["File too large", diskFull],
-  ["File name too long", tooLong],
-  ["Filename too long", tooLong],
-  ["Argument list too long", tooLong],
+  ["File name too long", pathTooLong],
+  ["Filename too long", pathTooLong],
+  ["Argument list too long", pathTooLong],
   ["Too many levels of symbolic links", looped],
   ["Symbolic link loop", looped],
   ["Invalid or incomplete multibyte or wide character", invalidName],

@@ -8,15 +8,12 @@ import { isUtf8 } from "node:buffer"
 import type { Fault } from "../../../model/FsError.ts"
 import { type FsPath, isTemporaryName, join } from "../../../model/FsPath.ts"
 import type { Child } from "../../../port/Backend.ts"
-import * as Identity from "../../../runtime/processIdentity.ts"
 import { childOf, fromBytes } from "../hostNames.ts"
+import { isOrphan, staleAfter } from "../leftovers.ts"
 import { complaints, faultOf } from "./faults.ts"
 import { isFault, nameOf, type Place, understood } from "./place.ts"
 import { kindOf } from "./stat.ts"
-import { changed, isInUse } from "./writing.ts"
-
-/** Seconds. */
-const staleAfter = 60 * 60
+import { changed } from "./writing.ts"
 
 interface Entry {
   readonly child: Child
@@ -50,15 +47,14 @@ const entriesOf = (output: Buffer): ReadonlyArray<Entry> | undefined => {
   return entries
 }
 
-const writer = /^\.~fsa-([0-9a-z-]+)-[0-9a-f]{18}\.tmp$/
-
+/** `now`, in milliseconds. */
 const isStale = ({ child: { kind, name }, modified }: Entry, now: number): boolean =>
-  kind === "file" && !isInUse(name) && (now - modified > staleAfter || Identity.isDead(writer.exec(name)?.[1] ?? "") === true)
+  kind === "file" && (isOrphan(name) ?? now - modified * 1000 > staleAfter)
 
 const sweep = (place: Place, path: FsPath, temporary: ReadonlyArray<Entry>): Effect.Effect<void> =>
   Effect.flatMap(Clock.currentTimeMillis, (now) =>
     Effect.forEach(
-      temporary.filter((entry) => isStale(entry, now / 1000)),
+      temporary.filter((entry) => isStale(entry, now)),
       // Those that stay are hidden, and whoever lists the directory next tries again.
       ({ child }) => Effect.ignore(changed(place, "discard", [join(path, child.name)])),
       { discard: true }

@@ -8,28 +8,22 @@ import type { FileStat } from "../../../model/Entry.ts"
 import type { Fault } from "../../../model/FsError.ts"
 import { type FsPath, join, parent, root } from "../../../model/FsPath.ts"
 import type { Backend, Commit } from "../../../port/Backend.ts"
-import { temporaryName } from "../leftovers.ts"
+import { committed, type Mode } from "../atomicReplace.ts"
+import { announce, forget, temporaryName } from "../leftovers.ts"
 import { faultOf } from "./faults.ts"
 import { isFault, nameOf, type Place, understood } from "./place.ts"
 import { block } from "./reading.ts"
 import type { Reply } from "./session.ts"
 import { toStat } from "./stat.ts"
 
-type Mode = "create" | "replace" | "append"
-
-/** Those that this process is writing. */
-const inUse = new Set<string>()
-
-export const isInUse = (name: string): boolean => inUse.has(name)
-
 /** A name for a write in progress, for as long as `use` runs. */
 const withTemporary = <A, E, R>(path: FsPath, use: (temporary: FsPath) => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.suspend(() => {
     const name = temporaryName()
-    inUse.add(name)
+    announce(name)
     return Effect.ensuring(
       use(join(parent(path), name)),
-      Effect.sync(() => inUse.delete(name))
+      Effect.sync(() => forget(name))
     )
   })
 
@@ -55,9 +49,6 @@ export const changed = (
 
 const statOf = (path: FsPath, { output }: Reply): Effect.Effect<FileStat, Fault> =>
   understood(toStat(path, output.toString("latin1")))
-
-const committed = <A, E, R>(commit: Commit | undefined, publishing: Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R> =>
-  commit === undefined ? publishing : commit(publishing)
 
 const putSmall = (place: Place, path: FsPath, bytes: Uint8Array, mode: Mode): Effect.Effect<FileStat, Fault> =>
   Effect.flatMap(

@@ -2,7 +2,6 @@
  * What is there, on a Windows disk. A file is opened only after a look at it, and looked at again when it is open; a listing is of the
  * directory that was asked for, or it is taken again.
  */
-import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Clock from "effect/Clock"
 import type * as Scope from "effect/Scope"
@@ -15,7 +14,7 @@ import { isFault } from "../attempt.ts"
 import { maxLooks, notFound, unstable } from "../confined.ts"
 import { codeOf } from "../errno.ts"
 import { allocate, inlineBytes } from "../hostBytes.ts"
-import { absent } from "../hostFile.ts"
+import { absent, statOf } from "../hostFile.ts"
 import { attempt, awaited, patiently } from "./attempt.ts"
 import { closeQuietly, readSync } from "./bytes.ts"
 import type { WindowsEntry, WindowsStats } from "./disk.ts"
@@ -32,19 +31,8 @@ export const kindOf = (stats: Kinds): Kind =>
   stats.isSymbolicLink() ? "symlink" : stats.isDirectory() ? "directory" : stats.isFile() ? "file" : "other"
 
 /** Without permission bits: Windows keeps but one, and what decides instead is told by no call of Node. */
-export const toStat = (path: FsPath, stats: WindowsStats): FileStat => {
-  const kind = kindOf(stats)
-  return {
-    path,
-    kind,
-    isFile: kind === "file",
-    isDirectory: kind === "directory",
-    sizeBytes: kind === "file" || kind === "symlink" ? Number(stats.size) : 0,
-    ...(stats.birthtimeMs > 0n ? { createdAt: DateTime.makeUnsafe(Number(stats.birthtimeMs)) } : undefined),
-    modifiedAt: DateTime.makeUnsafe(Number(stats.mtimeMs)),
-    ...(kind === "symlink" ? { isSymlink: true } : undefined)
-  }
-}
+export const toStat = (path: FsPath, stats: WindowsStats): FileStat =>
+  statOf(path, kindOf(stats), Number(stats.size), Number(stats.birthtimeMs), Number(stats.mtimeMs))
 
 /** `undefined` where nothing is. */
 export const stat = (walker: Walker, path: FsPath): FileStat | undefined | Fault => {

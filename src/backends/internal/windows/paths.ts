@@ -12,15 +12,6 @@ export { nameFault } from "./names.ts"
 const invalid = (detail: string): Fault => ({ _tag: "InvalidPath", detail })
 const tooLong = (detail: string): Fault => ({ _tag: "PathTooLong", detail })
 
-/** Why Windows cannot have this path, by its names alone. The root is fine. */
-export const pathFault = (path: FsPath): Fault | undefined => {
-  for (const name of segments(path)) {
-    const fault = nameFault(name)
-    if (fault !== undefined) return fault
-  }
-  return undefined
-}
-
 /** An absolute directory, in the one form that all spellings of it have here. */
 export interface WindowsRoot {
   readonly kind: "drive" | "unc"
@@ -109,7 +100,7 @@ const limits = { plain: 259, directory: 247, long: 32_766 }
 
 const verbatim = ({ kind, path }: WindowsRoot): string => (kind === "drive" ? `\\\\?\\${path}` : `\\\\?\\UNC${path.slice(1)}`)
 
-/** The path for the system. PathTooLong where it takes none of that length. The names are taken as they are: `pathFault` comes first. */
+/** The path for the system. PathTooLong where it takes none of that length. The names are taken as they are: `spelt` of `keys.ts` has judged them. */
 export const toNative = (root: WindowsRoot, path: FsPath, options: NativeOptions): string | Fault => {
   const top = options.useLongPaths ? verbatim(root) : root.path
   const names = segments(path)
