@@ -46,8 +46,12 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
     folders: ["model", "port", "runtime", "engine", "filesystem", "backends/InMemory.ts"],
     packages: (specifier) => node(specifier) || is("effect/process", "effect/encoding")(specifier)
   },
+  workspace: {
+    folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history"],
+    packages: node
+  },
   agent: {
-    folders: ["model", "port", "runtime", "engine", "filesystem", "backends/InMemory.ts", "history"],
+    folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history", "workspace"],
     packages: (specifier) => node(specifier) || is("effect/ai", "effect/http", "effect/rpc")(specifier)
   },
   testing: {
@@ -55,7 +59,7 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
     packages: is("@effect/vitest")
   },
   cli: {
-    folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history", "agent", "testing"],
+    folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history", "workspace", "agent", "testing"],
     packages: () => true
   }
 }

@@ -1,0 +1,106 @@
+/**
+ * What an agent's run knows, as typed slices that events change, that can be taken back, saved and cloned. A session is a value without
+ * a backend: filesystems take part in it (`layerSession`, `VfsState`), or are taken with it (`Checkpoint`).
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import type * as DateTime from "effect/DateTime"
+import type * as Effect from "effect/Effect"
+import type * as Option from "effect/Option"
+import type * as Stream from "effect/Stream"
+import type { SessionError } from "../model/sessionError.ts"
+import type { AnySlice, Slice } from "../model/Slice.ts"
+import type { Prepared, Slices } from "../port/slices.ts"
+
+export {
+  /** @since 0.1.0 */
+  SessionError
+} from "../model/sessionError.ts"
+
+/** @since 0.1.0 */
+export interface Options {
+  /** @default a new UUID */
+  readonly id?: string | undefined
+  /** What is installed at first; more can be at any time. @default none */
+  readonly slices?: ReadonlyArray<AnySlice> | undefined
+  /** For people; `session_id` names the files of a dump. @default none */
+  readonly tags?: Readonly<Record<string, string>> | undefined
+}
+
+/**
+ * A slice has other items.
+ *
+ * @since 0.1.0
+ */
+export interface SliceChanged {
+  readonly slice: string
+  readonly items: ReadonlyArray<unknown>
+  readonly cause: "dispatch" | "publish" | "set" | "cell" | "rollback" | "reset"
+}
+
+/**
+ * All slices at one moment, and by reference what was kept outside them. It belongs to its session.
+ *
+ * @since 0.1.0
+ */
+export interface SessionSnapshot {
+  readonly sessionId: string
+  readonly snapshotId: string
+  readonly createdAt: DateTime.Utc
+  /** What a slice of state held then; none for one that was not installed, or is a log. */
+  readonly items: <A, E>(slice: Slice<A, E>) => ReadonlyArray<A>
+}
+
+/** @since 0.1.0 */
+export interface Operations extends Slices {
+  readonly id: string
+  readonly tags: Readonly<Record<string, string>>
+  readonly createdAt: DateTime.Utc
+  readonly parent: Operations | undefined
+  /** In the order they were made. */
+  readonly children: Effect.Effect<ReadonlyArray<Operations>>
+
+  /** Nothing where it is installed already. Fails with SessionError `duplicateSlice` for another slice of that name. */
+  readonly install: (slice: AnySlice) => Effect.Effect<void, SessionError>
+  /** The oldest first; none where the slice is not installed. */
+  readonly all: <A, E>(slice: Slice<A, E>) => Effect.Effect<ReadonlyArray<A>>
+  readonly latest: <A, E>(slice: Slice<A, E>) => Effect.Effect<Option.Option<A>>
+  /** The slice then holds these alone; it is installed where it is not. */
+  readonly set: <A, E>(slice: Slice<A, E>, ...items: ReadonlyArray<A>) => Effect.Effect<void, SessionError>
+  /** By the slice's own reducer; it is installed where it is not. A reducer that throws dies, and changes nothing. */
+  readonly dispatch: <A, E>(slice: Slice<A, E>, event: E) => Effect.Effect<void, SessionError>
+  /** To every installed slice that handles such events, all in one step, and to `events`. */
+  readonly publish: (event: unknown) => Effect.Effect<void>
+  /** From when it is run; nothing is dropped. */
+  readonly changes: Stream.Stream<SliceChanged>
+  /** What is published, from when it is run. */
+  readonly events: Stream.Stream<unknown>
+
+  /** The same id again replaces. Fails with SessionError `outside`, `invalid`, and nothing is kept then. */
+  readonly snapshot: (id?: string) => Effect.Effect<SessionSnapshot, SessionError>
+  /** In the order they were taken. */
+  readonly snapshots: Effect.Effect<ReadonlyArray<SessionSnapshot>>
+  /** Slices of state become what they were, those installed since what they were at first; logs stay. On failure nothing has changed. */
+  readonly restore: (snapshot: SessionSnapshot) => Effect.Effect<void, SessionError>
+  /** The same by id. */
+  readonly rollback: (id: string) => Effect.Effect<void, SessionError>
+  /** The part of `restore` that can fail. Whoever calls it holds the session by `exclusively`. */
+  readonly prepare: (snapshot: SessionSnapshot) => Effect.Effect<Prepared, SessionError>
+  /** Runs the effect while nobody else changes what takes part in the session; calls of the effect itself go through. */
+  readonly exclusively: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  /** Answers whether there was one. */
+  readonly forget: (id: string) => Effect.Effect<boolean>
+
+  /** Everything as it was at first: all slices, logs too; snapshots stay. */
+  readonly reset: Effect.Effect<void>
+  /** Another session with the same items, without parent, children, snapshots and what takes part. */
+  readonly clone: (options?: Pick<Options, "id" | "tags">) => Effect.Effect<Operations, SessionError>
+  /** A session of its own, empty but for the slices of `options`, that is dumped with this one. */
+  readonly child: (options?: Options) => Effect.Effect<Operations, SessionError>
+  /** As JSON, in one file that is replaced at once. */
+  readonly save: (path: string) => Effect.Effect<void, SessionError>
+}
+
+/** @since 0.1.0 */
+export class Session extends Context.Service<Session, Operations>()("fs-algebra/Session") {}
