@@ -95,8 +95,10 @@ export const reported = <A, E extends Failure, R>(self: Effect.Effect<A, E, R>) 
   )
 
 /** The same for a filesystem that cannot be opened. */
-export const reportedLayer = <A, R>(layer: Layer.Layer<A, FsError.FsError, R>) =>
-  Layer.catch(layer, (error) => Layer.effectContext(Effect.flatMap(report(error), (code) => Effect.fail(new Quit({ code })))))
+export const reportedLayer = <A, R>(layer: Layer.Layer<A, FsError.FsError | Complaint, R>) =>
+  Layer.catch(layer, (error) =>
+    Layer.effectContext(Effect.flatMap(reportAny(error), (code) => Effect.fail(new Quit({ code }))))
+  )
 
 /** Does it for every path, whatever happened to the others; the first failure decides the exit code. */
 export const forEachPath = Effect.fnUntraced(function* <E extends Failure, R>(

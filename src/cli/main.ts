@@ -69,6 +69,7 @@ on the disk, or on a copy in memory, where everything can be tried and nothing i
       ["edit README.md --old teh --new the --all --dry-run", "See a change before it is made"],
       ["snapshot --tag 'works'", "Keep everything as it is; restore brings it back"],
       ["rm -r src --backend memory", "Try something on a copy"],
+      ["tree --backend memory --mount ../shared:lib", "With other files in it"],
       ["exec --image debian -- make test", "Run something in a container that has this directory, and no network"],
       ["--completions bash > ~/.local/share/bash-completion/completions/fs-algebra", "Complete with Tab"]
     ]

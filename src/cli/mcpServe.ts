@@ -143,7 +143,9 @@ interface Told extends Quick {
 const settled = ({ backend, root }: Quick) =>
   Layer.merge(
     workspaceLayer.pipe(
-      Layer.provideMerge(Layer.succeed(Settings, { command: "mcp", root, backend, container: noContainer, json: false }))
+      Layer.provideMerge(
+        Layer.succeed(Settings, { command: "mcp", root, backend, container: noContainer, mounts: [], json: false })
+      )
     ),
     Layer.succeed(Limits.Limits, limits)
   )

@@ -10,6 +10,12 @@ export interface Container {
   readonly rootfs: string | undefined
 }
 
+/** Files of the machine, and where they go in the copy of the root; where that is not said they keep their path. */
+export interface MountFlag {
+  readonly source: string
+  readonly target: string | undefined
+}
+
 /** What it is made of where nobody has said. */
 export const noContainer: Container = { engine: "podman", image: undefined, rootfs: undefined }
 
@@ -24,6 +30,8 @@ export class Settings extends Context.Service<
     readonly backend: "host" | "memory" | "container"
     /** What the container is made of, where there is one. */
     readonly container: Container
+    /** In the order in which they were typed. */
+    readonly mounts: ReadonlyArray<MountFlag>
     readonly json: boolean
   }
 >()("fs-algebra/cli/Settings") {}

@@ -1,9 +1,11 @@
 /** The flags of what every command takes. They stand apart from the settings that they make, which are needed where no flags are. */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as flags from "./flags.ts"
-import { program } from "./settings.ts"
+import { parse } from "./mounts.ts"
+import { type MountFlag, program } from "./settings.ts"
 
 /** The command that all others are below. */
 export const base = Command.make(program).pipe(
@@ -23,6 +25,15 @@ export const base = Command.make(program).pipe(
       Flag.withMetavar("BACKEND"),
       Flag.withDefault("host" as const)
     ),
+    mount: Flag.String("mount").pipe(
+      Flag.withDescription("Copy a directory to TARGET in the copy in memory, or a file into it (may be repeated)"),
+      Flag.withMetavar("SOURCE[:TARGET]"),
+      Flag.filterMap(
+        (text) => Option.fromUndefinedOr(parse(text)),
+        (text) => `"${text}" is not SOURCE or SOURCE:TARGET; the root is SOURCE:/`
+      ),
+      Flag.atLeast(0)
+    ),
     image: flags.text("image", "IMAGE", "What the container is made of: an image"),
     rootfs: flags.text("rootfs", "DIR", "Or a directory that holds its root filesystem (podman)"),
     engine: Flag.Literals("engine", ["podman", "docker"]).pipe(
@@ -41,17 +52,19 @@ export const base = Command.make(program).pipe(
 interface Flags {
   readonly root: string
   readonly backend: "host" | "memory" | "container"
+  readonly mount: ReadonlyArray<MountFlag>
   readonly image: string | undefined
   readonly rootfs: string | undefined
   readonly engine: "podman" | "docker"
   readonly json: boolean
 }
 
-export const toSettings = ({ backend, engine, image, json, root, rootfs }: Flags, command: string) => ({
+export const toSettings = ({ backend, engine, image, json, mount, root, rootfs }: Flags, command: string) => ({
   command,
   root,
   backend,
   container: { engine, image, rootfs },
+  mounts: mount,
   json
 })
 

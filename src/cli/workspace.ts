@@ -15,7 +15,9 @@ import { reportedLayer } from "./failure.ts"
 import { hydrate, type Hydrated, type HydrateOptions } from "./hydrate.ts"
 import { containerLayer } from "./container.ts"
 import { bytes, count } from "./humanise.ts"
+import type { Complaint } from "./exit.ts"
 import { errorLook } from "./look.ts"
+import { mountAll, mountless } from "./mounts.ts"
 import { withProgress } from "./progress.ts"
 import { Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
@@ -90,18 +92,24 @@ export const copyInMemory = Effect.fnUntraced(function* (from: Algebra, options?
 
 const memoryLayer = Layer.effect(
   Filesystem,
-  Effect.flatMap(Filesystem, (from) => Effect.map(copyInMemory(from), ({ fs }) => fs)).pipe(Effect.provide(directoryLayer))
+  Effect.gen(function* () {
+    const { fs } = yield* copyInMemory(yield* Filesystem)
+    yield* mountAll(fs)
+    return fs
+  }).pipe(Effect.provide(directoryLayer))
 )
 
 /** What `--root` says. */
-export const hostLayer = reportedLayer(directoryLayer)
+export const hostLayer = reportedLayer(mountless("this shows the directory as it is")(directoryLayer))
 
-/** What `--root` and `--backend` say. */
+const ofDirectory = mountless("on the directory itself, copied files would stay in it")
+
+/** What `--root`, `--backend` and `--mount` say. */
 export const workspaceLayer = reportedLayer(
   Layer.unwrap(
-    Effect.map(Settings, ({ backend }): Layer.Layer<Filesystem, FsError.FsError, Settings | Screen> => {
-      if (backend === "container") return containerLayer
-      return backend === "memory" ? memoryLayer : directoryLayer
+    Effect.map(Settings, ({ backend }): Layer.Layer<Filesystem, FsError.FsError | Complaint, Settings | Screen> => {
+      if (backend === "memory") return memoryLayer
+      return ofDirectory(backend === "container" ? containerLayer : directoryLayer)
     })
   )
 )

@@ -13,6 +13,7 @@ import { reportedLayer } from "../failure.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
 import { errorLook } from "../look.ts"
+import { mountless } from "../mounts.ts"
 import { Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
 import { subcommandOn } from "../subcommand.ts"
@@ -66,7 +67,7 @@ const remarks = Effect.fnUntraced(function* ({ stderr, timedOut, truncated }: Ex
   if (timedOut) yield* screen.warn(`${yellow("note:")}  the time was up, and it was stopped; give it more with --timeout`)
 })
 
-export const exec = subcommandOn(reportedLayer(containerLayer))(
+export const exec = subcommandOn(reportedLayer(mountless("the container has the directory itself")(containerLayer)))(
   "exec",
   {
     summary: "Run a command in a container that has the directory",

@@ -1,0 +1,140 @@
+/**
+ * `--mount`: files of the machine, copied over the copy in memory that a command works on. What was typed is allowed because it was typed;
+ * whatever lies beside it is not.
+ */
+import { realpathSync } from "node:fs"
+import { dirname, isAbsolute, normalize, resolve, sep } from "node:path"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import type { Algebra } from "../filesystem/Filesystem.ts"
+import * as FsError from "../model/FsError.ts"
+import type * as HostMount from "../workspace/HostMount.ts"
+import { remark } from "./answer.ts"
+import { Complaint, exitCodeOf, systemFailed, wrongUsage } from "./exit.ts"
+import { count } from "./humanise.ts"
+import { errorLook } from "./look.ts"
+import { Screen } from "./screen.ts"
+import { type MountFlag, Settings } from "./settings.ts"
+
+/** Splits at the last colon, so that a source may have some; that of a drive of Windows is none. `undefined` where a part is blank. */
+export const parse = (text: string, platform: NodeJS.Platform = process.platform): MountFlag | undefined => {
+  const drive = platform === "win32" && /^[a-z]:/i.test(text) ? 2 : 0
+  const colon = text.indexOf(":", drive) === -1 ? -1 : text.lastIndexOf(":")
+  const [source, target] = colon === -1 ? [text] : [text.slice(0, colon), text.slice(colon + 1)]
+  return source.trim() === "" || target?.trim() === "" ? undefined : { source, target }
+}
+
+const usage = (message: string): Complaint =>
+  new Complaint({
+    error: { _tag: "UsageError" },
+    message,
+    hint: "Work on a copy with --backend memory, or copy the files into the directory yourself.",
+    code: wrongUsage
+  })
+
+/** What has no copy to mount on refuses to: files would stay where nobody expects them. */
+export const mountless =
+  (why: string) =>
+  <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E | Complaint, R | Settings> =>
+    Layer.unwrap(
+      Effect.map(Settings, ({ mounts }): Layer.Layer<A, E | Complaint, R> =>
+        mounts.length === 0 ? layer : Layer.effectContext(Effect.fail(usage(`--mount goes only with --backend memory: ${why}`)))
+      )
+    )
+
+interface Named {
+  readonly source: string
+  readonly mount: HostMount.HostMount
+  readonly allowed: string
+}
+
+/** What lies below the working directory keeps its path, whatever else it is only its name. */
+const named = ({ source, target }: MountFlag, directory: string): Named | undefined => {
+  const path = normalize(source)
+  const isBelow = !isAbsolute(path) && path.split(sep)[0] !== ".."
+  const hostPath = isBelow ? path : resolve(directory, path)
+  try {
+    const allowed = dirname(realpathSync(resolve(directory, path)))
+    return { source, mount: { hostPath, mountPath: target }, allowed }
+  } catch {
+    return undefined
+  }
+}
+
+const hints: Readonly<Record<HostMount.MountError["reason"], readonly [code: number, hint: string]>> = {
+  outside: [exitCodeOf("AccessDenied"), "What keeps snapshots is not to be worked on; mount something else."],
+  missing: [
+    exitCodeOf("NotFound"),
+    "A SOURCE is relative to the current directory; where its name has a colon, give a TARGET."
+  ],
+  invalid: [wrongUsage, "Give --mount SOURCE:TARGET, with a TARGET below the root."],
+  budget: [exitCodeOf("LimitExceeded"), "Mount a part of it."],
+  unreadable: [exitCodeOf("AccessDenied"), "Look at the permissions of that file, or mount a part that leaves it out."],
+  changed: [systemFailed, "Try again when nobody writes to it."]
+}
+
+const complaintOf = (error: HostMount.MountError): Complaint => {
+  const { _tag, detail, hostPath, message, path, reason } = error
+  const [code, hint] = hints[reason]
+  return new Complaint({ error: { _tag, hostPath, reason, detail, ...(path !== undefined && { path }) }, message, hint, code })
+}
+
+const inTheWay = (error: FsError.FsError): Complaint =>
+  new Complaint({
+    error: Schema.encodeSync(Schema.toCodecJson(FsError.FsError))(error) as Complaint["error"],
+    message: FsError.promote(FsError.toFault(error), "--mount", error.path).message,
+    hint: "Choose another TARGET: --mount SOURCE:TARGET.",
+    code: exitCodeOf(error._tag)
+  })
+
+const why: Readonly<Record<HostMount.LeftOut["why"], string>> = {
+  link: "it is a link",
+  outside: "it leads out of what is mounted",
+  dangling: "it leads nowhere",
+  loop: "it leads to what it is in",
+  other: "it is neither a file, a directory nor a link"
+}
+
+const shown = 3
+
+const tellLeftOut = Effect.fnUntraced(function* (previews: ReadonlyArray<HostMount.Preview>) {
+  const { name, yellow } = errorLook(yield* Screen)
+  for (const { leftOut, source } of previews) {
+    if (leftOut.count === 0) continue
+    const lines = leftOut.entries.slice(0, shown).map((entry) => `\n  ${name(entry.path)}: ${why[entry.why]}`)
+    const rest = leftOut.count > shown ? `\n  and ${leftOut.count - shown} more` : ""
+    const text = `left out of ${name(source)}, ${count(leftOut.count, "entry")}:${lines.join("")}${rest}`
+    yield* remark(`${yellow("note:")}  ${text}`, { mount: source, leftOut })
+  }
+})
+
+/** Copies what `--mount` names, all of it or nothing. */
+export const mountAll = Effect.fnUntraced(function* (fs: Algebra) {
+  const { mounts } = yield* Settings
+  if (mounts.length === 0) return
+  const { directory } = yield* Screen
+  const { hydrate, MountError } = yield* Effect.promise(() => import("../workspace/HostMount.ts"))
+  const all: Array<Named> = []
+  for (const flag of mounts) {
+    const found = named(flag, directory)
+    if (found === undefined) {
+      const { source: hostPath } = flag
+      return yield* complaintOf(new MountError({ hostPath, reason: "missing", detail: "there is nothing" }))
+    }
+    all.push(found)
+  }
+  // Relative ones are looked for in the first.
+  const allowedRoots = [directory, ...all.map(({ allowed }) => allowed)]
+  const hydrated = hydrate(
+    fs,
+    all.map(({ mount }) => mount),
+    { allowedRoots }
+  )
+  const typed = (error: HostMount.MountError) => {
+    const source = all.find(({ mount }) => mount.hostPath === error.hostPath)?.source ?? error.hostPath
+    return complaintOf(new MountError({ ...error, hostPath: source }))
+  }
+  const previews = yield* Effect.mapError(hydrated, (error) => (error._tag === "MountError" ? typed(error) : inTheWay(error)))
+  yield* tellLeftOut(previews)
+})

@@ -1,0 +1,60 @@
+/** All that can be said of mounts by looking alone: what they would copy, from where and to where. */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import * as FsPath from "../../model/FsPath.ts"
+import { type HostMount, MountError, type Options, type Preview } from "./model.ts"
+import { read, type Request } from "./request.ts"
+import * as Source from "./source.ts"
+import { type Survey, survey } from "./survey.ts"
+
+export interface Planned extends Survey {
+  readonly request: Request
+  readonly source: Source.Source
+  /** Of a source that is a file, that file. */
+  readonly target: FsPath.FsPath
+}
+
+const shown = 20
+
+const targetOf = ({ isAbsolute, mountPath, names }: Request, { at }: Source.Source, isFile: boolean): FsPath.FsPath => {
+  if (mountPath === undefined) return FsPath.fromSegments(isAbsolute ? names.slice(-1) : names)
+  return isFile ? FsPath.join(mountPath, names.at(-1) ?? FsPath.name(at)) : mountPath
+}
+
+/** In the filesystem. */
+export const pathOf = ({ isFile, target }: Planned, path: FsPath.FsPath): FsPath.FsPath =>
+  isFile ? target : FsPath.below(target, path)
+
+export const previewOf = (planned: Planned): Preview => ({
+  source: planned.request.hostPath,
+  target: planned.target,
+  entries: planned.files.slice(0, shown).map(({ path }) => pathOf(planned, path)),
+  files: planned.files.length,
+  bytes: planned.bytes,
+  leftOut: { count: planned.leftOut.length, entries: planned.leftOut.slice(0, shown) }
+})
+
+/** The sources stay open as long as the scope. */
+export const plan = Effect.fnUntraced(function* (
+  mounts: ReadonlyArray<HostMount>,
+  { allowedRoots }: Options
+): Effect.fn.Return<ReadonlyArray<Planned>, MountError, Scope.Scope> {
+  const roots = yield* Effect.sync(() => Source.realRoots(allowedRoots))
+  if (roots instanceof MountError) return yield* Effect.fail(roots)
+  const requests: Array<Request> = []
+  for (const mount of mounts) {
+    const request = read(mount)
+    if (request instanceof MountError) return yield* Effect.fail(request)
+    requests.push(request)
+  }
+  const open = yield* Source.opener
+  const out: Array<Planned> = []
+  for (const request of requests) {
+    const found = yield* Effect.sync(() => Source.find(request, roots))
+    if (found instanceof MountError) return yield* Effect.fail(found)
+    const source = { root: yield* open(found.root, request.hostPath), at: found.at }
+    const surveyed = yield* survey(request, source)
+    out.push({ ...surveyed, request, source, target: targetOf(request, source, surveyed.isFile) })
+  }
+  return out
+})

@@ -1,0 +1,80 @@
+/**
+ * A mount as it was written, read strictly: what can be said of it without a look at any disk. The one form that comes of it is what
+ * everything else works with, and what a fingerprint is made of.
+ */
+import { isAbsolute } from "node:path"
+import { list } from "../../engine/options.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import { type HostMount, MountError } from "./model.ts"
+
+export interface Request {
+  /** As it was given. */
+  readonly hostPath: string
+  readonly isAbsolute: boolean
+  /** The names of `hostPath`, without those that say nothing. */
+  readonly names: ReadonlyArray<string>
+  /** Where it goes, as far as it says so. */
+  readonly mountPath: FsPath.FsPath | undefined
+  readonly include: ReadonlyArray<string>
+  readonly exclude: ReadonlyArray<string>
+  readonly maxBytes: number | undefined
+  readonly followSymlinks: boolean
+}
+
+const separators = process.platform === "win32" ? /[\\/]/ : /\//
+
+const invalid = (hostPath: unknown, detail: string): MountError =>
+  new MountError({ hostPath: String(hostPath), reason: "invalid", detail })
+
+const isSaying = (name: string): boolean => name !== "" && name !== "."
+
+const wrongHostPath = (hostPath: unknown): string | undefined => {
+  if (typeof hostPath !== "string") return "hostPath is not a string"
+  if (hostPath.trim() === "") return "hostPath is blank"
+  const names = hostPath.split(separators)
+  const fault = FsPath.unfit(names.join("/"))
+  if (fault !== undefined) return `hostPath: ${String(fault["detail"])}`
+  if (names.includes("..")) return 'hostPath has a ".." segment'
+  const isOfDrive = process.platform === "win32" && /^[a-z]:/i.test(hostPath) && !isAbsolute(hostPath)
+  return isOfDrive ? "hostPath is relative to what is open on a drive" : undefined
+}
+
+const isSegment = (segment: unknown): boolean =>
+  typeof segment === "string" && isSaying(segment) && segment !== ".." && !segment.includes("/")
+
+/** The policy of the filesystem that it is for comes later, from that. */
+const targetOf = (mountPath: HostMount["mountPath"]): FsPath.FsPath | undefined | { readonly detail: string } => {
+  if (mountPath === undefined) return undefined
+  if (typeof mountPath !== "string") {
+    const isPath = Array.isArray(mountPath) && mountPath.every(isSegment)
+    if (!isPath) return { detail: 'mountPath: a segment is a name, without "/", and neither "." nor ".."' }
+  }
+  const path = FsPath.parse(typeof mountPath === "string" ? mountPath : mountPath.join("/"))
+  return typeof path === "string" ? path : { detail: `mountPath: ${String(path["detail"])}` }
+}
+
+const isBound = (value: unknown): boolean =>
+  typeof value === "number" && value >= 0 && (Number.isSafeInteger(value) || value === Number.POSITIVE_INFINITY)
+
+/** What is no string is for the compiler of globs to refuse. */
+const globs = (patterns: HostMount["include"]): ReadonlyArray<string> =>
+  list(patterns).filter((pattern) => typeof pattern !== "string" || pattern.trim() !== "")
+
+export const read = (mount: HostMount): Request | MountError => {
+  const { exclude, followSymlinks, hostPath, include, maxBytes } = mount
+  const wrong = wrongHostPath(hostPath)
+  if (wrong !== undefined) return invalid(hostPath, wrong)
+  const mountPath = targetOf(mount.mountPath)
+  if (typeof mountPath === "object") return invalid(hostPath, mountPath.detail)
+  if (maxBytes !== undefined && !isBound(maxBytes)) return invalid(hostPath, "maxBytes must be a whole number, 0 or more")
+  return {
+    hostPath,
+    isAbsolute: isAbsolute(hostPath),
+    names: hostPath.split(separators).filter(isSaying),
+    mountPath,
+    include: globs(include),
+    exclude: globs(exclude),
+    maxBytes: maxBytes === Number.POSITIVE_INFINITY ? undefined : maxBytes,
+    followSymlinks: followSymlinks === true
+  }
+}

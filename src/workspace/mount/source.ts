@@ -1,0 +1,135 @@
+/**
+ * Where a mount's files come from. What was allowed is compared by what it really is; and it is the allowed root that is opened, not the
+ * source, so that whoever exchanges a directory in it for a link afterwards leads nobody out.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import * as Fs from "node:fs"
+import { isAbsolute, join, relative, sep } from "node:path"
+import type { FsError } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import type { Backend } from "../../port/Backend.ts"
+import * as OpenRoots from "../../runtime/openRoots.ts"
+import { MountError } from "./model.ts"
+import type { Request } from "./request.ts"
+
+/** An allowed root. */
+export interface Root {
+  /** All links resolved. */
+  readonly real: string
+  readonly port: Backend
+}
+
+export interface Source {
+  readonly root: Root
+  /** Where it is in the root. */
+  readonly at: FsPath.FsPath
+}
+
+export interface OpenDirectory {
+  (root: string): Effect.Effect<Backend, FsError, Scope.Scope>
+}
+
+/** The machine's own directories, unless a test has others. */
+export const OpenDirectory: Context.Reference<OpenDirectory> = Context.Reference<OpenDirectory>(
+  "fs-algebra/workspace/OpenDirectory",
+  {
+    defaultValue: () => (root) =>
+      Effect.flatMap(
+        Effect.promise(() =>
+          process.platform === "win32" ? import("../../backends/WindowsHost.ts") : import("../../backends/PosixHost.ts")
+        ),
+        (host) => host.make({ root })
+      )
+  }
+)
+
+const inStore = "it lies in a store of snapshots"
+
+const statOf = (path: string): Fs.Stats | undefined => {
+  try {
+    return Fs.lstatSync(path, { throwIfNoEntry: false })
+  } catch {
+    return undefined
+  }
+}
+
+const realRoot = (root: string): string | MountError => {
+  const wrong = (reason: MountError["reason"], detail: string) =>
+    new MountError({ hostPath: String(root), reason, detail: `it is an allowed root, and ${detail}` })
+  const isName = typeof root === "string" && isAbsolute(root) && !root.includes("\0") && !root.split(sep).includes("..")
+  if (!isName) return wrong("invalid", "not an absolute path")
+  const real = OpenRoots.resolved(root)
+  const stat = real === undefined ? undefined : statOf(real)
+  if (real === undefined || stat === undefined) return wrong("missing", "there is no such directory")
+  if (!stat.isDirectory()) return wrong("invalid", "not a directory")
+  return OpenRoots.isInStore(real) ? wrong("outside", inStore) : real
+}
+
+/** All of them, or the error of the first that is none; opened when a source lies in it. */
+export const realRoots = (allowedRoots: ReadonlyArray<string>): ReadonlyArray<string> | MountError => {
+  const out: Array<string> = []
+  for (const root of allowedRoots) {
+    const real = realRoot(root)
+    if (typeof real !== "string") return real
+    if (!out.includes(real)) out.push(real)
+  }
+  return out
+}
+
+/** A path of the machine in a root that holds it; `undefined` where no path can say it. */
+export const within = (root: string, real: string): FsPath.FsPath | undefined => {
+  const path = FsPath.fromSegments(relative(root, real).split(sep).filter(Boolean))
+  return FsPath.parse(path) === path ? path : undefined
+}
+
+interface Found {
+  readonly root: string
+  readonly at: FsPath.FsPath
+}
+
+type Why = readonly [reason: MountError["reason"], detail: string]
+
+const look = (candidate: string, own: string | undefined, roots: ReadonlyArray<string>): Found | Why => {
+  const real = OpenRoots.resolved(candidate)
+  if (real === undefined) return ["missing", "the way there ends at a link that leads nowhere, or at what may not be entered"]
+  const root = [own, ...roots].find((root) => root !== undefined && OpenRoots.isInside(root, real))
+  if (root === undefined) return ["outside", "it lies in none of the allowed roots"]
+  if (OpenRoots.isInStore(real)) return ["outside", inStore]
+  const at = within(root, real)
+  if (at === undefined) return ["invalid", "it leads to a name that no path can hold"]
+  return statOf(real) === undefined ? ["missing", "there is nothing"] : { root, at }
+}
+
+const isFound = (found: Found | Why): found is Found => "root" in found
+
+/** Where it is; being outside says more than being missing. */
+export const find = ({ hostPath, isAbsolute, names }: Request, roots: ReadonlyArray<string>): Found | MountError => {
+  const refuse = ([reason, detail]: Why) => new MountError({ hostPath, reason, detail })
+  if (roots.length === 0) return refuse(["outside", "no directory is allowed"])
+  let why: Why | undefined
+  for (const root of isAbsolute ? [undefined] : roots) {
+    const found = look(root === undefined ? hostPath : join(root, ...names), root, roots)
+    if (isFound(found)) return found
+    if (why === undefined || found[0] === "outside") why = found
+  }
+  return refuse(why!)
+}
+
+/** What opens each root once. */
+export const opener = Effect.gen(function* () {
+  const open = yield* OpenDirectory
+  const opened = new Map<string, Root>()
+  return Effect.fnUntraced(function* (real: string, hostPath: string): Effect.fn.Return<Root, MountError, Scope.Scope> {
+    const known = opened.get(real)
+    if (known !== undefined) return known
+    const port = yield* Effect.mapError(open(real), (error) => {
+      const reason = error._tag === "NotFound" || error._tag === "NotADirectory" ? "missing" : "unreadable"
+      return new MountError({ hostPath, reason, detail: `its allowed root: ${error.message}` })
+    })
+    const root: Root = { real, port }
+    opened.set(real, root)
+    return root
+  })
+})

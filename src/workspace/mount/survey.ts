@@ -1,0 +1,262 @@
+/**
+ * Which files a mount is made of: everything below its source that the globs name, without opening any of them. A directory that no glob
+ * reaches into is not looked at. Of each file it is noted how large it is, so that more than was agreed to is never copied.
+ */
+import * as Effect from "effect/Effect"
+import { join } from "node:path"
+import * as Matcher from "../../engine/matcher.ts"
+import type { Fault } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import { Limits } from "../../model/Limits.ts"
+import { type Child, keyOf } from "../../port/Backend.ts"
+import * as OpenRoots from "../../runtime/openRoots.ts"
+import { type LeftOut, MountError } from "./model.ts"
+import type { Request } from "./request.ts"
+import { type Source, within } from "./source.ts"
+
+export interface SourceFile {
+  /** Below the source; of a source that is a file, its name. */
+  readonly path: FsPath.FsPath
+  /** In the source's root. */
+  readonly at: FsPath.FsPath
+  readonly sizeBytes: number
+  /** POSIX permission bits, where the machine has them. */
+  readonly mode: number | undefined
+}
+
+export interface Survey {
+  readonly isFile: boolean
+  /** In path order. */
+  readonly files: ReadonlyArray<SourceFile>
+  readonly bytes: number
+  readonly leftOut: ReadonlyArray<LeftOut>
+}
+
+/** More could only be a trap: links that lead to each other make a tree of any size out of a few. */
+const maxFollowed = 10_000
+
+const quoted = (path: string): string => JSON.stringify(path)
+
+const says: Partial<Record<Fault["_tag"], readonly [reason: MountError["reason"], detail: string]>> = {
+  NotFound: ["missing", "is not there any more"],
+  NotADirectory: ["changed", "is no directory any more"],
+  NotAFile: ["changed", "is no file any more"],
+  InvalidArgument: ["changed", "is no link any more"],
+  AccessDenied: ["unreadable", "may not be read"]
+}
+
+/** What went wrong with one file or directory of the source. */
+export const failed = ({ hostPath }: Request, path: FsPath.FsPath, fault: Fault): MountError => {
+  const [reason, detail] =
+    says[fault._tag] ?? (["unreadable", `cannot be read: ${String(fault["detail"] ?? fault._tag)}`] as const)
+  if (path === FsPath.root) return new MountError({ hostPath, reason, detail: `it ${detail}` })
+  return new MountError({ hostPath, reason, path, detail: `${quoted(path)} ${detail}` })
+}
+
+interface Globs {
+  readonly include: Matcher.Matcher | undefined
+  readonly exclude: Matcher.Matcher | undefined
+}
+
+/** A directory on the way. */
+interface Place {
+  readonly above: Place | undefined
+  /** In the root, by no link. */
+  readonly at: FsPath.FsPath
+  /** Below the source. */
+  readonly path: FsPath.FsPath
+  /** No name on the way was one that no path can hold. */
+  readonly addressable: boolean
+  readonly include: Matcher.State | undefined
+  readonly exclude: Matcher.State | undefined
+}
+
+const isOnTheWay = (place: Place, at: FsPath.FsPath): boolean => {
+  for (let here: Place | undefined = place; here !== undefined; here = here.above) if (here.at === at) return true
+  return false
+}
+
+class Surveying {
+  readonly #request: Request
+  readonly #source: Source
+  readonly #globs: Globs
+  readonly files: Array<SourceFile> = []
+  readonly leftOut: Array<LeftOut> = []
+  bytes = 0
+  /** Directories of the one that is being looked at. */
+  readonly #below: Array<Place> = []
+  #followed = 0
+
+  constructor(request: Request, source: Source, globs: Globs) {
+    this.#request = request
+    this.#source = source
+    this.#globs = globs
+  }
+
+  /** Of a source that is a file. */
+  readonly one = Effect.suspend(() => {
+    const { at } = this.#source
+    const path = FsPath.fromSegments([FsPath.name(at)])
+    const top = this.#top()
+    return this.#isWanted(top, path, false) ? this.#add(path, at) : Effect.void
+  })
+
+  /** Of a source that is a directory. */
+  readonly all = Effect.gen({ self: this }, function* () {
+    const pending = [this.#top()]
+    for (let place = pending.pop(); place !== undefined; place = pending.pop()) {
+      yield* this.#enter(place)
+      pending.push(...this.#below.splice(0))
+    }
+  })
+
+  #top(): Place {
+    const { exclude, include } = this.#globs
+    const way = { above: undefined, at: this.#source.at, path: FsPath.root, addressable: true }
+    return { ...way, include: include?.start, exclude: exclude?.start }
+  }
+
+  #enter(place: Place): Effect.Effect<void, MountError> {
+    const { port } = this.#source.root
+    return Effect.flatMap(
+      Effect.mapError(port.list(place.at), (fault) => failed(this.#request, place.path, fault)),
+      (children) => Effect.forEach(children, (child) => this.#child(place, child), { discard: true })
+    )
+  }
+
+  #child(place: Place, child: Child): Effect.Effect<void, MountError> {
+    const { kind, name } = child
+    if (FsPath.isTemporaryName(name)) return Effect.void
+    const at = FsPath.join(place.at, keyOf(child))
+    if (kind === "symlink") return this.#link(place, child, at)
+    if (kind === "directory") return this.#directory(place, child, at)
+    if (!this.#isWanted(place, name, false)) return Effect.void
+    if (kind === "other") return this.#leaveOut(place, name, "other")
+    return this.#file(place, child, at)
+  }
+
+  #file(place: Place, { addressable, name }: Child, at: FsPath.FsPath): Effect.Effect<void, MountError> {
+    const path = FsPath.join(place.path, name)
+    if (place.addressable && addressable) return this.#add(path, at)
+    const detail = `${quoted(path)} has a name that no path can hold`
+    return Effect.fail(new MountError({ hostPath: this.#request.hostPath, reason: "unreadable", path, detail }))
+  }
+
+  #directory(place: Place, { addressable, name }: Child, at: FsPath.FsPath): Effect.Effect<void, MountError> {
+    const { exclude, include } = this.#globs
+    if (this.#isExcluded(place, name, true)) return Effect.void
+    const included = include?.below(place.include!, name)
+    if (include !== undefined && included === undefined) return Effect.void
+    this.#below.push({
+      above: place,
+      at,
+      path: FsPath.join(place.path, name),
+      addressable: place.addressable && addressable,
+      include: included,
+      exclude: place.exclude && exclude!.below(place.exclude, name)
+    })
+    return Effect.void
+  }
+
+  #link(place: Place, child: Child, at: FsPath.FsPath): Effect.Effect<void, MountError> {
+    const { name } = child
+    const isNamed = this.#isWanted(place, name, false)
+    if (!this.#request.followSymlinks) return isNamed ? this.#leaveOut(place, name, "link") : Effect.void
+    const [to, why] = this.#target(at)
+    if (to === undefined) return isNamed ? this.#leaveOut(place, name, why) : Effect.void
+    if (++this.#followed > maxFollowed) {
+      const detail = `more than ${maxFollowed} links would have to be followed`
+      return Effect.fail(new MountError({ hostPath: this.#request.hostPath, reason: "budget", detail }))
+    }
+    const stat = Effect.mapError(this.#source.root.port.stat(to), (fault) =>
+      failed(this.#request, FsPath.join(place.path, name), fault)
+    )
+    return Effect.flatMap(stat, (found) => {
+      if (found?.kind === "directory") {
+        if (isOnTheWay(place, to)) return isNamed ? this.#leaveOut(place, name, "loop") : Effect.void
+        return this.#directory(place, child, to)
+      }
+      if (!isNamed) return Effect.void
+      if (found?.kind === "other") return this.#leaveOut(place, name, "other")
+      if (found?.kind !== "file") return this.#leaveOut(place, name, "dangling")
+      return this.#file(place, child, to)
+    })
+  }
+
+  /** Where a link leads in the root, or why nowhere: nothing is opened that is not inside, and nothing by the link itself. */
+  #target(at: FsPath.FsPath): readonly [to: FsPath.FsPath] | readonly [to: undefined, why: LeftOut["why"]] {
+    const { real } = this.#source.root
+    const to = OpenRoots.resolved(join(real, ...FsPath.segments(at)))
+    if (to === undefined) return [undefined, "dangling"]
+    if (!OpenRoots.isInside(real, to) || OpenRoots.isInStore(to)) return [undefined, "outside"]
+    const path = within(real, to)
+    return path === undefined ? [undefined, "dangling"] : [path]
+  }
+
+  #isExcluded({ exclude }: Place, name: string, isDirectory: boolean): boolean {
+    return exclude !== undefined && this.#globs.exclude!.matches(exclude, name, isDirectory)
+  }
+
+  #isWanted(place: Place, name: string, isDirectory: boolean): boolean {
+    const { include } = this.#globs
+    return (
+      !this.#isExcluded(place, name, isDirectory) &&
+      (include === undefined || include.matches(place.include!, name, isDirectory))
+    )
+  }
+
+  #leaveOut(place: Place, name: string, why: LeftOut["why"]): Effect.Effect<void> {
+    this.leftOut.push({ path: FsPath.join(place.path, name), why })
+    return Effect.void
+  }
+
+  #add(path: FsPath.FsPath, at: FsPath.FsPath): Effect.Effect<void, MountError> {
+    const { hostPath, maxBytes } = this.#request
+    return Effect.flatMap(
+      Effect.mapError(this.#source.root.port.stat(at), (fault) => failed(this.#request, path, fault)),
+      (stat) => {
+        if (stat === undefined) return Effect.fail(failed(this.#request, path, { _tag: "NotFound" }))
+        if (stat.kind !== "file") return Effect.fail(failed(this.#request, path, { _tag: "NotAFile" }))
+        const { mode, sizeBytes } = stat
+        this.bytes += sizeBytes
+        if (maxBytes !== undefined && this.bytes > maxBytes) {
+          const detail = `its files have more than the ${maxBytes} bytes that are allowed`
+          return Effect.fail(new MountError({ hostPath, reason: "budget", detail }))
+        }
+        this.files.push({ path, at, sizeBytes, mode: mode === undefined ? undefined : mode & 0o777 })
+        return Effect.void
+      }
+    )
+  }
+}
+
+const compile = Effect.fnUntraced(function* (
+  { exclude, hostPath, include }: Request,
+  caseSensitive: boolean
+): Effect.fn.Return<Globs, MountError> {
+  const context = { limits: yield* Limits, caseSensitive }
+  const compiled = (argument: "include" | "exclude", patterns: ReadonlyArray<string>) => {
+    if (patterns.length === 0) return Effect.succeed(undefined)
+    const matcher = Matcher.compile(patterns, { argument, rules: argument === "exclude" }, context)
+    return "_tag" in matcher
+      ? Effect.fail(new MountError({ hostPath, reason: "invalid", detail: `${argument}: ${String(matcher["detail"])}` }))
+      : Effect.succeed(matcher)
+  }
+  return { include: yield* compiled("include", include), exclude: yield* compiled("exclude", exclude) }
+})
+
+const byPath = (a: { readonly path: string }, b: { readonly path: string }): number => FsPath.compare(a.path, b.path)
+
+export const survey = Effect.fnUntraced(function* (request: Request, source: Source): Effect.fn.Return<Survey, MountError> {
+  const { port } = source.root
+  const surveying = new Surveying(request, source, yield* compile(request, port.info.caseSensitive))
+  const stat = yield* Effect.mapError(port.stat(source.at), (fault) => failed(request, FsPath.root, fault))
+  if (stat?.kind === "other") {
+    const detail = "it is neither a file nor a directory"
+    return yield* Effect.fail(new MountError({ hostPath: request.hostPath, reason: "unreadable", detail }))
+  }
+  const isFile = stat?.kind === "file"
+  yield* isFile ? surveying.one : surveying.all
+  const { bytes, files, leftOut } = surveying
+  return { isFile, files: files.sort(byPath), bytes, leftOut: leftOut.sort(byPath) }
+})
