@@ -14,6 +14,7 @@ import type { FsError, Unsupported } from "../model/FsError.ts"
 import * as Arbitraries from "./Arbitraries.ts"
 import { show } from "./expect.ts"
 import { capture } from "./Files.ts"
+import { Bench } from "./Law.ts"
 import { type Command, empty, type Match, type Outcome, picture, print, step } from "./Model.ts"
 
 /**
@@ -123,7 +124,8 @@ export const agrees = Effect.fnUntraced(function* (
   const fs = yield* Filesystem
   const { caseSensitive } = fs.port.info
   const comparable = caseSensitive ? (outcome: Outcome): Outcome => outcome : inOrder
-  let model = empty({ caseSensitive })
+  const { prunes } = yield* Bench
+  let model = empty({ caseSensitive, prunes })
   for (const [i, command] of program.entries()) {
     const expected = step(model, command)
     model = expected.model

@@ -35,6 +35,8 @@ export type Ability =
   | "case insensitive"
   | "names ending in dots or spaces"
   | "no names ending in dots or spaces"
+  | "directories outlive their content"
+  | "directories go with their content"
   | "a place on a machine"
   | "others"
   | "unaddressable names"
@@ -96,6 +98,8 @@ export interface Bench {
   readonly wholeSeconds?: boolean | undefined
   /** It takes no name that ends in a dot or a space, as Windows does not. @default false */
   readonly plainEnds?: boolean | undefined
+  /** A directory that a removal or a move leaves empty goes, as VfsState has it. @default false */
+  readonly prunes?: boolean | undefined
 }
 
 /** @since 0.1.0 */
@@ -122,6 +126,7 @@ export const abilities = (fs: Algebra, bench: Bench): ReadonlySet<Ability> => {
     [accelerations !== undefined, "accelerations"],
     [info.caseSensitive, "case sensitive", "case insensitive"],
     [bench.plainEnds !== true, "names ending in dots or spaces", "no names ending in dots or spaces"],
+    [bench.prunes !== true, "directories outlive their content", "directories go with their content"],
     [info.root.length > 2, "a place on a machine"],
     [bench.makeOther !== undefined, "others"],
     [bench.makeUnaddressable !== undefined, "unaddressable names"]

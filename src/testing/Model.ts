@@ -25,6 +25,8 @@ export interface Directory {
 export interface Model {
   readonly root: Directory
   readonly caseSensitive: boolean
+  /** Whether a directory that a removal or a move leaves empty goes. */
+  readonly prunes: boolean
 }
 
 /**
@@ -84,9 +86,13 @@ export interface Outcome {
 }
 
 /** @since 0.1.0 */
-export const empty = (options?: { readonly caseSensitive?: boolean | undefined }): Model => ({
+export const empty = (options?: {
+  readonly caseSensitive?: boolean | undefined
+  readonly prunes?: boolean | undefined
+}): Model => ({
   root: { kind: "directory", entries: new Map() },
-  caseSensitive: options?.caseSensitive ?? true
+  caseSensitive: options?.caseSensitive ?? true,
+  prunes: options?.prunes ?? false
 })
 
 const success = (value?: unknown): Outcome => ({ tag: "success", value })
@@ -195,6 +201,16 @@ const put = (self: Model, at: Directory, names: Names, node: Node | undefined): 
 
 const set = (self: Model, names: Names, node: Node | undefined): Model => ({ ...self, root: put(self, self.root, names, node) })
 
+/** What is left where something has gone from these names. */
+const left = (self: Model, names: Names): Model => {
+  const above = names.slice(0, -1)
+  if (!self.prunes || above.length === 0) return self
+  const found = place(self, above, false)
+  return isOutcome(found) || found.node?.kind !== "directory" || found.node.entries.size > 0
+    ? self
+    : left(set(self, above, undefined), above)
+}
+
 /** @since 0.1.0 */
 export interface Step {
   readonly model: Model
@@ -291,7 +307,8 @@ const remove = (self: Model, command: Extract<Command, { _tag: "Delete" }>, name
     return answer(self, failure("DirectoryNotEmpty"))
   }
   const { directories, files } = count(found.node)
-  return answer(set(self, found.names, undefined), success({ deleted: Math.max(files, 1), directories }))
+  const after = left(set(self, found.names, undefined), found.names)
+  return answer(after, success({ deleted: Math.max(files, 1), directories }))
 }
 
 const mkdir = (self: Model, command: Extract<Command, { _tag: "Mkdir" }>, names: Names): Step => {
@@ -342,7 +359,8 @@ const transfer = (self: Model, { from, overwrite, to, via }: Extract<Command, { 
     if (refused !== undefined) return answer(self, refused)
   }
   const without = via === "move" ? set(self, source.names, undefined) : self
-  return answer(set(without, target.names, source.node), success(count(source.node)))
+  const after = set(without, target.names, source.node)
+  return answer(via === "move" ? left(after, source.names) : after, success(count(source.node)))
 }
 
 const symlink = (self: Model, { target }: Extract<Command, { _tag: "Symlink" }>, names: Names): Step => {

@@ -15,6 +15,7 @@ import { portMutants } from "./mutants/ports.ts"
 import { readingMutants } from "./mutants/reading.ts"
 import { searchMutants } from "./mutants/searches.ts"
 import { writingMutants } from "./mutants/writing.ts"
+import { vfsState } from "../workspace/vfsStates.ts"
 import { nested } from "./nested.ts"
 
 const mutants: ReadonlyArray<Mutant> = [
@@ -42,7 +43,8 @@ const bases: ReadonlyArray<readonly [Ability, Base]> = [
   ["no links", bare],
   ["no attributes", bare],
   ["no watch", bare],
-  ["no names ending in dots or spaces", simulated()]
+  ["no names ending in dots or spaces", simulated()],
+  ["directories go with their content", vfsState]
 ]
 
 /** A law, the filesystem that keeps it, and mutants that are made for it alone. */

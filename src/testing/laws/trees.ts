@@ -1,6 +1,6 @@
 /** What makes, removes, copies and moves whole trees. */
 import * as Effect from "effect/Effect"
-import { arrange, chapter, leaves } from "../chapter.ts"
+import { arrange, chapter, failing, leaves } from "../chapter.ts"
 import { equal, fails } from "../expect.ts"
 import { directory, type Files } from "../Files.ts"
 import type { Law } from "../Law.ts"
@@ -9,6 +9,11 @@ import { bytes } from "../operations.ts"
 const { changes, law, refuses } = chapter({ kind: "service", needs: ["write"] })
 const deleting = chapter({ kind: "service", needs: ["delete"] })
 const moving = chapter({ kind: "service", needs: ["write", "delete"] })
+const lasting = {
+  deleting: chapter({ kind: "service", needs: ["delete", "directories outlive their content"] }),
+  moving: chapter({ kind: "service", needs: ["write", "delete", "directories outlive their content"] })
+}
+const pruning = chapter({ kind: "service", needs: ["write", "delete", "directories go with their content"] })
 
 const places: Files = { file: "text", "dir/inner": "x", empty: directory }
 
@@ -116,8 +121,22 @@ export const deleteLaws: ReadonlyArray<Law> = [
     (fs) => fs.delete("d", { recursive: true }),
     { "d2/a": "2", d3: "3" }
   ),
-  deleting.changes("a parent outlives its last child", "C-45", { "p/q/a": "x" }, (fs) => fs.delete("p/q/a"), {
+  lasting.deleting.changes("a parent outlives its last child", "C-45", { "p/q/a": "x" }, (fs) => fs.delete("p/q/a"), {
     "p/q": directory
+  }),
+  pruning.changes(
+    "a directory goes with its last child, and so do those above it that hold no more",
+    "C-45",
+    { "p/q/r/a": "x", "p/b": "y", empty: directory },
+    (fs) => fs.delete("p/q/r", { recursive: true }),
+    { "p/b": "y", empty: directory },
+    { deleted: 1, directories: 1 }
+  ),
+  pruning.law("what a failed write takes back leaves an empty directory where it stood", "C-45, C-13", function* (fs) {
+    yield* arrange(fs, { empty: directory })
+    const full = yield* failing(fs, { operation: "Write", fault: { _tag: "DiskFull" } })
+    yield* fails(full.write("empty/p/a", "x"), "DiskFull")
+    yield* leaves(fs, { empty: directory })
   }),
   deleting.refuses("deleting nothing is NotFound", "C-14", places, (fs) => fs.delete("missing"), "NotFound"),
   deleting.refuses(
@@ -336,10 +355,17 @@ export const transferLaws: ReadonlyArray<Law> = [
     yield* fs.write("e/a", "3", { mode: "append" })
     yield* leaves(fs, { "d/a": "2", "e/a": "13" })
   }),
-  moving.changes("a moved tree leaves its old parent", "C-45", { "p/d/a": "x" }, (fs) => fs.move("p/d", "q"), {
+  lasting.moving.changes("a moved tree leaves its old parent", "C-45", { "p/d/a": "x" }, (fs) => fs.move("p/d", "q"), {
     "q/a": "x",
     p: directory
   }),
+  pruning.changes(
+    "a moved tree takes along its old parent where that holds no more",
+    "C-45",
+    { "p/d/a": "x", "o/d": "y", "o/e": "z" },
+    (fs) => Effect.all([fs.move("p/d", "q"), fs.move("o/d", "q/o")]),
+    { "q/a": "x", "q/o": "y", "o/e": "z" }
+  ),
   moving.law("what was moved is what there was", "C-51", function* (fs) {
     yield* arrange(fs, { "d/a": "x" })
     const version = yield* fs.version("d/a")

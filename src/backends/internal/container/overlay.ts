@@ -41,7 +41,7 @@ const unlock = (port: Backend, path: FsPath): Effect.Effect<void, Fault> =>
  * Closing never fails: what cannot be removed is tried again by whoever comes after this process. It is removed as a host removes a
  * tree, however deep, since somebody may still be at work in it and put a link in the place of a directory.
  */
-const remove = (parent: string, name: string): Effect.Effect<void> =>
+export const remove = (parent: string, name: string): Effect.Effect<void> =>
   Effect.gen(function* () {
     const confined = yield* Effect.acquireRelease(
       attempt(() => HostRoot.open(parent)),

@@ -1,0 +1,167 @@
+/**
+ * A directory copied into an empty one of our own, file by file: as a clone where the disk can share blocks, never as another name of
+ * the same file, which could be written through. Somebody else may be at work in the source (a container), so it is walked as a host
+ * filesystem walks its root: no link that is put in the place of a directory leads the copy anywhere.
+ *
+ * Links are copied as links. Sockets, FIFOs and devices have no content and are left out, and so are writes in progress.
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import * as Fs from "node:fs"
+import * as Path from "node:path"
+import { attempt, awaited, isFault } from "../../backends/internal/attempt.ts"
+import { type Confined, look, type Place } from "../../backends/internal/confined.ts"
+import { closeQuietly } from "../../backends/internal/hostBytes.ts"
+import { children } from "../../backends/internal/hostEntries.ts"
+import { openFile } from "../../backends/internal/hostFile.ts"
+import * as HostRoot from "../../backends/internal/hostRoot.ts"
+import type { Fault } from "../../model/FsError.ts"
+import { type FsPath, isTemporaryName, join, root } from "../../model/FsPath.ts"
+import { type Child, keyOf } from "../../port/Backend.ts"
+
+/** Files of one directory that are copied at a time: as many as the pool has threads. */
+const concurrency = 4
+
+const opened = (directory: string): Effect.Effect<Confined, Fault, Scope.Scope> =>
+  Effect.acquireRelease(
+    attempt(() => HostRoot.open(directory)),
+    ({ close }) => Effect.sync(close)
+  )
+
+const inDirectory = <A>(
+  confined: Confined,
+  path: FsPath,
+  use: (place: Place) => Effect.Effect<A, Fault>
+): Effect.Effect<A, Fault> =>
+  Effect.acquireUseRelease(
+    attempt(() => confined.directory(path)),
+    use,
+    (place) => Effect.sync(() => place.release())
+  )
+
+const isRoot = process.getuid?.() === 0
+
+/** Who copies as root keeps whose it is; others can only have what is theirs. */
+const keepOwner = (at: string | Buffer, { gid, uid }: Fs.Stats): void => {
+  if (isRoot && (uid !== 0 || gid !== 0)) Fs.lchownSync(at, uid, gid)
+}
+
+/** What has gone since it was listed was not there. */
+const orNone = <A>(effect: Effect.Effect<A, Fault>): Effect.Effect<A | undefined, Fault> =>
+  Effect.catch(effect, (fault) => (fault._tag === "NotFound" ? Effect.succeed(undefined) : Effect.fail(fault)))
+
+const copyFile = (source: Confined, path: FsPath, from: Place, into: Place, segment: string): Effect.Effect<void, Fault> =>
+  Effect.acquireUseRelease(
+    orNone(attempt(() => openFile(source, path, Fs.constants.O_RDONLY, "allow"))),
+    (file) => {
+      if (file === undefined) return Effect.void
+      const at = into.at(segment)
+      const what = source.alias?.(file.descriptor) ?? from.at(segment)
+      const flags = Fs.constants.COPYFILE_FICLONE | Fs.constants.COPYFILE_EXCL
+      return Effect.andThen(
+        awaited<void>((done) => Fs.copyFile(what, at, flags, (error) => done(error, undefined))),
+        attempt(() => {
+          keepOwner(at, file.stats)
+          Fs.chmodSync(at, file.stats.mode & 0o777)
+          Fs.utimesSync(at, file.stats.atimeMs / 1000, file.stats.mtimeMs / 1000)
+        })
+      )
+    },
+    (file) => Effect.sync(() => file && closeQuietly(file.descriptor))
+  )
+
+const copyLink = (from: Place, into: Place, segment: string): Effect.Effect<void, Fault> =>
+  attempt((): Fault | undefined => {
+    const found = look(from.at(segment))
+    if (found?.isSymbolicLink() !== true) return { _tag: "NotFound" }
+    const at = into.at(segment)
+    Fs.symlinkSync(Fs.readlinkSync(from.at(segment), { encoding: "buffer" }), at)
+    keepOwner(at, found)
+    return undefined
+  })
+
+interface Level {
+  readonly path: FsPath
+  readonly stats: Fs.Stats
+  readonly below: ReadonlyArray<FsPath>
+}
+
+/** What is in one directory; those that it holds are made, and are still empty. */
+const copyLevel = (source: Confined, target: Confined, path: FsPath): Effect.Effect<Level, Fault> =>
+  inDirectory(source, path, (from) =>
+    inDirectory(target, path, (into) => {
+      const below: Array<FsPath> = []
+      const copyChild = (child: Child): Effect.Effect<void, Fault> => {
+        const segment = keyOf(child)
+        const at = join(path, segment)
+        if (child.kind === "file") return copyFile(source, at, from, into, segment)
+        if (child.kind === "symlink") return Effect.asVoid(orNone(copyLink(from, into, segment)))
+        if (child.kind === "other") return Effect.void
+        return attempt(() => {
+          Fs.mkdirSync(into.at(segment), { mode: 0o700 })
+          below.push(at)
+        })
+      }
+      return Effect.map(
+        Effect.flatMap(children(from), (all) =>
+          Effect.forEach(
+            all.filter(({ name }) => !isTemporaryName(name)),
+            copyChild,
+            { concurrency, discard: true }
+          )
+        ),
+        (): Level => ({ path, stats: from.stats, below })
+      )
+    })
+  )
+
+const settle = (target: Confined, { path, stats }: Level): Effect.Effect<void, Fault> =>
+  attempt(() => {
+    const place = target.directory(path)
+    if (isFault(place)) return place
+    try {
+      keepOwner(place.directory, stats)
+      Fs.chmodSync(place.directory, stats.mode & 0o777)
+      return undefined
+    } finally {
+      place.release()
+    }
+  })
+
+const copyConfined = (from: string, to: string): Effect.Effect<void, Fault> =>
+  Effect.gen(function* () {
+    const source = yield* opened(from)
+    const target = yield* opened(to)
+    const levels: Array<Level> = []
+    const paths = [root]
+    for (let path = paths.pop(); path !== undefined; path = paths.pop()) {
+      const copied = copyLevel(source, target, path)
+      // A directory that has gone meanwhile is an empty one.
+      const level = yield* path === root ? copied : orNone(copied)
+      if (level === undefined) continue
+      levels.push(level)
+      paths.push(...level.below)
+    }
+    // From below, since what may not be written to could not have been filled.
+    for (const level of levels.reverse()) yield* settle(target, level)
+  }).pipe(Effect.scoped)
+
+/** On Windows nobody else is at work there. */
+const copyPlainly = (from: string, to: string): Effect.Effect<void, Fault> =>
+  Effect.uninterruptible(
+    Effect.tryPromise({
+      try: () =>
+        Fs.promises.cp(from, to, {
+          recursive: true,
+          preserveTimestamps: true,
+          verbatimSymlinks: true,
+          mode: Fs.constants.COPYFILE_FICLONE,
+          filter: (path) => !isTemporaryName(Path.basename(path))
+        }),
+      catch: (cause): Fault => ({ _tag: "IoError", detail: "the directory could not be copied", cause })
+    })
+  )
+
+/** Both are there; what has been copied when it fails or is interrupted stays where it is. */
+export const copyTree: (from: string, to: string) => Effect.Effect<void, Fault> =
+  process.platform === "win32" ? copyPlainly : copyConfined

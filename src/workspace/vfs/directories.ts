@@ -1,0 +1,74 @@
+/**
+ * Temporary directories of this process, in a directory that is everybody's. Each is its owner's alone to enter, and says by its name
+ * which process made it, so that what a killed one has left is taken away by whoever comes next.
+ */
+import { randomBytes } from "node:crypto"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
+import * as Fs from "node:fs"
+import * as Path from "node:path"
+import { attempt } from "../../backends/internal/attempt.ts"
+import { remove as removeOn } from "../../backends/internal/container/overlay.ts"
+import type { Fault } from "../../model/FsError.ts"
+import * as Identity from "../../runtime/processIdentity.ts"
+
+export interface Directory {
+  readonly path: string
+  /** It goes with this, and with the scope that it was made in. What is opened in this is closed before. */
+  readonly scope: Scope.Scope
+  readonly remove: Effect.Effect<void>
+}
+
+const prefix = "fs-algebra-vfs-"
+const named = /^fs-algebra-vfs-([0-9a-z-]+)\.[0-9a-f]{24}$/
+
+const make = (parent: string): Effect.Effect<string, Fault> =>
+  attempt(() => {
+    const directory = Path.join(parent, `${prefix}${Identity.self()}.${randomBytes(12).toString("hex")}`)
+    Fs.mkdirSync(directory, { mode: 0o700 })
+    return directory
+  })
+
+/** It never fails: what cannot be removed is tried again by whoever comes after this process. */
+const remove = (directory: string): Effect.Effect<void> =>
+  process.platform === "win32"
+    ? Effect.ignore(Effect.tryPromise(() => Fs.promises.rm(directory, { recursive: true, force: true, maxRetries: 3 })))
+    : removeOn(Path.dirname(directory), Path.basename(directory))
+
+/** A new one, filled by `fill`, which can be interrupted. Where that fails there is none. */
+export const filled = (
+  within: Scope.Scope,
+  parent: string,
+  fill: (path: string) => Effect.Effect<void, Fault>
+): Effect.Effect<Directory, Fault> =>
+  Effect.uninterruptible(
+    Effect.flatMap(Scope.fork(within), (scope) =>
+      Effect.acquireRelease(make(parent), remove).pipe(
+        Scope.provide(scope),
+        Effect.tap((path) => Effect.interruptible(fill(path))),
+        Effect.onError((cause) => Scope.close(scope, Exit.failCause(cause))),
+        Effect.map((path) => ({ path, scope, remove: Scope.close(scope, Exit.void) }))
+      )
+    )
+  )
+
+/** By its name anybody could say that it is ours. */
+const isOwn = (directory: string): boolean => {
+  const found = Fs.lstatSync(directory, { throwIfNoEntry: false })
+  return found?.isDirectory() === true && (process.getuid === undefined || found.uid === process.getuid())
+}
+
+/** Removes what processes have left that have ended. */
+export const sweep = (parent: string): Effect.Effect<void> =>
+  Effect.ignore(
+    Effect.flatMap(
+      attempt(() =>
+        Fs.readdirSync(parent).filter((name) => {
+          const owner = named.exec(name)?.[1]
+          return owner !== undefined && Identity.isDead(owner) === true && isOwn(Path.join(parent, name))
+        })
+      ),
+      (orphans) => Effect.forEach(orphans, (name) => remove(Path.join(parent, name)), { discard: true })
+    )
+  )

@@ -1,0 +1,60 @@
+/** What a file's bytes are, told as they go by: text is UTF-8 without NUL. */
+import { isUtf8 } from "node:buffer"
+import * as Stream from "effect/Stream"
+
+export type Hint = "utf-8" | "binary"
+
+/** Of all the bytes that have been pushed. */
+export interface Sniffer {
+  readonly push: (bytes: Uint8Array) => void
+  readonly sizeBytes: () => number
+  readonly hint: () => Hint
+}
+
+/** How many of the last bytes begin a character that does not end there. */
+const unfinished = (bytes: Uint8Array): number => {
+  for (let back = 1; back <= 3 && back <= bytes.length; back++) {
+    const byte = bytes[bytes.length - back]!
+    if ((byte & 0xc0) === 0x80) continue
+    const length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1
+    return length > back ? back : 0
+  }
+  return 0
+}
+
+export const sniffer = (): Sniffer => {
+  let rest: Uint8Array = new Uint8Array(0)
+  let size = 0
+  let isText = true
+  return {
+    push: (bytes) => {
+      size += bytes.length
+      if (!isText) return
+      const all = rest.length === 0 ? bytes : Buffer.concat([rest, bytes])
+      const end = all.length - unfinished(all)
+      isText = !bytes.includes(0) && isUtf8(all.subarray(0, end))
+      rest = all.slice(end)
+    },
+    sizeBytes: () => size,
+    hint: () => (isText && rest.length === 0 ? "utf-8" : "binary")
+  }
+}
+
+/** The same bytes, looked at on their way. */
+export const through = <E, R>(
+  content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
+  { push }: Sniffer
+): Uint8Array | Stream.Stream<Uint8Array, E, R> => {
+  if (content instanceof Uint8Array) {
+    push(content)
+    return content
+  }
+  return Stream.map(content, (bytes) => {
+    push(bytes)
+    return bytes
+  })
+}
+
+/** Of a file that something was appended to. `before`: `undefined` for a file that nobody has looked at. */
+export const joined = (before: string | null | undefined, appended: Hint): string | null =>
+  before === undefined || before === null ? null : before === "utf-8" ? appended : before

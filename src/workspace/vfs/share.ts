@@ -1,0 +1,54 @@
+/** One state for each session, for as long as somebody uses it. */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import type { FsError } from "../../model/FsError.ts"
+import type { SessionError } from "../../model/sessionError.ts"
+import type { Slices } from "../../port/slices.ts"
+import { open, type State } from "./state.ts"
+import * as Tree from "./tree.ts"
+
+interface Share {
+  readonly one: Semaphore.Semaphore
+  users: number
+  opened: { readonly state: State; readonly scope: Scope.Closeable } | undefined
+}
+
+const shares = new WeakMap<Slices, Share>()
+
+const shareOf = (session: Slices): Share => {
+  let share = shares.get(session)
+  if (share === undefined) shares.set(session, (share = { one: Semaphore.makeUnsafe(1), users: 0, opened: undefined }))
+  return share
+}
+
+const opening = Effect.fnUntraced(function* (session: Slices, parent: string) {
+  const scope = yield* Scope.make()
+  const state = yield* Effect.onError(
+    Scope.provide(
+      Effect.flatMap(Tree.ground(parent), (place) => open(session, place)),
+      scope
+    ),
+    (cause) => Scope.close(scope, Exit.failCause(cause))
+  )
+  return { state, scope }
+})
+
+/** `parent` counts for who comes first. */
+export const join = (session: Slices, parent: string): Effect.Effect<State, FsError | SessionError, Scope.Scope> =>
+  Effect.suspend(() => {
+    const share = shareOf(session)
+    const enter = Effect.gen(function* () {
+      share.opened ??= yield* opening(session, parent)
+      share.users++
+      return share.opened.state
+    })
+    const leave = Effect.suspend(() => {
+      const { opened } = share
+      if (--share.users > 0 || opened === undefined) return Effect.void
+      share.opened = undefined
+      return Scope.close(opened.scope, Exit.void)
+    })
+    return Effect.acquireRelease(share.one.withPermit(enter), () => share.one.withPermit(leave))
+  })

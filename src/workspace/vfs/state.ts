@@ -1,0 +1,197 @@
+/**
+ * The filesystem of one session, whoever asks for it on that session: its directory, its locks, its mounts, and its part in what the
+ * session does. A directory is made at the first call, and at the first after a reset; where something is brought back, it is a copy of
+ * what was kept. What a session holds is never asked where to look: every directory is one that was made here.
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { type Algebra, make as makeAlgebra } from "../../filesystem/Filesystem.ts"
+import { type Fault, type FsError, promote, toFault } from "../../model/FsError.ts"
+import { type PathPolicy, root } from "../../model/FsPath.ts"
+import { Limits, type LimitsShape } from "../../model/Limits.ts"
+import { SessionError } from "../../model/sessionError.ts"
+import type { Backend, Rules } from "../../port/Backend.ts"
+import { isReadOnly } from "../../port/Rules.ts"
+import type { Kept, Participant, Slices } from "../../port/slices.ts"
+import * as Locks from "../../runtime/locks.ts"
+import { type HostMount, hydrate, type MountError, type Preview } from "../HostMount.ts"
+import * as Copy from "./copy.ts"
+import * as Directories from "./directories.ts"
+import * as Files from "./files.ts"
+import * as Port from "./port.ts"
+import * as Tree from "./tree.ts"
+import { VirtualFileSystem } from "./value.ts"
+
+/** What somebody mounts, now and after each reset. */
+export interface Mounted {
+  readonly mounts: ReadonlyArray<HostMount>
+  readonly allowedRoots: ReadonlyArray<string>
+  readonly policy: PathPolicy
+  /** Those in force where it was asked for, whoever's call it is that mounts it again. */
+  readonly limits: LimitsShape
+  previews: ReadonlyArray<Preview>
+}
+
+export type Failure = MountError | FsError
+
+export interface State {
+  readonly port: (rules: Rules) => Backend
+  /** Until the scope ends; what is there by then stays. At once where there is a directory, or one is asked for. */
+  readonly mount: (mounted: Mounted, now: boolean) => Effect.Effect<void, Failure, Scope.Scope>
+  /** Of its directory, which is made where there is none. */
+  readonly rootPath: Effect.Effect<string, Fault>
+}
+
+const name = "VfsState"
+
+const asError = (fault: Fault): FsError => promote(fault, name, ".")
+
+const outside =
+  (operation: string) =>
+  (fault: Fault): SessionError =>
+    new SessionError({
+      operation,
+      reason: "outside",
+      detail: `the files of ${VirtualFileSystem.name} were not copied: ${asError(fault).message}`
+    })
+
+const closed: Fault = { _tag: "Unavailable", detail: "this filesystem has been closed" }
+
+/** For calls: where a mount comes from on the machine is not theirs to know. */
+const unavailable = (failure: Failure): Fault =>
+  failure._tag === "Unavailable"
+    ? toFault(failure)
+    : {
+        _tag: "Unavailable",
+        detail:
+          failure._tag === "MountError"
+            ? `what is mounted could not be copied in (${failure.reason})`
+            : `its directory could not be filled (${failure._tag})`,
+        cause: failure
+      }
+
+/** As long as the scope lives, below `place`. */
+export const open = (session: Slices, place: Tree.Ground): Effect.Effect<State, SessionError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const scope = yield* Effect.scope
+    const locks = Locks.make({ caseSensitive: place.info.caseSensitive })
+    /** Held by who makes a directory. Whoever takes both takes the locks first. */
+    const making = Locks.make()
+    const mounted: Array<Mounted> = []
+    let current: Tree.Tree | undefined
+    let isClosed = false
+
+    const cell = yield* session.cell(VirtualFileSystem, () => {})
+    const publish = (tree: Tree.Tree): void => {
+      if (tree === current) cell.set(Files.valueOf(tree.files, tree.path))
+    }
+    const become = (tree: Tree.Tree): void => {
+      current = tree
+      publish(tree)
+    }
+    const exchange = (tree: Tree.Tree | undefined): Effect.Effect<void> =>
+      Effect.suspend(() => {
+        const before = current
+        if (tree === undefined) current = undefined
+        else become(tree)
+        return before === undefined ? Effect.void : Tree.retire(before)
+      })
+
+    const info = { ...place.info, name, readOnly: false }
+    const portOver = (source: Port.Source, rules: Rules, locks: Locks.Locks): Backend =>
+      Port.make(source, { ...info, readOnly: isReadOnly(rules) }, rules, locks, place.hasAttributes)
+
+    const hydrated = (fs: (rules: Rules) => Algebra, each: Mounted): Effect.Effect<void, Failure> =>
+      Effect.suspend(() =>
+        each.mounts.length === 0
+          ? Effect.void
+          : hydrate(fs({ policy: each.policy }), each.mounts, { allowedRoots: each.allowedRoots }).pipe(
+              Effect.provideService(Limits, each.limits),
+              Effect.map((previews) => void (each.previews = previews))
+            )
+      )
+    /** Into a directory that nobody sees yet. */
+    const replay = (tree: Tree.Tree): Effect.Effect<void, Failure> =>
+      Effect.forEach(
+        [...mounted],
+        (each) => {
+          const source: Port.Source = { current: () => tree, provide: Effect.void, changed: () => {} }
+          return hydrated((rules) => makeAlgebra(portOver(source, rules, Locks.make())), each)
+        },
+        { discard: true }
+      )
+
+    const provide: Effect.Effect<void, Failure> = making.exclusive(
+      [root],
+      Effect.uninterruptibleMask((restore) =>
+        Effect.suspend((): Effect.Effect<void, Failure> => {
+          if (current !== undefined) return Effect.void
+          if (isClosed) return Effect.fail(asError(closed))
+          return Tree.make(scope, place, Files.none(info.caseSensitive), () => Effect.void).pipe(
+            Effect.mapError(asError),
+            Effect.tap((tree) => Effect.onError(restore(replay(tree)), () => tree.dispose)),
+            Effect.map(become)
+          )
+        })
+      )
+    )
+    const source: Port.Source = {
+      current: () => current,
+      provide: Effect.mapError(provide, unavailable),
+      changed: publish
+    }
+    const port = (rules: Rules): Backend => portOver(source, rules, locks)
+
+    const keeping = (artifact: Directories.Directory | undefined, files: Files.Files): Kept => ({
+      prepare:
+        artifact === undefined
+          ? Effect.succeed({ commit: exchange(undefined), discard: Effect.void })
+          : Tree.make(scope, place, files, (path) => Copy.copyTree(artifact.path, path)).pipe(
+              Effect.mapError(outside("restore")),
+              Effect.map((tree) => ({ commit: exchange(tree), discard: tree.dispose }))
+            ),
+      release: artifact?.remove ?? Effect.void
+    })
+    const participant: Participant = {
+      name: VirtualFileSystem.name,
+      exclusively: (effect) => locks.alone([root], making.alone([root], effect)),
+      capture: Effect.suspend(() => {
+        const tree = current
+        if (tree === undefined) return Effect.succeed(keeping(undefined, Files.none(info.caseSensitive)))
+        return Directories.filled(scope, place.path, (path) => Copy.copyTree(tree.path, path)).pipe(
+          Effect.mapError(outside("snapshot")),
+          Effect.map((artifact) => keeping(artifact, tree.files))
+        )
+      }),
+      reset: exchange(undefined)
+    }
+    yield* session.join(participant)
+    yield* Effect.forkIn(Directories.sweep(place.path), scope)
+    yield* Effect.addFinalizer(() =>
+      Effect.sync(() => {
+        isClosed = true
+        current = undefined
+      })
+    )
+
+    return {
+      port,
+      mount: (each, now) =>
+        Effect.andThen(
+          Effect.acquireRelease(
+            Effect.sync(() => void mounted.push(each)),
+            () => Effect.sync(() => void mounted.splice(mounted.indexOf(each), 1))
+          ),
+          locks.alone(
+            [root],
+            Effect.suspend(() => {
+              if (current !== undefined) return hydrated((rules) => makeAlgebra(port(rules)), each)
+              return now ? provide : Effect.void
+            })
+          )
+        ),
+      rootPath: Effect.flatMap(source.provide, () =>
+        Effect.suspend(() => (current === undefined ? Effect.fail(closed) : Effect.succeed(current.path)))
+      )
+    }
+  })

@@ -1,0 +1,77 @@
+/**
+ * A directory that is, or was, the filesystem of a session: open as a host filesystem, with what is known of its files. One that another
+ * has taken the place of is closed and removed when the last who reads in it has done so.
+ */
+import * as Effect from "effect/Effect"
+import * as Scope from "effect/Scope"
+import * as Fs from "node:fs"
+import * as PosixHost from "../../backends/PosixHost.ts"
+import * as WindowsHost from "../../backends/WindowsHost.ts"
+import { type Fault, type FsError, toFault } from "../../model/FsError.ts"
+import type { Backend, Info } from "../../port/Backend.ts"
+import * as Directories from "./directories.ts"
+import type { Files } from "./files.ts"
+
+const host = process.platform === "win32" ? WindowsHost.make : PosixHost.make
+
+/** Where directories are made, and what a filesystem in one of them is like. */
+export interface Ground {
+  readonly path: string
+  readonly info: Info
+  readonly hasAttributes: boolean
+}
+
+/** Fails where no filesystem could be in it. */
+export const ground = (directory: string): Effect.Effect<Ground, FsError> =>
+  Effect.scoped(
+    Effect.map(host({ root: directory }), ({ attributes, info }) => ({
+      path: Fs.realpathSync.native(directory),
+      info,
+      hasAttributes: attributes !== undefined
+    }))
+  )
+
+export interface Tree {
+  readonly path: string
+  readonly port: Backend
+  files: Files
+  /** Calls at work in it. */
+  users: number
+  isRetired: boolean
+  readonly dispose: Effect.Effect<void>
+}
+
+/** A new directory, filled by `fill` and then opened. Where that fails, or is interrupted, there is none. */
+export const make = (
+  within: Scope.Scope,
+  place: Ground,
+  files: Files,
+  fill: (path: string) => Effect.Effect<void, Fault>
+): Effect.Effect<Tree, Fault> =>
+  Effect.uninterruptible(
+    Effect.flatMap(Directories.filled(within, place.path, fill), ({ path, remove: dispose, scope }) =>
+      host({ root: path }).pipe(
+        Scope.provide(scope),
+        Effect.mapBoth({
+          onFailure: toFault,
+          onSuccess: (port): Tree => ({ path, port, files, users: 0, isRetired: false, dispose })
+        }),
+        Effect.onError(() => dispose)
+      )
+    )
+  )
+
+/** Nobody comes to it any more. */
+export const retire = (tree: Tree): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    tree.isRetired = true
+    return tree.users === 0 ? tree.dispose : Effect.void
+  })
+
+export const enter = (tree: Tree): Tree => {
+  tree.users++
+  return tree
+}
+
+export const leave = (tree: Tree): Effect.Effect<void> =>
+  Effect.suspend(() => (--tree.users === 0 && tree.isRetired ? tree.dispose : Effect.void))
