@@ -242,6 +242,16 @@ const importingFrom = <E, R>(
     )
   )
 
+const importingFile = (
+  { port }: Algebra,
+  opened: Effect.Effect<Outside.Opened, Foreign<FsError>, Scope.Scope>
+): Effect.Effect<number, ArchiveError | FsError> =>
+  importing(port, "importArchive", (rules) =>
+    Effect.flatMap(opened, ({ descriptor, file, size }) =>
+      Effect.map(read(Spool.ofDescriptor(descriptor, size), rules), (contents): Opened => ({ ...contents, file }))
+    )
+  )
+
 /**
  * Makes a filesystem what a ZIP archive says: all names, sizes and contents are checked first, and on any failure nothing has changed.
  * Entries outside `files/` are checked and passed over. Answers the number of files and links. Needs both write and delete.
@@ -277,15 +287,19 @@ export const importBytesOf = (fs: Algebra, bytes: Uint8Array): Effect.Effect<num
  *
  * @since 0.1.0
  */
-export const importArchiveOf = ({ port }: Algebra, path: string): Effect.Effect<number, ArchiveError | FsError> => {
-  const operation = "importArchive"
-  const opened = Effect.mapError(Outside.open(path), (fault) => new Foreign(promote(fault, operation, path)))
-  return importing(port, operation, (rules) =>
-    Effect.flatMap(opened, ({ descriptor, file, size }) =>
-      Effect.map(read(Spool.ofDescriptor(descriptor, size), rules), (contents): Opened => ({ ...contents, file }))
-    )
+export const importArchiveOf = (fs: Algebra, path: string): Effect.Effect<number, ArchiveError | FsError> =>
+  importingFile(
+    fs,
+    Effect.mapError(Outside.open(path), (fault) => new Foreign(promote(fault, "importArchive", path)))
   )
-}
+
+/**
+ * The same from a file that is open already, whatever has its name by now.
+ *
+ * @internal
+ */
+export const importOpenedOf = (fs: Algebra, opened: Outside.Opened): Effect.Effect<number, ArchiveError | FsError> =>
+  importingFile(fs, Effect.succeed(opened))
 
 /**
  * `exportZipOf` the filesystem in force.

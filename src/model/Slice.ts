@@ -96,6 +96,8 @@ export interface Options<A, E> {
 }
 
 /**
+ * A session refuses it where the name is empty, longer than 200 characters, only dots, or has separators or control characters.
+ *
  * @since 0.1.0
  */
 export const make = <A, I, E = A>(name: string, schema: Schema.Codec<A, I>, options: Options<A, E> = {}): Slice<A, E> => ({

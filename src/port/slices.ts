@@ -11,6 +11,8 @@ export interface Cell<A> {
   readonly get: () => A | undefined
   /** The slice then holds this item alone. The change is published; the holder of the cell is not told. */
   readonly set: (value: A) => void
+  /** The slice then holds none, in the same way. */
+  readonly clear: () => void
 }
 
 /** What was captured of something outside the slices. */
@@ -32,7 +34,10 @@ export interface Prepared {
 /** Something that is taken and brought back with the session. */
 export interface Participant {
   readonly name: string
-  /** Around all that takes, brings back, resets, clones, saves: what this keeps is changed by nobody else meanwhile. */
+  /**
+   * Around all that takes, brings back, resets, clones, saves: what this keeps is changed by nobody else meanwhile. Whoever holds it
+   * otherwise, for as long as an effect of somebody else's runs, comes by the `exclusively` of the session.
+   */
   readonly exclusively?: (<A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>) | undefined
   /** What it keeps outside the slices. @default nothing */
   readonly capture?: Effect.Effect<Kept, SessionError> | undefined
@@ -50,6 +55,11 @@ export interface Slices {
     slice: Slice<A, E>,
     changed: (latest: A | undefined) => void
   ) => Effect.Effect<Cell<A>, SessionError, Scope.Scope>
+  /**
+   * Runs the effect while nobody else changes what takes part; its own calls go through. The session is held first and its participants
+   * after it, by everybody, so that nobody waits for who waits for him.
+   */
+  readonly exclusively: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   /** Until the scope ends. Fails with SessionError `invalid` for a name that takes part already. */
   readonly join: (participant: Participant) => Effect.Effect<void, SessionError, Scope.Scope>
 }

@@ -169,3 +169,19 @@ export const make = (options?: { readonly caseSensitive?: boolean | undefined })
       )
   }
 }
+
+/**
+ * The locks of what is part of something larger: who has all of it alone holds that first, by `whole`, which holds these too. So whoever
+ * goes on from there to the larger thing finds it his own, and waits for nobody.
+ */
+export const within = (whole: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>, own: Locks): Locks => ({
+  exclusive: own.exclusive,
+  alone: (paths, effect) => (paths.includes(root) ? whole(own.alone(paths, effect)) : own.alone(paths, effect))
+})
+
+/**
+ * What is acquired by this forgets who held what then, so that its release, which is run with what was in force when it was acquired,
+ * goes through where it is run by who holds something.
+ */
+export const unheld = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.updateContext(effect, (context: Context.Context<R>) => Context.omit(Holding)(context) as Context.Context<R>)

@@ -6,12 +6,19 @@
  */
 import * as Context from "effect/Context"
 import type * as DateTime from "effect/DateTime"
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type * as Option from "effect/Option"
 import type * as Stream from "effect/Stream"
+import type { Algebra } from "../filesystem/Filesystem.ts"
+import type { ArchiveError } from "../history/errors.ts"
+import type { FsError } from "../model/FsError.ts"
 import type { SessionError } from "../model/sessionError.ts"
 import type { AnySlice, Slice } from "../model/Slice.ts"
 import type { Prepared, Slices } from "../port/slices.ts"
+import { dump } from "./session/dump.ts"
+import { load as loadOne, loadTree } from "./session/load.ts"
+import { begin, initially } from "./session/session.ts"
 
 export {
   /** @since 0.1.0 */
@@ -72,7 +79,7 @@ export interface Operations extends Slices {
   readonly dispatch: <A, E>(slice: Slice<A, E>, event: E) => Effect.Effect<void, SessionError>
   /** To every installed slice that handles such events, all in one step, and to `events`. */
   readonly publish: (event: unknown) => Effect.Effect<void>
-  /** From when it is run; nothing is dropped. */
+  /** Every change in the order in which it was made, from when it is run; nothing is dropped. */
   readonly changes: Stream.Stream<SliceChanged>
   /** What is published, from when it is run. */
   readonly events: Stream.Stream<unknown>
@@ -87,7 +94,10 @@ export interface Operations extends Slices {
   readonly rollback: (id: string) => Effect.Effect<void, SessionError>
   /** The part of `restore` that can fail. Whoever calls it holds the session by `exclusively`. */
   readonly prepare: (snapshot: SessionSnapshot) => Effect.Effect<Prepared, SessionError>
-  /** Runs the effect while nobody else changes what takes part in the session; calls of the effect itself go through. */
+  /**
+   * Runs the effect while nobody else changes what takes part in the session; calls of the effect itself go through. Whoever holds a
+   * filesystem too that takes no part, holds that first: `Checkpoint` and dumps do.
+   */
   readonly exclusively: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   /** Answers whether there was one. */
   readonly forget: (id: string) => Effect.Effect<boolean>
@@ -104,3 +114,92 @@ export interface Operations extends Slices {
 
 /** @since 0.1.0 */
 export class Session extends Context.Service<Session, Operations>()("fs-algebra/Session") {}
+
+/**
+ * A session that lives as long as somebody holds it. Fails with SessionError `invalid` for an id or tags that cannot be, and
+ * `duplicateSlice` for two slices of one name.
+ *
+ * @since 0.1.0
+ */
+export const make = (options: Options = {}): Effect.Effect<Operations, SessionError> =>
+  Effect.suspend(() => Effect.map(begin("Session.make", options, initially(options)), ({ operations }) => operations))
+
+/**
+ * @since 0.1.0
+ */
+export const layer = (options?: Options): Layer.Layer<Session, SessionError> => Layer.effect(Session, make(options))
+
+/** @since 0.1.0 */
+export interface LoadOptions {
+  /**
+   * Those that the file may have. What it has nothing of holds what it holds at first, in a tree in each of the sessions. Whether a slice is
+   * state or log is a matter of the slice, not of the file.
+   */
+  readonly slices: ReadonlyArray<AnySlice>
+}
+
+/**
+ * The session that `save` wrote, or the only one of a dump, without a parent. Fails with SessionError `io`, `corrupt`, `version`,
+ * `unknownSlice` and `duplicateSlice`.
+ *
+ * @since 0.1.0
+ */
+export const load = (path: string, { slices }: LoadOptions): Effect.Effect<Operations, SessionError> => loadOne(path, slices)
+
+/**
+ * Whatever answers a filesystem, such as a section; one that answers none counts as nothing.
+ *
+ * @since 0.1.0
+ */
+export interface WithFilesystem<E = never> {
+  readonly filesystem?: Effect.Effect<Algebra, E> | undefined
+}
+
+/** @since 0.1.0 */
+export interface DumpOptions<E = never> {
+  /** Dumped beside the sessions. @default none */
+  readonly filesystem?: Algebra | WithFilesystem<E> | undefined
+}
+
+/**
+ * Writes a session and all below it to `{id}.jsonl`, and its filesystem to `{id}.fs.zip`, both taken at one moment, into a directory,
+ * which is made; a file, or a name that ends in `.jsonl`, stands for the directory it is in. `id` is the tag `session_id`, else a new
+ * UUID. Answers the path of the `.jsonl`; `undefined`, with nothing written or made, when no slice of any of the sessions holds an item.
+ *
+ * The two are replaced as one: whenever this ends, and if the process is killed, `loadSessionTree` finds the old pair or the new. Only
+ * one process at a time may dump under one id. An earlier dump that lies in the filesystem itself is not in its archive.
+ *
+ * Fails with SessionError `invalid`, `corrupt` (items that do not fit their schema) and `io`, and with what taking the archive fails with.
+ *
+ * @since 0.1.0
+ */
+export const dumpSessionTree = <E = never>(
+  session: Operations,
+  target: string,
+  options: DumpOptions<E> = {}
+): Effect.Effect<string | undefined, SessionError | ArchiveError | FsError | E> => dump(session, target, options.filesystem)
+
+/** @since 0.1.0 */
+export interface LoadTreeOptions<E = never> extends LoadOptions {
+  /** Becomes what the archive says, if there is one. @default nothing is restored */
+  readonly into?: Algebra | WithFilesystem<E> | undefined
+}
+
+/** @since 0.1.0 */
+export interface LoadedTree {
+  readonly session: Operations
+  /** Of the archive that belongs to it, absolute. Until the next dump of that id. */
+  readonly archive?: string
+}
+
+/**
+ * The sessions of a dump and the archive that belongs to them. All is read and checked before the filesystem is changed; where that
+ * fails there is no session, and it is as it was. Fails with SessionError `corrupt`, which says the line, also when the archive that
+ * the file names is not there; `invalid` when the dump lies in the filesystem itself, where a restore would take it away.
+ *
+ * @since 0.1.0
+ */
+export const loadSessionTree = <E = never>(
+  jsonlPath: string,
+  { into, slices }: LoadTreeOptions<E>
+): Effect.Effect<LoadedTree, SessionError | ArchiveError | FsError | E> => loadTree(jsonlPath, slices, into)

@@ -37,6 +37,8 @@ const isAnybody = Effect.fnUntraced(function* (port: Backend, own: string): Effe
 const leave = (port: Backend, token: string): Effect.Effect<void> =>
   Effect.suspend(() => port.remove(FsPath.join(FsPath.root, token))).pipe(
     Effect.catch((fault) => (fault._tag === "NotFound" ? Effect.void : Effect.fail(fault))),
+    // A defect leaves it there as a fault does.
+    Effect.sandbox,
     Effect.retry({ times: 2 }),
     Effect.catch(() => Effect.sync(() => void abandoned.add(token))),
     Effect.provideService(TakingBack, true),

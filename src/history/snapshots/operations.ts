@@ -84,6 +84,11 @@ export interface Operations {
   readonly transaction: <A, E, R>(
     effect: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E | SnapshotError | SnapshotRestoreError, R>
+  /**
+   * Runs the effect while nobody else changes the filesystem; its own calls go through. Left out where there is nothing to hold.
+   * @default without excluding anybody
+   */
+  readonly exclusively?: (<A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>) | undefined
   /** A writable filesystem that begins as the captured tree. What it changes stays in memory, until it is merged or let go. */
   readonly fork: (snapshot: FilesystemSnapshot) => Effect.Effect<Algebra, SnapshotError>
   /**

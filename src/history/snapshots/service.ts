@@ -267,6 +267,7 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
     ),
     forget: (snapshot) => orError("forget", Effect.flatMap(find(snapshot), strategy.forget)),
     transaction,
+    exclusively: (effect) => alone(port, effect),
     fork: (snapshot) =>
       orError(
         "fork",

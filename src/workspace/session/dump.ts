@@ -1,0 +1,209 @@
+/**
+ * A session with all below it in one file, and beside it the archive of its filesystem. The two are one: the first names the second by
+ * its hash, so that putting the first in its place is what makes the new pair count, and the second can follow.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import { randomUUID } from "node:crypto"
+import * as Fs from "node:fs"
+import { dirname, join, resolve } from "node:path"
+import type { Algebra } from "../../filesystem/Filesystem.ts"
+import { type ArchiveError, exportArchiveOf } from "../../history/Archive.ts"
+import { alone } from "../../history/replace.ts"
+import { attempt } from "../../history/zip/outside.ts"
+import type { Fault, FsError } from "../../model/FsError.ts"
+import type { SessionError } from "../../model/sessionError.ts"
+import type { Operations } from "../Session.ts"
+import { flushNames, hashOf, toError, writeNew } from "./files.ts"
+import { algebraOf, type Given } from "./given.ts"
+import { checkId, invalid, shown } from "./ids.ts"
+import { enter, hiddenArchive, isLines, leave, longestStem, type Places, placesIn, sweep } from "./places.ts"
+import { insideOf } from "./inside.ts"
+import { encode, type Named, type Writing } from "./saved.ts"
+import { type Held, type Session, sessionOf } from "./session.ts"
+
+const operation = "dumpSessionTree"
+
+/** The session itself first, children after their parent, in order. However deep: files are not more trustworthy than anybody. */
+const treeOf = (root: Session): ReadonlyArray<Session> => {
+  const all: Array<Session> = []
+  const pending = [root]
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    all.push(next)
+    for (const child of next.children.toReversed()) pending.push(child)
+  }
+  return all
+}
+
+/** Parents before their children, children in order. */
+const holdingTree = <A, E, R>(session: Session, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  session.operations.exclusively(
+    Effect.suspend(() => session.children.reduceRight((inner, child) => holdingTree(child, inner), effect))
+  )
+
+const holdsAny = (held: ReadonlyArray<Held>): boolean => held.some(([, items]) => items.length > 0)
+
+const nameOf = ({ tags }: Operations): Effect.Effect<string, SessionError> =>
+  Effect.suspend(() => {
+    const name = Object.hasOwn(tags, "session_id") ? tags["session_id"]! : randomUUID()
+    const isShort = Buffer.byteLength(name) <= longestStem
+    return Effect.as(
+      Effect.andThen(
+        checkId(operation, "session", name),
+        isShort ? Effect.void : Effect.fail(invalid(operation, `${shown(name)} is too long for the name of a file`))
+      ),
+      name
+    )
+  })
+
+/** A file stands for the directory that it is in, also one that is not there yet. */
+const directoryOf = (target: string): string => {
+  const path = resolve(target)
+  const stat = Fs.statSync(path, { throwIfNoEntry: false })
+  return stat === undefined ? (isLines(path) ? dirname(path) : path) : stat.isDirectory() ? path : dirname(path)
+}
+
+interface Staged {
+  readonly places: Places
+  /** The hidden directory. */
+  readonly at: string
+  /** The outermost directory that was made, if one was. */
+  readonly made: string | undefined
+  /** The new pair counts. */
+  isCommitted: boolean
+  /** Its archive is where it belongs. */
+  isDone: boolean
+}
+
+const stage = (target: string, name: string): Staged => {
+  const asked = directoryOf(target)
+  const made = Fs.mkdirSync(asked, { recursive: true })
+  const places = placesIn(Fs.realpathSync(asked), name)
+  try {
+    return { places, at: enter(places), made, isCommitted: false, isDone: false }
+  } catch (error) {
+    unmake(places.directory, made)
+    throw error
+  }
+}
+
+const unmake = (directory: string, made: string | undefined): void => {
+  if (made === undefined) return
+  try {
+    for (let at = directory; at.length >= made.length; at = dirname(at)) Fs.rmdirSync(at)
+  } catch {
+    // Somebody else uses it by now.
+  }
+}
+
+const unstage = ({ at, isCommitted, isDone, made, places }: Staged): void => {
+  leave(at, isCommitted && !isDone)
+  if (!isCommitted) unmake(places.directory, made)
+}
+
+const disk = <A>(staged: Staged, effect: Effect.Effect<A, Fault>): Effect.Effect<A, SessionError> =>
+  Effect.mapError(effect, toError(operation, staged.places.directory))
+
+/** Answers what the archive is to be known by. An earlier dump of this name is not part of what is dumped. */
+const archive = Effect.fnUntraced(function* (staged: Staged, fs: Algebra) {
+  const { at, places } = staged
+  const earlier = new Set([insideOf(fs, places.lines), insideOf(fs, places.archive)])
+  const draft = join(at, "archive")
+  yield* exportArchiveOf(fs, draft, { excludes: (path) => earlier.has(path) })
+  const sha256 = yield* disk(staged, hashOf(draft))
+  yield* disk(
+    staged,
+    attempt(() => Fs.renameSync(draft, hiddenArchive(at, sha256)))
+  )
+  return { sha256 }
+})
+
+interface Taken {
+  readonly tree: ReadonlyArray<{ readonly session: Session; readonly held: ReadonlyArray<Held> }>
+  readonly named: { readonly sha256: string } | null
+}
+
+/** Sessions and filesystem at one moment. */
+const take = (
+  root: Session,
+  staged: Staged,
+  fs: Algebra | undefined
+): Effect.Effect<Taken, SessionError | ArchiveError | FsError> => {
+  const all = Effect.sync(() => treeOf(root).map((session) => ({ session, held: session.held() })))
+  const both = Effect.flatMap(all, (tree): Effect.Effect<Taken, SessionError | ArchiveError | FsError> =>
+    fs === undefined || !tree.some(({ held }) => holdsAny(held))
+      ? Effect.succeed({ tree, named: null })
+      : Effect.map(archive(staged, fs), (named) => ({ tree, named }))
+  )
+  const held = holdingTree(root, both)
+  // Filesystems are held before sessions everywhere, so that nobody waits for who waits for him.
+  return fs === undefined ? held : alone(fs.port, held)
+}
+
+/** The root of a dump has no parent there, whatever it is in its program. */
+const writingOf = ({ named, tree }: Taken): ReadonlyArray<Writing> =>
+  tree.map(({ held, session }, index) => ({
+    operations: session.operations,
+    held,
+    parentId: index === 0 ? undefined : session.parent?.operations.id,
+    archive: index === 0 ? named : undefined
+  }))
+
+const isDirectory = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true
+
+const notAFile: Fault = { _tag: "NotAFile" }
+
+/** In one step as far as this process goes. Where it ends in between, the archive is found by its hash. */
+const commit = (staged: Staged, lines: string, named: Named): Effect.Effect<void, Fault> =>
+  attempt(() => {
+    const { at, places } = staged
+    if (isDirectory(places.lines) || isDirectory(places.archive)) return notAFile
+    flushNames(at)
+    flushNames(places.directory)
+    Fs.renameSync(lines, places.lines)
+    staged.isCommitted = true
+    if (named) Fs.renameSync(hiddenArchive(at, named.sha256), places.archive)
+    else Fs.rmSync(places.archive, { force: true })
+    staged.isDone = true
+    flushNames(places.directory)
+    return undefined
+  })
+
+const write = Effect.fnUntraced(function* (root: Session, staged: Staged, fs: Algebra | undefined) {
+  const taken = yield* take(root, staged, fs)
+  if (!taken.tree.some(({ held }) => holdsAny(held))) return undefined
+  const lines = join(staged.at, "lines")
+  const written = writeNew(lines, (append) =>
+    Effect.forEach(
+      writingOf(taken),
+      (writing) => Effect.flatMap(encode(operation, writing), (bytes) => disk(staged, append(bytes))),
+      { discard: true }
+    )
+  )
+  yield* Effect.mapError(written, (problem) =>
+    problem._tag === "SessionError" ? problem : toError(operation, staged.places.directory)(problem)
+  )
+  yield* disk(staged, commit(staged, lines, taken.named))
+  sweep(staged.places, yield* Clock.currentTimeMillis)
+  return staged.places.lines
+})
+
+export const dump = <E>(
+  operations: Operations,
+  target: string,
+  given: Given<E> | undefined
+): Effect.Effect<string | undefined, SessionError | ArchiveError | FsError | E> =>
+  Effect.gen(function* () {
+    const root = yield* sessionOf(operation, operations)
+    if (!treeOf(root).some(({ held }) => holdsAny(held()))) return undefined
+    const name = yield* nameOf(operations)
+    const fs = yield* algebraOf(given)
+    return yield* Effect.acquireUseRelease(
+      Effect.mapError(
+        attempt(() => stage(target, name)),
+        toError(operation, target)
+      ),
+      (staged) => write(root, staged, fs),
+      (staged) => Effect.sync(() => unstage(staged))
+    )
+  })

@@ -1,0 +1,141 @@
+/** Files of the machine that sessions are kept in: read line by line, written to the end and flushed before anybody counts on them. */
+import * as Effect from "effect/Effect"
+import { createHash } from "node:crypto"
+import * as Fs from "node:fs"
+import { attempt, awaited, open, type Opened } from "../../history/zip/outside.ts"
+import { type Fault, promote } from "../../model/FsError.ts"
+import { SessionError } from "../../model/sessionError.ts"
+
+/** Bytes that are read at once. */
+const chunk = 1024 * 1024
+
+const newline = 10
+
+/** What the disk says, told of the path as it was given. */
+export const toError =
+  (operation: string, path: string) =>
+  (fault: Fault): SessionError =>
+    new SessionError({ operation, reason: "io", detail: promote(fault, operation, path).message })
+
+/** Hands on what a file holds, piece by piece; a piece is only good until the next. `size`: of all, as the disk has it. */
+const piecesOf = <E, R>(
+  { descriptor, size }: Opened,
+  use: (bytes: Uint8Array, size: number) => Effect.Effect<void, E, R>
+): Effect.Effect<void, E | Fault, R> =>
+  Effect.suspend(() => {
+    const buffer = Buffer.allocUnsafeSlow(chunk)
+    const from = (position: number): Effect.Effect<void, E | Fault, R> =>
+      Effect.flatMap(
+        awaited<number>((done) => Fs.read(descriptor, buffer, 0, chunk, position, done)),
+        (length) =>
+          length === 0 ? Effect.void : Effect.flatMap(use(buffer.subarray(0, length), size), () => from(position + length))
+      )
+    return from(0)
+  })
+
+const pieces = <E, R>(
+  path: string,
+  use: (bytes: Uint8Array, size: number) => Effect.Effect<void, E, R>
+): Effect.Effect<void, E | Fault, R> => Effect.scoped(Effect.flatMap(open(path), (opened) => piecesOf(opened, use)))
+
+/** The SHA-256 of a file, in hex. */
+export const hashOfOpened = (opened: Opened): Effect.Effect<string, Fault> =>
+  Effect.suspend(() => {
+    const hash = createHash("sha256")
+    return Effect.map(
+      piecesOf(opened, (bytes) => Effect.sync(() => void hash.update(bytes))),
+      () => hash.digest("hex")
+    )
+  })
+
+export const hashOf = (path: string): Effect.Effect<string, Fault> => Effect.scoped(Effect.flatMap(open(path), hashOfOpened))
+
+/** More than may be held. */
+export interface Overlong {
+  readonly _tag: "Overlong"
+  /** The line, from 1. */
+  readonly line: number
+}
+
+export const whole = (path: string, longest: number): Effect.Effect<Uint8Array, Fault | Overlong> =>
+  Effect.suspend(() => {
+    const parts: Array<Uint8Array> = []
+    let length = 0
+    const add = (bytes: Uint8Array, size: number): Effect.Effect<void, Overlong> => {
+      parts.push(Buffer.from(bytes))
+      length += bytes.length
+      return Math.max(length, size) > longest ? Effect.fail({ _tag: "Overlong", line: 1 }) : Effect.void
+    }
+    return Effect.map(pieces(path, add), () => Buffer.concat(parts))
+  })
+
+/** Lines without their newlines, and with their numbers from 1; what follows the last newline is one if it is not empty. */
+export const eachLine = <E>(
+  path: string,
+  longest: number,
+  use: (line: Uint8Array, number: number) => Effect.Effect<void, E>
+): Effect.Effect<void, E | Fault | Overlong> =>
+  Effect.suspend(() => {
+    let parts: Array<Uint8Array> = []
+    let length = 0
+    let number = 1
+    const add = (bytes: Uint8Array): boolean => {
+      if (bytes.length > 0) parts.push(Buffer.from(bytes))
+      length += bytes.length
+      return length <= longest
+    }
+    const finish = (): Effect.Effect<void, E> => {
+      const line = Buffer.concat(parts)
+      parts = []
+      length = 0
+      return use(line, number++)
+    }
+    const overlong = (): Effect.Effect<never, Overlong> => Effect.fail({ _tag: "Overlong", line: number })
+    const split = Effect.fnUntraced(function* (bytes: Uint8Array): Effect.fn.Return<void, E | Overlong> {
+      let start = 0
+      for (let end = bytes.indexOf(newline); end !== -1; end = bytes.indexOf(newline, start)) {
+        if (!add(bytes.subarray(start, end))) return yield* overlong()
+        yield* finish()
+        start = end + 1
+      }
+      if (!add(bytes.subarray(start))) return yield* overlong()
+    })
+    return Effect.flatMap(pieces(path, split), () => (length > 0 ? finish() : Effect.void))
+  })
+
+const writeFully = (descriptor: number, bytes: Uint8Array, done = 0): Effect.Effect<void, Fault> =>
+  done === bytes.length
+    ? Effect.void
+    : Effect.flatMap(
+        awaited<number>((end) => Fs.write(descriptor, bytes, done, bytes.length - done, null, end)),
+        (written) => (written === 0 ? Effect.fail<Fault>({ _tag: "DiskFull" }) : writeFully(descriptor, bytes, done + written))
+      )
+
+/** A file that is new, with what `write` appends to it, flushed. */
+export const writeNew = <E, R>(
+  path: string,
+  write: (append: (bytes: Uint8Array) => Effect.Effect<void, Fault>) => Effect.Effect<void, E, R>
+): Effect.Effect<void, E | Fault, R> =>
+  Effect.acquireUseRelease(
+    attempt(() => Fs.openSync(path, "wx")),
+    (descriptor) =>
+      Effect.andThen(
+        write((bytes) => writeFully(descriptor, bytes)),
+        awaited<void>((done) => Fs.fsync(descriptor, (error) => done(error, undefined)))
+      ),
+    (descriptor) => Effect.sync(() => Fs.closeSync(descriptor))
+  )
+
+/** That the names in a directory outlive a power cut; not every system lets anybody ask. */
+export const flushNames = (directory: string): void => {
+  try {
+    const descriptor = Fs.openSync(directory, "r")
+    try {
+      Fs.fsyncSync(descriptor)
+    } finally {
+      Fs.closeSync(descriptor)
+    }
+  } catch {
+    // The files themselves are flushed.
+  }
+}

@@ -1,0 +1,181 @@
+/** Sessions out of files: all of it is read and judged before there is any session, and a filesystem is changed last. */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import * as Fs from "node:fs"
+import { resolve } from "node:path"
+import type { Algebra } from "../../filesystem/Filesystem.ts"
+import { type ArchiveError, importOpenedOf } from "../../history/Archive.ts"
+import { attempt, open as openFile, type Opened } from "../../history/zip/outside.ts"
+import type { Fault, FsError } from "../../model/FsError.ts"
+import type { SessionError } from "../../model/sessionError.ts"
+import type { AnySlice } from "../../model/Slice.ts"
+import type { LoadedTree, Operations } from "../Session.ts"
+import { eachLine, hashOfOpened, type Overlong, toError, whole } from "./files.ts"
+import { algebraOf, type Given } from "./given.ts"
+import { invalid, shown } from "./ids.ts"
+import { insideOf } from "./inside.ts"
+import { hiddenArchives, placesOf } from "./places.ts"
+import { decode, longestText, type Named, type Place, type Reading, refuse } from "./saved.ts"
+import { open, type Session } from "./session.ts"
+
+const toSession = (
+  operation: string,
+  { createdAt, held, id, tags }: Reading,
+  parent?: Session
+): Effect.Effect<Session, SessionError> => open(operation, { id, createdAt, tags, held, parent })
+
+const overlong = (place: Place): SessionError =>
+  refuse(place)("corrupt", `it has more than ${longestText} bytes, and no session is written so`)
+
+const isOverlong = (problem: { readonly _tag: string }): problem is Overlong => problem._tag === "Overlong"
+
+const isError = (problem: { readonly _tag: string }): problem is SessionError => problem._tag === "SessionError"
+
+export const load = (path: string, slices: ReadonlyArray<AnySlice>): Effect.Effect<Operations, SessionError> =>
+  Effect.gen(function* () {
+    const place: Place = { operation: "Session.load", where: "" }
+    const bytes = yield* Effect.mapError(whole(path, longestText), (problem) =>
+      isOverlong(problem) ? overlong(place) : toError(place.operation, path)(problem)
+    )
+    const reading = yield* decode(place, bytes, slices)
+    return (yield* toSession(place.operation, reading)).operations
+  })
+
+const operation = "loadSessionTree"
+
+const placeOf = (line: number): Place => ({ operation, where: `line ${line}: ` })
+
+/** Why a line cannot stand where it does. */
+const misplaced = (reading: Reading, before: ReadonlyMap<string, Reading>): string | undefined => {
+  if (before.has(reading.id)) return `there is a session ${shown(reading.id)} before it`
+  if (before.size === 0) {
+    return reading.parentId === undefined ? undefined : "the first session has a parent, so it is not the first"
+  }
+  if (reading.parentId === undefined) return "it is a second session without a parent"
+  return before.has(reading.parentId) ? undefined : `its parent ${shown(reading.parentId)} is not before it`
+}
+
+/** By id, in the order of the lines. */
+const readingsIn = Effect.fnUntraced(function* (path: string, slices: ReadonlyArray<AnySlice>) {
+  const readings = new Map<string, Reading>()
+  const lines = eachLine(path, longestText, (bytes, line) =>
+    Effect.flatMap(decode(placeOf(line), bytes, slices), (reading) => {
+      const why = misplaced(reading, readings)
+      if (why !== undefined) return Effect.fail(refuse(placeOf(line))("corrupt", why))
+      readings.set(reading.id, reading)
+      return Effect.void
+    })
+  )
+  yield* Effect.mapError(lines, (problem) => {
+    if (isError(problem)) return problem
+    return isOverlong(problem) ? overlong(placeOf(problem.line)) : toError(operation, path)(problem)
+  })
+  if (readings.size === 0) return yield* Effect.fail(refuse(placeOf(1))("corrupt", "there is nothing in it"))
+  return [...readings.values()]
+})
+
+const isFile = (path: string): boolean => Fs.statSync(path, { throwIfNoEntry: false })?.isFile() === true
+
+/** What has been looked at is what is restored, also where another dump takes its place meanwhile. */
+interface OpenArchive {
+  readonly path: string
+  readonly opened: Opened
+}
+
+/** The archive that belongs to a file of sessions; fails where that names one which is nowhere. */
+const archiveOf = Effect.fnUntraced(function* (
+  path: string,
+  named: Named
+): Effect.fn.Return<OpenArchive | undefined, SessionError | Fault, Scope.Scope> {
+  if (named === null) return undefined
+  const places = placesOf(path)
+  const adjacent = (yield* attempt(() => isFile(places.archive))) ? [places.archive] : []
+  if (named === undefined) return adjacent[0] === undefined ? undefined : { path: adjacent[0], opened: yield* openFile(adjacent[0]) }
+  const { sha256 } = named
+  for (const candidate of [...adjacent, ...(yield* attempt(() => hiddenArchives(places, sha256)))]) {
+    const opened = yield* openFile(candidate)
+    if ((yield* hashOfOpened(opened)) === sha256) return { path: candidate, opened }
+  }
+  const detail = `the archive that it names is not there, or has been changed (SHA-256 ${sha256})`
+  return yield* Effect.fail(refuse(placeOf(1))("corrupt", detail))
+})
+
+const build = Effect.fnUntraced(function* (readings: ReadonlyArray<Reading>): Effect.fn.Return<Session, SessionError> {
+  const sessions = new Map<string, Session>()
+  for (const reading of readings) {
+    const parent = reading.parentId === undefined ? undefined : sessions.get(reading.parentId)
+    sessions.set(reading.id, yield* toSession(operation, reading, parent))
+  }
+  return sessions.get(readings[0]!.id)!
+})
+
+/** A restore would take the dump away from where it lies. */
+const checkApart = (fs: Algebra, path: string): Effect.Effect<void, SessionError> =>
+  insideOf(fs, path) === undefined
+    ? Effect.void
+    : Effect.fail(
+        invalid(operation, "the dump lies in the filesystem that it is to be restored into; move it out of there first")
+      )
+
+/** Which file it is that has the name. */
+const stampOf = (path: string): string => {
+  const { ctimeNs, ino, size } = Fs.statSync(path, { bigint: true })
+  return `${ino} ${size} ${ctimeNs}`
+}
+
+/** Another dump has taken the place of the one that was being read. */
+interface Replaced {
+  readonly _tag: "Replaced"
+}
+
+const replaced: Replaced = { _tag: "Replaced" }
+
+/** A pair as it was at one moment. */
+const pairAt = Effect.fnUntraced(function* (path: string, slices: ReadonlyArray<AnySlice>) {
+  const before = yield* attempt(() => stampOf(path))
+  const readings = yield* readingsIn(path, slices)
+  const archive = yield* Effect.catch(archiveOf(path, readings[0]!.archive), (problem) =>
+    Effect.flatMap(
+      attempt(() => stampOf(path)),
+      (after): Effect.Effect<never, SessionError | Fault | Replaced> => Effect.fail(after === before ? problem : replaced)
+    )
+  )
+  return { readings, archive }
+})
+
+const pairOf = (path: string, slices: ReadonlyArray<AnySlice>, triesLeft = 5): ReturnType<typeof pairAt> =>
+  Effect.catchIf(
+    pairAt(path, slices),
+    (problem) => problem._tag === "Replaced" && triesLeft > 0,
+    () => pairOf(path, slices, triesLeft - 1)
+  )
+
+const toSessionError =
+  (path: string) =>
+  (problem: SessionError | Fault | Replaced): SessionError => {
+    if (isError(problem)) return problem
+    return problem._tag === "Replaced"
+      ? refuse({ operation, where: "" })("io", "it is replaced by one dump after another")
+      : toError(operation, path)(problem)
+  }
+
+export const loadTree = <E>(
+  jsonlPath: string,
+  slices: ReadonlyArray<AnySlice>,
+  into: Given<E> | undefined
+): Effect.Effect<LoadedTree, SessionError | ArchiveError | FsError | E> =>
+  Effect.gen(function* () {
+    const found = Effect.flatMap(
+      attempt(() => Fs.realpathSync(resolve(jsonlPath))),
+      (path) => Effect.map(pairOf(path, slices), (pair) => ({ ...pair, path }))
+    )
+    const { archive, path, readings } = yield* Effect.mapError(found, toSessionError(jsonlPath))
+    const session = yield* build(readings)
+    if (archive === undefined) return { session: session.operations }
+    const fs = yield* algebraOf(into)
+    if (fs !== undefined) {
+      yield* checkApart(fs, path)
+      yield* importOpenedOf(fs, archive.opened)
+    }
+    return { session: session.operations, archive: archive.path }
+  }).pipe(Effect.scoped)

@@ -1,0 +1,185 @@
+/**
+ * A session as one JSON text. Items are written and read by their own schemas, and whatever does not fit is refused with the place where
+ * it does not.
+ */
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { SessionError } from "../../model/sessionError.ts"
+import type { AnySlice } from "../../model/Slice.ts"
+import { shown, whyUnfit } from "./ids.ts"
+import type { Operations } from "../Session.ts"
+import type { Held } from "./session.ts"
+
+/** Of what this module writes, and the newest that it reads. */
+const schemaVersion = 1
+
+/** Bytes. A JSON text is held whole, and the machine's texts end at twice that. */
+export const longestText = 256 * 1024 * 1024
+
+/** The archive of a dump, or that there is none; left out where nothing is said. */
+export type Named = { readonly sha256: string } | null | undefined
+
+const Envelope = Schema.toCodecJson(
+  Schema.Struct({
+    schemaVersion: Schema.Literal(schemaVersion),
+    sessionId: Schema.String,
+    parentId: Schema.optionalKey(Schema.String),
+    createdAt: Schema.DateTimeUtc,
+    tags: Schema.Record(Schema.String, Schema.String),
+    archive: Schema.optionalKey(
+      Schema.NullOr(Schema.Struct({ sha256: Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/)) }))
+    ),
+    slices: Schema.Array(
+      Schema.Struct({ name: Schema.String, policy: Schema.Literals(["state", "log"]), items: Schema.Array(Schema.Unknown) })
+    )
+  })
+)
+
+const itemsCodec = ({ schema }: AnySlice) => Schema.toCodecJson(Schema.Array(schema as Schema.Codec<unknown, unknown>))
+
+/** A message that nobody is drowned by. */
+const short = (text: string): string => {
+  const line = text.replace(/\s*\n\s*/g, " ")
+  return line.length > 500 ? `${line.slice(0, 500)}…` : line
+}
+
+/** `where`: what precedes each complaint, such as the line. */
+export interface Place {
+  readonly operation: string
+  readonly where: string
+}
+
+export const refuse =
+  ({ operation, where }: Place) =>
+  (reason: SessionError["reason"], detail: string): SessionError =>
+    new SessionError({ operation, reason, detail: short(`${where}${detail}`) })
+
+/** Also what is thrown, as by a text that is nested too deeply for the stack, is a way of not fitting. */
+const fitting = <A>(place: Place, what: string, coded: Effect.Effect<A, Schema.SchemaError>): Effect.Effect<A, SessionError> =>
+  coded.pipe(
+    Effect.catchDefect((defect) => Effect.fail({ message: String(defect) })),
+    Effect.mapError(({ message }) => refuse(place)("corrupt", `${what}: ${message}`))
+  )
+
+/** One that holds nothing is left out, unless it would hold something where it is not mentioned. */
+const isWritten = ([slice, items]: Held): boolean => items.length > 0 || slice.initial.length > 0
+
+/** What is to be written of a session. */
+export interface Writing {
+  readonly operations: Operations
+  /** At the moment that counts. */
+  readonly held: ReadonlyArray<Held>
+  readonly parentId: string | undefined
+  readonly archive: Named
+}
+
+/** The bytes of one JSON text and a newline. */
+export const encode = Effect.fnUntraced(function* (
+  operation: string,
+  { archive, held, operations, parentId }: Writing
+): Effect.fn.Return<Uint8Array, SessionError> {
+  const { createdAt, id, tags } = operations
+  const place: Place = { operation, where: `session ${shown(id)}, ` }
+  const slices: Array<unknown> = []
+  for (const one of held) {
+    if (!isWritten(one)) continue
+    const [{ name, policy }, items] = one
+    const encoded = Schema.encodeEffect(itemsCodec(one[0]))(items)
+    slices.push({ name, policy, items: yield* fitting(place, `slice ${shown(name)}`, encoded) })
+  }
+  const value = {
+    schemaVersion,
+    sessionId: id,
+    ...(parentId === undefined ? undefined : { parentId }),
+    createdAt: DateTime.formatIso(createdAt),
+    tags,
+    ...(archive === undefined ? undefined : { archive }),
+    slices
+  }
+  const text = yield* Effect.try({
+    try: () => Buffer.from(`${JSON.stringify(value)}\n`),
+    catch: (error) => refuse(place)("io", `it cannot be written as one text: ${String(error)}`)
+  })
+  if (text.length > longestText) {
+    return yield* Effect.fail(refuse(place)("io", `its text has ${text.length} bytes where ${longestText} are allowed`))
+  }
+  return text
+})
+
+/** What a text says of a session. */
+export interface Reading {
+  readonly id: string
+  readonly parentId: string | undefined
+  readonly createdAt: DateTime.Utc
+  readonly tags: Readonly<Record<string, string>>
+  readonly archive: Named
+  readonly held: ReadonlyArray<Held>
+}
+
+const parse = (place: Place, bytes: Uint8Array): Effect.Effect<unknown, SessionError> =>
+  Effect.try({
+    try: (): unknown => JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)),
+    catch: (error) => refuse(place)("corrupt", `it is no JSON: ${error instanceof Error ? error.message : String(error)}`)
+  })
+
+const versionOf = (value: unknown): unknown =>
+  typeof value === "object" && value !== null && "schemaVersion" in value ? value.schemaVersion : undefined
+
+/** What is said to be newer is not judged by what this version knows. */
+const checkVersion = (place: Place, value: unknown): Effect.Effect<void, SessionError> => {
+  const version = versionOf(value)
+  return typeof version === "number" && version > schemaVersion
+    ? Effect.fail(
+        refuse(place)("version", `it was written with schema version ${version}; this program knows ${schemaVersion}`)
+      )
+    : Effect.void
+}
+
+const byName = (place: Place, slices: ReadonlyArray<AnySlice>): Effect.Effect<ReadonlyMap<string, AnySlice>, SessionError> =>
+  Effect.suspend(() => {
+    const all = new Map<string, AnySlice>()
+    for (const slice of slices) {
+      const other = all.get(slice.name)
+      if (other !== undefined && other !== slice) {
+        return Effect.fail(refuse(place)("duplicateSlice", `two slices are called ${shown(slice.name)}`))
+      }
+      all.set(slice.name, slice)
+    }
+    return Effect.succeed(all)
+  })
+
+/** The slices that are given, each with what the text has for it, or what it holds at first. */
+export const decode = Effect.fnUntraced(function* (
+  place: Place,
+  bytes: Uint8Array,
+  slices: ReadonlyArray<AnySlice>
+): Effect.fn.Return<Reading, SessionError> {
+  const known = yield* byName(place, slices)
+  const value = yield* parse(place, bytes)
+  yield* checkVersion(place, value)
+  const saved = yield* fitting(place, "it is no saved session", Schema.decodeUnknownEffect(Envelope)(value))
+  for (const id of saved.parentId === undefined ? [saved.sessionId] : [saved.sessionId, saved.parentId]) {
+    const why = whyUnfit(id)
+    if (why !== undefined) return yield* Effect.fail(refuse(place)("corrupt", `${shown(id)} cannot be an id: ${why}`))
+  }
+  const strangers = saved.slices.filter(({ name }) => !known.has(name))
+  if (strangers.length > 0) {
+    const names = strangers.map(({ name }) => shown(name)).join(", ")
+    return yield* Effect.fail(refuse(place)("unknownSlice", `it has slices that were not given: ${names}`))
+  }
+  const found = new Map<AnySlice, ReadonlyArray<unknown>>()
+  for (const { items, name } of saved.slices) {
+    const slice = known.get(name)!
+    if (found.has(slice)) return yield* Effect.fail(refuse(place)("corrupt", `slice ${shown(name)} is there twice`))
+    found.set(slice, yield* fitting(place, `slice ${shown(name)}`, Schema.decodeUnknownEffect(itemsCodec(slice))(items)))
+  }
+  return {
+    id: saved.sessionId,
+    parentId: saved.parentId,
+    createdAt: saved.createdAt,
+    tags: saved.tags,
+    archive: saved.archive,
+    held: [...known.values()].map((slice): Held => [slice, found.get(slice) ?? slice.initial])
+  }
+})

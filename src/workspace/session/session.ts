@@ -1,0 +1,226 @@
+/** A session in full: its slices, who takes part in it, and what was taken of both. */
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import { randomUUID } from "node:crypto"
+import { root } from "../../model/FsPath.ts"
+import { SessionError } from "../../model/sessionError.ts"
+import type { AnySlice } from "../../model/Slice.ts"
+import type { Participant } from "../../port/slices.ts"
+import * as Locks from "../../runtime/locks.ts"
+import type { Operations, Options, SliceChanged } from "../Session.ts"
+import * as Feed from "./feed.ts"
+import { checkId, invalid, shown } from "./ids.ts"
+import { holding, resetAll, runAll } from "./participants.ts"
+import { save } from "./save.ts"
+import { type Entry, type Holder, type Items, kept, State } from "./state.ts"
+import { Takings } from "./takings.ts"
+
+/** A slice and what it holds, or is to hold. */
+export type Held = readonly [slice: AnySlice, items: Items]
+
+/** What a session begins as. */
+export interface Beginning {
+  readonly id: string
+  readonly createdAt: DateTime.Utc
+  readonly tags: Readonly<Record<string, string>>
+  readonly held: ReadonlyArray<Held>
+  readonly parent?: Session | undefined
+}
+
+/** A session as the modules beside this one know it. */
+export interface Session {
+  readonly operations: Operations
+  readonly parent: Session | undefined
+  /** In the order they were made. */
+  readonly children: Array<Session>
+  /** Of this one and all of its tree. */
+  readonly ids: Set<string>
+  /** Installed slices, in the order in which they were. */
+  readonly held: () => ReadonlyArray<Held>
+}
+
+const known = new WeakMap<Operations, Session>()
+
+/** Fails for what is none of ours. */
+export const sessionOf = (operation: string, operations: Operations): Effect.Effect<Session, SessionError> =>
+  Effect.suspend(() => {
+    const session = known.get(operations)
+    return session === undefined
+      ? Effect.fail(invalid(operation, "it is no session that this module has made"))
+      : Effect.succeed(session)
+  })
+
+/** One synchronous step; what it throws is a defect. */
+const stepping = <A>(step: () => A | SessionError): Effect.Effect<A, SessionError> =>
+  Effect.suspend(() => {
+    const answer = step()
+    return answer instanceof SessionError ? Effect.fail(answer) : Effect.succeed(answer)
+  })
+
+const checkTags = (operation: string, tags: Readonly<Record<string, string>>): Effect.Effect<void, SessionError> =>
+  typeof tags === "object" && tags !== null && Object.values(tags).every((value) => typeof value === "string")
+    ? Effect.void
+    : Effect.fail(invalid(operation, "the tags are texts by name"))
+
+/** All is checked before there is a session, and before it is in any tree. */
+export const open = (operation: string, beginning: Beginning): Effect.Effect<Session, SessionError> =>
+  Effect.gen(function* () {
+    yield* checkId(operation, "session", beginning.id)
+    yield* checkTags(operation, beginning.tags)
+    const state = new State()
+    for (const [slice, items] of beginning.held) {
+      const entry = yield* stepping(() => state.installed(operation, slice))
+      if (items !== slice.initial) state.change("set", [[entry, kept(items)]])
+    }
+    return yield* stepping(() => assemble(operation, beginning, state))
+  })
+
+/** The slices' part of the operations. */
+const slicesOf = (state: State) => {
+  /** The new items come first: where they cannot be had, the slice is not installed either. */
+  const changing = (cause: SliceChanged["cause"], slice: AnySlice, next: (entry: Entry) => Items) =>
+    stepping(() => {
+      const entry = state.entryOf(cause, slice)
+      if (entry instanceof SessionError) return entry
+      const items = next(entry)
+      state.install(entry)
+      state.change(cause, [[entry, items]])
+      return undefined
+    })
+  const itemsOf = (slice: AnySlice): Items => state.find(slice)?.items ?? []
+  const events = Feed.make<unknown>()
+  return {
+    install: (slice) => Effect.asVoid(stepping(() => state.installed("install", slice))),
+    all: <A>(slice: AnySlice) => Effect.sync(() => itemsOf(slice) as ReadonlyArray<A>),
+    latest: <A>(slice: AnySlice) =>
+      Effect.sync((): Option.Option<A> => {
+        const items = itemsOf(slice) as ReadonlyArray<A>
+        return items.length === 0 ? Option.none() : Option.some(items.at(-1)!)
+      }),
+    set: (slice, ...items) => changing("set", slice, () => kept(items)),
+    dispatch: (slice, event) => changing("dispatch", slice, (entry) => state.reduced(entry, event)),
+    publish: (event) =>
+      Effect.sync(() => {
+        const steps = state.published(event)
+        events.tell(event)
+        state.change("publish", steps)
+      }),
+    changes: state.changes.stream,
+    events: events.stream,
+    cell: <A>(slice: AnySlice, changed: (latest: A | undefined) => void) =>
+      Effect.gen(function* () {
+        const entry = yield* stepping(() => state.installed("cell", slice))
+        const holder: Holder = { changed: (latest) => changed(latest as A | undefined) }
+        yield* Effect.acquireRelease(
+          Effect.sync(() => void entry.holders.add(holder)),
+          () => Effect.sync(() => void entry.holders.delete(holder))
+        )
+        return {
+          get: () => entry.items.at(-1) as A | undefined,
+          set: (value: A) => state.change("cell", [[entry, kept([value])]], holder),
+          clear: () => state.change("cell", [[entry, kept([])]], holder)
+        }
+      })
+  } satisfies Partial<Operations>
+}
+
+/** Joins the tree of its parent, where its id must be new. */
+const assemble = (operation: string, { createdAt, id, parent, tags }: Beginning, state: State): Session | SessionError => {
+  const ids = parent?.ids ?? new Set<string>()
+  if (ids.has(id)) return invalid(operation, `there is a session ${shown(id)} in this tree already`)
+  ids.add(id)
+  const locks = Locks.make()
+  const participants = new Map<string, Participant>()
+  const takings = new Takings(id, state, participants)
+  const children: Array<Session> = []
+
+  /** One at a time. */
+  const alone = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => locks.alone([root], effect)
+  const exclusively: Operations["exclusively"] = (effect) => alone(holding(participants, effect))
+
+  const held = (): ReadonlyArray<Held> => state.entries.map(({ items, slice }) => [slice, items])
+  const resetSlices = (): void =>
+    state.change(
+      "reset",
+      state.entries.map((entry) => [entry, entry.initial])
+    )
+
+  const operations: Operations = Object.freeze<Operations>({
+    ...slicesOf(state),
+    id,
+    tags: Object.freeze({ ...tags }),
+    createdAt,
+    parent: parent?.operations,
+    children: Effect.sync(() => children.map((child) => child.operations)),
+
+    snapshot: (snapshotId = randomUUID()) =>
+      Effect.andThen(checkId("snapshot", "snapshot", snapshotId), exclusively(Effect.suspend(() => takings.take(snapshotId)))),
+    snapshots: Effect.sync(() => takings.snapshots),
+    restore: (snapshot) => exclusively(Effect.suspend(() => takings.restore("restore", snapshot))),
+    rollback: (snapshotId) =>
+      exclusively(
+        Effect.flatMap(
+          stepping(() => takings.byId("rollback", snapshotId)),
+          (snapshot) => takings.restore("rollback", snapshot)
+        )
+      ),
+    prepare: (snapshot) => Effect.suspend(() => takings.prepare("restore", snapshot)),
+    exclusively,
+    forget: (snapshotId) => alone(Effect.uninterruptible(takings.forget(snapshotId))),
+
+    reset: exclusively(
+      Effect.uninterruptible(Effect.suspend(() => runAll([Effect.sync(resetSlices), resetAll([...participants.values()])])))
+    ),
+    clone: (options = {}) =>
+      Effect.flatMap(exclusively(Effect.sync(held)), (items) =>
+        Effect.map(begin("clone", options, items), (session) => session.operations)
+      ),
+    child: (options = {}) =>
+      Effect.suspend(() =>
+        Effect.map(begin("child", options, initially(options), known.get(operations)), (session) => session.operations)
+      ),
+    save: (path) =>
+      Effect.flatMap(exclusively(Effect.sync(held)), (items) =>
+        save(path, { operations, held: items, parentId: parent?.operations.id, archive: undefined })
+      ),
+
+    join: (participant) =>
+      Locks.unheld(
+        Effect.asVoid(
+          Effect.acquireRelease(
+            stepping(() => {
+              if (participants.has(participant.name)) {
+                return invalid("join", `${shown(participant.name)} takes part in this session already`)
+              }
+              participants.set(participant.name, participant)
+              return undefined
+            }),
+            () =>
+              alone(
+                Effect.suspend(() => {
+                  participants.delete(participant.name)
+                  return takings.withdraw(participant)
+                })
+              )
+          )
+        )
+      )
+  })
+
+  const session: Session = { operations, parent, children, ids, held }
+  known.set(operations, session)
+  parent?.children.push(session)
+  return session
+}
+
+/** What the slices of the options hold at first. */
+export const initially = ({ slices = [] }: Options): ReadonlyArray<Held> => slices.map((slice) => [slice, slice.initial])
+
+export const begin = (
+  operation: string,
+  { id = randomUUID(), tags = {} }: Pick<Options, "id" | "tags">,
+  held: ReadonlyArray<Held>,
+  parent?: Session
+): Effect.Effect<Session, SessionError> =>
+  Effect.flatMap(DateTime.now, (createdAt) => open(operation, { id, createdAt, tags, held, parent }))

@@ -1,0 +1,143 @@
+/**
+ * The slices of one session and what they hold. Every change is one synchronous step: all new items are known before any slice gets
+ * them, so that nobody sees a part of it and whatever throws before changes nothing.
+ */
+import { SessionError } from "../../model/sessionError.ts"
+import type { AnySlice } from "../../model/Slice.ts"
+import type { SliceChanged } from "../Session.ts"
+import * as Feed from "./feed.ts"
+import { invalid, shown, whyUnfit } from "./ids.ts"
+
+/** Frozen. */
+export type Items = ReadonlyArray<unknown>
+
+/** Is told of a last item that is not its own. */
+export interface Holder {
+  readonly changed: (latest: unknown) => void
+}
+
+export interface Entry {
+  readonly slice: AnySlice
+  readonly name: string
+  readonly policy: AnySlice["policy"]
+  readonly initial: Items
+  items: Items
+  readonly holders: Set<Holder>
+}
+
+/** A slice and what it is to hold. */
+export type Step = readonly [entry: Entry, items: Items]
+
+const none: Items = Object.freeze([])
+
+/** The same items in an array that nobody can change. */
+export const kept = (items: Items): Items => {
+  if (!Array.isArray(items)) throw new TypeError("the items of a slice are an array")
+  if (items.length === 0) return none
+  return Object.isFrozen(items) ? items : Object.freeze([...(items as Items)])
+}
+
+export class State {
+  readonly changes: Feed.Feed<SliceChanged> = Feed.make()
+  readonly #entries = new Map<string, Entry>()
+  #isReducing = false
+
+  /** In the order in which they were installed. */
+  get entries(): ReadonlyArray<Entry> {
+    return [...this.#entries.values()]
+  }
+
+  find(slice: AnySlice): Entry | undefined {
+    const entry = this.#entries.get(slice.name)
+    return entry?.slice === slice ? entry : undefined
+  }
+
+  /** Of what stands for the slice, installed or not yet. */
+  entryOf(operation: string, slice: AnySlice): Entry | SessionError {
+    const there = this.#entries.get(slice.name)
+    if (there?.slice === slice) return there
+    if (there !== undefined) {
+      const detail = `another slice called ${shown(slice.name)} is installed`
+      return new SessionError({ operation, reason: "duplicateSlice", detail })
+    }
+    const why = whyUnfit(slice.name)
+    if (why !== undefined) return invalid(operation, `${shown(slice.name)} cannot be the name of a slice: ${why}`)
+    const initial = kept(slice.initial)
+    return { slice, name: slice.name, policy: slice.policy, initial, items: initial, holders: new Set() }
+  }
+
+  /** Nothing where it is installed. */
+  install(entry: Entry): void {
+    this.#mayChange()
+    this.#entries.set(entry.name, entry)
+  }
+
+  installed(operation: string, slice: AnySlice): Entry | SessionError {
+    const entry = this.entryOf(operation, slice)
+    if (!(entry instanceof SessionError)) this.install(entry)
+    return entry
+  }
+
+  /** What the slice holds after an event, by its reducer, which may throw. */
+  reduced(entry: Entry, event: unknown): Items {
+    return this.#reducing(() => kept(entry.slice.reduce(entry.items, event)))
+  }
+
+  /** What all slices hold after an event that is published. */
+  published(event: unknown): ReadonlyArray<Step> {
+    return this.#reducing(() =>
+      this.entries.map((entry) => {
+        let items = entry.items
+        for (const handler of entry.slice.handlers) {
+          if (handler.accepts(event)) items = kept(handler.reduce(items, event))
+        }
+        return [entry, items]
+      })
+    )
+  }
+
+  /** Makes the slices hold what the steps say, tells the holders of their cells but `by`, and publishes what has changed. */
+  change(cause: SliceChanged["cause"], steps: ReadonlyArray<Step>, by?: Holder): void {
+    this.#mayChange()
+    const others: Array<Entry> = []
+    const changed: Array<SliceChanged> = []
+    for (const [entry, items] of steps) {
+      if (items === entry.items) continue
+      if (entry.holders.size > 0 && !Object.is(items.at(-1), entry.items.at(-1))) others.push(entry)
+      entry.items = items
+      if (this.changes.isRead()) changed.push(Object.freeze({ slice: entry.name, items, cause }))
+    }
+    for (const change of changed) this.changes.tell(change)
+    tellHolders(others, by)
+  }
+
+  #mayChange(): void {
+    if (this.#isReducing) throw new Error("a reducer answers new items; it may not change the session itself")
+  }
+
+  #reducing<A>(reduce: () => A): A {
+    this.#mayChange()
+    this.#isReducing = true
+    try {
+      return reduce()
+    } finally {
+      this.#isReducing = false
+    }
+  }
+}
+
+/** All of them, also when one of them throws. */
+const tellHolders = (entries: ReadonlyArray<Entry>, by: Holder | undefined): void => {
+  const thrown: Array<unknown> = []
+  for (const entry of entries) {
+    for (const holder of Array.from(entry.holders)) {
+      if (holder === by) continue
+      try {
+        holder.changed(entry.items.at(-1))
+      } catch (error) {
+        thrown.push(error)
+      }
+    }
+  }
+  if (thrown.length > 0) throw thrown[0]
+}

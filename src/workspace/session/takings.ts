@@ -1,0 +1,131 @@
+/** What has been taken of a session, and how the session becomes that again: what can fail comes first, the slices and the rest after. */
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import { SessionError } from "../../model/sessionError.ts"
+import type { AnySlice } from "../../model/Slice.ts"
+import type { Participant, Prepared } from "../../port/slices.ts"
+import type { SessionSnapshot } from "../Session.ts"
+import { shown } from "./ids.ts"
+import { captureAll, prepareAll, releaseAll, resetAll, runAll, type Share, type Unmask } from "./participants.ts"
+import type { Items, State } from "./state.ts"
+
+interface Taken {
+  readonly snapshot: SessionSnapshot
+  /** Of slices of state. */
+  readonly items: ReadonlyMap<AnySlice, Items>
+  readonly shares: ReadonlyArray<Share>
+}
+
+const unknown = (operation: string, detail: string): SessionError => new SessionError({ operation, reason: "unknown", detail })
+
+/** Whoever calls what answers an effect holds the session. */
+export class Takings {
+  readonly #sessionId: string
+  readonly #state: State
+  readonly #participants: ReadonlyMap<string, Participant>
+  /** In the order in which they were taken. */
+  readonly #taken = new Map<string, Taken>()
+
+  constructor(sessionId: string, state: State, participants: ReadonlyMap<string, Participant>) {
+    this.#sessionId = sessionId
+    this.#state = state
+    this.#participants = participants
+  }
+
+  get snapshots(): ReadonlyArray<SessionSnapshot> {
+    return [...this.#taken.values()].map(({ snapshot }) => snapshot)
+  }
+
+  byId(operation: string, id: string): SessionSnapshot | SessionError {
+    return this.#taken.get(id)?.snapshot ?? unknown(operation, `there is no snapshot ${shown(id)}`)
+  }
+
+  take(snapshotId: string): Effect.Effect<SessionSnapshot, SessionError> {
+    return Effect.uninterruptibleMask((unmask) =>
+      Effect.gen({ self: this }, function* () {
+        const shares = yield* captureAll([...this.#participants.values()], unmask)
+        const snapshot = this.#keep(snapshotId, yield* DateTime.now, shares)
+        return yield* Effect.as(releaseAll(snapshot.replaced), snapshot.value)
+      })
+    )
+  }
+
+  #keep(snapshotId: string, createdAt: DateTime.Utc, shares: ReadonlyArray<Share>) {
+    const ofState = this.#state.entries.filter(({ policy }) => policy === "state")
+    const items = new Map(ofState.map((entry): [AnySlice, Items] => [entry.slice, entry.items]))
+    const value: SessionSnapshot = Object.freeze({
+      sessionId: this.#sessionId,
+      snapshotId,
+      createdAt,
+      items: <A>(slice: AnySlice) => (items.get(slice) ?? []) as ReadonlyArray<A>
+    })
+    const replaced = this.#taken.get(snapshotId)?.shares ?? []
+    this.#taken.delete(snapshotId)
+    this.#taken.set(snapshotId, { snapshot: value, items, shares })
+    return { value, replaced }
+  }
+
+  /** Answers whether there was one. */
+  forget(id: string): Effect.Effect<boolean> {
+    return Effect.suspend(() => {
+      const found = this.#taken.get(id)
+      this.#taken.delete(id)
+      return Effect.as(releaseAll(found?.shares ?? []), found !== undefined)
+    })
+  }
+
+  /** What was kept for one that no longer takes part is of no use to anybody. */
+  withdraw(participant: Participant): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const its: Array<Share> = []
+      for (const [id, taken] of this.#taken) {
+        its.push(...taken.shares.filter((share) => share.participant === participant))
+        this.#taken.set(id, { ...taken, shares: taken.shares.filter((share) => share.participant !== participant) })
+      }
+      return releaseAll(its)
+    })
+  }
+
+  prepare(operation: string, snapshot: SessionSnapshot): Effect.Effect<Prepared, SessionError> {
+    return Effect.uninterruptibleMask((unmask) => this.#prepare(operation, snapshot, unmask))
+  }
+
+  restore(operation: string, snapshot: SessionSnapshot): Effect.Effect<void, SessionError> {
+    return Effect.uninterruptibleMask((unmask) =>
+      Effect.flatMap(this.#prepare(operation, snapshot, unmask), ({ commit }) => commit)
+    )
+  }
+
+  #prepare(operation: string, snapshot: SessionSnapshot, unmask: Unmask): Effect.Effect<Prepared, SessionError> {
+    const taken = this.#taken.get(snapshot?.snapshotId)
+    if (taken === undefined || taken.snapshot !== snapshot) {
+      const detail = "it is no snapshot of this session, or one that has been forgotten or replaced"
+      return Effect.fail(unknown(operation, detail))
+    }
+    return Effect.map(prepareAll(taken.shares, unmask), (prepared) => ({
+      commit: Effect.uninterruptible(
+        runAll([
+          Effect.sync(() => this.#bringBack(taken)),
+          ...prepared.map(({ commit }) => commit),
+          Effect.suspend(() => resetAll(this.#newcomers(taken)))
+        ])
+      ),
+      discard: Effect.uninterruptible(runAll(prepared.map(({ discard }) => discard)))
+    }))
+  }
+
+  #bringBack({ items }: Taken): void {
+    const ofState = this.#state.entries.filter(({ policy }) => policy === "state")
+    this.#state.change(
+      "rollback",
+      ofState.map((entry) => [entry, items.get(entry.slice) ?? entry.initial])
+    )
+  }
+
+  /** Those who keep something outside and did not take part yet: like the slices that came since, they begin anew. */
+  #newcomers({ shares }: Taken): ReadonlyArray<Participant> {
+    return [...this.#participants.values()].filter(
+      (one) => one.capture !== undefined && !shares.some(({ participant }) => participant === one)
+    )
+  }
+}

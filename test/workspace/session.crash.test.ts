@@ -1,0 +1,263 @@
+/** A dump that ends too early: with its process, at every call that changes the disk; by interruption, at every step; and beside others. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as TestClock from "effect/testing/TestClock"
+import { spawn } from "node:child_process"
+import fs from "node:fs"
+import { syncBuiltinESMExports } from "node:module"
+import { join } from "node:path"
+import * as Identity from "../../src/runtime/processIdentity.ts"
+import * as Session from "../../src/workspace/Session.ts"
+import { fastDirectory } from "../backends/posixHost.ts"
+import { isSoak, real, Trigger, victimOf } from "../interruption/harness.ts"
+import { dying, found, names, pair, slices } from "./dumping.ts"
+
+type Pair = Effect.Success<ReturnType<typeof pair>>
+
+const dump = ({ filesystem, session }: Pair, top: string, withFilesystem = true) =>
+  Session.dumpSessionTree(session, top, withFilesystem ? { filesystem } : {})
+
+/** What was there before, and what is to be there then: whether each has an archive. */
+const scenarios = [
+  ["nothing", undefined, true],
+  ["nothing, and without an archive", undefined, false],
+  ["a pair", true, true],
+  ["a pair, and without an archive", true, false],
+  ["sessions alone", false, true]
+] as const
+
+const told = (note: string, hasArchive: boolean): readonly [string, string | undefined] => [note, hasArchive ? note : undefined]
+
+const whole = Effect.fnUntraced(function* (top: string, outcomes: ReadonlyArray<unknown>, what: string) {
+  const outcome = yield* found(top)
+  assert.include(
+    outcomes.map((one) => JSON.stringify(one)),
+    JSON.stringify(outcome),
+    what
+  )
+  return outcome === undefined ? "none" : outcome[0]!
+})
+
+/** The next dump leaves nothing but itself. */
+const goesOn = Effect.fnUntraced(function* (top: string, third: Pair) {
+  yield* dump(third, top)
+  assert.deepStrictEqual(names(top), ["abc.fs.zip", "abc.jsonl"])
+  assert.deepStrictEqual(yield* found(top), told("three", true))
+})
+
+describe("a dump whose process ends", () => {
+  for (const [what, before, after] of scenarios) {
+    it.effect(`at any call leaves the old pair or the new, where there was ${what}`, () =>
+      Effect.gen(function* () {
+        const [one, two, three] = [yield* pair("one"), yield* pair("two"), yield* pair("three")]
+        const outcomes = [before === undefined ? undefined : told("one", before), told("two", after)]
+        const seen = new Set<string>()
+        for (let nth = 1, died = true; died; nth++) {
+          died = yield* Effect.scoped(
+            Effect.gen(function* () {
+              const top = yield* fastDirectory
+              if (before !== undefined) yield* dump(one, top, before)
+              const end = yield* dying(nth, dump(two, top, after))
+              seen.add(yield* whole(top, outcomes, `call ${nth}`))
+              if (!end.died) assert.isTrue(Exit.isSuccess(end.exit))
+              yield* goesOn(top, three)
+              return end.died
+            })
+          )
+        }
+        assert.deepStrictEqual([...seen].sort(), [before === undefined ? "none" : "one", "two"].sort())
+      })
+    )
+  }
+
+  it.effect("after another one that ended so leaves one of the two", () =>
+    Effect.gen(function* () {
+      const [one, two, three] = [yield* pair("one"), yield* pair("two"), yield* pair("three")]
+      /** Answers what is there then, and whether the call was reached. */
+      const first = Effect.fnUntraced(function* (top: string, nth: number) {
+        yield* dump(one, top)
+        const { died } = yield* dying(nth, dump(two, top))
+        return [(yield* found(top))!, died] as const
+      })
+      // Only where the new pair counts and is not finished is there anything to learn.
+      const unfinished: Array<number> = []
+      for (let nth = 1, died = true; died; nth++) {
+        const [there, isReached] = yield* Effect.scoped(Effect.flatMap(fastDirectory, (top) => first(top, nth)))
+        if (isReached && there[0] === "two") unfinished.push(nth)
+        died = isReached
+      }
+      assert.isAbove(unfinished.length, 1)
+      for (const nth of unfinished) {
+        for (let again = 1, died = true; died; again++) {
+          died = yield* Effect.scoped(
+            Effect.gen(function* () {
+              const top = yield* fastDirectory
+              const [middle] = yield* first(top, nth)
+              const end = yield* dying(again, dump(three, top))
+              yield* whole(top, [middle, told("three", true)], `calls ${nth} and ${again}`)
+              return end.died
+            })
+          )
+        }
+      }
+    })
+  )
+})
+
+describe("a dump that is interrupted", () => {
+  for (const moment of ["step", "call", "called"] as const) {
+    it.live(`at any ${moment} leaves the old pair or the new, and nothing else`, () =>
+      Effect.gen(function* () {
+        const [one, two, three] = [yield* pair("one"), yield* pair("two"), yield* pair("three")]
+        const seen = new Set<string>()
+        const every = moment === "step" && !isSoak ? 23 : isSoak ? 1 : 3
+        for (let nth = 1, fired = true; fired; nth += every) {
+          fired = yield* Effect.scoped(
+            Effect.gen(function* () {
+              const top = yield* fastDirectory
+              yield* dump(one, top)
+              const trigger = new Trigger(moment, nth)
+              const exit = yield* victimOf(trigger, dump(two, top))
+              const outcome = yield* whole(top, [told("one", true), told("two", true)], `${moment} ${nth}`)
+              if (Exit.isSuccess(exit)) assert.strictEqual(outcome, "two")
+              seen.add(outcome)
+              assert.deepStrictEqual(names(top), ["abc.fs.zip", "abc.jsonl"])
+              return trigger.hasFired
+            })
+          )
+        }
+        assert.strictEqual(seen.size, 2)
+        const top = yield* fastDirectory
+        yield* dump(one, top)
+        yield* goesOn(top, three)
+      }).pipe(Effect.scoped)
+    )
+  }
+})
+
+describe("a dump whose archive cannot be put in its place", () => {
+  it.effect("fails, is there all the same, and the next one goes on", () =>
+    Effect.gen(function* () {
+      const top = yield* fastDirectory
+      yield* dump(yield* pair("one"), top)
+      const renameSync = (from: string, to: string): void => {
+        if (to === join(real.realpathSync(top), "abc.fs.zip")) {
+          throw Object.assign(new Error("planned"), { code: "EIO", errno: -5 })
+        }
+        real.renameSync(from, to)
+      }
+      const put = (value: unknown): void => {
+        Object.assign(fs, { renameSync: value })
+        syncBuiltinESMExports()
+      }
+      put(renameSync)
+      const error = yield* Effect.ensuring(
+        Effect.flip(dump(yield* pair("two"), top)),
+        Effect.sync(() => put(real.renameSync))
+      )
+      assert.isTrue(error._tag === "SessionError" && error.reason === "io")
+      assert.deepStrictEqual(yield* found(top), told("two", true))
+      yield* goesOn(top, yield* pair("three"))
+    })
+  )
+})
+
+describe("beside a dump", () => {
+  const hidden = (owner: string, of = "0".repeat(16)) => `.~fsa-dump-${of}-${owner}-${"a".repeat(18)}.tmp`
+
+  /** What the library calls its hidden directory for the dump "abc". */
+  const keyOf = Effect.fnUntraced(function* (top: string) {
+    // The third change of the disk is the first in the hidden directory.
+    yield* dying(3, dump(yield* pair("one"), top))
+    const [name] = names(top)
+    real.rmSync(join(top, name!), { recursive: true })
+    return /^\.~fsa-dump-([0-9a-f]{16})-/.exec(name!)![1]!
+  })
+
+  /** The identity of a process that lives as long as the scope. */
+  const neighbour = Effect.map(
+    Effect.acquireRelease(
+      Effect.sync(() => {
+        const script = `import * as I from "./src/runtime/processIdentity.ts"; process.stdout.write(I.self()); process.stdin.resume()`
+        return spawn(process.execPath, ["--input-type=module", "-e", script], { stdio: ["pipe", "pipe", "inherit"] })
+      }),
+      (child) =>
+        Effect.callback<void>((resume) => {
+          child.on("exit", () => resume(Effect.void))
+          child.kill("SIGKILL")
+        })
+    ),
+    (child) =>
+      Effect.callback<string>((resume) => {
+        child.stdout.once("data", (bytes: Buffer) => resume(Effect.succeed(bytes.toString())))
+      })
+  )
+
+  it.effect("is swept what a dead process has left of the same dump, and nothing else", () =>
+    Effect.gen(function* () {
+      const top = yield* fastDirectory
+      const key = yield* keyOf(top)
+      const dead = yield* Effect.scoped(Effect.flatten(neighbour))
+      const living = yield* Effect.flatten(neighbour)
+      assert.deepStrictEqual([Identity.isDead(dead), Identity.isDead(living)], [true, false])
+      const kept = [hidden(dead), hidden(living, key), hidden("elsewhere-1-1", key), ".~fsa-dump.tmp", "other.jsonl"]
+      for (const name of [...kept, hidden(dead, key)]) real.mkdirSync(join(top, name, "d"), { recursive: true })
+      yield* TestClock.setTime(Date.now())
+      yield* dump(yield* pair("one"), top)
+      assert.deepStrictEqual(names(top), ["abc.fs.zip", "abc.jsonl", ...kept].sort())
+      yield* TestClock.adjust("25 hours")
+      yield* dump(yield* pair("one"), top)
+      assert.deepStrictEqual(
+        names(top),
+        ["abc.fs.zip", "abc.jsonl", ...kept.filter((name) => !name.includes("elsewhere"))].sort()
+      )
+    })
+  )
+
+  it.effect("another one may come between a reader's looks at the two files", () =>
+    Effect.gen(function* () {
+      const [top, elsewhere] = [yield* fastDirectory, yield* fastDirectory]
+      yield* dump(yield* pair("one"), top)
+      yield* dump(yield* pair("two"), elsewhere)
+      let isDone = false
+      // The last thing that is asked before the archive is opened is whether it is there.
+      const put = (statSync: unknown): void => {
+        Object.assign(fs, { statSync })
+        syncBuiltinESMExports()
+      }
+      put((path: string, ...options: ReadonlyArray<never>) => {
+        if (!isDone && path.endsWith(".fs.zip")) {
+          isDone = true
+          for (const name of ["abc.jsonl", "abc.fs.zip"]) real.renameSync(join(elsewhere, name), join(top, name))
+        }
+        return (real.statSync as unknown as (...all: ReadonlyArray<unknown>) => unknown)(path, ...options)
+      })
+      const outcome = yield* Effect.ensuring(
+        found(top),
+        Effect.sync(() => put(real.statSync))
+      )
+      assert.isTrue(isDone)
+      assert.deepStrictEqual(outcome, ["two", "two"])
+    })
+  )
+
+  it.effect("others of this process may run, of the same id and of others", () =>
+    Effect.gen(function* () {
+      const top = yield* fastDirectory
+      const pairs = yield* Effect.forEach(["one", "two", "three", "four"], pair)
+      const others = yield* Effect.forEach(["x", "y"], (id) =>
+        Effect.tap(Session.make({ tags: { session_id: id }, slices }), (session) => session.publish(id))
+      )
+      for (let round = 0; round < 5; round++) {
+        yield* Effect.all(
+          [...pairs.map((one) => dump(one, top)), ...others.map((session) => Session.dumpSessionTree(session, top))],
+          { concurrency: "unbounded" }
+        )
+        const [note, file] = (yield* found(top))!
+        assert.strictEqual(file, note)
+      }
+      assert.deepStrictEqual(names(top), ["abc.fs.zip", "abc.jsonl"])
+    })
+  )
+})
