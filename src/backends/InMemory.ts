@@ -8,15 +8,21 @@
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
 import { Filesystem, make as makeAlgebra } from "../filesystem/Filesystem.ts"
 import { InvalidArgument, InvalidPath, type PathTooLong, promote } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { Limits, type LimitsShape } from "../model/Limits.ts"
+import type { SessionError } from "../model/sessionError.ts"
+import type { Slice } from "../model/Slice.ts"
 import type { Backend } from "../port/Backend.ts"
 import { type CommonOptions, enforce, fromOptions } from "../port/Rules.ts"
+import type { Slices } from "../port/slices.ts"
 import * as Content from "./internal/memoryContent.ts"
 import * as MemoryHistory from "./internal/memoryHistory.ts"
 import * as MemoryPort from "./internal/memoryPort.ts"
+import * as MemorySession from "./internal/memorySession.ts"
+import * as MemoryState from "./internal/memoryState.ts"
 import * as MemoryTree from "./internal/memoryTree.ts"
 import * as MemoryWatch from "./internal/memoryWatch.ts"
 
@@ -26,6 +32,12 @@ export type {
    */
   CommonOptions
 } from "../port/Rules.ts"
+export type {
+  /**
+   * @since 0.1.0
+   */
+  TreeState
+} from "./internal/memoryState.ts"
 
 /**
  * What a filesystem starts with. Keys are single names. A string is a file of UTF-8 text, an object a directory, except that an
@@ -38,8 +50,8 @@ export type Tree = { readonly [name: string]: string | Uint8Array | { readonly l
 
 /** @since 0.1.0 */
 export interface InMemoryOptions extends CommonOptions {
-  /** The first content, put there whatever else the options forbid. @default empty */
-  readonly tree?: Tree | undefined
+  /** The first content, put there whatever else the options forbid; or all of one that a session keeps (State). @default empty */
+  readonly tree?: Tree | MemoryState.TreeState | undefined
   /** Compare names as Windows does, so its rules can be exercised anywhere. @default false */
   readonly caseInsensitive?: boolean | undefined
 }
@@ -105,6 +117,17 @@ const checkName = (key: string, path: FsPath.FsPath, options: InMemoryOptions, l
   return fault && (promote(fault, operation, path) as TreeError)
 }
 
+/** Shared with whoever has it; modes and times are its own. */
+const adopt = (
+  tree: MemoryTree.MemoryTree,
+  state: MemoryState.TreeState,
+  caseSensitive: boolean
+): InvalidArgument | undefined => {
+  if (state.caseSensitive !== caseSensitive) return invalid(FsPath.root, "it is a tree with other rules of case")
+  tree.restore(MemoryState.capturedIn(state))
+  return undefined
+}
+
 /** Puts everything in its place, or answers why it cannot be. */
 const plant = (
   tree: MemoryTree.MemoryTree,
@@ -112,6 +135,7 @@ const plant = (
   limits: LimitsShape,
   now: DateTime.Utc
 ): TreeError | undefined => {
+  if (options.tree instanceof MemoryState.TreeState) return adopt(tree, options.tree, options.caseInsensitive !== true)
   const pending: Array<Pending> = [{ path: FsPath.root, value: options.tree, above: undefined }]
   while (pending.length > 0) {
     const here = pending.pop()!
@@ -138,6 +162,30 @@ const plant = (
   return undefined
 }
 
+/** What the options plant, and the port over it, or over what stands in for it. */
+interface Grown {
+  readonly tree: MemoryTree.MemoryTree
+  readonly port: (tree: MemoryTree.MemoryTree) => Backend
+}
+
+const grow = (options: InMemoryOptions): Effect.Effect<Grown, TreeError> =>
+  Effect.flatMap(Limits, (limits) =>
+    Effect.clockWith((clock): Effect.Effect<Grown, TreeError> => {
+      const now = DateTime.makeUnsafe(clock.currentTimeMillisUnsafe())
+      const caseInsensitive = options.caseInsensitive === true
+      const watchers = MemoryWatch.make({ caseInsensitive })
+      const tree = MemoryTree.make({ now, caseInsensitive, listener: watchers })
+      const error = options.tree === undefined ? undefined : plant(tree, options, limits, now)
+      if (error !== undefined) return Effect.fail(error)
+      const rules = fromOptions(options)
+      const port = (tree: MemoryTree.MemoryTree): Backend => ({
+        ...MemoryPort.make(tree, watchers, { caseInsensitive, rules }),
+        history: MemoryHistory.make(tree, { caseInsensitive, rules })
+      })
+      return Effect.succeed({ tree, port })
+    })
+  )
+
 /**
  * The backend alone, for combinators and tests. Fails with InvalidPath for a key of the tree that is no single name, PathTooLong
  * beyond the limits in force, InvalidArgument for a value that is no content and for keys that are the same name.
@@ -147,19 +195,7 @@ const plant = (
 export function make(options?: Empty): Effect.Effect<Backend>
 export function make(options: InMemoryOptions): Effect.Effect<Backend, InvalidPath | PathTooLong | InvalidArgument>
 export function make(options: InMemoryOptions = {}): Effect.Effect<Backend, TreeError> {
-  return Effect.flatMap(Limits, (limits) =>
-    Effect.clockWith((clock): Effect.Effect<Backend, TreeError> => {
-      const now = DateTime.makeUnsafe(clock.currentTimeMillisUnsafe())
-      const caseInsensitive = options.caseInsensitive === true
-      const watchers = MemoryWatch.make({ caseInsensitive })
-      const tree = MemoryTree.make({ now, caseInsensitive, listener: watchers })
-      const error = options.tree === undefined ? undefined : plant(tree, options, limits, now)
-      if (error !== undefined) return Effect.fail(error)
-      const rules = fromOptions(options)
-      const port = MemoryPort.make(tree, watchers, { caseInsensitive, rules })
-      return Effect.succeed(enforce({ ...port, history: MemoryHistory.make(tree, { caseInsensitive, rules }) }))
-    })
-  )
+  return Effect.map(grow(options), ({ port, tree }) => enforce(port(tree)))
 }
 
 /**
@@ -172,3 +208,47 @@ export function layer(options: InMemoryOptions): Layer.Layer<Filesystem, Invalid
 export function layer(options: InMemoryOptions = {}): Layer.Layer<Filesystem, TreeError> {
   return Layer.effect(Filesystem, Effect.map(make(options), makeAlgebra))
 }
+
+/**
+ * What a filesystem of `makeSession` keeps in its session: one item, the whole tree. As JSON it is `{ caseSensitive, directories, files,
+ * links }`, each sorted by `path`, the root among the directories as "."; with `mode`, `createdAt` and `modifiedAt` in milliseconds since
+ * 1970, `sizeBytes` and `content` in base64, `target`. Equal trees are equal JSON.
+ *
+ * @since 0.1.0
+ */
+export const State: Slice<MemoryState.TreeState> = MemoryState.slice
+
+/**
+ * The backend whose tree is kept in the session, where its snapshots, rollbacks, saves and resets are those of the tree. What the session
+ * keeps already is the tree; the one of the options is there where it keeps none, and after a reset. Several over one session are the
+ * same tree. Ends with the scope; the session keeps the tree.
+ *
+ * Fails as `make` does, with InvalidArgument also where the session keeps a tree with other rules of case, and with SessionError where
+ * its slice is another's.
+ *
+ * @since 0.1.0
+ */
+export const makeSession = (
+  session: Slices,
+  options: InMemoryOptions = {}
+): Effect.Effect<Backend, InvalidPath | PathTooLong | InvalidArgument | SessionError, Scope.Scope> =>
+  Effect.flatMap(grow(options), ({ port, tree }) =>
+    Effect.map(
+      MemorySession.make(session, tree, {
+        caseInsensitive: options.caseInsensitive === true,
+        port: (tree, locks) => ({ ...port(tree), locks })
+      }),
+      enforce
+    )
+  )
+
+/**
+ * The filesystem of `makeSession`.
+ *
+ * @since 0.1.0
+ */
+export const layerSession = (
+  session: Slices,
+  options: InMemoryOptions = {}
+): Layer.Layer<Filesystem, InvalidPath | PathTooLong | InvalidArgument | SessionError> =>
+  Layer.effect(Filesystem, Effect.map(makeSession(session, options), makeAlgebra))

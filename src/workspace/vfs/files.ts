@@ -63,7 +63,10 @@ export const removed = (self: Files, path: FsPath.FsPath): Files => {
 /** Everything goes along, but that a file which takes the place of another has a version that this one never had. */
 export const moved = (self: Files, from: FsPath.FsPath, to: FsPath.FsPath): Files => {
   const replaced = get(self, to)
-  let byPath = removed(removed(self, to), from).byPath
+  // A file takes the place of a file, and of nothing below: looking for that would cost as much as there are files.
+  const isFile = get(self, from) !== undefined
+  const rest = isFile ? { ...self, byPath: HashMap.remove(self.byPath, keyOf(self, to)) } : removed(self, to)
+  let { byPath } = removed(rest, from)
   for (const old of within(self, from)) {
     const path = FsPath.below(to, FsPath.relative(from, old))
     const { path: _, ...facts } = get(self, old)!

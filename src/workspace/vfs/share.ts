@@ -6,12 +6,15 @@ import * as Semaphore from "effect/Semaphore"
 import type { FsError } from "../../model/FsError.ts"
 import type { SessionError } from "../../model/sessionError.ts"
 import type { Slices } from "../../port/slices.ts"
+import * as Locks from "../../runtime/locks.ts"
 import { open, type State } from "./state.ts"
 import * as Tree from "./tree.ts"
 
 interface Share {
   readonly one: Semaphore.Semaphore
   users: number
+  /** States that there have been: names of what takes part are unique. */
+  states: number
   opened: { readonly state: State; readonly scope: Scope.Closeable } | undefined
 }
 
@@ -19,15 +22,15 @@ const shares = new WeakMap<Slices, Share>()
 
 const shareOf = (session: Slices): Share => {
   let share = shares.get(session)
-  if (share === undefined) shares.set(session, (share = { one: Semaphore.makeUnsafe(1), users: 0, opened: undefined }))
+  if (share === undefined) shares.set(session, (share = { one: Semaphore.makeUnsafe(1), users: 0, states: 0, opened: undefined }))
   return share
 }
 
-const opening = Effect.fnUntraced(function* (session: Slices, parent: string) {
+const opening = Effect.fnUntraced(function* (session: Slices, name: string, parent: string) {
   const scope = yield* Scope.make()
   const state = yield* Effect.onError(
     Scope.provide(
-      Effect.flatMap(Tree.ground(parent), (place) => open(session, place)),
+      Effect.flatMap(Tree.ground(parent), (place) => open(session, name, place)),
       scope
     ),
     (cause) => Scope.close(scope, Exit.failCause(cause))
@@ -40,15 +43,19 @@ export const join = (session: Slices, parent: string): Effect.Effect<State, FsEr
   Effect.suspend(() => {
     const share = shareOf(session)
     const enter = Effect.gen(function* () {
-      share.opened ??= yield* opening(session, parent)
+      share.opened ??= yield* opening(session, `VfsState ${++share.states}`, parent)
       share.users++
       return share.opened.state
     })
-    const leave = Effect.suspend(() => {
+    const leave = Effect.sync(() => {
       const { opened } = share
-      if (--share.users > 0 || opened === undefined) return Effect.void
+      if (--share.users > 0) return undefined
       share.opened = undefined
-      return Scope.close(opened.scope, Exit.void)
+      return opened
     })
-    return Effect.acquireRelease(share.one.withPermit(enter), () => share.one.withPermit(leave))
+    // It waits for who holds the session, who may be about to come here.
+    const close = Effect.flatMap(share.one.withPermit(leave), (opened) =>
+      opened === undefined ? Effect.void : Scope.close(opened.scope, Exit.void)
+    )
+    return Locks.unheld(Effect.acquireRelease(share.one.withPermit(enter), () => close))
   })

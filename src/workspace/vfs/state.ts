@@ -71,10 +71,11 @@ const unavailable = (failure: Failure): Fault =>
       }
 
 /** As long as the scope lives, below `place`. */
-export const open = (session: Slices, place: Tree.Ground): Effect.Effect<State, SessionError, Scope.Scope> =>
+export const open = (session: Slices, participantName: string, place: Tree.Ground): Effect.Effect<State, SessionError, Scope.Scope> =>
   Effect.gen(function* () {
     const scope = yield* Effect.scope
-    const locks = Locks.make({ caseSensitive: place.info.caseSensitive })
+    const own = Locks.make({ caseSensitive: place.info.caseSensitive })
+    const locks = Locks.within(session.exclusively, own)
     /** Held by who makes a directory. Whoever takes both takes the locks first. */
     const making = Locks.make()
     const mounted: Array<Mounted> = []
@@ -82,18 +83,24 @@ export const open = (session: Slices, place: Tree.Ground): Effect.Effect<State, 
     let isClosed = false
 
     const cell = yield* session.cell(VirtualFileSystem, () => {})
-    const publish = (tree: Tree.Tree): void => {
-      if (tree === current) cell.set(Files.valueOf(tree.files, tree.path))
+    const show = (): void => {
+      if (isClosed) return
+      if (current === undefined) cell.clear()
+      else cell.set(Files.valueOf(current.files, current.path))
     }
-    const become = (tree: Tree.Tree): void => {
+    // What it says by now is of a directory that is nobody's any more.
+    show()
+    const publish = (tree: Tree.Tree): void => {
+      if (tree === current) show()
+    }
+    const become = (tree: Tree.Tree | undefined): void => {
       current = tree
-      publish(tree)
+      show()
     }
     const exchange = (tree: Tree.Tree | undefined): Effect.Effect<void> =>
       Effect.suspend(() => {
         const before = current
-        if (tree === undefined) current = undefined
-        else become(tree)
+        become(tree)
         return before === undefined ? Effect.void : Tree.retire(before)
       })
 
@@ -153,8 +160,8 @@ export const open = (session: Slices, place: Tree.Ground): Effect.Effect<State, 
       release: artifact?.remove ?? Effect.void
     })
     const participant: Participant = {
-      name: VirtualFileSystem.name,
-      exclusively: (effect) => locks.alone([root], making.alone([root], effect)),
+      name: participantName,
+      exclusively: (effect) => own.alone([root], making.alone([root], effect)),
       capture: Effect.suspend(() => {
         const tree = current
         if (tree === undefined) return Effect.succeed(keeping(undefined, Files.none(info.caseSensitive)))

@@ -1,0 +1,220 @@
+/**
+ * A whole tree as one item of a session's slice. It is what the tree captured, shared with all that came before and after, so keeping one
+ * for each change costs nothing; only who saves it pays for its form as JSON, which holds everything that the tree does, sorted, so that
+ * equal trees are equal texts. What is read from such a form is hostile: it is a tree whole, or refused.
+ */
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as SchemaIssue from "effect/SchemaIssue"
+import * as SchemaTransformation from "effect/SchemaTransformation"
+import {
+  checkLimits,
+  compare,
+  fold,
+  type FsPath,
+  isTemporaryName,
+  join,
+  name,
+  parent,
+  parse,
+  root
+} from "../../model/FsPath.ts"
+import { Limits, type LimitsShape } from "../../model/Limits.ts"
+import { make as makeSlice, replaceLatest, type Slice } from "../../model/Slice.ts"
+import * as Children from "./memoryChildren.ts"
+import * as Content from "./memoryContent.ts"
+import type { Captured, Directory, Node } from "./memoryTree.ts"
+
+let reveal: (state: TreeState) => Directory
+
+/**
+ * A tree in memory as it was at one moment. It can be kept, set and saved, and not be looked into: that is what a filesystem is for.
+ *
+ * @since 0.1.0
+ */
+export class TreeState {
+  readonly caseSensitive: boolean
+  readonly #root: Directory
+
+  static {
+    reveal = (state) => state.#root
+  }
+
+  constructor({ root }: { readonly root: Directory }, caseSensitive: boolean) {
+    this.#root = root
+    this.caseSensitive = caseSensitive
+  }
+}
+
+export const capturedIn = (state: TreeState): Captured => ({ root: reveal(state) })
+
+/** Milliseconds since 1970, of which a DateTime holds no parts. */
+const Time = Schema.Int.check(Schema.isBetween({ minimum: -8.64e15, maximum: 8.64e15 }))
+const Mode = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 0o7777 }))
+const listed = { path: Schema.String, createdAt: Time, modifiedAt: Time }
+
+const Form = Schema.Struct({
+  caseSensitive: Schema.Boolean,
+  /** The root, ".", is one of them. */
+  directories: Schema.Array(Schema.Struct({ ...listed, mode: Mode })),
+  files: Schema.Array(
+    Schema.Struct({ ...listed, mode: Mode, sizeBytes: Schema.optionalKey(Schema.Int), content: Schema.String })
+  ),
+  links: Schema.Array(Schema.Struct({ ...listed, target: Schema.String }))
+})
+type Form = typeof Form.Type
+
+const byPath = (self: { readonly path: string }, that: { readonly path: string }): number => compare(self.path, that.path)
+
+const toBase64 = (content: Content.Content): string => {
+  const { buffer, byteOffset, length } = Content.view(content)
+  return Buffer.from(buffer, byteOffset, length).toString("base64")
+}
+
+/** Writes in progress are nobody's files, and those who made them are gone when this is read. */
+const encode = (state: TreeState): Form => {
+  const directories: Array<Form["directories"][number]> = []
+  const files: Array<Form["files"][number]> = []
+  const links: Array<Form["links"][number]> = []
+  const pending: Array<readonly [path: FsPath, node: Node]> = [[root, reveal(state)]]
+  while (pending.length > 0) {
+    const [path, node] = pending.pop()!
+    const { mode } = node
+    const createdAt = node.createdAt.epochMilliseconds
+    const modifiedAt = node.modifiedAt.epochMilliseconds
+    if (node.kind === "symlink") links.push({ path, createdAt, modifiedAt, target: node.target })
+    else if (node.kind === "file") {
+      const sizeBytes = node.content.length
+      files.push({ path, createdAt, modifiedAt, mode, sizeBytes, content: toBase64(node.content) })
+    } else {
+      directories.push({ path, createdAt, modifiedAt, mode })
+      Children.forEach(node.children, (child) => {
+        if (!isTemporaryName(child.name)) pending.push([join(path, child.name), child])
+      })
+    }
+  }
+  return {
+    caseSensitive: state.caseSensitive,
+    directories: directories.sort(byPath),
+    files: files.sort(byPath),
+    links: links.sort(byPath)
+  }
+}
+
+const fromBase64 = (text: string): Uint8Array | undefined => {
+  const bytes = Buffer.from(text, "base64")
+  return bytes.toString("base64") === text ? bytes : undefined
+}
+
+/** What a form says of one entry, its name and place apart. */
+type Said = Pick<Node, "createdAt" | "modifiedAt" | "mode">
+
+/** Builds a tree that belongs to nobody, so that whoever takes it up copies what he changes. */
+class Builder {
+  readonly root: Directory
+  readonly #owner: object = {}
+  readonly #directories = new Map<string, Directory>()
+  readonly #folds: boolean
+  readonly #limits: LimitsShape
+
+  constructor(said: Said, folds: boolean, limits: LimitsShape) {
+    this.#folds = folds
+    this.#limits = limits
+    const place = { key: "", hash: 0, name: "", owner: this.#owner }
+    this.root = { kind: "directory", ...place, ...said, children: Children.empty, size: 0 }
+    this.#directories.set(root, this.root)
+  }
+
+  #place(path: FsPath): Pick<Node, "key" | "hash" | "name" | "owner"> {
+    const own = name(path)
+    const key = this.#folds ? fold(own) : own
+    return { key, hash: Children.hashOf(key, 0, key.length), name: own, owner: this.#owner }
+  }
+
+  /** Answers why it cannot be where it says. */
+  #add(path: string, made: (place: Pick<Node, "key" | "hash" | "name" | "owner">) => Node): string | undefined {
+    const parsed = parse(path)
+    if (typeof parsed !== "string") return String(parsed["detail"])
+    if (parsed !== path || parsed === root) return "it is not in normal form"
+    const fault = checkLimits(parsed, this.#limits)
+    if (fault !== undefined) return String(fault["detail"])
+    const holder = this.#directories.get(parent(parsed))
+    if (holder === undefined) return "there is no directory that holds it"
+    const node = made(this.#place(parsed))
+    if (Children.get<Node>(holder.children, node.key, 0, node.key.length) !== undefined) return "another one has that name"
+    holder.children = Children.set<Node>(holder.children, node, this.#owner)
+    holder.size++
+    if (node.kind === "directory") this.#directories.set(parsed, node)
+    return undefined
+  }
+
+  directory(path: string, said: Said): string | undefined {
+    return this.#add(path, (place) => ({ kind: "directory", ...place, ...said, children: Children.empty, size: 0 }))
+  }
+
+  file(path: string, said: Said, content: Content.Content): string | undefined {
+    return this.#add(path, (place) => ({ kind: "file", ...place, ...said, content }))
+  }
+
+  link(path: string, said: Said, target: string): string | undefined {
+    const sizeBytes = Buffer.byteLength(target)
+    return this.#add(path, (place) => ({ kind: "symlink", ...place, ...said, target, sizeBytes }))
+  }
+}
+
+const saidOf = (entry: { readonly createdAt: number; readonly modifiedAt: number; readonly mode?: number }): Said => ({
+  createdAt: DateTime.makeUnsafe(entry.createdAt),
+  modifiedAt: DateTime.makeUnsafe(entry.modifiedAt),
+  mode: entry.mode ?? 0o777
+})
+
+const isTarget = (text: string): boolean => text !== "" && text.isWellFormed() && !text.includes("\0")
+
+const issue = (message: string): SchemaIssue.Issue => new SchemaIssue.InvalidValue({ message })
+
+const wrong = (path: string, why: string): SchemaIssue.Issue => issue(`${JSON.stringify(path.slice(0, 200))}: ${why}`)
+
+const decode = (form: Form, limits: LimitsShape): TreeState | SchemaIssue.Issue => {
+  // Whatever holds something comes before it.
+  const [first, ...directories] = form.directories.toSorted(byPath)
+  if (first?.path !== root) return issue("there is no root among the directories")
+  const builder = new Builder(saidOf(first), !form.caseSensitive, limits)
+  for (const directory of directories) {
+    const why = builder.directory(directory.path, saidOf(directory))
+    if (why !== undefined) return wrong(directory.path, why)
+  }
+  for (const file of form.files) {
+    const bytes = fromBase64(file.content)
+    if (bytes === undefined) return wrong(file.path, "its content is not base64")
+    if (file.sizeBytes !== undefined && file.sizeBytes !== bytes.length) return wrong(file.path, "it has another size")
+    const content = Content.of(bytes)
+    if (content === undefined) return wrong(file.path, "there is not enough memory for it")
+    const why = builder.file(file.path, saidOf(file), content)
+    if (why !== undefined) return wrong(file.path, why)
+  }
+  for (const link of form.links) {
+    if (!isTarget(link.target)) return wrong(link.path, "it is not the target of a link")
+    const why = builder.link(link.path, saidOf(link), link.target)
+    if (why !== undefined) return wrong(link.path, why)
+  }
+  return new TreeState({ root: builder.root }, form.caseSensitive)
+}
+
+const tooLarge = issue("a file of it is larger than a text can be")
+
+const codec: Schema.Codec<TreeState, unknown> = Form.pipe(
+  Schema.decodeTo(
+    Schema.instanceOf(TreeState),
+    SchemaTransformation.transformEffect({
+      decode: (form: Form) =>
+        Effect.flatMap(Limits, (limits) => {
+          const decoded = decode(form, limits)
+          return decoded instanceof TreeState ? Effect.succeed(decoded) : Effect.fail(decoded)
+        }),
+      encode: (state: TreeState) => Effect.try({ try: () => encode(state), catch: () => tooLarge })
+    })
+  )
+)
+
+export const slice: Slice<TreeState> = makeSlice("InMemoryState", codec, { reduce: replaceLatest })
