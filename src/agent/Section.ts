@@ -4,7 +4,7 @@
  * @since 0.1.0
  */
 import type * as Context from "effect/Context"
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Algebra } from "../filesystem/Filesystem.ts"
 import type { SnapshotError } from "../history/errors.ts"
@@ -14,6 +14,49 @@ import type { SessionError } from "../model/sessionError.ts"
 import type { MountError } from "../workspace/HostMount.ts"
 import type * as Session from "../workspace/Session.ts"
 import type { AnyDefinition } from "./definition.ts"
+import * as Digest from "./sections/digest.ts"
+import * as Texts from "./sections/texts.ts"
+
+export type {
+  /** @since 0.1.0 */
+  Workspace
+} from "./sections/assemble.ts"
+export {
+  /** @since 0.1.0 */
+  type FilesystemOptions,
+  /** @since 0.1.0 */
+  FilesystemSection
+} from "./sections/custom.ts"
+export {
+  /** @since 0.1.0 */
+  WorkspaceDigest
+} from "./sections/digest.ts"
+export {
+  /** @since 0.1.0 */
+  type PodmanOptions,
+  /** @since 0.1.0 */
+  type PodmanSandboxOptions,
+  /** @since 0.1.0 */
+  PodmanSandboxSection,
+  /** @since 0.1.0 */
+  PodmanSection
+} from "./sections/podman.ts"
+export {
+  /** @since 0.1.0 */
+  type VfsOptions,
+  /** @since 0.1.0 */
+  VfsSection,
+  /** @since 0.1.0 */
+  type VfsToolsOptions,
+  /** @since 0.1.0 */
+  VfsToolsSection
+} from "./sections/vfs.ts"
+export {
+  /** @since 0.1.0 */
+  type WorkspaceOptions,
+  /** @since 0.1.0 */
+  WorkspaceSection
+} from "./sections/workspace.ts"
 
 /** @since 0.1.0 */
 export type SectionError = FsError | Unsupported | SnapshotError | SessionError | MountError
@@ -47,3 +90,70 @@ export interface Section {
   /** The same section for another session. @default itself */
   readonly clone?: ((session: Session.Operations) => Effect.Effect<Section, SectionError, Scope.Scope>) | undefined
 }
+
+type Defaulted = "tools" | "children" | "acceptsOverrides"
+
+/** @since 0.1.0 */
+export interface Options extends Omit<Section, Defaulted> {
+  /** @default none */
+  readonly tools?: ReadonlyArray<AnyDefinition> | undefined
+  /** @default none */
+  readonly children?: ReadonlyArray<Section> | undefined
+  /** @default false */
+  readonly acceptsOverrides?: boolean | undefined
+}
+
+/**
+ * A section of one's own; with `filesystem` it is a workspace. What cannot be one, a prompt refuses.
+ *
+ * @since 0.1.0
+ */
+export const make = (options: Options): Section =>
+  Object.freeze({
+    ...options,
+    tools: Object.freeze([...(options.tools ?? [])]),
+    children: Object.freeze([...(options.children ?? [])]),
+    acceptsOverrides: options.acceptsOverrides ?? false
+  })
+
+/** @since 0.1.0 */
+export interface MarkdownOptions extends Omit<Options, "key"> {
+  /** Needed where the title has no Latin letters. @default the title in lower case, with "-" between its words */
+  readonly key?: string | undefined
+}
+
+const keyOf = (title: string): string =>
+  String(title)
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .replace(/^[0-9-]+|-+$/g, "")
+    .slice(0, 64)
+
+/**
+ * Text, and perhaps tools.
+ *
+ * @since 0.1.0
+ */
+export const MarkdownSection = (options: MarkdownOptions): Section =>
+  make({ ...options, key: options.key ?? keyOf(options.title) })
+
+/** @since 0.1.0 */
+export interface DigestOptions {
+  readonly session: Session.Operations
+  /** The key of the section that it is of. @default "workspace" */
+  readonly section?: string | undefined
+}
+
+/**
+ * What the session knows of a workspace, as a section of its own. The WorkspaceSection beside it needs `digest: false`, or it says the
+ * same.
+ *
+ * @since 0.1.0
+ */
+export const WorkspaceDigestSection = ({ section = "workspace", session }: DigestOptions): Section =>
+  make({
+    key: "workspace-digest",
+    title: "Workspace Digest",
+    template: () => Effect.map(Digest.textOf(session, section), (text) => Texts.digest(text, undefined)),
+    clone: (session) => Effect.succeed(WorkspaceDigestSection({ section, session }))
+  })

@@ -1,0 +1,110 @@
+/** What a prompt must be before it is one: keys and titles that can be such, and one tool of a name. */
+import type { AnyDefinition } from "../definition.ts"
+import { define } from "../definition.ts"
+import type { PromptError, Template } from "../Prompt.ts"
+import type { Section } from "../Section.ts"
+import * as Tree from "./tree.ts"
+
+/** A PromptError that is to be. */
+export type Problem = Pick<PromptError, "reason" | "detail">
+
+const keyPattern = /^[a-z][a-z0-9_.-]{0,63}$/
+
+const longestTitle = 200
+
+/** What would end the line of a heading is none of it. */
+const line = /^[^\p{Cc}\p{Zl}\p{Zp}]+$/u
+
+const isKey = (key: unknown): boolean => typeof key === "string" && keyPattern.test(key)
+
+const isNamespace = (ns: unknown): boolean => typeof ns === "string" && ns.length <= 256 && ns.split("/").every(isKey)
+
+export const isTitle = (title: unknown): title is string =>
+  typeof title === "string" && title.trim() !== "" && title.length <= longestTitle && title.isWellFormed() && line.test(title)
+
+const shown = (value: unknown): string => (typeof value === "string" ? JSON.stringify(value.slice(0, 100)) : typeof value)
+
+const invalid = (detail: string): Problem => ({ reason: "invalid", detail })
+
+const keyRule = 'a key has 1 to 64 of lower case, digits, "_", "-" and ".", beginning with a letter'
+const titleRule = `a title is one line of at most ${longestTitle} characters, not blank`
+
+const siblingsError = (sections: ReadonlyArray<Section>, above: ReadonlyArray<Section>): Problem | undefined => {
+  const keys = new Set<string>()
+  for (const section of sections) {
+    if (above.includes(section)) return invalid(`the section ${shown(section.key)} is within itself`)
+    if (!isTitle(section.title)) return invalid(`${shown(section.title)} cannot be the title of a section: ${titleRule}`)
+    if (!isKey(section.key)) {
+      return invalid(`${shown(section.key)} cannot be the key of a section, of that with the title ${shown(section.title)}: ${keyRule}`)
+    }
+    if (keys.has(section.key)) {
+      return { reason: "duplicateKey", detail: `two sections beside each other have the key "${section.key}"` }
+    }
+    keys.add(section.key)
+    const below = siblingsError(section.children, [...above, section])
+    if (below !== undefined) return below
+  }
+  return undefined
+}
+
+const toolsError = (sections: ReadonlyArray<Section>): Problem | undefined => {
+  const owners = new Map<string, string>()
+  for (const { section } of Tree.all(sections)) {
+    for (const { name } of section.tools) {
+      const other = owners.get(name)
+      if (other !== undefined) {
+        const where = other === section.key ? `in the section "${other}"` : `in the sections "${other}" and "${section.key}"`
+        return { reason: "duplicateTool", detail: `there are two tools called "${name}", ${where}` }
+      }
+      owners.set(name, section.key)
+    }
+  }
+  return undefined
+}
+
+/** Why it can be no template of a prompt; `undefined` where it can. */
+export const templateError = ({ key, name, ns, sections }: Template): Problem | undefined => {
+  if (!isNamespace(ns)) return invalid(`${shown(ns)} cannot be a namespace: keys with "/" between them; ${keyRule}`)
+  if (!isKey(key)) return invalid(`${shown(key)} cannot be the key of a prompt: ${keyRule}`)
+  if (name !== undefined && !isTitle(name)) return invalid(`${shown(name)} cannot be the name of a prompt: ${titleRule}`)
+  return siblingsError(sections, []) ?? toolsError(sections)
+}
+
+export type Overrides = Readonly<Record<string, string>>
+
+const describing = (tool: AnyDefinition, description: string): AnyDefinition | undefined => {
+  if (typeof description !== "string") return undefined
+  try {
+    return define({ ...tool, description })
+  } catch {
+    return undefined
+  }
+}
+
+/** The tool with the description that is said for it, if any; `undefined` where that cannot be one. */
+export const overridden = (tool: AnyDefinition, overrides: Overrides): AnyDefinition | undefined =>
+  Object.hasOwn(overrides, tool.name) ? describing(tool, overrides[tool.name]!) : tool
+
+/** What is wrong with descriptions for the tools of a section; `undefined` where nothing is. */
+export const whyNotOverridden = (
+  { acceptsOverrides, tools }: Pick<Section, "acceptsOverrides" | "tools">,
+  name: string,
+  overrides: Overrides
+): string | undefined => {
+  const tool = tools.find((tool) => tool.name === name)
+  if (tool === undefined) return `there is no tool ${shown(name)}`
+  if (!acceptsOverrides) return `the section of "${name}" takes no other descriptions of its tools`
+  return overridden(tool, overrides) === undefined
+    ? `the description of "${name}" must be text of 1 to 200 printable characters`
+    : undefined
+}
+
+export const overridesError = (sections: ReadonlyArray<Section>, overrides: Overrides): Problem | undefined => {
+  const placed = Tree.all(sections)
+  for (const name of Object.keys(overrides)) {
+    const owner = placed.find(({ section }) => section.tools.some((tool) => tool.name === name))
+    const why = whyNotOverridden(owner?.section ?? { acceptsOverrides: false, tools: [] }, name, overrides)
+    if (why !== undefined) return invalid(why)
+  }
+  return undefined
+}

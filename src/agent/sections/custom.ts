@@ -1,0 +1,52 @@
+/** A section of one's own over any backend, with what the sections here have: made at first use, kept, and gone with the scope. */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import { Filesystem } from "../../filesystem/Filesystem.ts"
+import type { Section, SectionError } from "../Section.ts"
+import { assemble, type Common, forSession, type Workspace } from "./assemble.ts"
+import * as Holder from "./holder.ts"
+import { hydrated, type Mounting, planned } from "./mounted.ts"
+import * as Tree from "./tree.ts"
+
+/** @since 0.1.0 */
+export interface FilesystemOptions<R> extends Common, Mounting, Pick<Section, "key" | "title" | "template"> {
+  /** What else it provides, such as a Sandbox, the tools of the section get too; policies among it are in force for them. */
+  readonly layer: Layer.Layer<Filesystem, SectionError, R>
+}
+
+const open = Effect.fnUntraced(function* <R>(options: FilesystemOptions<R>) {
+  const services = yield* Layer.build(Layer.fresh(options.layer))
+  const filesystem = Context.get(services, Filesystem)
+  const previews = yield* hydrated(filesystem, options)
+  // Tools get the filesystem as policies let it be seen.
+  return { filesystem, services: Context.omit(Filesystem)(services) as Context.Context<never>, previews }
+})
+
+const build = <R>(options: FilesystemOptions<R>, holder: Holder.Holder): Effect.Effect<Workspace, SectionError, Scope.Scope> =>
+  assemble(
+    {
+      key: options.key,
+      title: options.title,
+      tools: [],
+      holder,
+      text: (_, params) => (typeof options.template === "string" ? Effect.succeed(options.template) : options.template(params)),
+      clone: (session) => Tree.allOrNothing(Effect.flatMap(forSession(options, session), (other) => build(other, holder)))
+    },
+    options
+  )
+
+/**
+ * What has the filesystem of the layer, which is built at first use, with the mounts copied in, and the tools of the options alone. A
+ * clone has the same filesystem.
+ *
+ * @since 0.1.0
+ */
+export const FilesystemSection = Effect.fnUntraced(function* <R = never>(
+  options: FilesystemOptions<R>
+): Effect.fn.Return<Workspace, SectionError, Scope.Scope | R> {
+  const previews = yield* planned(options)
+  const { snapshotDirectory } = options
+  return yield* build(options, yield* Holder.make(open(options), { snapshotDirectory, previews }))
+})

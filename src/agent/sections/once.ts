@@ -1,0 +1,44 @@
+/**
+ * Something made by the first who asks for it, and kept until the scope ends. Whoever fails or is interrupted meanwhile leaves nothing
+ * behind, and the next one tries again.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import { Unavailable } from "../../model/FsError.ts"
+import { root } from "../../model/FsPath.ts"
+
+export const over = new Unavailable({ operation: "Section", path: root, detail: "the scope of its section has ended" })
+
+export const whileOpen =
+  (scope: Scope.Scope) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | Unavailable, R> =>
+    Effect.suspend((): Effect.Effect<A, E | Unavailable, R> => (scope.state._tag === "Closed" ? Effect.fail(over) : effect))
+
+/** It is made with what is around this, not with what is around whoever asks first. */
+export const once = <A, E, R>(
+  make: Effect.Effect<A, E, R>
+): Effect.Effect<Effect.Effect<A, E | Unavailable>, never, R | Scope.Scope> =>
+  Effect.contextWith((context: Context.Context<R | Scope.Scope>) => {
+    const outer = Context.get(context as Context.Context<Scope.Scope>, Scope.Scope)
+    const one = Semaphore.makeUnsafe(1)
+    let kept: { readonly value: A } | undefined
+
+    const fresh = Effect.uninterruptibleMask((restore) =>
+      Effect.gen(function* () {
+        const own = yield* Scope.fork(outer)
+        const value = yield* restore(Scope.provide(make, own)).pipe(
+          Effect.onError((cause) => Scope.close(own, Exit.failCause(cause)))
+        )
+        kept = { value }
+        return value
+      })
+    ).pipe(Effect.provideContext(context)) as Effect.Effect<A, E>
+
+    const made = Effect.suspend(() => (kept === undefined ? fresh : Effect.succeed(kept.value)))
+    return Effect.succeed(
+      whileOpen(outer)(Effect.suspend(() => (kept === undefined ? one.withPermit(whileOpen(outer)(made)) : made)))
+    )
+  })

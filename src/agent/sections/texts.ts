@@ -1,0 +1,158 @@
+/** What a model is told of a filesystem: what is in it, how to go about it, and what it cannot do. Markdown, without headings. */
+import type { LimitsShape } from "../../model/Limits.ts"
+import { plural, size } from "../text/words.ts"
+
+/** The names of the tools that a text speaks of. */
+export interface Kit {
+  readonly look: string
+  readonly read: string
+  readonly write: string
+  readonly change: string
+  readonly remove: string
+  readonly search: ReadonlyArray<string>
+  /** The argument that takes the version that was read. */
+  readonly version: string
+}
+
+export const sevenKit: Kit = {
+  look: "ls",
+  read: "read_file",
+  write: "write_file",
+  change: "edit_file",
+  remove: "rm",
+  search: ["glob", "grep"],
+  version: "if_match"
+}
+
+export const fourKit: Kit = {
+  look: "list_directory",
+  read: "read_file",
+  write: "write_file",
+  change: "write_file",
+  remove: "delete_file",
+  search: [],
+  version: "if_version"
+}
+
+const code = (name: string): string => `\`${name}\``
+
+const number = (n: number): string => n.toLocaleString("en-US")
+
+const paragraphs = (...parts: ReadonlyArray<string | undefined>): string =>
+  parts.filter((part) => part !== undefined && part !== "").join("\n\n")
+
+const list = (...items: ReadonlyArray<string | undefined>): string =>
+  items.flatMap((item) => (item === undefined ? [] : [`- ${item}`])).join("\n")
+
+/** Of a bound that is none nothing is said. */
+const limitsLine = ({ maxFileSize, maxPathDepth, maxSegmentLength }: LimitsShape): string | undefined => {
+  const bounds = [
+    Number.isFinite(maxFileSize) ? `one write holds at most ${number(maxFileSize)} characters` : "",
+    Number.isFinite(maxPathDepth) ? `a path at most ${number(maxPathDepth)} names` : "",
+    Number.isFinite(maxSegmentLength) ? `a name at most ${number(maxSegmentLength)} characters` : ""
+  ].filter((bound) => bound !== "")
+  return bounds.length === 0 ? undefined : `Limits: ${bounds.join(", ")}.`
+}
+
+const looking = ({ look, search }: Kit): string =>
+  search.length === 0
+    ? `Look before you read: ${code(look)} shows one directory. Ask for those that matter, not for everything.`
+    : `Look before you read: ${code(look)} shows one directory, ${search.map(code).join(" and ")} find files by name and by content. Ask narrowly.`
+
+const changing = ({ change, read, version, write }: Kit): string =>
+  change === write
+    ? `Get the content with ${code(read)} before you change it, and change the version that you have read: give it to ${code(write)} as ${code(version)}.`
+    : `Get the content with ${code(read)} before you change it, and change the version that you have read: give it to ${code(change)} as ${code(version)}.`
+
+const writing = ({ write }: Kit): string =>
+  `Write whole files with ${code(write)}, and keep them short. Binary content is possible: little of it, and on purpose. Append to nothing but logs.`
+
+const cleaning = ({ remove }: Kit): string => `Remove what you are finished with, by ${code(remove)}.`
+
+const fixed = "What is mounted was chosen before you began. You cannot bring in anything else of the machine."
+
+const mirroring = "Do not copy whole repositories or large binary files in here."
+
+/** How to go about any filesystem. */
+const working = (kit: Kit, limits: LimitsShape): string =>
+  list(
+    fixed,
+    looking(kit),
+    changing(kit),
+    writing(kit),
+    cleaning(kit),
+    [mirroring, limitsLine(limits)].filter(Boolean).join(" ")
+  )
+
+export interface Facts {
+  /** `undefined` where there are no tools. */
+  readonly kit: Kit | undefined
+  readonly limits: LimitsShape
+  /** What is mounted, as a list; empty where nothing is. */
+  readonly mounted: string
+}
+
+const mounts = (mounted: string): string => (mounted === "" ? "" : `Mounted at the beginning:\n\n${mounted}`)
+
+const beginning = ({ write }: Kit, mounted: string): string =>
+  mounted === ""
+    ? `It starts empty: make what you need with ${code(write)}.`
+    : `It starts empty but for what is mounted; make what else you need with ${code(write)}.`
+
+export const vfs = ({ kit, limits, mounted }: Facts): string =>
+  paragraphs(
+    "You have a filesystem of your own. Nothing in it is a file of the machine, and no path leads out of it.",
+    kit && [list(beginning(kit, mounted)), working(kit, limits)].join("\n"),
+    mounts(mounted)
+  )
+
+/** `directory`: where it is on the machine, for whoever works on it without our tools. */
+export const workspace = ({ kit, limits, mounted }: Facts, directory: string | undefined, digest: string | undefined): string =>
+  paragraphs(
+    directory === undefined
+      ? "You work in a directory. Paths are relative to its root, with forward slashes, and none leads out of it."
+      : `You work in the directory ${code(directory)}. Stay inside it.`,
+    kit && working(kit, limits),
+    mounts(mounted),
+    digest
+  )
+
+/** What is in a workspace, as far as it is known; else how to find out. */
+export const digest = (text: string, kit: Kit | undefined): string => {
+  if (text !== "") return `What is known of the workspace:\n\n${text}`
+  const explore =
+    kit === undefined
+      ? "list its root, read what introduces it (a README, a manifest of packages), then search for what the task is about"
+      : `list the root with ${code(kit.look)}, read what introduces it (a README, a manifest of packages) with ${code(kit.read)}, then look where the task leads`
+  return `Nothing is known of the workspace yet. Explore it before you change anything: ${explore}.`
+}
+
+/** What a container is given, and what not. */
+export interface Profile {
+  readonly workdir: string
+  readonly network: string
+  readonly user: { readonly uid: number; readonly gid: number }
+  readonly memoryBytes: number
+  readonly cpus: number
+  readonly pids: number
+  readonly tmpfsBytes: number
+  readonly evalLanguage: string
+  readonly strategy: "overlay" | "exec"
+}
+
+const profileLines = (profile: Profile): string =>
+  list(
+    profile.network === "none" ? "There is no network." : `Its network is ${code(profile.network)}.`,
+    `Programs run as user ${profile.user.uid}:${profile.user.gid}, without privileges.`,
+    `They have ${size(profile.memoryBytes)} of memory, ${plural(profile.cpus, "processor")} and ${plural(profile.pids, "process", "processes")} at once; ${code("/tmp")} holds ${size(profile.tmpfsBytes)}.`,
+    `A command ends after 30 seconds unless you give it more, at most 120; of each of its outputs the first 32 KiB are kept. ${code("eval")} has 5 seconds, and takes ${profile.evalLanguage} unless you say otherwise.`,
+    profile.strategy === "exec" ? "The files go when the container does." : "The files stay when the container ends."
+  )
+
+export const sandbox = ({ kit, limits, mounted }: Facts, profile: Profile): string =>
+  paragraphs(
+    `You have a container. Its files are at ${code(profile.workdir)}; paths for the file tools are relative to there. ${code("shell")} runs a program beside them and ${code("eval")} a piece of code; both see what the file tools have written, and the other way round.`,
+    profileLines(profile),
+    kit && working(kit, limits),
+    mounts(mounted)
+  )

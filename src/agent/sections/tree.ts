@@ -1,0 +1,56 @@
+/** Sections as the tree that they are: an order, ways to find one, and copies for other sessions. */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
+import type * as Session from "../../workspace/Session.ts"
+import type { Section, SectionError } from "../Section.ts"
+
+export interface Placed {
+  readonly section: Section
+  /** 0 for the sections of the prompt itself. */
+  readonly depth: number
+}
+
+/** Each before its children. */
+export const all = (sections: ReadonlyArray<Section>, depth = 0): ReadonlyArray<Placed> =>
+  sections.flatMap((section) => [{ section, depth }, ...all(section.children, depth + 1)])
+
+/** The same section, whatever object it is, with other children. */
+const withChildren = (section: Section, children: ReadonlyArray<Section>): Section => {
+  const { template } = section
+  return {
+    key: section.key,
+    title: section.title,
+    template: typeof template === "string" ? template : (params) => template.call(section, params),
+    tools: section.tools,
+    children,
+    acceptsOverrides: section.acceptsOverrides,
+    session: section.session,
+    filesystem: section.filesystem,
+    snapshots: section.snapshots,
+    services: section.services
+  }
+}
+
+/** What says of itself how, that way; else itself, with its children that way. */
+const cloned = (section: Section, session: Session.Operations): Effect.Effect<Section, SectionError, Scope.Scope> =>
+  section.clone === undefined
+    ? Effect.map(clonedEach(section.children, session), (children) =>
+        children.every((child, index) => child === section.children[index]) ? section : withChildren(section, children)
+      )
+    : section.clone(session)
+
+export const clonedEach = (
+  sections: ReadonlyArray<Section>,
+  session: Session.Operations
+): Effect.Effect<ReadonlyArray<Section>, SectionError, Scope.Scope> =>
+  Effect.forEach(sections, (section) => cloned(section, session))
+
+/** What is made goes with the scope, or at once where not all of it can be made. */
+export const allOrNothing = <A, E, R>(make: Effect.Effect<A, E, R>): Effect.Effect<A, E, R | Scope.Scope> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.gen(function* () {
+      const own = yield* Scope.fork(yield* Effect.scope)
+      return yield* restore(Scope.provide(make, own)).pipe(Effect.onError((cause) => Scope.close(own, Exit.failCause(cause))))
+    })
+  )

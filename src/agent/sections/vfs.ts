@@ -1,0 +1,118 @@
+/** Sections whose files are nobody else's: in memory, or in a temporary directory of one session. */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
+import type { InMemoryOptions } from "../../backends/InMemory.ts"
+import { make as makeAlgebra } from "../../filesystem/Filesystem.ts"
+import type * as VfsState from "../../workspace/VfsState.ts"
+import type { SectionError } from "../Section.ts"
+import { ToolSettings } from "../ToolSettings.ts"
+import { assemble, type Common, forSession, type Workspace } from "./assemble.ts"
+import * as Holder from "./holder.ts"
+import { four, seven } from "./kits.ts"
+import { hydrated, isMounting, type Mounting, planned } from "./mounted.ts"
+import * as Texts from "./texts.ts"
+import * as Tree from "./tree.ts"
+
+/** @since 0.1.0 */
+export interface VfsOptions extends Common, Mounting, InMemoryOptions {}
+
+const loaded = Effect.promise(() => import("../../backends/InMemory.ts"))
+
+/** What the tree is at first. It is made apart, so that a mount that fails has changed no session, and where nobody may write. */
+const mountedTree = Effect.fnUntraced(function* ({ caseInsensitive, policy, tree, ...options }: VfsOptions) {
+  const { makeSession, State } = yield* loaded
+  const { make } = yield* Effect.promise(() => import("../../workspace/Session.ts"))
+  const apart = yield* make()
+  const filesystem = makeAlgebra(yield* makeSession(apart, { caseInsensitive, policy, tree }))
+  const previews = yield* hydrated(filesystem, options)
+  return { previews, tree: Option.getOrUndefined(yield* apart.latest(State)) }
+}, Effect.scoped)
+
+const inMemory = Effect.fnUntraced(function* (options: VfsOptions): Effect.fn.Return<Holder.Opened, SectionError, Scope.Scope> {
+  const { make, makeSession } = yield* loaded
+  const { session } = options
+  const { previews, tree } = isMounting(options) ? yield* mountedTree(options) : { tree: options.tree }
+  const first: InMemoryOptions = { ...options, tree }
+  const backend = yield* session === undefined ? make(first) : makeSession(session, first)
+  return { filesystem: makeAlgebra(backend), services: Context.empty(), previews }
+})
+
+const text = (kit: Texts.Kit) =>
+  Effect.fnUntraced(function* (held: Holder.Held) {
+    const { limits } = yield* ToolSettings
+    return Texts.vfs({ kit, limits, mounted: yield* held.mounted })
+  })
+
+const holding = Effect.fnUntraced(function* (
+  options: VfsOptions,
+  open: Effect.Effect<Holder.Opened, SectionError, Scope.Scope>
+) {
+  const previews = yield* planned(options)
+  return yield* Holder.make(open, { snapshotDirectory: options.snapshotDirectory, previews })
+})
+
+/**
+ * Files in memory; with a session in its slice InMemory.State, so that they are taken back, saved and cloned with it. Mounts are copied
+ * in at the first use; what the session keeps already stays. Fails with MountError for what could not be mounted now.
+ *
+ * @since 0.1.0
+ */
+export const VfsSection = (options: VfsOptions = {}): Effect.Effect<Workspace, SectionError, Scope.Scope> =>
+  Effect.flatMap(holding(options, inMemory(options)), (holder) =>
+    assemble(
+      {
+        key: "vfs",
+        title: "Virtual Filesystem",
+        tools: seven,
+        holder,
+        text: text(Texts.sevenKit),
+        clone: (session) => Tree.allOrNothing(Effect.flatMap(forSession(options, session), VfsSection))
+      },
+      options
+    )
+  )
+
+/**
+ * With a session all that VfsState takes; without one `directory` says nothing.
+ *
+ * @since 0.1.0
+ */
+export interface VfsToolsOptions extends Common, VfsState.Options {}
+
+const ofSession = Effect.fnUntraced(function* (
+  options: VfsToolsOptions
+): Effect.fn.Return<Holder.Opened, SectionError, Scope.Scope> {
+  const { policy = "vfs", session } = options
+  if (session === undefined) return yield* inMemory({ ...options, policy })
+  const { make } = yield* Effect.promise(() => import("../../workspace/VfsState.ts"))
+  const { filesystem, previews } = yield* make({ ...options, session })
+  const mounted = yield* previews
+  return { filesystem, services: Context.empty(), ...(mounted.length > 0 && { previews: mounted }) }
+})
+
+/**
+ * The four tools, on files in memory, or with a session in a temporary directory of that (VfsState). All is made, and mounts are copied
+ * in, at once, unless `start` is lazy: what fails leaves nothing.
+ *
+ * @since 0.1.0
+ */
+export const VfsToolsSection = (options: VfsToolsOptions = {}): Effect.Effect<Workspace, SectionError, Scope.Scope> =>
+  Tree.allOrNothing(
+    Effect.gen(function* () {
+      const section = yield* assemble(
+        {
+          key: "vfs.tools",
+          title: "Virtual Filesystem Tools",
+          tools: four,
+          holder: yield* holding(options, ofSession(options)),
+          text: text(Texts.fourKit),
+          clone: (session) => Tree.allOrNothing(Effect.flatMap(forSession(options, session), VfsToolsSection))
+        },
+        options
+      )
+      if (options.start !== "lazy") yield* section.filesystem
+      return section
+    })
+  )

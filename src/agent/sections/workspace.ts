@@ -1,0 +1,93 @@
+/** A section whose files are a directory of the machine: one that the caller has, or a fresh one. */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { PosixHostOptions } from "../../backends/PosixHost.ts"
+import { make as makeAlgebra } from "../../filesystem/Filesystem.ts"
+import type { AnyDefinition } from "../definition.ts"
+import type { SectionError } from "../Section.ts"
+import { ToolSettings } from "../ToolSettings.ts"
+import { assemble, type Common, forSession, invalid, type Workspace } from "./assemble.ts"
+import * as Digest from "./digest.ts"
+import { temporary } from "./directory.ts"
+import * as Holder from "./holder.ts"
+import { seven } from "./kits.ts"
+import { hydrated, isMounting, type Mounting, planned } from "./mounted.ts"
+import * as Texts from "./texts.ts"
+import * as Tree from "./tree.ts"
+
+/** @since 0.1.0 */
+export interface WorkspaceOptions extends Omit<Common, "tools">, Mounting, Omit<PosixHostOptions, "root"> {
+  /** Absolute; it stays, and takes no mounts. @default a fresh temporary directory, which goes with the last section that has it */
+  readonly root?: string | undefined
+  /** Tools of one's own beside the seven, or none at all for whoever brings others that work on the directory. @default the seven */
+  readonly tools?: ReadonlyArray<AnyDefinition> | "none" | undefined
+  /** Whether the text tells the digest that the session has of it. @default true */
+  readonly digest?: boolean | undefined
+}
+
+const key = "workspace"
+
+const host = Effect.promise(() =>
+  process.platform === "win32" ? import("../../backends/WindowsHost.ts") : import("../../backends/PosixHost.ts")
+)
+
+/** Whoever may only look at a directory could not be given anything in it. */
+const filled = Effect.fnUntraced(function* (root: string, options: WorkspaceOptions) {
+  const { make } = yield* host
+  return yield* hydrated(makeAlgebra(yield* make({ root })), options)
+}, Effect.scoped)
+
+const open = Effect.fnUntraced(function* (
+  options: WorkspaceOptions
+): Effect.fn.Return<Holder.Opened, SectionError, Scope.Scope> {
+  const { make } = yield* host
+  const root = options.root ?? (yield* temporary("fs-algebra-workspace-"))
+  const previews = isMounting(options) ? yield* filled(root, options) : undefined
+  const filesystem = makeAlgebra(yield* make({ ...options, root }))
+  return { filesystem, services: Context.empty(), previews, directory: root }
+})
+
+const text = (options: WorkspaceOptions) =>
+  Effect.fnUntraced(function* (held: Holder.Held) {
+    const { limits } = yield* ToolSettings
+    const hasTools = options.tools !== "none"
+    const kit = hasTools ? Texts.sevenKit : undefined
+    const directory = hasTools ? undefined : (yield* held.opened).directory
+    const digest = options.digest === false ? undefined : Texts.digest(yield* Digest.textOf(options.session, key), kit)
+    return Texts.workspace({ kit, limits, mounted: yield* held.mounted }, directory, digest)
+  })
+
+const build = (options: WorkspaceOptions, holder: Holder.Holder): Effect.Effect<Workspace, SectionError, Scope.Scope> => {
+  const { tools, ...rest } = options
+  const has = tools === "none" ? { own: [], more: [] } : { own: seven, more: tools }
+  return assemble(
+    {
+      key,
+      title: "Workspace",
+      tools: has.own,
+      holder,
+      text: text(options),
+      clone: (session) => Tree.allOrNothing(Effect.flatMap(forSession(options, session), (other) => build(other, holder)))
+    },
+    { ...rest, tools: has.more }
+  )
+}
+
+/**
+ * A directory of the machine, opened, and where it is a fresh one made, at the first use, or when a text is rendered that tells where it
+ * is. A clone has the same directory. Fails with MountError for what could not be mounted now.
+ *
+ * @since 0.1.0
+ */
+export const WorkspaceSection = Effect.fnUntraced(function* (
+  options: WorkspaceOptions = {}
+): Effect.fn.Return<Workspace, SectionError, Scope.Scope> {
+  if (options.root !== undefined && isMounting(options)) {
+    const detail = "a directory that is there is not mounted into; leave out either root or mounts"
+    return yield* Effect.fail(invalid("mounts", detail))
+  }
+  const previews = yield* planned(options)
+  const holder = yield* Holder.make(open(options), { snapshotDirectory: options.snapshotDirectory, previews })
+  return yield* build(options, holder)
+})

@@ -1,0 +1,111 @@
+import { assert, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
+import { existsSync } from "node:fs"
+import { join } from "node:path"
+import * as Prompt from "../../src/agent/Prompt.ts"
+import * as Section from "../../src/agent/Section.ts"
+import { Sandbox } from "../../src/filesystem/Sandbox.ts"
+import { Snapshots } from "../../src/history/Snapshots.ts"
+import { busyboxRoot, containers, describePodman, directory as cacheOf, services } from "../backends/container/podman.ts"
+import { directory, names, project, session } from "./sectioning.ts"
+
+const withSandbox = ["ls", "read_file", "write_file", "edit_file", "glob", "grep", "rm", "shell", "eval"]
+
+const overlays = (): ReadonlyArray<string> => {
+  const place = join(cacheOf(), "cache/fs-algebra/overlays")
+  return existsSync(place) ? names(place) : []
+}
+
+const options = () => ({ image: { rootfs: busyboxRoot() }, evalLanguage: "sh" as const })
+
+describePodman("sections with a container", () => {
+  it.live("a sandbox over a directory: mounted at once, before any container, shared with its clones, gone with the last", () =>
+    Effect.gen(function* () {
+      const root = project()
+      const mounts = [{ hostPath: "src", include: ["*.py"] }]
+      const [one, two] = [yield* Scope.make(), yield* Scope.make()]
+      const made = yield* Scope.provide(
+        Section.PodmanSandboxSection({ ...options(), mounts, allowedRoots: [root], session: yield* session() }),
+        one
+      )
+      assert.deepStrictEqual([made.key, made.title], ["podman.shell", "Podman Sandbox"])
+      assert.deepStrictEqual(
+        made.tools.map(({ name }) => name),
+        withSandbox
+      )
+      assert.deepStrictEqual([overlays().length, containers().length], [1, 0])
+      const filesystem = yield* made.filesystem
+      assert.strictEqual(yield* filesystem.readString("src/main.py"), "print('hello')\n")
+      const sandbox = Context.getUnsafe(yield* made.services, Sandbox)
+      const snapshots = Context.getUnsafe(yield* made.services, Snapshots)
+      const taken = yield* snapshots.snapshot()
+      const ran = yield* sandbox.exec(["sh", "-c", "cat src/main.py; echo new > made.txt"])
+      assert.deepStrictEqual([ran.exitCode, ran.stdout], [0, "print('hello')\n"])
+      assert.strictEqual(yield* filesystem.readString("made.txt"), "new\n")
+      yield* (yield* made.snapshots).snapshot("turn-1")
+      yield* snapshots.restore(taken)
+      assert.isFalse(yield* filesystem.exists("made.txt"))
+      yield* (yield* made.snapshots).rollback("turn-1")
+      assert.strictEqual((yield* sandbox.eval("cat made.txt")).stdout, "new\n")
+
+      const clone = yield* Scope.provide(made.clone(yield* session()), two)
+      assert.strictEqual(yield* clone.filesystem, filesystem)
+      yield* Scope.close(one, Exit.void)
+      assert.lengthOf(containers(), 1)
+      assert.strictEqual((yield* Context.getUnsafe(yield* clone.services, Sandbox).exec(["cat", "made.txt"])).stdout, "new\n")
+      yield* Scope.close(two, Exit.void)
+      assert.deepStrictEqual([overlays(), containers()], [[], []])
+    }).pipe(Effect.provide(services))
+  )
+
+  it.live("a container that keeps its files: started at the first use, with the mounts, not by rendering", () =>
+    Effect.gen(function* () {
+      const root = project()
+      const made = yield* Section.PodmanSection({ ...options(), mounts: [{ hostPath: "docs" }], allowedRoots: [root] })
+      assert.deepStrictEqual([made.key, made.title], ["podman", "Sandbox"])
+      assert.deepStrictEqual(
+        made.tools.map(({ name }) => name),
+        withSandbox
+      )
+      const prompt = yield* Prompt.make({ ns: "agents/test", key: "test", sections: [made] })
+      assert.include((yield* Prompt.render(prompt)).text, "docs/intro.md")
+      assert.lengthOf(containers(), 0)
+      const filesystem = yield* made.filesystem
+      assert.lengthOf(containers(), 1)
+      assert.strictEqual(yield* filesystem.readString("docs/intro.md"), "# Intro\n")
+      const sandbox = Context.getUnsafe(yield* made.services, Sandbox)
+      assert.strictEqual((yield* sandbox.exec(["cat", "docs/intro.md"])).stdout, "# Intro\n")
+    }).pipe(Effect.scoped, Effect.provide(services))
+  )
+
+  it.live("what fails leaves no directory and no container", () =>
+    Effect.gen(function* () {
+      const root = project()
+      const mounts = [{ hostPath: "src" }]
+      const bad = [
+        [{ ...options(), mounts }, "MountError"],
+        // Readable when it is planned, not there to be written to when it is copied: a file where a directory must be.
+        [
+          {
+            ...options(),
+            mounts: [
+              { hostPath: "src/main.py", mountPath: "a" },
+              { hostPath: "docs", mountPath: "a/main.py" }
+            ]
+          },
+          "NotADirectory"
+        ],
+        [{ ...options(), hostDirectory: directory(), mounts }, "InvalidArgument"],
+        [{ ...options(), acceptsOverrides: true, overrides: { none: "No such tool." } }, "InvalidArgument"]
+      ] as const
+      for (const [index, [wrong, tag]] of bad.entries()) {
+        const made = Section.PodmanSandboxSection(index === 0 ? wrong : { ...wrong, allowedRoots: [root] })
+        assert.strictEqual((yield* Effect.flip(made))._tag, tag)
+        assert.deepStrictEqual([overlays(), containers()], [[], []])
+      }
+    }).pipe(Effect.scoped, Effect.provide(services))
+  )
+})
