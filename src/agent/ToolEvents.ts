@@ -6,6 +6,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import * as Slice from "../model/Slice.ts"
 
 /** @since 0.1.0 */
 export class ToolInvoked extends Schema.TaggedClass<ToolInvoked>("fs-algebra/ToolInvoked")("ToolInvoked", {
@@ -14,6 +15,7 @@ export class ToolInvoked extends Schema.TaggedClass<ToolInvoked>("fs-algebra/Too
   /** As decoded; a text of more than 1,000 characters is replaced by its size. */
   params: Schema.Record(Schema.String, Schema.Unknown),
   success: Schema.Boolean,
+  /** Of more than one line, or more than 1,000 characters, the size: it may show what is in a file. */
   message: Schema.String,
   /** Of the first thing that the call touches. */
   path: Schema.optionalKey(Schema.String),
@@ -28,3 +30,13 @@ export class ToolInvoked extends Schema.TaggedClass<ToolInvoked>("fs-algebra/Too
 export const ToolEvents: Context.Reference<(event: ToolInvoked) => Effect.Effect<void>> = Context.Reference<
   (event: ToolInvoked) => Effect.Effect<void>
 >("fs-algebra/ToolEvents", { defaultValue: () => () => Effect.void })
+
+/**
+ * What tools did in a session, the oldest first: it takes what a run publishes, and a rollback keeps it.
+ *
+ * @since 0.1.0
+ */
+export const log: Slice.Slice<ToolInvoked> = Slice.make("ToolInvoked", Schema.toCodecJson(ToolInvoked), {
+  policy: "log",
+  on: [Slice.on(ToolInvoked, Slice.append)]
+})

@@ -33,7 +33,7 @@ export type ToolFailure = FsError | Unsupported | SnapshotError | SnapshotRestor
 /** What a handler has in its hands. */
 export interface Call {
   readonly tool: string
-  /** As policies let it be seen and changed. */
+  /** As policies let it be seen and changed. In a run of a prompt: that of the tool's section, else of the prompt. */
   readonly filesystem: Algebra
   readonly settings: ToolSettingsShape
   readonly memory: Memory
@@ -66,6 +66,13 @@ export interface Definition<Name extends string, Params extends Schema.Struct.Fi
   readonly does: "reads" | "adds" | "changes"
   /** Whether doing it again does nothing more. */
   readonly idempotent: boolean
+  /** A tool that needs none works without one; whatever it does on `Call.filesystem` then fails Unavailable. @default true */
+  readonly needsFilesystem?: boolean | undefined
+  /**
+   * What it does with snapshots, which policies hold to their rules by themselves. Only our own tools say so: by a name alone no tool is
+   * let past anything.
+   */
+  readonly past?: "keeps" | "restores" | "shows" | undefined
   /** Arguments as a model sends them; each must decode. At least one. */
   readonly examples: ReadonlyArray<Schema.Struct<Params>["Encoded"]>
   /** What the call may touch, for policies. An argument that is no path fails the call. */
@@ -83,6 +90,12 @@ const namePattern = /^[a-z][a-z0-9_-]{0,63}$/
 // oxlint-disable-next-line no-control-regex
 const printable = /^[^\u0000-\u001f\u007f-\u009f]{1,200}$/u
 
+const wrongExample = (tool: string, example: unknown, error: unknown): Error => {
+  const why = error instanceof Error ? error.message.replace(/\s*\n\s*/g, " ") : String(error)
+  const message = `${tool} does not take the example ${JSON.stringify(example)}: ${why}; give examples that its parameters take`
+  return new Error(message, { cause: error })
+}
+
 /** Dies where the definition breaks the rules above: that is a mistake of the programmer. */
 export const define = <const Name extends string, Params extends Schema.Struct.Fields, Value extends Schema.Top, R = never>(
   definition: Definition<Name, Params, Value, R>
@@ -92,6 +105,12 @@ export const define = <const Name extends string, Params extends Schema.Struct.F
   if (!printable.test(description)) throw new Error(`the description of ${name} must have 1 to 200 printable characters`)
   if (examples.length === 0) throw new Error(`${name} has no example`)
   const decode = Schema.decodeUnknownSync(parameters as unknown as Schema.Codec<unknown>, { onExcessProperty: "error" })
-  for (const example of examples) decode(example)
+  for (const example of examples) {
+    try {
+      decode(example)
+    } catch (error) {
+      throw wrongExample(name, example, error)
+    }
+  }
   return definition
 }

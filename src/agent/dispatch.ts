@@ -1,6 +1,7 @@
 /**
  * From arguments to a result, the same way for every tool and whoever asks: decode, ask the policies, run, and say what happened. A
- * failure is a result; only a defect of the program and an interruption are none. Every call is told once, however it ends.
+ * failure is a result; only a defect of the program and an interruption are none. Every call is told once, however it ends. A run of a
+ * prompt is its host: it has the tool's filesystem, may refuse the call before the policies are asked, and takes back what has failed.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -14,21 +15,48 @@ import { randomUUID } from "node:crypto"
 import { type Algebra, Filesystem } from "../filesystem/Filesystem.ts"
 import { Limits } from "../model/Limits.ts"
 import { describe } from "./advice.ts"
-import type { AnyDefinition, Call, Definition, ToolFailure } from "./definition.ts"
+import type { AnyDefinition, Call, Definition, Refused, ToolFailure } from "./definition.ts"
 import { refused } from "./definition.ts"
 import { eventOf } from "./event.ts"
 import type { Memory } from "./memory.ts"
 import { inForce, type Invocation, type Policy, type ToolKind } from "./policy/core.ts"
+import { until } from "./policy/late.ts"
+import { standIn } from "./standIn.ts"
 import { undecodable } from "./undecodable.ts"
 import * as ToolPath from "./toolPath.ts"
-import { ToolEvents } from "./ToolEvents.ts"
+import { type Operations as Run, ToolContext } from "./ToolContext.ts"
+import { ToolEvents, type ToolInvoked } from "./ToolEvents.ts"
 import * as Result from "./ToolResult.ts"
 import { ToolSettings } from "./ToolSettings.ts"
+
+/** What a tool works on. */
+export interface Ground {
+  readonly filesystem: Algebra | undefined
+  /** Why there is none, where there is none. */
+  readonly missing: Refused
+  /** What the session has seen of it. @default that of the call */
+  readonly memory?: Memory | undefined
+  /** What else it finds. */
+  readonly services: Context.Context<never>
+}
+
+/** What a run of a prompt adds to a call of one of its tools. */
+export interface Host {
+  readonly context: Run
+  /** When the arguments are decoded. */
+  readonly admits: Effect.Effect<void, Refused>
+  readonly ground: Effect.Effect<Ground>
+  /** Around everything between the policies' leave and the result. */
+  readonly around: NonNullable<Policy["around"]>
+  readonly tell: (event: ToolInvoked) => Effect.Effect<void>
+}
 
 export interface Options {
   readonly memory: Memory
   /** @default a new UUID */
   readonly callId?: string | undefined
+  /** @default none */
+  readonly host?: Host | undefined
 }
 
 /** A result, and the first path that the call touches. */
@@ -38,6 +66,14 @@ interface Outcome<V> {
 }
 
 const noFilesystem = refused("No filesystem available.", "Provide a layer of fs-algebra's Filesystem to the tools.")
+
+const surroundings: Effect.Effect<Ground> = Effect.map(Effect.context<never>(), (services) => ({
+  filesystem: Option.getOrUndefined(Context.getOption(services, Filesystem)),
+  missing: noFilesystem,
+  services
+}))
+
+const inWords = ({ advice, happened }: Refused): Result.ToolResult<never> => Result.error(`${happened} ${advice}`)
 
 const viewOf = (policies: ReadonlyArray<Policy>, base: Algebra, memory: Memory, tool: ToolKind): Algebra => {
   const made = policies.reduce((self, policy) => policy.filesystem?.(self, memory) ?? self, base)
@@ -68,7 +104,8 @@ const answering = <N extends string, P extends Schema.Struct.Fields, V extends S
   params: Schema.Struct<P>["Type"],
   call: Call,
   base: Algebra,
-  policies: ReadonlyArray<Policy>
+  policies: ReadonlyArray<Policy>,
+  host: Host | undefined
 ): Effect.Effect<Outcome<V["Type"]>, never, R> =>
   Effect.matchEffect(definition.touches(params, call), {
     onFailure: (failure) => Effect.map(described(failure, call), (result): Outcome<V["Type"]> => ({ result })),
@@ -79,6 +116,7 @@ const answering = <N extends string, P extends Schema.Struct.Fields, V extends S
         params: params as Record<string, unknown>,
         touches,
         mutates: definition.does !== "reads",
+        past: definition.past,
         memory: call.memory,
         filesystem: base,
         view: call.filesystem
@@ -87,7 +125,14 @@ const answering = <N extends string, P extends Schema.Struct.Fields, V extends S
         onFailure: (failure): Effect.Effect<Result.ToolResult<V["Type"]>> => described(failure, call),
         onSuccess: ({ message, value }) => Effect.succeed(Result.ok<V["Type"]>(message, value))
       })
-      const permitted = Effect.andThen(asked(policies, invocation), wrapped(policies, invocation, run))
+      const inTime = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E | Refused, R> =>
+        Option.match(host?.context.deadline ?? Option.none(), { onNone: () => self, onSome: (at) => until(at, self) })
+      // Time that is over ends what runs, and whoever takes back what has failed, goes by the result of that.
+      const working = Effect.catch(inTime(wrapped(policies, invocation, run)), (late) => described(late, call))
+      const permitted = Effect.andThen(
+        inTime(asked(policies, invocation)),
+        Effect.suspend(() => host?.around(invocation, working) ?? working)
+      )
       return Effect.map(
         Effect.catch(permitted, (refusal) => described(refusal, call)),
         (result): Outcome<V["Type"]> => ({ result, path: touches[0]?.path })
@@ -97,25 +142,28 @@ const answering = <N extends string, P extends Schema.Struct.Fields, V extends S
 
 const longestMessage = 1000
 
-/** A message may be the content of a file. */
+/** What has more than one line may show what is in a file. */
 const brief = ({ message, ...result }: Result.ToolResult<unknown>): Result.ToolResult<unknown> => ({
   ...result,
-  message: message.length > longestMessage ? `${message.length} characters` : message
+  message: message.length > longestMessage || message.includes("\n") ? `${message.length} characters` : message
 })
 
 const unfinished = (cause: Cause.Cause<never>): Result.ToolResult<never> =>
   Result.error(Cause.hasInterruptsOnly(cause) ? "The call was interrupted." : "The call ended in a defect of the program.")
 
 /** Runs the call, and tells how it ended. */
-const told = <V, R>(
+export const told = <V, R>(
   call: { readonly tool: string; readonly callId: string; readonly params: object },
-  run: Effect.Effect<Outcome<V>, never, R>
+  run: Effect.Effect<Outcome<V>, never, R>,
+  host: Pick<Host, "tell"> | undefined
 ): Effect.Effect<Result.ToolResult<V>, never, R> =>
   Effect.flatMap(Clock.currentTimeMillis, (started) => {
     const tell = Effect.fnUntraced(function* ({ path, result }: Outcome<unknown>) {
       const at = yield* DateTime.now
       const durationMillis = at.epochMilliseconds - started
-      yield* (yield* ToolEvents)(eventOf({ ...call, result: brief(result), path, durationMillis, at }))
+      const event = eventOf({ ...call, result: brief(result), path, durationMillis, at })
+      const listener = (yield* ToolEvents)(event)
+      yield* host === undefined ? listener : Effect.ensuring(host.tell(event), listener)
     })
     const ended = Effect.onExit(run, (exit) => tell(Exit.isSuccess(exit) ? exit.value : { result: unfinished(exit.cause) }))
     return Effect.map(ended, ({ result }) => result)
@@ -124,27 +172,32 @@ const told = <V, R>(
 const running = Effect.fnUntraced(function* <N extends string, P extends Schema.Struct.Fields, V extends Schema.Top, R>(
   definition: Definition<N, P, V, R>,
   params: Schema.Struct<P>["Type"],
-  memory: Memory,
+  { host, memory: known }: Options,
   callId: string
-): Effect.fn.Return<Outcome<V["Type"]>, never, R> {
-  const services = yield* Effect.context<never>()
-  const base = Context.getOption(services, Filesystem)
-  if (Option.isNone(base)) return { result: Result.error(`${noFilesystem.happened} ${noFilesystem.advice}`) }
-  const settings = yield* ToolSettings
-  const policies = yield* inForce
-  const filesystem = viewOf(policies, base.value, memory, definition)
+): Effect.fn.Return<Outcome<V["Type"]>, Refused, R> {
+  if (host !== undefined) yield* host.admits
+  const { filesystem: own, memory = known, missing, services } = yield* host?.ground ?? surroundings
+  if (own === undefined && definition.needsFilesystem !== false) return yield* Effect.fail(missing)
+  const base = own ?? standIn(missing.happened)
+  const [settings, policies] = yield* Effect.provideContext(Effect.all([ToolSettings, inForce]), services)
+  const filesystem = viewOf(policies, base, memory, definition)
   const call: Call = {
     tool: definition.name,
     filesystem,
     settings,
     memory,
     callId,
-    path: ToolPath.make(definition.name, settings, base.value.port.rules?.policy)
+    path: ToolPath.make(definition.name, settings, base.port.rules?.policy)
   }
   const theirs = policies.reduce((known, policy) => policy.services?.(known, filesystem) ?? known, services)
-  return yield* answering(definition, params, call, base.value, policies).pipe(
+  const seen = { ...host?.context, filesystem: own === undefined ? Option.none() : Option.some(filesystem) } as Run
+  return yield* answering(definition, params, call, base, policies, host).pipe(
     Effect.provideContext(
-      theirs.pipe(Context.add(Limits, settings.limits), Context.add(Filesystem, filesystem)) as Context.Context<never>
+      theirs.pipe(
+        Context.add(Limits, settings.limits),
+        Context.add(Filesystem, filesystem),
+        host === undefined ? (known) => known : Context.add(ToolContext, Object.freeze(seen))
+      ) as Context.Context<never>
     )
   )
 })
@@ -157,7 +210,10 @@ export const invoke = <N extends string, P extends Schema.Struct.Fields, V exten
 ): Effect.Effect<Result.ToolResult<V["Type"]>, never, R> =>
   Effect.suspend(() => {
     const callId = options.callId ?? randomUUID()
-    return told({ tool: definition.name, callId, params }, running(definition, params, options.memory, callId))
+    const run = Effect.catch(running(definition, params, options, callId), (refusal) =>
+      Effect.succeed<Outcome<V["Type"]>>({ result: inWords(refusal) })
+    )
+    return told({ tool: definition.name, callId, params }, run, options.host)
   })
 
 /** Of what does not decode, the parameters that the tool has. */
@@ -184,7 +240,8 @@ export const invokeUnknown = (
     onFailure: (error) =>
       told(
         { tool: definition.name, callId: options.callId ?? randomUUID(), params: known(definition, sent) },
-        Effect.succeed({ result: Result.error(undecodable(definition, sent, error)) })
+        Effect.succeed({ result: Result.error(undecodable(definition, sent, error)) }),
+        options.host
       ),
     onSuccess: (params) => invoke(definition, params, options)
   })

@@ -13,11 +13,16 @@ const sized = (text: string): string => (text.length === 1 ? "1 character" : `${
 /** Of what does not even decode. */
 const deepest = 16
 
+/** A log of events can be saved, whatever a schema makes of what was sent. */
+const asJson = (value: unknown): unknown =>
+  value === null || typeof value === "boolean" || Number.isFinite(value) ? value : value === undefined ? null : String(value)
+
 const withoutContents = (value: unknown, name = "", depth = 0): unknown => {
   if (depth > deepest) return "…"
   if (typeof value === "string") return contents.has(name) || value.length > maxCharacters ? sized(value) : value
+  if (ArrayBuffer.isView(value)) return `${value.byteLength} bytes`
   if (Array.isArray(value)) return value.map((item) => withoutContents(item, "", depth + 1))
-  if (typeof value !== "object" || value === null) return value
+  if (typeof value !== "object" || value === null) return asJson(value)
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withoutContents(item, key, depth + 1)]))
 }
 

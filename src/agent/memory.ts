@@ -5,6 +5,8 @@
 import type { FsPath } from "../model/FsPath.ts"
 
 export interface Memory {
+  /** Whose it is: where a session works on several filesystems, it has a memory of each. */
+  readonly session: object
   /** The version of a file that this session has read or written last. */
   readonly seen: (path: FsPath) => string | undefined
   readonly saw: (path: FsPath, version: string, text?: string) => void
@@ -26,7 +28,7 @@ const trim = <K, V>(map: Map<K, V>, isFull: () => boolean, dropped: (value: V) =
   }
 }
 
-export const make = (): Memory => {
+export const make = (session: object = {}): Memory => {
   const versions = new Map<FsPath, string>()
   const texts = new Map<string, string>()
   let characters = 0
@@ -41,6 +43,7 @@ export const make = (): Memory => {
     )
   }
   return {
+    session,
     seen: (path) => versions.get(path),
     saw: (path, version, text) => {
       versions.delete(path)

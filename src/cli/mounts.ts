@@ -25,21 +25,25 @@ export const parse = (text: string, platform: NodeJS.Platform = process.platform
   return source.trim() === "" || target?.trim() === "" ? undefined : { source, target }
 }
 
-const usage = (message: string): Complaint =>
-  new Complaint({
-    error: { _tag: "UsageError" },
-    message,
-    hint: "Work on a copy with --backend memory, or copy the files into the directory yourself.",
-    code: wrongUsage
-  })
+const usage = (message: string, hint: string): Complaint =>
+  new Complaint({ error: { _tag: "UsageError" }, message, hint, code: wrongUsage })
+
+/** Whoever has asked for a copy already is at a command that makes none. */
+const goesNowhere = ({ backend, command }: Settings["Service"], why: string): Complaint =>
+  backend === "memory"
+    ? usage(`--mount does not go with ${command}: ${why}`, "Leave out --mount.")
+    : usage(
+        `--mount goes only with --backend memory: ${why}`,
+        "Work on a copy with --backend memory, or copy the files into the directory yourself."
+      )
 
 /** What has no copy to mount on refuses to: files would stay where nobody expects them. */
 export const mountless =
   (why: string) =>
   <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E | Complaint, R | Settings> =>
     Layer.unwrap(
-      Effect.map(Settings, ({ mounts }): Layer.Layer<A, E | Complaint, R> =>
-        mounts.length === 0 ? layer : Layer.effectContext(Effect.fail(usage(`--mount goes only with --backend memory: ${why}`)))
+      Effect.map(Settings, (settings): Layer.Layer<A, E | Complaint, R> =>
+        settings.mounts.length === 0 ? layer : Layer.effectContext(Effect.fail(goesNowhere(settings, why)))
       )
     )
 

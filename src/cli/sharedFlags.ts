@@ -30,7 +30,7 @@ export const base = Command.make(program).pipe(
       Flag.withMetavar("SOURCE[:TARGET]"),
       Flag.filterMap(
         (text) => Option.fromUndefinedOr(parse(text)),
-        (text) => `"${text}" is not SOURCE or SOURCE:TARGET; the root is SOURCE:/`
+        () => "SOURCE or SOURCE:TARGET, neither of them blank; the root is SOURCE:/"
       ),
       Flag.atLeast(0)
     ),

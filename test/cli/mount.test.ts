@@ -114,11 +114,15 @@ describe("--mount", () => {
         assert.match(ran.err, /--backend memory/)
         assert.match(ran.err, why)
       }
+      const chosen = yield* onDisk("tour", "--backend", "memory", "--mount", "docs")
+      assert.strictEqual(chosen.code, wrongUsage)
+      assert.notMatch(chosen.err, /--backend memory/)
+      assert.match(chosen.err, /tour.*leave out --mount/is)
       const json = yield* onDisk("ls", "--mount", "docs", "--json")
       assert.strictEqual((JSON.parse(json.err) as { error: { _tag: string } }).error._tag, "UsageError")
       const blank = yield* run("ls", "--mount", "docs:")
       assert.strictEqual(blank.code, wrongUsage)
-      assert.match(blank.err, /SOURCE:TARGET/)
+      assert.match(blank.err, /Expected: SOURCE or SOURCE:TARGET/)
     })
   )
 

@@ -132,6 +132,41 @@ describe("README", () => {
     }
   })
 
+  it("the workspace mounts the docs, has them changed and dumped, and takes it back", async () => {
+    type Review = {
+      readonly review: (project: string) => Effect.Effect<
+        {
+          readonly dump: string | undefined
+          readonly said: ReadonlyArray<string>
+          readonly state: Option.Option<{
+            readonly files: ReadonlyArray<{ readonly version: number; readonly sizeBytes: number }>
+          }>
+        },
+        unknown
+      >
+    }
+    const { review } = await load<Review>("review")
+    const project = mkdtempSync(join(tmpdir(), "fs-algebra-readme-"))
+    try {
+      mkdirSync(join(project, "docs"))
+      writeFileSync(join(project, "docs/guide.md"), "A guide that is far too long.\n")
+      writeFileSync(join(project, "docs/logo.svg"), "<svg/>")
+      const { dump, said, state } = await Effect.runPromise(review(project))
+      assert.include(said[0], "A guide that is far too long.")
+      assert.match(said[1]!, /^Wrote docs\/guide\.md/)
+      assert.deepStrictEqual(
+        Option.map(state, ({ files }) => files.map(({ sizeBytes, version }) => ({ sizeBytes, version }))),
+        Option.some([{ sizeBytes: 30, version: 1 }])
+      )
+      assert.strictEqual(readFileSync(join(project, "docs/guide.md"), "utf8"), "A guide that is far too long.\n")
+      assert.strictEqual(dump, join(project, "review.jsonl"))
+      const zipped = execFileSync("unzip", ["-p", join(project, "review.fs.zip"), "files/docs/guide.md"], { encoding: "utf8" })
+      assert.strictEqual(zipped, "Short.\n")
+    } finally {
+      rmSync(project, { recursive: true })
+    }
+  })
+
   it("the kit of effect/ai reads, refuses what was not read, and does not see what is denied", async () => {
     type Kit = {
       readonly toolkit: typeof FilesystemToolkit.toolkit

@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as McpSchema from "effect/ai/McpSchema"
 import { define } from "../definition.ts"
-import { invoke } from "../dispatch.ts"
 import type { Serving } from "./tools.ts"
 
 /** The protocol's. */
@@ -30,10 +29,10 @@ const listDirectory = define({
   })
 })
 
-export const complete = Effect.fnUntraced(function* (input: string, { permits, sessions }: Serving) {
-  const memory = yield* sessions.memory
-  const { value = [] } = yield* invoke(listDirectory, { path: input }, { memory }).pipe(permits.withPermit)
+export const complete = Effect.fnUntraced(function* (input: string, { invoke, permits }: Serving) {
+  const { value } = yield* invoke(listDirectory, { path: input }).pipe(permits.withPermit)
+  const values = (value ?? []) as typeof listDirectory.value.Type
   return McpSchema.CompleteResult.make({
-    completion: { values: value.slice(0, maxValues), total: value.length, hasMore: value.length > maxValues }
+    completion: { values: values.slice(0, maxValues), total: values.length, hasMore: values.length > maxValues }
   })
 })

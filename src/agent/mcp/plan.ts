@@ -9,25 +9,33 @@ import { Filesystem } from "../../filesystem/Filesystem.ts"
 import { Sandbox } from "../../filesystem/Sandbox.ts"
 import { Snapshots } from "../../history/Snapshots.ts"
 import { recoverChanges } from "../changes/apply.ts"
+import { invokeUnknown } from "../dispatch.ts"
 import type { Options } from "../McpServer.ts"
 import { offered } from "../policy/core.ts"
 import { ToolSettings } from "../ToolSettings.ts"
+import * as Changes from "./changes.ts"
 import { choose } from "./choice.ts"
 import type { Flow } from "./flow.ts"
-import { instructions } from "./guide.ts"
+import { guide, instructions } from "./guide.ts"
 import * as Prompts from "./prompts.ts"
 import * as Resources from "./resources.ts"
 import type { Info } from "./serve.ts"
 import * as Sessions from "./sessions.ts"
 import * as Tools from "./tools.ts"
 
-export interface Plan {
+export interface Plan<R = Filesystem> {
   readonly info: Info
-  readonly registrations: Layer.Layer<never, never, McpServer.McpServer | Filesystem>
+  readonly registrations: Layer.Layer<never, never, McpServer.McpServer | R>
+  /** Change notices, from when somebody wants them. */
+  readonly changes: (subscribed: Effect.Effect<void>) => Layer.Layer<never, never, McpServer.McpServer | R>
 }
 
 /** How many tools work at once, whoever asked for them; the others wait. */
 const maxWorking = 16
+
+/** How calls are made and counted. */
+export const serving = (flow: Flow, invoke: Tools.Serving["invoke"]): Effect.Effect<Tools.Serving> =>
+  Effect.map(Semaphore.make(maxWorking), (permits) => ({ flow, invoke, permits }))
 
 export const plan = Effect.fnUntraced(function* (options: Options, flow: Flow): Effect.fn.Return<Plan> {
   const { limits } = yield* ToolSettings
@@ -40,13 +48,16 @@ export const plan = Effect.fnUntraced(function* (options: Options, flow: Flow): 
   ]
   const tools = chosen.filter(yield* offered)
   const facts = { names: new Set(tools.map(({ name }) => name)), limits, readOnly, workspace: options.workspace }
-  const serving = { flow, sessions: Sessions.make(), permits: yield* Semaphore.make(maxWorking) }
+  const sessions = Sessions.make()
+  const own = yield* serving(flow, (definition, input) =>
+    Effect.flatMap(sessions.memory, (memory) => invokeUnknown(definition, input, { memory }))
+  )
   const register = Effect.gen(function* () {
     // What a server that was killed has left half done is seen by nobody.
     yield* Effect.flatMap(Filesystem, recoverChanges)
-    for (const tool of tools) yield* Tools.register(tool, serving)
-    yield* Resources.register(serving)
-    yield* Prompts.register(facts)
+    for (const tool of tools) yield* Tools.register(tool, own)
+    yield* Resources.register(own)
+    yield* Prompts.register(guide(facts))
   })
   return {
     info: {
@@ -57,6 +68,7 @@ export const plan = Effect.fnUntraced(function* (options: Options, flow: Flow): 
     registrations: Layer.merge(
       Layer.effectDiscard(readOnly ? Effect.updateService(register, Filesystem, readOnlyView) : register),
       options.registrations ?? Layer.empty
-    )
+    ),
+    changes: Changes.layer
   }
 })

@@ -13,6 +13,7 @@ const Value = Schema.Struct({
   text: Schema.optionalKey(Schema.String),
   base64: Schema.optionalKey(Schema.String)
 })
+export type Value = typeof Value.Type
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
@@ -29,7 +30,7 @@ const textOf = (content: Uint8Array): string | undefined => {
 const lineOf = (entry: FileEntry): string => `${entry.name}${entry.kind === "directory" ? "/" : ""}\t${uriOf(entry.path)}`
 
 /** One entry a line: its name, a tab, its address. */
-const listing = (entries: ReadonlyArray<FileEntry>): typeof Value.Type => ({
+const listing = (entries: ReadonlyArray<FileEntry>): Value => ({
   media_type: "text/plain",
   text: entries.map((entry) => `${lineOf(entry)}\n`).join("")
 })

@@ -6,24 +6,22 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as McpSchema from "effect/ai/McpSchema"
 import * as McpServer from "effect/ai/McpServer"
-import { invoke } from "../dispatch.ts"
 import { complete } from "./completion.ts"
 import { rootUri } from "./names.ts"
-import { readResource } from "./readResource.ts"
+import { readResource, type Value } from "./readResource.ts"
 import type { Serving } from "./tools.ts"
 import { pathOf, route, template } from "./uri.ts"
 
 /** effect answers it with the code that each version of the protocol has for it. */
 const notFound = (uri: string) => Effect.fail({ _tag: "ResourceNotFound", uri } as unknown as McpSchema.InvalidParams)
 
-const reading = ({ permits, sessions }: Serving) =>
+const reading = ({ invoke, permits }: Serving) =>
   Effect.fnUntraced(function* (uri: string) {
     const path = pathOf(uri)
     if (path === undefined) return yield* notFound(uri)
-    const memory = yield* sessions.memory
-    const { message, value } = yield* invoke(readResource, { path }, { memory }).pipe(permits.withPermit)
-    if (value === undefined) return yield* new McpSchema.InvalidParams({ message })
-    const { base64, media_type: mimeType, text } = value
+    const { message, success, value } = yield* invoke(readResource, { path }).pipe(permits.withPermit)
+    if (!success) return yield* new McpSchema.InvalidParams({ message })
+    const { base64, media_type: mimeType, text } = value as Value
     if (mimeType === undefined) return yield* notFound(uri)
     const contents = [
       text === undefined

@@ -1,33 +1,38 @@
 /** What McpServer.ts serves, loaded when it is first asked for: a server of effect/ai takes as long to load as all the rest. */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
 import { Stdio } from "effect/Stdio"
 import * as Server from "effect/ai/McpServer"
 import type * as HttpRouter from "effect/http/HttpRouter"
 import type { Filesystem } from "../../filesystem/Filesystem.ts"
 import type { HttpOptions, Options } from "../McpServer.ts"
-import * as Changes from "./changes.ts"
 import * as Flow from "./flow.ts"
-import { plan } from "./plan.ts"
+import { plan, type Plan } from "./plan.ts"
 import { logsToStderr, protocols, serve } from "./serve.ts"
 import { endsOf } from "./stdio.ts"
 import * as Versions from "./versions.ts"
 
-export const registrations = (options: Options): Layer.Layer<never, never, Filesystem | Server.McpServer> =>
-  Layer.unwrap(Effect.map(plan(options, Flow.make()), ({ registrations }) => registrations))
+/** From how to make a plan to what is served: by McpServer.ts from options, by an adapter from a prompt. */
+export type Planning<E, R> = (flow: Flow.Flow) => Effect.Effect<Plan<R>, E, R | Scope.Scope>
 
-export const runStdio: (options: Options) => Effect.Effect<void, never, Filesystem | Stdio> = Effect.fnUntraced(function* (
-  options: Options
-) {
-  const flow = Flow.make()
-  const { info, registrations } = yield* plan(options, flow)
-  const register = (subscribed: Effect.Effect<void>) => Layer.merge(registrations, Changes.layer(subscribed))
-  yield* serve({ info, flow, ends: endsOf(yield* Stdio), register })
-})
+export const registered = <E, R>(planning: Planning<E, R>): Layer.Layer<never, E, R | Server.McpServer> =>
+  Layer.unwrap(Effect.map(planning(Flow.make()), ({ registrations }) => registrations))
 
-export const layerHttp = (options: HttpOptions): Layer.Layer<never, never, Filesystem | HttpRouter.HttpRouter> =>
+export const overStdio = <E, R>(planning: Planning<E, R>): Effect.Effect<void, E, R | Stdio> =>
+  Effect.gen(function* () {
+    const flow = Flow.make()
+    const { changes, info, registrations } = yield* planning(flow)
+    const register = (subscribed: Effect.Effect<void>) => Layer.merge(registrations, changes(subscribed))
+    yield* serve({ info, flow, ends: endsOf(yield* Stdio), register })
+  }).pipe(Effect.scoped) as Effect.Effect<void, E, R | Stdio>
+
+export const overHttp = <E, R>(
+  planning: Planning<E, R>,
+  options: Pick<HttpOptions, "path" | "allowedOrigins">
+): Layer.Layer<never, E, R | HttpRouter.HttpRouter> =>
   Layer.unwrap(
-    Effect.map(plan(options, Flow.make()), ({ info, registrations }) =>
+    Effect.map(planning(Flow.make()), ({ info, registrations }) =>
       Server.layerHttp({
         ...info,
         protocols,
@@ -38,4 +43,15 @@ export const layerHttp = (options: HttpOptions): Layer.Layer<never, never, Files
         registrations
       }).pipe(Layer.provide(Versions.layer))
     )
-  ).pipe(Layer.provide(logsToStderr)) as unknown as Layer.Layer<never, never, Filesystem | HttpRouter.HttpRouter>
+  ).pipe(Layer.provide(logsToStderr)) as unknown as Layer.Layer<never, E, R | HttpRouter.HttpRouter>
+
+const planned =
+  (options: Options): Planning<never, Filesystem> =>
+  (flow) =>
+    plan(options, flow)
+
+export const registrations = (options: Options) => registered(planned(options))
+
+export const runStdio = (options: Options) => overStdio(planned(options))
+
+export const layerHttp = (options: HttpOptions) => overHttp(planned(options), options)

@@ -7,16 +7,15 @@ import * as McpSchema from "effect/ai/McpSchema"
 import * as McpServer from "effect/ai/McpServer"
 import * as Context from "effect/Context"
 import type { AnyDefinition, Image } from "../definition.ts"
-import { invokeUnknown } from "../dispatch.ts"
 import { ToolProgress } from "../progress.ts"
 import type { ToolResult } from "../ToolResult.ts"
 import type { Flow } from "./flow.ts"
 import { reporter } from "./progress.ts"
 import * as Schemas from "./schemas.ts"
-import type { Sessions } from "./sessions.ts"
 
 export interface Serving {
-  readonly sessions: Sessions
+  /** Runs the tool, for whom the request is of. */
+  readonly invoke: (definition: AnyDefinition, input: unknown) => Effect.Effect<ToolResult<unknown>, never, unknown>
   readonly flow: Flow
   /** How many tools may work at once. */
   readonly permits: Semaphore.Semaphore
@@ -79,15 +78,14 @@ const described = (definition: AnyDefinition, outputSchema: ReturnType<typeof Sc
     }
   })
 
-export const register = Effect.fnUntraced(function* (definition: AnyDefinition, { flow, permits, sessions }: Serving) {
+export const register = Effect.fnUntraced(function* (definition: AnyDefinition, { flow, invoke, permits }: Serving) {
   const server = yield* McpServer.McpServer
   const services = yield* Effect.context<never>()
   const outputSchema = Schemas.outputSchema(definition.value)
   const answer = answering(definition, outputSchema !== undefined)
   const handle = Effect.fnUntraced(function* (input: unknown) {
-    const memory = yield* sessions.memory
     const report = yield* reporter(server)
-    const result = yield* invokeUnknown(definition, input, { memory }).pipe(
+    const result = yield* invoke(definition, input).pipe(
       permits.withPermit,
       Effect.provideService(ToolProgress, Option.getOrUndefined(report))
     )

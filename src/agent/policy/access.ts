@@ -13,19 +13,16 @@ import * as Rules from "./rules.ts"
 
 const done: Readonly<Record<Touch["access"], string>> = { read: "read", write: "written", delete: "deleted" }
 
-/** They work on the past, which is confined by itself. */
-const ofThePast: ReadonlySet<string> = new Set(["snapshot", "snapshots", "restore", "diff"])
-
 const refusalOf = ({ access, path }: Touch): Refused =>
   refused(
     `${path === FsPath.root ? "The root, with everything below it," : JSON.stringify(path)} may not be ${done[access]}: a policy forbids it.`,
     "Go on without it, or ask the user; another tool will not reach it either."
   )
 
-/** What touches the root as a whole, as a program in a sandbox does, may touch anything. */
-const permits = (rules: Rules.Rules, { tool }: Invocation, { access, path }: Touch): boolean =>
+/** What touches the root as a whole, as a program in a sandbox does, may touch anything; the past is confined by itself. */
+const permits = (rules: Rules.Rules, { past }: Invocation, { access, path }: Touch): boolean =>
   path === FsPath.root && access !== "read"
-    ? ofThePast.has(tool) || !rules.restricts(access)
+    ? past !== undefined || !rules.restricts(access)
     : rules.asFile(access, path) || rules.asDirectory(access, path)
 
 /**

@@ -20,6 +20,8 @@ export interface Invocation {
   readonly touches: ReadonlyArray<Touch>
   /** Whether the tool may change anything. */
   readonly mutates: boolean
+  /** What it does with snapshots, if it is one of our tools for these. */
+  readonly past?: AnyDefinition["past"]
   /** What this session has seen. */
   readonly memory: Memory
   /** As it is below all policies. */
@@ -33,7 +35,7 @@ export interface Invocation {
  *
  * @since 0.1.0
  */
-export type ToolKind = Pick<AnyDefinition, "name" | "does">
+export type ToolKind = Pick<AnyDefinition, "name" | "does" | "past">
 
 /**
  * What tools may do. Every part is optional; a part that is there is asked for every call.
@@ -96,6 +98,13 @@ export const inForce: Effect.Effect<ReadonlyArray<Policy>> = Effect.flatMap(Poli
     return [...given, ...keys.map((key) => mapUnsafe.get(key) as Policy)]
   })
 )
+
+/** The second over the first, but no policy in the place of another. */
+export const together = (first: Context.Context<never>, second: Context.Context<never>): Context.Context<never> => {
+  const both = Context.merge(first, second)
+  const given = new Set([...Context.get(first, Policies), ...Context.get(second, Policies)])
+  return given.size === 0 ? both : Context.add(both, Policies, [...given])
+}
 
 /**
  * Which tools may stand in a list, by the policies in force. What does not is refused too when it is called.

@@ -9,8 +9,8 @@ import { type Refused, refused, type Touch } from "../definition.ts"
 import { type Invocation, layer, type Policy } from "./core.ts"
 import { guarded } from "./guarded.ts"
 
-/** What they bring back has been kept, and what they replace is kept too. */
-const ofThePast: ReadonlySet<string> = new Set(["restore"])
+/** What it brings back has been kept, and what it replaces is kept too. */
+const isOfThePast = ({ past }: Pick<Invocation, "past">): boolean => past === "restores"
 
 /** A call that cannot replace what is there says so itself, better than could be said here. */
 const onlyCreates = ({ params, tool }: Invocation, { access }: Touch): boolean => {
@@ -48,10 +48,10 @@ const unread = (paths: ReadonlyArray<string>): Refused => {
 
 const policy: Policy = {
   name: "readBeforeWrite",
-  guard: (self, memory, { does, name }) => (ofThePast.has(name) ? self : guarded(self, memory, does !== "reads")),
+  guard: (self, memory, tool) => (isOfThePast(tool) ? self : guarded(self, memory, tool.does !== "reads")),
   before: (invocation) =>
     Effect.gen(function* () {
-      if (!invocation.mutates || ofThePast.has(invocation.tool)) return
+      if (!invocation.mutates || isOfThePast(invocation)) return
       const paths: Array<string> = []
       for (const touch of invocation.touches) {
         const found = yield* finding(invocation, touch)

@@ -1,15 +1,14 @@
 /** Policies that decide on the call alone: in which order, by whose leave, until when, and whether anything may change at all. */
-import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Decorator from "../../filesystem/Decorator.ts"
 import { listed } from "../changedLines.ts"
 import { refused } from "../definition.ts"
-import type { Memory } from "../memory.ts"
 import * as Result from "../ToolResult.ts"
 import { ToolSettings, type ToolSettingsShape } from "../ToolSettings.ts"
 import { type Invocation, layer } from "./core.ts"
+import { inTime, until } from "./late.ts"
 
 /**
  * Tools that need others first: `{ edit_file: ["read_file", "grep"] }` refuses edit_file until both have succeeded in the session.
@@ -17,11 +16,13 @@ import { type Invocation, layer } from "./core.ts"
  * @since 0.1.0
  */
 export const order = (needs: Readonly<Record<string, ReadonlyArray<string>>>): Layer.Layer<never> => {
-  const done = new WeakMap<Memory, Set<string>>()
+  const done = new WeakMap<object, Set<string>>()
   return layer({
     name: "order",
     before: ({ memory, tool }) => {
-      const missing = (Object.hasOwn(needs, tool) ? needs[tool]! : []).filter((name) => done.get(memory)?.has(name) !== true)
+      const missing = (Object.hasOwn(needs, tool) ? needs[tool]! : []).filter(
+        (name) => done.get(memory.session)?.has(name) !== true
+      )
       if (missing.length === 0) return Effect.void
       const names = listed(missing, "and")
       return Effect.fail(refused(`${tool} needs ${names} first.`, `Call ${names}, then ${tool} again.`))
@@ -29,7 +30,7 @@ export const order = (needs: Readonly<Record<string, ReadonlyArray<string>>>): L
     around: ({ memory, tool }, call) =>
       Effect.tap(call, ({ success }) =>
         Effect.sync(() => {
-          if (success) done.set(memory, (done.get(memory) ?? new Set()).add(tool))
+          if (success) done.set(memory.session, (done.get(memory.session) ?? new Set()).add(tool))
         })
       )
   })
@@ -62,9 +63,6 @@ export const approval = <R = never>(
     }))
   )
 
-const late = (at: DateTime.Utc) =>
-  refused(`The time for calling tools was over at ${DateTime.formatIso(at)}.`, "Call no more tools; answer with what is known.")
-
 /**
  * Refuses calls from then on, and ends what still runs.
  *
@@ -72,19 +70,12 @@ const late = (at: DateTime.Utc) =>
  */
 export const deadline = (at: DateTime.DateTime): Layer.Layer<never> => {
   const end = DateTime.toUtc(at)
-  const left = Effect.map(Clock.currentTimeMillis, (now) => end.epochMilliseconds - now)
-  const { advice, happened } = late(end)
   return layer({
     name: "deadline",
     asked: "first",
-    before: () => Effect.flatMap(left, (millis) => (millis > 0 ? Effect.void : Effect.fail(late(end)))),
+    before: () => inTime(end),
     around: (_, call) =>
-      Effect.flatMap(left, (millis) =>
-        Effect.timeoutOrElse(call, {
-          duration: Math.max(0, millis),
-          orElse: () => Effect.succeed(Result.error(`${happened} ${advice}`))
-        })
-      )
+      Effect.catch(until(end, call), ({ advice, happened }) => Effect.succeed(Result.error(`${happened} ${advice}`)))
   })
 }
 

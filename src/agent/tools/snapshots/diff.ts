@@ -88,6 +88,7 @@ export const diff = define({
     diff: Schema.String
   }),
   does: "reads",
+  past: "shows",
   idempotent: true,
   examples: [{ from: "latest" }, { from: "3fa91c02", to: "tests pass" }],
   touches: () => Effect.succeed([]),

@@ -81,6 +81,7 @@ export const restore = define({
     safety_snapshot_id: Schema.optionalKey(Schema.String)
   }),
   does: "changes",
+  past: "restores",
   idempotent: true,
   examples: [
     { snapshot_id: "latest", dry_run: true },

@@ -31,6 +31,7 @@ export const snapshot = define({
   }),
   value: Snapshot,
   does: "adds",
+  past: "keeps",
   idempotent: false,
   examples: [{ tag: "tests pass" }, {}],
   touches: () => Effect.succeed([]),

@@ -18,6 +18,7 @@ export const snapshots = define({
   parameters: Schema.Struct({}),
   value: Schema.Struct({ snapshots: Schema.Array(Snapshot) }),
   does: "reads",
+  past: "shows",
   idempotent: true,
   examples: [{}],
   touches: () => Effect.succeed([]),

@@ -1,0 +1,48 @@
+/** A prompt as a server of the Model Context Protocol: what it says as instructions and as a prompt, its tools, and its files. */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import { Filesystem } from "../../filesystem/Filesystem.ts"
+import type { Mcp, McpOptions } from "../Adapter.ts"
+import * as Changes from "../mcp/changes.ts"
+import type { Flow } from "../mcp/flow.ts"
+import { type Plan, serving } from "../mcp/plan.ts"
+import * as Guide from "../mcp/prompts.ts"
+import * as Resources from "../mcp/resources.ts"
+import type { Planning } from "../mcp/server.ts"
+import * as Tools from "../mcp/tools.ts"
+import * as Prompt from "../Prompt.ts"
+import type { SectionError } from "../Section.ts"
+import { make } from "./run.ts"
+
+/** All clients are of the one session that the run is in. */
+export const planning =
+  (adapter: Mcp, prompt: Prompt.Prompt, options: McpOptions): Planning<Prompt.PromptError | SectionError, never> =>
+  (flow: Flow) =>
+    Effect.gen(function* () {
+      const { invoke, run } = yield* make(adapter, prompt, options)
+      const workspace = Option.getOrUndefined(Prompt.workspace(prompt))
+      const own = yield* serving(flow, (definition, input) => {
+        const offered = run.tools.find((tool) => tool.definition === definition)
+        // What is on no list is asked for where there are files.
+        return offered === undefined ? invoke({ definition, section: workspace! }, input) : run.call(definition.name, input)
+      })
+      const register = Effect.gen(function* () {
+        for (const { definition } of run.tools) yield* Tools.register(definition, own)
+        if (workspace !== undefined) yield* Resources.register(own)
+        yield* Guide.register(run.rendered.text)
+      })
+      return {
+        info: {
+          name: options.name ?? prompt.name ?? prompt.key,
+          version: options.version ?? "0.1.0",
+          instructions: run.rendered.text
+        },
+        registrations: Layer.effectDiscard(register),
+        changes: (subscribed) =>
+          Option.match(run.context.filesystem, {
+            onNone: () => Layer.empty,
+            onSome: (filesystem) => Layer.provide(Changes.layer(subscribed), Layer.succeed(Filesystem, filesystem))
+          })
+      } satisfies Plan<never>
+    })

@@ -1,0 +1,54 @@
+/** What a run of a prompt refuses before a tool gets to know of it, and what it says then. */
+import { listed } from "../changedLines.ts"
+import { type Refused, refused } from "../definition.ts"
+import { looksLike } from "../nearby.ts"
+import type { Section, SectionError } from "../Section.ts"
+
+const mostNear = 3
+const longestName = 100
+
+/** A name is whatever a model has sent. */
+export const shownName = (name: string): string =>
+  name.length > longestName ? `${name.slice(0, longestName).toWellFormed()}…` : name.toWellFormed()
+
+export const noSuchTool = (name: string, known: ReadonlyArray<string>): Refused => {
+  const near = known
+    .map((candidate) => ({ candidate, distance: looksLike(name, candidate) }))
+    .filter(({ distance }) => distance < Number.POSITIVE_INFINITY)
+    .sort((a, b) => a.distance - b.distance)
+    .slice(0, mostNear)
+    .map(({ candidate }) => candidate)
+  const advice =
+    known.length === 0
+      ? "There are none; answer without calling any."
+      : near.length > 0
+        ? `Did you mean ${listed(near, "or")}?`
+        : `Call one of these: ${listed(known, "and")}.`
+  return refused(`There is no tool ${JSON.stringify(shownName(name))}.`, advice)
+}
+
+export const otherSession: Refused = refused(
+  "The call is of another session than the tool, and nothing was done.",
+  "Call the tools of your own session."
+)
+
+export const spent = (limit: number): Refused =>
+  refused(`The budget of ${limit} for the results of tools is spent.`, "Call no more tools; answer with what is known.")
+
+export const underWay = (callId: string): Refused =>
+  refused(
+    `A call of this tool with the id ${JSON.stringify(shownName(callId))} is still under way.`,
+    "Wait until it has ended, or call with another id."
+  )
+
+export const noFiles: Refused = refused(
+  "No filesystem available.",
+  "Go on without files; the prompt must have a section with a filesystem for this tool."
+)
+
+/** Why it was so is for the log: it may name directories of the machine. */
+export const notReady = ({ title }: Pick<Section, "title">, { _tag }: SectionError): Refused =>
+  refused(
+    `The filesystem of ${JSON.stringify(title)} could not be made ready (${_tag}).`,
+    "Try once more; if that does not help, go on without it and tell the user."
+  )

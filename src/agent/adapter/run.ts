@@ -1,0 +1,165 @@
+/**
+ * One prompt at work in one session. It is rendered once, and then every call goes the same way: the tool is found by its name, works on
+ * the filesystem of its section, and what it has changed is taken back where it fails.
+ */
+import * as Context from "effect/Context"
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
+import * as Tracer from "effect/Tracer"
+import { randomUUID } from "node:crypto"
+import { SessionError } from "../../model/sessionError.ts"
+import type { Adapter, CallOptions, Options, Run } from "../Adapter.ts"
+import type { Refused } from "../definition.ts"
+import { type Host, invokeUnknown, told } from "../dispatch.ts"
+import * as Memory from "../memory.ts"
+import { offered, together } from "../policy/core.ts"
+import { inTime } from "../policy/late.ts"
+import * as Prompt from "../Prompt.ts"
+import type { Section, SectionError } from "../Section.ts"
+import * as ToolContext from "../ToolContext.ts"
+import * as Result from "../ToolResult.ts"
+import { ToolSettings } from "../ToolSettings.ts"
+import { begin } from "./begin.ts"
+import { taking } from "./checkpoint.ts"
+import * as Grounds from "./grounds.ts"
+import { noSuchTool, otherSession, shownName, spent } from "./refusals.ts"
+
+/** How a call is made, beside what its caller says. */
+export interface How extends CallOptions {
+  /** Whether the work is done by somebody who does not know of our turns, and must not wait for them. @default false */
+  readonly isElsewhere?: boolean | undefined
+}
+
+export interface Running {
+  readonly run: Run
+  /** As a call of the run, of a tool that need not be on its list. */
+  readonly invoke: (tool: Prompt.RenderedTool, input: unknown, how?: How) => Effect.Effect<Result.ToolResult<unknown>>
+}
+
+const earlier = (self: Option.Option<DateTime.Utc>, that: Option.Option<DateTime.Utc>): Option.Option<DateTime.Utc> =>
+  Option.isSome(self) && Option.isSome(that)
+    ? Option.some(DateTime.min(self.value, that.value))
+    : Option.orElse(self, () => that)
+
+/** What a caller's own context says counts too, but gives no more time than the run has, and no more budget. */
+const contextOf = (own: ToolContext.Operations, given: ToolContext.Operations | undefined): ToolContext.Operations =>
+  given === undefined
+    ? own
+    : {
+        ...given,
+        deadline: earlier(own.deadline, given.deadline),
+        budgetTracker: Option.orElse(given.budgetTracker, () => own.budgetTracker)
+      }
+
+type Budgets = ReadonlySet<ToolContext.BudgetTracker>
+
+const budgetsOf = (...contexts: ReadonlyArray<ToolContext.Operations>): Budgets =>
+  new Set(contexts.flatMap(({ budgetTracker }) => Option.toArray(budgetTracker)))
+
+const withinBudgets = (budgets: Budgets): Effect.Effect<void, Refused> =>
+  Effect.forEach(
+    budgets,
+    ({ left, limit }) => Effect.flatMap(left, (amount) => (amount > 0 ? Effect.void : Effect.fail(spent(limit)))),
+    { discard: true }
+  )
+
+const paying =
+  (budgets: Budgets) =>
+  ({ message }: Result.ToolResult<unknown>): Effect.Effect<void> =>
+    Effect.flatMap(ToolSettings, ({ measure }) =>
+      Effect.forEach(budgets, ({ spend }) => spend(measure(message)), { discard: true })
+    )
+
+const checked = ({ checkpoint, session }: Options): Effect.Effect<void, SessionError> =>
+  checkpoint === undefined || checkpoint.session === session
+    ? Effect.void
+    : Effect.fail(
+        new SessionError({ operation: "Adapter.run", reason: "invalid", detail: "the checkpoint is of another session" })
+      )
+
+/** Calls are not part of the span in which the run was made, unless they are called there. */
+const ambient = Effect.map(Effect.context<never>(), Context.omit(Tracer.ParentSpan)) as Effect.Effect<Context.Context<never>>
+
+export const make = Effect.fnUntraced(function* (
+  adapter: Adapter,
+  prompt: Prompt.Prompt,
+  options: Options
+): Effect.fn.Return<Running, Prompt.PromptError | SectionError, Scope.Scope> {
+  const { session } = options
+  yield* checked(options)
+  const filesystem = yield* Prompt.filesystem(prompt)
+  const rendered = yield* Prompt.render(prompt, options.params)
+  const mayBeOffered = yield* offered
+  const [services, scope] = [yield* ambient, yield* Effect.scope]
+  const context = ToolContext.make({
+    prompt,
+    renderedPrompt: Option.some(rendered),
+    adapter,
+    session,
+    deadline: earlier(rendered.deadline, Option.map(Option.fromUndefinedOr(options.deadline), DateTime.toUtc)),
+    budgetTracker: Option.fromUndefinedOr(options.budgetTracker),
+    filesystem
+  })
+  const tools = rendered.tools.filter(({ definition }) => mayBeOffered(definition))
+  const places = new Map(rendered.tools.map((tool) => [tool.definition.name, tool]))
+  const memory = Memory.make()
+  const grounds = Grounds.make(Option.getOrUndefined(Prompt.workspace(prompt)), memory.session)
+  const checkpoints = taking(options)
+
+  const isOurs = (section: Section | undefined): boolean => section?.session === undefined || section.session === session
+
+  const hostOf = ({ section }: Prompt.RenderedTool, given: ToolContext.Operations, isElsewhere: boolean): Host => ({
+    context: given,
+    admits: Effect.suspend(() => {
+      const ours = given.session === session && isOurs(section) && isOurs(grounds.placeOf(section))
+      const time = Option.match(given.deadline, { onNone: () => Effect.void, onSome: inTime })
+      return ours ? Effect.andThen(time, withinBudgets(budgetsOf(context, given))) : Effect.fail(otherSession)
+    }),
+    ground: grounds.of(section),
+    around: checkpoints(isElsewhere),
+    tell: (event) => session.publish(event)
+  })
+
+  const during = <A>(call: Effect.Effect<A, never, unknown>): Effect.Effect<A> =>
+    Effect.updateContext(call as Effect.Effect<A>, (around) => together(services, around))
+
+  const invoke: Running["invoke"] = (place, input, how = {}) =>
+    Effect.suspend(() => {
+      const given = contextOf(context, how.context)
+      const host = hostOf(place, given, how.isElsewhere ?? false)
+      const call = invokeUnknown(place.definition, input, { memory, callId: how.callId, host })
+      return during(Effect.tap(call, paying(budgetsOf(context, given))))
+    })
+
+  const unknown = (name: string, { callId = randomUUID(), context: given }: CallOptions) => {
+    const known = tools.map(({ definition }) => definition.name)
+    const { advice, happened } = noSuchTool(name, known)
+    const result = Effect.succeed({ result: Result.error(`${happened} ${advice}`) })
+    const call = told({ tool: shownName(name), callId, params: {} }, result, { tell: (event) => session.publish(event) })
+    return during(Effect.tap(call, paying(budgetsOf(context, ...(given === undefined ? [] : [given])))))
+  }
+
+  const call: Run["call"] = (name, input, options = {}) =>
+    Effect.suspend(() => {
+      const place = places.get(name)
+      return place === undefined ? unknown(name, options) : invoke(place, input, options)
+    })
+
+  const run = Object.freeze<Run>({
+    rendered,
+    context,
+    tools,
+    call,
+    begin: (name, input, options = {}) =>
+      Effect.suspend(() => {
+        const place = places.get(name)
+        if (place === undefined) return Effect.flatMap(unknown(name, options), Effect.fail)
+        return begin(place.definition, scope, (definition) =>
+          invoke({ ...place, definition }, input, { ...options, isElsewhere: true })
+        )
+      })
+  })
+  return { run, invoke }
+})

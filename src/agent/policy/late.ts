@@ -1,0 +1,21 @@
+/** Until when something may go on: nothing begins after that, and what has begun is interrupted then. */
+import * as Clock from "effect/Clock"
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import { type Refused, refused } from "../definition.ts"
+
+const late = (at: DateTime.Utc): Refused =>
+  refused(`The time for calling tools was over at ${DateTime.formatIso(at)}.`, "Call no more tools; answer with what is known.")
+
+const left = (at: DateTime.Utc): Effect.Effect<number> =>
+  Effect.map(Clock.currentTimeMillis, (now) => at.epochMilliseconds - now)
+
+export const inTime = (at: DateTime.Utc): Effect.Effect<void, Refused> =>
+  Effect.flatMap(left(at), (millis) => (millis > 0 ? Effect.void : Effect.fail(late(at))))
+
+export const until = <A, E, R>(at: DateTime.Utc, self: Effect.Effect<A, E, R>): Effect.Effect<A, E | Refused, R> =>
+  Effect.flatMap(left(at), (duration) =>
+    duration > 0
+      ? Effect.timeoutOrElse(self, { duration, orElse: () => Effect.fail(late(at)) })
+      : Effect.fail<Refused>(late(at))
+  )

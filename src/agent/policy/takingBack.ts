@@ -1,0 +1,55 @@
+/** What is there is kept before a call, and brought back when the call fails, dies or is interrupted. */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Result from "../ToolResult.ts"
+
+interface Failed {
+  readonly detail: string
+}
+
+export interface Keeping<T> {
+  readonly take: Effect.Effect<T, Failed>
+  /** Brings back what was taken, and lets go of it. */
+  readonly back: (taken: T) => Effect.Effect<void, Failed>
+  /** As in "snapshot 1", where what was not brought back is still to be had. */
+  readonly called: (taken: T) => string
+}
+
+const notTaken = ({ detail }: Failed) =>
+  Result.error(
+    `No checkpoint could be taken, and nothing was changed: ${detail}. Tell the user; nothing can be changed safely.`
+  )
+
+const notTakenBack = (message: string, { detail }: Failed, name: string) =>
+  Result.error(
+    `${message} What had been changed until then could not be taken back: ${detail}. Look at the files again; ${name} holds them as they were.`
+  )
+
+/** By a fiber of its own: this one may have been interrupted, and whoever looks for that amid the work would end it. */
+const apart = <A, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E> => Effect.flatMap(Effect.forkChild(work), Fiber.join)
+
+export const takingBack = <T, V, R>(
+  { back, called, take }: Keeping<T>,
+  call: Effect.Effect<Result.ToolResult<V>, never, R>
+): Effect.Effect<Result.ToolResult<V>, never, R> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.matchEffect(restore(take), {
+      onFailure: (error) => Effect.succeed(notTaken(error)),
+      onSuccess: (taken) =>
+        Effect.flatMap(Effect.exit(restore(call)), (exit): Effect.Effect<Result.ToolResult<V>, never, R> => {
+          if (Exit.isSuccess(exit) && exit.value.success) return Effect.succeed(exit.value)
+          const isBack = apart(back(taken))
+          return Exit.isSuccess(exit)
+            ? Effect.match(isBack, {
+                onFailure: (error) => notTakenBack(exit.value.message, error, called(taken)),
+                onSuccess: () => exit.value
+              })
+            : Effect.matchEffect(isBack, {
+                onFailure: (error) => Effect.failCause(Cause.combine(exit.cause, Cause.die(error))),
+                onSuccess: () => Effect.failCause(exit.cause)
+              })
+        })
+    })
+  )

@@ -1,0 +1,295 @@
+import { afterAll, assert, describe, it } from "@effect/vitest"
+import { Client } from "@modelcontextprotocol/sdk/client/index.js"
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js"
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js"
+import type * as Context from "effect/Context"
+import type * as Cause from "effect/Cause"
+import * as DateTime from "effect/DateTime"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Queue from "effect/Queue"
+import type * as Scope from "effect/Scope"
+import * as Sink from "effect/Sink"
+import * as Stdio from "effect/Stdio"
+import * as Stream from "effect/Stream"
+import * as HttpRouter from "effect/http/HttpRouter"
+import * as McpProtocol from "effect/ai/McpProtocol"
+import * as McpTest from "effect/ai/McpTest"
+import * as Adapter from "../../src/agent/Adapter.ts"
+import * as Policy from "../../src/agent/Policy.ts"
+import * as Prompt from "../../src/agent/Prompt.ts"
+import type { Section } from "../../src/agent/Section.ts"
+import { ToolContext } from "../../src/agent/ToolContext.ts"
+import { log } from "../../src/agent/ToolEvents.ts"
+import { extras, four, seven, snapshotTools } from "../../src/agent/tools.ts"
+import * as PosixHost from "../../src/backends/PosixHost.ts"
+import { Filesystem, make } from "../../src/filesystem/Filesystem.ts"
+import { IoError } from "../../src/model/FsError.ts"
+import * as Snapshots from "../../src/history/Snapshots.ts"
+import { checkpointOf, done, makeSession, Notes, section, tool } from "./adapting.ts"
+import { memory } from "./changing.ts"
+import { call, ground, scripts } from "./mcpSessions.ts"
+
+const promptOf = (sections: ReadonlyArray<Section>, more: Partial<Prompt.Options> = {}) =>
+  Prompt.make({ ns: "tests", key: "served", sections, ...more })
+
+const connect = (sections: ReadonlyArray<Section>, options: Partial<Adapter.McpOptions> = {}) =>
+  Effect.gen(function* () {
+    const session = options.session ?? (yield* makeSession)
+    const { registrations } = Adapter.mcp(yield* promptOf(sections), { session, ...options })
+    const client = yield* McpTest.makeClient(registrations as Layer.Layer<never, never, never>, {
+      protocols: [McpProtocol.v2025_11_25]
+    })
+    return { client, session }
+  })
+
+const text = (result: { readonly content: ReadonlyArray<unknown> }): string =>
+  (result.content[0] as { readonly text: string }).text
+
+/** The official client, over a pipe to a server of this process. Hanging up ends the server. */
+const overPipe = (server: Effect.Effect<void, unknown, Stdio.Stdio>): Effect.Effect<Client, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const input = yield* Queue.unbounded<Uint8Array, Cause.Done>()
+    const encoder = new TextEncoder()
+    const transport: Transport = {
+      start: () => Promise.resolve(),
+      send: (message) => {
+        Queue.offerUnsafe(input, encoder.encode(`${JSON.stringify(message)}\n`))
+        return Promise.resolve()
+      },
+      close: () => {
+        Queue.endUnsafe(input)
+        return Promise.resolve()
+      }
+    }
+    const stdio = Stdio.make({
+      args: Effect.succeed([]),
+      stdin: Stream.fromQueue(input),
+      stdout: () => Sink.forEach((line) => Effect.sync(() => transport.onmessage?.(JSON.parse(String(line)) as never))),
+      stderr: () => Sink.drain
+    })
+    const fiber = yield* Effect.forkChild(Effect.provideService(server, Stdio.Stdio, stdio))
+    const client = new Client({ name: "test", version: "1" })
+    yield* Effect.promise(() => client.connect(transport))
+    yield* Effect.addFinalizer(() =>
+      Effect.andThen(
+        Effect.promise(() => client.close()),
+        Effect.exit(Fiber.join(fiber))
+      )
+    )
+    return client
+  })
+
+describe("a prompt served to the official client", () => {
+  const { remove, root } = ground()
+  afterAll(remove)
+
+  /** All that is on a disk, with snapshots of it. */
+  const onDisk = Effect.gen(function* () {
+    const fs = make(yield* PosixHost.make({ root }))
+    const services = yield* Layer.build(Snapshots.layer.pipe(Layer.provide(Layer.succeed(Filesystem, fs))))
+    return section("files", {
+      filesystem: Effect.succeed(fs),
+      tools: [...seven, ...extras, ...snapshotTools],
+      services: Effect.succeed(services as Context.Context<never>)
+    })
+  })
+
+  it.live("works over a pipe as any server does, and ends when the client hangs up", () =>
+    Effect.gen(function* () {
+      const prompt = yield* promptOf([yield* onDisk], { name: "The Workshop" })
+      const session = yield* makeSession
+      const client = yield* overPipe(Adapter.mcp(prompt, { session }).runStdio.pipe(Effect.provide(Policy.mountPoint(root))))
+      assert.strictEqual(client.getServerVersion()?.name, "The Workshop")
+      assert.strictEqual(client.getInstructions(), (yield* Prompt.render(prompt)).text)
+      for (const script of Object.values(scripts)) yield* Effect.promise(() => script(client, root))
+      assert.isAbove((yield* session.all(log)).length, 20)
+    }).pipe(Effect.scoped, Effect.orDie)
+  )
+
+  it.live("works over HTTP, where all clients are of one session", () =>
+    Effect.gen(function* () {
+      const fs = yield* memory({ "a.txt": "one\n" })
+      const session = yield* makeSession
+      const sections = [section("files", { filesystem: Effect.succeed(fs), tools: seven })]
+      const layer = Adapter.mcp(yield* promptOf(sections), { session }).layerHttp({ path: "/here" })
+      const { dispose, handler } = HttpRouter.toWebHandler(
+        layer.pipe(Layer.provide(Policy.readBeforeWrite), Layer.provideMerge(HttpRouter.layer)) as never,
+        { disableLogger: true }
+      )
+      yield* Effect.addFinalizer(() => Effect.promise(() => dispose()))
+      const connected = Effect.promise(async () => {
+        const client = new Client({ name: "test", version: "1" })
+        const fetch = (url: string | URL, init?: RequestInit) =>
+          (handler as (request: Request) => Promise<Response>)(new Request(url, init))
+        const transport = new StreamableHTTPClientTransport(new URL("http://localhost/here"), { fetch })
+        await client.connect(transport as Transport)
+        return client
+      })
+      const [first, second] = [yield* connected, yield* connected]
+      const edit = { path: "a.txt", old_string: "one", new_string: "two" }
+      yield* Effect.promise(async () => {
+        assert.isTrue((await call(first, "edit_file", edit)).isError)
+        assert.isFalse((await call(first, "read_file", { path: "a.txt" })).isError)
+        assert.isFalse((await call(second, "edit_file", edit)).isError)
+      })
+      assert.strictEqual(yield* fs.readString("a.txt"), "two\n")
+      assert.strictEqual((yield* session.all(log)).length, 3)
+      yield* Effect.promise(() => Promise.all([first.close(), second.close()]))
+    }).pipe(Effect.scoped, Effect.orDie)
+  )
+})
+
+describe("a served prompt", () => {
+  const withFiles = Effect.map(memory({ "a.txt": "one\n" }), (fs) => ({
+    fs,
+    files: section("files", { filesystem: Effect.succeed(fs), tools: seven, template: "Mind the gap." })
+  }))
+
+  it.effect("says its text at the start and as a prompt, and lists the tools of all sections as they are described", () =>
+    Effect.gen(function* () {
+      const { files } = yield* withFiles
+      const idle = tool("idle", () => Effect.succeed(done), { does: "reads" })
+      const sections = [files, section("more", { tools: [idle], acceptsOverrides: true, template: "And the step." })]
+      const prompt = yield* promptOf(sections, { overrides: { idle: "Waits for nothing." } })
+      const { text: rendered } = yield* Prompt.render(prompt)
+      const { registrations } = Adapter.mcp(prompt, { session: yield* makeSession })
+      const client = yield* McpTest.makeClient(registrations as Layer.Layer<never>, { protocols: [McpProtocol.v2025_11_25] })
+      const { tools } = yield* client.listTools()
+      assert.deepStrictEqual(
+        tools.map(({ name }) => name),
+        [...seven.map(({ name }) => name), "idle"]
+      )
+      const served = tools.at(-1)!
+      assert.strictEqual(served.description, "Waits for nothing.")
+      assert.isTrue(served.annotations?.readOnlyHint)
+      const { messages } = yield* client.getPrompt({ name: "workspace-guide" })
+      assert.deepInclude(messages[0]!.content, { text: rendered })
+      assert.include(rendered, "Mind the gap.")
+      assert.include(rendered, "And the step.")
+    })
+  )
+
+  it.effect("calls its tools in the session, with a checkpoint, a deadline and a budget", () =>
+    Effect.gen(function* () {
+      const { files, fs } = yield* withFiles
+      const session = yield* makeSession
+      const { checkpoint } = yield* checkpointOf(session, fs)
+      const noting = tool("noting", () =>
+        Effect.gen(function* () {
+          const context = yield* ToolContext
+          yield* Effect.orDie(context.session.dispatch(Notes, context.adapter.name))
+          return done
+        })
+      )
+      const { client } = yield* connect([{ ...files, tools: [...seven, noting] }], {
+        session,
+        checkpoint,
+        deadline: DateTime.makeUnsafe(1000)
+      })
+      assert.isFalse((yield* client.callTool({ name: "noting", arguments: {} })).isError)
+      assert.deepStrictEqual(yield* session.all(Notes), ["mcp"])
+      const id = (yield* checkpoint.list).map(({ id }) => id).join()
+      assert.isTrue(id.startsWith("pre:noting:"))
+      const { callId } = (yield* session.all(log))[0]!
+      assert.strictEqual(id, `pre:noting:${callId}`)
+      const { TestClock } = yield* Effect.promise(() => import("effect/testing"))
+      yield* TestClock.adjust(1000)
+      const late = yield* client.callTool({ name: "ls", arguments: {} })
+      assert.isTrue(late.isError)
+      assert.include(text(late), "over")
+      const uri = "workspace:///a.txt"
+      assert.include(JSON.stringify(yield* Effect.flip(client.readResource({ uri }))), "over")
+    }).pipe(Effect.orDie)
+  )
+
+  it.effect("has the files of its workspace as resources, under the policies", () =>
+    Effect.gen(function* () {
+      const fs = yield* memory({ "a.txt": "one\n", ".env": "secret" })
+      const sections = [section("text"), section("files", { filesystem: Effect.succeed(fs), tools: four })]
+      const { client, session } = yield* connect(sections)
+      const { contents } = yield* client.readResource({ uri: "workspace:///a.txt" })
+      assert.deepInclude(contents[0], { text: "one\n" })
+      const root = yield* client.readResource({ uri: "workspace:///" })
+      assert.notInclude(JSON.stringify(root), "secret")
+      assert.notInclude(JSON.stringify(root), ".env")
+      const ref = { type: "ref/resource", uri: "workspace:///{+path}" } as const
+      const { completion } = yield* client.complete({ ref, argument: { name: "path", value: "a" } })
+      assert.deepStrictEqual(completion.values, ["a.txt"])
+      assert.deepStrictEqual(
+        (yield* session.all(log)).map(({ tool }) => tool),
+        ["read_resource", "read_resource", "complete_path"]
+      )
+    }).pipe(Effect.provide(Policy.access({ deny: { read: ".env" } })))
+  )
+
+  it.effect("without a filesystem has no resources, and tools that need none work", () =>
+    Effect.gen(function* () {
+      const free = tool("free", () => Effect.succeed(done), { needsFilesystem: false })
+      const { client } = yield* connect([section("text", { tools: [free, ...four] })])
+      assert.deepStrictEqual((yield* client.listTools()).tools.map(({ name }) => name)[0], "free")
+      assert.isFalse((yield* client.callTool({ name: "free", arguments: {} })).isError)
+      const listed = yield* client.callTool({ name: "list_directory", arguments: {} })
+      assert.isTrue(listed.isError)
+      assert.include(text(listed), "No filesystem available")
+      const resources = yield* Effect.exit(client.listResources())
+      assert.notInclude(JSON.stringify(resources), "workspace:///")
+    })
+  )
+
+  it.effect("offers no tool that a policy keeps off lists", () =>
+    Effect.gen(function* () {
+      const { files } = yield* withFiles
+      const { client } = yield* connect([files])
+      const { tools } = yield* client.listTools()
+      assert.deepStrictEqual(
+        tools.map(({ name }) => name),
+        ["ls", "read_file", "glob", "grep"]
+      )
+      const written = yield* Effect.flip(client.callTool({ name: "write_file", arguments: { path: "a", content: "" } }))
+      assert.strictEqual(written.code, -32_602)
+    }).pipe(Effect.provide(Policy.readOnly))
+  )
+
+  it.effect("that cannot be rendered is not served", () =>
+    Effect.gen(function* () {
+      const error = new IoError({ operation: "open", path: "", detail: "broken", code: "EIO" })
+      const prompt = yield* promptOf([section("files", { filesystem: Effect.fail(error), tools: seven })])
+      const { runStdio } = Adapter.mcp(prompt, { session: yield* makeSession })
+      const stdio = Stdio.make({
+        args: Effect.succeed([]),
+        stdin: Stream.never,
+        stdout: () => Sink.drain,
+        stderr: () => Sink.drain
+      })
+      assert.strictEqual(yield* Effect.flip(Effect.provideService(runStdio, Stdio.Stdio, stdio)), error)
+    })
+  )
+
+  it.live("interrupts what a client has called when it hangs up, and takes it back", () =>
+    Effect.gen(function* () {
+      const { files, fs } = yield* withFiles
+      const session = yield* makeSession
+      const { checkpoint } = yield* checkpointOf(session, fs)
+      const reached = yield* Deferred.make<void>()
+      const stuck = tool("stuck", ({ filesystem }) =>
+        Effect.andThen(Effect.andThen(filesystem.write("a.txt", "changed"), Deferred.succeed(reached, undefined)), Effect.never)
+      )
+      const prompt = yield* promptOf([{ ...files, tools: [stuck] }])
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const client = yield* overPipe(Adapter.mcp(prompt, { session, checkpoint }).runStdio)
+          client.callTool({ name: "stuck", arguments: {} }).catch(() => {})
+          yield* Deferred.await(reached)
+        })
+      )
+      assert.strictEqual(yield* fs.readString("a.txt"), "one\n")
+      assert.deepStrictEqual(
+        (yield* session.all(log)).map(({ success, tool }) => [tool, success]),
+        [["stuck", false]]
+      )
+    }).pipe(Effect.orDie)
+  )
+})
