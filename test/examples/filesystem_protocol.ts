@@ -1,0 +1,312 @@
+/**
+ * One filesystem, reached by tools through their context: how a handler asks for it, who owns it, how a prompt finds it, and how it goes
+ * back in time with its session.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import { join } from "node:path"
+import {
+  Adapter,
+  Checkpoint,
+  Filesystem,
+  InMemory,
+  Policy,
+  PosixHost,
+  Prompt,
+  Section,
+  Session,
+  Slice,
+  Snapshots,
+  Tool,
+  ToolContext
+} from "../../src/index.ts"
+import { directory } from "./machine.ts"
+
+/* A handler. */
+
+/**
+ * It finds the filesystem in its context, and turns the failures that it has words of its own for into what a model is told. It says of
+ * itself that it can do without files, so that it is asked even where there are none.
+ */
+export const readPage = Tool.make({
+  name: "read_page",
+  description: "Read some lines of a text file.",
+  parameters: Schema.Struct({
+    path: Schema.String.annotate({ description: "The file." }),
+    offset: Schema.optionalKey(Schema.Int.annotate({ description: "The first line, counted from 0." })),
+    limit: Schema.optionalKey(Schema.Int.annotate({ description: "How many lines." }))
+  }),
+  value: Schema.Struct({ content: Schema.String, path: Schema.String, truncated: Schema.Boolean }),
+  does: "reads",
+  needsFilesystem: false,
+  examples: [{ path: "README.md", offset: 10, limit: 5 }],
+  handle: Effect.fnUntraced(function* ({ limit, offset, path }) {
+    const { filesystem } = yield* ToolContext.ToolContext
+    if (Option.isNone(filesystem)) {
+      return yield* Effect.fail(Tool.refused("There are no files in this context.", "Answer without them."))
+    }
+    const page = yield* filesystem.value.read(path, { offset, limit }).pipe(
+      Effect.catchTags({
+        NotFound: () => Effect.fail(Tool.refused(`File not found: ${path}.`, "List the directory to see what there is.")),
+        AccessDenied: ({ message }) => Effect.fail(Tool.refused(`${message}.`, "Leave it alone."))
+      })
+    )
+    const { content, totalLines, truncated } = page
+    return { message: `Read ${page.path}, which has ${totalLines} lines.`, value: { content, path: page.path, truncated } }
+  })
+})
+
+/** Which filesystem its context has, told by what is in it. */
+const whereAmI = (name: string) =>
+  Tool.make({
+    name,
+    description: "Tell in which filesystem this is.",
+    value: Schema.Struct({ place: Schema.String }),
+    does: "reads",
+    needsFilesystem: false,
+    handle: Effect.fnUntraced(function* () {
+      const { filesystem } = yield* ToolContext.ToolContext
+      const place = Option.isNone(filesystem) ? "nowhere" : yield* filesystem.value.readString("name")
+      return { message: `This is ${place}.`, value: { place } }
+    })
+  })
+
+const adapter = Adapter.make("example")
+
+const promptOf = (...sections: ReadonlyArray<Section.Section>) =>
+  Prompt.make({ ns: "agents/example", key: "example", sections })
+
+/** Calls one tool of a prompt in a session of its own. */
+const calling = Effect.fnUntraced(function* (sections: ReadonlyArray<Section.Section>, tool: string, input: unknown) {
+  const run = yield* Adapter.run(adapter, yield* promptOf(...sections), { session: yield* Session.make() })
+  return yield* run.call(tool, input)
+}, Effect.scoped)
+
+const filesOf = (tree: InMemory.Tree) => Effect.map(InMemory.make({ tree }), Filesystem.make)
+
+/** Any object of the shape is a section, and with a filesystem a workspace. */
+const sectionOf = (key: string, fields: Partial<Section.Section>): Section.Section => ({
+  key,
+  title: `The ${key}`,
+  template: "",
+  tools: [],
+  children: [],
+  acceptsOverrides: false,
+  ...fields
+})
+
+const lines = "1\n2\n3\n4\n5\n"
+
+export const aHandlerReadsAPage = Effect.gen(function* () {
+  const files = yield* filesOf({ "numbers.txt": lines })
+  const section = sectionOf("files", { tools: [readPage], filesystem: Effect.succeed(files) })
+  return {
+    page: yield* calling([section], "read_page", { path: "numbers.txt", offset: 1, limit: 2 }),
+    missing: yield* calling([section], "read_page", { path: "letters.txt" })
+  }
+})
+
+/** A policy says what may not be read. It judges the filesystem that the handler is given, and the handler hands the refusal on. */
+export const aHandlerIsDenied = Effect.gen(function* () {
+  const files = yield* filesOf({ "public.txt": "all", "secret.txt": "mine" })
+  const section = sectionOf("files", { tools: [readPage], filesystem: Effect.succeed(files) })
+  return {
+    open: yield* calling([section], "read_page", { path: "public.txt" }),
+    denied: yield* calling([section], "read_page", { path: "secret.txt" })
+  }
+}).pipe(Effect.provide(Policy.access({ deny: { read: "secret.txt" } })))
+
+export const aHandlerHasNoFiles = calling([sectionOf("text", { tools: [readPage] })], "read_page", { path: "numbers.txt" })
+
+/** A tool that needs files says nothing of it: where there are none, it is not run at all. */
+export const aToolNeedsFiles = Effect.suspend(() => {
+  let runs = 0
+  const counted = Tool.make({
+    name: "count",
+    description: "Count how often this was run.",
+    value: Schema.Struct({}),
+    handle: () => Effect.sync(() => ({ message: `${++runs}`, value: {} }))
+  })
+  return Effect.map(calling([sectionOf("text", { tools: [counted] })], "count", {}), (result) => ({ result, runs }))
+})
+
+/* The context. */
+
+export const theContextIsFrozen = Effect.gen(function* () {
+  const prompt = yield* promptOf(sectionOf("text", {}))
+  const context = ToolContext.make({ prompt, adapter, session: yield* Session.make() })
+  const { budgetTracker, deadline, filesystem, renderedPrompt } = context
+  return { isFrozen: Object.isFrozen(context), leftOut: [renderedPrompt, deadline, budgetTracker, filesystem] }
+})
+
+/** What an adapter hands to tools is the prompt's filesystem, and that is the section's: one object. */
+export const theAdapterPassesTheFilesystemOn = Effect.gen(function* () {
+  const section = yield* Section.VfsSection()
+  const prompt = yield* promptOf(sectionOf("text", {}), section)
+  const run = yield* Adapter.run(adapter, prompt, { session: yield* Session.make() })
+  const own = yield* section.filesystem
+  return {
+    prompts: Option.getOrUndefined(yield* Prompt.filesystem(prompt)) === own,
+    contexts: Option.getOrUndefined(run.context.filesystem) === own,
+    isRendered: Option.isSome(run.context.renderedPrompt),
+    adapter: run.context.adapter === adapter,
+    prompt: run.context.prompt === prompt
+  }
+}).pipe(Effect.scoped)
+
+/* Who owns it. */
+
+/** Of one's own, over any layer: made at first use, with what is mounted, and kept. */
+export const aSectionOfOnesOwn = Effect.gen(function* () {
+  const project = yield* directory({ "src/main.py": "print('hello')", "src/data.bin": "x", "secret.txt": "no" })
+  const section = yield* Section.FilesystemSection({
+    key: "files",
+    title: "Files",
+    template: "Some files.",
+    layer: InMemory.layer(),
+    mounts: [{ hostPath: "src/", include: ["*.py"] }],
+    allowedRoots: [project],
+    tools: [readPage]
+  })
+  const fs = yield* section.filesystem
+  return {
+    found: (yield* fs.glob("**")).matches.map(({ path }) => path),
+    read: yield* calling([section], "read_page", { path: "src/main.py" })
+  }
+}).pipe(Effect.scoped)
+
+/** Each section before its children, and the first that has a filesystem is the workspace. */
+export const thePromptFindsTheWorkspace = Effect.gen(function* () {
+  const named = Effect.fnUntraced(function* (name: string) {
+    const files = yield* filesOf({ name })
+    return sectionOf(name, { filesystem: Effect.succeed(files), tools: [whereAmI(`in_${name}`)] })
+  })
+  const child = yield* named("child")
+  const later = yield* named("later")
+  const parent = sectionOf("parent", { children: [sectionOf("text", {}), child], tools: [whereAmI("in_parent")] })
+  const sections = [sectionOf("instructions", {}), parent, later]
+  const prompt = yield* promptOf(...sections)
+  const answered = (tool: string) => Effect.map(calling(sections, tool, {}), ({ message }) => message)
+  return {
+    workspace: Option.map(Prompt.workspace(prompt), ({ key }) => key),
+    none: yield* Prompt.filesystem(yield* promptOf(sectionOf("instructions", {}))),
+    // A tool gets the filesystem of its own section, and where that has none, the prompt's.
+    ofItsSection: yield* answered("in_later"),
+    ofThePrompt: yield* answered("in_parent")
+  }
+})
+
+/* Snapshots in a session. */
+
+const Note = Slice.make("Note", Schema.String)
+
+const snapshotsOf = (fs: Filesystem.Algebra) =>
+  Effect.map(Layer.build(Snapshots.layer.pipe(Layer.provide(Layer.succeed(Filesystem.Filesystem, fs)))), (built) =>
+    Context.get(built, Snapshots.Snapshots)
+  )
+
+/** A directory of the machine, whose snapshots git keeps outside of it. */
+const workspace = Effect.gen(function* () {
+  const fs = Filesystem.make(yield* PosixHost.make({ root: yield* directory() }))
+  return { fs, snapshots: yield* snapshotsOf(fs) }
+})
+
+/** A snapshot is a value. `FilesystemSnapshots` is an ordinary slice of such. */
+export const snapshotsAreKeptInASession = Effect.gen(function* () {
+  const { fs, snapshots } = yield* workspace
+  const session = yield* Session.make({ slices: [Checkpoint.FilesystemSnapshots] })
+  for (const text of ["first", "before-refactor"]) {
+    yield* fs.write("code.py", text)
+    yield* session.dispatch(Checkpoint.FilesystemSnapshots, yield* snapshots.snapshot({ tag: text }))
+  }
+  yield* fs.write("code.py", "broken")
+
+  // As text on disk and back, it is the same value.
+  const path = join(yield* directory(), "session.json")
+  yield* session.save(path)
+  const loaded = yield* Session.load(path, { slices: [Checkpoint.FilesystemSnapshots] })
+  const kept = yield* loaded.all(Checkpoint.FilesystemSnapshots)
+  yield* snapshots.restore(kept.at(-1)!)
+  return { tags: kept.map(({ tag }) => tag), code: yield* fs.readString("code.py") }
+}).pipe(Effect.scoped)
+
+/** Session and filesystem as they were: the newest filesystem snapshot that the session had recorded by then, then the session. */
+export const bothAreRolledBack = Effect.gen(function* () {
+  const { fs, snapshots } = yield* workspace
+  const session = yield* Session.make({ slices: [Checkpoint.FilesystemSnapshots, Note] })
+  yield* fs.write("code.py", "good")
+  yield* session.dispatch(Note, "works")
+  yield* session.dispatch(Checkpoint.FilesystemSnapshots, yield* snapshots.snapshot())
+  const good = yield* session.snapshot()
+
+  yield* fs.write("code.py", "bad")
+  yield* fs.write("more.py", "worse")
+  yield* session.dispatch(Note, "broken")
+  yield* session.dispatch(Checkpoint.FilesystemSnapshots, yield* snapshots.snapshot())
+
+  yield* Checkpoint.rollbackTo(session, good, snapshots)
+  return {
+    files: (yield* fs.list()).map(({ name }) => name),
+    code: yield* fs.readString("code.py"),
+    notes: yield* session.all(Note),
+    recorded: (yield* session.all(Checkpoint.FilesystemSnapshots)).length
+  }
+}).pipe(Effect.scoped)
+
+/** Where the filesystem cannot be brought back, the session stays what it is too. */
+export const neitherIsRolledBack = Effect.gen(function* () {
+  const { fs, snapshots } = yield* workspace
+  const session = yield* Session.make({ slices: [Checkpoint.FilesystemSnapshots, Note] })
+  const taken = yield* snapshots.snapshot()
+  yield* session.dispatch(Checkpoint.FilesystemSnapshots, taken)
+  const before = yield* session.snapshot()
+  yield* fs.write("code.py", "new")
+  yield* session.dispatch(Note, "new")
+  yield* snapshots.forget(taken)
+
+  const error = yield* Effect.flip(Checkpoint.rollbackTo(session, before, snapshots))
+  return { error, code: yield* fs.readString("code.py"), notes: yield* session.all(Note) }
+}).pipe(Effect.scoped)
+
+/* All of it: a prompt whose section owns the files. */
+
+export const aPromptWithFiles = Effect.gen(function* () {
+  const project = yield* directory({
+    "src/main.py": "print('hello')",
+    "src/notes.txt": "no Python",
+    "docs/guide.md": "# Guide",
+    "docs/logo.png": "no Markdown",
+    "secret.txt": "not mounted"
+  })
+  const files = yield* Section.VfsToolsSection({
+    mounts: [
+      { hostPath: "src/", include: ["*.py"] },
+      { hostPath: "docs/", include: ["*.md"] }
+    ],
+    allowedRoots: [project]
+  })
+  const template = yield* Prompt.template({
+    ns: "agents/coder",
+    key: "edit-files",
+    sections: [
+      Section.MarkdownSection({ title: "Instructions", key: "instructions", template: "Edit files as requested." }),
+      files
+    ]
+  })
+  const prompt = yield* Prompt.make(template)
+
+  // There before anything is rendered, to be filled and looked at.
+  const fs = Option.getOrThrow(yield* Prompt.filesystem(prompt))
+  yield* fs.write("scratch/notes.txt", "Working notes...")
+
+  const run = yield* Adapter.run(adapter, prompt, { session: yield* Session.make() })
+  return {
+    isTheSections: fs === (yield* files.filesystem),
+    there: (yield* fs.glob("**")).matches.map(({ path }) => path),
+    mounted: yield* run.call("read_file", { path: "src/main.py" }),
+    prepared: yield* run.call("read_file", { path: "scratch/notes.txt" })
+  }
+}).pipe(Effect.scoped)

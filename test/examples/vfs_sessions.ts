@@ -1,0 +1,174 @@
+/**
+ * Files and sessions: a filesystem whose state is in the session goes with it wherever it goes; one whose state is elsewhere is carried
+ * along on request. Sections give both to the same seven tools.
+ */
+import { NodeServices } from "@effect/platform-node"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import {
+  Adapter,
+  Checkpoint,
+  FileStore,
+  Filesystem,
+  InMemory,
+  PosixHost,
+  Prompt,
+  Section,
+  Session,
+  Tool,
+  ToolContext
+} from "../../src/index.ts"
+import { directory } from "./machine.ts"
+
+/* State that is in the session. */
+
+const inSession = (session: Session.Operations) => Effect.map(InMemory.makeSession(session), Filesystem.make)
+
+/** There is nothing to be done: the tree is an item of the session. */
+export const filesAreRolledBackWithTheirSession = Effect.gen(function* () {
+  const session = yield* Session.make()
+  const fs = yield* inSession(session)
+  yield* fs.write("foo.txt", "original")
+  const { snapshotId } = yield* session.snapshot()
+
+  yield* fs.write("foo.txt", "modified")
+  yield* fs.write("new.txt", "new")
+  yield* session.rollback(snapshotId)
+  return { foo: yield* fs.readString("foo.txt"), new: yield* Effect.flip(fs.read("new.txt")) }
+}).pipe(Effect.scoped)
+
+/** A backend over the session that was loaded finds the tree that was saved. */
+export const filesAreSavedAndLoadedWithTheirSession = Effect.gen(function* () {
+  const path = join(yield* directory(), "session.json")
+  const before = yield* Session.make()
+  yield* (yield* inSession(before)).write("src/main.py", "print('hello')")
+  yield* before.save(path)
+
+  const after = yield* Session.load(path, { slices: [InMemory.State] })
+  const fs = yield* inSession(after)
+  yield* fs.write("src/main.py", "print('bye')")
+  return {
+    loaded: after.id === before.id,
+    now: yield* fs.readString("src/main.py"),
+    before: yield* (yield* inSession(before)).readString("src/main.py")
+  }
+}).pipe(Effect.scoped)
+
+/* State that is elsewhere. */
+
+const onHost = Effect.fnUntraced(function* (files: Readonly<Record<string, string>>) {
+  const root = yield* directory(files)
+  return { root, fs: Filesystem.make(yield* PosixHost.make({ root })) }
+})
+
+/** The session knows nothing of a directory; before it is saved, the tree is put into it as an archive. */
+export const filesElsewhereAreCarriedAlong = Effect.gen(function* () {
+  const path = join(yield* directory(), "session.json")
+  const here = yield* onHost({ "config.json": '{"debug":true}', "src/main.py": "print('hello')" })
+  const session = yield* Session.make()
+  yield* Checkpoint.captureExternal(session, here.fs)
+  yield* session.save(path)
+
+  const loaded = yield* Session.load(path, { slices: [Checkpoint.ExternalFsSnapshot] })
+  const there = yield* onHost({ "in the way": "x" })
+  return {
+    wasThereAny: yield* Checkpoint.restoreExternal(loaded, there.fs),
+    names: Fs.readdirSync(there.root, { recursive: true, encoding: "utf8" }).sort(),
+    config: Fs.readFileSync(join(there.root, "config.json"), "utf8"),
+    ofAnEmptySession: yield* Checkpoint.restoreExternal(yield* Session.make(), there.fs)
+  }
+}).pipe(Effect.scoped)
+
+/* The same eight methods over both. */
+
+/** Each is given a store of its own, empty. */
+export const stores: Readonly<Record<string, Effect.Effect<FileStore.Operations, unknown, Scope.Scope>>> = {
+  memory: Effect.gen(function* () {
+    return FileStore.make(yield* inSession(yield* Session.make()))
+  }),
+  host: Effect.map(onHost({}), ({ fs }) => FileStore.make(fs))
+}
+
+export const whatIsWrittenIsRead = Effect.fnUntraced(function* (fs: FileStore.Operations) {
+  const bytes = yield* fs.write("test.txt", "hello")
+  return { bytes, read: yield* fs.read("test.txt") }
+})
+
+export const whatIsDeletedIsGone = Effect.fnUntraced(function* (fs: FileStore.Operations) {
+  yield* fs.write("a/b.txt", "x")
+  return { deleted: yield* fs.delete("a"), read: yield* Effect.flip(fs.read("a/b.txt")) }
+})
+
+export const whatIsSnapshotIsRestored = Effect.fnUntraced(function* (fs: FileStore.Operations) {
+  yield* fs.write("file.txt", "original")
+  const bytes = yield* fs.snapshot
+  yield* fs.write("file.txt", "modified")
+  const modified = (yield* fs.read("file.txt")).content
+  yield* fs.restore(bytes)
+  return { modified, restored: (yield* fs.read("file.txt")).content }
+})
+
+/* Sections. */
+
+const adapter = Adapter.make("example")
+
+/** One set of tools, whatever is behind it. Nothing is started or made for this: a filesystem is made at its first use. */
+export const threeSections = Effect.gen(function* () {
+  const session = yield* Session.make()
+  const sections = [
+    yield* Section.VfsSection({ session }),
+    yield* Section.PodmanSection({ session, image: { rootfs: "/nowhere" } }),
+    yield* Section.WorkspaceSection({ session, tools: "none" })
+  ]
+  return sections.map(({ key, title, tools }) => ({ key, title, tools: tools.map(({ name }) => name) }))
+}).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+
+/** A program that brings tools of its own is told where the directory is. */
+export const aWorkspaceWithoutToolsOfOurs = Effect.gen(function* () {
+  const project = yield* directory({ "docs/guide.md": "# Guide" })
+  const section = yield* Section.WorkspaceSection({
+    tools: "none",
+    mounts: [{ hostPath: "docs" }],
+    allowedRoots: [project]
+  })
+  const prompt = yield* Prompt.make({ ns: "agents/example", key: "native", sections: [section] })
+  const { text } = yield* Prompt.render(prompt)
+  const root = /^You work in the directory `(.*)`/m.exec(text)?.[1]
+  return root === undefined ? text : Fs.readFileSync(join(root, "docs/guide.md"), "utf8")
+}).pipe(Effect.scoped)
+
+const namedBy = (name: string) =>
+  Tool.make({
+    name,
+    description: "Read the name of the filesystem.",
+    value: Schema.Struct({ name: Schema.String }),
+    does: "reads",
+    handle: Effect.fnUntraced(function* () {
+      const { filesystem } = yield* ToolContext.ToolContext
+      const text = yield* Option.getOrThrow(filesystem).readString("name")
+      return { message: text, value: { name: text } }
+    })
+  })
+
+/** The adapter finds the section that has the tool, and gives the tool that section's filesystem. */
+export const eachToolGetsTheFilesystemOfItsSection = Effect.gen(function* () {
+  const withFile = (key: string) =>
+    Section.FilesystemSection({
+      key,
+      title: key,
+      template: "",
+      layer: InMemory.layer({ tree: { name: key } }),
+      tools: [namedBy(`name_${key}`)]
+    })
+  const prompt = yield* Prompt.make({
+    ns: "agents/example",
+    key: "two",
+    sections: [yield* withFile("first"), yield* withFile("second")]
+  })
+  const { call } = yield* Adapter.run(adapter, prompt, { session: yield* Session.make() })
+  return [(yield* call("name_first", {})).message, (yield* call("name_second", {})).message]
+}).pipe(Effect.scoped)

@@ -1,0 +1,59 @@
+/**
+ * The end-to-end scenario of the specifications, on each kind of workspace, and what one kind has dumped, resumed on every other.
+ */
+import { NodeServices } from "@effect/platform-node"
+import { describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { describePodman, services } from "../backends/container/podman.ts"
+import { begin, type Dumped, resume } from "./scenario.ts"
+import { here, inContainers, type Kind } from "./workspaces.ts"
+
+const dumps = new Map<Kind, Promise<Dumped>>()
+
+/** The work is done once, by whoever asks first. */
+const dumpOf = (kind: Kind): Promise<Dumped> => {
+  const known = dumps.get(kind)
+  if (known !== undefined) return known
+  const isHere = here.includes(kind)
+  const made = Effect.runPromise(Effect.provide(begin(kind), isHere ? NodeServices.layer : services))
+  dumps.set(kind, made)
+  return made
+}
+
+/** Those that are nobody's own can be filled again and again. */
+const resumed = (kind: Kind, others: ReadonlyArray<Kind>) =>
+  Effect.gen(function* () {
+    const there = kind.isInSession ? undefined : yield* kind.open({})
+    for (const other of others) yield* resume(kind, there, yield* Effect.promise(() => dumpOf(other)))
+  }).pipe(Effect.scoped)
+
+const others = (kind: Kind, kinds: ReadonlyArray<Kind>) => kinds.filter((other) => other !== kind)
+
+describe("an agent starts, works, is taken back and dumped", () => {
+  for (const kind of here) it(`on ${kind.name}`, () => dumpOf(kind).then(() => undefined))
+})
+
+describe("a dump", () => {
+  for (const kind of here) {
+    it.live(`of ${here.map(({ name }) => name).join(", ")} is resumed on ${kind.name}, where the work goes on`, () =>
+      Effect.provide(resumed(kind, here), NodeServices.layer)
+    )
+  }
+})
+
+describePodman("with podman", () => {
+  describe("an agent starts, works, is taken back and dumped", () => {
+    for (const kind of inContainers) it(`in ${kind.name}`, () => dumpOf(kind).then(() => undefined))
+  })
+
+  describe("a dump", () => {
+    for (const kind of here) {
+      it.live(`of either container is resumed on ${kind.name}`, () => Effect.provide(resumed(kind, inContainers), services))
+    }
+    for (const kind of inContainers) {
+      it.live(`of every other kind is resumed in ${kind.name}`, () =>
+        Effect.provide(resumed(kind, others(kind, [...here, ...inContainers])), services)
+      )
+    }
+  })
+})
