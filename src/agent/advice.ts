@@ -287,6 +287,10 @@ const table: Table = {
     happened: `The archive cannot be used${entry === undefined ? "" : `, because of ${shown(entry)}`}: ${withoutRoot(detail, call)}.`,
     advice: archiveAdvice[reason]
   }),
+  SessionError: ({ detail }, call) => ({
+    happened: `The session could not be changed or read: ${withoutRoot(detail, call)}.`,
+    advice: "Do it another way, or tell the user."
+  }),
   Refused: ({ advice, happened }) => ({ happened: cut(happened, longestDetail), advice: cut(advice, longestDetail) })
 }
 

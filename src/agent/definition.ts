@@ -8,6 +8,7 @@ import type { Algebra } from "../filesystem/Filesystem.ts"
 import type { ArchiveError, SnapshotError, SnapshotRestoreError } from "../history/errors.ts"
 import type { FsError, InvalidArgument, InvalidPath, PathTooLong, Unsupported } from "../model/FsError.ts"
 import type { FsPath } from "../model/FsPath.ts"
+import type { SessionError } from "../model/sessionError.ts"
 import type { Memory } from "./memory.ts"
 import type { ToolSettingsShape } from "./ToolSettings.ts"
 
@@ -28,7 +29,7 @@ export interface Refused {
 
 export const refused = (happened: string, advice: string): Refused => ({ _tag: "Refused", happened, advice })
 
-export type ToolFailure = FsError | Unsupported | SnapshotError | SnapshotRestoreError | ArchiveError | Refused
+export type ToolFailure = FsError | Unsupported | SnapshotError | SnapshotRestoreError | ArchiveError | SessionError | Refused
 
 /** What a handler has in its hands. */
 export interface Call {

@@ -1,5 +1,7 @@
 /** The event of a call: everything but contents. */
 import type * as DateTime from "effect/DateTime"
+import * as Schema from "effect/Schema"
+import { WriteMode } from "../model/Entry.ts"
 import { ToolInvoked } from "./ToolEvents.ts"
 import type { ToolResult } from "./ToolResult.ts"
 
@@ -38,6 +40,12 @@ const sizeOf = (value: Fields): number | undefined => {
   return Buffer.byteLength(content, encoding === "binary" || encoding === "base64" ? "base64" : "utf8")
 }
 
+const isWriteMode = Schema.is(WriteMode)
+
+/** As it was asked for, or how a tool that was not told has written. */
+const modeOf = ({ mode: asked }: Fields, { mode: had }: Fields): string | undefined =>
+  typeof asked === "string" ? asked : isWriteMode(had) ? had : undefined
+
 export const eventOf = (call: {
   readonly tool: string
   readonly callId: string
@@ -48,7 +56,7 @@ export const eventOf = (call: {
   readonly at: DateTime.Utc
 }): ToolInvoked => {
   const { path, result, ...rest } = call
-  const { mode } = fieldsOf(call.params)
+  const mode = modeOf(fieldsOf(call.params), fieldsOf(result.value))
   const sizeBytes = sizeOf(fieldsOf(result.value))
   return new ToolInvoked({
     ...rest,
@@ -56,7 +64,7 @@ export const eventOf = (call: {
     success: result.success,
     message: result.message,
     ...(path !== undefined && { path }),
-    ...(typeof mode === "string" && { mode }),
+    ...(mode !== undefined && { mode }),
     ...(sizeBytes !== undefined && { sizeBytes })
   })
 }

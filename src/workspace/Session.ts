@@ -181,7 +181,10 @@ export const dumpSessionTree = <E = never>(
 
 /** @since 0.1.0 */
 export interface LoadTreeOptions<E = never> extends LoadOptions {
-  /** Becomes what the archive says, if there is one. @default nothing is restored */
+  /**
+   * Becomes what the archive says, if there is one. What is to live in the session itself, as VfsState does, is made over the loaded one, and
+   * restored after that: `section.snapshots` restores `archive`. @default nothing is restored
+   */
   readonly into?: Algebra | WithFilesystem<E> | undefined
 }
 

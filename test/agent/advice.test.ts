@@ -8,6 +8,7 @@ import * as ToolPath from "../../src/agent/toolPath.ts"
 import { defaults } from "../../src/agent/ToolSettings.ts"
 import type { Algebra } from "../../src/filesystem/Filesystem.ts"
 import { ArchiveError, SnapshotError, SnapshotRestoreError } from "../../src/history/errors.ts"
+import { SessionError } from "../../src/model/sessionError.ts"
 import * as E from "../../src/model/FsError.ts"
 import type { Files } from "../../src/testing/Files.ts"
 import { memory, p, versionOf } from "./changing.ts"
@@ -60,6 +61,11 @@ const each: { readonly [T in Tag]: Extract<ToolFailure, { readonly _tag: T }> } 
   SnapshotError: new SnapshotError({ operation: "snapshot", reason: "gitMissing", detail: "git is not installed" }),
   SnapshotRestoreError: new SnapshotRestoreError({ snapshotId: "1", reason: "incompatible", detail: "it is of another root" }),
   ArchiveError: new ArchiveError({ entry: "files/a", reason: "corrupt", detail: "its checksum is wrong" }),
+  SessionError: new SessionError({
+    operation: "set",
+    reason: "duplicateSlice",
+    detail: "another slice called Plan is installed"
+  }),
   Refused: refused("It is Sunday.", "Come back tomorrow.")
 }
 
@@ -85,6 +91,7 @@ const parts: { readonly [T in Tag]: readonly [happened: string, advice: string] 
   SnapshotError: ["git is not installed", "install git"],
   SnapshotRestoreError: ["of another root", "snapshots"],
   ArchiveError: ["checksum", "again"],
+  SessionError: ["another slice called Plan", "tell the user"],
   Refused: ["It is Sunday.", "Come back tomorrow."]
 }
 

@@ -9,6 +9,8 @@ import { TestClock } from "effect/testing"
 import { type Call, define, refused, type ToolFailure } from "../../src/agent/definition.ts"
 import { invoke, invokeUnknown } from "../../src/agent/dispatch.ts"
 import * as Memory from "../../src/agent/memory.ts"
+import { stat } from "../../src/agent/tools/stat.ts"
+import { writeFile } from "../../src/agent/tools/writeFile.ts"
 import { ToolEvents, type ToolInvoked } from "../../src/agent/ToolEvents.ts"
 import { agent, Limits, type LimitsShape } from "../../src/model/Limits.ts"
 import { memory } from "./changing.ts"
@@ -208,6 +210,18 @@ describe("events", () => {
       assert.deepStrictEqual(third!.params, { content: "1 character" })
       assert.strictEqual(fifth!.durationMillis, 50)
       assert.strictEqual(DateTime.toEpochMillis(fifth!.at), 50)
+    })
+  )
+
+  it.effect("how something was written is told, also where the call left it to the tool", () =>
+    Effect.gen(function* () {
+      const { call, events } = yield* session(yield* memory({ a: "1" }))
+      yield* call(writeFile, { path: "b", content: "2" })
+      yield* call(stat, { path: "a" })
+      assert.deepStrictEqual(
+        events.map(({ mode }) => mode),
+        ["create", undefined]
+      )
     })
   )
 

@@ -22,7 +22,7 @@ export const Plan = Slice.make("Plan", Step, { reduce: Slice.upsert((step: typeo
 
 const planned = Effect.fnUntraced(function* (step: typeof Step.Type) {
   const { session } = yield* ToolContext.ToolContext
-  yield* Effect.orDie(session.dispatch(Plan, step))
+  yield* session.dispatch(Plan, step)
   return { message: `${step.isDone ? "[x]" : "[ ]"} ${step.number}. ${step.text}`, value: step }
 })
 

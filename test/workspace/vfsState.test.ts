@@ -62,6 +62,17 @@ describe("what is known of files", () => {
     })
   )
 
+  it.live("nothing is created after it was modified, though the disk's clock is behind ours", () =>
+    Effect.gen(function* () {
+      const { fs } = yield* workspace()
+      for (let i = 0; i < 200; i++) {
+        yield* fs.write(`f${i}`, "x")
+        const { createdAt, modifiedAt } = yield* fs.stat(`f${i}`)
+        assert.isAtMost(createdAt!.epochMilliseconds, modifiedAt!.epochMilliseconds)
+      }
+    })
+  )
+
   it.effect("what is made anew where something was deleted begins at 1", () =>
     Effect.gen(function* () {
       const { fs, session } = yield* workspace()

@@ -36,7 +36,7 @@ const remove = (directory: string): Effect.Effect<void> =>
     ? Effect.ignore(Effect.tryPromise(() => Fs.promises.rm(directory, { recursive: true, force: true, maxRetries: 3 })))
     : removeOn(Path.dirname(directory), Path.basename(directory))
 
-/** A new one, filled by `fill`, which can be interrupted. Where that fails there is none. */
+/** A new one, filled by `fill`. Where that fails, or is interrupted because it says that it may be, there is none. */
 export const filled = (
   within: Scope.Scope,
   parent: string,
@@ -46,7 +46,7 @@ export const filled = (
     Effect.flatMap(Scope.fork(within), (scope) =>
       Effect.acquireRelease(make(parent), remove).pipe(
         Scope.provide(scope),
-        Effect.tap((path) => Effect.interruptible(fill(path))),
+        Effect.tap(fill),
         Effect.onError((cause) => Scope.close(scope, Exit.failCause(cause))),
         Effect.map((path) => ({ path, scope, remove: Scope.close(scope, Exit.void) }))
       )

@@ -39,16 +39,18 @@ export interface Written {
   readonly encoding: string | null
   readonly sizeBytes: number
   readonly at: DateTime.Utc
+  /** Counts where the file is new. */
+  readonly created: DateTime.Utc
 }
 
 /** What was created is new, whatever had the name before. */
-export const written = (self: Files, { at, encoding, mode, path, sizeBytes }: Written): Files => {
+export const written = (self: Files, { at, created, encoding, mode, path, sizeBytes }: Written): Files => {
   const before = mode === "create" ? undefined : get(self, path)
   const file = fileOf(path, {
     encoding,
     sizeBytes,
     version: (before?.version ?? 0) + 1,
-    createdAt: before?.createdAt ?? at,
+    createdAt: before?.createdAt ?? created,
     updatedAt: at
   })
   return { ...self, byPath: HashMap.set(self.byPath, keyOf(self, path), file) }

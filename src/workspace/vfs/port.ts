@@ -106,7 +106,9 @@ export const make = (source: Source, info: Info, rules: Rules, locks: Locks, has
       const sizeBytes = stat?.sizeBytes ?? sniffed.sizeBytes()
       const isAdded = mode === "append" && sizeBytes > sniffed.sizeBytes()
       const encoding = isAdded ? Hint.joined(before?.encoding, sniffed.hint()) : sniffed.hint()
-      becomes(tree, Files.written(tree.files, { path, mode, encoding, sizeBytes, at }), path)
+      // The kernel's clock ticks more coarsely than ours, and nothing is created after it was modified.
+      const created = stat?.modifiedAt === undefined ? at : DateTime.min(at, stat.modifiedAt)
+      becomes(tree, Files.written(tree.files, { path, mode, encoding, sizeBytes, at, created }), path)
     })
 
   /** Where a removal has ended half done. */

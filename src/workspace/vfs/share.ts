@@ -22,7 +22,8 @@ const shares = new WeakMap<Slices, Share>()
 
 const shareOf = (session: Slices): Share => {
   let share = shares.get(session)
-  if (share === undefined) shares.set(session, (share = { one: Semaphore.makeUnsafe(1), users: 0, states: 0, opened: undefined }))
+  if (share === undefined)
+    shares.set(session, (share = { one: Semaphore.makeUnsafe(1), users: 0, states: 0, opened: undefined }))
   return share
 }
 

@@ -12,7 +12,7 @@ import { Limits, type LimitsShape } from "../../model/Limits.ts"
 import { SessionError } from "../../model/sessionError.ts"
 import type { Backend, Rules } from "../../port/Backend.ts"
 import { isReadOnly } from "../../port/Rules.ts"
-import type { Kept, Participant, Slices } from "../../port/slices.ts"
+import { type Kept, type Participant, type Slices, Unmasking } from "../../port/slices.ts"
 import * as Locks from "../../runtime/locks.ts"
 import { type HostMount, hydrate, type MountError, type Preview } from "../HostMount.ts"
 import * as Copy from "./copy.ts"
@@ -71,7 +71,11 @@ const unavailable = (failure: Failure): Fault =>
       }
 
 /** As long as the scope lives, below `place`. */
-export const open = (session: Slices, participantName: string, place: Tree.Ground): Effect.Effect<State, SessionError, Scope.Scope> =>
+export const open = (
+  session: Slices,
+  participantName: string,
+  place: Tree.Ground
+): Effect.Effect<State, SessionError, Scope.Scope> =>
   Effect.gen(function* () {
     const scope = yield* Effect.scope
     const own = Locks.make({ caseSensitive: place.info.caseSensitive })
@@ -149,11 +153,13 @@ export const open = (session: Slices, participantName: string, place: Tree.Groun
     }
     const port = (rules: Rules): Backend => portOver(source, rules, locks)
 
+    const copying = (from: string) => (to: string) =>
+      Effect.flatMap(Effect.service(Unmasking), (unmask) => unmask(Copy.copyTree(from, to)))
     const keeping = (artifact: Directories.Directory | undefined, files: Files.Files): Kept => ({
       prepare:
         artifact === undefined
           ? Effect.succeed({ commit: exchange(undefined), discard: Effect.void })
-          : Tree.make(scope, place, files, (path) => Copy.copyTree(artifact.path, path)).pipe(
+          : Tree.make(scope, place, files, copying(artifact.path)).pipe(
               Effect.mapError(outside("restore")),
               Effect.map((tree) => ({ commit: exchange(tree), discard: tree.dispose }))
             ),
@@ -165,7 +171,7 @@ export const open = (session: Slices, participantName: string, place: Tree.Groun
       capture: Effect.suspend(() => {
         const tree = current
         if (tree === undefined) return Effect.succeed(keeping(undefined, Files.none(info.caseSensitive)))
-        return Directories.filled(scope, place.path, (path) => Copy.copyTree(tree.path, path)).pipe(
+        return Directories.filled(scope, place.path, copying(tree.path)).pipe(
           Effect.mapError(outside("snapshot")),
           Effect.map((artifact) => keeping(artifact, tree.files))
         )

@@ -41,7 +41,7 @@ export interface Tree {
   readonly dispose: Effect.Effect<void>
 }
 
-/** A new directory, filled by `fill` and then opened. Where that fails, or is interrupted, there is none. */
+/** A new directory, filled by `fill` and then opened. Where that fails, or `fill` is interrupted, there is none. */
 export const make = (
   within: Scope.Scope,
   place: Ground,
