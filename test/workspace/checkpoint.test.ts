@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -209,10 +210,8 @@ describe("nothing has changed when", () => {
     Effect.gen(function* () {
       const fs = makeFilesystem(yield* InMemory.make({ tree: { f: "v1" } }))
       const session = yield* Session.make({ slices: [Note] })
-      const snapshots = yield* Snapshots.Snapshots.pipe(
-        Effect.provide(Snapshots.layer),
-        Effect.provideService(Filesystem, readOnly(fs))
-      )
+      const built = yield* Effect.provideService(Layer.build(Snapshots.layer), Filesystem, readOnly(fs))
+      const snapshots = Context.get(built, Snapshots.Snapshots)
       const checkpoint = yield* Checkpoint.make({ session, snapshots })
       yield* session.set(Note, "v1")
       yield* checkpoint.take("a")

@@ -550,9 +550,13 @@ describe("who works on a filesystem in a session", () => {
     Effect.gen(function* () {
       const session = yield* Session.make()
       const fs = yield* opened(session)
-      const one = alone(fs.port, Effect.andThen(Effect.yieldNow, session.snapshot("one")))
-      const other = Effect.andThen(Effect.yieldNow, session.snapshot("other"))
-      yield* Effect.all([one, other, one, other], { concurrency: "unbounded" })
+      const one = alone(fs.port, Effect.andThen(Effect.yieldNow, Effect.asVoid(session.snapshot("one"))))
+      const other = Effect.andThen(Effect.yieldNow, Effect.asVoid(session.snapshot("other")))
+      const third = Effect.andThen(Effect.yieldNow, Effect.asVoid(fs.write("f", "", { mode: "overwrite" })))
+      yield* Effect.all(
+        Array.from({ length: 30 }, (_, i) => [one, other, third][i % 3]!),
+        { concurrency: "unbounded" }
+      )
       assert.lengthOf(yield* session.snapshots, 2)
     }).pipe(Effect.scoped)
   )

@@ -1,6 +1,7 @@
 /**
- * Both are held while one of them is worked on, the filesystem first, as those do who work on it and come to the session by that. What can
- * fail is done before anything is seen of it; where it cannot be known whether the filesystem was brought back, it is looked at.
+ * Both are held while one of them is worked on: the filesystem first, as those do who work on it and come to the session by that; one that is
+ * kept in the session holds that before itself. What can fail is done before anything is seen of it; where it cannot be known whether the
+ * filesystem was brought back, it is looked at.
  */
 import * as Cause from "effect/Cause"
 import * as DateTime from "effect/DateTime"
