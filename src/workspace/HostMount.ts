@@ -67,7 +67,8 @@ export type Hydrate = typeof hydrate
 export const fingerprint: (mounts: ReadonlyArray<HostMount>) => string = Fingerprint.fingerprint
 
 /**
- * For a prompt: a Markdown list with 10 of each mount's entries, and how many there are beside them. `""` for no mounts.
+ * For a prompt: a Markdown list with 10 of each mount's entries, and how many there are beside them; of an absolute source only its last
+ * name. `""` for no mounts.
  *
  * @since 0.1.0
  */

@@ -228,7 +228,9 @@ describe("README", () => {
       rmSync(workspace, { recursive: true, force: true })
     }
   }
-  const named = [...readme.matchAll(/^\| ((?:`\w+` )+)\|/gm)].flatMap(([, names]) => [...names!.matchAll(/\w+/g)].map(String))
+  const named = [...readme.matchAll(/^\| ((?:`[a-z_]+` )+)\|/gm)].flatMap(([, names]) =>
+    [...names!.matchAll(/\w+/g)].map(String)
+  )
 
   it("the configuration in JSON starts a server with the tools of the table", async () => {
     const json = fences.find(({ language }) => language === "json")

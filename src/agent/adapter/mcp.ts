@@ -1,4 +1,5 @@
 /** A prompt as a server of the Model Context Protocol: what it says as instructions and as a prompt, its tools, and its files. */
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
@@ -11,6 +12,7 @@ import * as Guide from "../mcp/prompts.ts"
 import * as Resources from "../mcp/resources.ts"
 import type { Planning } from "../mcp/server.ts"
 import * as Tools from "../mcp/tools.ts"
+import { together } from "../policy/core.ts"
 import * as Prompt from "../Prompt.ts"
 import type { SectionError } from "../Section.ts"
 import { make } from "./run.ts"
@@ -22,14 +24,20 @@ export const planning =
     Effect.gen(function* () {
       const { invoke, run } = yield* make(adapter, prompt, options)
       const workspace = Option.getOrUndefined(Prompt.workspace(prompt))
-      const own = yield* serving(flow, (definition, input) => {
+      const own = yield* Effect.option(workspace?.services ?? Effect.succeed(Context.empty()))
+      const around = yield* Effect.context<never>()
+      // What the section's own policies hide is in no notice either.
+      const watched = Option.map(Option.all([run.context.filesystem, own]), ([filesystem, services]) =>
+        Context.add(together(around, services), Filesystem, filesystem)
+      )
+      const calls = yield* serving(flow, (definition, input) => {
         const offered = run.tools.find((tool) => tool.definition === definition)
         // What is on no list is asked for where there are files.
         return offered === undefined ? invoke({ definition, section: workspace! }, input) : run.call(definition.name, input)
       })
       const register = Effect.gen(function* () {
-        for (const { definition } of run.tools) yield* Tools.register(definition, own)
-        if (workspace !== undefined) yield* Resources.register(own)
+        for (const { definition } of run.tools) yield* Tools.register(definition, calls)
+        if (workspace !== undefined) yield* Resources.register(calls)
         yield* Guide.register(run.rendered.text)
       })
       return {
@@ -40,9 +48,9 @@ export const planning =
         },
         registrations: Layer.effectDiscard(register),
         changes: (subscribed) =>
-          Option.match(run.context.filesystem, {
+          Option.match(watched, {
             onNone: () => Layer.empty,
-            onSome: (filesystem) => Layer.provide(Changes.layer(subscribed), Layer.succeed(Filesystem, filesystem))
+            onSome: (context) => Layer.provide(Changes.layer(subscribed), Layer.succeedContext(context))
           })
       } satisfies Plan<never>
     })

@@ -32,6 +32,8 @@ export const otherSession: Refused = refused(
   "Call the tools of your own session."
 )
 
+export const over: Refused = refused("The run that this call is of is over.", "Call no more tools; answer with what is known.")
+
 export const spent = (limit: number): Refused =>
   refused(`The budget of ${limit} for the results of tools is spent.`, "Call no more tools; answer with what is known.")
 

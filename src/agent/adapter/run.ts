@@ -24,7 +24,7 @@ import { ToolSettings } from "../ToolSettings.ts"
 import { begin } from "./begin.ts"
 import { taking } from "./checkpoint.ts"
 import * as Grounds from "./grounds.ts"
-import { noSuchTool, otherSession, shownName, spent } from "./refusals.ts"
+import { noSuchTool, otherSession, over, shownName, spent } from "./refusals.ts"
 
 /** How a call is made, beside what its caller says. */
 export interface How extends CallOptions {
@@ -108,11 +108,14 @@ export const make = Effect.fnUntraced(function* (
   const grounds = Grounds.make(Option.getOrUndefined(Prompt.workspace(prompt)), memory.session)
   const checkpoints = taking(options)
 
+  const isOver = (): boolean => scope.state._tag === "Closed"
+
   const isOurs = (section: Section | undefined): boolean => section?.session === undefined || section.session === session
 
   const hostOf = ({ section }: Prompt.RenderedTool, given: ToolContext.Operations, isElsewhere: boolean): Host => ({
     context: given,
     admits: Effect.suspend(() => {
+      if (isOver()) return Effect.fail(over)
       const ours = given.session === session && isOurs(section) && isOurs(grounds.placeOf(section))
       const time = Option.match(given.deadline, { onNone: () => Effect.void, onSome: inTime })
       return ours ? Effect.andThen(time, withinBudgets(budgetsOf(context, given))) : Effect.fail(otherSession)
@@ -156,6 +159,8 @@ export const make = Effect.fnUntraced(function* (
       Effect.suspend(() => {
         const place = places.get(name)
         if (place === undefined) return Effect.flatMap(unknown(name, options), Effect.fail)
+        // Nothing can be begun in a scope that has ended; what says so is told as any refusal is.
+        if (isOver()) return Effect.flatMap(invoke(place, input, options), ({ message }) => Effect.fail(Result.error(message)))
         return begin(place.definition, scope, (definition) =>
           invoke({ ...place, definition }, input, { ...options, isElsewhere: true })
         )

@@ -35,7 +35,9 @@ const siblingsError = (sections: ReadonlyArray<Section>, above: ReadonlyArray<Se
     if (above.includes(section)) return invalid(`the section ${shown(section.key)} is within itself`)
     if (!isTitle(section.title)) return invalid(`${shown(section.title)} cannot be the title of a section: ${titleRule}`)
     if (!isKey(section.key)) {
-      return invalid(`${shown(section.key)} cannot be the key of a section, of that with the title ${shown(section.title)}: ${keyRule}`)
+      return invalid(
+        `${shown(section.key)} cannot be the key of a section, of that with the title ${shown(section.title)}: ${keyRule}`
+      )
     }
     if (keys.has(section.key)) {
       return { reason: "duplicateKey", detail: `two sections beside each other have the key "${section.key}"` }

@@ -10,6 +10,8 @@ export interface Kit {
   readonly change: string
   readonly remove: string
   readonly search: ReadonlyArray<string>
+  /** Whether it can write what is no text. */
+  readonly writesBinary: boolean
   /** The argument that takes the version that was read. */
   readonly version: string
 }
@@ -21,6 +23,7 @@ export const sevenKit: Kit = {
   change: "edit_file",
   remove: "rm",
   search: ["glob", "grep"],
+  writesBinary: false,
   version: "if_match"
 }
 
@@ -31,6 +34,7 @@ export const fourKit: Kit = {
   change: "write_file",
   remove: "delete_file",
   search: [],
+  writesBinary: true,
   version: "if_version"
 }
 
@@ -64,8 +68,12 @@ const changing = ({ change, read, version, write }: Kit): string =>
     ? `Get the content with ${code(read)} before you change it, and change the version that you have read: give it to ${code(write)} as ${code(version)}.`
     : `Get the content with ${code(read)} before you change it, and change the version that you have read: give it to ${code(change)} as ${code(version)}.`
 
-const writing = ({ write }: Kit): string =>
-  `Write whole files with ${code(write)}, and keep them short. Binary content is possible: little of it, and on purpose. Append to nothing but logs.`
+const writing = ({ write, writesBinary }: Kit): string => {
+  const binary = writesBinary
+    ? "Binary content is possible: little of it, and on purpose."
+    : `Binary files may be here, little of that; ${code(write)} writes text alone.`
+  return `Write whole files with ${code(write)}, and keep them short. ${binary} Append to nothing but logs.`
+}
 
 const cleaning = ({ remove }: Kit): string => `Remove what you are finished with, by ${code(remove)}.`
 

@@ -36,7 +36,7 @@ export interface HostMount {
   readonly mountPath?: string | ReadonlyArray<string> | undefined
   /** Globs as `Filesystem.glob` takes them, relative to the source; of a file, its name. Blank ones are ignored. @default everything */
   readonly include?: ReadonlyArray<string> | undefined
-  /** Beats `include`; as the `exclude` of a glob. @default nothing */
+  /** Beats `include`; as the `exclude` of a glob. Where links are followed, also by where these lead. @default nothing */
   readonly exclude?: ReadonlyArray<string> | undefined
   /** Of all files together. 0 admits only empty ones. @default no bound */
   readonly maxBytes?: number | undefined

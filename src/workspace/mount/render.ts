@@ -1,4 +1,5 @@
-/** Mounts as a list that a model reads: where files have come from, and which they are. */
+/** Mounts as a list that a model reads: where files have come from, and which they are; where on the machine that is, it need not know. */
+import { basename, isAbsolute } from "node:path"
 import type { Preview } from "./model.ts"
 
 const shown = 10
@@ -26,12 +27,14 @@ const code = (text: string): string => {
   return longest > 0 ? `${fence} ${text} ${fence}` : `${fence}${text}${fence}`
 }
 
+const nameOf = (source: string): string => (isAbsolute(source) ? basename(source) || source : source)
+
 const one = ({ bytes, entries, files, leftOut, source, target }: Preview): string => {
   const named = entries.slice(0, shown)
   const more = files - named.length
   const left = leftOut.count === 0 ? "" : `; ${plural(leftOut.count, "entry", "entries")} left out`
   return [
-    `- ${code(source)} → ${code(target)}: ${plural(files, "file")}, ${size(bytes)}${left}`,
+    `- ${code(nameOf(source))} → ${code(target)}: ${plural(files, "file")}, ${size(bytes)}${left}`,
     ...named.map((entry) => `  - ${code(entry)}`),
     ...(more > 0 ? [`  - +${more} more`] : [])
   ].join("\n")

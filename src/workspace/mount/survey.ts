@@ -67,6 +67,8 @@ interface Place {
   readonly path: FsPath.FsPath
   /** No name on the way was one that no path can hold. */
   readonly addressable: boolean
+  /** A link has led here, so that what is here has another path too. */
+  readonly isLinked: boolean
   readonly include: Matcher.State | undefined
   readonly exclude: Matcher.State | undefined
 }
@@ -112,7 +114,7 @@ class Surveying {
 
   #top(): Place {
     const { exclude, include } = this.#globs
-    const way = { above: undefined, at: this.#source.at, path: FsPath.root, addressable: true }
+    const way = { above: undefined, at: this.#source.at, path: FsPath.root, addressable: true, isLinked: false }
     return { ...way, include: include?.start, exclude: exclude?.start }
   }
 
@@ -129,7 +131,8 @@ class Surveying {
     if (FsPath.isTemporaryName(name)) return Effect.void
     const at = FsPath.join(place.at, keyOf(child))
     if (kind === "symlink") return this.#link(place, child, at)
-    if (kind === "directory") return this.#directory(place, child, at)
+    if (place.isLinked && this.#isHidden(at, kind === "directory")) return Effect.void
+    if (kind === "directory") return this.#directory(place, child, at, place.isLinked)
     if (!this.#isWanted(place, name, false)) return Effect.void
     if (kind === "other") return this.#leaveOut(place, name, "other")
     return this.#file(place, child, at)
@@ -142,7 +145,12 @@ class Surveying {
     return Effect.fail(new MountError({ hostPath: this.#request.hostPath, reason: "unreadable", path, detail }))
   }
 
-  #directory(place: Place, { addressable, name }: Child, at: FsPath.FsPath): Effect.Effect<void, MountError> {
+  #directory(
+    place: Place,
+    { addressable, name }: Child,
+    at: FsPath.FsPath,
+    isLinked: boolean
+  ): Effect.Effect<void, MountError> {
     const { exclude, include } = this.#globs
     if (this.#isExcluded(place, name, true)) return Effect.void
     const included = include?.below(place.include!, name)
@@ -152,6 +160,7 @@ class Surveying {
       at,
       path: FsPath.join(place.path, name),
       addressable: place.addressable && addressable,
+      isLinked,
       include: included,
       exclude: place.exclude && exclude!.below(place.exclude, name)
     })
@@ -172,9 +181,10 @@ class Surveying {
       failed(this.#request, FsPath.join(place.path, name), fault)
     )
     return Effect.flatMap(stat, (found) => {
+      if (this.#isHidden(to, found?.kind === "directory")) return Effect.void
       if (found?.kind === "directory") {
         if (isOnTheWay(place, to)) return isNamed ? this.#leaveOut(place, name, "loop") : Effect.void
-        return this.#directory(place, child, to)
+        return this.#directory(place, child, to, true)
       }
       if (!isNamed) return Effect.void
       if (found?.kind === "other") return this.#leaveOut(place, name, "other")
@@ -195,6 +205,20 @@ class Surveying {
 
   #isExcluded({ exclude }: Place, name: string, isDirectory: boolean): boolean {
     return exclude !== undefined && this.#globs.exclude!.matches(exclude, name, isDirectory)
+  }
+
+  /** Excluded by the path that it has without links: another name does not bring it in. */
+  #isHidden(at: FsPath.FsPath, isDirectory: boolean): boolean {
+    const { exclude } = this.#globs
+    if (exclude === undefined || !FsPath.isWithin(this.#source.at, at)) return false
+    const names = FsPath.segments(FsPath.relative(this.#source.at, at))
+    let state: Matcher.State | undefined = exclude.start
+    for (const [index, name] of names.entries()) {
+      if (state === undefined) return false
+      if (exclude.matches(state, name, isDirectory || index < names.length - 1)) return true
+      state = exclude.below(state, name)
+    }
+    return false
   }
 
   #isWanted(place: Place, name: string, isDirectory: boolean): boolean {
