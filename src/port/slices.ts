@@ -1,10 +1,22 @@
 /**
  * What a session is to those that keep their state in it, or beside it. It is synchronous where a change of state has to be whole.
  */
+import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { SessionError } from "../model/sessionError.ts"
 import type { Slice } from "../model/Slice.ts"
+
+/** Makes an effect look for interruption, where it is safe to end. */
+export type Unmask = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+
+/**
+ * What a capture or a preparation puts around the part of it that takes its time and can be ended: it is interrupted there where the
+ * session's caller may be, and not where he may not be, as when something is taken back because he was interrupted.
+ */
+export const Unmasking: Context.Reference<Unmask> = Context.Reference<Unmask>("fs-algebra/port/Unmasking", {
+  defaultValue: () => (effect) => effect
+})
 
 /** One value of a session, which is the last item of a slice. */
 export interface Cell<A> {

@@ -171,12 +171,12 @@ export const make = (options?: { readonly caseSensitive?: boolean | undefined })
 }
 
 /**
- * The locks of what is part of something larger: who has all of it alone holds that first, by `whole`, which holds these too. So whoever
- * goes on from there to the larger thing finds it his own, and waits for nobody.
+ * The locks of what is part of something larger: who has any of it alone holds that first, by `whole`, which holds these too. So whoever
+ * goes on from there to the larger thing, be it from a directory that is all he knows, finds it his own, and waits for nobody.
  */
 export const within = (whole: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>, own: Locks): Locks => ({
   exclusive: own.exclusive,
-  alone: (paths, effect) => (paths.includes(root) ? whole(own.alone(paths, effect)) : own.alone(paths, effect))
+  alone: (paths, effect) => whole(own.alone(paths, effect))
 })
 
 /**

@@ -66,7 +66,8 @@ export interface VfsState {
 /**
  * The filesystem of the session, the same one for all who make it on that session; the last of their scopes removes it, and all its
  * copies. Fails with MountError, with what a host directory fails with where `directory` cannot be one, and with SessionError
- * `duplicateSlice` where another slice has its name. What a killed process has left in `directory` is removed.
+ * `duplicateSlice` where another slice has its name. What a killed process has left in `directory` is removed, and so is what the session
+ * says of a directory that is nobody's: one that was loaded, or a clone, begins without files.
  *
  * Where the directory has to be made at a call and cannot be, or cannot be filled, that call fails with Unavailable, and the next one
  * tries again.

@@ -90,7 +90,8 @@ const archiveOf = Effect.fnUntraced(function* (
   if (named === null) return undefined
   const places = placesOf(path)
   const adjacent = (yield* attempt(() => isFile(places.archive))) ? [places.archive] : []
-  if (named === undefined) return adjacent[0] === undefined ? undefined : { path: adjacent[0], opened: yield* openFile(adjacent[0]) }
+  if (named === undefined)
+    return adjacent[0] === undefined ? undefined : { path: adjacent[0], opened: yield* openFile(adjacent[0]) }
   const { sha256 } = named
   for (const candidate of [...adjacent, ...(yield* attempt(() => hiddenArchives(places, sha256)))]) {
     const opened = yield* openFile(candidate)

@@ -6,16 +6,13 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { SessionError } from "../../model/sessionError.ts"
-import type { Kept, Participant, Prepared } from "../../port/slices.ts"
+import { type Kept, type Participant, type Prepared, type Unmask, Unmasking } from "../../port/slices.ts"
 
 /** What was captured of whom. */
 export interface Share {
   readonly participant: Participant
   readonly kept: Kept
 }
-
-/** Makes an effect look for interruption, where it is safe to end. */
-export type Unmask = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 /** Runs all, whatever becomes of each; then dies of what any of them died of. */
 export const runAll = (effects: ReadonlyArray<Effect.Effect<void>>): Effect.Effect<void> =>
@@ -42,7 +39,7 @@ export const holding = <A, E, R>(
   })
 
 /**
- * One after the other, each as an acquisition is: it is not interrupted unless it says so itself, and where one of them fails, or
+ * One after the other, each as an acquisition is: it is not interrupted but where it says that it may be, and where one of them fails, or
  * between them somebody interrupts, those before it are undone.
  */
 const allOrNone = Effect.fnUntraced(function* <A, B>(
@@ -53,7 +50,8 @@ const allOrNone = Effect.fnUntraced(function* <A, B>(
 ): Effect.fn.Return<ReadonlyArray<B>, SessionError> {
   const acquired: Array<B> = []
   for (const item of items) {
-    const exit = yield* Effect.exit(Effect.andThen(unmask(Effect.void), acquire(item)))
+    const step = Effect.provideService(acquire(item), Unmasking, unmask)
+    const exit = yield* Effect.exit(Effect.andThen(unmask(Effect.void), step))
     if (Exit.isFailure(exit)) {
       yield* runAll(acquired.reverse().map(undo))
       return yield* Effect.failCause(exit.cause)

@@ -3,10 +3,10 @@ import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import { SessionError } from "../../model/sessionError.ts"
 import type { AnySlice } from "../../model/Slice.ts"
-import type { Participant, Prepared } from "../../port/slices.ts"
+import type { Participant, Prepared, Unmask } from "../../port/slices.ts"
 import type { SessionSnapshot } from "../Session.ts"
 import { shown } from "./ids.ts"
-import { captureAll, prepareAll, releaseAll, resetAll, runAll, type Share, type Unmask } from "./participants.ts"
+import { captureAll, prepareAll, releaseAll, resetAll, runAll, type Share } from "./participants.ts"
 import type { Items, State } from "./state.ts"
 
 interface Taken {
