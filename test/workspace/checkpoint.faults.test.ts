@@ -30,8 +30,8 @@ const ways: ReadonlyArray<readonly [claim: string, way: Way]> = [
 
 /** Every so many steps: of a rollback, and of taking, which has fewer. */
 const strides: Readonly<Record<keyof typeof kinds, readonly [back: number, taking: number]>> = isSoak
-  ? { memory: [1, 1], layerSession: [1, 1], host: [1, 1], overlay: [1, 1] }
-  : { memory: [1, 1], layerSession: [1, 1], host: [14, 4], overlay: [8, 4] }
+  ? { memory: [1, 1], layerSession: [1, 1], vfsState: [1, 1], host: [1, 1], overlay: [1, 1] }
+  : { memory: [1, 1], layerSession: [1, 1], vfsState: [9, 4], host: [14, 4], overlay: [8, 4] }
 
 const isTyped = (exit: Exit.Exit<unknown, unknown>): boolean =>
   Exit.isFailure(exit) && !Cause.hasDies(exit.cause) && !Cause.hasInterrupts(exit.cause)

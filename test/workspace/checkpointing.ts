@@ -23,6 +23,7 @@ import type { History } from "../../src/port/history.ts"
 import { capture } from "../../src/testing/Files.ts"
 import * as Checkpoint from "../../src/workspace/Checkpoint.ts"
 import * as Session from "../../src/workspace/Session.ts"
+import * as VfsState from "../../src/workspace/VfsState.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
 
 /** What happens at a step; `after`: when its work has been done. */
@@ -162,9 +163,13 @@ export interface Ground {
 
 type Make = (session: Session.Operations) => Effect.Effect<Algebra, unknown, Scope.Scope>
 
-export const kinds: Readonly<Record<"memory" | "layerSession" | "host" | "overlay", Make>> = {
+export const kinds: Readonly<Record<"memory" | "layerSession" | "vfsState" | "host" | "overlay", Make>> = {
   memory: () => Effect.map(InMemory.make(), makeFilesystem),
   layerSession: (session) => Effect.map(InMemory.makeSession(session), makeFilesystem),
+  vfsState: (session) =>
+    Effect.flatMap(fastDirectory, (directory) =>
+      Effect.map(VfsState.make({ session, directory, policy: "standard" }), ({ filesystem }) => filesystem)
+    ),
   host: () =>
     Effect.flatMap(fastDirectory, (root) =>
       Effect.map(PosixHost.make({ root: `${root}/root`, createRoot: true }), makeFilesystem)
@@ -216,7 +221,9 @@ export const picture = ({ boxes, fs, session }: Pick<Ground, "fs" | "session" | 
     const slices = {
       note: yield* itemsOf(session, Note),
       taken: yield* itemsOf(session, Checkpoint.FilesystemSnapshots),
-      state: yield* itemsOf(session, InMemory.State)
+      state: yield* itemsOf(session, InMemory.State),
+      // Where they lie is another directory after each time.
+      files: (yield* session.all(VfsState.VirtualFileSystem)).map(({ files }) => files)
     }
     return { tree, slices, boxes: boxes.map(({ value }) => value) }
   }).pipe(Effect.orDie)
@@ -255,7 +262,7 @@ export const begin = ({ boxes, fs, session }: Ground) =>
     yield* fs.write("dir/sub/deep", "2")
     yield* fs.write("run.sh", "#!/bin/sh\r\n")
     yield* fs.setAttributes("run.sh", { mode: 0o755 })
-    yield* fs.symlink("link", "a.txt")
+    yield* fs.port.links === undefined ? fs.write("link", "none here") : fs.symlink("link", "a.txt")
     yield* fs.mkdir("empty")
     yield* session.set(Note, "first", "second")
     boxes.forEach((box, i) => (box.value = i + 1))

@@ -66,6 +66,23 @@ const isBack = (
       })
     : Effect.succeed(false)
 
+/**
+ * Runs the effect, and where it answers that nothing was brought back, the session is what it was, whatever the filesystem wrote into it
+ * on the way there and back.
+ */
+const unlessUndone = <E, R>(
+  session: Session,
+  effect: Effect.Effect<boolean, E, R>
+): Effect.Effect<boolean, E | SessionError, R> =>
+  Effect.flatMap(session.snapshot(`rollback ${randomUUID()}`), (now) =>
+    Effect.ensuring(
+      Effect.tap(effect, (isDone) =>
+        isDone ? Effect.void : Effect.ignoreCause(Effect.flatMap(session.prepare(now), ({ commit }) => commit))
+      ),
+      session.forget(now.snapshotId)
+    )
+  )
+
 /** The caller holds both. */
 const bringBack = Effect.fnUntraced(function* (
   pair: Pair,
@@ -73,11 +90,16 @@ const bringBack = Effect.fnUntraced(function* (
   filesystem: FilesystemSnapshot | undefined,
   unmask: Unmask
 ): Effect.fn.Return<void, SnapshotRestoreError | SessionError> {
-  const { commit, discard } = yield* pair.session.prepare(target)
-  if (filesystem === undefined) return yield* commit
-  const restored = yield* Effect.exit(unmask(pair.snapshots.restore(filesystem)))
-  const isDone = Exit.isSuccess(restored) || (yield* isBack(pair, filesystem, restored.cause))
-  yield* isDone ? commit : discard
+  if (filesystem === undefined) return yield* Effect.flatMap(pair.session.prepare(target), ({ commit }) => commit)
+  let restored: Exit.Exit<unknown, SnapshotRestoreError> = Exit.void
+  const restoring = Effect.gen(function* () {
+    const { commit, discard } = yield* pair.session.prepare(target)
+    restored = yield* Effect.exit(unmask(pair.snapshots.restore(filesystem)))
+    const isDone = Exit.isSuccess(restored) || (yield* isBack(pair, filesystem, restored.cause))
+    yield* isDone ? commit : discard
+    return isDone
+  })
+  yield* unlessUndone(pair.session, restoring)
   if (Exit.isFailure(restored)) return yield* Effect.failCause(restored.cause)
 })
 
