@@ -15,7 +15,7 @@ import { fileURLToPath } from "node:url"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import { capture, type Files, picture } from "../../src/testing/Files.ts"
 import * as Session from "../../src/workspace/Session.ts"
-import { sweep } from "../../src/workspace/vfs/directories.ts"
+import { sweep } from "../../src/workspace/temporary.ts"
 import * as VfsState from "../../src/workspace/VfsState.ts"
 import { watching } from "./failingSystem.ts"
 import { directoriesIn, filesOf, ground, versionsOf, workspace } from "./vfsStates.ts"
@@ -555,6 +555,8 @@ describe("what killed processes leave", () => {
       child.kill("SIGKILL")
       yield* Effect.promise(() => ended)
       assert.isTrue(Fs.existsSync(join(root, "held/file")))
+      // Those of sections are named alike.
+      for (const purpose of ["workspace", "snapshots"]) Fs.mkdirSync(join(place, basename(root).replace("vfs", purpose)))
       const state = yield* VfsState.make({ session: yield* Session.make(), directory: place })
       const left = [...names, basename(yield* state.rootPath)].sort()
       // It goes on beside, for as many turns of the loop as it takes.

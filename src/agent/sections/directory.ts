@@ -1,42 +1,29 @@
-/** Directories of our own in the system's place for such, which go with the scope. */
-import { join } from "node:path"
+/** Directories of our own in the system's place for such, which go with the scope, and with whoever comes after a process that was killed. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import * as Fs from "node:fs"
+import { realpathSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { IoError } from "../../model/FsError.ts"
 import { root } from "../../model/FsPath.ts"
+import type { Purpose } from "../../workspace/temporary.ts"
 
-const failure = (error: unknown): IoError => {
-  const { code } = error as NodeJS.ErrnoException
-  const detail = "no temporary directory can be made"
-  return new IoError({ operation: "Section", path: root, detail, ...(code !== undefined && { code }) })
-}
-
-/** Whoever worked in it may have left directories that may not be entered. */
-const unlock = async (directory: string): Promise<void> => {
-  await Fs.promises.chmod(directory, 0o700)
-  for (const entry of await Fs.promises.readdir(directory, { withFileTypes: true })) {
-    if (entry.isDirectory()) await unlock(join(directory, entry.name))
-  }
-}
-
-/** Closing never fails. */
-const remove = (directory: string): Effect.Effect<void> => {
-  const once = () => Fs.promises.rm(directory, { recursive: true, force: true, maxRetries: 3 })
-  return Effect.promise(() =>
-    once().catch(() =>
-      unlock(directory)
-        .catch(() => {})
-        .then(once)
-        .catch(() => {})
-    )
-  )
-}
+const failure = ({ code }: { readonly [detail: string]: unknown }): IoError =>
+  new IoError({
+    operation: "Section",
+    path: root,
+    detail: "no temporary directory can be made",
+    ...(typeof code === "string" && { code })
+  })
 
 /** For this user alone; the whole path, all links resolved. */
-export const temporary = (prefix: string): Effect.Effect<string, IoError, Scope.Scope> =>
-  Effect.acquireRelease(
-    Effect.try({ try: () => Fs.mkdtempSync(join(Fs.realpathSync(tmpdir()), prefix)), catch: failure }),
-    remove
-  )
+export const temporary = (purpose: Purpose): Effect.Effect<string, IoError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { make, sweep } = yield* Effect.promise(() => import("../../workspace/temporary.ts"))
+    const parent = yield* Effect.try({
+      try: () => realpathSync(tmpdir()),
+      catch: (error) => failure({ code: (error as NodeJS.ErrnoException).code })
+    })
+    const directory = yield* Effect.mapError(make(parent, purpose), failure)
+    yield* Effect.forkScoped(sweep(parent))
+    return directory
+  })

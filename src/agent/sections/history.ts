@@ -16,7 +16,7 @@ import { once } from "./once.ts"
 /** A store for which nobody has named a place is as private as what is kept in it, and goes with it. */
 export const store = Effect.fnUntraced(function* (filesystem: Algebra, given: string | undefined) {
   const { make } = yield* Effect.promise(() => import("../../history/SnapshotStore.ts"))
-  const directory = given ?? (yield* temporary("fs-algebra-snapshots-"))
+  const directory = given ?? (yield* temporary("snapshots"))
   const made: Effect.Effect<SnapshotStore.Operations, SnapshotError, Filesystem | Scope.Scope> = make({ directory })
   return yield* Effect.provideService(made, Filesystem, filesystem)
 })

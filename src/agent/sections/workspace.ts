@@ -42,7 +42,7 @@ const open = Effect.fnUntraced(function* (
   options: WorkspaceOptions
 ): Effect.fn.Return<Holder.Opened, SectionError, Scope.Scope> {
   const { make } = yield* host
-  const root = options.root ?? (yield* temporary("fs-algebra-workspace-"))
+  const root = options.root ?? (yield* temporary("workspace"))
   const previews = isMounting(options) ? yield* filled(root, options) : undefined
   const filesystem = makeAlgebra(yield* make({ ...options, root }))
   return { filesystem, services: Context.empty(), previews, directory: root }

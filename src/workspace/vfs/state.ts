@@ -15,8 +15,8 @@ import { isReadOnly } from "../../port/Rules.ts"
 import { type Kept, type Participant, type Slices, Unmasking } from "../../port/slices.ts"
 import * as Locks from "../../runtime/locks.ts"
 import { type HostMount, hydrate, type MountError, type Preview } from "../HostMount.ts"
+import * as Temporary from "../temporary.ts"
 import * as Copy from "./copy.ts"
-import * as Directories from "./directories.ts"
 import * as Files from "./files.ts"
 import * as Port from "./port.ts"
 import * as Tree from "./tree.ts"
@@ -155,7 +155,7 @@ export const open = (
 
     const copying = (from: string) => (to: string) =>
       Effect.flatMap(Effect.service(Unmasking), (unmask) => unmask(Copy.copyTree(from, to)))
-    const keeping = (artifact: Directories.Directory | undefined, files: Files.Files): Kept => ({
+    const keeping = (artifact: Temporary.Directory | undefined, files: Files.Files): Kept => ({
       prepare:
         artifact === undefined
           ? Effect.succeed({ commit: exchange(undefined), discard: Effect.void })
@@ -171,7 +171,7 @@ export const open = (
       capture: Effect.suspend(() => {
         const tree = current
         if (tree === undefined) return Effect.succeed(keeping(undefined, Files.none(info.caseSensitive)))
-        return Directories.filled(scope, place.path, copying(tree.path)).pipe(
+        return Temporary.filled(scope, place.path, "vfs", copying(tree.path)).pipe(
           Effect.mapError(outside("snapshot")),
           Effect.map((artifact) => keeping(artifact, tree.files))
         )
@@ -179,7 +179,7 @@ export const open = (
       reset: exchange(undefined)
     }
     yield* session.join(participant)
-    yield* Effect.forkIn(Directories.sweep(place.path), scope)
+    yield* Effect.forkIn(Temporary.sweep(place.path), scope)
     yield* Effect.addFinalizer(() =>
       Effect.sync(() => {
         isClosed = true

@@ -9,7 +9,7 @@ import * as PosixHost from "../../backends/PosixHost.ts"
 import * as WindowsHost from "../../backends/WindowsHost.ts"
 import { type Fault, type FsError, toFault } from "../../model/FsError.ts"
 import type { Backend, Info } from "../../port/Backend.ts"
-import * as Directories from "./directories.ts"
+import * as Temporary from "../temporary.ts"
 import type { Files } from "./files.ts"
 
 const host = process.platform === "win32" ? WindowsHost.make : PosixHost.make
@@ -49,7 +49,7 @@ export const make = (
   fill: (path: string) => Effect.Effect<void, Fault>
 ): Effect.Effect<Tree, Fault> =>
   Effect.uninterruptible(
-    Effect.flatMap(Directories.filled(within, place.path, fill), ({ path, remove: dispose, scope }) =>
+    Effect.flatMap(Temporary.filled(within, place.path, "vfs", fill), ({ path, remove: dispose, scope }) =>
       host({ root: path }).pipe(
         Scope.provide(scope),
         Effect.mapBoth({

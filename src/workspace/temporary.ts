@@ -8,10 +8,10 @@ import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import * as Fs from "node:fs"
 import * as Path from "node:path"
-import { attempt } from "../../backends/internal/attempt.ts"
-import { remove as removeOn } from "../../backends/internal/container/overlay.ts"
-import type { Fault } from "../../model/FsError.ts"
-import * as Identity from "../../runtime/processIdentity.ts"
+import { attempt } from "../backends/internal/attempt.ts"
+import { remove as removeOn } from "../backends/internal/container/overlay.ts"
+import type { Fault } from "../model/FsError.ts"
+import * as Identity from "../runtime/processIdentity.ts"
 
 export interface Directory {
   readonly path: string
@@ -20,12 +20,15 @@ export interface Directory {
   readonly remove: Effect.Effect<void>
 }
 
-const prefix = "fs-algebra-vfs-"
-const named = /^fs-algebra-vfs-([0-9a-z-]+)\.[0-9a-f]{24}$/
+/** What is in it. */
+export type Purpose = "snapshots" | "vfs" | "workspace"
 
-const make = (parent: string): Effect.Effect<string, Fault> =>
+const named = /^fs-algebra-(?:snapshots|vfs|workspace)-([0-9a-z-]+)\.[0-9a-f]{24}$/
+
+const create = (parent: string, purpose: Purpose): Effect.Effect<string, Fault> =>
   attempt(() => {
-    const directory = Path.join(parent, `${prefix}${Identity.self()}.${randomBytes(12).toString("hex")}`)
+    const name = `fs-algebra-${purpose}-${Identity.self()}.${randomBytes(12).toString("hex")}`
+    const directory = Path.join(parent, name)
     Fs.mkdirSync(directory, { mode: 0o700 })
     return directory
   })
@@ -36,15 +39,20 @@ const remove = (directory: string): Effect.Effect<void> =>
     ? Effect.ignore(Effect.tryPromise(() => Fs.promises.rm(directory, { recursive: true, force: true, maxRetries: 3 })))
     : removeOn(Path.dirname(directory), Path.basename(directory))
 
+/** A new one, until the scope ends. */
+export const make = (parent: string, purpose: Purpose): Effect.Effect<string, Fault, Scope.Scope> =>
+  Effect.acquireRelease(create(parent, purpose), remove)
+
 /** A new one, filled by `fill`. Where that fails, or is interrupted because it says that it may be, there is none. */
 export const filled = (
   within: Scope.Scope,
   parent: string,
+  purpose: Purpose,
   fill: (path: string) => Effect.Effect<void, Fault>
 ): Effect.Effect<Directory, Fault> =>
   Effect.uninterruptible(
     Effect.flatMap(Scope.fork(within), (scope) =>
-      Effect.acquireRelease(make(parent), remove).pipe(
+      make(parent, purpose).pipe(
         Scope.provide(scope),
         Effect.tap(fill),
         Effect.onError((cause) => Scope.close(scope, Exit.failCause(cause))),
