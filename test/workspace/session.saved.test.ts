@@ -130,6 +130,16 @@ describe("a saved session", () => {
   const Things = Slice.make("Things", Anything)
   const Words = Slice.make("Words and 🦊", Schema.String, { policy: "log" })
   const Defaults = Slice.make("Defaults", Schema.Int, { initial: [1, 2] })
+  /**
+   * What JSON escapes is left out of names: Node 24 reads such a name as "\\" where it has read an object with that name before
+   * (nodejs/node#63785, a mistake of V8 that is open). Values may hold anything.
+   */
+  const named = <A>(record: Readonly<Record<string, A>>): Readonly<Record<string, A>> =>
+    // oxlint-disable-next-line no-control-regex
+    Object.fromEntries(
+      Object.entries(record).map(([name, value]) => [name.replaceAll(/[\u0000-\u001f"\\\ud800-\udfff]/g, "_"), value])
+    )
+
   it.effect.prop(
     "comes back as it was",
     {
@@ -138,12 +148,13 @@ describe("a saved session", () => {
       defaults: Schema.UndefinedOr(Schema.Array(Schema.Int)),
       tags: Schema.Record(Schema.String, Schema.String)
     },
-    ({ defaults, tags, things, words }) =>
+    ({ defaults, things, words, ...drawn }) =>
       Effect.gen(function* () {
         const { path } = yield* ground
+        const tags = named(drawn.tags)
         // JSON has no negative zero.
         const plain = (number: number): number => (number === 0 ? 0 : number)
-        const known = things.map((thing) => ({ ...thing, number: plain(thing.number) }))
+        const known = things.map((thing) => ({ ...thing, number: plain(thing.number), map: named(thing.map) }))
         const numbers = defaults?.map(plain)
         const session = yield* Session.make({ slices: [Things], tags })
         yield* session.set(Things, ...known)
