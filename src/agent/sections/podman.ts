@@ -114,6 +114,9 @@ const begun = Effect.fnUntraced(function* (named: Named, options: PodmanSandboxO
  * A container that keeps its files to itself, started at the first use. A clone has the same container. Fails with InvalidArgument for
  * options that no container can have, and with MountError for what could not be mounted now.
  *
+ * Each snapshot of it reads all its files out of the container, so they are to be taken sparingly; where they are taken before every
+ * tool that changes something, PodmanSandboxSection reads only what has changed.
+ *
  * @since 0.1.0
  */
 export const PodmanSection = (options: PodmanOptions): Effect.Effect<Workspace, SectionError, Scope.Scope | Spawner> =>
