@@ -7,6 +7,7 @@ import type * as Stream from "effect/Stream"
 import type { Fault } from "../model/FsError.ts"
 import { type FsPath, root } from "../model/FsPath.ts"
 import type { Backend } from "../port/Backend.ts"
+import { BringingBack } from "../port/Rules.ts"
 import { exchange, isUnreadable, type Mismatch, recover } from "./exchange.ts"
 import { taking } from "./exchange/turn.ts"
 import { scan, type ScanOptions } from "./scan.ts"
@@ -62,6 +63,10 @@ const replacing = Effect.fnUntraced(function* <E>(
   const after = goal.paths === undefined ? goal.after : graft(before, goal.after, goal.paths, port.info.caseSensitive)
   const changes = differences(before, after, port.info.caseSensitive)
   if (goal.dryRun !== true && changes.length > 0)
-    yield* exchange(port, { before, after, content: goal.content, onProgress: goal.onProgress })
+    yield* Effect.provideService(
+      exchange(port, { before, after, content: goal.content, onProgress: goal.onProgress }),
+      BringingBack,
+      true
+    )
   return changes
 })

@@ -54,6 +54,16 @@ export const TakingBack: Context.Reference<boolean> = Context.Reference<boolean>
   defaultValue: () => false
 })
 
+/**
+ * Set around the steps by which a tree becomes what was captured of one: directories of it that are empty stay, also where one that is
+ * left empty goes otherwise.
+ *
+ * @since 0.1.0
+ */
+export const BringingBack: Context.Reference<boolean> = Context.Reference<boolean>("fs-algebra/BringingBack", {
+  defaultValue: () => false
+})
+
 const denied: Effect.Effect<never, Fault> = Effect.fail({ _tag: "AccessDenied", why: "readOnly" })
 
 /**

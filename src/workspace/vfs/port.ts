@@ -12,7 +12,7 @@ import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, parent, root } from "../../model/FsPath.ts"
 import type { Accelerations, Attributes, Backend, Commit, Info, Locks, Rules } from "../../port/Backend.ts"
 import type { Explorer, Visit } from "../../port/explorer.ts"
-import { enforce, TakingBack } from "../../port/Rules.ts"
+import { BringingBack, enforce, TakingBack } from "../../port/Rules.ts"
 import * as Files from "./files.ts"
 import * as Hint from "./hint.ts"
 import * as Tree from "./tree.ts"
@@ -111,6 +111,22 @@ export const make = (source: Source, info: Info, rules: Rules, locks: Locks, has
       becomes(tree, Files.written(tree.files, { path, mode, encoding, sizeBytes, at, created }), path)
     })
 
+  /** What an exchange has put aside may come back, or others come in its place: the directories are looked at when it is over. */
+  const putAside = (tree: Tree.Tree, path: FsPath): Effect.Effect<void> =>
+    Effect.withFiber((fiber) =>
+      Effect.sync(() => {
+        if (!fiber.getRef(BringingBack) && !Files.isHidden(path)) tree.left.add(parent(path))
+      })
+    )
+  /** It is over when its hidden directory goes. */
+  const settle = (tree: Tree.Tree, path: FsPath): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      if (tree.left.size === 0 || !Files.isHidden(path) || Files.isHidden(parent(path))) return Effect.void
+      const left = [...tree.left]
+      tree.left.clear()
+      return Effect.forEach(left, (directory) => pruneAbove(tree, directory), { discard: true })
+    })
+
   /** Where a removal has ended half done. */
   const lookAgain = (tree: Tree.Tree, path: FsPath): Effect.Effect<void> =>
     Effect.forEach(
@@ -128,7 +144,7 @@ export const make = (source: Source, info: Info, rules: Rules, locks: Locks, has
     Effect.uninterruptible(
       Effect.tap(tree.port.remove(path), () => {
         becomes(tree, Files.removed(tree.files, path), path)
-        return prune(tree, path)
+        return Effect.andThen(prune(tree, path), settle(tree, path))
       })
     )
 
@@ -140,7 +156,7 @@ export const make = (source: Source, info: Info, rules: Rules, locks: Locks, has
           Effect.onError(restore(tree.port.accelerations!.removeTree!(path)), () => lookAgain(tree, path)),
           () => {
             becomes(tree, Files.removed(tree.files, path), path)
-            return prune(tree, path)
+            return Effect.andThen(prune(tree, path), settle(tree, path))
           }
         )
       )
@@ -194,7 +210,7 @@ export const make = (source: Source, info: Info, rules: Rules, locks: Locks, has
         Effect.uninterruptible(
           Effect.tap(tree.port.rename(from, to, options), () => {
             becomes(tree, Files.moved(tree.files, from, to), from, to)
-            return prune(tree, from)
+            return Files.isHidden(to) ? putAside(tree, from) : prune(tree, from)
           })
         )
       ),

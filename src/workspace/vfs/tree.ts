@@ -8,6 +8,7 @@ import * as Fs from "node:fs"
 import * as PosixHost from "../../backends/PosixHost.ts"
 import * as WindowsHost from "../../backends/WindowsHost.ts"
 import { type Fault, type FsError, toFault } from "../../model/FsError.ts"
+import type { FsPath } from "../../model/FsPath.ts"
 import type { Backend, Info } from "../../port/Backend.ts"
 import * as Temporary from "../temporary.ts"
 import type { Files } from "./files.ts"
@@ -35,6 +36,8 @@ export interface Tree {
   readonly path: string
   readonly port: Backend
   files: Files
+  /** Directories from which an exchange that is under way has put something aside. */
+  readonly left: Set<FsPath>
   /** Calls at work in it. */
   users: number
   isRetired: boolean
@@ -54,7 +57,7 @@ export const make = (
         Scope.provide(scope),
         Effect.mapBoth({
           onFailure: toFault,
-          onSuccess: (port): Tree => ({ path, port, files, users: 0, isRetired: false, dispose })
+          onSuccess: (port): Tree => ({ path, port, files, left: new Set(), users: 0, isRetired: false, dispose })
         }),
         Effect.onError(() => dispose)
       )
