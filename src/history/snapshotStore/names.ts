@@ -1,4 +1,5 @@
 /** A snapshot is a file whose name is its id, so an id is what can stand in the name of a file and lead nowhere. */
+import { whyNoName } from "../../model/fileName.ts"
 
 const suffix = ".fs.zip"
 
@@ -6,18 +7,10 @@ const suffix = ".fs.zip"
 const longestName = 255
 const longestId = longestName - suffix.length
 
-const separators = /[/\\]/
-const controls = /\p{Cc}/u
-const onlyDots = /^\.+$/
-
 /** `undefined` where it can be one. */
 export const whyUnfit = (id: string): string | undefined => {
-  if (typeof id !== "string") return "it is no text"
-  if (id === "") return "it is empty"
-  if (separators.test(id)) return "it has a slash or a backslash, which separate names"
-  if (controls.test(id)) return "it has a control character"
-  if (!id.isWellFormed()) return "it has a lone surrogate, which no file name can hold"
-  if (onlyDots.test(id)) return "it has nothing but dots"
+  const why = whyNoName(id)
+  if (why !== undefined) return why
   const length = Buffer.byteLength(id)
   return length > longestId ? `it has ${length} bytes where ${longestId} are allowed` : undefined
 }

@@ -1,24 +1,9 @@
 /** Mounts as a list that a model reads: where files have come from, and which they are; where on the machine that is, it need not know. */
 import { basename, isAbsolute } from "node:path"
+import { plural, size } from "../../model/words.ts"
 import type { Preview } from "./model.ts"
 
 const shown = 10
-
-const plural = (count: number, one: string, many = `${one}s`): string => `${count} ${count === 1 ? one : many}`
-
-const units = ["KiB", "MiB", "GiB", "TiB", "PiB"]
-
-/** As the tools say it: exact below 1,024 bytes, else one decimal. */
-const size = (bytes: number): string => {
-  if (bytes < 1024) return plural(bytes, "byte")
-  let value = bytes / 1024
-  let unit = 0
-  while (value >= 1023.95 && unit < units.length - 1) {
-    value /= 1024
-    unit++
-  }
-  return `${value.toFixed(1)} ${units[unit]!}`
-}
 
 /** As code, whatever backticks are in it. */
 const code = (text: string): string => {

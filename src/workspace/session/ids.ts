@@ -1,23 +1,16 @@
 /** What can be called by: a text that can stand in the name of a file and leads nowhere. */
 import * as Effect from "effect/Effect"
+import { whyNoName } from "../../model/fileName.ts"
 import { codePoints } from "../../model/FsPath.ts"
 import { SessionError } from "../../model/sessionError.ts"
 
 /** Characters, each of which may have several bytes. */
 const longestId = 200
 
-const separators = /[/\\]/
-const controls = /\p{Cc}/u
-const onlyDots = /^\.+$/
-
 /** `undefined` where it can be one. */
 export const whyUnfit = (id: string): string | undefined => {
-  if (typeof id !== "string") return "it is no text"
-  if (id === "") return "it is empty"
-  if (separators.test(id)) return "it has a slash or a backslash, which separate names"
-  if (controls.test(id)) return "it has a control character"
-  if (!id.isWellFormed()) return "it has a lone surrogate, which no file name can hold"
-  if (onlyDots.test(id)) return "it has nothing but dots"
+  const why = whyNoName(id)
+  if (why !== undefined) return why
   return codePoints(id) > longestId ? `it has more than ${longestId} characters` : undefined
 }
 
