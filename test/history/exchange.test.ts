@@ -11,6 +11,7 @@ import { quota, subdirectory } from "../../src/filesystem/Decorator.ts"
 import { type Algebra, make } from "../../src/filesystem/Filesystem.ts"
 import { mount } from "../../src/filesystem/Mounts.ts"
 import { overlay } from "../../src/filesystem/Overlay.ts"
+import { ArchiveError } from "../../src/history/errors.ts"
 import { exchange, type Goal } from "../../src/history/exchange.ts"
 import { type Backend } from "../../src/port/Backend.ts"
 import { adversarial } from "../../src/testing/Faults.ts"
@@ -222,6 +223,9 @@ describe("an exchange refuses, and has changed nothing", () => {
         assert.strictEqual(yield* refused(port, root, { ...goal, content: () => Effect.fail("lost" as const) }), "lost")
         const torn = Stream.concat(Stream.make(bytesOf("c")), Stream.fail("torn" as const))
         assert.strictEqual(yield* refused(port, root, { ...goal, content: () => Effect.succeed(torn) }), "torn")
+        const corrupt = new ArchiveError({ reason: "corrupt", detail: "torn" })
+        const broken = Stream.fail(corrupt)
+        assert.strictEqual(yield* refused(port, root, { ...goal, content: () => Effect.succeed(broken) }), corrupt)
       })
     )
   )

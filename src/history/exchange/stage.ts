@@ -82,9 +82,12 @@ const writeFile = Effect.fnUntraced(function* <E>(
   }
 })
 
-/** A failure of the hidden name told as one of the name that it stands for. */
+const isPlain = (error: unknown): error is Readonly<Record<string, unknown>> =>
+  typeof error === "object" && error !== null && Object.getPrototypeOf(error) === Object.prototype
+
+/** A fault of the hidden name told as one of the name that it stands for. What the content fails with stays what it is. */
 const shown = <E>(error: E, at: FsPath.FsPath, path: FsPath.FsPath): E =>
-  typeof error === "object" && error !== null && (!("path" in error) || error.path === at) ? { ...error, path } : error
+  isPlain(error) && (error["path"] === undefined || error["path"] === at) ? { ...error, path } : error
 
 const makeLink = (port: Backend, { at, path }: Named, target: string): Effect.Effect<void, Fault> =>
   port.links === undefined ? locate(path, Effect.fail(noLinks)) : locate(path, port.links.make(at, target))

@@ -23,12 +23,9 @@ const operation = "hydrate"
 /** What the machine's files fail with on their way through another filesystem, kept apart from the faults of that. */
 class Foreign {
   readonly error: MountError
-  /** Of the file that it was to be: the exchange adds one to what has none. */
-  readonly path: FsPath.FsPath
 
-  constructor(error: MountError, path: FsPath.FsPath) {
+  constructor(error: MountError) {
     this.error = error
-    this.path = path
   }
 }
 
@@ -62,7 +59,7 @@ const wantedBy = (planned: ReadonlyArray<Planned>): ReadonlyArray<Wanted> =>
 
 const contentsOf = (ends: Places<Wanted>["ends"]) => (at: FsPath.FsPath) => {
   const { origin } = ends.get(at)!
-  const foreign = (error: MountError) => new Foreign(error, at)
+  const foreign = (error: MountError) => new Foreign(error)
   return Effect.map(Effect.mapError(contentOf(origin), foreign), (content) =>
     content instanceof Uint8Array ? content : Stream.mapError(content, foreign)
   )

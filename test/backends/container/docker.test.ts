@@ -224,6 +224,17 @@ describe("docker", () => {
     })
   )
 
+  live("that is looked for where a file stands in the place of a directory is missing too", (self) =>
+    Effect.gen(function* () {
+      const stray = join(self.place, "stray")
+      Fs.writeFileSync(stray, "")
+      const options = { engine: "docker", image: "alpine", hostDirectory: join(self.place, "shared") } as const
+      const error = yield* Effect.flip(Effect.provide(Effect.scoped(Container.make(options)), finding(stray, true)))
+      assert.strictEqual(error._tag, "Unavailable")
+      assert.include(error.message, "docker is not installed, or not in the PATH")
+    })
+  )
+
   live("that answers nothing sensible is Unavailable", (self) =>
     Effect.gen(function* () {
       const options = { engine: "docker", image: "alpine", hostDirectory: join(self.place, "shared") } as const

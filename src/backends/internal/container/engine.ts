@@ -50,12 +50,13 @@ export const failed = (program: string, what: string, { code, stderr }: Pick<End
   )
 }
 
+const missing = (program: string): Fault => unavailable(`${program} is not installed, or not in the PATH`)
+
+/** Where a file stands in the PATH in place of a directory, Node throws instead of telling. */
+const isNoDirectory = (defect: unknown): boolean => defect instanceof Error && "code" in defect && defect.code === "ENOTDIR"
+
 const notRun = (program: string, error: PlatformError): Fault => ({
-  ...unavailable(
-    error.reason._tag === "NotFound"
-      ? `${program} is not installed, or not in the PATH`
-      : `${program} cannot be run: ${words(error.message)}`
-  ),
+  ...(error.reason._tag === "NotFound" ? missing(program) : unavailable(`${program} cannot be run: ${words(error.message)}`)),
   cause: error
 })
 
@@ -76,7 +77,7 @@ export const make = (program: string): Effect.Effect<Engine, never, ChildProcess
         // What runs inside hears of its client's end by its input; signals that the client would pass on are not needed.
         spawner.spawn(ChildProcess.make(program, args, { stdin: inputOf(input), killSignal: "SIGKILL" })),
         (error) => notRun(program, error)
-      )
+      ).pipe(Effect.catchDefect((defect) => (isNoDirectory(defect) ? Effect.fail(missing(program)) : Effect.die(defect))))
     const run: Engine["run"] = (args) =>
       Effect.scoped(
         Effect.gen(function* () {
