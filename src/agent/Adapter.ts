@@ -41,7 +41,10 @@ export interface Options {
    * fails, dies or is interrupted. It brings back what it covers: its session, and the filesystem that its snapshots are of. @default none
    */
   readonly checkpoint?: Checkpoint.Operations | undefined
-  /** How many checkpoints of calls that went well stay, at least 1: the oldest go when the next is taken. @default all */
+  /**
+   * How many checkpoints of calls that went well stay, at least 1: the oldest go when the next is taken. Each holds what changed since the
+   * one before it, and of a VfsState a whole copy. @default 100
+   */
   readonly keep?: number | undefined
 }
 

@@ -272,10 +272,22 @@ describe("a checkpoint", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("of calls that went well stay all, or as many as the run is told", () =>
+  it.effect("of calls that went well stay the last hundred", () =>
+    Effect.gen(function* () {
+      const { checkpoint, run } = yield* started(memory, [half(ok)], {})
+      const ids = Array.from({ length: 102 }, (_, i) => `${i}`)
+      for (const callId of ids) yield* run.call("write_file", { path: callId, content: "" }, { callId })
+      assert.deepStrictEqual(
+        yield* idsOf(checkpoint),
+        ids.slice(2).map((id) => `pre:write_file:${id}`)
+      )
+    }).pipe(Effect.orDie)
+  )
+
+  it.effect("of calls that went well stay as many as the run is told", () =>
     Effect.gen(function* () {
       for (const [keep, expected] of [
-        [undefined, ["1", "2", "3", "4"]],
+        [Number.POSITIVE_INFINITY, ["1", "2", "3", "4"]],
         [2, ["3", "4"]],
         [1, ["4"]],
         [0, ["4"]]

@@ -42,7 +42,7 @@ const undisturbed = <A, E, R>(
 ): Effect.Effect<A, E, R> => checkpoint.exclusively(alone(filesystem.port, call))
 
 /** Around the calls of one run. `isElsewhere`: whoever does the work has to get at the files, and cannot wait for us. */
-export const taking = ({ checkpoint, keep = Number.POSITIVE_INFINITY }: Options): ((isElsewhere: boolean) => Around) => {
+export const taking = ({ checkpoint, keep = 100 }: Options): ((isElsewhere: boolean) => Around) => {
   if (checkpoint === undefined) return () => without
   const working = new Set<string>()
   const staying = new Set<string>()
