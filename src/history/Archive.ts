@@ -11,7 +11,6 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import { isAbsolute, relative, sep } from "node:path"
 import { type Algebra, Filesystem } from "../filesystem/Filesystem.ts"
 import { type Fault, type FsError, promote } from "../model/FsError.ts"
 import { type FsPath, parent } from "../model/FsPath.ts"
@@ -19,6 +18,7 @@ import { Limits } from "../model/Limits.ts"
 import type { Backend } from "../port/Backend.ts"
 import { ArchiveError } from "./errors.ts"
 import type { Mismatch } from "./exchange.ts"
+import { insideOf } from "./inside.ts"
 import { isPermitted, replace } from "./replace.ts"
 import * as Tar from "./tar.ts"
 import { at, count, type DirectoryNode } from "./tree.ts"
@@ -136,15 +136,6 @@ export const exportTarOf = (fs: Algebra): Stream.Stream<Uint8Array, ArchiveError
  */
 export const exportBytesOf = (fs: Algebra): Effect.Effect<Uint8Array, ArchiveError | FsError> => joined(exportZipOf(fs))
 
-/** Where a file of the machine lies in the tree, if it does. */
-const placeIn = ({ history }: Backend, file: string): FsPath | undefined => {
-  if (history?._tag !== "Directory") return undefined
-  const inside = relative(history.root, file)
-  return inside === "" || inside === ".." || inside.startsWith(`..${sep}`) || isAbsolute(inside)
-    ? undefined
-    : (inside.split(sep).join("/") as FsPath)
-}
-
 const only = (path: FsPath | undefined): SurveyOptions["excludes"] =>
   path === undefined ? undefined : (other) => other === path
 
@@ -173,7 +164,7 @@ export const exportArchiveOf = (
   const written = Effect.suspend(() => {
     let files = () => 0
     const bytes = (target: Outside.Target) =>
-      Effect.map(exported(zip, port, either(only(placeIn(port, target.path)), options.excludes)), (archive) => {
+      Effect.map(exported(zip, port, either(only(insideOf(port, target.path)), options.excludes)), (archive) => {
         files = archive.files
         return archive.bytes
       })
@@ -222,7 +213,7 @@ const importing = <E, R>(
     if (port.links === undefined && hasLink(tree)) {
       return yield* Effect.fail(refuse("link", "it holds links, and this filesystem has none"))
     }
-    const excludes = file === undefined ? undefined : only(besides(tree, placeIn(port, file)))
+    const excludes = file === undefined ? undefined : only(besides(tree, insideOf(port, file)))
     yield* replace<ArchiveError>(port, { after: tree, content, scan: { excludes } })
     return count(tree).files
   })

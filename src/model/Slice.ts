@@ -22,7 +22,8 @@ export interface Reducer<A, E = A> {
  */
 export interface Handler<A> {
   readonly accepts: (event: unknown) => boolean
-  readonly reduce: Reducer<A, unknown>
+  /** A Reducer of what is accepted. */
+  reduce(items: ReadonlyArray<A>, event: unknown): ReadonlyArray<A>
 }
 
 /**
@@ -36,15 +37,15 @@ export interface Slice<A, E = A> {
   readonly schema: Schema.Codec<A, unknown>
   /** `state` is taken back by a rollback, `log` is kept. */
   readonly policy: "state" | "log"
-  readonly reduce: Reducer<A, E>
+  /** A Reducer; as a method, so that any slice is one of what nobody knows. */
+  reduce(items: ReadonlyArray<A>, event: E): ReadonlyArray<A>
   readonly handlers: ReadonlyArray<Handler<A>>
   /** What it holds when it is installed, and after a reset. */
   readonly initial: ReadonlyArray<A>
 }
 
 /** Of any slice; for tables. */
-// oxlint-disable-next-line typescript/no-explicit-any -- variance: a reducer takes what its own slice holds
-export type AnySlice = Slice<any, any>
+export type AnySlice = Slice<unknown, unknown>
 
 /**
  * One more item at the end.

@@ -13,27 +13,9 @@ import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.
 import type { Fault } from "../../src/model/FsError.ts"
 import type * as FsPath from "../../src/model/FsPath.ts"
 import { around } from "../../src/port/Backend.ts"
-import { faulty, type Planned, type Step } from "../../src/testing/Faults.ts"
+import { faulty, type Planned } from "../../src/testing/Faults.ts"
 import { capture, type Files, type Picture, picture } from "../../src/testing/Files.ts"
-import { bytesOf, type Ground, host, memory, p, versionOf } from "./changing.ts"
-
-const every: ReadonlyArray<Step> = [
-  "Stat",
-  "List",
-  "Open",
-  "Read",
-  "Write",
-  "MakeDirectory",
-  "Remove",
-  "Rename",
-  "ReadLink",
-  "MakeLink",
-  "SetAttributes"
-]
-
-const any = /^/
-/** Nobody can interrupt the removal of the hidden directory by which processes take turns. */
-const interruptible = /^(?!\.~fsa-exchange-[0-9a-z-]+\.tmp$)/
+import { any, bytesOf, every, type Ground, host, interruptible, memory, p, versionOf } from "./changing.ts"
 
 const files: Files = { "a.txt": "a\n", "d/b.txt": "b\n", lone: "lone", old: "old" }
 

@@ -12,8 +12,27 @@ import { type Algebra, make } from "../../src/filesystem/Filesystem.ts"
 import * as Overlay from "../../src/filesystem/Overlay.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
 import type { CommonOptions } from "../../src/port/Rules.ts"
-import { adversarial } from "../../src/testing/Faults.ts"
+import { adversarial, type Step } from "../../src/testing/Faults.ts"
 import { type Files, plant } from "../../src/testing/Files.ts"
+
+/** All that a fault can be injected at. */
+export const every: ReadonlyArray<Step> = [
+  "Stat",
+  "List",
+  "Open",
+  "Read",
+  "Write",
+  "MakeDirectory",
+  "Remove",
+  "Rename",
+  "ReadLink",
+  "MakeLink",
+  "SetAttributes"
+]
+
+export const any = /^/
+/** Nobody can interrupt the removal of the hidden directory by which processes take turns. */
+export const interruptible = /^(?!\.~fsa-exchange-[0-9a-z-]+\.tmp$)/
 
 export const p = (path: string): FsPath => path as FsPath
 export const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)

@@ -6,29 +6,11 @@ import * as Fiber from "effect/Fiber"
 import { isDeepStrictEqual } from "node:util"
 import { type Algebra, make } from "../../src/filesystem/Filesystem.ts"
 import type { Backend } from "../../src/port/Backend.ts"
-import { faulty, type Planned, type Step } from "../../src/testing/Faults.ts"
+import { faulty, type Planned } from "../../src/testing/Faults.ts"
 import { type Files, picture } from "../../src/testing/Files.ts"
 import * as HostMount from "../../src/workspace/HostMount.ts"
-import { type Ground, host, memory } from "../agent/changing.ts"
+import { any, every, type Ground, host, interruptible, memory } from "../agent/changing.ts"
 import { machine, pictureOf, through } from "./mounting.ts"
-
-const every: ReadonlyArray<Step> = [
-  "Stat",
-  "List",
-  "Open",
-  "Read",
-  "Write",
-  "MakeDirectory",
-  "Remove",
-  "Rename",
-  "ReadLink",
-  "MakeLink",
-  "SetAttributes"
-]
-
-const any = /^/
-/** Nobody can interrupt the removal of the hidden directory by which processes take turns. */
-const interruptible = /^(?!\.~fsa-exchange-[0-9a-z-]+\.tmp$)/
 
 const big = "b".repeat(300_000)
 const source = { "one/a": "new a", "one/deep/b": "b", "two/a": "newer a", "two/c": big }

@@ -11,7 +11,7 @@ import type { SectionError } from "../Section.ts"
 import { ToolSettings } from "../ToolSettings.ts"
 import { assemble, type Common, forSession, invalid, type Workspace } from "./assemble.ts"
 import * as Holder from "./holder.ts"
-import { sevenWithSandbox } from "./kits.ts"
+import { sandboxTools, seven } from "../kits.ts"
 import { hydrated, isMounting, type Mounting, planned } from "./mounted.ts"
 import * as Texts from "./texts.ts"
 import * as Tree from "./tree.ts"
@@ -91,7 +91,7 @@ const build = (
   assemble(
     {
       ...named,
-      tools: sevenWithSandbox,
+      tools: [...seven, ...sandboxTools],
       holder,
       text: text(plan),
       clone: (session) =>

@@ -11,7 +11,7 @@ import { assemble, type Common, forSession, invalid, type Workspace } from "./as
 import * as Digest from "./digest.ts"
 import { temporary } from "./directory.ts"
 import * as Holder from "./holder.ts"
-import { seven } from "./kits.ts"
+import { seven } from "../kits.ts"
 import { hydrated, isMounting, type Mounting, planned } from "./mounted.ts"
 import * as Texts from "./texts.ts"
 import * as Tree from "./tree.ts"

@@ -9,6 +9,7 @@ import * as Fs from "node:fs"
 import { dirname, join, resolve } from "node:path"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import { type ArchiveError, exportArchiveOf } from "../../history/Archive.ts"
+import { insideOf } from "../../history/inside.ts"
 import { alone } from "../../history/replace.ts"
 import { attempt } from "../../history/zip/outside.ts"
 import type { Fault, FsError } from "../../model/FsError.ts"
@@ -18,7 +19,6 @@ import { flushNames, hashOf, toError, writeNew } from "./files.ts"
 import { algebraOf, type Given } from "./given.ts"
 import { checkId, invalid, shown } from "./ids.ts"
 import { enter, hiddenArchive, isLines, leave, longestStem, type Places, placesIn, sweep } from "./places.ts"
-import { insideOf } from "./inside.ts"
 import { encode, type Named, type Writing } from "./saved.ts"
 import { type Held, type Session, sessionOf } from "./session.ts"
 
@@ -107,7 +107,7 @@ const disk = <A>(staged: Staged, effect: Effect.Effect<A, Fault>): Effect.Effect
 /** Answers what the archive is to be known by. An earlier dump of this name is not part of what is dumped. */
 const archive = Effect.fnUntraced(function* (staged: Staged, fs: Algebra) {
   const { at, places } = staged
-  const earlier = new Set([insideOf(fs, places.lines), insideOf(fs, places.archive)])
+  const earlier = new Set([insideOf(fs.port, places.lines), insideOf(fs.port, places.archive)])
   const draft = join(at, "archive")
   yield* exportArchiveOf(fs, draft, { excludes: (path) => earlier.has(path) })
   const sha256 = yield* disk(staged, hashOf(draft))

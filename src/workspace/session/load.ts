@@ -5,6 +5,7 @@ import * as Fs from "node:fs"
 import { resolve } from "node:path"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import { type ArchiveError, importOpenedOf } from "../../history/Archive.ts"
+import { insideOf } from "../../history/inside.ts"
 import { attempt, open as openFile, type Opened } from "../../history/zip/outside.ts"
 import type { Fault, FsError } from "../../model/FsError.ts"
 import type { SessionError } from "../../model/sessionError.ts"
@@ -13,7 +14,6 @@ import type { LoadedTree, Operations } from "../Session.ts"
 import { eachLine, hashOfOpened, type Overlong, toError, whole } from "./files.ts"
 import { algebraOf, type Given } from "./given.ts"
 import { invalid, shown } from "./ids.ts"
-import { insideOf } from "./inside.ts"
 import { hiddenArchives, placesOf } from "./places.ts"
 import { decode, longestText, type Named, type Place, type Reading, refuse } from "./saved.ts"
 import { open, type Session } from "./session.ts"
@@ -112,7 +112,7 @@ const build = Effect.fnUntraced(function* (readings: ReadonlyArray<Reading>): Ef
 
 /** A restore would take the dump away from where it lies. */
 const checkApart = (fs: Algebra, path: string): Effect.Effect<void, SessionError> =>
-  insideOf(fs, path) === undefined
+  insideOf(fs.port, path) === undefined
     ? Effect.void
     : Effect.fail(
         invalid(operation, "the dump lies in the filesystem that it is to be restored into; move it out of there first")

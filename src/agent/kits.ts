@@ -1,0 +1,23 @@
+/** The kits that prompts are made of, without what takes longer to load: patches, and tools of the past. */
+import type { AnyDefinition } from "./definition.ts"
+import { editFile } from "./tools/editFile.ts"
+import { glob } from "./tools/glob.ts"
+import { grep } from "./tools/grep.ts"
+import { ls } from "./tools/ls.ts"
+import { readFile } from "./tools/readFile.ts"
+import { rm } from "./tools/rm.ts"
+import { evaluate } from "./tools/sandbox/evaluate.ts"
+import { shell } from "./tools/sandbox/shell.ts"
+import { deleteFile } from "./tools/vfs/deleteFile.ts"
+import { listDirectory } from "./tools/vfs/listDirectory.ts"
+import { readFile as readWhole } from "./tools/vfs/readFile.ts"
+import { writeFile as writeWhole } from "./tools/vfs/writeFile.ts"
+import { writeFile } from "./tools/writeFile.ts"
+
+export const seven: ReadonlyArray<AnyDefinition> = [ls, readFile, writeFile, editFile, glob, grep, rm]
+
+/** Never in one list with the seven. */
+export const four: ReadonlyArray<AnyDefinition> = [listDirectory, readWhole, writeWhole, deleteFile]
+
+/** Only where Sandbox is provided. */
+export const sandboxTools: ReadonlyArray<AnyDefinition> = [shell, evaluate]
