@@ -50,6 +50,10 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
     folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history"],
     packages: node
   },
+  journal: {
+    folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history"],
+    packages: (specifier) => node(specifier) || is("@nats-io", "effect/encoding")(specifier)
+  },
   agent: {
     folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history", "workspace"],
     packages: (specifier) => node(specifier) || is("effect/ai", "effect/http", "effect/rpc")(specifier)
@@ -59,7 +63,19 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
     packages: is("@effect/vitest")
   },
   cli: {
-    folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history", "workspace", "agent", "testing"],
+    folders: [
+      "model",
+      "port",
+      "runtime",
+      "engine",
+      "filesystem",
+      "backends",
+      "history",
+      "workspace",
+      "journal",
+      "agent",
+      "testing"
+    ],
     packages: () => true
   }
 }

@@ -1,0 +1,19 @@
+/** What a daemon becomes, as an entry of the journal that it works on. */
+import * as Schema from "effect/Schema"
+
+/**
+ * A daemon has changed: which, and to what.
+ *
+ * @since 0.1.0
+ */
+export class DaemonChanged extends Schema.TaggedClass<DaemonChanged>("fs-algebra/DaemonChanged")("DaemonChanged", {
+  /** What it is called, the same after a restart. */
+  daemon: Schema.String,
+  /** Of this run. */
+  instance: Schema.String,
+  status: Schema.Literals(["Stopped", "Running", "Completed"]),
+  /** Why it completed, where it failed. */
+  failure: Schema.optionalKey(Schema.String),
+  /** Of a leaf: the paths it serves are those below this one. @default all */
+  prefix: Schema.optionalKey(Schema.String)
+}) {}
