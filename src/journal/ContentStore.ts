@@ -3,10 +3,11 @@
  *
  * @since 0.1.0
  */
-import * as Effect from "effect/Effect"
-import * as Stream from "effect/Stream"
-import { hasher } from "../runtime/hash.ts"
-import { JournalError } from "./errors.ts"
+import type * as Effect from "effect/Effect"
+import type * as Stream from "effect/Stream"
+import * as Directory from "./content/directory.ts"
+import * as Memory from "./content/memory.ts"
+import type { JournalError } from "./errors.ts"
 import type { ContentRef } from "./FileSystemEntry.ts"
 
 /** @since 0.1.0 */
@@ -17,30 +18,19 @@ export interface ContentStore {
   readonly putStream: <E, R>(bytes: Stream.Stream<Uint8Array, E, R>) => Effect.Effect<ContentRef, JournalError | E, R>
   /** A copy. Fails with `corrupt` where it is missing or is not what its hash says. */
   readonly get: (ref: ContentRef) => Effect.Effect<Uint8Array, JournalError>
-  /** The same in constant memory, in chunks of at most 64 KiB. */
+  /**
+   * The same in constant memory, in chunks of at most 64 KiB. That it is not what its hash says is known at the end, when the chunks
+   * have been given.
+   */
   readonly stream: (ref: ContentRef) => Stream.Stream<Uint8Array, JournalError>
+  /** It is there and has its size. */
   readonly has: (ref: ContentRef) => Effect.Effect<boolean, JournalError>
 }
 
-const missing = (ref: ContentRef): JournalError =>
-  new JournalError({ operation: "ContentStore.get", reason: "corrupt", detail: `there is no content ${ref.sha256}` })
-
-const digestOf = (bytes: Uint8Array): string => {
-  const digest = hasher()
-  digest.update(bytes)
-  return digest.digest()
-}
-
-const chunkSize = 65_536
-
-const joined = (chunks: ReadonlyArray<Uint8Array>): Uint8Array => {
-  const out = new Uint8Array(chunks.reduce((size, chunk) => size + chunk.length, 0))
-  let at = 0
-  for (const chunk of chunks) {
-    out.set(chunk, at)
-    at += chunk.length
-  }
-  return out
+/** @since 0.1.0 */
+export interface DirectoryOptions {
+  /** What was put is on disk, not only in the system's memory. @default false */
+  readonly fsync?: boolean | undefined
 }
 
 /**
@@ -48,30 +38,13 @@ const joined = (chunks: ReadonlyArray<Uint8Array>): Uint8Array => {
  *
  * @since 0.1.0
  */
-export const makeMemory = (): ContentStore => {
-  const held = new Map<string, Uint8Array>()
-  const keep = (bytes: Uint8Array): ContentRef => {
-    const sha256 = digestOf(bytes)
-    if (!held.has(sha256)) held.set(sha256, bytes)
-    return { sha256, size: bytes.length }
-  }
-  const find = (ref: ContentRef): Effect.Effect<Uint8Array, JournalError> =>
-    Effect.suspend(() => {
-      const bytes = held.get(ref.sha256)
-      return bytes === undefined ? Effect.fail(missing(ref)) : Effect.succeed(bytes)
-    })
-  return {
-    put: (bytes) => Effect.sync(() => keep(bytes.slice())),
-    putStream: (bytes) => Effect.map(Stream.runCollect(bytes), (chunks) => keep(joined(chunks))),
-    get: (ref) => Effect.map(find(ref), (bytes) => bytes.slice()),
-    stream: (ref) =>
-      Stream.unwrap(
-        Effect.map(find(ref), (bytes) => {
-          const chunks: Array<Uint8Array> = []
-          for (let at = 0; at < bytes.length; at += chunkSize) chunks.push(bytes.slice(at, at + chunkSize))
-          return Stream.fromIterable(chunks)
-        })
-      ),
-    has: (ref) => Effect.sync(() => held.has(ref.sha256))
-  }
-}
+export const makeMemory: () => ContentStore = Memory.make
+
+/**
+ * In a directory, which is made with the first content. Any number of processes may use it at once. Of what processes that were killed
+ * have left the next start removes the rest.
+ *
+ * @since 0.1.0
+ */
+export const makeDirectory = (directory: string, options: DirectoryOptions = {}): Effect.Effect<ContentStore, JournalError> =>
+  Directory.make(directory, { fsync: options.fsync === true, sweeps: true })

@@ -5,16 +5,16 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import { randomBytes } from "node:crypto"
+import { randomUUID } from "node:crypto"
 
 /**
- * What makes them: 32 hex digits of chance. Tests provide their own.
+ * What makes them: a random UUID, as 32 hex digits. Tests provide their own.
  *
  * @since 0.1.0
  */
 export const Correlation: Context.Reference<Effect.Effect<string>> = Context.Reference<Effect.Effect<string>>(
   "fs-algebra/Correlation",
-  { defaultValue: () => Effect.sync(() => randomBytes(16).toString("hex")) }
+  { defaultValue: () => Effect.sync(() => randomUUID().replaceAll("-", "")) }
 )
 
 /**

@@ -10,18 +10,28 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
 import type { ContentStore } from "./ContentStore.ts"
 import { DaemonChanged } from "./entries/daemon.ts"
 import type { JournalError } from "./errors.ts"
 import * as FileSystemEntry from "./FileSystemEntry.ts"
+import * as FileStore from "./journal/fileStore.ts"
+import * as Following from "./journal/following.ts"
 import * as MemoryStore from "./journal/memoryStore.ts"
 import * as Reading from "./journal/reading.ts"
+import * as Verifying from "./journal/verifying.ts"
 
 export {
   /** @since 0.1.0 */
   JournalError
 } from "./errors.ts"
+export {
+  /** @since 0.1.0 */
+  record,
+  /** @since 0.1.0 */
+  type RecordOptions
+} from "./record/record.ts"
 
 /** @since 0.1.0 */
 export interface Recorded<E> {
@@ -58,7 +68,10 @@ export interface Store<E> {
  * @since 0.1.0
  */
 export interface Scrivener<E> {
-  /** Answers its position. Bytes over 4 KiB go to the content store; the entry is not changed, and may be afterwards. */
+  /**
+   * Answers its position. Bytes over 4 KiB, wherever they are in the entry, go to the content store, and their `ContentRef` stands
+   * instead of them; the entry that was given is not changed, and may be afterwards.
+   */
   readonly append: (entry: E) => Effect.Effect<number, JournalError>
   /** All or none, at consecutive positions; answers the last one's. None at all answers the position of the end. */
   readonly appendAll: (entries: ReadonlyArray<E>) => Effect.Effect<number, JournalError>
@@ -113,3 +126,74 @@ export const makeMemory = <E>(): Effect.Effect<Scrivener<E>> => Effect.sync(() =
  * @since 0.1.0
  */
 export const layerMemory: Layer.Layer<Journal> = Layer.effect(Journal, makeMemory<Entry>())
+
+/** @since 0.1.0 */
+export interface FileOptions {
+  /** Made with its directories where it is not there, for this user only. */
+  readonly path: string
+  /** Directory of the contents over 4 KiB. @default the path with ".contents" */
+  readonly contents?: string | undefined
+  /** What was appended is on disk when it is answered, and so survives a loss of power. @default false */
+  readonly fsync?: boolean | undefined
+  /**
+   * Each line carries a SHA-256 of the one before it and of itself, so that tampering shows, but for lines cut off at the end. A journal
+   * that is there stays what it is; `true` fails with `invalid` where it is not chained. @default false
+   */
+  readonly chained?: boolean | undefined
+  /** Beside a process that writes it, whose entries appear as they come. Appends fail with `readOnly`. @default false */
+  readonly readOnly?: boolean | undefined
+}
+
+/**
+ * A journal of entries of any kind in a file, of one line of JSON each: `{v, pos, at, entry}`. What comes while a write is on its way goes
+ * with the next one. All is read when it is opened: what was torn at the end by a crash was never answered and is cut off; anything else
+ * that is wrong fails with `corrupt` and its position. One process writes at a time; others get `busy`. Bytes in an entry have to be
+ * `FileSystemEntry.Content` in its schema where they may be over 4 KiB. What was taken is written before the scope is closed.
+ *
+ * @since 0.1.0
+ */
+export const makeFile = <E, I>(
+  schema: Schema.Codec<E, I>,
+  { chained = false, contents, fsync = false, path, readOnly = false }: FileOptions
+): Effect.Effect<Scrivener<E>, JournalError, Scope.Scope> => {
+  const directory = contents ?? `${path}.contents`
+  return Effect.map(
+    readOnly
+      ? Following.make(schema, { path, contents: directory })
+      : FileStore.make(schema, { path, contents: directory, fsync, chained }),
+    make
+  )
+}
+
+/**
+ * The journal of file operations in a file.
+ *
+ * @since 0.1.0
+ */
+export const layerFile = (options: FileOptions): Layer.Layer<Journal, JournalError> =>
+  Layer.effect(Journal, makeFile(Entry, options))
+
+/**
+ * What is found in a journal's file that is sound.
+ *
+ * @since 0.1.0
+ */
+export interface Verified {
+  readonly entries: number
+  readonly chained: boolean
+  /** Of a chained journal, the hash that its end has: kept elsewhere it shows later whether lines were cut off. */
+  readonly head?: string
+  /** Something stands at the end that was not written whole: it was never answered, or is being written. */
+  readonly torn: boolean
+  /** Different contents over 4 KiB: named by the entries, and of them those that are not there, or are not what their hash says. */
+  readonly contents: { readonly referenced: number; readonly missing: number; readonly damaged: number }
+}
+
+/**
+ * Reads all of a journal of file operations and its contents. Fails with `corrupt` and the position of the first entry that is not what
+ * was appended. It changes nothing, and may run beside a process that writes.
+ *
+ * @since 0.1.0
+ */
+export const verify = (path: string, options: Pick<FileOptions, "contents"> = {}): Effect.Effect<Verified, JournalError> =>
+  Verifying.verify(Entry, path, options.contents ?? `${path}.contents`)

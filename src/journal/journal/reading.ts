@@ -3,14 +3,16 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
+import * as Eager from "../../engine/eager.ts"
 import type { Recorded, Scrivener, Store } from "../Journal.ts"
-import { hold } from "./holding.ts"
+import { hold, holdAll, lend } from "./holding.ts"
 
 const pageSize = 512
 
+const nextOf = (entries: ReadonlyArray<Recorded<unknown>>, after: number): number => entries.at(-1)?.position ?? after
+
 export const make = <E>(store: Store<E>): Scrivener<E> => {
-  const page = (after: number) => store.read(after, pageSize)
-  const nextOf = (entries: ReadonlyArray<Recorded<E>>, after: number): number => entries.at(-1)?.position ?? after
+  const page = (after: number) => Effect.map(store.read(after, pageSize), lend)
   const livePage = (after: number): ReturnType<typeof page> =>
     Effect.flatMap(page(after), (entries) =>
       entries.length > 0 ? Effect.succeed(entries) : Effect.flatMap(store.changed(after), () => livePage(after))
@@ -20,37 +22,37 @@ export const make = <E>(store: Store<E>): Scrivener<E> => {
       const found = entries.find((recorded): recorded is Recorded<E> & Recorded<B> => is(recorded.entry))
       return found === undefined ? waitFor(nextOf(entries, after), is) : Effect.succeed<Recorded<B>>(found)
     })
-  const appendAll: Scrivener<E>["appendAll"] = (entries) =>
-    entries.length === 0
-      ? store.last
-      : Effect.flatMap(
-          Effect.forEach(entries, (entry) => hold(store.contents, entry)),
-          (held) => Effect.flatMap(Clock.currentTimeMillis, (at) => store.append(held, at))
-        )
+  /** Pages until one is empty. */
+  const pages = (from: number, read: (at: number) => ReturnType<typeof page>) =>
+    Stream.paginate(from, (at) =>
+      Effect.map(
+        read(at),
+        (entries) => [entries, entries.length === 0 ? Option.none<number>() : Option.some(nextOf(entries, at))] as const
+      )
+    )
   return {
-    append: (entry) => appendAll([entry]),
-    appendAll,
-    tail: (after = 0) =>
-      Stream.paginate(after, (at) =>
-        Effect.map(livePage(at), (entries) => [entries, Option.some(nextOf(entries, at))] as const)
-      ),
-    stored: (after = 0) =>
-      Stream.paginate(after, (at) =>
-        Effect.map(
-          page(at),
-          (entries) => [entries, entries.length === 0 ? Option.none() : Option.some(nextOf(entries, at))] as const
+    append: (entry) =>
+      Effect.withFiber((fiber) =>
+        Eager.flatMap(hold(store.contents, entry), (held) =>
+          store.append([held], fiber.getRef(Clock.Clock).currentTimeMillisUnsafe())
         )
       ),
+    appendAll: (entries) =>
+      Effect.withFiber((fiber) =>
+        entries.length === 0
+          ? store.last
+          : Eager.flatMap(holdAll(store.contents, entries), (held) =>
+              store.append(held, fiber.getRef(Clock.Clock).currentTimeMillisUnsafe())
+            )
+      ),
+    tail: (after = 0) => pages(after, livePage),
+    stored: (after = 0) => pages(after, page),
     readBackward: (before = Number.MAX_SAFE_INTEGER) =>
-      Stream.paginate(before, (at) =>
-        Effect.map(
-          store.readBackward(at, pageSize),
-          (entries) => [entries, entries.length === 0 ? Option.none() : Option.some(nextOf(entries, at))] as const
-        )
-      ),
+      pages(before, (at) => Effect.map(store.readBackward(at, pageSize), lend)),
     waitFor,
     last: store.last,
     contents: store.contents,
-    bytes: (content) => (content instanceof Uint8Array ? Effect.sync(() => content.slice()) : store.contents.get(content))
+    bytes: (content) =>
+      content instanceof Uint8Array ? Effect.sync(() => new Uint8Array(content)) : store.contents.get(content)
   }
 }

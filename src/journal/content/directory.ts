@@ -1,0 +1,217 @@
+/**
+ * Contents in a directory: each is a file that is called by its hash, in one of 256 folders. It is written under a hidden name and then
+ * moved, so that under its hash there is all of it or nothing, and of many who put the same at once each leaves the same file. The
+ * hidden names say whose they are; what a process that was killed has left goes when the store is opened next.
+ */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { randomBytes } from "node:crypto"
+import * as Fs from "node:fs"
+import { join, resolve } from "node:path"
+import { type Hasher, hasher, sha256 } from "../../runtime/hash.ts"
+import * as Identity from "../../runtime/processIdentity.ts"
+import type { ContentStore } from "../ContentStore.ts"
+import type { JournalError } from "../errors.ts"
+import type { ContentRef } from "../FileSystemEntry.ts"
+import {
+  attempt,
+  awaited,
+  closeQuietly,
+  codeOf,
+  ioError,
+  readAt,
+  sync,
+  syncDirectory,
+  unlinkQuietly
+} from "../journal/system.ts"
+import { chunkSize, damaged, missing } from "./refs.ts"
+
+const operation = "ContentStore.put"
+
+/** Bytes that are written faster than they are handed to another thread. */
+const inline = 64 * 1024
+
+/** Milliseconds after which a hidden file is left over of which it cannot be told whether its process lives. */
+const lease = 24 * 60 * 60 * 1000
+
+const hidden = /^\.([0-9a-z-]+)\.[0-9a-f]{24}\.tmp$/
+const isHash = (text: string): boolean => /^[0-9a-f]{64}$/.test(text)
+
+const mkdir = (directory: string): void => void Fs.mkdirSync(directory, { recursive: true, mode: 0o700 })
+
+/** What processes that were killed have left. `now` by the disk's own clock. */
+const sweep = (directory: string): void => {
+  const entries = Fs.readdirSync(directory).filter((name) => hidden.test(name))
+  if (entries.length === 0) return
+  const own = join(directory, `.${Identity.self()}.${randomBytes(12).toString("hex")}.tmp`)
+  Fs.closeSync(Fs.openSync(own, "wx", 0o600))
+  const now = Fs.statSync(own).mtimeMs
+  Fs.unlinkSync(own)
+  for (const name of entries) {
+    const at = join(directory, name)
+    const age = now - (Fs.statSync(at, { throwIfNoEntry: false })?.mtimeMs ?? now)
+    if (Identity.isDead(hidden.exec(name)![1]!) ?? age > lease) unlinkQuietly(at)
+  }
+}
+
+interface Draft {
+  readonly path: string
+  readonly descriptor: number
+  readonly digest: Hasher
+  size: number
+}
+
+const write = (draft: Draft, bytes: Uint8Array): Effect.Effect<void, JournalError> => {
+  const full = (): JournalError => ioError(operation, Object.assign(new Error("the disk is full"), { code: "ENOSPC" }))
+  const from = (done: number): Effect.Effect<void, JournalError> =>
+    done === bytes.length
+      ? Effect.void
+      : Effect.flatMap(
+          bytes.length <= inline
+            ? attempt(operation, () => Fs.writeSync(draft.descriptor, bytes, done))
+            : awaited<number>(operation, (end) => Fs.write(draft.descriptor, bytes, done, bytes.length - done, null, end)),
+          (written) => (written === 0 ? Effect.fail(full()) : from(done + written))
+        )
+  return Effect.suspend(() => {
+    draft.digest.update(bytes)
+    draft.size += bytes.length
+    return from(0)
+  })
+}
+
+/** Where the content with this hash is. */
+export const place = (directory: string, hash: string): string => join(directory, hash.slice(0, 2), hash.slice(2))
+
+export interface Options {
+  readonly fsync: boolean
+  /** Whether what processes that were killed have left is removed now. */
+  readonly sweeps: boolean
+}
+
+export const make = (given: string, { fsync, sweeps }: Options): Effect.Effect<ContentStore, JournalError> => {
+  const directory = resolve(given)
+  const folderOf = (hash: string): string => join(directory, hash.slice(0, 2))
+  const pathOf = (hash: string): string => place(directory, hash)
+  /** Not where something else has its name. */
+  const isThere = (ref: ContentRef): boolean => {
+    if (!isHash(ref.sha256)) return false
+    const stats = Fs.statSync(pathOf(ref.sha256), { throwIfNoEntry: false })
+    return stats?.isFile() === true && stats.size === ref.size
+  }
+
+  const openDraft = attempt(operation, (): Draft => {
+    const path = join(directory, `.${Identity.self()}.${randomBytes(12).toString("hex")}.tmp`)
+    try {
+      return { path, descriptor: Fs.openSync(path, "wx", 0o600), digest: hasher(), size: 0 }
+    } catch (error) {
+      if (codeOf(error) !== "ENOENT") throw error
+      mkdir(directory)
+      return { path, descriptor: Fs.openSync(path, "wx", 0o600), digest: hasher(), size: 0 }
+    }
+  })
+
+  const publish = (draft: Draft): Effect.Effect<ContentRef, JournalError> => {
+    const ref: ContentRef = { sha256: draft.digest.digest(), size: draft.size }
+    const folder = folderOf(ref.sha256)
+    const move = attempt(operation, () => {
+      mkdir(folder)
+      Fs.renameSync(draft.path, pathOf(ref.sha256))
+    })
+    if (!fsync) return Effect.as(move, ref)
+    return sync(operation, draft.descriptor).pipe(
+      Effect.andThen(move),
+      Effect.andThen(syncDirectory(operation, folder)),
+      Effect.andThen(syncDirectory(operation, directory)),
+      Effect.as(ref)
+    )
+  }
+
+  /** Whoever put it may not have waited for the disk. */
+  const confirm = (ref: ContentRef): Effect.Effect<ContentRef, JournalError> =>
+    fsync
+      ? Effect.acquireUseRelease(
+          attempt(operation, () => Fs.openSync(pathOf(ref.sha256), Fs.constants.O_RDONLY)),
+          (descriptor) => Effect.andThen(sync(operation, descriptor), syncDirectory(operation, folderOf(ref.sha256))),
+          (descriptor) => Effect.sync(() => closeQuietly(descriptor))
+        ).pipe(Effect.as(ref))
+      : Effect.succeed(ref)
+
+  const drafting = <E, R>(fill: (draft: Draft) => Effect.Effect<void, E, R>): Effect.Effect<ContentRef, E | JournalError, R> =>
+    Effect.acquireUseRelease(
+      openDraft,
+      (draft) => Effect.andThen(fill(draft), Effect.uninterruptible(Effect.suspend(() => publish(draft)))),
+      (draft) =>
+        Effect.sync(() => {
+          closeQuietly(draft.descriptor)
+          unlinkQuietly(draft.path)
+        })
+    )
+
+  /** Hands chunk after chunk on and holds them against the hash at the end. */
+  const read = (ref: ContentRef): Stream.Stream<Uint8Array, JournalError> =>
+    Stream.unwrap(
+      Effect.gen(function* () {
+        if (!isHash(ref.sha256)) return yield* missing(ref)
+        const descriptor = yield* Effect.acquireRelease(
+          Effect.catchIf(
+            attempt("ContentStore.get", () => Fs.openSync(pathOf(ref.sha256), Fs.constants.O_RDONLY)),
+            (error) => error.detail.startsWith("ENOENT"),
+            () => Effect.fail(missing(ref))
+          ),
+          (descriptor) => Effect.sync(() => closeQuietly(descriptor))
+        )
+        const digest = hasher()
+        return Stream.unfold(0, (at) =>
+          Effect.flatMap(
+            attempt("ContentStore.get", () => {
+              const bytes = new Uint8Array(Math.min(chunkSize, Math.max(1, ref.size - at)))
+              return bytes.subarray(0, readAt(descriptor, bytes, at))
+            }),
+            (bytes) => {
+              if (bytes.length > 0) {
+                digest.update(bytes)
+                return at + bytes.length > ref.size
+                  ? Effect.fail(damaged(ref))
+                  : Effect.succeed([bytes, at + bytes.length] as const)
+              }
+              return at === ref.size && digest.digest() === ref.sha256 ? Effect.succeed(undefined) : Effect.fail(damaged(ref))
+            }
+          )
+        )
+      })
+    )
+
+  const store: ContentStore = {
+    put: (bytes) =>
+      Effect.suspend(() => {
+        const copy = new Uint8Array(bytes)
+        const ref: ContentRef = { sha256: sha256(copy), size: copy.length }
+        return Effect.flatMap(
+          attempt(operation, () => isThere(ref)),
+          (known) => (known ? confirm(ref) : drafting((draft) => write(draft, copy)))
+        )
+      }),
+    putStream: (bytes) =>
+      drafting((draft) =>
+        Stream.runForEachArray(bytes, (chunks) => Effect.forEach(chunks, (chunk) => write(draft, chunk), { discard: true }))
+      ),
+    get: (ref) =>
+      Effect.map(Stream.runCollect(read(ref)), (chunks) => {
+        const out = new Uint8Array(ref.size)
+        let at = 0
+        for (const chunk of chunks) {
+          out.set(chunk, at)
+          at += chunk.length
+        }
+        return out
+      }),
+    stream: read,
+    has: (ref) => attempt("ContentStore.has", () => isThere(ref))
+  }
+  return Effect.as(
+    attempt("ContentStore.open", () => {
+      if (sweeps && Fs.existsSync(directory)) sweep(directory)
+    }),
+    store
+  )
+}

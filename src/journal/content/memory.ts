@@ -1,0 +1,66 @@
+/** Contents in memory, for as long as the store is referred to. */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { hasher, sha256 } from "../../runtime/hash.ts"
+import type { ContentStore } from "../ContentStore.ts"
+import type { JournalError } from "../errors.ts"
+import type { ContentRef } from "../FileSystemEntry.ts"
+import { chunkSize, damaged, missing } from "./refs.ts"
+
+const joined = (chunks: ReadonlyArray<Uint8Array>, size: number): Uint8Array => {
+  const out = new Uint8Array(size)
+  let at = 0
+  for (const chunk of chunks) {
+    out.set(chunk, at)
+    at += chunk.length
+  }
+  return out
+}
+
+export const make = (): ContentStore => {
+  const held = new Map<string, Uint8Array>()
+  /** The array is ours. */
+  const keep = (sha256: string, bytes: Uint8Array): ContentRef => {
+    if (!held.has(sha256)) held.set(sha256, bytes)
+    return { sha256, size: bytes.length }
+  }
+  const find = (ref: ContentRef): Effect.Effect<Uint8Array, JournalError> =>
+    Effect.suspend(() => {
+      const bytes = held.get(ref.sha256)
+      if (bytes === undefined) return Effect.fail(missing(ref))
+      return bytes.length === ref.size ? Effect.succeed(bytes) : Effect.fail(damaged(ref))
+    })
+  return {
+    put: (bytes) =>
+      Effect.sync(() => {
+        const copy = new Uint8Array(bytes)
+        return keep(sha256(copy), copy)
+      }),
+    putStream: (bytes) =>
+      Effect.suspend(() => {
+        const chunks: Array<Uint8Array> = []
+        const digest = hasher()
+        let size = 0
+        const take = (chunk: Uint8Array): void => {
+          const copy = new Uint8Array(chunk)
+          digest.update(copy)
+          chunks.push(copy)
+          size += copy.length
+        }
+        return Effect.map(
+          Stream.runForEachArray(bytes, (more) => Effect.sync(() => more.forEach(take))),
+          () => keep(digest.digest(), joined(chunks, size))
+        )
+      }),
+    get: (ref) => Effect.map(find(ref), (bytes) => bytes.slice()),
+    stream: (ref) =>
+      Stream.unwrap(
+        Effect.map(find(ref), (bytes) =>
+          Stream.unfold(0, (at) =>
+            Effect.sync(() => (at < bytes.length ? ([bytes.slice(at, at + chunkSize), at + chunkSize] as const) : undefined))
+          )
+        )
+      ),
+    has: (ref) => Effect.sync(() => held.get(ref.sha256)?.length === ref.size)
+  }
+}

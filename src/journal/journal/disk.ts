@@ -1,0 +1,24 @@
+/** The calls by which a journal is written, so that a test can let them fail. */
+import * as Fs from "node:fs"
+
+export interface Disk {
+  /** At the end, in one call; answers how many were written. */
+  readonly write: (descriptor: number, bytes: Uint8Array) => number
+  /** The same by the thread pool. */
+  readonly writeLater: (descriptor: number, bytes: Uint8Array, done: (error: Error | null, written: number) => void) => void
+  readonly sync: (descriptor: number, done: (error: Error | null) => void) => void
+  readonly truncate: (descriptor: number, size: number) => void
+  /** `undefined` where nobody could find the file any more. */
+  readonly size: (descriptor: number) => number | undefined
+}
+
+export const real: Disk = {
+  write: (descriptor, bytes) => Fs.writeSync(descriptor, bytes),
+  writeLater: (descriptor, bytes, done) => Fs.write(descriptor, bytes, 0, bytes.length, null, done),
+  sync: (descriptor, done) => Fs.fsync(descriptor, done),
+  truncate: (descriptor, size) => Fs.ftruncateSync(descriptor, size),
+  size: (descriptor) => {
+    const { nlink, size } = Fs.fstatSync(descriptor)
+    return nlink === 0 ? undefined : size
+  }
+}

@@ -1,0 +1,163 @@
+/** Entries in a file that this process writes, and no other. */
+import * as Effect from "effect/Effect"
+import type * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import * as Fs from "node:fs"
+import { dirname, resolve } from "node:path"
+import * as ContentStore from "../ContentStore.ts"
+import { JournalError } from "../errors.ts"
+import type { Recorded, Store } from "../Journal.ts"
+import { claim } from "./claim.ts"
+import * as Codec from "./codec.ts"
+import { type Disk, real } from "./disk.ts"
+import { headerOf, startOf } from "./format.ts"
+import * as Pages from "./pages.ts"
+import { type Placed, type Point, scan, start } from "./scan.ts"
+import * as Signal from "./signal.ts"
+import { attempt, closeQuietly, sync, syncDirectory } from "./system.ts"
+import * as Writer from "./writer.ts"
+
+const operation = "Journal.open"
+
+/** UTF-16 units of what one append may have. */
+const largest = 256 * 1024 * 1024
+
+export interface FileStoreOptions {
+  readonly path: string
+  readonly contents: string
+  readonly fsync: boolean
+  readonly chained: boolean
+}
+
+export const openFile = (path: string, flags: number): Effect.Effect<number, JournalError, Scope.Scope> =>
+  Effect.acquireRelease(
+    attempt(operation, () => Fs.openSync(path, flags, 0o600)),
+    (descriptor) => Effect.sync(() => closeQuietly(descriptor))
+  )
+
+/** What a file without a whole first line becomes. */
+const begin = (descriptor: number, { chained, fsync, path }: FileStoreOptions): Effect.Effect<Point, JournalError> =>
+  Effect.gen(function* () {
+    const header = headerOf(chained)
+    yield* attempt(operation, () => {
+      Fs.ftruncateSync(descriptor, 0)
+      if (Fs.writeSync(descriptor, header) < header.length) throw full
+    })
+    if (fsync) {
+      yield* sync(operation, descriptor)
+      yield* syncDirectory(operation, dirname(path))
+    }
+    return { position: 0, offset: header.length, chain: startOf(chained) }
+  })
+
+const full = Object.assign(new Error("the disk is full"), { code: "ENOSPC" })
+
+/** Where the file goes on; what was torn is gone from it. */
+const recover = <E>(
+  descriptor: number,
+  options: FileStoreOptions,
+  decode: Pages.Decode<E>
+): Effect.Effect<{ readonly point: Point; readonly pages: Pages.Pages<E> }, JournalError> =>
+  Effect.gen(function* () {
+    const from = (yield* start(descriptor)) ?? (yield* begin(descriptor, options))
+    if (options.chained && from.chain === undefined) {
+      return yield* new JournalError({ operation, reason: "invalid", detail: "the journal that is there is not chained" })
+    }
+    const pages = Pages.make(descriptor, from, decode)
+    const { point, rest } = yield* scan(descriptor, from, (group) => noteAll(pages, group))
+    if (rest > 0) {
+      yield* attempt(operation, () => Fs.ftruncateSync(descriptor, point.offset))
+      if (options.fsync) yield* sync(operation, descriptor)
+    }
+    return { point, pages }
+  })
+
+export const noteAll = (pages: Pick<Pages.Pages<never>, "add">, group: ReadonlyArray<Placed>): undefined => {
+  for (const { length } of group) pages.add(length)
+}
+
+/** What a read answers. */
+export const reading = <A>(run: () => A | JournalError): Effect.Effect<A, JournalError> =>
+  Effect.flatMap(attempt("Journal.read", run), (found) =>
+    found instanceof JournalError ? Effect.fail(found) : Effect.succeed(found)
+  )
+
+export const make = <E, I>(
+  schema: Schema.Codec<E, I>,
+  given: FileStoreOptions,
+  disk: Disk = real
+): Effect.Effect<Store<E>, JournalError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const options = { ...given, path: resolve(given.path) }
+    const { fsync, path } = options
+    const { decode, encode } = Codec.make(schema)
+    yield* attempt(operation, () => Fs.mkdirSync(dirname(path), { recursive: true }))
+    yield* claim(path)
+    const contents = yield* ContentStore.makeDirectory(given.contents, { fsync })
+    const { O_APPEND, O_CREAT, O_RDWR } = Fs.constants
+    const descriptor = yield* openFile(path, O_RDWR | O_APPEND | O_CREAT)
+    const { pages, point } = yield* recover(descriptor, options, decode)
+    const signal = Signal.make()
+    const writer = Writer.make({ descriptor, from: point, fsync, disk })
+    let isClosed = false
+    yield* Effect.addFinalizer(() =>
+      Effect.andThen(writer.close, () => {
+        isClosed = true
+        signal.wake()
+        return Effect.void
+      })
+    )
+    const open = <A>(effect: Effect.Effect<A, JournalError>): Effect.Effect<A, JournalError> =>
+      Effect.suspend(() =>
+        isClosed ? Effect.fail(new JournalError({ operation, reason: "closed", detail: "the journal was closed" })) : effect
+      )
+
+    const append: Store<E>["append"] = (entries, at) =>
+      Effect.suspend(() => {
+        if (entries.length === 0) return open(Effect.sync(pages.last))
+        const texts: Array<string> = []
+        let size = 0
+        for (const entry of entries) {
+          const text = encode(entry)
+          if (text instanceof JournalError) return Effect.fail(text)
+          texts.push(text)
+          size += text.length
+        }
+        if (size > largest) return Effect.fail(tooLarge)
+        return writer.append({
+          entries: texts,
+          at,
+          size,
+          written: (first, lengths) => {
+            for (const [index, entry] of entries.entries()) {
+              const recorded: Recorded<E> = Object.freeze({ position: first + index, at, entry })
+              pages.add(lengths[index]!, recorded)
+            }
+            signal.wake()
+          }
+        })
+      })
+
+    const changed: Store<E>["changed"] = (after) =>
+      open(
+        Effect.andThen(
+          signal.wait(() => isClosed || pages.last() > after),
+          open(Effect.void)
+        )
+      )
+
+    return {
+      append,
+      read: (after, limit) => open(reading(() => pages.read(after, limit))),
+      readBackward: (before, limit) => open(reading(() => pages.readBackward(before, limit))),
+      last: open(Effect.sync(pages.last)),
+      changed,
+      contents
+    }
+  })
+
+const tooLarge = new JournalError({
+  operation: "Journal.append",
+  reason: "tooLarge",
+  detail: `one append takes at most ${largest} characters of JSON`
+})

@@ -1,0 +1,132 @@
+/**
+ * A journal as text: a first line that says what it is, then one line of JSON for each entry, `{v, pos, at, entry}`.
+ *
+ * The entries of one append are a group: `more` says how many of it follow. A group of which the last line is missing was never answered,
+ * and counts as nothing. In a chained journal each line ends with a hash of the line before it and of its own bytes, so that a line which
+ * was changed, removed, added or moved does not fit. Only that lines were cut off at the end cannot be seen in the file itself; the last
+ * hash, kept elsewhere, shows it.
+ */
+import { isUtf8 } from "node:buffer"
+import { sha256 } from "../../runtime/hash.ts"
+import { JournalError } from "../errors.ts"
+
+const version = 1
+
+export const headerOf = (chained: boolean): string =>
+  `{"format":"fs-algebra/journal","v":${version},"chained":${String(chained)}}\n`
+
+/** The longest that a first line may be, also one of a later version. */
+export const longestHeader = 256
+
+/** The hash so far; `undefined` where a journal is not chained. */
+export type Chain = string | undefined
+
+export const startOf = (chained: boolean): Chain => (chained ? sha256(Buffer.from(headerOf(true))) : undefined)
+
+const corrupt = (detail: string, position?: number): JournalError =>
+  new JournalError({ operation: "Journal.read", reason: "corrupt", detail, ...(position === undefined ? {} : { position }) })
+
+const later = (position?: number): JournalError =>
+  new JournalError({
+    operation: "Journal.read",
+    reason: "version",
+    detail: "it was written by a later version of fs-algebra",
+    ...(position === undefined ? {} : { position })
+  })
+
+const jsonOf = (bytes: Uint8Array): Record<string, unknown> | undefined => {
+  if (!isUtf8(bytes)) return undefined
+  try {
+    const value: unknown = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8"))
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const isLater = (value: unknown): boolean => typeof value === "number" && Number.isInteger(value) && value > version
+
+/**
+ * Whether it is chained, from the beginning of the file; `undefined` where the first line was not written to its end, so that there is no
+ * entry either.
+ */
+export const readHeader = (start: Uint8Array): { readonly chained: boolean } | undefined | JournalError => {
+  const text = Buffer.from(start).toString("latin1")
+  for (const chained of [false, true]) {
+    const header = headerOf(chained)
+    if (text.startsWith(header)) return { chained }
+    if (header.startsWith(text)) return undefined
+  }
+  const end = start.indexOf(10)
+  const said = end < 0 ? undefined : jsonOf(start.subarray(0, end))
+  return said?.["format"] === "fs-algebra/journal" && isLater(said["v"]) ? later() : corrupt("it is no journal of fs-algebra")
+}
+
+const digest = (previous: string, body: Uint8Array): string => sha256(Buffer.concat([Buffer.from(previous), body]))
+
+const ending = (hash: string): string => `,"hash":"${hash}"}`
+const endingLength = ending("0".repeat(64)).length
+
+export interface Written {
+  readonly text: string
+  readonly chain: Chain
+}
+
+/** A line, and the chain with it. `entry` is JSON; `more` entries of the same group follow. */
+export const lineOf = (position: number, at: number, more: number, entry: string, chain: Chain): Written => {
+  const group = more === 0 ? "" : `"more":${more},`
+  const body = `{"v":${version},"pos":${position},"at":${at},${group}"entry":${entry}`
+  if (chain === undefined) return { text: `${body}}\n`, chain }
+  const hash = digest(chain, Buffer.from(body))
+  return { text: `${body}${ending(hash)}\n`, chain: hash }
+}
+
+export interface Line {
+  readonly at: number
+  readonly more: number
+  /** As it stands in the JSON. */
+  readonly entry: unknown
+}
+
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) > 0
+
+/** One line without its end. It must be this one. */
+export const readLine = (bytes: Uint8Array, position: number): Line | JournalError => {
+  const said = jsonOf(bytes)
+  if (said === undefined) return corrupt(`entry ${position} is no JSON`, position)
+  const { at, entry, more = 0, pos, v } = said
+  if (isLater(v)) return later(position)
+  if (v !== version || pos !== position) return corrupt(`entry ${position} is another one, or none`, position)
+  if (typeof at !== "number" || !(more === 0 || isCount(more)) || entry === undefined) {
+    return corrupt(`entry ${position} is not whole`, position)
+  }
+  return { at, more, entry }
+}
+
+/** What the chain is after a line; an error where the line does not fit to it. */
+export const follow = (bytes: Uint8Array, position: number, chain: Chain): { readonly chain: Chain } | JournalError => {
+  const cut = bytes.length - endingLength
+  const end = Buffer.from(bytes.subarray(Math.max(0, cut))).toString("latin1")
+  if (chain === undefined) {
+    return /^,"hash":"[0-9a-f]{64}"\}$/.test(end)
+      ? corrupt(`entry ${position} is chained, and the journal is not`, position)
+      : { chain }
+  }
+  const hash = cut < 0 ? "" : digest(chain, bytes.subarray(0, cut))
+  return end === ending(hash) ? { chain: hash } : corrupt(`entry ${position} does not fit to those before it`, position)
+}
+
+/** The group of a line goes on with one less; `expected` is what the line before it said, 0 where it ended one. */
+export const follows = (line: Line, expected: number, position: number): JournalError | undefined =>
+  expected > 0 && line.more !== expected - 1
+    ? corrupt(`entry ${position} is not of the append that it stands in`, position)
+    : undefined
+
+/**
+ * What follows the last end of a line was torn, unless it is a whole line and something else: then its end was changed. Answers the
+ * error.
+ */
+export const readTail = (bytes: Uint8Array, position: number): JournalError | undefined =>
+  bytes.length > 0 && jsonOf(bytes.subarray(0, bytes.length - 1)) !== undefined
+    ? corrupt(`entry ${position} does not end as a line does`, position)
+    : undefined

@@ -1,0 +1,134 @@
+/**
+ * The entries of a file, of which only the place of every few hundredth is kept, and those of the few blocks that were read or written
+ * last.
+ */
+import { JournalError } from "../errors.ts"
+import type { Recorded } from "../Journal.ts"
+import type { Point } from "./scan.ts"
+import { readLine } from "./format.ts"
+import { readAt } from "./system.ts"
+
+/** A block ends with whichever comes first. */
+const most = { entries: 256, bytes: 256 * 1024 } as const
+
+/** Blocks whose entries are kept. */
+const kept = 16
+
+export interface Pages<E> {
+  /** The next entry, which lies behind the last one and takes so many bytes. Without it, it will be read where it is wanted. */
+  readonly add: (length: number, recorded?: Recorded<E>) => void
+  /** Of the last entry. */
+  readonly last: () => number
+  /** As the ones of a Store. They throw what the system says. */
+  readonly read: (after: number, limit: number) => ReadonlyArray<Recorded<E>> | JournalError
+  readonly readBackward: (before: number, limit: number) => ReadonlyArray<Recorded<E>> | JournalError
+}
+
+/** What the JSON of an entry stands for. */
+export type Decode<E> = (json: unknown, position: number) => E | JournalError
+
+/** The first entries of a block, and where they end. */
+interface Known<E> {
+  readonly entries: Array<Recorded<E>>
+  end: number
+}
+
+export const make = <E>(descriptor: number, from: Point, decode: Decode<E>): Pages<E> => {
+  /** Of each block: the position of its first entry, and where it begins. */
+  const firsts: Array<number> = []
+  const offsets: Array<number> = []
+  const cache = new Map<number, Known<E>>()
+  let last = from.position
+  let end = from.offset
+
+  const countOf = (block: number): number => (firsts[block + 1] ?? last + 1) - firsts[block]!
+
+  const keep = (block: number, known: Known<E>): void => {
+    cache.delete(block)
+    cache.set(block, known)
+    if (cache.size > kept) cache.delete(cache.keys().next().value!)
+  }
+
+  /** The block in which the entry is. */
+  const blockOf = (position: number): number => {
+    let [low, high] = [0, firsts.length - 1]
+    while (low < high) {
+      const middle = (low + high + 1) >>> 1
+      if (firsts[middle]! <= position) low = middle
+      else high = middle - 1
+    }
+    return low
+  }
+
+  /** What of the block is not known yet. */
+  const load = (block: number, known: Known<E>): JournalError | undefined => {
+    const bytes = Buffer.allocUnsafe((offsets[block + 1] ?? end) - known.end)
+    const read = bytes.subarray(0, readAt(descriptor, bytes, known.end))
+    const count = countOf(block)
+    for (let at = 0; known.entries.length < count;) {
+      const position = firsts[block]! + known.entries.length
+      const stop = read.indexOf(10, at)
+      const line = readLine(read.subarray(at, Math.max(at, stop)), position)
+      if (line instanceof JournalError) return line
+      const entry = decode(line.entry, position)
+      if (entry instanceof JournalError) return entry
+      known.entries.push(Object.freeze({ position, at: line.at, entry }))
+      known.end += stop + 1 - at
+      at = stop + 1
+    }
+    return undefined
+  }
+
+  const entriesOf = (block: number): ReadonlyArray<Recorded<E>> | JournalError => {
+    const known = cache.get(block) ?? { entries: [], end: offsets[block]! }
+    const error = known.entries.length < countOf(block) ? load(block, known) : undefined
+    keep(block, known)
+    return error ?? known.entries
+  }
+
+  /** The last entry, unless what stands before it in its block is not known. */
+  const note = (recorded: Recorded<E>, length: number): void => {
+    const block = firsts.length - 1
+    const known = firsts[block] === last ? { entries: [], end } : cache.get(block)
+    if (known?.end !== end) return
+    known.entries.push(recorded)
+    known.end += length
+    keep(block, known)
+  }
+
+  return {
+    add: (length, recorded) => {
+      last++
+      const block = firsts.length - 1
+      const isFull =
+        block < 0 ||
+        last - firsts[block]! >= most.entries ||
+        (end > offsets[block]! && end + length - offsets[block]! > most.bytes)
+      if (isFull) {
+        firsts.push(last)
+        offsets.push(end)
+      }
+      if (recorded !== undefined) note(recorded, length)
+      end += length
+    },
+    last: () => last,
+    read: (after, limit) => {
+      const first = Math.max(from.position, after) + 1
+      if (first > last) return []
+      const block = blockOf(first)
+      const entries = entriesOf(block)
+      if (entries instanceof JournalError) return entries
+      const at = first - firsts[block]!
+      return entries.slice(at, at + limit)
+    },
+    readBackward: (before, limit) => {
+      const latest = Math.min(before - 1, last)
+      if (latest <= from.position) return []
+      const block = blockOf(latest)
+      const entries = entriesOf(block)
+      if (entries instanceof JournalError) return entries
+      const to = latest - firsts[block]! + 1
+      return entries.slice(Math.max(0, to - limit), to).reverse()
+    }
+  }
+}

@@ -1,0 +1,116 @@
+/** Reads a journal's file on from a point, group by group, checking that each line is the one that must stand there. */
+import * as Effect from "effect/Effect"
+import { JournalError } from "../errors.ts"
+import { type Chain, follow, follows, type Line, longestHeader, readHeader, readLine, readTail, startOf } from "./format.ts"
+import { attempt, readAt } from "./system.ts"
+
+/** A place between two groups. */
+export interface Point {
+  /** Of the last entry before it. */
+  readonly position: number
+  /** Bytes. */
+  readonly offset: number
+  readonly chain: Chain
+}
+
+export interface Placed extends Line {
+  readonly position: number
+  readonly offset: number
+  /** Bytes, with the end of the line. */
+  readonly length: number
+}
+
+export interface Scanned {
+  readonly point: Point
+  /** Bytes behind the point: of a group that was torn, or is being written. */
+  readonly rest: number
+}
+
+const operation = "Journal.read"
+
+/** Bytes that are read at a time, at first. */
+const chunkSize = 512 * 1024
+
+/** The point behind the first line; `undefined` where that is not whole. */
+export const start = (descriptor: number): Effect.Effect<Point | undefined, JournalError> =>
+  Effect.flatMap(
+    attempt(operation, () => {
+      const bytes = Buffer.alloc(longestHeader)
+      return bytes.subarray(0, readAt(descriptor, bytes, 0))
+    }),
+    (bytes) => {
+      const header = readHeader(bytes)
+      if (header instanceof JournalError) return Effect.fail(header)
+      return Effect.succeed(
+        header === undefined ? undefined : { position: 0, offset: bytes.indexOf(10) + 1, chain: startOf(header.chained) }
+      )
+    }
+  )
+
+interface Going {
+  point: Point
+  /** Lines of a group that is not whole yet, and the point behind them. */
+  group: Array<Placed>
+  ahead: Point
+}
+
+/** The next line of what was read; an error where it is another. */
+const step = (going: Going, bytes: Uint8Array): JournalError | undefined => {
+  const { chain, offset } = going.ahead
+  const position = going.ahead.position + 1
+  const followed = follow(bytes, position, chain)
+  if (followed instanceof JournalError) return followed
+  const line = readLine(bytes, position)
+  if (line instanceof JournalError) return line
+  const odd = follows(line, going.group.at(-1)?.more ?? 0, position)
+  if (odd !== undefined) return odd
+  const length = bytes.length + 1
+  going.group.push({ ...line, position, offset, length })
+  going.ahead = { position, offset: offset + length, chain: followed.chain }
+  return undefined
+}
+
+/**
+ * From the point to the end of the file, or of its last whole group. What `visit` answers is an error too. Others may run between two
+ * chunks.
+ */
+export const scan = (
+  descriptor: number,
+  from: Point,
+  visit: (group: ReadonlyArray<Placed>) => JournalError | undefined
+): Effect.Effect<Scanned, JournalError> => {
+  const going: Going = { point: from, group: [], ahead: from }
+  /** Answers how many of the bytes are whole lines. */
+  const take = (bytes: Buffer): number | JournalError => {
+    let from = 0
+    for (let end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, from)) {
+      const error = step(going, bytes.subarray(from, end))
+      if (error !== undefined) return error
+      from = end + 1
+      if (going.group.at(-1)!.more > 0) continue
+      const refused = visit(going.group)
+      if (refused !== undefined) return refused
+      going.group = []
+      going.point = going.ahead
+    }
+    return from
+  }
+  const next = (size: number): Effect.Effect<Scanned, JournalError> =>
+    Effect.flatMap(
+      attempt(operation, () => {
+        const bytes = Buffer.allocUnsafe(size)
+        return bytes.subarray(0, readAt(descriptor, bytes, going.ahead.offset))
+      }),
+      (bytes) => {
+        const taken = take(bytes)
+        if (taken instanceof JournalError) return Effect.fail(taken)
+        // A line may be longer than what was read.
+        if (bytes.length === size) return Effect.andThen(Effect.yieldNow, next(taken === 0 ? size * 2 : chunkSize))
+        const odd = readTail(bytes.subarray(taken), going.ahead.position + 1)
+        if (odd !== undefined) return Effect.fail(odd)
+        const rest = going.ahead.offset - going.point.offset + bytes.length - taken
+        return Effect.succeed({ point: going.point, rest })
+      }
+    )
+  return Effect.suspend(() => next(chunkSize))
+}

@@ -1,0 +1,84 @@
+/** How the system is asked: what it says against it becomes a JournalError, without the host's paths. */
+import * as Effect from "effect/Effect"
+import * as Fs from "node:fs"
+import { getSystemErrorMessage } from "node:util"
+import { JournalError } from "../errors.ts"
+
+interface SystemError extends Error {
+  readonly code: string
+  readonly errno?: number
+}
+
+const isSystemError = (error: unknown): error is SystemError =>
+  error instanceof Error && "code" in error && typeof error.code === "string"
+
+export const codeOf = (error: unknown): string | undefined => (isSystemError(error) ? error.code : undefined)
+
+/** What is not an error of the system is a mistake in this program, and is thrown on. */
+export const ioError = (operation: string, error: unknown): JournalError => {
+  if (!isSystemError(error)) throw error
+  const { code, errno } = error
+  const said = errno === undefined || errno >= 0 ? "the system reported an error" : getSystemErrorMessage(errno)
+  return new JournalError({ operation, reason: "io", detail: `${code}: ${said}` })
+}
+
+/** Runs what calls the system synchronously. */
+export const attempt = <A>(operation: string, run: () => A): Effect.Effect<A, JournalError> =>
+  Effect.suspend(() => {
+    try {
+      return Effect.succeed(run())
+    } catch (error) {
+      return Effect.fail(ioError(operation, error))
+    }
+  })
+
+/** Starts a call of the thread pool and waits for its end, come what may. */
+export const awaited = <A>(
+  operation: string,
+  start: (done: (error: Error | null, value: A) => void) => void
+): Effect.Effect<A, JournalError> =>
+  Effect.uninterruptible(
+    Effect.callback<A, JournalError>((resume) =>
+      start((error, value) => resume(error === null ? Effect.succeed(value) : Effect.fail(ioError(operation, error))))
+    )
+  )
+
+export const sync = (operation: string, descriptor: number): Effect.Effect<void, JournalError> =>
+  awaited<void>(operation, (done) => Fs.fsync(descriptor, (error) => done(error, undefined)))
+
+/** What stands in a directory is on disk. */
+export const syncDirectory = (operation: string, directory: string): Effect.Effect<void, JournalError> =>
+  Effect.acquireUseRelease(
+    attempt(operation, () => Fs.openSync(directory, Fs.constants.O_RDONLY)),
+    (descriptor) => sync(operation, descriptor),
+    (descriptor) => Effect.sync(() => closeQuietly(descriptor))
+  )
+
+/** Where nothing that was written can still be lost by it. */
+export const closeQuietly = (descriptor: number): void => {
+  try {
+    Fs.closeSync(descriptor)
+  } catch {
+    // It is closed all the same.
+  }
+}
+
+/** Of what is left over anyway. */
+export const unlinkQuietly = (path: string): void => {
+  try {
+    Fs.unlinkSync(path)
+  } catch {
+    // It is gone, or stays for whoever sweeps next.
+  }
+}
+
+/** From the offset until the array is full or the file ends; answers how many. */
+export const readAt = (descriptor: number, bytes: Uint8Array, offset: number): number => {
+  let done = 0
+  while (done < bytes.length) {
+    const read = Fs.readSync(descriptor, bytes, done, bytes.length - done, offset + done)
+    if (read === 0) break
+    done += read
+  }
+  return done
+}

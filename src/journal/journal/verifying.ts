@@ -1,0 +1,71 @@
+/** Reads all of a journal's file, and each content that its entries name, once. */
+import * as Effect from "effect/Effect"
+import type * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import * as Fs from "node:fs"
+import * as Directory from "../content/directory.ts"
+import { JournalError } from "../errors.ts"
+import type { ContentRef } from "../FileSystemEntry.ts"
+import type { Verified } from "../Journal.ts"
+import * as Codec from "./codec.ts"
+import { openFile } from "./fileStore.ts"
+import { type Placed, scan, start } from "./scan.ts"
+
+const isRef = (value: object): value is ContentRef =>
+  "sha256" in value && typeof value.sha256 === "string" && "size" in value && typeof value.size === "number"
+
+/** Those in an entry as it stands in the JSON. */
+const collect = (value: unknown, into: Map<string, number>): void => {
+  if (typeof value !== "object" || value === null) return
+  if (isRef(value)) into.set(value.sha256, value.size)
+  else for (const inner of Object.values(value)) collect(inner, into)
+}
+
+const checkAll = (directory: string, refs: ReadonlyMap<string, number>): Effect.Effect<Verified["contents"], JournalError> =>
+  Effect.gen(function* () {
+    const contents = yield* Directory.make(directory, { fsync: false, sweeps: false })
+    let [missing, damaged] = [0, 0]
+    for (const [sha256, size] of refs) {
+      const isSound = yield* Effect.as(Stream.runDrain(contents.stream({ sha256, size })), true).pipe(
+        Effect.catch((error) => (error.reason === "corrupt" ? Effect.succeed(false) : Effect.fail(error)))
+      )
+      if (isSound) continue
+      if (Fs.existsSync(Directory.place(directory, sha256))) damaged++
+      else missing++
+    }
+    return { referenced: refs.size, missing, damaged }
+  })
+
+export const verify = <E, I>(
+  schema: Schema.Codec<E, I>,
+  path: string,
+  directory: string
+): Effect.Effect<Verified, JournalError> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const descriptor = yield* openFile(path, Fs.constants.O_RDONLY)
+      const { decode } = Codec.make(schema)
+      const refs = new Map<string, number>()
+      const visit = (group: ReadonlyArray<Placed>): JournalError | undefined => {
+        for (const { entry, position } of group) {
+          const decoded = decode(entry, position)
+          if (decoded instanceof JournalError) return decoded
+          collect(entry, refs)
+        }
+        return undefined
+      }
+      const from = yield* start(descriptor)
+      if (from === undefined) {
+        const torn = Fs.fstatSync(descriptor).size > 0
+        return { entries: 0, chained: false, torn, contents: { referenced: 0, missing: 0, damaged: 0 } }
+      }
+      const { point, rest } = yield* scan(descriptor, from, visit)
+      return {
+        entries: point.position,
+        chained: point.chain !== undefined,
+        ...(point.chain === undefined ? {} : { head: point.chain }),
+        torn: rest > 0,
+        contents: yield* checkAll(directory, refs)
+      }
+    })
+  )
