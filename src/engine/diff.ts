@@ -118,6 +118,13 @@ const header = (sign: string, side: string, path: string): string => {
   return `${sign} ${shown}${name.includes(" ") ? "\t" : ""}\n`
 }
 
+/** The hunks of a diff with the name of the file that they are of. */
+export const named = (path: string, hunks: string): string =>
+  hunks === "" ? "" : header("---", "a", path) + header("+++", "b", path) + hunks
+
+/** The hunks alone. A name has no line break. */
+export const hunksOf = (diff: string): string => diff.slice(diff.indexOf("\n", diff.indexOf("\n") + 1) + 1)
+
 /**
  * The diff that `patch -p1` and `git apply` take, with three lines of context; empty where the text stays as it is.
  * The replacements are in order and do not overlap.
@@ -173,5 +180,5 @@ export const unified = (path: string, before: string, replacements: ReadonlyArra
     }
   }
   close()
-  return out === "" ? "" : header("---", "a", path) + header("+++", "b", path) + out
+  return named(path, out)
 }

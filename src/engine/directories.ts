@@ -8,7 +8,7 @@ import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import { type Fault, located } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
-import type { Backend } from "../port/Backend.ts"
+import type { Backend, MakeDirectoryPlan } from "../port/Backend.ts"
 import { TakingBack } from "../port/Rules.ts"
 import { noPlace, type Resolved, resolve, resolveLink } from "./resolve.ts"
 
@@ -22,6 +22,20 @@ export const exclusively = <A, E, R>(
   paths: ReadonlyArray<FsPath.FsPath>,
   effect: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> => (port.locks === undefined ? effect : port.locks.exclusive(paths, effect))
+
+/**
+ * A whole change in one step by who can make it so, with the turn of its paths; step by step where that declines. In the turn `fast` is
+ * called when it is to happen.
+ */
+export const accelerated = <A, E, R>(
+  port: Backend,
+  paths: ReadonlyArray<FsPath.FsPath>,
+  fast: () => Effect.Effect<A | undefined, E, R>,
+  stepwise: () => Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> =>
+  Effect.flatMap(exclusively(port, paths, Effect.suspend(fast)), (done) =>
+    done === undefined ? stepwise() : Effect.succeed(done)
+  )
 
 /** While no other process checks and changes the file, where the backend can keep them off. With the path's turn taken. */
 export const claiming = <A, E, R>(
@@ -137,11 +151,21 @@ export const withParents = <A, E, R>(
     return attempt(3)
   })
 
-export const mkdir = (
-  port: Backend,
-  path: FsPath.FsPath,
-  options: { readonly parents: boolean; readonly existOk: boolean }
-): Effect.Effect<void, Fault> =>
+export const mkdir = (port: Backend, path: FsPath.FsPath, options: MakeDirectoryPlan): Effect.Effect<void, Fault> => {
+  const fast = port.accelerations?.makeDirectory
+  return fast === undefined
+    ? stepByStep(port, path, options)
+    : Effect.asVoid(
+        accelerated<boolean, Fault, never>(
+          port,
+          [path],
+          () => fast(path, options),
+          () => Effect.as(stepByStep(port, path, options), true)
+        )
+      )
+}
+
+const stepByStep = (port: Backend, path: FsPath.FsPath, options: MakeDirectoryPlan): Effect.Effect<void, Fault> =>
   inTurn(port, path, resolveLink(port, path), (found): Effect.Effect<void, Fault> => {
     if (found.stat !== undefined) {
       if (!options.existOk) return Effect.fail(exists)

@@ -3,10 +3,10 @@ import * as Effect from "effect/Effect"
 import type { DeleteResult, FileStat } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
-import { type Backend, type Child, keyOf } from "../port/Backend.ts"
-import { at as locate, inTurn } from "./directories.ts"
+import { type Backend, type Child, keyOf, type RemovePlan } from "../port/Backend.ts"
+import { accelerated, at as locate, inTurn } from "./directories.ts"
 import { resolveLink } from "./resolve.ts"
-import { type Expected, guarded, precondition } from "./write.ts"
+import { guarded, precondition } from "./write.ts"
 
 const notFound: Fault = { _tag: "NotFound" }
 const root: Fault = { _tag: "AccessDenied", why: "root" }
@@ -17,11 +17,19 @@ export const isPinned = (port: Backend, path: FsPath.FsPath): boolean =>
 
 const nothing: DeleteResult = { deleted: 0, directories: 0 }
 
-export const remove = (
-  port: Backend,
-  path: FsPath.FsPath,
-  options: { readonly recursive: boolean; readonly missing: "fail" | "ignore"; readonly ifMatch: Expected }
-): Effect.Effect<DeleteResult, Fault> =>
+export const remove = (port: Backend, path: FsPath.FsPath, options: RemovePlan): Effect.Effect<DeleteResult, Fault> => {
+  const fast = port.accelerations?.remove
+  return fast === undefined || isPinned(port, path)
+    ? stepByStep(port, path, options)
+    : accelerated(
+        port,
+        [path],
+        () => fast(path, options),
+        () => stepByStep(port, path, options)
+      )
+}
+
+const stepByStep = (port: Backend, path: FsPath.FsPath, options: RemovePlan): Effect.Effect<DeleteResult, Fault> =>
   inTurn(port, path, resolveLink(port, path), ({ path: at, stat }): Effect.Effect<DeleteResult, Fault> =>
     isPinned(port, at)
       ? Effect.fail(root)

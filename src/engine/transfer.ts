@@ -10,7 +10,7 @@ import { type Fault, located } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { type Backend, type Child, keyOf, type Links, type WriteHow } from "../port/Backend.ts"
 import { TakingBack } from "../port/Rules.ts"
-import { at as locate, exclusively, makeDirectories, makingDirectory, takingBack, undoing } from "./directories.ts"
+import { accelerated, at as locate, exclusively, makeDirectories, makingDirectory, takingBack, undoing } from "./directories.ts"
 import * as Read from "./read.ts"
 import { isPinned, removeAt } from "./remove.ts"
 import { noPlace, type Resolved, resolveLink } from "./resolve.ts"
@@ -367,10 +367,20 @@ export const move = (
   from: FsPath.FsPath,
   to: FsPath.FsPath,
   overwrite: boolean
-): Effect.Effect<TransferResult, Fault> =>
-  transfer(port, "move", from, to, overwrite, (ends) =>
+): Effect.Effect<TransferResult, Fault> => {
+  const fast = port.accelerations?.move
+  const stepByStep = transfer(port, "move", from, to, overwrite, (ends) =>
     isPinned(port, ends.from) ? Effect.fail(located(root, ends.from)) : moveTree(port, ends)
   )
+  return fast === undefined || isPinned(port, from)
+    ? stepByStep
+    : accelerated(
+        port,
+        [from, to],
+        () => fast(from, to, { overwrite, createParents: true }),
+        () => stepByStep
+      )
+}
 
 const isCrossing = (fault: Fault): boolean => fault._tag === "IoError" && fault["code"] === "EXDEV"
 

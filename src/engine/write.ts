@@ -5,12 +5,11 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
-import type { FileStat, WriteMode } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { LimitsShape } from "../model/Limits.ts"
-import type { Backend, Commit } from "../port/Backend.ts"
-import { claiming, exclusively, inTurn, isFault, makeDirectories, undoing, withParents } from "./directories.ts"
+import type { Backend, Commit, WritePlan } from "../port/Backend.ts"
+import { accelerated, claiming, exclusively, inTurn, isFault, makeDirectories, undoing, withParents } from "./directories.ts"
 import { noPlace, type Resolved, resolve, resolveLink } from "./resolve.ts"
 import { hasher } from "../runtime/hash.ts"
 import * as Version from "./version.ts"
@@ -64,11 +63,7 @@ const checked = (port: Backend, at: FsPath.FsPath, expected: Expected): { readon
     ? undefined
     : { commit: (publish) => guarded(port, at, expected, Effect.andThen(holds(port, at, expected), publish)) }
 
-export interface Plan {
-  readonly mode: WriteMode
-  readonly createParents: boolean
-  readonly ifMatch: Expected
-  readonly version: boolean
+export interface Plan extends WritePlan {
   /** For a name that no caller named, but a link. */
   readonly limits: LimitsShape
 }
@@ -120,8 +115,7 @@ const whatExists = <A, E, R>(
       )
 
 export interface Written {
-  readonly stat: FileStat
-  readonly version: string | undefined
+  readonly version?: string | undefined
 }
 
 /**
@@ -150,9 +144,9 @@ const appended = (port: Backend, at: FsPath.FsPath, bytes: Uint8Array, plan: Pla
             })
           )
     const commit: Commit = (publish) => guarded(port, at, plan.ifMatch, Effect.andThen(holdsStill, publish))
-    return Effect.map(port.write<never, never>(at, bytes, "append", { commit }), (stat) => {
+    return Effect.map(port.write<never, never>(at, bytes, "append", { commit }), () => {
       hash.update(bytes)
-      return { stat, version: hash.digest() }
+      return { version: hash.digest() }
     })
   })
 
@@ -164,7 +158,7 @@ const once = (port: Backend, at: FsPath.FsPath, bytes: Uint8Array, plan: Plan): 
     plan,
     port.write<never, never>(at, bytes, primitive(plan), checked(port, at, plan.ifMatch))
   )
-  return Effect.map(written, (stat) => ({ stat, version: plan.version ? Version.ofBytes(bytes) : undefined }))
+  return Effect.map(written, () => ({ version: plan.version ? Version.ofBytes(bytes) : undefined }))
 }
 
 const mayLieElsewhere = (fault: Fault): boolean =>
@@ -173,8 +167,33 @@ const mayLieElsewhere = (fault: Fault): boolean =>
 /** What a write answers inside of its turn where a link leads to another name, of which it has to take the turn. */
 const elsewhere: Fault = { _tag: "IoError", detail: "it is a link" }
 
-/** Writes all bytes at once. Only where a link is found is the turn of the path given back for another. */
+/** The version of a whole content is known to who has it, where who wrote it has not told. */
+const versioned = (done: Written | undefined, plan: Plan, ofContent: () => string): Written | undefined =>
+  done === undefined || done.version !== undefined || !plan.version || primitive(plan) === "append"
+    ? done
+    : { version: ofContent() }
+
+/** Writes all bytes at once. */
 export const bytes = (port: Backend, path: FsPath.FsPath, content: Uint8Array, plan: Plan): Effect.Effect<Written, Fault> => {
+  const fast = port.accelerations?.write
+  return fast === undefined
+    ? bytesStepByStep(port, path, content, plan)
+    : accelerated<Written, Fault, never>(
+        port,
+        [path],
+        () =>
+          Effect.map(fast<never, never>(path, content, plan), (done) => versioned(done, plan, () => Version.ofBytes(content))),
+        () => bytesStepByStep(port, path, content, plan)
+      )
+}
+
+/** Only where a link is found is the turn of the path given back for another. */
+const bytesStepByStep = (
+  port: Backend,
+  path: FsPath.FsPath,
+  content: Uint8Array,
+  plan: Plan
+): Effect.Effect<Written, Fault> => {
   const place = target(port, path, plan)
   const put = (found: Resolved): Effect.Effect<Written, Fault> => {
     const fault = admits(plan, path, found)
@@ -209,6 +228,41 @@ export const stream = <E, R>(
   content: Stream.Stream<Uint8Array, E, R>,
   plan: Plan,
   digest: () => string
+): Effect.Effect<Written, Fault | E, R> => {
+  const fast = port.accelerations?.write
+  const stepByStep = streamStepByStep(port, path, content, plan, digest)
+  if (fast === undefined) return stepByStep
+  const commit: Commit = (publish) => exclusively(port, [path], publish)
+  return Effect.andThen(
+    exclusively(port, [path], admitted(port, path, plan)),
+    Effect.flatMap(
+      Effect.suspend(() => fast(path, content, plan, { commit })),
+      (done) => {
+        const written = versioned(done, plan, digest)
+        return written === undefined ? stepByStep : Effect.succeed(written)
+      }
+    )
+  )
+}
+
+/** Whether the place could be written to as it is now. */
+const admitted = (port: Backend, path: FsPath.FsPath, plan: Plan): Effect.Effect<void, Fault> =>
+  Effect.flatMap(target(port, path, plan), (found): Effect.Effect<void, Fault> => {
+    const fault = admits(plan, path, found)
+    return fault === undefined ? withParent(port, found, plan) : Effect.fail(fault)
+  })
+
+const withParent = (port: Backend, { path, stat }: Resolved, plan: Plan): Effect.Effect<void, Fault> =>
+  stat !== undefined || plan.createParents
+    ? Effect.void
+    : Effect.flatMap(port.stat(FsPath.parent(path)), (above) => (above === undefined ? Effect.fail(notFound) : Effect.void))
+
+const streamStepByStep = <E, R>(
+  port: Backend,
+  path: FsPath.FsPath,
+  content: Stream.Stream<Uint8Array, E, R>,
+  plan: Plan,
+  digest: () => string
 ): Effect.Effect<Written, Fault | E, R> =>
   undoing(port, (made) => {
     const parents = (at: FsPath.FsPath): Effect.Effect<void, Fault> =>
@@ -217,12 +271,7 @@ export const stream = <E, R>(
       const fault = admits(plan, path, found)
       if (fault !== undefined) return Effect.fail(fault)
       if (found.stat !== undefined) return Effect.succeed(found.path)
-      const above = plan.createParents
-        ? parents(found.path)
-        : Effect.flatMap(port.stat(FsPath.parent(found.path)), (stat) =>
-            stat === undefined ? Effect.fail(notFound) : Effect.void
-          )
-      return Effect.as(above, found.path)
+      return Effect.as(plan.createParents ? parents(found.path) : withParent(port, found, plan), found.path)
     })
     return Effect.flatMap(place, (at) => staged(port, at, content, plan, digest, parents(at)))
   })
@@ -260,8 +309,7 @@ const staged = <E, R>(
           )
         )
       )
-    return Effect.map(whatExists(port, at, plan, port.write(at, content, primitive(plan), { commit })), (stat): Written => ({
-      stat,
+    return Effect.map(whatExists(port, at, plan, port.write(at, content, primitive(plan), { commit })), (): Written => ({
       version
     }))
   })

@@ -10,11 +10,12 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
+import type * as Stream from "effect/Stream"
 import { isFault } from "../engine/directories.ts"
 import { resolve } from "../engine/resolve.ts"
 import type { Fault, ListError, NotADirectory, StatError } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
-import { type Accelerations, around, type Backend, mapPath } from "../port/Backend.ts"
+import { type Accelerations, around, type Backend, looking, mapPath, type WriteHow, type WritePlan } from "../port/Backend.ts"
 import { isMutation } from "../port/Operation.ts"
 import { type Algebra, make } from "./Filesystem.ts"
 import { composed, exclusively } from "./locking.ts"
@@ -25,14 +26,7 @@ import * as Traced from "./traced.ts"
 const denied = (why: "readOnly" | "root"): Effect.Effect<never, Fault> => Effect.fail({ _tag: "AccessDenied", why })
 
 /** The fast ways to what only reads, which may stay where only changing is decorated. */
-const reading = ({ accelerations }: Backend): Accelerations | undefined =>
-  accelerations && {
-    ...(accelerations.stat && { stat: accelerations.stat }),
-    ...(accelerations.read && { read: accelerations.read }),
-    ...(accelerations.readMany && { readMany: accelerations.readMany }),
-    ...(accelerations.look && { look: accelerations.look }),
-    ...(accelerations.explore && { explore: accelerations.explore })
-  }
+const reading = ({ accelerations }: Backend): Accelerations | undefined => accelerations && looking(accelerations)
 
 /**
  * Neither write nor delete, whoever asks and by whatever way: AccessDenied `readOnly`, before any look at the backend.
@@ -51,6 +45,46 @@ export const readOnly = (self: Algebra): Algebra => {
 
 const isRoot = (path: FsPath.FsPath): boolean => path === FsPath.root
 
+/** A file that must be there needs no parents. */
+const isThere = ({ ifMatch, mode }: WritePlan): boolean =>
+  typeof ifMatch === "string" || mode === "replace" || mode === "appendExisting"
+
+const declined = Effect.succeed(undefined)
+
+/**
+ * Whole changes below a directory that is no root to those who make them. They may make no directories on the way, or they would make
+ * that one too where it has gone.
+ */
+const changingBelow = ({ makeDirectory, move, remove, write }: Accelerations): Accelerations => {
+  const isTop = (path: FsPath.FsPath): boolean => isRoot(FsPath.parent(path))
+  return {
+    ...(write && {
+      write: <E, R>(
+        path: FsPath.FsPath,
+        bytes: Uint8Array | Stream.Stream<Uint8Array, E, R>,
+        plan: WritePlan,
+        how?: WriteHow
+      ): ReturnType<typeof write<E, R>> =>
+        plan.createParents && !isThere(plan) && !isTop(path)
+          ? declined
+          : write(path, bytes, { ...plan, createParents: false }, how)
+    }),
+    ...(remove && { remove: (path, plan) => (isRoot(path) ? denied("root") : remove(path, plan)) }),
+    ...(makeDirectory && {
+      makeDirectory: (path, plan) =>
+        isRoot(path) || (plan.parents && !isTop(path)) ? declined : makeDirectory(path, { ...plan, parents: false })
+    }),
+    ...(move && {
+      move: (from, to, plan) =>
+        isRoot(from) || isRoot(to)
+          ? denied("root")
+          : plan.createParents && !isTop(to)
+            ? declined
+            : move(from, to, { ...plan, createParents: false })
+    })
+  }
+}
+
 const below = (self: Backend, base: FsPath.FsPath): Backend => {
   const into = (path: FsPath.FsPath): FsPath.FsPath => FsPath.below(base, path)
   const port = mapPath(self, into, (path) => FsPath.relative(base, path))
@@ -67,6 +101,7 @@ const below = (self: Backend, base: FsPath.FsPath): Backend => {
     locks: locks && composed((paths) => [{ locks, paths: paths.map(into) }]),
     accelerations: port.accelerations && {
       ...port.accelerations,
+      ...(!isRoot(base) && changingBelow(port.accelerations)),
       ...(removeTree && { removeTree: (path: FsPath.FsPath) => (isRoot(path) ? denied("root") : removeTree(path)) }),
       // Where there is no such directory any more, the look ends before what is seen from here begins.
       ...(look && {

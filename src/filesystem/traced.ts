@@ -11,7 +11,7 @@ import * as Stream from "effect/Stream"
 import type { FileStat } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import type { FsPath } from "../model/FsPath.ts"
-import type { Backend, Calls, Handle, WriteHow } from "../port/Backend.ts"
+import type { Backend, Calls, EditPlan, Handle, WriteHow, WritePlan } from "../port/Backend.ts"
 import type { Call } from "../port/Operation.ts"
 
 const calls = Metric.counter("fs_algebra_calls_total", {
@@ -115,26 +115,33 @@ export const around = (self: Backend): Backend => {
     read: (offset, length) => Effect.tap(handle.read(offset, length), (bytes) => Metric.update(read, bytes.length))
   })
 
-  const write = <E, R>(
-    path: FsPath,
+  /** Nothing is counted where nothing is answered: then it was declined. */
+  const counted = <A, E, R, E2, R2>(
     content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
-    mode: "create" | "replace" | "append",
-    how?: WriteHow
-  ): Effect.Effect<FileStat, Fault | E, R> =>
+    write: (content: Uint8Array | Stream.Stream<Uint8Array, E, R>) => Effect.Effect<A, E2, R2>
+  ): Effect.Effect<A, E2, R2> =>
     Effect.suspend(() => {
       let size = content instanceof Uint8Array ? content.length : 0
-      const counted =
+      const counting =
         content instanceof Uint8Array
           ? content
           : Stream.mapArray(content, (chunks) => {
               for (const chunk of chunks) size += chunk.length
               return chunks
             })
-      return Effect.tap(self.write(path, counted, mode, how), () => Metric.update(written, size))
+      return Effect.tap(write(counting), (done) => (done === undefined ? Effect.void : Metric.update(written, size)))
     })
+  const write = <E, R>(
+    path: FsPath,
+    content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
+    mode: "create" | "replace" | "append",
+    how?: WriteHow
+  ): Effect.Effect<FileStat, Fault | E, R> => counted(content, (bytes) => self.write(path, bytes, mode, how))
 
   const readWhole = accelerations?.read
   const readMany = accelerations?.readMany
+  const writeWhole = accelerations?.write
+  const edit = accelerations?.edit
   return {
     ...self,
     calls,
@@ -155,6 +162,20 @@ export const around = (self: Backend): Backend => {
               read,
               wholes.reduce((sum, whole) => sum + (whole?.bytes.length ?? 0), 0)
             )
+          )
+      }),
+      ...(writeWhole && {
+        write: <E, R>(
+          path: FsPath,
+          content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
+          plan: WritePlan,
+          how?: WriteHow
+        ): ReturnType<typeof writeWhole<E, R>> => counted(content, (bytes) => writeWhole(path, bytes, plan, how))
+      }),
+      ...(edit && {
+        edit: (path: FsPath, edits: Parameters<typeof edit>[1], plan: EditPlan) =>
+          Effect.tap(edit(path, edits, plan), (edited) =>
+            edited === undefined ? Effect.void : Metric.update(written, edited.bytesWritten)
           )
       })
     }

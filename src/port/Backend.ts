@@ -17,9 +17,10 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type * as DateTime from "effect/DateTime"
-import type { FileStat, Kind, WatchEvent } from "../model/Entry.ts"
+import type { DeleteResult, FileStat, Kind, TransferResult, WatchEvent } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import type { FsPath, PathPolicy } from "../model/FsPath.ts"
+import type { Edit, Edited, EditPlan, MakeDirectoryPlan, MovePlan, RemovePlan, WritePlan } from "./changes.ts"
 import type { Explore, Visit } from "./explorer.ts"
 import type { History } from "./history.ts"
 import type { Call, Operation } from "./Operation.ts"
@@ -30,6 +31,20 @@ export type {
    */
   Fault
 } from "../model/FsError.ts"
+export type {
+  /** @since 0.1.0 */
+  Edited,
+  /** @since 0.1.0 */
+  EditPlan,
+  /** @since 0.1.0 */
+  MakeDirectoryPlan,
+  /** @since 0.1.0 */
+  MovePlan,
+  /** @since 0.1.0 */
+  RemovePlan,
+  /** @since 0.1.0 */
+  WritePlan
+} from "./changes.ts"
 
 /** @since 0.1.0 */
 export interface Info {
@@ -179,7 +194,39 @@ export interface Accelerations {
   readonly removeTree?: (path: FsPath) => Effect.Effect<{ readonly deleted: number; readonly directories: number }, Fault>
   /** Reads the directories of a walk ahead, and searches the files in them. */
   readonly explore?: Explore
+
+  // Whole calls in one step, where they are decided by who has the files. The engine has checked what is checked before existence, and
+  // holds the turn of the paths (of a stream, within `commit`). `undefined` to decline, with nothing done and no stream run.
+  /** Answers the version where it is asked for and only known there: that of a whole content is known to who has it. */
+  readonly write?:
+    | (<E, R>(
+        path: FsPath,
+        bytes: Uint8Array | Stream.Stream<Uint8Array, E, R>,
+        plan: WritePlan,
+        how?: WriteHow
+      ) => Effect.Effect<{ readonly version?: string | undefined } | undefined, Fault | E, R>)
+    | undefined
+  readonly edit?:
+    | ((path: FsPath, edits: ReadonlyArray<Edit>, plan: EditPlan) => Effect.Effect<Edited | undefined, Fault>)
+    | undefined
+  readonly remove?: ((path: FsPath, plan: RemovePlan) => Effect.Effect<DeleteResult | undefined, Fault>) | undefined
+  readonly makeDirectory?: ((path: FsPath, plan: MakeDirectoryPlan) => Effect.Effect<true | undefined, Fault>) | undefined
+  /** Faults name the path of the end that they are about. */
+  readonly move?: ((from: FsPath, to: FsPath, plan: MovePlan) => Effect.Effect<TransferResult | undefined, Fault>) | undefined
 }
+
+/**
+ * Those that change nothing.
+ *
+ * @since 0.1.0
+ */
+export const looking = ({ explore, look, read, readMany, stat }: Accelerations): Accelerations => ({
+  ...(stat && { stat }),
+  ...(read && { read }),
+  ...(readMany && { readMany }),
+  ...(look && { look }),
+  ...(explore && { explore })
+})
 
 /**
  * What a look at a path has met.
@@ -317,6 +364,12 @@ export const mapPath = (self: Backend, into: (path: FsPath) => FsPath, out: (pat
   const permits = rules?.permits
   const pinned = rules?.pinned
   const keeps = rules?.keeps
+  /** Faults of what concerns several paths name theirs. */
+  const back = <A>(effect: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> =>
+    Effect.mapError(effect, (fault) => {
+      const path = fault["path"]
+      return typeof path === "string" ? { ...fault, path: out(path as FsPath) } : fault
+    })
   return {
     ...self,
     history: undefined,
@@ -360,6 +413,22 @@ export const mapPath = (self: Backend, into: (path: FsPath) => FsPath, out: (pat
       ...(accelerations.explore && {
         explore: <V extends Visit>(pathOf: (visit: V) => FsPath, searches: boolean) =>
           accelerations.explore!<V>((visit) => into(pathOf(visit)), searches)
+      }),
+      ...(accelerations.write && {
+        write: <E, R>(path: FsPath, bytes: Uint8Array | Stream.Stream<Uint8Array, E, R>, plan: WritePlan, how?: WriteHow) =>
+          accelerations.write!(into(path), bytes, plan, how)
+      }),
+      ...(accelerations.edit && {
+        edit: (path: FsPath, edits: ReadonlyArray<Edit>, plan: EditPlan) => accelerations.edit!(into(path), edits, plan)
+      }),
+      ...(accelerations.remove && {
+        remove: (path: FsPath, plan: RemovePlan) => back(accelerations.remove!(into(path), plan))
+      }),
+      ...(accelerations.makeDirectory && {
+        makeDirectory: (path: FsPath, plan: MakeDirectoryPlan) => accelerations.makeDirectory!(into(path), plan)
+      }),
+      ...(accelerations.move && {
+        move: (from: FsPath, to: FsPath, plan: MovePlan) => back(accelerations.move!(into(from), into(to), plan))
       })
     }
   }

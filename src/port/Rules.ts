@@ -8,7 +8,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Fault } from "../model/FsError.ts"
 import type { FsPath, PathPolicy } from "../model/FsPath.ts"
-import type { Backend, Rules } from "./Backend.ts"
+import { type Backend, looking, type Rules } from "./Backend.ts"
 
 /**
  * What every backend's layer takes.
@@ -93,9 +93,10 @@ export const enforce = (self: Backend): Backend => {
     rename: (from, to, options) => needs("delete", from, () => needs("write", to, () => self.rename(from, to, options))),
     links: links && { ...links, make: (path, target) => needs("write", path, () => links.make(path, target)) },
     attributes: attributes && { set: (path, values) => needs("write", path, () => attributes.set(path, values)) },
-    accelerations:
-      removeTree === undefined
-        ? accelerations
-        : { ...accelerations, removeTree: (path) => needs("delete", path, () => removeTree(path)) }
+    // Whole changes are made of several, each of which is to be permitted, and go step by step.
+    accelerations: accelerations && {
+      ...looking(accelerations),
+      ...(removeTree && { removeTree: (path: FsPath) => needs("delete", path, () => removeTree(path)) })
+    }
   }
 }

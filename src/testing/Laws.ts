@@ -20,6 +20,7 @@ import { lookingLaws, readingLaws } from "./laws/reading.ts"
 import { gitignoreLaws, globLaws, walkLaws } from "./laws/search.ts"
 import { sinkLaws, streamLaws } from "./laws/streams.ts"
 import { deleteLaws, mkdirLaws, transferLaws } from "./laws/trees.ts"
+import { wholeChangeLaws } from "./laws/wholeChanges.ts"
 import { attributeLaws, preconditionLaws, writingLaws } from "./laws/writing.ts"
 
 /**
@@ -52,5 +53,6 @@ export const laws: ReadonlyArray<Law> = [
   ...otherLaws,
   ...concurrencyLaws,
   ...atomicityLaws,
-  ...accelerationLaws
+  ...accelerationLaws,
+  ...wholeChangeLaws
 ]

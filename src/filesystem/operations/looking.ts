@@ -40,7 +40,11 @@ export const looking = (self: Caller): Pick<Algebra, "exists" | "stat" | "list" 
   const lookUp = port.accelerations?.stat ?? port.stat
   const stat = (path: FsPath.FsPath): Effect.Effect<FileStat, Fault> =>
     Eager.flatMap(lookUp(path), (stat) =>
-      stat === undefined || stat.kind === "symlink" ? statLink(path) : Effect.succeed(shown(stat, path))
+      stat === undefined && port.links === undefined
+        ? Effect.fail(notFound)
+        : stat === undefined || stat.kind === "symlink"
+          ? statLink(path)
+          : Effect.succeed(shown(stat, path))
     )
 
   return {

@@ -2,7 +2,8 @@
 import * as Effect from "effect/Effect"
 import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
-import { claiming, inTurn } from "../../engine/directories.ts"
+import { named } from "../../engine/diff.ts"
+import { accelerated, claiming, inTurn } from "../../engine/directories.ts"
 import * as Edit from "../../engine/edit.ts"
 import * as Read from "../../engine/read.ts"
 import { type Resolved, resolve } from "../../engine/resolve.ts"
@@ -13,6 +14,7 @@ import type { EditResult, WriteMode, WriteResult } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { LimitsShape } from "../../model/Limits.ts"
+import type { Edited, EditPlan } from "../../port/Backend.ts"
 import { hasher } from "../../runtime/hash.ts"
 import type { Algebra, EditOptions, Precondition, WriteOptions } from "../Filesystem.ts"
 import { type Caller, invalid, isFault, notAFile, notFound, reading, tags, writing as asWriter } from "./call.ts"
@@ -64,6 +66,24 @@ const encoded = (content: string, limits: LimitsShape): Uint8Array | Fault => {
   const fault = content.length > limits.maxFileSize ? checkSize(FsPath.codePoints(content), limits) : undefined
   return fault ?? Text.encode(content)
 }
+
+const editPlan = (options: EditOptions | undefined, limits: LimitsShape): EditPlan => ({
+  ifMatch: options?.ifMatch,
+  version: options?.version === true,
+  limits
+})
+
+const editedBy =
+  (path: FsPath.FsPath) =>
+  (edited: Edited | undefined): EditResult | undefined =>
+    edited && {
+      path,
+      bytesWritten: edited.bytesWritten,
+      mode: "replace",
+      replacements: edited.replacements,
+      diff: named(path, edited.hunks),
+      ...(edited.version !== undefined && { version: edited.version })
+    }
 
 const result = (path: FsPath.FsPath, bytesWritten: number, plan: Write.Plan, version: string | undefined): WriteResult =>
   version === undefined ? { path, bytesWritten, mode: plan.mode } : { path, bytesWritten, mode: plan.mode, version }
@@ -174,7 +194,12 @@ export const writing = (self: Caller): Pick<Algebra, "write" | "writeBytes" | "s
           return Effect.catch(claiming(port, at, run), (fault) => Effect.fail(fault._tag === "NotFound" ? missing : fault))
         }
         const found = resolve(port, path)
-        return dryRun ? Effect.flatMap(found, edited) : inTurn(port, path, found, edited)
+        if (dryRun) return Effect.flatMap(found, edited)
+        const stepByStep = () => inTurn(port, path, found, edited)
+        const fast = port.accelerations?.edit
+        return fast === undefined
+          ? stepByStep()
+          : accelerated(port, [path], () => Effect.map(fast(path, list, editPlan(options, limits)), editedBy(path)), stepByStep)
       })
     }
   }

@@ -14,6 +14,8 @@ const writing = on("write")
 const deleting = on("delete")
 const moving = on("write", "delete")
 const without = chapter({ kind: "ability", needs: ["no links"] })
+/** Where nothing may be written, that is told first. */
+const writingWithout = chapter({ kind: "ability", needs: ["no links", "write"] })
 
 const inside: Files = { "d/f": "text\n", lf: link("d/f"), ld: link("d"), "d/up": link("../d/f"), dangling: link("d/new") }
 
@@ -407,7 +409,7 @@ export const linkLaws: ReadonlyArray<Law> = [
   ...escaping,
   ...acting,
   ...searching,
-  without.refuses(
+  writingWithout.refuses(
     "symlink is Unsupported where there are no links",
     "architecture: abilities",
     {},

@@ -1,0 +1,50 @@
+/** Whole changes, as a caller asked for them: what accelerations are given that make one step of many. */
+import type { WriteMode } from "../model/Entry.ts"
+import type { LimitsShape } from "../model/Limits.ts"
+
+export interface WritePlan {
+  readonly mode: WriteMode
+  readonly createParents: boolean
+  /** Conflict unless the file has this version; `null`: unless there is none. */
+  readonly ifMatch?: string | null | undefined
+  /** The version of the file afterwards is asked for. */
+  readonly version: boolean
+}
+
+export interface Edit {
+  readonly oldText: string
+  readonly newText: string
+  readonly match?: "unique" | "first" | "all" | undefined
+}
+
+export interface EditPlan {
+  readonly ifMatch?: string | null | undefined
+  readonly version: boolean
+  /** Of the caller. */
+  readonly limits: LimitsShape
+}
+
+export interface Edited {
+  readonly bytesWritten: number
+  readonly replacements: number
+  /** The unified diff without its two lines of names; empty where nothing changed. */
+  readonly hunks: string
+  /** Where it was asked for. */
+  readonly version?: string | undefined
+}
+
+export interface RemovePlan {
+  readonly recursive: boolean
+  readonly missing: "fail" | "ignore"
+  readonly ifMatch?: string | null | undefined
+}
+
+export interface MakeDirectoryPlan {
+  readonly parents: boolean
+  readonly existOk: boolean
+}
+
+export interface MovePlan {
+  readonly overwrite: boolean
+  readonly createParents: boolean
+}

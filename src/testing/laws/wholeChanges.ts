@@ -1,0 +1,169 @@
+/** A whole call in one step comes to what it comes to step by step: the same answer or fault, and the same tree. */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { type Algebra, type Edit, make } from "../../filesystem/Filesystem.ts"
+import type { WriteMode } from "../../model/Entry.ts"
+import { type Accelerations, portable } from "../../port/Backend.ts"
+import { arrange, chapter } from "../chapter.ts"
+import { equal } from "../expect.ts"
+import { capture, directory, type Files, type Picture } from "../Files.ts"
+import type { Law } from "../Law.ts"
+import { utf8 } from "../operations.ts"
+
+const { law } = chapter({ kind: "acceleration", needs: ["accelerations", "write", "delete"] })
+
+const files: Files = {
+  "text.txt": "one\r\ntwo\nthree two",
+  "binary.bin": Uint8Array.of(0, 255, 1),
+  empty: "",
+  "d/e/f": "deep",
+  "d/none": directory,
+  none: directory
+}
+
+const paths = ["text.txt", "binary.bin", "empty", "d", "none", "d/e/f", "d/e/new", "far/away/new", "text.txt/below", "missing"]
+
+type Outcome = Effect.Effect<unknown, { readonly _tag: string }>
+
+/** A call below a directory that is the same on both sides. */
+type Call = (fs: Algebra, base: string) => Outcome
+
+const sides = (tree: Files): Files =>
+  Object.fromEntries(
+    Object.entries(tree).flatMap(([path, entry]) => [
+      [`fast/${path}`, entry],
+      [`slow/${path}`, entry]
+    ])
+  )
+
+const below = (base: string, all: Picture): Picture =>
+  Object.fromEntries(
+    Object.entries(all).flatMap(([path, entry]) => (path.startsWith(`${base}/`) ? [[path.slice(base.length), entry]] : []))
+  )
+
+/** What it came to, without the name of the side. */
+const outcome = (call: Outcome, base: string): Effect.Effect<string> =>
+  Effect.match(call, {
+    onSuccess: (value) => JSON.stringify(value ?? null).replaceAll(`${base}/`, ""),
+    onFailure: (error) => `failed ${JSON.stringify(error)}`.replaceAll(`${base}/`, "")
+  })
+
+/** So often the whole tree is looked at, which goes on from call to call. */
+const stride = 10
+
+/** One call after another on both sides, which stay the same. */
+const alike = (way: keyof Accelerations, what: string, calls: () => ReadonlyArray<readonly [what: string, call: Call]>): Law =>
+  law(`${what} comes to the same in one step and step by step`, "architecture: accelerations", function* (fs) {
+    if (fs.port.accelerations?.[way] === undefined) return
+    const slow = make(portable(fs.port))
+    yield* arrange(fs, sides(files))
+    const all = calls()
+    for (const [index, [what, call]] of all.entries()) {
+      yield* equal(yield* outcome(call(fs, "fast"), "fast"), yield* outcome(call(slow, "slow"), "slow"), what)
+      if (index % stride > 0 && index < all.length - 1) continue
+      const there = yield* capture(fs.port)
+      yield* equal(below("fast", there), below("slow", there), `the tree after ${what}`)
+    }
+  })
+
+const modes: ReadonlyArray<WriteMode> = ["create", "overwrite", "append", "replace", "appendExisting"]
+
+/** The version that the file has, or one that none has. */
+const versionOf = (fs: Algebra, path: string): Effect.Effect<string> => Effect.orElseSucceed(fs.version(path), () => "none")
+
+const conditions: ReadonlyArray<
+  readonly [what: string, of: (fs: Algebra, path: string) => Effect.Effect<string | null | undefined>]
+> = [
+  ["", () => Effect.succeed(undefined)],
+  [" if there is none", () => Effect.succeed(null)],
+  [" if it is another", () => Effect.succeed("0".repeat(64))],
+  [" if it is what it is", versionOf]
+]
+
+const writes = (mode: WriteMode, put: (fs: Algebra, path: string, content: string) => WriteCall) =>
+  paths.flatMap((path) =>
+    (mode === "create" ? conditions.slice(0, 1) : conditions).flatMap(([when, of]) =>
+      [false, true].map((createParents) => {
+        const content = `${mode} ${createParents}`
+        const call: Call = (fs, base) =>
+          Effect.flatMap(of(fs, `${base}/${path}`), (ifMatch) =>
+            put(fs, `${base}/${path}`, content)({ mode, createParents, ifMatch, version: createParents })
+          )
+        return [`${content} to ${path}${when}`, call] as const
+      })
+    )
+  )
+
+type WriteCall = (options: NonNullable<Parameters<Algebra["write"]>[2]>) => Outcome
+
+const edits: ReadonlyArray<readonly [what: string, edits: ReadonlyArray<Edit>]> = [
+  ["one that fits", [{ oldText: "one", newText: "1" }]],
+  ["one that fits twice", [{ oldText: "two", newText: "2" }]],
+  ["all that fit", [{ oldText: "two", newText: "2", match: "all" }]],
+  [
+    "two",
+    [
+      { oldText: "three", newText: "3" },
+      { oldText: "deep", newText: "shallow" }
+    ]
+  ],
+  ["one that does not fit", [{ oldText: "nowhere", newText: "" }]]
+]
+
+const edited: ReadonlyArray<readonly [string, Call]> = paths.flatMap((path) =>
+  edits.flatMap(([which, all]) =>
+    conditions.map(([when, of], index) => {
+      const version = index % 2 === 0
+      const call: Call = (fs, base) =>
+        Effect.flatMap(of(fs, `${base}/${path}`), (ifMatch) => fs.edit(`${base}/${path}`, all, { ifMatch, version }))
+      return [`an edit of ${path}, ${which}${when}`, call] as const
+    })
+  )
+)
+
+const deletes: ReadonlyArray<readonly [string, Call]> = ["ignore", "fail"].flatMap((missing) =>
+  [false, true].flatMap((recursive) =>
+    [...conditions].reverse().flatMap(([when, of]) =>
+      [...paths, "missing/below"].map((path) => {
+        const call: Call = (fs, base) =>
+          Effect.flatMap(of(fs, `${base}/${path}`), (ifMatch) =>
+            fs.delete(`${base}/${path}`, { recursive, ifMatch, missing: missing as "ignore" | "fail" })
+          )
+        return [`deleting ${path}${when}, missing: ${missing}, recursive: ${recursive}`, call] as const
+      })
+    )
+  )
+)
+
+const mkdirs: ReadonlyArray<readonly [string, Call]> = [false, true].flatMap((parents) =>
+  [false, true].flatMap((existOk) =>
+    [...paths, "empty/below", "."].map((path) => {
+      const call: Call = (fs, base) => fs.mkdir(`${base}/${path}`, { parents, existOk })
+      return [`making ${path}, parents: ${parents}, existOk: ${existOk}`, call] as const
+    })
+  )
+)
+
+const moves: ReadonlyArray<readonly [string, Call]> = [false, true].flatMap((overwrite) =>
+  [...paths].reverse().flatMap((from) =>
+    [...paths, "d/e/f/below", "none/here"].map((to) => {
+      const call: Call = (fs, base) => fs.move(`${base}/${from}`, `${base}/${to}`, { overwrite })
+      return [`moving ${from} to ${to}, overwrite: ${overwrite}`, call] as const
+    })
+  )
+)
+
+export const wholeChangeLaws: ReadonlyArray<Law> = [
+  ...modes.flatMap((mode) => [
+    alike("write", `a write in mode ${mode}`, () =>
+      writes(mode, (fs, path, content) => (options) => fs.write(path, content, options))
+    ),
+    alike("write", `a sink in mode ${mode}`, () =>
+      writes(mode, (fs, path, content) => (options) => Stream.run(Stream.make(utf8(content)), fs.sink(path, options)))
+    )
+  ]),
+  alike("edit", "an edit", () => edited),
+  alike("remove", "a delete", () => deletes),
+  alike("makeDirectory", "a mkdir", () => mkdirs),
+  alike("move", "a move", () => moves)
+]

@@ -1,0 +1,34 @@
+import * as Effect from "effect/Effect"
+import { suite } from "../../src/testing/index.ts"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import { type Algebra, decorate, layer } from "../../src/filesystem/Filesystem.ts"
+import { subdirectory, traced } from "../../src/filesystem/Decorator.ts"
+import { wholly } from "../engine/wholly.ts"
+
+/** Nothing looks through its links: what is changed whole has none. */
+const whole = layer(Effect.map(InMemory.make(), (port) => wholly({ ...port, links: undefined })))
+
+suite("changes in one step", whole, { programs: 100 })
+suite(
+  "changes in one step, some declined",
+  layer(
+    Effect.map(InMemory.make(), (port) => {
+      const declining = (path: string): boolean => path.length % 2 === 0
+      const nothing = Effect.succeed(undefined)
+      return wholly({ ...port, links: undefined }, ({ edit, makeDirectory, move, remove, write }) => ({
+        write: (path, bytes, plan, how) => (declining(path) ? nothing : write(path, bytes, plan, how)),
+        edit: (path, edits, plan) => (declining(path) ? nothing : edit(path, edits, plan)),
+        remove: (path, plan) => (declining(path) ? nothing : remove(path, plan)),
+        makeDirectory: (path, plan) => (declining(path) ? nothing : makeDirectory(path, plan)),
+        move: (from, to, plan) => (declining(from) ? nothing : move(from, to, plan))
+      }))
+    })
+  ),
+  { programs: 100 }
+)
+suite(
+  "a subdirectory of changes in one step",
+  decorate((self: Algebra) => Effect.flatMap(self.mkdir("work/shop"), () => subdirectory("work/shop")(self)))(whole),
+  { programs: 100 }
+)
+suite("traced changes in one step", decorate(traced)(whole), { programs: 20 })
