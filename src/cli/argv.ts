@@ -65,7 +65,7 @@ export const normalise = (program: CommandDescriptor, args: ReadonlyArray<string
       index += taken
       continue
     }
-    const sub = command === program ? program.subcommands.find(({ name }) => name === arg) : undefined
+    const sub = command.subcommands.find(({ name }) => name === arg)
     if (sub !== undefined) {
       command = sub
       flags = flagsOf(sub)

@@ -12,15 +12,15 @@ export interface ExitCode {
 
 export const exitCodes: ReadonlyArray<ExitCode> = [
   { code: 0, meaning: "done", tags: [] },
-  { code: 1, meaning: "nothing was found (glob, grep)", tags: [] },
+  { code: 1, meaning: "nothing was found (glob, grep), or it is not what was written (journal verify)", tags: [] },
   { code: 2, meaning: "wrong usage, an argument or a path that can never work", tags: ["InvalidArgument", "InvalidPath"] },
-  { code: 3, meaning: "there is no such file, directory or snapshot", tags: ["NotFound"] },
+  { code: 3, meaning: "there is no such file, directory, snapshot or record", tags: ["NotFound"] },
   { code: 4, meaning: "it exists already", tags: ["AlreadyExists"] },
   { code: 5, meaning: "access denied", tags: ["AccessDenied"] },
   { code: 6, meaning: "the file is not the version that was expected", tags: ["Conflict"] },
   {
     code: 7,
-    meaning: "not a file, not a directory, not text, not a sound archive, or a directory that is not empty",
+    meaning: "not a file, not a directory, not text, not a sound archive or journal, or a directory that is not empty",
     tags: ["NotAFile", "NotADirectory", "NotText", "DirectoryNotEmpty"]
   },
   { code: 8, meaning: "too large, too long, or no space left", tags: ["LimitExceeded", "PathTooLong", "DiskFull"] },
@@ -31,6 +31,7 @@ export const exitCodes: ReadonlyArray<ExitCode> = [
 ]
 
 export const nothingFound = 1
+export const notAsWritten = 1
 export const wrongUsage = 2
 export const systemFailed = 9
 export const ownMistake = 70

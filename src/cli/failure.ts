@@ -11,6 +11,7 @@ import * as FsError from "../model/FsError.ts"
 import { adviceOn, opening } from "./advice.ts"
 import { Complaint, exitCodeOf, Quit } from "./exit.ts"
 import { complaintOf, type HistoryError } from "./historyAdvice.ts"
+import * as JournalAdvice from "./journal/advice.ts"
 import { errorLook } from "./look.ts"
 import { existingDirectory, nearby } from "../agent/nearby.ts"
 import { type OutputFailed, Screen } from "./screen.ts"
@@ -18,7 +19,7 @@ import { Settings } from "./settings.ts"
 import { type CommandLine, commandLine, quote } from "./shell.ts"
 
 /** What a command may fail with. */
-export type Failure = FsError.FsError | HistoryError | Complaint | OutputFailed | Quit
+export type Failure = FsError.FsError | HistoryError | JournalAdvice.JournalFailure | Complaint | OutputFailed | Quit
 
 const didYouMean = (paths: ReadonlyArray<string>): string =>
   `Did you mean ${paths.map(quote).join(paths.length === 2 ? " or " : ", ")}?`
@@ -73,7 +74,10 @@ const reportHistory = (error: HistoryError) =>
     return yield* complain(complaintOf(error, command, commandLine(program, root)))
   })
 
-const reportAny = (error: FsError.FsError | HistoryError | Complaint) => {
+const reportJournal = (error: JournalAdvice.JournalFailure) =>
+  Effect.flatMap(Settings, ({ command }) => complain(JournalAdvice.complaintOf(error, command)))
+
+const reportAny = (error: FsError.FsError | HistoryError | JournalAdvice.JournalFailure | Complaint) => {
   switch (error._tag) {
     case "Complaint":
       return complain(error)
@@ -81,6 +85,9 @@ const reportAny = (error: FsError.FsError | HistoryError | Complaint) => {
     case "SnapshotRestoreError":
     case "ArchiveError":
       return reportHistory(error)
+    case "JournalError":
+    case "NotRecorded":
+      return reportJournal(error)
     default:
       return report(error)
   }

@@ -23,17 +23,18 @@ export const text = (name: string, metavar: string, description: string): Flag.F
 export const requiredText = (name: string, metavar: string, description: string): Flag.Flag<string> =>
   Flag.String(name).pipe(Flag.withDescription(description), Flag.withMetavar(metavar))
 
-export const natural = (name: string, metavar: string, description: string): Flag.Flag<number | undefined> =>
-  undefinedWhenAbsent(
-    Flag.Int(name).pipe(
-      Flag.withDescription(description),
-      Flag.withMetavar(metavar),
-      Flag.filter(
-        (n) => n >= 0,
-        (n) => `${n} is below 0`
-      )
+export const requiredNatural = (name: string, metavar: string, description: string): Flag.Flag<number> =>
+  Flag.Int(name).pipe(
+    Flag.withDescription(description),
+    Flag.withMetavar(metavar),
+    Flag.filter(
+      (n) => n >= 0,
+      (n) => `${n} is below 0`
     )
   )
+
+export const natural = (name: string, metavar: string, description: string): Flag.Flag<number | undefined> =>
+  undefinedWhenAbsent(requiredNatural(name, metavar, description))
 
 export const repeated = (name: string, metavar: string, description: string): Flag.Flag<ReadonlyArray<string>> =>
   Flag.String(name).pipe(Flag.withDescription(description), Flag.withMetavar(metavar), Flag.atLeast(0))

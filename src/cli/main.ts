@@ -25,6 +25,7 @@ import { exportCommand } from "./commands/export.ts"
 import { glob } from "./commands/glob.ts"
 import { grep } from "./commands/grep.ts"
 import { importCommand } from "./commands/import.ts"
+import { journal } from "./commands/journal.ts"
 import { ls } from "./commands/ls.ts"
 import { mcp, ProgramVersion } from "./commands/mcp.ts"
 import { mkdir } from "./commands/mkdir.ts"
@@ -53,7 +54,7 @@ export const command = base.pipe(
     { group: "LOOK", commands: [ls, tree, cat, stat] },
     { group: "FIND", commands: [glob, grep] },
     { group: "CHANGE", commands: [write, edit, mkdir, cp, mv, rm] },
-    { group: "KEEP", commands: [snapshot, snapshots, diff, restore, exportCommand, importCommand] },
+    { group: "KEEP", commands: [snapshot, snapshots, diff, restore, exportCommand, importCommand, journal] },
     { group: "RUN", commands: [exec] },
     { group: "SERVE", commands: [mcp] },
     { group: "LEARN", commands: [tour] }

@@ -8,6 +8,7 @@ import type { Input } from "./mcpServe.ts"
 export interface Quick {
   readonly root: string
   readonly backend: "host" | "memory"
+  readonly journal?: string | undefined
   readonly input: Input
 }
 
@@ -18,6 +19,7 @@ const toggle = { type: "boolean" } as const
 const options = {
   root: text,
   backend: text,
+  journal: text,
   tools: text,
   limits: text,
   "mount-point": text,
@@ -57,11 +59,19 @@ export const quick = ([command, ...args]: ReadonlyArray<string>): Quick | undefi
   const limits = oneOf(values.limits, ["agent", "standard", "unlimited"])
   const host = oneOf(values.host, ["127.0.0.1", "::1"])
   const port = portOf(values.http)
-  if (values.root?.trim() === "" || backend === undefined || limits === undefined || host === undefined) return undefined
+  if (
+    values.root?.trim() === "" ||
+    values.journal?.trim() === "" ||
+    backend === undefined ||
+    limits === undefined ||
+    host === undefined
+  )
+    return undefined
   if (values.http !== undefined && port === undefined) return undefined
   return {
     root: values.root ?? ".",
     backend,
+    ...(values.journal !== undefined && { journal: values.journal }),
     input: {
       tools: values.tools ?? "all",
       readOnly: values["read-only"] ?? false,

@@ -140,11 +140,11 @@ interface Told extends Quick {
   readonly version: string
 }
 
-const settled = ({ backend, root }: Quick) =>
+const settled = ({ backend, journal, root }: Quick) =>
   Layer.merge(
     workspaceLayer.pipe(
       Layer.provideMerge(
-        Layer.succeed(Settings, { command: "mcp", root, backend, container: noContainer, mounts: [], json: false })
+        Layer.succeed(Settings, { command: "mcp", root, backend, container: noContainer, mounts: [], journal, json: false })
       )
     ),
     Layer.succeed(Limits.Limits, limits)

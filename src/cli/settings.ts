@@ -32,6 +32,8 @@ export class Settings extends Context.Service<
     readonly container: Container
     /** In the order in which they were typed. */
     readonly mounts: ReadonlyArray<MountFlag>
+    /** The file in which changes are recorded, as it was typed. */
+    readonly journal?: string | undefined
     readonly json: boolean
   }
 >()("fs-algebra/cli/Settings") {}

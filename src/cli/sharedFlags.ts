@@ -41,6 +41,12 @@ export const base = Command.make(program).pipe(
       Flag.withMetavar("ENGINE"),
       Flag.withDefault("podman" as const)
     ),
+    journal: flags.text("journal", "FILE", "Record what changes in this journal, made where it is not there").pipe(
+      Flag.filter(
+        (file) => file === undefined || file.trim() !== "",
+        () => "it is blank"
+      )
+    ),
     json: Flag.Boolean("json").pipe(
       Flag.withDescription("Answer with JSON: one document, or one line for each item of a list"),
       Flag.withoutNegation,
@@ -56,15 +62,17 @@ interface Flags {
   readonly image: string | undefined
   readonly rootfs: string | undefined
   readonly engine: "podman" | "docker"
+  readonly journal: string | undefined
   readonly json: boolean
 }
 
-export const toSettings = ({ backend, engine, image, json, mount, root, rootfs }: Flags, command: string) => ({
+export const toSettings = ({ backend, engine, image, journal, json, mount, root, rootfs }: Flags, command: string) => ({
   command,
   root,
   backend,
   container: { engine, image, rootfs },
   mounts: mount,
+  journal,
   json
 })
 

@@ -3,7 +3,7 @@
  * what its whole path hashes to, so that every command that is run there finds it again.
  */
 import { createHash } from "node:crypto"
-import { existsSync, mkdirSync, realpathSync } from "node:fs"
+import { existsSync, mkdirSync } from "node:fs"
 import { basename, dirname, join, resolve, sep } from "node:path"
 import * as Effect from "effect/Effect"
 import { Filesystem } from "../filesystem/Filesystem.ts"
@@ -12,6 +12,7 @@ import type { Operations, SnapshotProgress } from "../history/Snapshots.ts"
 import { Complaint, wrongUsage } from "./exit.ts"
 import * as humanise from "./humanise.ts"
 import { withProgress } from "./progress.ts"
+import { resolved } from "./resolved.ts"
 import { Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
 import { type CommandLine, commandLine } from "./shell.ts"
@@ -59,22 +60,13 @@ export const storeName = (root: string): string => {
   return `${name === "" ? "root" : Array.from(name).slice(0, longestName).join("")}-${hash}`
 }
 
-/** With the links resolved of what is there of it. */
-const resolved = (path: string): string => {
-  try {
-    return realpathSync(path)
-  } catch {
-    return dirname(path) === path ? path : join(resolved(dirname(path)), basename(path))
-  }
-}
-
 const isInside = (path: string, root: string): boolean =>
   path === root || path.startsWith(root.endsWith(sep) ? root : root + sep)
 
 /** Where the store of this root is, whether or not it is there yet. */
 export const storeDirectory = Effect.fnUntraced(function* (store: string | undefined) {
   const fs = yield* Filesystem
-  const { backend, root } = yield* Settings
+  const { backend, journal, root } = yield* Settings
   const { directory, stateDirectory } = yield* Screen
   if (backend === "memory") {
     return yield* refusal(
@@ -83,13 +75,15 @@ export const storeDirectory = Effect.fnUntraced(function* (store: string | undef
     )
   }
   const { history } = fs.port
-  const top = history?._tag === "Directory" ? history.root : resolve(directory, root)
+  // What is recorded says no more where it is; it is the same directory all the same.
+  const isDirectory = history?._tag === "Directory" || journal !== undefined
+  const top = history?._tag === "Directory" ? history.root : resolved(resolve(directory, root))
   if (store === undefined && stateDirectory === undefined) {
     return yield* refusal("there is no home directory to keep snapshots in", "Say where to keep them: --store DIR.")
   }
   const place =
     store === undefined ? join(stateDirectory!, "fs-algebra", "snapshots", storeName(top)) : resolve(directory, store)
-  if (history?._tag === "Directory" && isInside(resolved(place), top)) {
+  if (isDirectory && isInside(resolved(place), top)) {
     return yield* refusal(
       `the store of snapshots would lie inside the root: ${place}`,
       "Keep it outside of what it keeps, with every command for this root: --store DIR."

@@ -35,9 +35,9 @@ export const described =
       )
     )
 
-/** With what it works on. */
+/** With what it works on. `within`: the command that it is one of. */
 export const subcommandOn =
-  <LA, LE, LR>(layer: Layer.Layer<LA, LE, LR>) =>
+  <LA, LE, LR>(layer: Layer.Layer<LA, LE, LR>, within?: string) =>
   <const Name extends string, const Config extends Command.Command.Config, E extends Failure, R>(
     name: Name,
     about: About,
@@ -47,7 +47,7 @@ export const subcommandOn =
     Command.make(name, config, (input) => reported(handler(input))).pipe(
       described(about),
       Command.provide(layer),
-      Command.provideEffect(Settings, settingsOf(name))
+      Command.provideEffect(Settings, settingsOf(within === undefined ? name : `${within} ${name}`))
     )
 
 export const subcommand = subcommandOn(workspaceLayer)

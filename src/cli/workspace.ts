@@ -12,6 +12,7 @@ import * as FsError from "../model/FsError.ts"
 import { opening } from "./advice.ts"
 import { remark } from "./answer.ts"
 import { reportedLayer } from "./failure.ts"
+import { journalless, recorded } from "./journal/recording.ts"
 import { hydrate, type Hydrated, type HydrateOptions } from "./hydrate.ts"
 import { containerLayer } from "./container.ts"
 import { bytes, count } from "./humanise.ts"
@@ -100,16 +101,21 @@ const memoryLayer = Layer.effect(
 )
 
 /** What `--root` says. */
-export const hostLayer = reportedLayer(mountless("this shows the directory as it is")(directoryLayer))
+export const hostLayer = reportedLayer(
+  journalless("nothing of the directory changes")(mountless("this shows the directory as it is")(directoryLayer))
+)
 
 const ofDirectory = mountless("on the directory itself, copied files would stay in it")
 
-/** What `--root`, `--backend` and `--mount` say. */
-export const workspaceLayer = reportedLayer(
-  Layer.unwrap(
-    Effect.map(Settings, ({ backend }): Layer.Layer<Filesystem, FsError.FsError | Complaint, Settings | Screen> => {
-      if (backend === "memory") return memoryLayer
-      return ofDirectory(backend === "container" ? containerLayer : directoryLayer)
-    })
-  )
+const chosenLayer = Layer.unwrap(
+  Effect.map(Settings, ({ backend }): Layer.Layer<Filesystem, FsError.FsError | Complaint, Settings | Screen> => {
+    if (backend === "memory") return memoryLayer
+    return ofDirectory(backend === "container" ? containerLayer : directoryLayer)
+  })
 )
+
+/** What `--root`, `--backend`, `--mount` and `--journal` say. */
+export const workspaceLayer = reportedLayer(recorded(chosenLayer))
+
+/** The same for what does its own recording. */
+export const unrecordedLayer = (why: string) => reportedLayer(journalless(why)(chosenLayer))

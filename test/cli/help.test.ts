@@ -41,7 +41,8 @@ describe("help", () => {
       "diff",
       "restore",
       "export",
-      "import"
+      "import",
+      "journal"
     ])
   })
   it.effect.each(names)("of %s has a description and its flags, on lines that fit", (name) =>

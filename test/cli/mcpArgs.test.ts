@@ -29,6 +29,12 @@ describe("the plain forms of mcp", () => {
         readBeforeWrite: true
       }
     )
+    assert.deepStrictEqual(quick(["mcp", "--journal", "../work"]), {
+      root: ".",
+      backend: "host",
+      journal: "../work",
+      input: plain
+    })
     assert.deepStrictEqual(quick(["mcp", "--no-snapshots", "--mount-point", "/w", "--http", "0", "--host", "::1"])?.input, {
       ...plain,
       snapshots: false,
@@ -50,6 +56,8 @@ describe("the plain forms of mcp", () => {
       "mcp extra",
       "mcp --",
       "mcp --root",
+      "mcp --journal",
+      "mcp --journal= --root .",
       "mcp --root -x",
       "mcp --root a --root b",
       "mcp --read-only=false",

@@ -12,6 +12,7 @@ import { Complaint, Quit, wrongUsage } from "../exit.ts"
 import { reportedLayer } from "../failure.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
+import { journalless } from "../journal/recording.ts"
 import { errorLook } from "../look.ts"
 import { mountless } from "../mounts.ts"
 import { Screen } from "../screen.ts"
@@ -67,7 +68,13 @@ const remarks = Effect.fnUntraced(function* ({ stderr, timedOut, truncated }: Ex
   if (timedOut) yield* screen.warn(`${yellow("note:")}  the time was up, and it was stopped; give it more with --timeout`)
 })
 
-export const exec = subcommandOn(reportedLayer(mountless("the container has the directory itself")(containerLayer)))(
+export const exec = subcommandOn(
+  reportedLayer(
+    journalless("nobody sees what a command in a container changes")(
+      mountless("the container has the directory itself")(containerLayer)
+    )
+  )
+)(
   "exec",
   {
     summary: "Run a command in a container that has the directory",

@@ -1,0 +1,73 @@
+/**
+ * Which journal is meant: a file of the machine, relative to the current directory and not below the root. Those that only look open it
+ * beside whoever writes it, and make none.
+ */
+import { statSync } from "node:fs"
+import { resolve } from "node:path"
+import * as Effect from "effect/Effect"
+import * as Argument from "effect/cli/Argument"
+import { Complaint, exitCodeOf, wrongUsage } from "../exit.ts"
+import { Screen } from "../screen.ts"
+
+export const file: Argument.Argument<string> = Argument.Path("file").pipe(
+  Argument.withDescription("The journal, relative to the current directory")
+)
+
+export const usage = (message: string, hint: string): Complaint =>
+  new Complaint({ error: { _tag: "UsageError" }, message, hint, code: wrongUsage })
+
+const wrongFile = (tag: "NotFound" | "NotAFile", file: string, what: string, hint: string): Complaint =>
+  new Complaint({
+    error: { _tag: tag, operation: "journal", path: file },
+    message: `"${file}" ${what}`,
+    hint,
+    code: exitCodeOf(tag)
+  })
+
+/** Where it is, whether or not it is there. */
+export const placeOf = (file: string): Effect.Effect<string, Complaint, Screen> =>
+  Effect.flatMap(Screen, ({ directory }) =>
+    file.trim() === ""
+      ? Effect.fail(usage("the name of the journal is blank", "Name a file, such as ../work.journal."))
+      : Effect.succeed(resolve(directory, file))
+  )
+
+const kindAt = (place: string): "nothing" | "file" | "other" => {
+  try {
+    const stat = statSync(place, { throwIfNoEntry: false })
+    return stat === undefined ? "nothing" : stat.isFile() ? "file" : "other"
+  } catch {
+    // Whoever opens it says why.
+    return "file"
+  }
+}
+
+const isNone = (file: string) => wrongFile("NotAFile", file, "is no file", "Name a journal, as --journal FILE makes one.")
+
+/** Where it is; fails unless it is there. */
+export const existing = Effect.fnUntraced(function* (file: string) {
+  const place = yield* placeOf(file)
+  const kind = kindAt(place)
+  if (kind === "nothing") {
+    return yield* wrongFile(
+      "NotFound",
+      file,
+      "is not there",
+      "Name a file of the machine, relative to the current directory and not to the root; --journal FILE makes one."
+    )
+  }
+  return kind === "file" ? place : yield* isNone(file)
+})
+
+/** Where it is, or is to be. */
+export const toWrite = Effect.fnUntraced(function* (file: string) {
+  const place = yield* placeOf(file)
+  return kindAt(place) === "other" ? yield* isNone(file) : place
+})
+
+/** For reading, also while somebody writes it. */
+export const reading = Effect.fnUntraced(function* (file: string) {
+  const path = yield* existing(file)
+  const { Entry, makeFile } = yield* Effect.promise(() => import("../../journal/Journal.ts"))
+  return yield* makeFile(Entry, { path, readOnly: true })
+})

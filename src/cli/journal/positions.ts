@@ -1,0 +1,15 @@
+/** Positions of a journal, as they are typed. */
+import * as Effect from "effect/Effect"
+import type { Entry, Scrivener } from "../../journal/Journal.ts"
+import * as humanise from "../humanise.ts"
+import { usage } from "./file.ts"
+
+/** A position that is not there yet is a slip. */
+export const checked = Effect.fnUntraced(function* (journal: Scrivener<Entry>, position: number) {
+  const last = yield* journal.last
+  if (position <= last) return last
+  return yield* usage(
+    `there is no position ${position}: the journal has ${humanise.count(last, "entry")}`,
+    "See which there are with journal show; 0 is before the first."
+  )
+})

@@ -1,0 +1,77 @@
+/** `--journal`: whatever a command changes is recorded, in a file outside of what it changes. */
+import { resolve } from "node:path"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { type Algebra, Filesystem } from "../../filesystem/Filesystem.ts"
+import { insideOf } from "../../history/inside.ts"
+import { isInside } from "../../runtime/openRoots.ts"
+import type { JournalError } from "../../journal/errors.ts"
+import type { Complaint } from "../exit.ts"
+import { resolved } from "../resolved.ts"
+import { Screen } from "../screen.ts"
+import { Settings } from "../settings.ts"
+import { complaintOf } from "./advice.ts"
+import { toWrite, usage } from "./file.ts"
+
+const contentsOf = (place: string): string => `${place}.contents`
+
+const inside = (file: string): Complaint =>
+  usage(
+    `the journal would lie inside the root: ${file}`,
+    "Keep it outside of what it records, where nothing that is recorded touches it."
+  )
+
+/** Also where a container has the directory. */
+const isWithin = Effect.fnUntraced(function* ({ port }: Algebra, place: string) {
+  const { backend, root } = yield* Settings
+  const { directory } = yield* Screen
+  const there = [place, contentsOf(place)].map(resolved)
+  if (backend === "container") {
+    return there.some((path) => isInside(resolved(resolve(directory, root)), path))
+  }
+  return there.some((path) => insideOf(port, path) !== undefined)
+})
+
+/** What changes through it is recorded in the file for as long as the scope is open. Answers the journal too. */
+export const recording = Effect.fnUntraced(function* (fs: Algebra, file: string) {
+  const path = yield* toWrite(file)
+  if (yield* isWithin(fs, path)) return yield* inside(file)
+  const { Entry, Journal, makeFile, record } = yield* Effect.promise(() => import("../../journal/Journal.ts"))
+  const journal = yield* makeFile(Entry, { path })
+  return { journal, fs: yield* Effect.provideService(record()(fs), Journal, journal) }
+})
+
+const said = (error: JournalError | Complaint) =>
+  Effect.flatMap(Settings, ({ command }) => Effect.fail(error._tag === "JournalError" ? complaintOf(error, command) : error))
+
+/** The layer as it is, or with what is done through it recorded. Commands in a container go past it, so there is no Sandbox then. */
+export const recorded = <E, R>(
+  layer: Layer.Layer<Filesystem, E, R>
+): Layer.Layer<Filesystem, E | Complaint, R | Settings | Screen> =>
+  Layer.unwrap(
+    Effect.map(Settings, ({ journal: file }): Layer.Layer<Filesystem, E | Complaint, R | Settings | Screen> =>
+      file === undefined
+        ? layer
+        : Layer.effect(
+            Filesystem,
+            Effect.flatMap(Filesystem, (fs) =>
+              Effect.map(
+                Effect.catch(recording(fs, file), (error) => said(error)),
+                ({ fs }) => fs
+              )
+            )
+          ).pipe(Layer.provide(layer))
+    )
+  )
+
+/** Where there is nothing to record, or no way to, a journal would say that nothing was done. */
+export const journalless =
+  (why: string) =>
+  <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E | Complaint, R | Settings> =>
+    Layer.unwrap(
+      Effect.map(Settings, ({ command, journal }): Layer.Layer<A, E | Complaint, R> =>
+        journal === undefined
+          ? layer
+          : Layer.effectContext(Effect.fail(usage(`--journal does not go with ${command}: ${why}`, "Leave out --journal.")))
+      )
+    )

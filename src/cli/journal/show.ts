@@ -1,0 +1,206 @@
+/** What `journal show` and `journal tail` print. */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import { decode } from "../../engine/text.ts"
+import type { JournalError } from "../../journal/errors.ts"
+import type { Content } from "../../journal/FileSystemEntry.ts"
+import { Entry, type Recorded, type Scrivener } from "../../journal/Journal.ts"
+import * as Replay from "../../journal/Replay.ts"
+import { isTemporaryName } from "../../model/FsPath.ts"
+import { list } from "../answer.ts"
+import * as humanise from "../humanise.ts"
+import type { Look } from "../look.ts"
+import { Settings } from "../settings.ts"
+import { line, row } from "./entryLine.ts"
+import { reading } from "./file.ts"
+import { type Chosen, entriesOf, filterOf, type Window } from "./filters.ts"
+
+/** As the file has it, without what holds the file together. */
+const Shown = Schema.Struct({ position: Schema.Int, at: Schema.Finite, entry: Entry })
+
+const fields = ["content", "data", "previous"] as const
+
+const contentsOf = (entry: Entry): ReadonlyArray<readonly [field: string, content: Content]> =>
+  fields.flatMap((field) => {
+    const content = (entry as unknown as Readonly<Record<string, Content | null | undefined>>)[field]
+    return content === undefined || content === null ? [] : [[field, content] as const]
+  })
+
+/** With the bytes themselves where they lie elsewhere. */
+const whole =
+  (journal: Scrivener<Entry>) =>
+  (recorded: Recorded<Entry>): Effect.Effect<Recorded<Entry>, JournalError> =>
+    Effect.map(
+      Effect.forEach(contentsOf(recorded.entry), ([field, content]) =>
+        Effect.map(journal.bytes(content), (bytes) => [field, bytes] as const)
+      ),
+      (contents) => ({
+        ...recorded,
+        entry: Object.assign(
+          Object.create(Object.getPrototypeOf(recorded.entry) as object),
+          recorded.entry,
+          Object.fromEntries(contents)
+        ) as Entry
+      })
+    )
+
+const sizeOf = (content: Content): number => (content instanceof Uint8Array ? content.length : content.size)
+
+/** People are shown its first chunk. */
+const start = (journal: Scrivener<Entry>, content: Content): Effect.Effect<Uint8Array, JournalError> =>
+  content instanceof Uint8Array
+    ? Effect.succeed(content)
+    : Effect.map(
+        Stream.runHead(journal.contents.stream(content)),
+        Option.getOrElse(() => new Uint8Array())
+      )
+
+/** What is cut may end in the middle of a character, or in an escape that is none any more. */
+const textOf = (bytes: Uint8Array): string | undefined => {
+  for (let end = bytes.length; end >= Math.max(0, bytes.length - 3); end--) {
+    const text = decode(bytes.subarray(0, end))
+    if (typeof text === "string") return text.includes("\0") ? undefined : text
+  }
+  return undefined
+}
+
+const indent = " ".repeat(8)
+
+const block = (look: Look, field: string, content: Content, bytes: Uint8Array): string => {
+  const size = sizeOf(content)
+  const name = look.dim(`${indent}${field}, ${humanise.bytes(size)}`)
+  const text = textOf(bytes)
+  if (text === undefined) return `${name}${look.dim(", not text")}\n`
+  const lines = look.lines(text).split("\n")
+  if (lines.at(-1) === "") lines.pop()
+  const rest = size > bytes.length ? look.dim(`${indent}... and ${humanise.bytes(size - bytes.length)} more\n`) : ""
+  return `${name}\n${lines.map((line) => `${indent}${line}\n`).join("")}${rest}`
+}
+
+interface Lined {
+  readonly recorded: Recorded<Entry>
+  readonly contents: ReadonlyArray<readonly [field: string, content: Content, bytes: Uint8Array]>
+}
+
+const withContents = (journal: Scrivener<Entry>, isAsked: boolean) => (recorded: Recorded<Entry>) =>
+  Effect.map(
+    Effect.forEach(isAsked ? contentsOf(recorded.entry) : [], ([field, content]) =>
+      Effect.map(start(journal, content), (bytes) => [field, content, bytes] as const)
+    ),
+    (contents): Lined => ({ recorded, contents })
+  )
+
+const print = Effect.fnUntraced(function* (
+  journal: Scrivener<Entry>,
+  entries: Stream.Stream<Recorded<Entry>, JournalError>,
+  contents: boolean
+) {
+  const { json } = yield* Settings
+  if (json) {
+    const shown = contents ? Stream.mapEffect(entries, whole(journal)) : entries
+    return yield* list(Shown, shown, () => ({ lines: () => "" }))
+  }
+  const lined: Stream.Stream<Lined, JournalError> = contents
+    ? Stream.mapEffect(entries, withContents(journal, true))
+    : Stream.map(entries, (recorded) => ({ recorded, contents: [] }))
+  return yield* list(Schema.Any, lined, (look) => ({
+    lines: (items: ReadonlyArray<Lined>) =>
+      items
+        .map(({ contents, recorded }) => line(look, recorded) + contents.map((content) => block(look, ...content)).join(""))
+        .join("")
+  }))
+})
+
+const Change = Schema.Struct({
+  position: Schema.Int,
+  answered: Schema.optionalKey(Schema.Int),
+  at: Schema.Finite,
+  correlationId: Schema.String,
+  kind: Schema.String,
+  path: Schema.String,
+  to: Schema.optionalKey(Schema.String),
+  outcome: Schema.Literals(["done", "failed", "unanswered"]),
+  fault: Schema.optionalKey(Schema.String),
+  message: Schema.optionalKey(Schema.String),
+  bytes: Schema.optionalKey(Schema.Int),
+  version: Schema.optionalKey(Schema.String)
+})
+
+const verbs: Readonly<Record<Replay.Change["kind"], string>> = {
+  FileWrite: "write",
+  FileDelete: "delete",
+  FileMakeDirectory: "mkdir",
+  FileMove: "move",
+  FileEdit: "edit",
+  FileMakeLink: "link",
+  FileSetAttributes: "set"
+}
+
+const changeLine = (look: Look, change: Replay.Change): string => {
+  const { at, bytes, fault, kind, outcome, path, position, to, version } = change
+  const subject = to === undefined ? look.name(path) : `${look.name(path)} -> ${look.name(to)}`
+  const how =
+    outcome === "done"
+      ? [
+          ...(bytes === undefined ? [] : [humanise.bytes(bytes)]),
+          ...(version === undefined ? [] : [look.dim(`version ${version.slice(0, 12)}`)])
+        ].join(", ")
+      : look.red(outcome === "failed" ? (fault ?? "failed") : "never answered")
+  const verb = verbs[kind].padEnd(6)
+  return row(look, position, at, [outcome === "done" ? look.green(verb) : look.red(verb), subject, how])
+}
+
+const isOwn = (path: string): boolean => path.split("/").some(isTemporaryName)
+
+/** What goes on among files that no listing shows, as in an undo of several, is nobody's change. */
+const isHidden = ({ path, to = path }: Replay.Change): boolean => isOwn(path) && isOwn(to)
+
+const printChanges = Effect.fnUntraced(function* (
+  journal: Scrivener<Entry>,
+  filter: Replay.Filter,
+  { after = 0, before = Infinity, max = Number.MAX_SAFE_INTEGER, reverse }: Window
+) {
+  const meant = Replay.changes(journal, filter).pipe(
+    Stream.filter((change) => change.position > after && change.position < before && !isHidden(change))
+  )
+  const shown = reverse
+    ? Stream.unwrap(Effect.map(Stream.runCollect(Stream.takeRight(meant, max)), (all) => Stream.fromIterable(all.toReversed())))
+    : Stream.take(meant, max)
+  const { json } = yield* Settings
+  if (json) return yield* list(Change, shown, () => ({ lines: () => "" }))
+  return yield* list(Schema.Any, shown, (look) => ({
+    lines: (items: ReadonlyArray<Replay.Change>) => items.map((item) => changeLine(look, item)).join("")
+  }))
+})
+
+export interface ShowOptions extends Chosen, Window {
+  readonly changes: boolean
+  readonly contents: boolean
+}
+
+const command = "journal show"
+
+export const show = Effect.fnUntraced(function* (file: string, options: ShowOptions) {
+  const { changes, contents } = options
+  const filter = yield* filterOf(options, command)
+  const journal = yield* reading(file)
+  yield* changes ? printChanges(journal, filter, options) : print(journal, entriesOf(journal, filter, options), contents)
+}, Effect.scoped)
+
+export interface TailOptions extends Chosen {
+  readonly after: number | undefined
+  readonly max: number | undefined
+  readonly contents: boolean
+}
+
+const lastShown = 10
+
+/** Until it is told to end. */
+export const tail = Effect.fnUntraced(function* (file: string, { after, contents, max = lastShown, ...chosen }: TailOptions) {
+  const filter = yield* filterOf(chosen, "journal tail")
+  const journal = yield* reading(file)
+  const from = after ?? Math.max(0, (yield* journal.last) - max)
+  yield* print(journal, Replay.select(filter)(journal.tail(from)), contents)
+}, Effect.scoped)

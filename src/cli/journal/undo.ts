@@ -1,0 +1,102 @@
+/**
+ * `journal undo`: everything that was done after a position is taken back. It is recorded in the same journal, which so goes on saying what
+ * is there, and taking it back is one more undo.
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import { type Algebra, Filesystem } from "../../filesystem/Filesystem.ts"
+import type { Entry, Scrivener } from "../../journal/Journal.ts"
+import * as Replay from "../../journal/Replay.ts"
+import type { Conflict } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import { document } from "../answer.ts"
+import { Change, countChanges, someChanges } from "../changes.ts"
+import { Complaint, exitCodeOf } from "../exit.ts"
+import * as humanise from "../humanise.ts"
+import { errorLook } from "../look.ts"
+import { withProgress } from "../progress.ts"
+import { Screen } from "../screen.ts"
+import { Settings } from "../settings.ts"
+import { commandLine, quote } from "../shell.ts"
+import { existing, reading, usage } from "./file.ts"
+import { pathsOf } from "./filters.ts"
+import { checked } from "./positions.ts"
+import { recording } from "./recording.ts"
+
+const Answer = Schema.Struct({ position: Schema.Int, dryRun: Schema.Boolean, changes: Schema.Array(Change) })
+
+export interface UndoOptions {
+  readonly to: number
+  readonly paths: ReadonlyArray<string>
+  readonly dryRun: boolean
+}
+
+const shown = 5
+
+/** Of what was changed after the position, what is no longer as the journal left it. */
+const conflicting = Effect.fnUntraced(function* (
+  journal: Scrivener<Entry>,
+  fs: Algebra,
+  { paths, to }: { readonly to: number; readonly paths: ReadonlyArray<string> | undefined }
+) {
+  const changes = yield* Stream.runCollect(Replay.changes(journal))
+  const touched = changes
+    .filter(({ answered, position }) => (answered ?? position) > to)
+    .flatMap(({ path, to }) => (to === undefined ? [path] : [path, to]))
+  const drifted = yield* Replay.drift(journal, fs, { paths })
+  return drifted.map(({ path }) => path).filter((path) => touched.some((base) => FsPath.isWithin(base, path)))
+})
+
+const complaintOf = (conflict: Conflict, paths: ReadonlyArray<string>): Complaint => {
+  const all = paths.length === 0 ? [conflict.path] : paths
+  const some = all.slice(0, shown).map(quote).join(", ")
+  const rest = all.length > shown ? ` and ${humanise.whole(all.length - shown)} more` : ""
+  const { _tag, actual, expected, operation, path } = conflict
+  return new Complaint({
+    error: { _tag, operation, path, expected, ...(actual !== undefined && { actual }), paths: all },
+    message: `what was left there is there no more, so nothing has changed: ${some}${rest}`,
+    hint: "Keep or move away what is there now; or take back only other paths, with --path.",
+    code: exitCodeOf("Conflict")
+  })
+}
+
+const opened = Effect.fnUntraced(function* (file: string, dryRun: boolean) {
+  const fs = yield* Filesystem
+  if (dryRun) return { fs, journal: yield* reading(file) }
+  yield* existing(file)
+  return yield* recording(fs, file)
+})
+
+export const undo = Effect.fnUntraced(function* (file: string, { dryRun, paths: given, to }: UndoOptions) {
+  const screen = yield* Screen
+  const { backend, json, root } = yield* Settings
+  if (backend === "memory") {
+    const why = "what changes in a copy is nothing for the journal of the directory"
+    return yield* usage(`journal undo does not go with --backend memory: ${why}`, "Try it with --dry-run.")
+  }
+  const paths = yield* pathsOf(given, "journal undo")
+  const { fs, journal } = yield* opened(file, dryRun)
+  const before = yield* checked(journal, to)
+  const changes = yield* Replay.undo(journal, fs, { to, paths, dryRun }).pipe(
+    withProgress(dryRun ? "Comparing" : "Undoing"),
+    Effect.catchTag("Conflict", (conflict) =>
+      Effect.flatMap(conflicting(journal, fs, { to, paths }), (paths) => Effect.fail(complaintOf(conflict, paths)))
+    )
+  )
+  yield* document(
+    Answer,
+    { position: to, dryRun, changes },
+    (look) =>
+      `${someChanges(look, changes, dryRun)}${
+        changes.length === 0
+          ? `It is as at position ${look.yellow(`${to}`)} already`
+          : `${dryRun ? "Would take back" : "Took back"} what came after position ${look.yellow(`${to}`)}, ${countChanges(changes)}`
+      }\n`
+  )
+  if (json || changes.length === 0) return
+  const { dim } = errorLook(screen)
+  const line = commandLine(screen.program, root)
+  const again = line("journal", "undo", file, "--to", `${before}`, ...given.flatMap((path) => ["--path", path]))
+  yield* screen.warn(dim(dryRun ? "nothing has changed" : `take this back with ${again}`))
+}, Effect.scoped)

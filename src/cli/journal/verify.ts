@@ -1,0 +1,62 @@
+/** `journal verify`: whether a journal, with its contents, is what was written. */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type { JournalError } from "../../journal/errors.ts"
+import { verify as verifyFile, type Verified } from "../../journal/Journal.ts"
+import { document } from "../answer.ts"
+import { Complaint, notAsWritten } from "../exit.ts"
+import * as humanise from "../humanise.ts"
+import type { Look } from "../look.ts"
+import { withProgress } from "../progress.ts"
+import { soundPart } from "./advice.ts"
+import { existing } from "./file.ts"
+
+const Answer = Schema.Struct({
+  file: Schema.String,
+  entries: Schema.Int,
+  chained: Schema.Boolean,
+  head: Schema.optionalKey(Schema.String),
+  torn: Schema.Boolean,
+  contents: Schema.Struct({ referenced: Schema.Int, missing: Schema.Int, damaged: Schema.Int })
+})
+
+const corrupt = (file: string, { _tag, detail, operation, position, reason }: JournalError): Complaint =>
+  new Complaint({
+    error: { _tag, operation, reason, detail, ...(position !== undefined && { position }) },
+    message: `"${file}" is not what was written${position === undefined ? "" : `, at entry ${position}`}: ${detail}`,
+    hint: position === undefined ? "Give a file that is a journal, as --journal FILE makes one." : soundPart(position),
+    code: notAsWritten
+  })
+
+const incomplete = (file: string, { damaged, missing }: Verified["contents"]): Complaint =>
+  new Complaint({
+    error: { _tag: "JournalError", operation: "verify", reason: "corrupt", missing, damaged },
+    message: `the contents of "${file}" are not what was written: ${humanise.whole(missing)} missing, ${humanise.whole(damaged)} damaged`,
+    hint: "They lie beside the journal, in the directory of its name with .contents.",
+    code: notAsWritten
+  })
+
+const said = (look: Look, file: string, { chained, contents, entries, head, torn }: Verified): string => {
+  const lines = [
+    `${look.name(file)} is sound: ${humanise.count(entries, "entry")}, ${humanise.count(contents.referenced, "content")}`,
+    chained
+      ? `chained${head === undefined ? "" : `, with the head ${head}`}`
+      : "not chained, so that not every change would show",
+    ...(torn ? ["the last append was not written whole, and was never answered"] : [])
+  ]
+  return lines.map((line) => `${line}\n`).join("")
+}
+
+export const verify = Effect.fnUntraced(function* (file: string) {
+  const path = yield* existing(file)
+  const verified = yield* verifyFile(path).pipe(
+    withProgress(`Reading ${file}`),
+    Effect.catchIf(
+      ({ reason }) => reason === "corrupt",
+      (error) => Effect.fail(corrupt(file, error))
+    )
+  )
+  const { contents } = verified
+  if (contents.missing > 0 || contents.damaged > 0) return yield* incomplete(file, contents)
+  yield* document(Answer, { file, ...verified }, (look) => said(look, file, verified))
+})

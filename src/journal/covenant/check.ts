@@ -1,0 +1,117 @@
+/** Everything that is wrong with a covenant, found before anything runs. */
+import * as Schema from "effect/Schema"
+import type { Declared } from "./declared.ts"
+
+export const Problem = Schema.Struct({
+  reason: Schema.Literals([
+    "duplicateName",
+    "ambiguousType",
+    "emptyRoute",
+    "scatteredRoute",
+    "unknownSource",
+    "unknownTarget",
+    "unknownTerminal",
+    "routedTwice",
+    "terminalRouted",
+    "unrouted",
+    "unproduced"
+  ]),
+  /** The type of entry that it is about, where there is one. */
+  type: Schema.optionalKey(Schema.String),
+  /** The branches or routes that it is about. */
+  names: Schema.Array(Schema.String),
+  detail: Schema.String
+})
+
+/**
+ * One thing that is wrong.
+ *
+ * `duplicateName`: two branches, or two routes, have one name. `ambiguousType`: two branches produce it, or consume it. `emptyRoute`: it
+ * has no sources, or no targets. `scatteredRoute`: its sources come from several branches, between whose journals there is no order.
+ * `unknownSource`, `unknownTerminal`: no branch produces the type. `unknownTarget`: no branch consumes it. `routedTwice`: two routes have
+ * it as a source. `terminalRouted`: it is declared terminal, and has a route all the same. `unrouted`: it is produced, and neither routed
+ * nor terminal. `unproduced`: it is consumed, and no route makes it.
+ *
+ * @since 0.1.0
+ */
+export type Problem = typeof Problem.Type
+
+type Reason = Problem["reason"]
+
+const problem = (reason: Reason, detail: string, names: ReadonlyArray<string>, type?: string): Problem => ({
+  reason,
+  names,
+  detail,
+  ...(type !== undefined && { type })
+})
+
+/** Who says so, by type, in the order in which it was said. A type said twice by one counts once. */
+const byType = <A extends { readonly name: string }>(
+  all: ReadonlyArray<A>,
+  types: (each: A) => ReadonlyArray<string>
+): ReadonlyMap<string, ReadonlyArray<string>> => {
+  const found = new Map<string, Array<string>>()
+  for (const each of all) {
+    for (const type of new Set(types(each))) {
+      const names = found.get(type)
+      if (names === undefined) found.set(type, [each.name])
+      else names.push(each.name)
+    }
+  }
+  return found
+}
+
+const quoted = (names: ReadonlyArray<string>): string => names.map((name) => JSON.stringify(name)).join(" and ")
+
+const duplicates = (what: string, all: ReadonlyArray<{ readonly name: string }>): ReadonlyArray<Problem> => {
+  const names = all.map(({ name }) => name)
+  const twice = new Set(names.filter((name, index) => names.indexOf(name) !== index))
+  return [...twice].map((name) => problem("duplicateName", `two ${what} are called ${JSON.stringify(name)}`, [name]))
+}
+
+export const problemsOf = <E, R>({ branches, routes, terminal }: Declared<E, R>): ReadonlyArray<Problem> => {
+  const producers = byType(branches, ({ produces }) => produces)
+  const consumers = byType(branches, ({ consumes }) => consumes)
+  const sources = byType(routes, ({ from }) => from)
+  const targets = byType(routes, ({ to }) => to)
+  const out = [...duplicates("branches", branches), ...duplicates("routes", routes)]
+  const add = (reason: Reason, type: string, names: ReadonlyArray<string>, detail: string): void =>
+    void out.push(problem(reason, detail, names, type))
+
+  for (const [type, names] of producers) {
+    if (names.length > 1) add("ambiguousType", type, names, `${type} is produced by ${quoted(names)}`)
+  }
+  for (const [type, names] of consumers) {
+    if (names.length > 1) add("ambiguousType", type, names, `${type} is consumed by ${quoted(names)}`)
+  }
+  for (const { from, name, to } of routes) {
+    if (from.length === 0) out.push(problem("emptyRoute", `the route ${JSON.stringify(name)} has no sources`, [name]))
+    if (to.length === 0) out.push(problem("emptyRoute", `the route ${JSON.stringify(name)} has no targets`, [name]))
+    const origins = new Set(from.flatMap((type) => producers.get(type)?.slice(0, 1) ?? []))
+    if (origins.size > 1) {
+      const detail = `the sources of the route ${JSON.stringify(name)} come from ${quoted([...origins])}`
+      out.push(problem("scatteredRoute", detail, [name]))
+    }
+  }
+  for (const [type, names] of sources) {
+    if (names.length > 1) add("routedTwice", type, names, `${type} is routed by ${quoted(names)}`)
+    if (!producers.has(type)) add("unknownSource", type, names, `${quoted(names)} takes ${type}, which no branch produces`)
+  }
+  for (const [type, names] of targets) {
+    if (!consumers.has(type)) add("unknownTarget", type, names, `${quoted(names)} makes ${type}, which no branch consumes`)
+  }
+  for (const type of new Set(terminal)) {
+    const routed = sources.get(type)
+    if (!producers.has(type)) add("unknownTerminal", type, [], `${type} is terminal, and no branch produces it`)
+    if (routed !== undefined) add("terminalRouted", type, routed, `${type} is terminal, and routed by ${quoted(routed)}`)
+  }
+  for (const [type, names] of producers) {
+    if (!sources.has(type) && !terminal.includes(type)) {
+      add("unrouted", type, names, `${type}, which ${quoted(names)} produces, has no route and is not terminal`)
+    }
+  }
+  for (const [type, names] of consumers) {
+    if (!targets.has(type)) add("unproduced", type, names, `${type}, which ${quoted(names)} consumes, is made by no route`)
+  }
+  return out
+}

@@ -1,0 +1,108 @@
+/**
+ * A pump carries out one route: it reads one journal in order, and appends what is made of each entry to the journals that take it.
+ *
+ * What is made carries an id that follows from what it is made of, so a pump that starts once more knows what the one before it has done:
+ * until it is past what was there when it started, it leaves out the ids that are there already.
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import type { JournalError } from "../errors.ts"
+import type { Recorded } from "../Journal.ts"
+import type { Declared, DeclaredBranch, DeclaredRoute, Routable } from "./declared.ts"
+
+/**
+ * A route cannot go on. What came before the entry has been routed, nothing of it or after it; whoever starts the covenant again begins
+ * with it.
+ *
+ * @since 0.1.0
+ */
+export class RouteError extends Schema.TaggedError<RouteError>("fs-algebra/RouteError")("RouteError", {
+  route: Schema.String,
+  /** Of the entry, in the journal of the branch that produced it. */
+  position: Schema.Int,
+  detail: Schema.String
+}) {
+  override get message(): string {
+    return `the route ${JSON.stringify(this.route)} stopped at entry ${this.position}: ${this.detail}`
+  }
+}
+
+/** By the name of the branch: what stands there up to this position is settled, and is not looked at. */
+export type Settled = Readonly<Record<string, number>>
+
+const settled = (after: Settled, branch: DeclaredBranch): number => after[branch.name] ?? 0
+
+const saying = (error: unknown): string =>
+  error instanceof Error && error.message !== "" ? error.message : typeof error === "string" ? error : JSON.stringify(error)
+
+/** The ids that a branch has of what the route makes. */
+const idsIn = (branch: DeclaredBranch, types: ReadonlySet<string>, after: Settled) =>
+  Stream.runFold(
+    branch.journal.stored(settled(after, branch)),
+    () => new Set<string>(),
+    (ids, { entry }) => (types.has(entry._tag) ? ids.add(entry.correlationId) : ids)
+  )
+
+const group = (entries: ReadonlyArray<Routable>, takes: ReadonlyMap<string, DeclaredBranch>) => {
+  const groups = new Map<DeclaredBranch, Array<Routable>>()
+  for (const entry of entries) {
+    const branch = takes.get(entry._tag)!
+    const group = groups.get(branch)
+    if (group === undefined) groups.set(branch, [entry])
+    else group.push(entry)
+  }
+  return groups
+}
+
+/** For ever, or until it fails. */
+export const pump = <E, R>(
+  { branches }: Declared<E, R>,
+  { from, name, to, via }: DeclaredRoute<E, R>,
+  after: Settled
+): Effect.Effect<void, RouteError | JournalError, R> => {
+  const sources: ReadonlySet<string> = new Set(from)
+  const targets: ReadonlySet<string> = new Set(to)
+  const source = branches.find(({ produces }) => produces.some((type) => sources.has(type)))!
+  const takes = new Map(to.map((type) => [type, branches.find(({ consumes }) => consumes.includes(type))!]))
+
+  const made = (recorded: Recorded<Routable>) => {
+    const stopped = (detail: string) => new RouteError({ route: name, position: recorded.position, detail })
+    return Effect.flatMap(
+      Effect.mapError(
+        Effect.suspend(() => via(recorded)),
+        (error) => stopped(saying(error))
+      ),
+      (entries) => {
+        const stray = entries.find(({ _tag }) => !targets.has(_tag))
+        return stray === undefined
+          ? Effect.succeed(entries)
+          : Effect.fail(stopped(`it made ${stray._tag}, which it is not declared to make`))
+      }
+    )
+  }
+
+  return Effect.gen(function* () {
+    const known = new Map<DeclaredBranch, ReadonlySet<string>>()
+    for (const branch of new Set(takes.values())) known.set(branch, yield* idsIn(branch, targets, after))
+    // What is known has been made of entries up to here.
+    const old = yield* source.journal.last
+
+    const route = Effect.fnUntraced(function* (recorded: Recorded<Routable>) {
+      const isOld = recorded.position <= old
+      if (!isOld && known.size > 0) known.clear()
+      for (const [branch, entries] of group(yield* made(recorded), takes)) {
+        const ids = known.get(branch)
+        const fresh = ids === undefined ? entries : entries.filter(({ correlationId }) => !ids.has(correlationId))
+        if (fresh.length > 0) yield* branch.journal.appendAll(fresh)
+      }
+    })
+
+    yield* Stream.runForEachArray(
+      source.journal.tail(settled(after, source)),
+      Effect.fnUntraced(function* (page) {
+        for (const recorded of page) if (sources.has(recorded.entry._tag)) yield* route(recorded)
+      })
+    )
+  })
+}

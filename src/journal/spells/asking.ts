@@ -1,0 +1,100 @@
+/** An invocation becomes a file entry, or a fault where it can be none. */
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import { CreateMode, type Edit, FileDelete, FileEdit, FileList, FileRead, FileWrite } from "../FileSystemEntry.ts"
+import { definitions, isSpellName, type Parameters } from "./definitions.ts"
+import { SpellFault, type SpellInvocation, type SpellName } from "./entries.ts"
+import type { Step } from "./ids.ts"
+
+export type Request = FileRead | FileWrite | FileList | FileDelete | FileEdit
+
+export interface Understood<Name extends SpellName = SpellName> {
+  readonly spell: Name
+  readonly parameters: Parameters<Name>
+}
+
+/** The spells one by one, so that each has its own parameters. */
+export type AnyUnderstood = { readonly [Name in SpellName]: Understood<Name> }[SpellName]
+
+const fault = ({ correlationId, spell }: SpellInvocation, faultKind: SpellFault["faultKind"], message: string): SpellFault =>
+  new SpellFault({ correlationId, spell, faultKind, message })
+
+const names = Object.keys(definitions).join(", ")
+
+const strict = { errors: "all", onExcessProperty: "error" } as const
+
+const decoders: Readonly<Record<SpellName, (parameters: unknown) => Result.Result<unknown, Schema.SchemaError>>> = {
+  read_file: Schema.decodeUnknownResult(definitions.read_file.parameters, strict),
+  write_file: Schema.decodeUnknownResult(definitions.write_file.parameters, strict),
+  list_directory: Schema.decodeUnknownResult(definitions.list_directory.parameters, strict),
+  delete_file: Schema.decodeUnknownResult(definitions.delete_file.parameters, strict),
+  edit_file: Schema.decodeUnknownResult(definitions.edit_file.parameters, strict)
+}
+
+/** What is asked for, if it makes sense. */
+export const understand = (invocation: SpellInvocation): AnyUnderstood | SpellFault => {
+  const { parameters, spell } = invocation
+  if (!isSpellName(spell)) {
+    return fault(invocation, "UnknownSpell", `there is no spell ${JSON.stringify(spell)}; there are ${names}`)
+  }
+  const decoded = decoders[spell](parameters)
+  return Result.isSuccess(decoded)
+    ? ({ spell, parameters: decoded.success } as AnyUnderstood)
+    : fault(invocation, "InvalidParameters", `the parameters are not those of ${spell}: ${decoded.failure.message}`)
+}
+
+const encoder = new TextEncoder()
+const base64 = Schema.decodeUnknownResult(Schema.Uint8ArrayFromBase64)
+
+/** `undefined` for what is said to be base64, and is none. */
+const bytesOf = ({ content, encoding = "utf-8" }: Parameters<"write_file">): Uint8Array | undefined => {
+  if (encoding === "utf-8") return encoder.encode(content)
+  const decoded = base64(content.replace(/[ \t\r\n]/g, ""))
+  return Result.isSuccess(decoded) ? decoded.success : undefined
+}
+
+const modes = {
+  create: CreateMode.CreateNew,
+  overwrite: CreateMode.CreateOrReplace,
+  replace: CreateMode.ReplaceExisting,
+  append: CreateMode.CreateOrAppend,
+  append_existing: CreateMode.AppendExisting
+} as const
+
+/** Of an edit, in the form in which the engine and FileEdit take them. */
+export const editsOf = ({ edits, new_string, old_string, replace_all = false }: Parameters<"edit_file">) =>
+  (edits ?? [{ old_string: old_string!, new_string: new_string!, replace_all }]).map((edit): typeof Edit.Type => ({
+    oldText: edit.old_string,
+    newText: edit.new_string,
+    match: edit.replace_all === true ? "all" : "unique"
+  }))
+
+export const request = (invocation: SpellInvocation, id: (step: Step) => string, extended: boolean): Request | SpellFault => {
+  const understood = understand(invocation)
+  if ("_tag" in understood) return understood
+  switch (understood.spell) {
+    case "read_file":
+      return new FileRead({ correlationId: id("ask"), path: understood.parameters.path })
+    case "write_file": {
+      const { mode = "create", path } = understood.parameters
+      const content = bytesOf(understood.parameters)
+      return content === undefined
+        ? fault(invocation, "InvalidParameters", "the content is said to be binary, and is not base64")
+        : new FileWrite({ correlationId: id("ask"), path, content, createMode: modes[mode] })
+    }
+    case "list_directory": {
+      const { path = "/", ...options } = understood.parameters
+      return new FileList({ correlationId: id("ask"), path, ...options })
+    }
+    case "delete_file": {
+      const { path, recursive = false } = understood.parameters
+      return new FileDelete({ correlationId: id("ask"), path, recursive })
+    }
+    case "edit_file": {
+      const { path } = understood.parameters
+      return extended
+        ? new FileEdit({ correlationId: id("ask"), path, edits: editsOf(understood.parameters) })
+        : new FileRead({ correlationId: id("read"), path })
+    }
+  }
+}

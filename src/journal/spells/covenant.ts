@@ -1,0 +1,119 @@
+/** The covenant between a journal of spells and one of files: invocations down, answers up. */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import * as Covenant from "../Covenant.ts"
+import type { Group } from "../Daemon.ts"
+import type { JournalError } from "../errors.ts"
+import {
+  FileContent,
+  FileContentChunk,
+  FileDelete,
+  FileDeleted,
+  FileEdit,
+  FileEdited,
+  FileFault,
+  FileList,
+  FileListing,
+  FileMetadata,
+  FileRead,
+  FileWrite,
+  FileWritten
+} from "../FileSystemEntry.ts"
+import { Journal, type Entry, type Recorded, type Scrivener } from "../Journal.ts"
+import { answer, type FileAnswer } from "./answering.ts"
+import { request } from "./asking.ts"
+import type { Book, Unanswered } from "./book.ts"
+import { type SpellEntry, SpellFault, SpellInvocation, SpellResult } from "./entries.ts"
+import * as Ids from "./ids.ts"
+
+export interface Between {
+  readonly spells: Scrivener<SpellEntry>
+  readonly files: Scrivener<Entry>
+  readonly book: Book
+  readonly name: string
+  readonly extended: boolean
+  readonly maxBytes: number
+}
+
+const declaration = ({ book, extended, files, maxBytes, name, spells }: Between) => {
+  const ids = Ids.make(name)
+
+  const ask = ({ entry, position }: Recorded<SpellInvocation>) =>
+    Effect.map(book.reached(position), () => {
+      const { correlationId } = entry
+      const page = book.page(correlationId)
+      const isFirst = page?._tag === "Open" && page.position === position
+      return isFirst ? [request(entry, (step) => ids.of({ position, step, correlationId }), extended)] : []
+    })
+
+  const told = (recorded: Recorded<FileAnswer>, { correlationId, position, step }: Ids.Derived) => {
+    const page = book.page(correlationId)
+    if (page?._tag !== "Open" || page.position !== position) return Effect.succeed([])
+    const id = (step: Ids.Step) => ids.of({ position, step, correlationId })
+    return answer({ journal: files, invocation: page.invocation, step, id, maxBytes }, recorded)
+  }
+
+  const tell = Effect.fnUntraced(function* (recorded: Recorded<FileAnswer>) {
+    const derived = ids.parse(recorded.entry.correlationId)
+    // What was asked for a spell comes after it; another journal of spells may have been longer.
+    if (derived === undefined || derived.position > (yield* spells.last)) return []
+    yield* book.reached(derived.position)
+    return yield* told(recorded, derived)
+  })
+
+  const edit = extended ? [FileEdit] : []
+  const edited = extended ? [FileEdited] : []
+  return Covenant.make<Unanswered>({
+    branches: [
+      Covenant.branch({ name: "spells", journal: spells, produces: [SpellInvocation], consumes: [SpellResult, SpellFault] }),
+      Covenant.branch({
+        name: "files",
+        journal: files,
+        produces: [FileContent, FileContentChunk, FileWritten, FileListing, FileDeleted, FileMetadata, FileFault, ...edited],
+        consumes: [FileRead, FileWrite, FileList, FileDelete, ...edit]
+      })
+    ],
+    routes: [
+      Covenant.route({
+        name: "ask",
+        from: [SpellInvocation],
+        to: [FileRead, FileWrite, FileList, FileDelete, ...edit, SpellFault],
+        via: ask
+      }),
+      Covenant.route({
+        name: "tell",
+        from: [FileContent, FileContentChunk, FileWritten, FileListing, FileDeleted, FileFault, ...edited],
+        to: [SpellResult, SpellFault, FileWrite],
+        via: tell
+      })
+    ],
+    terminal: [FileMetadata]
+  })
+}
+
+/** Where nothing is open nothing that is there has to be looked at; otherwise only spells from the first open one on. */
+const settled = Effect.fnUntraced(function* ({ book, files, spells }: Between) {
+  const last = yield* spells.last
+  yield* book.reached(last)
+  const open = book.firstOpen()
+  return open === undefined ? { spells: last, files: yield* files.last } : { spells: open - 1, files: 0 }
+})
+
+/** Its daemons, not started. Whoever waits for an answer is told when one of them ends. */
+export const make = Effect.fnUntraced(function* (
+  between: Between
+): Effect.fn.Return<Group, Covenant.CovenantError | JournalError | Unanswered, Scope.Scope> {
+  const covenant = yield* declaration(between)
+  const { book, files, name } = between
+  const group = yield* Effect.provideService(
+    Covenant.daemons(covenant, { name, after: yield* settled(between) }),
+    Journal,
+    files
+  )
+  for (const daemon of group.daemons) {
+    const ended = Effect.flatMap(daemon.awaitStatus("Completed"), () => daemon.failure)
+    const told = Effect.flatMap(ended, (failure) => (failure === undefined ? Effect.void : book.close(failure)))
+    yield* Effect.forkScoped(Effect.ignore(told))
+  }
+  return group
+})

@@ -1,0 +1,475 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import type { Files } from "../../src/testing/Files.ts"
+import { picture } from "../faults/ground.ts"
+import { hasGit, kept, type Kept } from "./kept.ts"
+import type { Ran } from "./terminal.ts"
+
+const files: Files = { "a.txt": "one\ntwo\n", "src/main.ts": "main\n" }
+
+const done = (ran: Ran): string => {
+  assert.strictEqual(ran.code, 0, ran.err)
+  return ran.out
+}
+
+const work = ["--journal", "work"]
+
+/** Writes, edits, moves and removes, each a command of its own. */
+const worked = Effect.fnUntraced(function* (here: Kept) {
+  for (const args of [
+    ["write", "docs/new.txt", "--text", "new text\n"],
+    ["edit", "a.txt", "--old", "two", "--new", "2"],
+    ["mv", "src", "lib"],
+    ["rm", "docs/new.txt"],
+    ["write", "large.bin", "--text", "x".repeat(5000)]
+  ]) {
+    done(yield* here.run([...args, ...work]))
+  }
+})
+
+interface Shown {
+  readonly position: number
+  readonly at: number
+  readonly entry: { readonly _tag: string; readonly correlationId: string; readonly path?: string; readonly content?: unknown }
+}
+
+const shown = (here: Kept, ...args: ReadonlyArray<string>) =>
+  Effect.map(here.json(["journal", "show", "work", ...args]), (all) => all as ReadonlyArray<Shown>)
+
+/** What was asked, by its kind and path. */
+const said = (all: ReadonlyArray<Shown>) => all.map(({ entry }) => `${entry._tag} ${entry.path ?? ""}`.trim())
+
+interface Changed {
+  readonly position: number
+  readonly kind: string
+  readonly path: string
+  readonly to?: string
+  readonly outcome: string
+}
+
+const changes = (here: Kept, ...args: ReadonlyArray<string>) =>
+  Effect.map(here.json(["journal", "show", "work", "--changes", ...args]), (all) => all as ReadonlyArray<Changed>)
+
+const doneChanges = (all: ReadonlyArray<Changed>) =>
+  all.filter(({ outcome }) => outcome === "done").map(({ kind, path, to }) => [kind, path, ...(to === undefined ? [] : [to])])
+
+const last = (here: Kept) => Effect.map(shown(here), (all) => all.at(-1)!.position)
+
+describe("--journal", () => {
+  it.live("records what each command changes, one after another in one file, and nothing else", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      yield* worked(here)
+      done(yield* here.run(["tree", ...work]))
+      done(yield* here.run(["cat", "a.txt", ...work]))
+      assert.deepStrictEqual(doneChanges(yield* changes(here)), [
+        ["FileMakeDirectory", "docs"],
+        ["FileWrite", "docs/new.txt"],
+        ["FileWrite", "a.txt"],
+        ["FileMove", "src", "lib"],
+        ["FileDelete", "docs/new.txt"],
+        ["FileWrite", "large.bin"]
+      ])
+      const positions = (yield* shown(here)).map(({ position }) => position)
+      assert.deepStrictEqual(
+        positions,
+        positions.map((_, index) => index + 1)
+      )
+      assert.deepStrictEqual(Fs.readdirSync(here.top).sort(), ["root", "work", "work.contents"])
+    })
+  )
+
+  it.live("records what failed, as what it failed with", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      const ran = yield* here.run(["write", "a.txt/below", "--text", "x", ...work])
+      assert.strictEqual(ran.code, 7)
+      const faults = yield* here.json(["journal", "show", "work", "--kind", "fault"])
+      assert.isAbove(faults.length, 0)
+      assert.deepStrictEqual(doneChanges(yield* changes(here)), [])
+    })
+  )
+
+  it.live("of a copy in memory records what was done to the copy", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      done(yield* here.run(["rm", "a.txt", "--backend", "memory", ...work]))
+      assert.deepStrictEqual(doneChanges(yield* changes(here)), [["FileDelete", "a.txt"]])
+      assert.isTrue(Fs.existsSync(join(here.root, "a.txt")))
+    })
+  )
+
+  it.live.each([
+    ["inside the root", ["write", "b", "--text", "x", "--journal", "root/work"], 2, "inside the root"],
+    ["in the root through a link", ["write", "b", "--text", "x", "--journal", "link/work"], 2, "inside the root"],
+    ["that is a directory", ["write", "b", "--text", "x", "--journal", "root"], 7, "is no file"],
+    ["that is blank", ["write", "b", "--text", "x", "--journal", " "], 2, "blank"],
+    ["that is no journal", ["write", "b", "--text", "x", "--journal", "notes"], 7, "is no journal"],
+    ["of a command in a container", ["exec", "--image", "x", ...work, "--", "true"], 2, "does not go with exec"],
+    ["of the tour", ["tour", ...work], 2, "does not go with tour"],
+    ["of who only looks at one", ["journal", "show", "work", ...work], 2, "does not go with journal show"],
+    ["of an undo", ["journal", "undo", "work", "--to", "0", ...work], 2, "does not go with journal undo"]
+  ] as const)("a journal %s is refused, and nothing is done", ([, args, code, text]) =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      Fs.symlinkSync(here.root, join(here.top, "link"))
+      Fs.writeFileSync(join(here.top, "notes"), "some notes\n")
+      const before = picture(here.top)
+      const ran = yield* here.run(args)
+      assert.strictEqual(ran.code, code, ran.err)
+      assert.include(ran.err, text)
+      assert.strictEqual(ran.out, "")
+      assert.deepStrictEqual(picture(here.top), before)
+    })
+  )
+
+  it.live("a journal that somebody else writes is refused, and can be looked at all the same", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      yield* worked(here)
+      const { Entry, makeFile } = yield* Effect.promise(() => import("../../src/journal/Journal.ts"))
+      yield* makeFile(Entry, { path: join(here.top, "work") })
+      const ran = yield* here.run(["write", "b.txt", "--text", "x", ...work])
+      assert.strictEqual(ran.code, 5, ran.err)
+      assert.isFalse(Fs.existsSync(join(here.root, "b.txt")))
+      assert.isAbove((yield* shown(here)).length, 0)
+    })
+  )
+
+  it.live.runIf(hasGit)("records a restore, which so can be undone", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      done(yield* here.run(["snapshot", ...work]))
+      const before = picture(here.root)
+      done(yield* here.run(["rm", "-r", "src", ...work]))
+      done(yield* here.run(["write", "b.txt", "--text", "b", ...work]))
+      const changed = picture(here.root)
+      const position = yield* last(here)
+      done(yield* here.run(["restore", ...work]))
+      assert.deepStrictEqual(picture(here.root), before)
+      done(yield* here.run(["journal", "undo", "work", "--to", `${position}`]))
+      assert.deepStrictEqual(picture(here.root), changed)
+    })
+  )
+
+  it.live.runIf(hasGit)("does not let a store of snapshots into the root either", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      const ran = yield* here.run(["snapshot", "--store", "root/store", ...work])
+      assert.strictEqual(ran.code, 2)
+      assert.include(ran.err, "inside the root")
+      const taken = yield* here.json(["snapshot", ...work])
+      assert.deepStrictEqual(
+        (yield* here.json(["snapshots"])).map((each) => (each as { snapshotId: string }).snapshotId),
+        taken.map((each) => (each as { snapshotId: string }).snapshotId)
+      )
+    })
+  )
+})
+
+describe("journal show", () => {
+  it.live("shows each entry on a line: position, time, kind, path, id", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      yield* worked(here)
+      const out = done(yield* here.run(["journal", "show", "work"]))
+      const all = yield* shown(here)
+      const lines = out.trimEnd().split("\n")
+      assert.strictEqual(lines.length, all.length)
+      for (const [index, line] of lines.entries()) {
+        const { at, entry, position } = all[index]!
+        assert.match(line, new RegExp(`^ +${position} {2}\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d\\.\\d{3} {2}${entry._tag} `))
+        assert.include(line, new Date(at).toISOString().slice(11, 23))
+        assert.include(line, entry.path ?? "")
+        assert.isTrue(line.endsWith(entry.correlationId))
+      }
+    })
+  )
+
+  it.live("filters by path, kind, id and position, and an answer goes with what it answers", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      yield* worked(here)
+      assert.deepStrictEqual(said(yield* shown(here, "--path", "a.txt")), ["FileWrite a.txt", "FileWritten a.txt"])
+      assert.deepStrictEqual(said(yield* shown(here, "--path", "lib")), ["FileMove src", "FileMoved src"])
+      assert.deepStrictEqual(said(yield* shown(here, "--path", "docs", "--kind", "delete,FileDeleted")), [
+        "FileDelete docs/new.txt",
+        "FileDeleted docs/new.txt"
+      ])
+      const [move] = yield* shown(here, "--kind", "MOVE")
+      assert.deepStrictEqual(said(yield* shown(here, "--correlation", move!.entry.correlationId)), [
+        "FileMove src",
+        "FileMoved src"
+      ])
+      const { position } = move!
+      const window = ["--after", `${position - 1}`, "--before", `${position + 2}`]
+      assert.deepStrictEqual(said(yield* shown(here, ...window)), ["FileMove src", "FileMoved src"])
+      assert.deepStrictEqual(said(yield* shown(here, "--after", `${position}`, "--path", "lib")), ["FileMoved src"])
+      assert.deepStrictEqual(yield* shown(here, "--path", "none"), [])
+    })
+  )
+
+  it.live("an answer that names no path goes with what it answers, also where that stands before", () =>
+    Effect.gen(function* () {
+      const here = yield* kept({})
+      const { Entry, makeFile } = yield* Effect.promise(() => import("../../src/journal/Journal.ts"))
+      const { FileContent, FileRead } = yield* Effect.promise(() => import("../../src/journal/FileSystemEntry.ts"))
+      const read = (id: string, path: string) => new FileRead({ correlationId: id, path })
+      const content = (id: string) =>
+        new FileContent({ correlationId: id, content: new Uint8Array(), totalSize: 0, isPartial: false })
+      yield* Effect.scoped(
+        Effect.flatMap(makeFile(Entry, { path: join(here.top, "work") }), ({ appendAll }) =>
+          appendAll([read("1", "a"), read("2", "b"), content("2"), content("1")])
+        )
+      )
+      const found = yield* shown(here, "--path", "a", "--after", "1")
+      assert.deepStrictEqual(
+        found.map(({ entry, position }) => [position, entry.correlationId]),
+        [[4, "1"]]
+      )
+    })
+  )
+
+  it.live("-n bounds it and --reverse turns it, with a filter too", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      yield* worked(here)
+      const all = yield* shown(here)
+      assert.deepStrictEqual(yield* shown(here, "-n", "3"), all.slice(0, 3))
+      assert.deepStrictEqual(yield* shown(here, "--reverse"), all.toReversed())
+      assert.deepStrictEqual(yield* shown(here, "--reverse", "-n", "3"), all.toReversed().slice(0, 3))
+      assert.deepStrictEqual(yield* shown(here, "-n", "0"), [])
+      const docs = yield* shown(here, "--path", "docs")
+      assert.deepStrictEqual(yield* shown(here, "--path", "docs", "--reverse", "-n", "2"), docs.toReversed().slice(0, 2))
+      const changed = yield* changes(here)
+      assert.deepStrictEqual(yield* changes(here, "--reverse", "-n", "2"), changed.toReversed().slice(0, 2))
+    })
+  )
+
+  it.live("--contents shows them, also those that lie beside the journal; without it only how large they are", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      yield* worked(here)
+      const args = ["journal", "show", "work", "--kind", "write"]
+      const plain = done(yield* here.run(args))
+      assert.notInclude(plain, "new text")
+      assert.include(plain, "4.9 KiB")
+      const whole = done(yield* here.run([...args, "--contents"]))
+      assert.include(whole, "\n        new text\n")
+      assert.include(whole, "x".repeat(5000))
+      const large = ["--kind", "write", "--path", "large.bin"]
+      const [inline] = yield* shown(here, ...large, "--contents")
+      assert.isTrue(inline!.entry.content === Buffer.from("x".repeat(5000)).toString("base64"))
+      const [reference] = yield* shown(here, ...large)
+      assert.deepInclude(reference!.entry.content as object, { size: 5000 })
+    })
+  )
+
+  it.live("--changes tells what became of each, in words", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      yield* worked(here)
+      const out = done(yield* here.run(["journal", "show", "work", "--changes", "--kind", "move,delete,write"]))
+      assert.match(out, / write {3}docs\/new\.txt {2}9 B/)
+      assert.match(out, / move {4}src -> lib/)
+      assert.match(out, / delete {2}docs\/new\.txt\n/)
+    })
+  )
+
+  it.live("names nothing that a terminal would act on", () =>
+    Effect.gen(function* () {
+      const here = yield* kept({})
+      done(yield* here.run(["write", "a\u0085b", "--text", "\u001b[31mred\n", ...work]))
+      const out = done(yield* here.run(["journal", "show", "work", "--contents"], { isTerminal: true }))
+      assert.notMatch(out, /[\u0080-\u009f\u001b]/)
+      assert.include(out, String.raw`a\x85b`)
+    })
+  )
+})
+
+describe("the help of journal", () => {
+  const shell = kept({ "README.md": "text" })
+  it.live.each(["show", "tail", "verify", "replay", "undo"])("of %s has examples, and all of them are right usage", (name) =>
+    Effect.gen(function* () {
+      const here = yield* shell
+      const text = done(yield* here.run(["journal", name, "--help"]))
+      assert.match(text, /^DESCRIPTION\n {2}[A-Z]/m)
+      for (const line of text.split("\n")) assert.isAtMost(line.length, 130, line)
+      const examples = text
+        .slice(text.indexOf("EXAMPLES"))
+        .split("\n")
+        .filter((line) => line.startsWith(`  fs-algebra journal ${name} `))
+      assert.isAbove(examples.length, 0)
+      for (const example of examples) {
+        const words = example
+          .replace(/ \| .*$/, "")
+          .trim()
+          .split(" ")
+          .slice(1)
+        const ran = yield* here.run(words)
+        assert.strictEqual(ran.code, 3, `${example}\n${ran.err}`)
+      }
+    })
+  )
+})
+
+describe("journal verify", () => {
+  const verify = (here: Kept, ...args: ReadonlyArray<string>) => here.run(["journal", "verify", "work", ...args])
+
+  it.live("finds a journal sound that is", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      yield* worked(here)
+      assert.match(done(yield* verify(here)), /^work is sound: \d+ entries, 1 content\nnot chained/)
+      const [answer] = yield* here.json(["journal", "verify", "work"])
+      assert.deepInclude(answer as object, { file: "work", chained: false, torn: false, entries: yield* last(here) })
+    })
+  )
+
+  it.live("says at which entry it is not what was written, with exit code 1, and how to keep what is before", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      yield* worked(here)
+      const path = join(here.top, "work")
+      const lines = Fs.readFileSync(path, "utf8").split("\n")
+      Fs.writeFileSync(path, lines.map((line, index) => (index === 3 ? line.replace('"pos":3', '"pos":4') : line)).join("\n"))
+      const ran = yield* verify(here)
+      assert.deepStrictEqual([ran.code, ran.out], [1, ""])
+      assert.include(ran.err, "at entry 3")
+      const { err } = yield* verify(here, "--json")
+      assert.deepInclude((JSON.parse(err) as { error: object }).error, { reason: "corrupt", position: 3 })
+      // As the hint says.
+      assert.include(ran.err, "head -n 3")
+      Fs.writeFileSync(path, lines.slice(0, 3).join("\n") + "\n")
+      assert.match(done(yield* verify(here)), /^work is sound: 2 entries/)
+    })
+  )
+
+  it.live("says that contents are missing or damaged, with exit code 1", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      yield* worked(here)
+      const contents = join(here.top, "work.contents")
+      const file = Fs.readdirSync(contents, { recursive: true, encoding: "utf8" })
+        .map((name) => join(contents, name))
+        .find((name) => Fs.statSync(name).size === 5000)
+      Fs.chmodSync(file!, 0o600)
+      Fs.writeFileSync(file!, "y".repeat(5000))
+      const damaged = yield* verify(here)
+      assert.strictEqual(damaged.code, 1)
+      assert.include(damaged.err, "0 missing, 1 damaged")
+      Fs.rmSync(file!)
+      const missing = yield* verify(here)
+      assert.strictEqual(missing.code, 1)
+      assert.include(missing.err, "1 missing, 0 damaged")
+    })
+  )
+})
+
+describe("journal replay and undo", () => {
+  it.live("--list is the tree at a position", () =>
+    Effect.gen(function* () {
+      const here = yield* kept({ "a.txt": "one\ntwo\n" })
+      done(yield* here.run(["write", "src/main.ts", "--text", "main\n", ...work]))
+      yield* worked(here)
+      const list = (...args: ReadonlyArray<string>) =>
+        Effect.map(here.run(["journal", "replay", "work", "--list", ...args]), done)
+      assert.strictEqual(yield* list(), "a.txt\ndocs/\nlarge.bin\nlib/\nlib/main.ts\n")
+      const [move] = yield* shown(here, "--kind", "move")
+      assert.strictEqual(yield* list("--to", `${move!.position}`), "a.txt\ndocs/\ndocs/new.txt\nsrc/\nsrc/main.ts\n")
+    })
+  )
+
+  it.live("an undo gives back what was there, and can itself be undone", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      const before = picture(here.root)
+      yield* worked(here)
+      const after = picture(here.root)
+      const position = yield* last(here)
+      const dry = yield* here.run(["journal", "undo", "work", "--to", "0", "--dry-run"])
+      assert.match(done(dry), /^M\ta\.txt$/m)
+      assert.strictEqual(dry.err, "nothing has changed\n")
+      assert.deepStrictEqual(picture(here.root), after)
+      assert.strictEqual(yield* last(here), position)
+      const ran = yield* here.run(["journal", "undo", "work", "--to", "0"])
+      assert.match(done(ran), /Took back what came after position 0/)
+      assert.include(ran.err, `journal undo work --to ${position} --root root`)
+      assert.deepStrictEqual(picture(here.root), before)
+      done(yield* here.run(["journal", "undo", "work", "--to", `${position}`]))
+      assert.deepStrictEqual(picture(here.root), after)
+      const again = yield* here.run(["journal", "undo", "work", "--to", `${position}`])
+      assert.match(done(again), /^It is as at position \d+ already\n$/)
+    })
+  )
+
+  it.live("an undo of some paths leaves the others", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      yield* worked(here)
+      const [answer] = yield* here.json(["journal", "undo", "work", "--to", "0", "--path", "a.txt"])
+      assert.deepStrictEqual(answer, { position: 0, dryRun: false, changes: [{ _tag: "Modified", path: "a.txt" }] })
+      assert.strictEqual(Fs.readFileSync(join(here.root, "a.txt"), "utf8"), "one\ntwo\n")
+      assert.isTrue(Fs.existsSync(join(here.root, "lib")))
+    })
+  )
+
+  it.live("an undo names every path that is no longer what the journal left, and changes nothing", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      yield* worked(here)
+      Fs.writeFileSync(join(here.root, "a.txt"), "mine\n")
+      Fs.rmSync(join(here.root, "large.bin"))
+      Fs.writeFileSync(join(here.root, "unrelated"), "mine\n")
+      const before = picture(here.root)
+      for (const dryRun of [[], ["--dry-run"]]) {
+        const ran = yield* here.run(["journal", "undo", "work", "--to", "0", ...dryRun])
+        assert.strictEqual(ran.code, 6)
+        assert.include(ran.err, "a.txt, large.bin\n")
+        assert.notInclude(ran.err, "unrelated")
+        assert.deepStrictEqual(picture(here.root), before)
+      }
+      const [write] = yield* shown(here, "--path", "large.bin")
+      const later = yield* here.run(["journal", "undo", "work", "--to", `${write!.position - 1}`])
+      assert.include(later.err, "nothing has changed: large.bin\n")
+      const { err } = yield* here.run(["journal", "undo", "work", "--to", "0", "--json"])
+      assert.deepInclude((JSON.parse(err) as { error: object }).error, { _tag: "Conflict", paths: ["a.txt", "large.bin"] })
+    })
+  )
+
+  it.live.each([
+    ["a journal that is not there", ["show", "none"], 3, "is not there"],
+    ["a directory", ["show", "root"], 7, "is no file"],
+    ["what is no journal", ["show", "notes"], 7, "no journal"],
+    ["a journal of a later version", ["show", "later"], 7, "later version"],
+    ["a kind that is none", ["show", "work", "--kind", "write,spell"], 2, "FileWrite"],
+    ["a path that can be nowhere", ["show", "work", "--path", "../x"], 2, "climbs above the root"],
+    ["a position below 0", ["show", "work", "--after", "-1"], 2, "below 0"],
+    ["contents of changes", ["show", "work", "--changes", "--contents"], 2, "--contents"],
+    ["a mount", ["show", "work", "--mount", "root"], 2, "--mount"],
+    ["a position that is not there", ["replay", "work", "--list", "--to", "999"], 2, "no position 999"],
+    ["neither a list nor a place", ["replay", "work"], 2, "--into"],
+    ["both a list and a place", ["replay", "work", "--list", "--into", "x"], 2, "--into"],
+    ["a place that is not empty", ["replay", "work", "--into", "root"], 7, "is not empty"],
+    ["a place that is a file", ["replay", "work", "--into", "notes"], 7, "is no directory"],
+    ["an undo to nowhere", ["undo", "work"], 2, "--to"],
+    ["an undo to what is not there", ["undo", "work", "--to", "999"], 2, "no position 999"],
+    ["an undo of nothing", ["undo", "none", "--to", "0"], 3, "is not there"],
+    ["an undo in a copy", ["undo", "work", "--to", "0", "--backend", "memory"], 2, "--backend memory"],
+    ["no command", [], 2, ""]
+  ] as const)("%s is refused in words", ([, args, code, text]) =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      done(yield* here.run(["write", "b.txt", "--text", "b", ...work]))
+      Fs.writeFileSync(join(here.top, "notes"), "some notes\n")
+      Fs.writeFileSync(join(here.top, "later"), '{"format":"fs-algebra/journal","v":99,"chained":false}\n')
+      const before = picture(here.top)
+      const ran = yield* here.run(["journal", ...args])
+      assert.strictEqual(ran.code, code, ran.err)
+      assert.include(ran.err, text)
+      assert.deepStrictEqual(picture(here.top), before)
+    })
+  )
+})
