@@ -11,8 +11,9 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
 import { busyboxRoot, describePodman } from "../backends/container/podman.ts"
 import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { Filesystem, type FilesystemToolkit, InMemory, type Snapshots } from "../../src/index.ts"
+import { FileSystemEntry, Filesystem, type FilesystemToolkit, InMemory, Leaf, type Snapshots } from "../../src/index.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const readme = readFileSync(join(root, "README.md"), "utf8")
@@ -129,6 +130,56 @@ describe("README", () => {
     } finally {
       rmSync(workspace, { recursive: true })
       rmSync(store, { recursive: true })
+    }
+  })
+
+  it("what was deleted is read in the past, brought back, and found written down", async () => {
+    type Told = { readonly plan: string; readonly was: string; readonly drift: ReadonlyArray<unknown> }
+    const { recorded } = await load<{ recorded: (root: string, file: string) => Effect.Effect<Told, unknown> }>("recorded")
+    const directory = mkdtempSync(join(tmpdir(), "fs-algebra-readme-"))
+    try {
+      const root = join(directory, "root")
+      mkdirSync(root)
+      const told = await Effect.runPromise(recorded(root, join(directory, "journal.ndjson")))
+      assert.deepStrictEqual(told, { plan: "1. try it\n", was: "1. try it\n", drift: [] })
+      assert.deepStrictEqual(readdirSync(root, { recursive: true }).sort(), ["notes", join("notes", "plan.md")])
+      const lines = readFileSync(join(directory, "journal.ndjson"), "utf8").trimEnd().split("\n")
+      assert.isAbove(lines.length, 6)
+      assert.isTrue(lines.every((line) => typeof JSON.parse(line) === "object"))
+    } finally {
+      rmSync(directory, { recursive: true })
+    }
+  })
+
+  it("the tables of leaves name every setting with its default, and every kind of fault", () => {
+    const rows = new Map(
+      [...readme.matchAll(/^\| (`[^|]+) \| ([^|]+) \|/gm)].flatMap(([, names, values]) => {
+        const told = [...values!.matchAll(/`([^`]+)`/g)].map(([, value]) => value!)
+        return [...names!.matchAll(/`([^`]+)`/g)].map(([, name], i) => [name!, told[i] ?? told[0] ?? values!] as const)
+      })
+    )
+    const decode = Schema.decodeUnknownSync(
+      Schema.Struct({ ...Leaf.PosixFS.fields, useLongPaths: Leaf.WindowsFS.fields.useLongPaths, ...Leaf.MockFS.fields })
+    )
+    for (const [name, value] of Object.entries(decode({ rootPath: "/" }))) {
+      assert.strictEqual(rows.get(name), name === "rootPath" ? "required" : String(value), name)
+    }
+    for (const kind of FileSystemEntry.FaultKind.literals) assert.isTrue(rows.has(kind), kind)
+  })
+
+  it("a branch works on the files of a leaf", async () => {
+    type Found = { readonly matches: ReadonlyArray<{ readonly path: string; readonly lineContent: string }> }
+    const { apart } = await load<{ apart: (root: string) => Effect.Effect<Found, unknown> }>("apart")
+    const root = mkdtempSync(join(tmpdir(), "fs-algebra-readme-"))
+    try {
+      const { matches } = await Effect.runPromise(apart(root))
+      assert.deepStrictEqual(
+        matches.map(({ lineContent, path }) => [path, lineContent]),
+        [["hello.txt", "from the other end"]]
+      )
+      assert.strictEqual(readFileSync(join(root, "hello.txt"), "utf8"), "from the other end\n")
+    } finally {
+      rmSync(root, { recursive: true })
     }
   })
 

@@ -1,0 +1,225 @@
+/**
+ * One connection to a server, which comes back by itself. A call that fails for want of the server is made again when it is there, until its
+ * time is over: so whatever is called here must be such that it may be done twice.
+ */
+import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream"
+import type { NatsConnection, NodeConnectionOptions } from "@nats-io/transport-node"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
+import * as Signal from "../journal/signal.ts"
+import { JournalError } from "../errors.ts"
+import { type Authentication, type Options, reveal } from "./options.ts"
+import type { Packages } from "./packages.ts"
+
+/** The server has answered that it will not. */
+export interface Refusal {
+  readonly _tag: "Refusal"
+  /** `err_code` of the JetStream API. */
+  readonly code: number
+  readonly message: string
+}
+
+export interface Connection {
+  readonly nats: NatsConnection
+  readonly jetstream: JetStreamClient
+  readonly manager: JetStreamManager
+  readonly packages: Packages
+  /** Asks until there is an answer. Fails with a refusal, with `unavailable` or with `closed`. */
+  readonly call: <A>(operation: string, request: () => Promise<A>) => Effect.Effect<A, JournalError | Refusal>
+  /** The same where no refusal is expected: it is `unavailable` then. */
+  readonly ask: <A>(operation: string, request: () => Promise<A>) => Effect.Effect<A, JournalError>
+  /** Asks once, for as long as it takes with the connection that there is; `unavailable` where that is lost. */
+  readonly once: <A>(operation: string, request: () => Promise<A>) => Effect.Effect<A, JournalError | Refusal>
+  /** Grows with every connection that is made. */
+  readonly epoch: () => number
+  /** Why there will be no connection any more. */
+  readonly ended: () => JournalError | undefined
+  /** Wakes at every change of `epoch` and `ended`. */
+  readonly changes: Signal.Signal
+  /** Called when it has ended. */
+  readonly ending: Set<() => void>
+}
+
+/** Milliseconds that one request may take before it is made again. */
+const patience = 5_000
+
+/** The server or the way to it is not there, for now. */
+class Absent {
+  readonly _tag = "Absent"
+  readonly detail: string
+  constructor(detail: string) {
+    this.detail = detail
+  }
+}
+
+type Problem = Refusal | JournalError | Absent
+
+/** `err_code`s of a cluster that say "not now": a peer is missing, has no leader, cannot be reached, or is just being restored. */
+const passing: ReadonlySet<number> = new Set([10_004, 10_007, 10_008, 10_009, 10_041, 10_118])
+
+/** A stream that two make at the same moment is refused to one of them, and may not be there for it at once. */
+export const whileOthersMakeIt = {
+  times: 10,
+  schedule: Schedule.spaced("20 millis"),
+  while: (error: JournalError | Refusal) => error._tag === "Refusal"
+} as const
+
+const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
+
+const failure = (operation: string, reason: "unavailable" | "closed", detail: string): JournalError =>
+  new JournalError({ operation, reason, detail })
+
+const authenticated = ({ transport }: Packages, authentication: Authentication | undefined): NodeConnectionOptions => {
+  if (authentication === undefined) return {}
+  if ("token" in authentication) return { token: reveal(authentication.token) }
+  if ("user" in authentication) return { user: authentication.user, pass: reveal(authentication.password) }
+  return { authenticator: transport.credsAuthenticator(new TextEncoder().encode(reveal(authentication.credentials))) }
+}
+
+const connect = (packages: Packages, options: Options) =>
+  Effect.tryPromise({
+    try: () =>
+      packages.transport.connect({
+        servers: typeof options.servers === "string" ? options.servers : [...options.servers],
+        name: `fs-algebra ${options.name}`,
+        maxReconnectAttempts: -1,
+        reconnectTimeWait: 200,
+        reconnectJitter: 50,
+        pingInterval: 10_000,
+        timeout: patience,
+        noAsyncTraces: true,
+        ...(options.tls === undefined || options.tls === false ? {} : { tls: options.tls === true ? {} : options.tls }),
+        ...authenticated(packages, options.authentication)
+      }),
+    catch: (cause) =>
+      failure("JetStream.open", "unavailable", `no connection to ${String(options.servers)}: ${messageOf(cause)}`)
+  })
+
+export const make = (packages: Packages, options: Options): Effect.Effect<Connection, JournalError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { errors } = packages.transport
+    const { JetStreamApiError, jetstream, jetstreamManager } = packages.jetstream
+    const transient = [
+      JetStreamApiError,
+      errors.TimeoutError,
+      errors.RequestError,
+      errors.NoRespondersError,
+      errors.ConnectionError
+    ]
+    const servers = String(options.servers)
+    const timeout = Duration.fromInputUnsafe(options.timeout ?? "30 seconds")
+    const changes = Signal.make()
+    const there = Latch.makeUnsafe(true)
+    const losing = new Set<() => void>()
+    const ending = new Set<() => void>()
+    let epoch = 1
+    let ended: JournalError | undefined
+
+    const end = (error: JournalError): void => {
+      ended ??= error
+      for (const lose of losing) lose()
+      there.openUnsafe()
+      changes.wake()
+      for (const told of ending) told()
+    }
+    const nats = yield* Effect.acquireRelease(connect(packages, options), (nats) =>
+      Effect.suspend(() => {
+        end(failure("JetStream", "closed", "the journal is closed"))
+        return Effect.ignore(Effect.tryPromise(() => nats.close()))
+      })
+    )
+    const follow = async (): Promise<void> => {
+      for await (const { type } of nats.status()) {
+        if (type === "disconnect") {
+          there.closeUnsafe()
+          for (const lose of losing) lose()
+        } else if (type === "reconnect") {
+          epoch++
+          there.openUnsafe()
+          changes.wake()
+        }
+      }
+    }
+    void follow()
+    void nats
+      .closed()
+      .then((error) => end(failure("JetStream", "unavailable", `the connection has ended: ${messageOf(error ?? "closed")}`)))
+
+    const judge = (cause: unknown): Problem => {
+      if (cause instanceof JetStreamApiError && !passing.has(cause.code)) {
+        return { _tag: "Refusal", code: cause.code, message: cause.message }
+      }
+      // Not exported: what the client makes of a server that has JetStream no more, or not yet.
+      const isNotEnabled = cause instanceof Error && cause.name === "JetStreamNotEnabled"
+      const isPassing = isNotEnabled || transient.some((kind) => cause instanceof kind)
+      return isPassing ? new Absent(messageOf(cause)) : failure("JetStream", "unavailable", messageOf(cause))
+    }
+
+    /** Once. Ends with the connection, whatever the client still waits for. */
+    const attempt = <A>(request: () => Promise<A>): Effect.Effect<A, Problem> =>
+      Effect.callback((resume) => {
+        if (ended !== undefined) return resume(Effect.fail(ended))
+        const settle = (effect: Effect.Effect<A, Problem>): void => {
+          losing.delete(lose)
+          resume(effect)
+        }
+        const lose = (): void => settle(Effect.fail(ended ?? new Absent("the connection is lost")))
+        losing.add(lose)
+        request().then(
+          (value) => settle(Effect.succeed(value)),
+          (cause: unknown) => settle(Effect.fail(ended ?? judge(cause)))
+        )
+        return Effect.sync(() => void losing.delete(lose))
+      })
+
+    const call: Connection["call"] = (operation, request) =>
+      Effect.suspend(() => {
+        let last = "the connection is lost"
+        return there.whenOpen(attempt(request)).pipe(
+          Effect.tapError((problem) =>
+            Effect.sync(() => {
+              if (problem._tag === "Absent") last = problem.detail
+            })
+          ),
+          Effect.retry({ while: (problem) => problem._tag === "Absent", schedule: Schedule.spaced("50 millis") }),
+          Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(new Absent(last)) }),
+          Effect.mapError((problem) =>
+            problem._tag === "Absent"
+              ? failure(
+                  operation,
+                  "unavailable",
+                  `no answer from ${servers} within ${Duration.format(timeout)}: ${problem.detail}`
+                )
+              : problem
+          )
+        )
+      })
+    const ask: Connection["ask"] = (operation, request) =>
+      Effect.mapError(call(operation, request), (error) =>
+        error._tag === "Refusal" ? failure(operation, "unavailable", error.message) : error
+      )
+
+    const once: Connection["once"] = (operation, request) =>
+      Effect.suspend(() => (there.isOpen() ? attempt(request) : Effect.fail(new Absent("there is no connection")))).pipe(
+        Effect.mapError((problem) => (problem._tag === "Absent" ? failure(operation, "unavailable", problem.detail) : problem))
+      )
+
+    // JetStream may still be starting when the server is there already.
+    const manager = yield* ask("JetStream.open", () => jetstreamManager(nats, { timeout: patience }))
+    return {
+      nats,
+      jetstream: jetstream(nats, { timeout: patience }),
+      manager,
+      packages,
+      call,
+      ask,
+      once,
+      epoch: () => epoch,
+      ended: () => ended,
+      changes,
+      ending
+    }
+  })

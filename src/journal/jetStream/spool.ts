@@ -1,0 +1,78 @@
+/** Bytes of unknown number, kept until their hash is known: in memory, and beyond a bound in a file that goes with the scope. */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as Fs from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { hasher } from "../../runtime/hash.ts"
+import { JournalError } from "../errors.ts"
+import type { ContentRef } from "../FileSystemEntry.ts"
+
+/** Bytes. */
+const most = 1_048_576
+/** Bytes. */
+const chunkSize = 65_536
+
+export interface Spool {
+  readonly ref: ContentRef
+  /** All of it, as often as it is asked for. */
+  readonly bytes: () => AsyncIterable<Uint8Array>
+}
+
+const problem = (cause: unknown): JournalError =>
+  new JournalError({ operation: "ContentStore.put", reason: "io", detail: `no place for a large content: ${String(cause)}` })
+
+const attempt = <A>(work: () => Promise<A>): Effect.Effect<A, JournalError> => Effect.tryPromise({ try: work, catch: problem })
+
+const file = Effect.acquireRelease(
+  attempt(async () => {
+    const directory = await Fs.mkdtemp(join(tmpdir(), "fs-algebra-content-"))
+    return { directory, handle: await Fs.open(join(directory, "content"), "wx+", 0o600) }
+  }),
+  ({ directory, handle }) =>
+    Effect.ignore(
+      attempt(async () => {
+        await handle.close()
+        await Fs.rm(directory, { recursive: true, force: true })
+      })
+    )
+)
+
+async function* read(handle: Fs.FileHandle): AsyncIterable<Uint8Array> {
+  for (let at = 0; ;) {
+    const { buffer, bytesRead } = await handle.read(new Uint8Array(chunkSize), 0, chunkSize, at)
+    if (bytesRead === 0) return
+    at += bytesRead
+    yield buffer.subarray(0, bytesRead)
+  }
+}
+
+async function* each(chunks: ReadonlyArray<Uint8Array>): AsyncIterable<Uint8Array> {
+  yield* chunks
+}
+
+export const make = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Spool, JournalError | E, R | Scope.Scope> =>
+  Effect.gen(function* () {
+    const hash = hasher()
+    let chunks: Array<Uint8Array> = []
+    let size = 0
+    let handle: Fs.FileHandle | undefined
+    yield* Stream.runForEach(bytes, (chunk) =>
+      Effect.gen(function* () {
+        hash.update(chunk)
+        size += chunk.length
+        if (handle === undefined && size > most) handle = (yield* file).handle
+        chunks.push(handle === undefined ? chunk.slice() : chunk)
+        if (handle === undefined) return
+        const [target, pending] = [handle, chunks]
+        chunks = []
+        for (const part of pending) yield* attempt(() => target.writeFile(part))
+      })
+    )
+    const held = handle
+    return {
+      ref: { sha256: hash.digest(), size },
+      bytes: () => (held === undefined ? each(chunks) : read(held))
+    }
+  })

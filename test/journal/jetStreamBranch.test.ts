@@ -1,0 +1,35 @@
+import { beforeAll } from "@effect/vitest"
+import * as Layer from "effect/Layer"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import * as Branch from "../../src/journal/Branch.ts"
+import * as JetStream from "../../src/journal/JetStream.ts"
+import * as Leaf from "../../src/journal/Leaf.ts"
+import * as Limits from "../../src/model/Limits.ts"
+import { laws } from "../../src/testing/Laws.ts"
+import { suite } from "../../src/testing/Suite.ts"
+import { describeNats, type Server, startServer } from "./nats.ts"
+
+const isSoak = process.env["FS_ALGEBRA_SOAK"] === "1"
+
+describeNats("a Branch and a Leaf on a JetStream", () => {
+  let server: Server
+  beforeAll(async () => {
+    server = await startServer()
+  })
+
+  let names = 0
+  /** Caller and leaf have a connection each, as they would on two machines. */
+  const layer = Layer.suspend(() => {
+    const journal = () => JetStream.layer({ servers: server.url, name: `laws-${names}` })
+    names++
+    const leaf = Leaf.layer({ extended: true, limits: Limits.unlimited }).pipe(
+      Layer.provide(InMemory.layer()),
+      Layer.provide(journal())
+    )
+    return Branch.layer({ extended: true }).pipe(Layer.provide(journal()), Layer.merge(leaf))
+  })
+
+  // One in fifteen, of every kind, is enough to show that this journal serves; what Branch and Leaf do is put to all of them elsewhere.
+  const some = isSoak ? laws : laws.filter((_, index) => index % 15 === 0)
+  suite("keeps the laws of a filesystem", layer, { laws: some, programs: isSoak ? 100 : 1 })
+})

@@ -1,0 +1,17 @@
+import { assert, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as JetStream from "../../src/journal/JetStream.ts"
+import * as Journal from "../../src/journal/Journal.ts"
+import { vi } from "vitest"
+
+vi.mock("@nats-io/obj", () => {
+  throw new Error("Cannot find package")
+})
+
+it.live("a journal on JetStream names the packages that it needs where one is not installed", () =>
+  Effect.gen(function* () {
+    const error = yield* Effect.flip(JetStream.make(Journal.Entry, { servers: "127.0.0.1:1", name: "a" }))
+    assert.strictEqual(error.reason, "unavailable")
+    for (const name of ["@nats-io/transport-node", "@nats-io/jetstream", "@nats-io/obj"]) assert.include(error.message, name)
+  }).pipe(Effect.scoped)
+)
