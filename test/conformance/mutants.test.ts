@@ -14,6 +14,7 @@ import { portChangeMutants } from "./mutants/portChanges.ts"
 import { portMutants } from "./mutants/ports.ts"
 import { readingMutants } from "./mutants/reading.ts"
 import { searchMutants } from "./mutants/searches.ts"
+import { wholeChangeMutants } from "./mutants/wholeChanges.ts"
 import { writingMutants } from "./mutants/writing.ts"
 import { vfsState } from "../workspace/vfsStates.ts"
 import { nested } from "./nested.ts"
@@ -24,7 +25,8 @@ const mutants: ReadonlyArray<Mutant> = [
   ...nameMutants,
   ...searchMutants,
   ...readingMutants,
-  ...writingMutants
+  ...writingMutants,
+  ...wholeChangeMutants
 ]
 
 type Base = Layer.Layer<Filesystem, unknown>

@@ -14,6 +14,8 @@ export class DaemonChanged extends Schema.TaggedClass<DaemonChanged>("fs-algebra
   status: Schema.Literals(["Stopped", "Running", "Completed"]),
   /** Why it completed, where it failed. */
   failure: Schema.optionalKey(Schema.String),
-  /** Of a leaf: the paths it serves are those below this one. @default all */
-  prefix: Schema.optionalKey(Schema.String)
+  /** Of a leaf, which always says it: the paths it serves are those from this one down; "." is all of them. */
+  prefix: Schema.optionalKey(Schema.String),
+  /** Of a leaf: it appends FileStarted before each change. @default false */
+  extended: Schema.optionalKey(Schema.Boolean)
 }) {}

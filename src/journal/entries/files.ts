@@ -374,5 +374,9 @@ export class FileStarted extends Schema.TaggedClass<FileStarted>("fs-algebra/Fil
   /** What was at the path; `null`: nothing. */
   size: Schema.optionalKey(Schema.NullOr(whole)),
   /** The version that the file will have, where it is known beforehand. */
-  after: Schema.optionalKey(Schema.String)
+  after: Schema.optionalKey(Schema.String),
+  /** What a delete will answer: how much there was to remove. */
+  removes: Schema.optionalKey(Schema.Struct({ deleted: whole, directories: whole })),
+  /** What an edit will answer. */
+  edits: Schema.optionalKey(Schema.Struct({ bytesWritten: whole, replacements: whole, diff: Schema.String }))
 }) {}

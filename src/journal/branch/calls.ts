@@ -1,0 +1,117 @@
+/** The requests of a branch's port: the entry of each call, and its answer or the fault of the backend that it came from. */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type { FileStat } from "../../model/Entry.ts"
+import { type Fault, InvalidArgument, Timeout } from "../../model/FsError.ts"
+import type { FsPath } from "../../model/FsPath.ts"
+import type { Commit } from "../../port/Backend.ts"
+import * as Correlation from "../Correlation.ts"
+import { JournalError } from "../errors.ts"
+import { type CreateMode, FileFault, FileRead, FileStat as Stat, FileWrite, type FileWritten } from "../FileSystemEntry.ts"
+import { faultOf, unanswered } from "./faults.ts"
+import type { Answer, RequestError, Sending, Single } from "./model.ts"
+import type { Pieces } from "./pieces.ts"
+import type { Asking } from "./requests.ts"
+import { statOf } from "./stats.ts"
+
+export interface Calls {
+  /** What the entry is answered by, where that is no fault. */
+  readonly ask: <E extends Single>(
+    entry: (correlationId: string) => E,
+    fault?: (fault: FileFault) => Fault
+  ) => Effect.Effect<Exclude<Answer<E>, FileFault>, Fault>
+  readonly stat: (path: FsPath) => Effect.Effect<FileStat | undefined, Fault>
+  readonly read: (path: FsPath) => Effect.Effect<Pieces, Fault>
+  /** What is over the threshold goes in chunks, as does a stream. `commit` runs around the step that makes it visible. */
+  readonly write: <E, R>(
+    write: Writing,
+    content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
+    commit: Commit | undefined
+  ) => Effect.Effect<FileWritten, Fault | E, R>
+}
+
+export interface Writing extends Omit<Sending, "correlationId" | "createMode"> {
+  readonly path: FsPath
+  readonly createMode: CreateMode
+  /** What a fault of the leaf is here. @default what the backend failed with */
+  readonly fault?: ((fault: FileFault) => Fault) | undefined
+}
+
+/** What a stream has failed with, on its way past what the journal may fail with. */
+class Broken<E> {
+  readonly error: E
+  constructor(error: E) {
+    this.error = error
+  }
+}
+
+const isRequestError = (error: unknown): error is RequestError =>
+  error instanceof JournalError || error instanceof Timeout || error instanceof InvalidArgument
+
+const answered = <A extends { readonly _tag: string }>(
+  answer: Effect.Effect<A | FileFault, RequestError>,
+  fault: (fault: FileFault) => Fault = faultOf
+): Effect.Effect<Exclude<A, FileFault>, Fault> =>
+  Effect.matchEffect(answer, {
+    onFailure: (error) => Effect.fail(unanswered(error)),
+    onSuccess: (end) => (end instanceof FileFault ? Effect.fail(fault(end)) : Effect.succeed(end as Exclude<A, FileFault>))
+  })
+
+const entryOf = (correlationId: string, write: Writing, content: Uint8Array): FileWrite => {
+  const { createMode, createParents, ifMatch, path, version } = write
+  return new FileWrite({
+    correlationId,
+    path,
+    content,
+    createMode,
+    ...(ifMatch !== undefined && { ifMatch }),
+    ...(createParents === false && { createParents }),
+    ...(version === true && { version })
+  })
+}
+
+export const make = (asking: Asking, streamingThreshold: number): Calls => {
+  const ask: Calls["ask"] = <E extends Single>(entry: (correlationId: string) => E, fault?: (fault: FileFault) => Fault) =>
+    Effect.flatMap(Correlation.generate, (id) => answered(asking.request(entry(id)), fault))
+
+  const send = <E, R>(
+    write: Writing,
+    content: Stream.Stream<Uint8Array, E, R>,
+    commit: Commit | undefined
+  ): Effect.Effect<FileWritten, Fault | E, R> =>
+    Effect.flatMap(Correlation.generate, (correlationId) => {
+      const broken = Stream.mapError(content, (error) => new Broken(error))
+      const finish = (publish: Effect.Effect<FileWritten | FileFault, RequestError>): Effect.Effect<FileWritten, Fault> =>
+        commit === undefined ? answered(publish, write.fault) : commit(answered(publish, write.fault))
+      return Effect.matchEffect(asking.sending({ ...write, correlationId }, broken, finish), {
+        onFailure: (error): Effect.Effect<never, Fault | E> =>
+          Effect.fail(error instanceof Broken ? error.error : isRequestError(error) ? unanswered(error) : error),
+        onSuccess: (end) => (end instanceof FileFault ? Effect.fail((write.fault ?? faultOf)(end)) : Effect.succeed(end))
+      })
+    })
+
+  return {
+    ask,
+    stat: (path) =>
+      Effect.catch(
+        Effect.map(
+          ask((correlationId) => new Stat({ correlationId, path })),
+          (found): FileStat | undefined => statOf(path, found)
+        ),
+        (fault) => (fault._tag === "NotFound" ? Effect.succeed(undefined) : Effect.fail(fault))
+      ),
+    read: (path) =>
+      Effect.flatMap(Correlation.generate, (correlationId) =>
+        Effect.matchEffect(asking.pieces(new FileRead({ correlationId, path })), {
+          onFailure: (error) => Effect.fail(unanswered(error)),
+          onSuccess: (found) => ("_tag" in found ? Effect.fail(faultOf(found)) : Effect.succeed(found))
+        })
+      ),
+    write: <E, R>(write: Writing, content: Uint8Array | Stream.Stream<Uint8Array, E, R>, commit: Commit | undefined) => {
+      if (!(content instanceof Uint8Array)) return send(write, content, commit)
+      if (content.length > streamingThreshold) return send(write, Stream.succeed(content), commit)
+      const written = ask((id) => entryOf(id, write, content), write.fault)
+      return commit === undefined ? written : commit(written)
+    }
+  }
+}

@@ -1,0 +1,40 @@
+/** What a leaf, or the journal itself, failed with, as the port of a backend says it. */
+import { type Fault, located, toFault } from "../../model/FsError.ts"
+import type { FaultKind, FileFault } from "../FileSystemEntry.ts"
+import type { RequestError } from "./model.ts"
+
+/** The error of a kind, where that is all that was said. */
+const byKind: Record<FaultKind, (detail: string) => Fault> = {
+  NotFound: () => ({ _tag: "NotFound" }),
+  AlreadyExists: () => ({ _tag: "AlreadyExists" }),
+  AccessDenied: () => ({ _tag: "AccessDenied", why: "permission" }),
+  InvalidPath: (detail) => ({ _tag: "InvalidPath", detail }),
+  DirectoryNotEmpty: () => ({ _tag: "DirectoryNotEmpty" }),
+  NotADirectory: () => ({ _tag: "NotADirectory" }),
+  NotAFile: () => ({ _tag: "NotAFile" }),
+  DiskFull: () => ({ _tag: "DiskFull" }),
+  IoError: (detail) => ({ _tag: "IoError", detail }),
+  PathTooLong: (detail) => ({ _tag: "PathTooLong", detail }),
+  Timeout: (detail) => ({ _tag: "Timeout", detail })
+}
+
+/** The fault that the backend failed with. */
+export const faultOf = ({ error, faultKind, message }: FileFault): Fault =>
+  error === undefined ? byKind[faultKind](message) : toFault(error)
+
+/** The same with the path that it is about, of what concerns several. */
+export const locatedFaultOf = (fault: FileFault): Fault => located(faultOf(fault), fault.error?.path ?? fault.path)
+
+/** A request that got no answer: the backend cannot be reached, or is too slow. */
+export const unanswered = (error: RequestError): Fault =>
+  error._tag === "Timeout"
+    ? { _tag: "Timeout", detail: error.detail }
+    : error._tag === "JournalError"
+      ? { _tag: "Unavailable", detail: error.message }
+      : { _tag: "IoError", detail: error.message }
+
+export const unsupported = (feature: string): Fault => ({
+  _tag: "Unsupported",
+  feature,
+  detail: `the thirteen entries have no ${feature}; give both ends \`extended\``
+})

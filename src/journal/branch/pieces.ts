@@ -1,0 +1,93 @@
+/**
+ * What was answered to a read: one content, or many in a row. Each lies in the content store or is at hand, so a file of any size is held
+ * as a list of hashes, and stays what it was when it was read.
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type { FileStat } from "../../model/Entry.ts"
+import type { JournalError } from "../errors.ts"
+import type { Content, ContentRef } from "../FileSystemEntry.ts"
+import type { Entry, Scrivener } from "../Journal.ts"
+
+export interface Piece {
+  /** In what was asked for. */
+  readonly offset: number
+  readonly content: Content
+}
+
+export interface Pieces {
+  /** Bytes of all of them. */
+  readonly size: number
+  /** Bytes of the whole file, which are more where a part was asked for. */
+  readonly totalSize: number
+  readonly isPartial: boolean
+  readonly stat: FileStat | undefined
+  readonly all: ReadonlyArray<Piece>
+}
+
+const isRef = (content: Content): content is ContentRef => !(content instanceof Uint8Array)
+
+export const sizeOf = (content: Content): number => (isRef(content) ? content.size : content.length)
+
+/** The hash of the whole, where that is known without reading. */
+export const versionOf = ({ all, isPartial }: Pieces): string | undefined => {
+  const only = all.length === 1 && !isPartial ? all[0]!.content : undefined
+  return only !== undefined && isRef(only) ? only.sha256 : undefined
+}
+
+/** The last piece that begins at the offset or before it. */
+const at = (all: ReadonlyArray<Piece>, offset: number): Piece => {
+  let low = 0
+  let high = all.length - 1
+  while (low < high) {
+    const middle = (low + high + 1) >> 1
+    if (all[middle]!.offset <= offset) low = middle
+    else high = middle - 1
+  }
+  return all[low]!
+}
+
+const nothing = Effect.sync(() => new Uint8Array(0))
+
+/** Reads from a piece at a time; the latest is kept, because small reads follow one another. */
+export const reader = (journal: Scrivener<Entry>, { all, size }: Pieces) => {
+  let latest: { readonly piece: Piece; readonly bytes: Uint8Array } | undefined
+  const bytesOf = (piece: Piece): Effect.Effect<Uint8Array, JournalError> =>
+    latest?.piece === piece
+      ? Effect.succeed(latest.bytes)
+      : Effect.map(journal.bytes(piece.content), (bytes) => {
+          latest = { piece, bytes }
+          return bytes
+        })
+  /** At most so many bytes, fewer where a piece ends. */
+  return (offset: number, length: number): Effect.Effect<Uint8Array, JournalError> =>
+    Effect.suspend(() => {
+      if (offset >= size || length <= 0) return nothing
+      const piece = at(all, offset)
+      const from = offset - piece.offset
+      return Effect.map(bytesOf(piece), (bytes) => bytes.slice(from, from + length))
+    })
+}
+
+/** All of it in one array, which is the caller's own. */
+export const whole = (journal: Scrivener<Entry>, { all, size }: Pieces): Effect.Effect<Uint8Array, JournalError> =>
+  all.length === 1
+    ? journal.bytes(all[0]!.content)
+    : Effect.suspend(() => {
+        const out = new Uint8Array(size)
+        const put = ({ content, offset }: Piece) => Effect.map(journal.bytes(content), (bytes) => out.set(bytes, offset))
+        return Effect.as(Effect.forEach(all, put, { discard: true }), out)
+      })
+
+/** All of it, a piece at a time. */
+export const stream = (journal: Scrivener<Entry>, { all }: Pieces): Stream.Stream<Uint8Array, JournalError> =>
+  Stream.fromPull(
+    Effect.sync(() => {
+      let next = 0
+      return Effect.suspend((): Effect.Effect<[Uint8Array, ...Array<Uint8Array>], JournalError | Cause.Done<void>> => {
+        const piece = all[next++]
+        return piece === undefined ? Cause.done() : Effect.map(journal.bytes(piece.content), (bytes) => [bytes])
+      })
+    })
+  )

@@ -1,0 +1,127 @@
+/**
+ * A backend whose every operation is a request. What it answers to a read is pinned: large contents lie in the content store, and are
+ * read from there.
+ */
+import * as Effect from "effect/Effect"
+import type * as Stream from "effect/Stream"
+import type { FileStat } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+import type { FsPath, PathPolicy } from "../../model/FsPath.ts"
+import { type Attributes, type Backend, type Handle, mapPath, type WriteHow } from "../../port/Backend.ts"
+import * as Locks from "../../runtime/locks.ts"
+import { FileDelete, type FileFault, FileList, FileMakeDirectory, FileMove, FileSetAttributes } from "../FileSystemEntry.ts"
+import * as Calls from "./calls.ts"
+import { faultOf, unanswered, unsupported } from "./faults.ts"
+import * as Names from "./names.ts"
+import * as Pieces from "./pieces.ts"
+import type { Asking } from "./requests.ts"
+import { childOf, sizedStat } from "./stats.ts"
+import * as Wholes from "./whole.ts"
+
+export interface Options {
+  readonly extended: boolean
+  readonly caseSensitive: boolean
+  readonly name: string
+  readonly root: string
+  readonly policy: PathPolicy | undefined
+  /** Bytes. */
+  readonly streamingThreshold: number
+}
+
+const notFound: Fault = { _tag: "NotFound" }
+const alreadyExists: Fault = { _tag: "AlreadyExists" }
+
+type Mode = "create" | "replace" | "append"
+
+const createMode = { create: "create", replace: "overwrite", append: "append" } as const
+
+/** Creating where a directory is, the service tells as what it is; the port only that something is there. */
+const createFault = (fault: FileFault): Fault => {
+  const found = faultOf(fault)
+  return found._tag === "NotAFile" ? alreadyExists : found
+}
+
+export const make = (asking: Asking, options: Options): Backend => {
+  const { caseSensitive, extended, name, policy, root, streamingThreshold } = options
+  const { journal } = asking
+  const calls = Calls.make(asking, streamingThreshold)
+  const { ask, stat } = calls
+
+  const handleOf = (path: FsPath, pieces: Pieces.Pieces): Handle => {
+    const read = Pieces.reader(journal, pieces)
+    const version = Pieces.versionOf(pieces)
+    return {
+      stat: pieces.stat ?? sizedStat(path, pieces.size),
+      read: (offset, length) => Effect.mapError(read(offset, length), unanswered),
+      ...(version !== undefined && { version: Effect.succeed(version) })
+    }
+  }
+
+  const write = <E, R>(
+    path: FsPath,
+    bytes: Uint8Array | Stream.Stream<Uint8Array, E, R>,
+    mode: Mode,
+    how?: WriteHow
+  ): Effect.Effect<FileStat, Fault | E, R> => {
+    if (!extended) return Effect.fail(unsupported("writing without making parents"))
+    return Effect.flatMap(
+      calls.write(
+        { path, createMode: createMode[mode], createParents: false, fault: mode === "create" ? createFault : undefined },
+        bytes,
+        how?.commit
+      ),
+      (written) =>
+        written.stat === undefined
+          ? Effect.flatMap(stat(path), (found) => (found === undefined ? Effect.fail(notFound) : Effect.succeed(found)))
+          : Effect.succeed(written.stat)
+    )
+  }
+
+  const attributes: Attributes = {
+    set: (path, { mode, modifiedAt }) =>
+      Effect.asVoid(
+        ask(
+          (correlationId) =>
+            new FileSetAttributes({
+              correlationId,
+              path,
+              ...(mode !== undefined && { mode }),
+              ...(modifiedAt !== undefined && { modified: modifiedAt })
+            })
+        )
+      )
+  }
+
+  const list: Backend["list"] = (path) =>
+    Effect.map(
+      ask((correlationId) => new FileList({ correlationId, path })),
+      ({ entries }) => entries.map(childOf)
+    )
+
+  const backend: Backend = {
+    info: { name, root, caseSensitive, readOnly: false, confinement: "virtual" },
+    stat,
+    list,
+    open: (path) => Effect.map(calls.read(path), (pieces) => handleOf(path, pieces)),
+    write,
+    makeDirectory: (path) =>
+      extended
+        ? Effect.asVoid(ask((correlationId) => new FileMakeDirectory({ correlationId, path, parents: false, existOk: false })))
+        : Effect.fail(unsupported("making of directories")),
+    remove: (path) => Effect.asVoid(ask((correlationId) => new FileDelete({ correlationId, path }))),
+    rename: (path, to, { replace }) =>
+      extended
+        ? Effect.asVoid(
+            ask(
+              (correlationId) =>
+                new FileMove({ correlationId, path, to, createParents: false, ...(replace && { overwrite: replace }) })
+            )
+          )
+        : Effect.fail(unsupported("moving")),
+    ...(extended && { attributes }),
+    rules: { policy },
+    locks: Locks.make({ caseSensitive }),
+    accelerations: Wholes.make({ calls, journal, extended, list })
+  }
+  return mapPath(backend, Names.atLeaf, Names.here)
+}

@@ -1,0 +1,103 @@
+/** A content on its way to the leaf, a chunk at a time. */
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Stream from "effect/Stream"
+import { JournalError } from "../errors.ts"
+import { type FileFault, FileWriteChunk, type FileWritten, type Terminal } from "../FileSystemEntry.ts"
+import type { Entry, Scrivener } from "../Journal.ts"
+import * as Chunks from "./chunks.ts"
+import type { RequestError, Sending } from "./model.ts"
+import type { Waiter, Waiting } from "./waiting.ts"
+
+export const corrupt = (detail: string): JournalError => new JournalError({ operation: "request", reason: "corrupt", detail })
+
+export const misfit = (tag: string, end: Terminal): JournalError =>
+  corrupt(`${tag} ${JSON.stringify(end.correlationId)} has been answered by ${end._tag}`)
+
+export interface Means {
+  readonly journal: Scrivener<Entry>
+  readonly waiting: Waiting
+  /** Whether the leaf knows what is beyond the thirteen. */
+  readonly extended: boolean
+}
+
+export interface Job<E, R, A, E2, R2> {
+  /** For the answer. */
+  readonly waiter: Waiter
+  readonly write: Sending
+  readonly content: Stream.Stream<Uint8Array, E, R>
+  /** Is given the step that makes the content visible, and runs it. */
+  readonly finish: (publish: Effect.Effect<FileWritten | FileFault, RequestError>) => Effect.Effect<A, E2, R2>
+  readonly timeout: Duration.Duration
+  readonly chunkSize: number
+}
+
+/** The leaf has answered before it has heard the end. */
+class Early {
+  readonly _tag = "Early"
+}
+
+const early = new Early()
+const isEarly = (error: unknown): error is Early => error === early
+
+const noBytes = new Uint8Array(0)
+
+/** What the first chunk says. */
+const headOf = ({ createMode = "overwrite", createParents, ifMatch, path, version }: Sending) => ({
+  path,
+  createMode,
+  ...(ifMatch !== undefined && { ifMatch }),
+  ...(createParents === false && { createParents }),
+  ...(version === true && { version })
+})
+
+export const send = <E, R, A, E2, R2>(
+  { extended, journal, waiting }: Means,
+  { chunkSize, content, finish, timeout, waiter, write }: Job<E, R, A, E2, R2>
+): Effect.Effect<A | FileFault, RequestError | E | E2, R | R2> =>
+  Effect.suspend(() => {
+    const { correlationId } = write
+    let sent = 0
+    let isBegun = false
+    let isComplete = false
+    const put = (data: Uint8Array, isFinal: boolean): Effect.Effect<number, JournalError | Early> =>
+      Effect.suspend((): Effect.Effect<number, JournalError | Early> => {
+        if (waiter.end !== undefined) return Effect.fail(early)
+        const head = isBegun ? undefined : headOf(write)
+        const offset = sent
+        isBegun = true
+        isComplete = isFinal
+        sent += data.length
+        return journal.append(new FileWriteChunk({ correlationId, offset, data, isFinal, ...head }))
+      })
+    const answered = waiting.ended(waiter, timeout)
+    const written = Effect.flatMap(answered, (end): Effect.Effect<FileWritten | FileFault, JournalError> =>
+      end._tag === "FileWritten" || end._tag === "FileFault" ? Effect.succeed(end) : Effect.fail(misfit("FileWriteChunk", end))
+    )
+    const refused = Effect.flatMap(answered, (end): Effect.Effect<FileFault, JournalError> =>
+      end._tag === "FileFault" ? Effect.succeed(end) : Effect.fail(misfit("a part of a FileWriteChunk", end))
+    )
+    // Once the last chunk is on its way nobody can take it back.
+    const publish = (rest: Uint8Array): Effect.Effect<FileWritten | FileFault, RequestError> =>
+      Effect.andThen(
+        Effect.catchIf(Effect.uninterruptible(put(rest, true)), isEarly, () => Effect.void),
+        written
+      )
+    /** A leaf that knows the word forgets what has come. One that does not would take it for the end, and forgets in time. */
+    const discard = Effect.suspend(() =>
+      extended && isBegun && !isComplete && waiter.end === undefined
+        ? Effect.ignore(
+            journal.append(new FileWriteChunk({ correlationId, offset: sent, data: noBytes, isFinal: true, discard: true }))
+          )
+        : Effect.void
+    )
+    const all = Effect.flatMap(
+      Chunks.drain(content, chunkSize, (chunk) => put(chunk, false)),
+      (rest) => finish(publish(rest))
+    )
+    return Effect.onExit(
+      Effect.catchIf(all, isEarly, () => refused),
+      (exit) => (Exit.isSuccess(exit) ? Effect.void : discard)
+    )
+  })

@@ -1,0 +1,219 @@
+/** Whole calls as one entry each, so that they are decided where the files are, and stand in the journal as they were meant. */
+import * as Effect from "effect/Effect"
+import type * as Stream from "effect/Stream"
+import { hunksOf } from "../../engine/diff.ts"
+import * as Edit from "../../engine/edit.ts"
+import * as Version from "../../engine/version.ts"
+import type { Fault } from "../../model/FsError.ts"
+import type { DeleteResult } from "../../model/Entry.ts"
+import { type FsPath, isTemporaryName } from "../../model/FsPath.ts"
+import * as Limits from "../../model/Limits.ts"
+import type { Accelerations, Backend, Child, Edited, EditPlan, Whole, WriteHow, WritePlan } from "../../port/Backend.ts"
+import type { Scrivener, Entry } from "../Journal.ts"
+import { FileDelete, FileEdit, type FileFault, FileMakeDirectory, FileMove } from "../FileSystemEntry.ts"
+import type { Calls } from "./calls.ts"
+import { faultOf, locatedFaultOf, unanswered, unsupported } from "./faults.ts"
+import * as Pieces from "./pieces.ts"
+import { sizedStat } from "./stats.ts"
+
+export interface Means {
+  readonly calls: Calls
+  readonly journal: Scrivener<Entry>
+  readonly extended: boolean
+  readonly list: Backend["list"]
+}
+
+const preconditions = Effect.fail(unsupported("preconditions"))
+
+const readWith =
+  ({ calls, journal }: Means): NonNullable<Accelerations["read"]> =>
+  (path, maxBytes) =>
+    Effect.flatMap(calls.read(path), (found): Effect.Effect<Whole | undefined, Fault> => {
+      if (found.size > maxBytes) return Effect.succeed(undefined)
+      const version = Pieces.versionOf(found)
+      return Effect.mapBoth(Pieces.whole(journal, found), {
+        onFailure: unanswered,
+        onSuccess: (bytes): Whole => ({
+          stat: found.stat ?? sizedStat(path, bytes.length),
+          bytes,
+          ...(version !== undefined && { version: Effect.succeed(version) })
+        })
+      })
+    })
+
+/** Of one path the fault needs to say only another. */
+const within =
+  (path: FsPath) =>
+  (fault: FileFault): Fault =>
+    fault.error === undefined || fault.error.path === path ? faultOf(fault) : locatedFaultOf(fault)
+
+const isAt = (fault: Fault): boolean => fault._tag === "NotFound" && fault["path"] === undefined
+
+const writeWith =
+  ({ calls, extended }: Means): NonNullable<Accelerations["write"]> =>
+  <E, R>(
+    path: FsPath,
+    bytes: Uint8Array | Stream.Stream<Uint8Array, E, R>,
+    { createParents, ifMatch, mode, version }: WritePlan,
+    how?: WriteHow
+  ): Effect.Effect<{ readonly version?: string | undefined }, Fault | E, R> => {
+    if (!extended) {
+      if (ifMatch !== undefined) return preconditions
+      if (!createParents) return Effect.fail(unsupported("writing without making parents"))
+      if (version && (mode === "append" || mode === "appendExisting")) return Effect.fail(unsupported("version of an append"))
+    }
+    return calls.write({ path, createMode: mode, ifMatch, createParents, version: version && extended }, bytes, how?.commit)
+  }
+
+const tooLarge = (allowed: number, actual: number): Fault => ({
+  _tag: "LimitExceeded",
+  limit: "maxReadBytes",
+  allowed: Math.floor(allowed),
+  actual
+})
+
+const times = 8
+
+/**
+ * An edit as a read and a write: for the thirteen, and for a caller with narrower limits than a leaf has, which would not know them.
+ * Beyond the thirteen the write is of what was read and nothing else; where it is something else by then, it is read again.
+ */
+const editByReading = (
+  means: Means,
+  path: FsPath,
+  edits: ReadonlyArray<Edit.Edit>,
+  plan: EditPlan
+): Effect.Effect<Edited, Fault> => {
+  const { calls, extended } = means
+  const { ifMatch, limits, version } = plan
+  const whole = Effect.flatMap(calls.read(path), (found): Effect.Effect<Uint8Array, Fault> =>
+    found.size > limits.maxReadBytes
+      ? Effect.fail(tooLarge(limits.maxReadBytes, found.size))
+      : Effect.mapError(Pieces.whole(means.journal, found), unanswered)
+  )
+  const read = Effect.catch(whole, (fault) =>
+    Effect.fail<Fault>(
+      fault._tag === "NotFound" && typeof ifMatch === "string" ? { _tag: "Conflict", expected: ifMatch, actual: null } : fault
+    )
+  )
+  const attempt = (left: number): Effect.Effect<Edited, Fault> =>
+    Effect.flatMap(read, (bytes) => {
+      const before = extended ? Version.ofBytes(bytes) : undefined
+      if (ifMatch !== undefined && before !== ifMatch) {
+        return Effect.fail<Fault>({ _tag: "Conflict", expected: ifMatch, actual: before })
+      }
+      const edited = Edit.apply(bytes, edits, path, limits.maxFileSize)
+      if ("_tag" in edited) return Effect.fail(edited)
+      const answer: Edited = {
+        bytesWritten: edited.bytes.length,
+        replacements: edited.replacements,
+        hunks: hunksOf(edited.diff),
+        ...(version && { version: Version.ofBytes(edited.bytes) })
+      }
+      const written = calls.write<never, never>({ path, createMode: "replace", ifMatch: before }, edited.bytes, undefined)
+      return Effect.catch(Effect.as(written, answer), (fault) =>
+        fault._tag === "Conflict" && ifMatch === undefined && left > 0 ? attempt(left - 1) : Effect.fail(fault)
+      )
+    })
+  return extended || ifMatch === undefined ? attempt(times) : preconditions
+}
+
+/** A leaf edits under its own limits, which are at least these. */
+const areUsual = ({ maxFileSize, maxReadBytes }: Limits.LimitsShape): boolean =>
+  maxFileSize >= Limits.standard.maxFileSize && maxReadBytes >= Limits.standard.maxReadBytes
+
+const editWith =
+  (means: Means): NonNullable<Accelerations["edit"]> =>
+  (path, edits, plan) => {
+    if (!means.extended || !areUsual(plan.limits)) return editByReading(means, path, edits, plan)
+    const { ifMatch, version } = plan
+    return Effect.map(
+      means.calls.ask(
+        (correlationId) =>
+          new FileEdit({
+            correlationId,
+            path,
+            edits: edits.map(({ match, newText, oldText }) => ({ oldText, newText, ...(match !== undefined && { match }) })),
+            ...(ifMatch !== undefined && { ifMatch }),
+            ...(version && { version })
+          })
+      ),
+      ({ bytesWritten, diff, replacements, version }): Edited => ({
+        bytesWritten,
+        replacements,
+        hunks: hunksOf(diff),
+        ...(version !== undefined && { version })
+      })
+    )
+  }
+
+const nothing: DeleteResult = { deleted: 0, directories: 0 }
+
+/** What stands for a listing that could not be had. */
+const shown: ReadonlyArray<Child> = [{ name: "?", kind: "file", addressable: true }]
+
+const removeWith =
+  ({ calls, extended, list }: Means): NonNullable<Accelerations["remove"]> =>
+  (path, { ifMatch, missing, recursive }) => {
+    if (!extended && ifMatch !== undefined) return preconditions
+    const removed = Effect.map(
+      calls.ask(
+        (correlationId) =>
+          new FileDelete({ correlationId, path, ...(recursive && { recursive }), ...(ifMatch !== undefined && { ifMatch }) }),
+        within(path)
+      ),
+      ({ deletedCount, directories = 0 }) => ({ deleted: deletedCount, directories })
+    )
+    return Effect.catch(removed, (fault): Effect.Effect<DeleteResult | undefined, Fault> => {
+      if (missing === "ignore" && isAt(fault)) return Effect.succeed(nothing)
+      if (fault._tag !== "DirectoryNotEmpty" || recursive) return Effect.fail(fault)
+      // What shows nothing is empty here, and is removed step by step.
+      return Effect.flatMap(
+        Effect.orElseSucceed(list(path), () => shown),
+        (children) => (children.every(({ name }) => isTemporaryName(name)) ? Effect.succeed(undefined) : Effect.fail(fault))
+      )
+    })
+  }
+
+export const make = (means: Means): Accelerations => {
+  const { calls, extended } = means
+  const remove = removeWith(means)
+  return {
+    read: readWith(means),
+    write: writeWith(means),
+    edit: editWith(means),
+    remove,
+    removeTree: (path) =>
+      Effect.map(
+        calls.ask((correlationId) => new FileDelete({ correlationId, path, recursive: true }), within(path)),
+        ({ deletedCount, directories = 0 }) => ({ deleted: deletedCount, directories })
+      ),
+    makeDirectory: (path, { existOk, parents }) =>
+      extended
+        ? Effect.as(
+            calls.ask(
+              (correlationId) =>
+                new FileMakeDirectory({ correlationId, path, ...(!parents && { parents }), ...(!existOk && { existOk }) })
+            ),
+            true as const
+          )
+        : Effect.fail(unsupported("making of directories")),
+    move: (path, to, { createParents, overwrite }) =>
+      extended
+        ? Effect.map(
+            calls.ask(
+              (correlationId) =>
+                new FileMove({
+                  correlationId,
+                  path,
+                  to,
+                  ...(overwrite && { overwrite }),
+                  ...(!createParents && { createParents })
+                }),
+              locatedFaultOf
+            ),
+            ({ bytes, directories, files }) => ({ files, directories, bytes })
+          )
+        : Effect.fail(unsupported("moving"))
+  }
+}

@@ -1,0 +1,77 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { laws, suite } from "../../src/testing/index.ts"
+import { type Algebra, decorate, make } from "../../src/filesystem/Filesystem.ts"
+import { subdirectory, traced } from "../../src/filesystem/Decorator.ts"
+import { overlay } from "../../src/filesystem/Overlay.ts"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import { type Law, Patience, verdict } from "../../src/testing/Law.ts"
+import { overHost, overMemory, readOnlyBranch, thirteen } from "./branches.ts"
+import { beyond, reasonFor } from "./branchThirteen.ts"
+
+const programs = process.env["FS_ALGEBRA_SOAK"] === "1" ? 2000 : 100
+
+const leftOut: ReadonlyArray<readonly [law: string, reason: string]> = [
+  [
+    "a directory that shows nothing is empty",
+    "what a killed process leaves bears an ordinary name at the leaf, which counts it"
+  ],
+  ["a recursive delete removes names that no path can express", "it moves such a name by its key, of which a branch knows none"]
+]
+
+const kept = laws.filter((law) => !leftOut.some(([name]) => name === law.name))
+
+suite("Branch over memory", overMemory, { programs, laws: kept })
+suite("Branch over a host", overHost, { programs, laws: kept })
+
+/** One in so many, each time the same. */
+const some = (all: ReadonlyArray<Law>, every: number): ReadonlyArray<Law> => all.filter((_, index) => index % every === 0)
+
+suite(
+  "a subdirectory of a Branch",
+  decorate((self: Algebra) => Effect.flatMap(self.mkdir("work/shop"), () => subdirectory("work/shop")(self)))(overMemory),
+  { programs: 20, laws: some(kept, 3) }
+)
+suite("readOnly over a Branch", readOnlyBranch, { programs: 0, laws: some(kept, 2) })
+suite("traced over a Branch", decorate(traced)(overMemory), { programs: 0, laws: some(kept, 8) })
+suite(
+  "a Branch below an overlay",
+  decorate((lower: Algebra) => Effect.map(InMemory.make(), (upper) => overlay(make(upper))(lower)))(overMemory),
+  { programs: 20, laws: some(kept, 4) }
+)
+suite(
+  "a Branch above an overlay",
+  decorate((upper: Algebra) => Effect.map(InMemory.make(), (lower) => overlay(upper)(make(lower))))(overMemory),
+  { programs: 20, laws: some(kept, 4) }
+)
+
+suite("Branch with the thirteen alone", thirteen, {
+  programs: 0,
+  laws: kept.filter((law) => reasonFor(law) === undefined)
+})
+
+describe("the thirteen alone", () => {
+  it("leave something out for each reason", () => {
+    for (const [reason] of beyond)
+      assert.isTrue(
+        kept.some((law) => reasonFor(law) === reason),
+        reason
+      )
+  })
+
+  // Of a port that cannot be written to some laws wait for a write to begin.
+  const unsaid = kept.filter((law) => law.kind !== "port" && reasonFor(law) !== undefined)
+
+  it.live("cannot say what is left out", () =>
+    Effect.gen(function* () {
+      for (const law of unsaid) {
+        const found = yield* Effect.provideService(
+          Effect.provide(verdict(law), thirteen, { local: true }),
+          Patience,
+          "10 seconds"
+        )
+        assert.notStrictEqual(found._tag, "Held", law.name)
+      }
+    })
+  )
+})

@@ -1,0 +1,71 @@
+/** What the thirteen entries cannot say, and the laws that need it. */
+import type { Law } from "../../src/testing/Law.ts"
+
+const named =
+  (...texts: ReadonlyArray<RegExp>) =>
+  ({ name }: Law): boolean =>
+    texts.some((text) => text.test(name))
+
+/** What is refused before anybody is asked, and what no step has been taken of. */
+const comesBefore = named(
+  /InvalidArgument/,
+  /at any step/,
+  /checks (the limits|its arguments) before the precondition/,
+  /^the root cannot be moved/,
+  /into it do not lock up/,
+  /told as DiskFull/,
+  /its name is removed/
+)
+
+export const beyond: ReadonlyArray<readonly [reason: string, is: (law: Law) => boolean]> = [
+  [
+    "the steps of a port make no parents, and tell why access is denied",
+    (law) =>
+      law.kind === "port" &&
+      law.needs.some((ability) => ability === "write" || ability === "delete") &&
+      !named(/^port remove (of a directory|of nothing|below|removes)/)(law)
+  ],
+  ["there are no preconditions", named(/ifMatch|precondition/, /^write.* where a version is expected/)],
+  ["an append tells no version", named(/answers the version (of what it has written|when it is asked for)/)],
+  ["parents are always made", named(/where it may not be made|needs not be made|NotFound for bytes too/)],
+  [
+    "no directory is made by itself",
+    named(/^mkdir /, /no new directory/, /made again, as another/, /may make one directory/, /insist on a new/)
+  ],
+  [
+    "nothing is moved",
+    named(/^move (of|to|from|makes|over)/, /moved/, /can be swapped/, /^failures carry the operation, and the path/)
+  ],
+  [
+    "a copy makes directories, and files without making parents",
+    named(
+      /^copy (of a file$|of a whole tree|of an empty directory|makes|to a name|over a file replaces|of a directory over an)/,
+      /^a copy (and its original|sees)/
+    )
+  ],
+  [
+    "directories that are deleted are not counted",
+    named(
+      /^delete removes an empty/,
+      /counts files and directories/,
+      /deleting only directories/,
+      /^a recursive delete sees/,
+      /deleting a tree/
+    )
+  ],
+  ["nothing is put aside under another name", named(/^the file of a write in progress/, /that shows nothing/)],
+  [
+    "it writes by the steps of the port",
+    named(
+      /two filesystems over one port/,
+      /gives its place back/,
+      /a full disk/,
+      /was read fast/,
+      /^copying and moving/,
+      /in one step/
+    )
+  ]
+]
+
+export const reasonFor = (law: Law): string | undefined =>
+  comesBefore(law) ? undefined : beyond.find(([, is]) => is(law))?.[0]

@@ -1,0 +1,56 @@
+/** Filesystems through a journal: a branch here, a leaf there, and whatever the leaf serves. */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import * as PosixHost from "../../src/backends/PosixHost.ts"
+import { readOnly } from "../../src/filesystem/Decorator.ts"
+import { type Algebra, decorate, type Filesystem, make } from "../../src/filesystem/Filesystem.ts"
+import * as Branch from "../../src/journal/Branch.ts"
+import * as Journal from "../../src/journal/Journal.ts"
+import * as Leaf from "../../src/journal/Leaf.ts"
+import * as Limits from "../../src/model/Limits.ts"
+import { Bench } from "../../src/testing/Law.ts"
+import { directory, onDisk } from "./filesystems.ts"
+
+/** A leaf that serves the filesystem, with no limits of its own. */
+export const leafOf = (fs: Algebra, options: Leaf.LeafOptions = {}) =>
+  Effect.flatMap(Leaf.make(fs, { limits: Limits.unlimited, extended: true, ...options }), (leaf) => leaf.start)
+
+/** A branch, the filesystem that is served to it, and a journal between the two. */
+export const through = (
+  fs: Algebra,
+  branch: Branch.Options = {},
+  leaf: Leaf.LeafOptions = {}
+): Layer.Layer<Filesystem, unknown> =>
+  Layer.provide(
+    Branch.layer({ extended: true, ...branch }),
+    Layer.provideMerge(Layer.effectDiscard(leafOf(fs, leaf)), Journal.layerMemory)
+  )
+
+export const overMemory: Layer.Layer<Filesystem, unknown> = Layer.unwrap(
+  Effect.map(InMemory.make(), (port) => through(make(port)))
+)
+
+export const overHost: Layer.Layer<Filesystem, unknown> = Layer.unwrap(
+  Effect.gen(function* () {
+    const root = yield* directory
+    const fs = make(yield* PosixHost.make({ root }))
+    return Layer.merge(through(fs, { root }), Layer.succeed(Bench, onDisk(root)))
+  })
+)
+
+/** It can only be looked at, so what there is to see is planted below it. */
+export const readOnlyBranch: Layer.Layer<Filesystem, unknown> = Layer.unwrap(
+  Effect.map(InMemory.make(), (port) => {
+    const writable = make(port)
+    return Layer.merge(decorate(readOnly)(through(writable)), Layer.succeed(Bench, { writable }))
+  })
+)
+
+/** With the thirteen alone; what is to be there at first is put there by the leaf's side. */
+export const thirteen: Layer.Layer<Filesystem, unknown> = Layer.unwrap(
+  Effect.map(InMemory.make(), (port) => {
+    const writable = make(port)
+    return Layer.merge(through(writable, { extended: false }, { extended: false }), Layer.succeed(Bench, { writable }))
+  })
+)

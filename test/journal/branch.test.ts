@@ -1,0 +1,555 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Cause from "effect/Cause"
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { TestClock } from "effect/testing"
+import { join } from "node:path"
+import * as Fs from "node:fs"
+import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import * as PosixHost from "../../src/backends/PosixHost.ts"
+import { subdirectory } from "../../src/filesystem/Decorator.ts"
+import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
+import * as Snapshots from "../../src/history/Snapshots.ts"
+import * as Branch from "../../src/journal/Branch.ts"
+import { JournalError } from "../../src/journal/errors.ts"
+import * as F from "../../src/journal/FileSystemEntry.ts"
+import { type Entry, Journal, layerFile, layerMemory, type Scrivener } from "../../src/journal/Journal.ts"
+import { agent, Limits, unlimited } from "../../src/model/Limits.ts"
+import { capture, directory as F_directory, picture } from "../../src/testing/Files.ts"
+import { leafOf } from "../conformance/branches.ts"
+import { directory } from "../conformance/filesystems.ts"
+import { onDisk } from "../scratch.ts"
+import { answering } from "./standIn.ts"
+
+const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text)
+
+const intents = (journal: Scrivener<Entry>, after: number): Effect.Effect<ReadonlyArray<F.Efferent>, JournalError> =>
+  Effect.map(Stream.runCollect(journal.stored(after)), (all) => all.map(({ entry }) => entry).filter(F.isEfferent))
+
+/** A branch, what it serves itself, and the journal between them, all in memory. */
+const world = (options: Branch.Options = {}, tree: InMemory.Tree = {}) =>
+  Effect.gen(function* () {
+    const extended = options.extended !== false
+    const served = make(yield* InMemory.make({ tree }))
+    yield* leafOf(served, { extended })
+    return { served, journal: yield* Journal, fs: yield* Branch.make({ extended, ...options }) }
+  })
+
+const inWorld = <A, E>(effect: Effect.Effect<A, E, Journal | Scope.Scope>): Effect.Effect<A, E, Scope.Scope> =>
+  Effect.provide(effect, layerMemory)
+
+const tree = { a: "one", d: { f: "deep", e: {} } }
+
+type Call = (fs: Algebra) => Effect.Effect<unknown, unknown>
+
+const stream = (text: string): Stream.Stream<Uint8Array> => Stream.make(utf8(text))
+
+/** Each call, and the intents that it is in the journal. */
+const asEntries: ReadonlyArray<readonly [what: string, call: Call, tags: ReadonlyArray<string>]> = [
+  ["exists", (fs) => fs.exists("a"), ["FileStat"]],
+  ["exists of what is not there", (fs) => fs.exists("x/y/z"), ["FileStat"]],
+  ["stat", (fs) => fs.stat("a"), ["FileStat"]],
+  ["stat of what is not there", (fs) => Effect.flip(fs.stat("x/y/z")), ["FileStat"]],
+  ["list", (fs) => fs.list("d"), ["FileList"]],
+  ["read", (fs) => fs.read("a"), ["FileRead"]],
+  ["readString", (fs) => fs.readString("a"), ["FileRead"]],
+  ["readBytes", (fs) => fs.readBytes("a"), ["FileRead"]],
+  ["readBytes of a part", (fs) => fs.readBytes("a", { offset: 1, limit: 1 }), ["FileRead"]],
+  ["version", (fs) => fs.version("a"), ["FileRead"]],
+  ["stream", (fs) => Stream.runDrain(fs.stream("a")), ["FileRead"]],
+  ["write", (fs) => fs.write("a", "x"), ["FileWrite"]],
+  ["write to a new place", (fs) => fs.write("x/y/z", "x"), ["FileWrite"]],
+  ["write in mode create", (fs) => fs.write("b", "x", { mode: "create" }), ["FileWrite"]],
+  ["append", (fs) => fs.write("a", "x", { mode: "append" }), ["FileWrite"]],
+  ["writeBytes", (fs) => fs.writeBytes("a", utf8("x")), ["FileWrite"]],
+  ["sink", (fs) => Stream.run(stream("x"), fs.sink("a")), ["FileStat", "FileWriteChunk"]],
+  ["delete", (fs) => fs.delete("a"), ["FileDelete"]],
+  ["recursive delete", (fs) => fs.delete("d", { recursive: true }), ["FileDelete"]],
+  ["delete of nothing", (fs) => fs.delete("x", { missing: "ignore" }), ["FileDelete"]]
+]
+
+const beyondThem: typeof asEntries = [
+  ["write with a precondition", (fs) => fs.write("b", "x", { ifMatch: null, version: true }), ["FileWrite"]],
+  ["write that fails its precondition", (fs) => Effect.flip(fs.write("a", "x", { ifMatch: "no" })), ["FileWrite"]],
+  ["write without parents", (fs) => Effect.flip(fs.write("x/y", "x", { createParents: false })), ["FileWrite"]],
+  ["edit", (fs) => fs.edit("a", { oldText: "one", newText: "two" }), ["FileEdit"]],
+  [
+    "edit with a precondition",
+    (fs) => Effect.flip(fs.edit("a", { oldText: "o", newText: "O" }, { ifMatch: "no" })),
+    ["FileEdit"]
+  ],
+  ["mkdir", (fs) => fs.mkdir("x/y/z"), ["FileMakeDirectory"]],
+  ["mkdir of what is there", (fs) => fs.mkdir("d"), ["FileMakeDirectory"]],
+  ["move", (fs) => fs.move("d", "x/y"), ["FileMove"]],
+  ["move over a file", (fs) => fs.move("d/f", "a", { overwrite: true }), ["FileMove"]]
+]
+
+describe("a call through a branch", () => {
+  for (const [what, call, tags] of [...asEntries, ...beyondThem]) {
+    it.effect(`that is ${what} is ${tags.join(", then ")}`, () =>
+      inWorld(
+        Effect.gen(function* () {
+          const { fs, journal } = yield* world({}, tree)
+          yield* call(fs)
+          assert.deepStrictEqual(
+            (yield* intents(journal, 0)).map(({ _tag }) => _tag),
+            [...tags]
+          )
+        })
+      )
+    )
+  }
+
+  for (const [what, call, tags] of asEntries) {
+    it.effect(`that is ${what} is the same with the thirteen alone`, () =>
+      inWorld(
+        Effect.gen(function* () {
+          const { fs, journal } = yield* world({ extended: false }, tree)
+          yield* call(fs)
+          const all = yield* intents(journal, 0)
+          assert.deepStrictEqual(
+            all.map(({ _tag }) => _tag),
+            [...tags]
+          )
+          for (const entry of all) {
+            for (const field of ["ifMatch", "version", "createParents"]) assert.notProperty(entry, field)
+          }
+        })
+      )
+    )
+  }
+
+  it.effect("that edits with the thirteen alone is a read and a write of what is there", () =>
+    inWorld(
+      Effect.gen(function* () {
+        const { fs, journal, served } = yield* world({ extended: false }, tree)
+        const { diff, replacements } = yield* fs.edit("a", { oldText: "one", newText: "two" })
+        assert.strictEqual(replacements, 1)
+        assert.strictEqual(
+          diff,
+          "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-one\n\\ No newline at end of file\n+two\n\\ No newline at end of file\n"
+        )
+        const [read, write] = yield* intents(journal, 0)
+        assert.strictEqual(read?._tag, "FileRead")
+        assert.strictEqual(write?._tag === "FileWrite" ? write.createMode : write?._tag, F.CreateMode.ReplaceExisting)
+        assert.strictEqual(yield* served.readString("a"), "two")
+      })
+    )
+  )
+
+  const unsaid: ReadonlyArray<readonly [what: string, call: Call]> = [
+    ["write with a precondition", (fs) => fs.write("a", "x", { ifMatch: null })],
+    ["a version of an append", (fs) => fs.write("a", "x", { mode: "append", version: true })],
+    ["write without parents", (fs) => fs.write("a", "x", { createParents: false })],
+    ["edit with a precondition", (fs) => fs.edit("a", { oldText: "one", newText: "" }, { ifMatch: "no" })],
+    ["delete with a precondition", (fs) => fs.delete("a", { ifMatch: "no" })],
+    ["mkdir", (fs) => fs.mkdir("x")],
+    ["move", (fs) => fs.move("a", "x")],
+    ["copy", (fs) => fs.copy("a", "x")],
+    ["setAttributes", (fs) => fs.setAttributes("a", { mode: 0o600 })]
+  ]
+
+  it.effect("that the thirteen alone cannot say is Unsupported, and changes nothing", () =>
+    inWorld(
+      Effect.gen(function* () {
+        const { fs, served } = yield* world({ extended: false }, tree)
+        for (const [what, call] of unsaid) {
+          const error = (yield* Effect.flip(call(fs))) as { readonly _tag: string; readonly code?: string }
+          assert.strictEqual(error._tag === "IoError" ? error.code : error._tag, "Unsupported", what)
+        }
+        assert.deepStrictEqual(yield* capture(served.port), picture({ a: "one", "d/f": "deep", "d/e": F_directory }))
+      })
+    )
+  )
+
+  it.effect("is checked here for all that comes before existence: nothing is asked", () =>
+    inWorld(
+      Effect.gen(function* () {
+        const { fs, journal } = yield* world({}, tree)
+        const calls: ReadonlyArray<readonly [Call, string]> = [
+          [(fs) => fs.write("../a", "x"), "InvalidPath"],
+          [(fs) => fs.write("a", "\ud800"), "InvalidArgument"],
+          [(fs) => fs.write("a", "x", { mode: "create", ifMatch: null }), "InvalidArgument"],
+          [(fs) => fs.edit("a", []), "InvalidArgument"],
+          [(fs) => fs.delete("."), "AccessDenied"],
+          [(fs) => fs.move("d", "d/below"), "InvalidArgument"],
+          [(fs) => fs.move("a", "."), "AccessDenied"],
+          [(fs) => Effect.provideService(fs.write("a", "123"), Limits, { ...agent, maxFileSize: 2 }), "LimitExceeded"]
+        ]
+        for (const [call, tag] of calls.filter(([, tag]) => tag !== "AccessDenied")) {
+          assert.strictEqual(((yield* Effect.flip(call(fs))) as { readonly _tag: string })._tag, tag)
+        }
+        assert.deepStrictEqual(yield* intents(journal, 0), [])
+        for (const [call, tag] of calls) {
+          assert.strictEqual(((yield* Effect.flip(call(fs))) as { readonly _tag: string })._tag, tag)
+        }
+        assert.isTrue((yield* intents(journal, 0)).every((entry) => !F.isMutation(entry)))
+      })
+    )
+  )
+
+  it.effect("fails as the backend did, whatever it failed with", () =>
+    inWorld(
+      Effect.gen(function* () {
+        const { fs, served } = yield* world({}, { ...tree, "b.bin": Uint8Array.of(0xff) })
+        const calls: ReadonlyArray<Call> = [
+          (fs) => fs.stat("x"),
+          (fs) => fs.list("a"),
+          (fs) => fs.readString("d"),
+          (fs) => fs.write("a/b", "x"),
+          (fs) => fs.write("a", "x", { mode: "create" }),
+          (fs) => fs.write("a", "x", { ifMatch: "0".repeat(64) }),
+          (fs) => fs.edit("a", { oldText: "nothing", newText: "" }),
+          (fs) => fs.edit("b.bin", { oldText: "x", newText: "" }),
+          (fs) => fs.delete("d"),
+          (fs) => fs.mkdir("a", { existOk: false }),
+          (fs) => fs.move("./x", "y"),
+          (fs) => fs.move("a", "./d/f"),
+          (fs) => fs.move("d", "a", { overwrite: true })
+        ]
+        for (const call of calls) {
+          assert.deepStrictEqual(
+            { ...((yield* Effect.flip(call(fs))) as object) },
+            { ...((yield* Effect.flip(call(served))) as object) }
+          )
+        }
+      })
+    )
+  )
+
+  it.effect("that edits with limits narrower than a leaf knows them keeps to them", () =>
+    inWorld(
+      Effect.gen(function* () {
+        const { fs, journal, served } = yield* world({}, { a: "0123456789" })
+        const edit = fs.edit("a", { oldText: "01", newText: "ten" }, { version: true })
+        const refused = yield* Effect.flip(Effect.provideService(edit, Limits, { ...agent, maxReadBytes: 9 }))
+        assert.strictEqual(refused._tag === "LimitExceeded" ? refused.limit : refused._tag, "maxReadBytes")
+        const inserted = yield* Effect.flip(Effect.provideService(edit, Limits, { ...agent, maxFileSize: 2 }))
+        assert.strictEqual(inserted._tag, "LimitExceeded")
+        assert.strictEqual(yield* served.readString("a"), "0123456789")
+        const edited = yield* Effect.provideService(edit, Limits, agent)
+        assert.strictEqual(yield* served.readString("a"), "ten23456789")
+        assert.strictEqual(edited.version, yield* served.version("a"))
+        assert.isFalse((yield* intents(journal, 0)).some(({ _tag }) => _tag === "FileEdit"))
+      })
+    )
+  )
+
+  it.effect("that edits by reading reads again where another came between, and loses nothing", () =>
+    inWorld(
+      Effect.gen(function* () {
+        const { fs, served } = yield* world({}, { a: "-\n" })
+        const other = yield* Branch.make({ extended: true })
+        const lines = Array.from({ length: 8 }, (_, i) => `line ${i}`)
+        yield* Effect.forEach(
+          lines,
+          (line, i) =>
+            Effect.provideService(
+              (i % 2 === 0 ? fs : other).edit("a", { oldText: "-\n", newText: `-\n${line}\n` }),
+              Limits,
+              agent
+            ),
+          { concurrency: "unbounded" }
+        )
+        assert.deepStrictEqual((yield* served.readString("a")).trim().split("\n").sort(), ["-", ...lines])
+      })
+    )
+  )
+})
+
+describe("a branch", () => {
+  it.effect("that no leaf serves fails with Timeout in every call, and keeps nobody's turn", () =>
+    inWorld(
+      Effect.gen(function* () {
+        const fs = yield* Branch.make({ extended: true, timeout: "10 seconds" })
+        for (const [what, call] of [...asEntries, ...beyondThem]) {
+          if (what.startsWith("exists")) continue
+          const fiber = yield* Effect.forkChild(Effect.exit(call(fs)), { startImmediately: true })
+          yield* TestClock.adjust("10 seconds")
+          const exit = yield* Fiber.join(fiber)
+          const error = Exit.isFailure(exit) ? Cause.squash(exit.cause) : exit.value
+          assert.strictEqual((error as { readonly _tag: string })._tag, "Timeout", what)
+        }
+      })
+    )
+  )
+
+  it.effect("lets a call be interrupted wherever it waits, and the next have its turn", () =>
+    inWorld(
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const fs = yield* Branch.make({ extended: true })
+        for (const [what, call] of [...asEntries, ...beyondThem]) {
+          const before = yield* journal.last
+          const fiber = yield* Effect.forkChild(call(fs), { startImmediately: true })
+          yield* journal.waitFor(before, F.isEfferent)
+          yield* Fiber.interrupt(fiber)
+          const exit = yield* Fiber.await(fiber)
+          assert.isTrue(Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause), what)
+        }
+        yield* answering(journal, ({ correlationId }) =>
+          Effect.succeed([new F.FileWritten({ correlationId, path: "a", bytesWritten: 1 })])
+        )
+        yield* fs.write("a", "x")
+      })
+    )
+  )
+
+  it.effect("is Unavailable where its journal fails, and when it has ended", () =>
+    Effect.gen(function* () {
+      const error = new JournalError({ operation: "append", reason: "io", detail: "planned" })
+      const journal = yield* Effect.provide(Journal, layerMemory)
+      const scope = yield* Scope.make()
+      const fs = yield* Branch.make({ extended: true }).pipe(
+        Effect.provideService(Journal, { ...journal, append: () => Effect.fail(error) }),
+        Scope.provide(scope)
+      )
+      const failed = yield* Effect.flip(fs.readString("a"))
+      assert.strictEqual(failed._tag, "Unavailable")
+      assert.include(failed.message, "planned")
+      yield* Scope.close(scope, Exit.void)
+      assert.strictEqual((yield* Effect.flip(fs.write("a", "x")))._tag, "Unavailable")
+    })
+  )
+
+  it.effect("that another process has for its own gives one of two the file, and the other a Conflict", () =>
+    inWorld(
+      Effect.gen(function* () {
+        const { fs, served } = yield* world({}, { a: "0" })
+        const other = yield* Branch.make({ extended: true })
+        for (let round = 0; round < 20; round++) {
+          const ifMatch = yield* served.version("a")
+          const race = [fs, other].map((each, i) => Effect.exit(each.write("a", `${round} ${i}`, { ifMatch })))
+          const exits = yield* Effect.all(race, { concurrency: "unbounded" })
+          const won = exits.flatMap((exit, i) => (Exit.isSuccess(exit) ? [i] : []))
+          assert.strictEqual(won.length, 1)
+          assert.strictEqual(yield* served.readString("a"), `${round} ${won[0]}`)
+          const lost = exits.find(Exit.isFailure)!
+          assert.strictEqual((Cause.squash(lost.cause) as { readonly _tag: string })._tag, "Conflict")
+        }
+        const creating = [fs, other].map((each) => Effect.exit(each.write("new", "x", { mode: "create" })))
+        const created = yield* Effect.all(creating, { concurrency: "unbounded" })
+        assert.strictEqual(created.filter(Exit.isSuccess).length, 1)
+      })
+    )
+  )
+
+  it.effect("and another over one leaf lose no edit", () =>
+    inWorld(
+      Effect.gen(function* () {
+        const { fs, served } = yield* world({}, { a: "-\n" })
+        const other = yield* Branch.make({ extended: true })
+        const inside = yield* subdirectory(".")(other)
+        const lines = Array.from({ length: 60 }, (_, i) => `line ${i}`)
+        yield* Effect.forEach(
+          lines,
+          (line, i) => [fs, other, inside][i % 3]!.edit("a", { oldText: "-\n", newText: `-\n${line}\n` }),
+          { concurrency: "unbounded" }
+        )
+        assert.deepStrictEqual((yield* served.readString("a")).trim().split("\n").sort(), ["-", ...lines].sort())
+      })
+    )
+  )
+
+  it.effect("seen from a directory of it checks preconditions where the files are, and names paths as they are there", () =>
+    inWorld(
+      Effect.gen(function* () {
+        const { fs, journal } = yield* world({}, { d: { f: "old", sub: { g: "x" } } })
+        const inside = yield* subdirectory("d")(fs)
+        const before = yield* journal.last
+        const ifMatch = yield* inside.version("f")
+        yield* inside.write("f", "new", { ifMatch })
+        const { diff } = yield* inside.edit("sub/g", { oldText: "x", newText: "y" })
+        assert.include(diff, "--- a/sub/g\n+++ b/sub/g\n")
+        yield* inside.delete("sub", { recursive: true })
+        yield* inside.mkdir("made")
+        yield* inside.move("f", "moved")
+        const missing = yield* Effect.flip(inside.move("nowhere", "x"))
+        assert.strictEqual(missing.path, "nowhere")
+        assert.deepStrictEqual(
+          (yield* intents(journal, before)).map((entry) => [entry._tag, "path" in entry ? entry.path : undefined]),
+          [
+            ["FileRead", "d/f"],
+            ["FileWrite", "d/f"],
+            ["FileEdit", "d/sub/g"],
+            ["FileDelete", "d/sub"],
+            ["FileMakeDirectory", "d/made"],
+            ["FileMove", "d/f"],
+            ["FileMove", "d/nowhere"]
+          ]
+        )
+      })
+    )
+  )
+
+  it.effect("seen from a directory of it that has gone does not make it again", () =>
+    inWorld(
+      Effect.gen(function* () {
+        const { fs, served } = yield* world({}, { d: { f: "x" }, other: "y" })
+        const inside = yield* subdirectory("d")(fs)
+        yield* fs.delete("d", { recursive: true })
+        const calls: ReadonlyArray<Call> = [
+          (fs) => fs.write("f", "x"),
+          (fs) => fs.write("deep/f", "x"),
+          (fs) => fs.mkdir("deep"),
+          (fs) => fs.mkdir("deep/er"),
+          (fs) => Stream.run(stream("x"), fs.sink("f")),
+          (fs) => fs.edit("f", { oldText: "x", newText: "y" })
+        ]
+        for (const call of calls) {
+          assert.strictEqual(((yield* Effect.flip(call(inside))) as { readonly _tag: string })._tag, "NotFound")
+        }
+        assert.deepStrictEqual(yield* capture(served.port), picture({ other: "y" }))
+      })
+    )
+  )
+
+  it.effect("sends what is over its threshold in chunks, and what is not at once", () =>
+    inWorld(
+      Effect.gen(function* () {
+        const { fs, journal, served } = yield* world({ streamingThreshold: 10, chunkSize: 4 })
+        yield* fs.write("a", "0123456789")
+        yield* fs.write("b", "0123456789a", { version: true })
+        const sent = (yield* intents(journal, 0)).map((entry) => (entry._tag === "FileWriteChunk" ? entry.offset : entry._tag))
+        assert.deepStrictEqual(sent, ["FileWrite", 0, 4, 8])
+        assert.strictEqual(yield* served.readString("b"), "0123456789a")
+      })
+    )
+  )
+
+  it.effect("sets attributes as the leaf's filesystem has them", () =>
+    inWorld(
+      Effect.gen(function* () {
+        const { fs, served } = yield* world({}, tree)
+        const modifiedAt = DateTime.makeUnsafe("2020-01-02T03:04:05.678Z")
+        yield* fs.setAttributes("a", { mode: 0o640, modifiedAt })
+        assert.deepStrictEqual(yield* fs.stat("a"), yield* served.stat("a"))
+        assert.strictEqual((yield* fs.stat("a")).mode, 0o640)
+        assert.strictEqual((yield* fs.stat("a")).modifiedAt?.epochMilliseconds, modifiedAt.epochMilliseconds)
+      })
+    )
+  )
+
+  it.effect("has its snapshots brought back, through names that are put aside", () =>
+    inWorld(
+      Effect.gen(function* () {
+        const { fs, served } = yield* world({}, tree)
+        const layer = Layer.provideMerge(Snapshots.layer, Layer.succeed(Filesystem, fs))
+        yield* Effect.gen(function* () {
+          const snapshots = yield* Snapshots.Snapshots
+          const before = yield* capture(served.port)
+          const taken = yield* snapshots.snapshot()
+          yield* fs.write("a", "changed")
+          yield* fs.delete("d", { recursive: true })
+          yield* fs.write("new/file", "x")
+          yield* snapshots.restore(taken)
+          assert.deepStrictEqual(yield* capture(served.port), before)
+        }).pipe(Effect.provide(layer))
+      })
+    )
+  )
+
+  it.live("removes names that no path can express with the directory that they are in, by one intent", () =>
+    inWorld(
+      Effect.gen(function* () {
+        const root = yield* directory
+        Fs.mkdirSync(join(root, "d"))
+        Fs.writeFileSync(Buffer.concat([Buffer.from(`${root}/d/`), Buffer.from([0x61, 0xff])]), "x")
+        yield* leafOf(make(yield* PosixHost.make({ root })))
+        const fs = yield* Branch.make({ extended: true })
+        assert.deepStrictEqual(
+          (yield* fs.list("d")).map(({ addressable }) => addressable),
+          [false]
+        )
+        assert.deepStrictEqual(yield* fs.delete("d", { recursive: true }), { deleted: 1, directories: 1 })
+        assert.deepStrictEqual(Fs.readdirSync(root), [])
+      })
+    )
+  )
+
+  for (const [argument, options] of [
+    ["chunkSize", { chunkSize: 0 }],
+    ["chunkSize", { chunkSize: 1.5 }],
+    ["streamingThreshold", { streamingThreshold: -1 }],
+    ["timeout", { timeout: "-1 second" }],
+    ["timeout", { timeout: "soon" as never }]
+  ] as const) {
+    it.effect(`with the options ${JSON.stringify(options)} is InvalidArgument`, () =>
+      inWorld(
+        Effect.gen(function* () {
+          const error = yield* Effect.flip(Branch.make(options))
+          assert.strictEqual(error._tag === "InvalidArgument" ? error.argument : error._tag, argument)
+        })
+      )
+    )
+  }
+})
+
+const MiB = 1024 * 1024
+
+setFlagsFromString("--expose-gc")
+const collect = runInNewContext("gc") as () => void
+
+const held = (): number => {
+  collect()
+  const { arrayBuffers, heapUsed } = process.memoryUsage()
+  return arrayBuffers + heapUsed
+}
+const size = (process.env["FS_ALGEBRA_SOAK"] === "1" ? 1024 : 32) * MiB
+
+/** Bytes that no other place of the file has. */
+const noise = (total: number): Stream.Stream<Uint8Array> =>
+  Stream.map(Stream.rechunk(Stream.range(0, total / MiB - 1), 1), (index) => {
+    const bytes = new Uint8Array(MiB)
+    const words = new Uint32Array(bytes.buffer)
+    let state = index + 1
+    for (let i = 0; i < words.length; i++) words[i] = state = (Math.imul(state, 1_664_525) + 1_013_904_223) | 0
+    return bytes
+  })
+
+describe("a large file", () => {
+  it.live(
+    `of ${size / MiB} MiB goes through and comes back in constant memory`,
+    () =>
+      Effect.gen(function* () {
+        const root = yield* directory
+        const disk = join(onDisk(), "large-file")
+        Fs.mkdirSync(disk)
+        yield* Effect.addFinalizer(() => Effect.sync(() => Fs.rmSync(disk, { recursive: true, force: true })))
+        yield* Effect.gen(function* () {
+          yield* leafOf(make(yield* PosixHost.make({ root })))
+          const fs = yield* Branch.make({ extended: true })
+          /** What is held half-way, that is, and not what has yet to be freed, which is told late now and then. */
+          const watched = <E>(stream: Stream.Stream<Uint8Array, E>, samples: Array<number>) => {
+            let seen = 0
+            return Stream.map(stream, (bytes) => {
+              seen += bytes.length
+              if (seen % (size / 16) < bytes.length) samples.push(held())
+              return bytes
+            })
+          }
+          const median = (samples: ReadonlyArray<number>): number => samples.toSorted((a, b) => a - b)[samples.length >> 1]!
+          const before = held()
+          const writing: Array<number> = []
+          const reading: Array<number> = []
+          const { version } = yield* Stream.run(watched(noise(size), writing), fs.sink("large", { version: true }))
+          const counted = yield* Stream.runFold(
+            watched(fs.stream("large"), reading),
+            () => 0,
+            (total, bytes) => total + bytes.length
+          )
+          assert.strictEqual(counted, size)
+          assert.strictEqual(yield* fs.version("large"), version)
+          for (const samples of [writing, reading]) assert.isBelow(median(samples) - before, Math.min(size / 4, 16 * MiB))
+        }).pipe(Effect.provide(layerFile({ path: join(disk, "journal") })), Effect.provideService(Limits, unlimited))
+      }).pipe(Effect.scoped),
+    600_000
+  )
+})
