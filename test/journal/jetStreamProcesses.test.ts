@@ -16,7 +16,7 @@ import { describeNats, type Server, startCluster, startServer } from "./nats.ts"
 import type { Orders } from "./natsChild.ts"
 
 const isSoak = process.env["FS_ALGEBRA_SOAK"] === "1"
-const kills = Number(process.env["KILLS"] ?? (isSoak ? 200 : 4))
+const kills = isSoak ? 200 : 4
 
 const cache = join(inMemory(), "compiled")
 const program = (): Child => start("../journal/natsChild.ts", cache)
@@ -154,7 +154,6 @@ describeNats("a JetStream and several processes", () => {
           const reached = answers.size + 3 + ((kill * 7) % 11)
           const answered = journal.waitFor(yield* journal.last, (_): _ is Journal.Entry => answers.size >= reached)
           yield* Effect.raceFirst(answered, lives(leaf))
-          if (process.env["DBG"]) console.log(kill, answers.size, yield* journal.last, performance.now() | 0)
           yield* Effect.promise(() => killed(leaf))
           leaf = child({ ...place, task: "leaf", directory: root }, next)
           next = program()

@@ -1,0 +1,151 @@
+/**
+ * Stopped, Running, Completed, in that order and never back. Changes are made one at a time; what has begun to end ends, whoever waits
+ * for it or no longer does.
+ */
+import * as Cause from "effect/Cause"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import type * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import type { Daemon, DaemonOptions, Status } from "../Daemon.ts"
+import { DaemonChanged } from "../entries/daemon.ts"
+import { Journal } from "../Journal.ts"
+import { DaemonError } from "./errors.ts"
+import * as Instance from "./instance.ts"
+
+const told = (cause: Cause.Cause<unknown>): string => {
+  const error = Cause.squash(cause)
+  return error instanceof Error && error.message !== "" ? error.message : String(error)
+}
+
+/** Interruption is how it is told to end. */
+const failureOf = (exit: Exit.Exit<unknown, unknown>): Cause.Cause<unknown> | undefined =>
+  Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause) ? exit.cause : undefined
+
+export const make = Effect.fnUntraced(function* <E, R>(
+  options: DaemonOptions<E, R>
+): Effect.fn.Return<Daemon, never, Journal | Scope.Scope | R> {
+  const { name } = options
+  const journal = yield* Journal
+  const context = yield* Effect.context<R>()
+  const instance = Instance.make()
+  const transitions = Semaphore.makeUnsafe(1)
+  const reached = {
+    Stopped: Deferred.makeUnsafe<void>(),
+    Running: Deferred.makeUnsafe<void>(),
+    Completed: Deferred.makeUnsafe<void>()
+  }
+  Deferred.doneUnsafe(reached.Stopped, Exit.void)
+  let status: Status = "Stopped"
+  let failure: Cause.Cause<unknown> | undefined
+  let runner: Fiber.Fiber<unknown, unknown> | undefined
+
+  const fails = (
+    operation: DaemonError["operation"],
+    reason: DaemonError["reason"],
+    cause?: Cause.Cause<unknown>
+  ): DaemonError =>
+    new DaemonError({
+      daemon: name,
+      operation,
+      reason,
+      ...(cause === undefined ? {} : { detail: told(cause), cause: Cause.squash(cause) })
+    })
+  const say = (status: Status) =>
+    journal.append(
+      new DaemonChanged({
+        daemon: name,
+        instance,
+        status,
+        ...options.says,
+        ...(failure === undefined ? {} : { failure: told(failure) })
+      })
+    )
+  const become = (next: "Running" | "Completed"): void => {
+    status = next
+    Deferred.doneUnsafe(reached[next], Exit.void)
+    // Whoever waits for it to run waits in vain.
+    if (next === "Completed") Deferred.doneUnsafe(reached.Running, Exit.void)
+  }
+  const complete = (cause: Cause.Cause<unknown> | undefined): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      failure = cause
+      return Effect.map(Effect.exit(say("Completed")), (said) => {
+        failure ??= failureOf(said)
+        become("Completed")
+      })
+    })
+
+  const supervise = (fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> =>
+    Effect.flatMap(Fiber.await(fiber), (ran) =>
+      Effect.flatMap(Effect.exit(Effect.provideContext(options.stop ?? Effect.void, context)), (stopped) =>
+        complete(failureOf(ran) ?? failureOf(stopped))
+      )
+    )
+
+  const begin = (position: number): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      become("Running")
+      const leave = Instance.enter(instance)
+      const run = Effect.suspend(() => options.run({ instance, position }))
+      return Effect.flatMap(Effect.forkDetach(Effect.provideContext(run, context)), (fiber) => {
+        runner = fiber
+        return Effect.asVoid(
+          Effect.forkDetach(Effect.ensuring(supervise(fiber), Effect.sync(leave)), { uninterruptible: true })
+        )
+      })
+    })
+
+  const start: Daemon["start"] = transitions.withPermit(
+    Effect.uninterruptibleMask((restore) => {
+      if (status === "Running") return Effect.void
+      if (status === "Completed") return Effect.fail(fails("start", "completed", failure))
+      const prepared = restore(Effect.provideContext(options.start ?? Effect.void, context))
+      return Effect.matchCauseEffect(
+        Effect.flatMap(prepared, () => say("Running")),
+        {
+          onSuccess: begin,
+          onFailure: (cause) =>
+            Cause.hasInterruptsOnly(cause)
+              ? Effect.interrupt
+              : Effect.andThen(
+                  complete(cause),
+                  Effect.suspend(() => Effect.fail(fails("start", "failed", cause)))
+                )
+        }
+      )
+    })
+  )
+
+  const shutdown: Daemon["shutdown"] = Effect.uninterruptible(
+    transitions.withPermit(
+      Effect.suspend(() => {
+        if (status === "Stopped") return Effect.fail(fails("shutdown", "notStarted"))
+        if (status === "Completed" || runner === undefined) return Effect.void
+        return Effect.andThen(
+          Fiber.interrupt(runner),
+          Effect.andThen(
+            Deferred.await(reached.Completed),
+            Effect.suspend(() => (failure === undefined ? Effect.void : Effect.fail(fails("shutdown", "failed", failure))))
+          )
+        )
+      })
+    )
+  )
+
+  yield* Effect.addFinalizer(() => Effect.ignore(shutdown))
+  return {
+    name,
+    instance,
+    status: Effect.sync(() => status),
+    failure: Effect.sync(() => (failure === undefined ? undefined : fails("run", "failed", failure))),
+    start,
+    shutdown,
+    awaitStatus: (wanted) =>
+      Effect.flatMap(Deferred.await(reached[wanted]), () =>
+        wanted === "Running" && status === "Completed" ? Effect.fail(fails("awaitStatus", "completed", failure)) : Effect.void
+      )
+  }
+})

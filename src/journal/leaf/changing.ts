@@ -1,0 +1,263 @@
+/** What changes something. A leaf that is extended says before each change what it has met. */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { type Resolved, resolve, resolveLink } from "../../engine/resolve.ts"
+import type { Algebra } from "../../filesystem/Filesystem.ts"
+import type { FileStat, WriteResult } from "../../model/Entry.ts"
+import type { Fault, FsError, ListError } from "../../model/FsError.ts"
+import type { FsPath } from "../../model/FsPath.ts"
+import type { JournalError } from "../errors.ts"
+import {
+  FileAttributesSet,
+  type FileDelete,
+  FileDeleted,
+  FileDirectoryMade,
+  type FileEdit,
+  FileEdited,
+  FileLinkMade,
+  type FileMakeDirectory,
+  type FileMakeLink,
+  type FileMove,
+  FileMoved,
+  type FileSetAttributes,
+  FileStarted,
+  type FileWrite,
+  type FileWriteChunk,
+  FileWritten,
+  type Terminal
+} from "../FileSystemEntry.ts"
+import * as Incoming from "./incoming.ts"
+import type { Answering, Serving, Work } from "./model.ts"
+import { patiently } from "./retrying.ts"
+
+const unchecked = { disableChecks: true } as const
+
+type Met = Pick<FileStarted, "size" | "after" | "removes" | "edits">
+
+/** Where the path leads, or for a link as the last name the link itself; nothing where that cannot be told. */
+const look = (
+  self: Serving,
+  path: FsPath,
+  find: (port: Algebra["port"], path: FsPath) => Effect.Effect<Resolved, Fault>
+): Effect.Effect<FileStat | null | undefined> =>
+  Effect.match(find(self.fs.port, path), { onSuccess: ({ stat }) => stat ?? null, onFailure: () => undefined })
+
+export const lookThrough = (self: Serving, path: FsPath) => look(self, path, resolve)
+export const lookAt = (self: Serving, path: FsPath) => look(self, path, resolveLink)
+
+const sizeOf = (stat: FileStat | null | undefined): Met =>
+  stat === undefined ? {} : { size: stat === null ? null : stat.sizeBytes }
+
+/** The change itself, and before it what was met. */
+const after = <E, E2>(self: Serving, work: Work, met: Effect.Effect<Met, E2>, change: Effect.Effect<Terminal, E>) =>
+  self.settings.extended
+    ? Effect.flatMap(met, (met) =>
+        Effect.andThen(
+          self.tell(work, [
+            new FileStarted({ correlationId: work.intent.correlationId, instance: self.instance, ...met }, unchecked)
+          ]),
+          change
+        )
+      )
+    : change
+
+// ── contents ──
+
+export const contentOf = (self: Serving, work: Work, intent: FileWrite | FileWriteChunk) =>
+  intent._tag === "FileWrite"
+    ? Incoming.ofContent(self.journal, intent.content)
+    : Incoming.ofTransfer(self.journal, work.transfer!, work.position)
+
+/** For a write in parts, what its first part says. */
+export const orderOf = (work: Work, intent: FileWrite | FileWriteChunk): FileWrite | FileWriteChunk =>
+  intent._tag === "FileWrite" ? intent : work.transfer!.first
+
+/** What is said of a file that has been written. */
+export const written = (
+  self: Serving,
+  work: Work,
+  bytesWritten: number,
+  version: string | undefined
+): Effect.Effect<FileWritten> => {
+  const answer = (stat?: FileStat): FileWritten =>
+    new FileWritten(
+      {
+        correlationId: work.intent.correlationId,
+        path: work.shown,
+        bytesWritten,
+        ...(version === undefined ? {} : { version }),
+        ...(stat === undefined ? {} : { stat })
+      },
+      unchecked
+    )
+  return self.settings.extended
+    ? Effect.match(self.fs.stat(work.path), { onSuccess: answer, onFailure: () => answer() })
+    : Effect.succeed(answer())
+}
+
+export const write = (self: Serving, work: Work, intent: FileWrite | FileWriteChunk): Answering => {
+  const { fs, settings } = self
+  const incoming = contentOf(self, work, intent)
+  const { createMode: mode, createParents, ifMatch, version } = orderOf(work, intent)
+  const options = { mode, createParents, ifMatch, version }
+  const put: Effect.Effect<WriteResult, FsError | JournalError> =
+    incoming.size <= settings.streamingThreshold
+      ? Effect.flatMap(incoming.bytes, (bytes) => patiently(settings.lockedRetries, fs.writeBytes(work.path, bytes, options)))
+      : patiently(settings.lockedRetries, Stream.run(moving(self, work, incoming.stream), fs.sink(work.path, options)))
+  return after(
+    self,
+    work,
+    Effect.map(lookThrough(self, work.path), sizeOf),
+    Effect.flatMap(put, ({ bytesWritten, version }) => written(self, work, bytesWritten, version))
+  )
+}
+
+/** What passes shows that the write goes on, however long it takes. */
+const moving = <E>(self: Serving, work: Work, stream: Stream.Stream<Uint8Array, E>): Stream.Stream<Uint8Array, E> =>
+  Stream.mapArrayEffect(stream, (chunks) => Effect.as(self.tell(work, []), chunks))
+
+export const edit = (self: Serving, work: Work, intent: FileEdit): Effect.Effect<Terminal, FsError> => {
+  const { fs, settings } = self
+  const { edits, ifMatch, version } = intent
+  const before = Effect.flatMap(lookThrough(self, work.path), (stat) =>
+    Effect.map(
+      fs.edit(work.path, edits, { ifMatch, version: true, dryRun: true }),
+      ({ bytesWritten, diff, replacements, version }): Met => ({
+        ...sizeOf(stat),
+        ...(version === undefined ? {} : { after: version }),
+        edits: { bytesWritten, replacements, diff }
+      })
+    )
+  )
+  const change = Effect.map(
+    patiently(settings.lockedRetries, fs.edit(work.path, edits, { ifMatch, version })),
+    ({ bytesWritten, diff, replacements, version }) =>
+      new FileEdited(
+        {
+          correlationId: intent.correlationId,
+          path: work.shown,
+          bytesWritten,
+          replacements,
+          diff,
+          ...(version === undefined ? {} : { version })
+        },
+        unchecked
+      )
+  )
+  return after(self, work, before, change)
+}
+
+// ── names ──
+
+export interface Count {
+  readonly deleted: number
+  readonly directories: number
+  readonly bytes: number
+}
+
+/** What stands at a path and below it: files, links and others, and directories, itself too. */
+export const count = (self: Serving, path: FsPath, stat: FileStat): Effect.Effect<Count, ListError> => {
+  if (stat.kind !== "directory") return Effect.succeed({ deleted: 1, directories: 0, bytes: stat.sizeBytes })
+  return Stream.runFold(
+    self.fs.walk(path, { sizes: true }),
+    (): Count => ({ deleted: 0, directories: 1, bytes: 0 }),
+    ({ deleted, directories, bytes }, { isDirectory, isFile, sizeBytes = 0 }) =>
+      isDirectory
+        ? { deleted, directories: directories + 1, bytes }
+        : { deleted: deleted + 1, directories, bytes: bytes + (isFile ? sizeBytes : 0) }
+  )
+}
+
+export const deleted = (work: Work, removed: Pick<Count, "deleted" | "directories">, extended: boolean): FileDeleted =>
+  new FileDeleted(
+    {
+      correlationId: work.intent.correlationId,
+      path: work.shown,
+      deletedCount: removed.deleted,
+      ...(extended ? { directories: removed.directories } : {})
+    },
+    unchecked
+  )
+
+/** Where anything goes it is one at least, as `Filesystem.delete` counts. */
+export const removes = ({ deleted, directories }: Count): Pick<Count, "deleted" | "directories"> => ({
+  deleted: Math.max(deleted, 1),
+  directories
+})
+
+const toRemove = (self: Serving, work: Work): Effect.Effect<Met> =>
+  Effect.flatMap(lookAt(self, work.path), (stat) =>
+    stat === undefined || stat === null
+      ? Effect.succeed(sizeOf(stat))
+      : Effect.match(count(self, work.path, stat), {
+          onSuccess: (count) => ({ ...sizeOf(stat), removes: removes(count) }),
+          onFailure: () => sizeOf(stat)
+        })
+  )
+
+export const remove = (self: Serving, work: Work, intent: FileDelete): Effect.Effect<Terminal, FsError> =>
+  after(
+    self,
+    work,
+    toRemove(self, work),
+    Effect.map(self.fs.delete(work.path, { recursive: intent.recursive, ifMatch: intent.ifMatch }), (removed) =>
+      deleted(work, removed, self.settings.extended)
+    )
+  )
+
+export const directoryMade = (work: Work): FileDirectoryMade =>
+  new FileDirectoryMade({ correlationId: work.intent.correlationId, path: work.shown }, unchecked)
+
+export const makeDirectory = (self: Serving, work: Work, intent: FileMakeDirectory): Effect.Effect<Terminal, FsError> =>
+  after(
+    self,
+    work,
+    Effect.map(lookThrough(self, work.path), sizeOf),
+    Effect.map(self.fs.mkdir(work.path, { parents: intent.parents, existOk: intent.existOk }), () => directoryMade(work))
+  )
+
+export const moved = (
+  work: Work,
+  intent: FileMove,
+  { bytes, directories, files }: { readonly files: number; readonly directories: number; readonly bytes: number }
+): FileMoved =>
+  new FileMoved({ correlationId: intent.correlationId, path: work.shown, to: intent.to, files, directories, bytes }, unchecked)
+
+/** Moving makes parents unless it is told not to; then what is missing is told as by whatever else is put there. */
+const parentOf = (self: Serving, work: Work, intent: FileMove): Effect.Effect<unknown, FsError> => {
+  const at = work.to!.lastIndexOf("/")
+  return intent.createParents !== false || at === -1 ? Effect.void : self.fs.stat(work.to!.slice(0, at))
+}
+
+export const move = (self: Serving, work: Work, intent: FileMove): Effect.Effect<Terminal, FsError> =>
+  Effect.andThen(
+    parentOf(self, work, intent),
+    after(
+      self,
+      work,
+      Effect.map(lookAt(self, work.path), sizeOf),
+      Effect.map(self.fs.move(work.path, work.to!, { overwrite: intent.overwrite }), (result) => moved(work, intent, result))
+    )
+  )
+
+export const linkMade = (work: Work): FileLinkMade =>
+  new FileLinkMade({ correlationId: work.intent.correlationId, path: work.shown }, unchecked)
+
+export const makeLink = (self: Serving, work: Work, intent: FileMakeLink): Effect.Effect<Terminal, FsError> =>
+  after(
+    self,
+    work,
+    Effect.map(lookAt(self, work.path), sizeOf),
+    Effect.map(self.fs.symlink(work.path, intent.target), () => linkMade(work))
+  )
+
+export const attributesSet = (work: Work): FileAttributesSet =>
+  new FileAttributesSet({ correlationId: work.intent.correlationId, path: work.shown }, unchecked)
+
+export const setAttributes = (self: Serving, work: Work, intent: FileSetAttributes): Effect.Effect<Terminal, FsError> =>
+  after(
+    self,
+    work,
+    Effect.map(lookThrough(self, work.path), sizeOf),
+    Effect.map(self.fs.setAttributes(work.path, { mode: intent.mode, modifiedAt: intent.modified }), () => attributesSet(work))
+  )

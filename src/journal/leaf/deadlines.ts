@@ -1,0 +1,46 @@
+/**
+ * Times that run out, all after the same while, so that they run out in the order in which they were set and one sleeper is enough for
+ * all of them. To set and to drop one costs a change of a map.
+ */
+import type * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+
+export interface Deadlines<Key> {
+  /** From now on. */
+  readonly renew: (key: Key) => void
+  readonly drop: (key: Key) => void
+  readonly has: (key: Key) => boolean
+  /** Tells of each that has run out, and knows it no more. Never ends. */
+  readonly run: Effect.Effect<never>
+}
+
+export const make = <Key>(clock: Clock.Clock, millis: number, expired: (key: Key) => Effect.Effect<void>): Deadlines<Key> => {
+  const due = new Map<Key, number>()
+  const some = Latch.makeUnsafe(false)
+  const now = (): number => clock.currentTimeMillisUnsafe()
+
+  const step: Effect.Effect<void> = Effect.suspend(() => {
+    const next = due.entries().next().value
+    if (next === undefined) {
+      some.closeUnsafe()
+      return some.await
+    }
+    const [key, at] = next
+    const left = at - now()
+    if (left > 0) return Effect.sleep(left)
+    due.delete(key)
+    return expired(key)
+  })
+
+  return {
+    renew: (key) => {
+      due.delete(key)
+      due.set(key, now() + millis)
+      if (due.size === 1) some.openUnsafe()
+    },
+    drop: (key) => void due.delete(key),
+    has: (key) => due.has(key),
+    run: Effect.forever(step)
+  }
+}

@@ -1,0 +1,213 @@
+/**
+ * What a leaf has in hand. Each intent is a fiber that starts at once and takes its path's turn in the order of the journal; at most so
+ * many work at a time, and at most so many are taken before others are done, so that a long journal is never in memory. Each is answered
+ * once, whatever becomes of it.
+ */
+import * as Cause from "effect/Cause"
+import type * as Clock from "effect/Clock"
+import type * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
+import * as Latch from "effect/Latch"
+import * as Option from "effect/Option"
+import * as Semaphore from "effect/Semaphore"
+import { fold, type FsPath, isWithin } from "../../model/FsPath.ts"
+import { type FsError, IoError } from "../../model/FsError.ts"
+import * as Locks from "../../runtime/locks.ts"
+import { JournalError } from "../errors.ts"
+import { type Afferent, isMutation, type Terminal } from "../FileSystemEntry.ts"
+import type { Entry, Scrivener } from "../Journal.ts"
+import * as Deadlines from "./deadlines.ts"
+import * as Faults from "./faults.ts"
+import type { Answering, Work } from "./model.ts"
+import type { Settings } from "./settings.ts"
+
+/** Taken and not yet done. */
+const most = 256
+
+export interface Hands {
+  readonly holds: (correlationId: string) => boolean
+  /** Starts it. */
+  readonly take: (work: Work, perform: Effect.Effect<Terminal, FsError | JournalError>) => void
+  /** Ends when there is room for one more; `undefined`: there is. */
+  readonly room: () => Effect.Effect<void> | undefined
+  /** Answers what was not taken in hand. */
+  readonly say: (answer: Terminal) => Effect.Effect<void>
+  /** Before the end of an answer. Interrupts what has nothing more to say. */
+  readonly tell: (work: Work, entries: ReadonlyArray<Afferent>) => Effect.Effect<void>
+  /** Lets nothing take too long. Never ends. */
+  readonly watch: Effect.Effect<never>
+  /** Ends when all that was taken has been answered, but for what cannot even begin for as long as an operation may take. */
+  readonly idle: Effect.Effect<void>
+  /** Fails when the journal does. */
+  readonly broken: Effect.Effect<never, JournalError>
+}
+
+export interface Options {
+  readonly journal: Scrivener<Entry>
+  readonly settings: Settings
+  readonly caseSensitive: boolean
+  readonly clock: Clock.Clock
+  /** In which intents are carried out. */
+  readonly context: Context.Context<never>
+  readonly answered: Set<string>
+}
+
+const unreadable = (error: JournalError, work: Work): FsError =>
+  Faults.ioError(`what the journal holds of it cannot be read, ${error.message}`, work.intent, work.shown)
+
+const defect = (cause: Cause.Cause<unknown>): string => {
+  const error = Cause.squash(cause)
+  return error instanceof Error ? error.message : String(error)
+}
+
+const errorOf = (cause: Cause.Cause<FsError | JournalError>, work: Work): FsError => {
+  const failure = Option.getOrUndefined(Cause.findErrorOption(cause))
+  if (failure !== undefined) return failure instanceof JournalError ? unreadable(failure, work) : failure
+  const why = Cause.hasInterruptsOnly(cause) ? "it was interrupted" : `it met a defect, ${defect(cause)}`
+  return Faults.ioError(why, work.intent, work.shown)
+}
+
+const tooLong = (work: Work, { extended, timeout }: Settings): Terminal => {
+  const doubt = isMutation(work.intent) ? "; it was given up, and may have been carried out" : ""
+  const detail = work.hasBegun ? `more than ${timeout} ms${doubt}` : `it waited more than ${timeout} ms for others that hang`
+  const error = Faults.errorOf({ _tag: "Timeout", detail }, work.intent, work.shown)
+  return Faults.answer(error, work.intent.correlationId, work.shown, extended)
+}
+
+export const make = (options: Options): Hands => {
+  const { answered, journal, settings } = options
+  const locks = Locks.make({ caseSensitive: options.caseSensitive })
+  const permits = Semaphore.makeUnsafe(settings.concurrency)
+  const held = new Map<string, Work>()
+  const fibers = new Map<Work, Fiber.Fiber<void>>()
+  /** Given up, and not yet ended. */
+  const stuck = new Set<Work>()
+  const less = Latch.makeUnsafe(true)
+  const broken = Deferred.makeUnsafe<never, JournalError>()
+  const fork = Effect.runForkWith(options.context)
+  let taken = 0
+
+  const until = (holds: () => boolean): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      if (holds()) return Effect.void
+      less.closeUnsafe()
+      return Effect.andThen(less.await, until(holds))
+    })
+
+  const append = (entry: Entry): Effect.Effect<void> =>
+    Effect.catchCause(Effect.asVoid(journal.append(entry)), (cause) => breaks(cause))
+  const breaks = (cause: Cause.Cause<JournalError>): Effect.Effect<void> =>
+    Effect.andThen(Cause.hasInterruptsOnly(cause) ? Effect.void : Deferred.failCause(broken, cause), Effect.interrupt)
+
+  /** An answer that does not fit is answered by that. */
+  const appendAnswer = (answer: Terminal): Effect.Effect<void> =>
+    Effect.catchCause(Effect.asVoid(journal.append(answer)), (cause) => {
+      const error = Option.getOrUndefined(Cause.findErrorOption(cause))
+      if (error?.reason !== "tooLarge" || answer._tag === "FileFault") return breaks(cause)
+      const path = "path" in answer ? answer.path : "."
+      const why = new IoError({
+        operation: "answer",
+        path,
+        detail: `the answer does not fit into the journal, ${error.detail}`
+      })
+      return append(Faults.answer(why, answer.correlationId, path, settings.extended))
+    })
+
+  /** Whether it is this caller's to answer. */
+  const claim = (work: Work): boolean => {
+    if (work.isAnswered) return false
+    work.isAnswered = true
+    const { correlationId } = work.intent
+    held.delete(correlationId)
+    answered.add(correlationId)
+    deadlines.drop(work)
+    return true
+  }
+  const said = (): void => void less.openUnsafe()
+  const settle = (work: Work, answer: Terminal): Effect.Effect<void> =>
+    claim(work) ? Effect.ensuring(Effect.uninterruptible(appendAnswer(answer)), Effect.sync(said)) : Effect.void
+
+  const isSame = (one: FsPath, other: FsPath): boolean =>
+    options.caseSensitive ? isWithin(one, other) : isWithin(fold(one), fold(other))
+  const pathsOf = ({ path, to }: Work): ReadonlyArray<FsPath> => (to === undefined ? [path] : [path, to])
+  const isBehind = (self: Work, that: Work): boolean =>
+    pathsOf(self).some((path) => pathsOf(that).some((other) => isSame(path, other) || isSame(other, path)))
+  const hangs = (work: Work): boolean =>
+    work.hasBegun || stuck.size >= settings.concurrency || [...stuck].some((other) => isBehind(work, other))
+
+  const deadlines = Deadlines.make<Work>(options.clock, settings.timeout, (work) =>
+    Effect.suspend(() => {
+      if (!hangs(work)) {
+        deadlines.renew(work)
+        return Effect.void
+      }
+      const answer = tooLong(work, settings)
+      if (work.hasBegun) stuck.add(work)
+      // Answered first, so that what comes of the interruption is not taken for its answer.
+      const settled = settle(work, answer)
+      fibers.get(work)?.interruptUnsafe()
+      return settled
+    })
+  )
+
+  const ended = (work: Work): void => {
+    taken--
+    fibers.delete(work)
+    stuck.delete(work)
+    if (!work.isAnswered) claim(work)
+    less.openUnsafe()
+  }
+
+  const none = until(() => held.size === 0)
+  /** Without an answer: whoever comes next has it. */
+  const letGo = Effect.sync(() => {
+    for (const work of [...held.values()].filter(({ hasBegun }) => !hasBegun)) {
+      work.isAnswered = true
+      held.delete(work.intent.correlationId)
+      deadlines.drop(work)
+      fibers.get(work)?.interruptUnsafe()
+    }
+    less.openUnsafe()
+  })
+
+  return {
+    holds: (correlationId) => held.has(correlationId),
+    take: (work, perform) => {
+      taken++
+      held.set(work.intent.correlationId, work)
+      deadlines.renew(work)
+      const begun: Answering = Effect.suspend(() => {
+        work.hasBegun = true
+        deadlines.renew(work)
+        return perform
+      })
+      const answering = Effect.matchCauseEffect(begun, {
+        onSuccess: (answer) => settle(work, answer),
+        onFailure: (cause) =>
+          settle(work, Faults.answer(errorOf(cause, work), work.intent.correlationId, work.shown, settings.extended))
+      })
+      const fiber = fork(
+        Effect.onExit(locks.exclusive(pathsOf(work), permits.withPermit(answering)), () => Effect.sync(() => ended(work)))
+      )
+      if (fiber.pollUnsafe() === undefined) fibers.set(work, fiber)
+    },
+    room: () => (taken < most ? undefined : until(() => taken < most)),
+    say: (answer) => {
+      answered.add(answer.correlationId)
+      return appendAnswer(answer)
+    },
+    tell: (work, entries) =>
+      Effect.suspend(() => {
+        if (work.isAnswered) return Effect.interrupt
+        deadlines.renew(work)
+        return entries.length === 0
+          ? Effect.void
+          : Effect.catchCause(Effect.asVoid(journal.appendAll(entries)), (cause) => breaks(cause))
+      }),
+    watch: deadlines.run,
+    idle: Effect.raceFirst(none, Effect.andThen(Effect.delay(letGo, settings.timeout), none)),
+    broken: Deferred.await(broken)
+  }
+}

@@ -1,0 +1,54 @@
+/** The content of a write, wherever it lies: in the entry, in the content store, or in parts along the journal. */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { hasher, sha256 } from "../../runtime/hash.ts"
+import type { JournalError } from "../errors.ts"
+import type { Content } from "../FileSystemEntry.ts"
+import type { Entry, Recorded, Scrivener } from "../Journal.ts"
+import type { Incoming, Transfer } from "./model.ts"
+
+const sizeOf = (content: Content): number => (content instanceof Uint8Array ? content.length : content.size)
+
+const streamOf = (journal: Scrivener<Entry>, content: Content): Stream.Stream<Uint8Array, JournalError> =>
+  content instanceof Uint8Array ? Stream.succeed(content) : journal.contents.stream(content)
+
+export const ofContent = (journal: Scrivener<Entry>, content: Content): Incoming => ({
+  size: sizeOf(content),
+  stream: streamOf(journal, content),
+  bytes: content instanceof Uint8Array ? Effect.succeed(content) : journal.bytes(content),
+  sha256: content instanceof Uint8Array ? Effect.sync(() => sha256(content)) : Effect.succeed(content.sha256)
+})
+
+export const digestOf = <E>(stream: Stream.Stream<Uint8Array, E>): Effect.Effect<string, E> =>
+  Effect.suspend(() => {
+    const hash = hasher()
+    return Effect.map(
+      Stream.runForEachArray(stream, (chunks) => Effect.sync(() => chunks.forEach(hash.update))),
+      hash.digest
+    )
+  })
+
+const joined = (stream: Stream.Stream<Uint8Array, JournalError>, size: number): Effect.Effect<Uint8Array, JournalError> =>
+  Effect.suspend(() => {
+    const out = new Uint8Array(size)
+    let at = 0
+    const put = (chunk: Uint8Array): void => {
+      out.set(chunk, at)
+      at += chunk.length
+    }
+    return Effect.as(
+      Stream.runForEachArray(stream, (chunks) => Effect.sync(() => chunks.forEach(put))),
+      out
+    )
+  })
+
+/** The parts are read again from the journal, between the first and the last of them. */
+export const ofTransfer = (journal: Scrivener<Entry>, { first, next: size, position }: Transfer, last: number): Incoming => {
+  const isPart = ({ entry }: Recorded<Entry>): boolean =>
+    entry._tag === "FileWriteChunk" && entry.correlationId === first.correlationId
+  const between = Stream.takeWhile(journal.stored(position - 1), (recorded) => recorded.position <= last)
+  const stream = Stream.flatMap(Stream.filter(between, isPart), ({ entry }) =>
+    entry._tag === "FileWriteChunk" ? streamOf(journal, entry.data) : Stream.empty
+  )
+  return { size, stream, bytes: joined(stream, size), sha256: digestOf(stream) }
+}

@@ -1,0 +1,186 @@
+/** FileRead, FileStat, FileList. */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import * as Matcher from "../../engine/matcher.ts"
+import { isFault } from "../../engine/options.ts"
+import * as Read from "../../engine/read.ts"
+import { following, resolve } from "../../engine/resolve.ts"
+import * as Call from "../../filesystem/operations/call.ts"
+import type { FileEntry, FileStat as Stat, Kind } from "../../model/Entry.ts"
+import { type Fault, type FsError, type ReadBytesError } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import type { Handle } from "../../port/Backend.ts"
+import {
+  FileContent,
+  FileContentChunk,
+  FileListing,
+  FileMetadata,
+  type FileList,
+  type FileRead,
+  type FileStat,
+  type Terminal
+} from "../FileSystemEntry.ts"
+import type { Serving, Work } from "./model.ts"
+import { errorOf } from "./faults.ts"
+import { patiently } from "./retrying.ts"
+
+const unchecked = { disableChecks: true } as const
+
+// ── reading ──
+
+const contentOf = (self: Serving, intent: FileRead, path: FsPath.FsPath, stat: Stat, content: Uint8Array, isPartial: boolean) =>
+  new FileContent(
+    {
+      correlationId: intent.correlationId,
+      content,
+      totalSize: stat.sizeBytes,
+      isPartial,
+      ...(self.settings.extended ? { stat: { ...stat, path } } : {})
+    },
+    unchecked
+  )
+
+/** All chunks but the last are told as they come; the last is the end of the answer. */
+const chunked = (
+  self: Serving,
+  work: Work,
+  intent: FileRead,
+  handle: Handle,
+  start: number,
+  end: number
+): Effect.Effect<Terminal, Fault> =>
+  Effect.suspend(() => {
+    const { chunkSize, extended } = self.settings
+    let held: Uint8Array | undefined
+    let offset = start
+    const chunk = (data: Uint8Array, isFinal: boolean): FileContentChunk => {
+      const stat = extended && offset === start ? { stat: { ...handle.stat, path: work.path } } : {}
+      const entry = new FileContentChunk({ correlationId: intent.correlationId, offset, data, isFinal, ...stat }, unchecked)
+      offset += data.length
+      return entry
+    }
+    const told = Stream.runForEachArray(Read.chunks(handle, start, end, chunkSize), (chunks) => {
+      const ready: Array<FileContentChunk> = []
+      for (const data of chunks) {
+        if (held !== undefined) ready.push(chunk(held, false))
+        held = data
+      }
+      return self.tell(work, ready)
+    })
+    return Effect.map(told, () => chunk(held ?? new Uint8Array(0), true))
+  })
+
+const opened = (self: Serving, work: Work, intent: FileRead): Effect.Effect<Terminal, Fault> =>
+  Effect.scoped(
+    Effect.flatMap(patiently(self.settings.lockedRetries, Read.open(self.fs.port, work.path)), (handle) => {
+      const size = handle.stat.sizeBytes
+      const start = Math.min(intent.offset ?? 0, size)
+      const end = intent.length === undefined ? size : Math.min(size, start + intent.length)
+      if (end - start > self.settings.streamingThreshold) return chunked(self, work, intent, handle, start, end)
+      return Effect.map(Read.range(handle, start, end - start), (bytes) =>
+        contentOf(self, intent, work.path, handle.stat, bytes, start > 0 || end < size)
+      )
+    })
+  )
+
+/** A whole small file in one step, where the backend has that. */
+const atOnce = (self: Serving, work: Work, intent: FileRead): Effect.Effect<Terminal, Fault> | undefined => {
+  const { fs, settings } = self
+  const read = fs.port.accelerations?.read
+  if (read === undefined || intent.offset !== undefined || intent.length !== undefined) return undefined
+  const whole = following(fs.port, work.path, (at) => read(at, settings.streamingThreshold))
+  return Effect.flatMap(patiently(settings.lockedRetries, whole), (whole) =>
+    whole === undefined
+      ? opened(self, work, intent)
+      : Effect.succeed(contentOf(self, intent, work.path, whole.stat, whole.bytes, false))
+  )
+}
+
+export const read = (self: Serving, work: Work, intent: FileRead): Effect.Effect<Terminal, ReadBytesError> =>
+  self.caller.call("readBytes", work.path, Call.tags.readBytes, Call.reading, () =>
+    Effect.suspend(() => atOnce(self, work, intent) ?? opened(self, work, intent))
+  )
+
+// ── metadata ──
+
+export const stat = (self: Serving, work: Work, intent: FileStat): Effect.Effect<Terminal, FsError> =>
+  Effect.map(
+    self.fs.stat(work.path),
+    ({ createdAt, isDirectory, isSymlink, kind, mode, modifiedAt, sizeBytes }) =>
+      new FileMetadata(
+        {
+          correlationId: intent.correlationId,
+          size: sizeBytes,
+          isDirectory,
+          kind,
+          ...(modifiedAt === undefined ? {} : { modified: modifiedAt }),
+          ...(createdAt === undefined ? {} : { created: createdAt }),
+          ...(mode === undefined ? {} : { permissions: mode }),
+          ...(isSymlink === undefined ? {} : { isSymlink })
+        },
+        unchecked
+      )
+  )
+
+// ── listing ──
+
+const kinds: ReadonlyArray<Kind> = ["file", "directory", "symlink", "other"]
+
+/** Everything in a directory or below it that the pattern matches. */
+const found = (self: Serving, work: Work, intent: FileList): Effect.Effect<ReadonlyArray<FileEntry>, FsError> => {
+  const { fs, settings } = self
+  const most = settings.limits.maxListEntries
+  const exceeded = (actual: number): FsError =>
+    errorOf({ _tag: "LimitExceeded", limit: "maxListEntries", allowed: Math.floor(most), actual }, intent, work.shown)
+  const relative = (path: FsPath.FsPath): FsPath.FsPath => FsPath.relative(work.path, path)
+  const { pattern, recursive } = intent
+
+  if (pattern === undefined) {
+    if (recursive !== true) {
+      return Effect.map(fs.list(work.path), (all) => all.map((entry) => ({ ...entry, path: entry.name as FsPath.FsPath })))
+    }
+    const all = Stream.runCollect(Stream.take(fs.walk(work.path, { sizes: true }), most + 1))
+    return Effect.flatMap(all, (all) =>
+      all.length > most
+        ? Effect.fail(exceeded(all.length))
+        : Effect.succeed(all.map((entry) => ({ ...entry, path: relative(entry.path) })))
+    )
+  }
+  const { caseSensitive } = fs.port.info
+  const matcher = Matcher.compile([pattern], { argument: "pattern" }, { limits: settings.limits, caseSensitive })
+  if (isFault(matcher)) return Effect.fail(errorOf(matcher, intent, work.shown))
+  if (recursive !== true) {
+    return Effect.map(fs.list(work.path), (all) =>
+      all.flatMap((entry) =>
+        entry.addressable && Matcher.test(matcher, entry.name, entry.isDirectory)
+          ? [{ ...entry, path: entry.name as FsPath.FsPath }]
+          : []
+      )
+    )
+  }
+  const present = self.caller.call<void, FsError>("list", work.path, Call.tags.list, Call.reading, (path) =>
+    Effect.flatMap(resolve(fs.port, path), ({ stat }) => (stat === undefined ? Effect.fail(Call.notFound) : Effect.void))
+  )
+  const all = fs.glob(pattern, { path: work.path, kinds, sizes: true, maxMatches: most })
+  return Effect.flatMap(Effect.andThen(present, all), ({ matches, truncated }) =>
+    truncated
+      ? Effect.fail(exceeded(matches.length + 1))
+      : Effect.succeed(
+          matches.map(({ isFile, kind, path, sizeBytes }): FileEntry => ({
+            name: FsPath.name(path),
+            path: relative(path),
+            kind,
+            isFile,
+            isDirectory: kind === "directory",
+            addressable: true,
+            ...(sizeBytes === undefined ? {} : { sizeBytes })
+          }))
+        )
+  )
+}
+
+export const list = (self: Serving, work: Work, intent: FileList): Effect.Effect<Terminal, FsError> =>
+  Effect.map(
+    Effect.suspend(() => found(self, work, intent)),
+    (entries) => new FileListing({ correlationId: intent.correlationId, entries }, unchecked)
+  )

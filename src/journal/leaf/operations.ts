@@ -1,0 +1,83 @@
+/** What is done for each kind of intent, and what a leaf refuses before it looks at anything. */
+import * as Effect from "effect/Effect"
+import { nameFault } from "../../backends/internal/windows/names.ts"
+import type { Fault } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import { type Efferent, isMutation } from "../FileSystemEntry.ts"
+import * as Changing from "./changing.ts"
+import * as Looking from "./looking.ts"
+import type { Answering, Serving, Work } from "./model.ts"
+import { recover } from "./recovery.ts"
+import type { Settings } from "./settings.ts"
+
+const readOnly: Fault = { _tag: "AccessDenied", why: "readOnly" }
+
+const needs: Record<Efferent["_tag"], { readonly write: boolean; readonly remove: boolean; readonly extended: boolean }> = {
+  FileRead: { write: false, remove: false, extended: false },
+  FileList: { write: false, remove: false, extended: false },
+  FileStat: { write: false, remove: false, extended: false },
+  FileWrite: { write: true, remove: false, extended: false },
+  FileWriteChunk: { write: true, remove: false, extended: false },
+  FileDelete: { write: false, remove: true, extended: false },
+  FileMakeDirectory: { write: true, remove: false, extended: true },
+  FileMove: { write: true, remove: true, extended: true },
+  FileEdit: { write: true, remove: false, extended: true },
+  FileMakeLink: { write: true, remove: false, extended: true },
+  FileSetAttributes: { write: true, remove: false, extended: true }
+}
+
+/** Why this leaf does not do such a thing at all. */
+export const refusal = (settings: Settings, intent: Efferent): Fault | undefined => {
+  const { extended, remove, write } = needs[intent._tag]
+  if (extended && !settings.extended) {
+    return { _tag: "IoError", detail: `this leaf takes no ${intent._tag}, since it is not extended` }
+  }
+  return (write && !settings.allowWrite) || (remove && !settings.allowDelete) ? readOnly : undefined
+}
+
+/** Why this leaf can have nothing at a path. What is too long takes no turn, since to take it would be long too. */
+export const refusedPath = (settings: Settings, path: FsPath.FsPath): Fault | undefined => {
+  const tooLong = FsPath.checkLimits(path, settings.limits)
+  if (tooLong !== undefined || !settings.windowsNames) return tooLong
+  for (const name of FsPath.segments(path)) {
+    const fault = nameFault(name)
+    if (fault !== undefined) return fault
+  }
+  return undefined
+}
+
+const execute = (self: Serving, work: Work): Answering => {
+  const { intent } = work
+  switch (intent._tag) {
+    case "FileRead":
+      return Looking.read(self, work, intent)
+    case "FileStat":
+      return Looking.stat(self, work, intent)
+    case "FileList":
+      return Looking.list(self, work, intent)
+    case "FileWrite":
+    case "FileWriteChunk":
+      return Changing.write(self, work, intent)
+    case "FileDelete":
+      return Changing.remove(self, work, intent)
+    case "FileMakeDirectory":
+      return Changing.makeDirectory(self, work, intent)
+    case "FileMove":
+      return Changing.move(self, work, intent)
+    case "FileEdit":
+      return Changing.edit(self, work, intent)
+    case "FileMakeLink":
+      return Changing.makeLink(self, work, intent)
+    case "FileSetAttributes":
+      return Changing.setAttributes(self, work, intent)
+  }
+}
+
+export const perform = (self: Serving, work: Work): Answering =>
+  work.left !== undefined && isMutation(work.intent)
+    ? recover(
+        self,
+        work,
+        Effect.suspend(() => execute(self, work))
+      )
+    : execute(self, work)

@@ -1,0 +1,195 @@
+/**
+ * A change that an earlier leaf had and did not answer. Whether it was made is told by what is there now, compared with what that leaf
+ * had met and what the change would make. Where neither fits, that is the answer: nothing is made twice, and nothing is said that is not so.
+ */
+import * as Effect from "effect/Effect"
+import * as DateTime from "effect/DateTime"
+import { compare as comparePaths, fold } from "../../model/FsPath.ts"
+import type { FileStat } from "../../model/Entry.ts"
+import type { FsError } from "../../model/FsError.ts"
+import type { JournalError } from "../errors.ts"
+import {
+  type Efferent,
+  type FileDelete,
+  type FileEdit,
+  FileEdited,
+  type FileMakeLink,
+  type FileMove,
+  type FileSetAttributes,
+  type FileStarted,
+  type FileWrite,
+  type FileWriteChunk,
+  type Terminal
+} from "../FileSystemEntry.ts"
+import * as Changing from "./changing.ts"
+import { ioError } from "./faults.ts"
+import { digestOf } from "./incoming.ts"
+import type { Answering, Serving, Work } from "./model.ts"
+
+/** The answer of a change that was made; or that it was not, or that this cannot be told. */
+type Verdict = Terminal | "notMade" | "unclear"
+
+type Finding = Effect.Effect<Verdict, FsError | JournalError>
+
+const unclear: Finding = Effect.succeed("unclear")
+const notMade: Finding = Effect.succeed("notMade")
+
+const isFile = (stat: FileStat | null): stat is FileStat => stat?.kind === "file"
+
+const versionIs = (self: Serving, work: Work, sha256: string): Effect.Effect<boolean, FsError> =>
+  Effect.map(self.fs.version(work.path), (version) => version === sha256)
+
+const tailIs = (self: Serving, work: Work, offset: number, bytes: Effect.Effect<string, JournalError>, size: number) =>
+  Effect.flatMap(bytes, (sha256) =>
+    Effect.map(digestOf(self.fs.stream(work.path, { offset, length: size })), (found) => found === sha256)
+  )
+
+const writing = (self: Serving, work: Work, intent: FileWrite | FileWriteChunk, started: FileStarted): Finding => {
+  const { size: before } = started
+  if (before === undefined) return unclear
+  const { createMode: mode = "overwrite", version } = Changing.orderOf(work, intent)
+  const incoming = Changing.contentOf(self, work, intent)
+  const made: Finding = Effect.flatMap(version === true ? self.fs.version(work.path) : Effect.succeed(undefined), (version) =>
+    Changing.written(self, work, incoming.size, version)
+  )
+  const appends = mode === "append" || mode === "appendExisting"
+  // It could not have been made, whatever came in between.
+  if (before === null ? mode === "replace" || mode === "appendExisting" : mode === "create") return notMade
+  return Effect.flatMap(Changing.lookThrough(self, work.path), (now): Finding => {
+    if (now === undefined) return unclear
+    if (now === null) return before === null ? notMade : unclear
+    if (!isFile(now)) return unclear
+    const isAsBefore: Finding = now.sizeBytes === before ? notMade : unclear
+    const wanted = appends ? (before ?? 0) + incoming.size : incoming.size
+    if (now.sizeBytes !== wanted) return isAsBefore
+    const fits = appends
+      ? tailIs(self, work, before ?? 0, incoming.sha256, incoming.size)
+      : Effect.flatMap(incoming.sha256, (sha256) => versionIs(self, work, sha256))
+    return Effect.flatMap(fits, (fits) => (fits ? made : isAsBefore))
+  })
+}
+
+const editing = (self: Serving, work: Work, intent: FileEdit, { after, edits, size }: FileStarted): Finding => {
+  if (after === undefined || edits === undefined) return unclear
+  return Effect.flatMap(Changing.lookThrough(self, work.path), (now): Finding => {
+    if (now === undefined || !isFile(now)) return unclear
+    return Effect.map(versionIs(self, work, after), (isMade): Verdict =>
+      isMade
+        ? new FileEdited(
+            {
+              correlationId: intent.correlationId,
+              path: work.shown,
+              ...edits,
+              ...(intent.version === true ? { version: after } : {})
+            },
+            { disableChecks: true }
+          )
+        : now.sizeBytes === size
+          ? "notMade"
+          : "unclear"
+    )
+  })
+}
+
+const removing = (self: Serving, work: Work, _intent: FileDelete, { removes, size: before }: FileStarted): Finding => {
+  if (before === null) return notMade
+  return Effect.flatMap(Changing.lookAt(self, work.path), (now): Finding => {
+    if (now === undefined || removes === undefined) return unclear
+    if (now === null) return Effect.succeed(Changing.deleted(work, removes, self.settings.extended))
+    return Effect.map(Changing.count(self, work.path, now), (all): Verdict => {
+      const left = Changing.removes(all)
+      return left.deleted === removes.deleted && left.directories === removes.directories ? "notMade" : "unclear"
+    })
+  })
+}
+
+const making = (self: Serving, work: Work, { size: before }: FileStarted): Finding =>
+  Effect.map(Changing.lookThrough(self, work.path), (now): Verdict =>
+    before === undefined || now === undefined
+      ? "unclear"
+      : now === null || before !== null
+        ? "notMade"
+        : now.kind === "directory"
+          ? Changing.directoryMade(work)
+          : "unclear"
+  )
+
+const moving = (self: Serving, work: Work, intent: FileMove, { size: before }: FileStarted): Finding => {
+  const to = work.to!
+  if (before === null) return notMade
+  // The two names are one, whatever was done.
+  if (!self.fs.port.info.caseSensitive && comparePaths(fold(work.path), fold(to)) === 0) return unclear
+  return Effect.flatMap(
+    Effect.all([Changing.lookAt(self, work.path), Changing.lookAt(self, to)]),
+    ([source, target]): Finding => {
+      if (source === undefined || target === undefined) return unclear
+      if (source !== null) return source.sizeBytes === before ? notMade : unclear
+      if (target === null || target.sizeBytes !== before) return unclear
+      return Effect.map(Changing.count(self, to, target), ({ bytes, deleted, directories }) =>
+        Changing.moved(work, intent, { files: deleted, directories, bytes })
+      )
+    }
+  )
+}
+
+const linking = (self: Serving, work: Work, intent: FileMakeLink, { size: before }: FileStarted): Finding => {
+  if (before === undefined) return unclear
+  if (before !== null) return notMade
+  return Effect.flatMap(Changing.lookAt(self, work.path), (now): Finding => {
+    if (now === null) return notMade
+    if (now?.kind !== "symlink") return unclear
+    return Effect.map(self.fs.readLink(work.path), (target) => (target === intent.target ? Changing.linkMade(work) : "unclear"))
+  })
+}
+
+/** To set them again makes them what they would be. */
+const setting = (self: Serving, work: Work, intent: FileSetAttributes): Finding =>
+  Effect.map(self.fs.stat(work.path), ({ mode, modifiedAt }): Verdict => {
+    const isMode = intent.mode === undefined || intent.mode === mode
+    const isTime =
+      intent.modified === undefined ||
+      (modifiedAt !== undefined && DateTime.toEpochMillis(modifiedAt) === DateTime.toEpochMillis(intent.modified))
+    return isMode && isTime ? Changing.attributesSet(work) : "notMade"
+  })
+
+const judge = (self: Serving, work: Work, intent: Efferent, started: FileStarted): Finding => {
+  switch (intent._tag) {
+    case "FileWrite":
+    case "FileWriteChunk":
+      return writing(self, work, intent, started)
+    case "FileEdit":
+      return editing(self, work, intent, started)
+    case "FileDelete":
+      return removing(self, work, intent, started)
+    case "FileMakeDirectory":
+      return making(self, work, started)
+    case "FileMove":
+      return moving(self, work, intent, started)
+    case "FileMakeLink":
+      return linking(self, work, intent, started)
+    case "FileSetAttributes":
+      return setting(self, work, intent)
+    default:
+      return notMade
+  }
+}
+
+const said = {
+  notMade: "not executed: the leaf that had it has ended, and it was not carried out",
+  notBegun: "not executed: it stood in the journal before this leaf did",
+  uncertain: "not executed by this leaf: one that had it before has ended without an answer, and may have carried it out",
+  unclear:
+    "not executed by this leaf: one that had it before had begun, and what is there now is neither what it met nor what it would have made"
+} as const
+
+/** The answer of a change that stood in the journal before this leaf did; `execute` carries it out. */
+export const recover = (self: Serving, work: Work, execute: Answering): Answering => {
+  const refuse = (why: keyof typeof said): Answering => Effect.fail(ioError(said[why], work.intent, work.shown))
+  const unless = (why: keyof typeof said): Answering => (self.settings.resumesChanges ? execute : refuse(why))
+  const { isUncertain, started } = work.left!
+  if (started === undefined) return unless(isUncertain ? "uncertain" : "notBegun")
+  const verdict = Effect.catch(judge(self, work, work.intent, started), () => unclear)
+  return Effect.flatMap(verdict, (verdict) =>
+    verdict === "notMade" ? unless("notMade") : verdict === "unclear" ? refuse("unclear") : Effect.succeed(verdict)
+  )
+}

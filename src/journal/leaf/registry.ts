@@ -1,0 +1,66 @@
+/**
+ * Which leaves there are at a position of the journal, as it says itself, so that all of them know the same at the same position: whose
+ * an intent is (the longest prefix), and who speaks where it is nobody's (the first of them).
+ */
+import * as FsPath from "../../model/FsPath.ts"
+import type { DaemonChanged } from "../entries/daemon.ts"
+
+export interface Announced {
+  readonly daemon: string
+  readonly instance: string
+  readonly prefix: FsPath.FsPath
+  readonly extended: boolean
+  readonly position: number
+}
+
+export interface Registry {
+  /** Answers the leaf that an entry announces. */
+  readonly see: (changed: DaemonChanged, position: number) => Announced | undefined
+  /** Who serves the path. */
+  readonly ownerOf: (path: FsPath.FsPath) => Announced | undefined
+  /** Who answers for what nobody serves. */
+  readonly first: () => Announced | undefined
+  readonly isRunning: (instance: string) => boolean
+  /** Announced, and not yet completed, superseded or not. */
+  readonly unfinished: ReadonlyMap<string, Announced>
+  readonly copy: () => Registry
+}
+
+/** One takes the place of the other. */
+export const supersedes = (self: Pick<Announced, "daemon" | "prefix">, that: Pick<Announced, "daemon" | "prefix">): boolean =>
+  self.daemon === that.daemon || self.prefix === that.prefix
+
+export const make = (from: { readonly running: Array<Announced>; readonly unfinished: Map<string, Announced> }): Registry => {
+  const { unfinished } = from
+  let { running } = from
+  return {
+    see: (changed, position) => {
+      const prefix = changed.prefix === undefined ? undefined : FsPath.parse(changed.prefix, "branch")
+      if (typeof prefix !== "string") return undefined
+      const { daemon, instance } = changed
+      if (changed.status !== "Running") {
+        running = running.filter((other) => other.instance !== instance)
+        unfinished.delete(instance)
+        return undefined
+      }
+      const announced = { daemon, instance, prefix, extended: changed.extended === true, position }
+      running = [...running.filter((other) => !supersedes(announced, other)), announced]
+      unfinished.set(instance, announced)
+      return announced
+    },
+    ownerOf: (path) => {
+      let found: Announced | undefined
+      for (const leaf of running) {
+        if (FsPath.isWithin(leaf.prefix, path) && (found === undefined || FsPath.isWithin(found.prefix, leaf.prefix)))
+          found = leaf
+      }
+      return found
+    },
+    first: () => running[0],
+    isRunning: (instance) => running.some((leaf) => leaf.instance === instance),
+    unfinished,
+    copy: () => make({ running: [...running], unfinished: new Map(unfinished) })
+  }
+}
+
+export const empty = (): Registry => make({ running: [], unfinished: new Map() })

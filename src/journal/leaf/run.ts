@@ -1,0 +1,72 @@
+/** A leaf at work: it looks at the journal once, then goes along it until another takes its place. */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type { Algebra } from "../../filesystem/Filesystem.ts"
+import * as Caller from "../../filesystem/operations/call.ts"
+import { Limits } from "../../model/Limits.ts"
+import type { DaemonOptions, Running } from "../Daemon.ts"
+import type { JournalError } from "../errors.ts"
+import { type Entry, Journal, type Recorded } from "../Journal.ts"
+import * as Dispatch from "./dispatch.ts"
+import * as Hands from "./hands.ts"
+import type { Serving } from "./model.ts"
+import type { Settings } from "./settings.ts"
+import * as Survey from "./survey.ts"
+
+const superseded = Symbol()
+
+/** Looks at one after another, and waits where something is to be done before the next. */
+const along = (
+  dispatch: Dispatch.Dispatch,
+  page: ReadonlyArray<Recorded<Entry>>,
+  from = 0
+): Effect.Effect<void, typeof superseded> =>
+  Effect.suspend(() => {
+    for (let i = from; i < page.length; i++) {
+      const doing = dispatch.see(page[i]!)
+      if (doing === "superseded") return Effect.fail(superseded)
+      if (doing !== undefined) return Effect.flatMap(doing, () => along(dispatch, page, i + 1))
+    }
+    return dispatch.seen() ?? Effect.void
+  })
+
+export const make = (fs: Algebra, settings: Settings): DaemonOptions<JournalError, Journal> => {
+  let hands: Hands.Hands | undefined
+
+  const run = Effect.fnUntraced(function* ({ instance, position }: Running): Effect.fn.Return<void, JournalError, Journal> {
+    const journal = yield* Journal
+    const me = { daemon: settings.name, instance, prefix: settings.prefix, extended: settings.extended, position }
+    // What one has begun takes that long, and what it has not begun by then it lets go.
+    const survey = yield* Survey.make(journal, me, 2 * settings.timeout)
+    if (survey === undefined) return
+    const clock = yield* Clock.Clock
+    const context = Context.add(yield* Effect.context<never>(), Limits, settings.limits)
+    const taken = (hands = Hands.make({
+      journal,
+      settings,
+      caseSensitive: fs.port.info.caseSensitive,
+      clock,
+      context,
+      answered: survey.answered
+    }))
+    const serving: Serving = { fs, caller: Caller.make(fs.port), journal, settings, instance, tell: taken.tell }
+    const dispatch = Dispatch.make(serving, taken, survey, me, clock)
+    const reading = Effect.catchIf(
+      Stream.runForEachArray(journal.tail(), (page) => along(dispatch, page)),
+      (error) => error === superseded,
+      () => Effect.void
+    ) as Effect.Effect<void, JournalError>
+    yield* Effect.raceAllFirst([reading, taken.broken, taken.watch, dispatch.watch])
+  })
+
+  return {
+    name: settings.name,
+    says: { prefix: settings.prefix, extended: settings.extended },
+    run,
+    stop: Effect.suspend(() =>
+      hands === undefined ? Effect.void : Effect.raceAllFirst([hands.idle, hands.broken, hands.watch])
+    )
+  }
+}

@@ -1,0 +1,246 @@
+/** Names changed, recorded: what goes is told with what it was, so that it can be brought back. */
+import * as Effect from "effect/Effect"
+import type { FileStat } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import type { Accelerations, Attributes, Backend, Links } from "../../port/Backend.ts"
+import type { FileAttributesSet, FileMoved, Removed } from "../FileSystemEntry.ts"
+import type { Entry } from "../Journal.ts"
+import {
+  fileAttributesSet,
+  fileDelete,
+  fileDeleted,
+  fileDirectoryMade,
+  fileLinkMade,
+  fileMakeDirectory,
+  fileMakeLink,
+  fileMove,
+  fileMoved,
+  fileSetAttributes
+} from "./entries.ts"
+import { removedAt, removedBelow, statAt } from "./previous.ts"
+import { orNotMade, step } from "./story.ts"
+import type { Writing } from "./writing.ts"
+
+/** What cannot be looked at before is changed all the same. */
+const look = (port: Backend, path: FsPath.FsPath): Effect.Effect<FileStat | undefined> =>
+  Effect.orElseSucceed(statAt(port, path), () => undefined)
+
+/** `null`: it could not be looked at. */
+const lookFor = (port: Backend, path: FsPath.FsPath): Effect.Effect<FileStat | null | undefined> =>
+  Effect.orElseSucceed(statAt(port, path), () => null)
+
+const keep = (
+  { journal, previous, self }: Writing,
+  path: FsPath.FsPath,
+  stat: FileStat | undefined
+): Effect.Effect<Removed | undefined, Fault> =>
+  previous && stat !== undefined ? orNotMade(removedAt(self, journal.contents, path, stat)) : Effect.succeed(undefined)
+
+const isGone = (port: Backend, path: FsPath.FsPath): Effect.Effect<boolean, Fault> =>
+  Effect.map(port.stat(path), (stat) => stat === undefined)
+
+/** Whether something of this kind has come to where nothing was. */
+const hasCome = (
+  port: Backend,
+  path: FsPath.FsPath,
+  kind: FileStat["kind"],
+  before: FileStat | undefined
+): Effect.Effect<boolean | undefined, Fault> =>
+  Effect.map(port.stat(path), (stat) => (stat?.kind !== kind ? false : before === undefined ? true : undefined))
+
+export const makeDirectory =
+  (writing: Writing): Backend["makeDirectory"] =>
+  (path) =>
+    Effect.flatMap(look(writing.self, path), (before) => {
+      const id = writing.nextId()
+      return step(writing, {
+        id,
+        operation: "mkdir",
+        path,
+        asked: fileMakeDirectory({ correlationId: id, path, parents: false, existOk: false }),
+        run: writing.self.makeDirectory(path),
+        answer: () => fileDirectoryMade({ correlationId: id, path }),
+        look: () => hasCome(writing.self, path, "directory", before)
+      })
+    })
+
+const deleted = (id: string, path: FsPath.FsPath, kind: FileStat["kind"] | undefined, removed: Removed | undefined): Entry =>
+  fileDeleted({
+    correlationId: id,
+    path,
+    deletedCount: 1,
+    ...(kind === undefined ? {} : { directories: kind === "directory" ? 1 : 0 }),
+    ...(removed === undefined ? {} : { removed: [removed] })
+  })
+
+export const remove =
+  (writing: Writing): Backend["remove"] =>
+  (path) =>
+    Effect.flatMap(look(writing.self, path), (stat) =>
+      Effect.flatMap(keep(writing, path, stat), (removed) => {
+        const id = writing.nextId()
+        return step(writing, {
+          id,
+          operation: "delete",
+          path,
+          asked: fileDelete({ correlationId: id, path, recursive: false }),
+          run: writing.self.remove(path),
+          answer: () => deleted(id, path, stat?.kind, removed),
+          look: () => isGone(writing.self, path)
+        })
+      })
+    )
+
+/** What of a tree has gone although not all of it has, each told for itself, what lay deepest first. */
+const tellGone = Effect.fnUntraced(function* (writing: Writing, removed: ReadonlyArray<Removed>): Effect.fn.Return<void> {
+  for (const one of [...removed].reverse()) {
+    const path = one.path as FsPath.FsPath
+    if (!(yield* Effect.orElseSucceed(isGone(writing.self, path), () => false))) continue
+    const id = writing.nextId()
+    yield* Effect.ignore(
+      writing.journal.appendAll([fileDelete({ correlationId: id, path, recursive: false }), deleted(id, path, one.kind, one)])
+    )
+  }
+})
+
+/** Only where it is known what goes: a tree of which a part has gone could not be told from one that is whole otherwise. */
+export const removeTree = (
+  writing: Writing,
+  remove: NonNullable<Accelerations["removeTree"]>
+): NonNullable<Accelerations["removeTree"]> => {
+  const { journal, self } = writing
+  return (path) =>
+    Effect.flatMap(
+      removedBelow(self, journal.contents, path).pipe(
+        Effect.catchTag("JournalError", (error) => orNotMade(Effect.fail(error)))
+      ),
+      (removed) => {
+        const id = writing.nextId()
+        return step(writing, {
+          id,
+          operation: "delete",
+          path,
+          asked: fileDelete({ correlationId: id, path, recursive: true }),
+          run: remove(path),
+          answer: (counts) => fileDeleted({ correlationId: id, path, ...countsOf(counts, removed), removed }),
+          look: () =>
+            Effect.flatMap(isGone(self, path), (isDone) =>
+              isDone ? Effect.succeed(true) : Effect.as(tellGone(writing, removed), false)
+            )
+        })
+      }
+    )
+}
+
+const countsOf = (
+  counts: { readonly deleted: number; readonly directories: number } | undefined,
+  removed: ReadonlyArray<Removed>
+): { readonly deletedCount: number; readonly directories: number } => {
+  if (counts !== undefined) return { deletedCount: Math.max(1, counts.deleted), directories: counts.directories }
+  const directories = removed.filter(({ kind }) => kind === "directory").length
+  return { deletedCount: Math.max(1, removed.length - directories), directories }
+}
+
+const isSameName = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): boolean =>
+  port.info.caseSensitive ? from === to : FsPath.fold(from) === FsPath.fold(to)
+
+/** A directory counts as one: what is in it is not looked at. */
+const moved = (
+  id: string,
+  path: FsPath.FsPath,
+  to: FsPath.FsPath,
+  stat: FileStat | undefined,
+  replaced: Removed | undefined
+): FileMoved =>
+  fileMoved({
+    correlationId: id,
+    path,
+    to,
+    files: stat === undefined || stat.kind === "directory" ? 0 : 1,
+    directories: stat?.kind === "directory" ? 1 : 0,
+    bytes: stat?.kind === "file" ? stat.sizeBytes : 0,
+    ...(replaced === undefined ? {} : { replaced })
+  })
+
+export const rename =
+  (writing: Writing): Backend["rename"] =>
+  (from, to, options) =>
+    Effect.gen(function* () {
+      const { self } = writing
+      const stat = yield* look(self, from)
+      const target = !options.replace || isSameName(self, from, to) ? null : yield* lookFor(self, to)
+      const replaced = yield* keep(writing, to, target ?? undefined)
+      const id = writing.nextId()
+      return yield* step(writing, {
+        id,
+        operation: "move",
+        path: from,
+        // Where nothing is to be replaced, that it need not be says that nothing was there.
+        asked: fileMove({
+          correlationId: id,
+          path: from,
+          to,
+          overwrite: options.replace && target !== undefined,
+          createParents: false
+        }),
+        run: self.rename(from, to, options),
+        answer: () => moved(id, from, to, stat, replaced),
+        look: () => isGone(self, from)
+      })
+    })
+
+export const makeLink =
+  (writing: Writing, links: Links): Links["make"] =>
+  (path, target) =>
+    Effect.flatMap(look(writing.self, path), (before) => {
+      const id = writing.nextId()
+      return step(writing, {
+        id,
+        operation: "symlink",
+        path,
+        asked: fileMakeLink({ correlationId: id, path, target }),
+        run: links.make(path, target),
+        answer: () => fileLinkMade({ correlationId: id, path }),
+        look: () => hasCome(writing.self, path, "symlink", before)
+      })
+    })
+
+const attributesOf = (stat: FileStat): NonNullable<FileAttributesSet["previous"]> => ({
+  ...(stat.mode === undefined ? {} : { mode: stat.mode }),
+  ...(stat.modifiedAt === undefined ? {} : { modified: stat.modifiedAt })
+})
+
+export const setAttributes =
+  (writing: Writing, attributes: Attributes): Attributes["set"] =>
+  (path, values) =>
+    Effect.flatMap(look(writing.self, path), (stat) => {
+      const id = writing.nextId()
+      const { mode, modifiedAt } = values
+      return step(writing, {
+        id,
+        operation: "setAttributes",
+        path,
+        asked: fileSetAttributes({
+          correlationId: id,
+          path,
+          ...(mode === undefined ? {} : { mode }),
+          ...(modifiedAt === undefined ? {} : { modified: modifiedAt })
+        }),
+        run: attributes.set(path, values),
+        answer: () =>
+          fileAttributesSet({
+            correlationId: id,
+            path,
+            ...(writing.previous && stat !== undefined ? { previous: attributesOf(stat) } : {})
+          }),
+        look: () =>
+          Effect.map(
+            writing.self.stat(path),
+            (now) =>
+              now !== undefined &&
+              (mode === undefined || now.mode === mode) &&
+              (modifiedAt === undefined || now.modifiedAt?.epochMilliseconds === modifiedAt.epochMilliseconds)
+          )
+      })
+    })

@@ -1,0 +1,81 @@
+/** A stream on its way to the disk is asked for in chunks of one size as it goes by, in constant memory. */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type { Fault } from "../../model/FsError.ts"
+import type { FsPath } from "../../model/FsPath.ts"
+import type { CreateMode } from "../FileSystemEntry.ts"
+import { fileWriteChunk } from "./entries.ts"
+import { ask, type Story } from "./story.ts"
+
+const chunkSize = 65_536
+
+export interface Chunks {
+  /** The same bytes; before its end all of them have been asked for. */
+  readonly through: <E, R>(source: Stream.Stream<Uint8Array, E, R>) => Stream.Stream<Uint8Array, E | Fault, R>
+  /** What was asked for is given up, which not all is yet; where nothing was, nothing is said. */
+  readonly discard: Effect.Effect<void, Fault>
+  /** Asks for nothing more than that there is something to answer, where nothing has been asked yet. */
+  readonly begin: Effect.Effect<unknown, Fault>
+  /** So many bytes have gone by. */
+  readonly size: () => number
+  /** All has been asked for. */
+  readonly hasEnded: () => boolean
+  /** It is the source that has failed. */
+  readonly hasFailed: () => boolean
+}
+
+export const make = (story: Story, id: string, path: FsPath, createMode: CreateMode): Chunks => {
+  let buffer: Uint8Array | undefined
+  let filled = 0
+  let offset = 0
+  let hasBegun = false
+  let hasEnded = false
+  let hasFailed = false
+
+  const put = (data: Uint8Array, isFinal: boolean, discard = false): Effect.Effect<unknown, Fault> =>
+    Effect.suspend(() => {
+      const at = offset
+      offset += data.length
+      hasEnded = isFinal
+      const chunk = { correlationId: id, offset: at, data, isFinal, ...(discard ? { discard } : {}) }
+      const entry = hasBegun ? chunk : { ...chunk, path, createMode, createParents: false }
+      hasBegun = true
+      return ask(story, fileWriteChunk(entry))
+    })
+
+  const flush = (isFinal: boolean): Effect.Effect<unknown, Fault> =>
+    Effect.suspend(() => {
+      const data = buffer?.subarray(0, filled) ?? new Uint8Array(0)
+      filled = 0
+      return put(data, isFinal)
+    })
+
+  const take = Effect.fnUntraced(function* (arrays: ReadonlyArray<Uint8Array>): Effect.fn.Return<void, Fault> {
+    buffer ??= new Uint8Array(chunkSize)
+    for (const bytes of arrays) {
+      for (let at = 0; at < bytes.length;) {
+        if (filled === chunkSize) yield* flush(false)
+        const fits = Math.min(chunkSize - filled, bytes.length - at)
+        buffer.set(bytes.subarray(at, at + fits), filled)
+        filled += fits
+        at += fits
+      }
+    }
+  })
+
+  return {
+    through: (source) =>
+      Stream.concat(
+        Stream.mapArrayEffect(
+          Stream.onError(source, () => Effect.sync(() => void (hasFailed = true))),
+          (arrays) => Effect.as(take(arrays), arrays)
+        ),
+        Stream.drain(Stream.fromEffect(Effect.suspend(() => flush(true))))
+      ),
+    discard: Effect.suspend(() => (hasBegun ? Effect.asVoid(put(new Uint8Array(0), true, true)) : Effect.void)),
+    begin: Effect.suspend(() => (hasBegun ? Effect.void : put(new Uint8Array(0), true))),
+    size: () => offset + filled,
+    hasEnded: () => hasEnded,
+    hasFailed: () => hasFailed
+  }
+}

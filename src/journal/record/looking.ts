@@ -1,0 +1,137 @@
+/**
+ * What is looked at, recorded too, for a double that answers the same: each look at the port, and each read of an open file. Opening is a
+ * read of no bytes. A link is read as the whole content of what is a link, which opening never answers.
+ */
+import * as Effect from "effect/Effect"
+import type { FileEntry, FileStat } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+import type * as FsPath from "../../model/FsPath.ts"
+import { type Backend, type Child, follow, type Handle, keyOf, type Links } from "../../port/Backend.ts"
+import type { Entry } from "../Journal.ts"
+import { fileContent, fileFault, fileList, fileListing, fileMetadata, fileRead, fileStat } from "./entries.ts"
+import * as Faults from "./faults.ts"
+import { ask, type Story } from "./story.ts"
+
+const look = <A, R>(
+  story: Story,
+  path: FsPath.FsPath,
+  operation: string,
+  asked: (id: string) => Entry,
+  run: Effect.Effect<A, Fault, R>,
+  answer: (id: string, value: A) => Entry
+): Effect.Effect<A, Fault, R> =>
+  Effect.suspend(() => {
+    const id = story.nextId()
+    const told = Effect.matchEffect(run, {
+      onFailure: (fault): Effect.Effect<A, Fault> =>
+        Effect.andThen(ask(story, Faults.answer(id, operation, path, fault)), Effect.fail(fault)),
+      onSuccess: (value) => Effect.as(ask(story, answer(id, value)), value)
+    })
+    return Effect.andThen(ask(story, asked(id)), told)
+  })
+
+const metadata = (id: string, stat: FileStat): Entry =>
+  fileMetadata({
+    correlationId: id,
+    size: stat.sizeBytes,
+    isDirectory: stat.isDirectory,
+    kind: stat.kind,
+    ...(stat.modifiedAt === undefined ? {} : { modified: stat.modifiedAt }),
+    ...(stat.createdAt === undefined ? {} : { created: stat.createdAt }),
+    ...(stat.mode === undefined ? {} : { permissions: stat.mode }),
+    ...(stat.isSymlink === undefined ? {} : { isSymlink: stat.isSymlink })
+  })
+
+const nothing = (id: string, path: FsPath.FsPath): Entry =>
+  fileFault({ correlationId: id, faultKind: "NotFound", path, message: "nothing is there" })
+
+/** Its path is the segment by which the port knows it. */
+const listed = (child: Child): FileEntry => ({
+  name: child.name,
+  path: keyOf(child) as FsPath.FsPath,
+  kind: child.kind,
+  isFile: child.kind === "file",
+  isDirectory: child.kind === "directory",
+  addressable: child.addressable,
+  ...(child.sizeBytes === undefined ? {} : { sizeBytes: child.sizeBytes })
+})
+
+const content = (id: string, stat: FileStat, bytes: Uint8Array): Entry =>
+  fileContent({
+    correlationId: id,
+    content: bytes,
+    totalSize: stat.sizeBytes,
+    isPartial: bytes.length !== stat.sizeBytes,
+    stat
+  })
+
+const reading = (story: Story, path: FsPath.FsPath, { read, stat }: Handle): Handle => ({
+  stat,
+  read: (offset, length) =>
+    look(
+      story,
+      path,
+      "read",
+      (id) => fileRead({ correlationId: id, path, offset, length }),
+      read(offset, length),
+      (id, bytes) => content(id, stat, bytes)
+    )
+})
+
+const empty = new Uint8Array(0)
+
+export const looking = (story: Story, self: Backend): Pick<Backend, "stat" | "list" | "open"> => ({
+  stat: (path) =>
+    look(
+      story,
+      path,
+      "stat",
+      (id) => fileStat({ correlationId: id, path }),
+      self.stat(path),
+      (id, stat) => (stat === undefined ? nothing(id, path) : metadata(id, stat))
+    ),
+  list: (path) =>
+    look(
+      story,
+      path,
+      "list",
+      (id) => fileList({ correlationId: id, path }),
+      self.list(path),
+      (id, children) => fileListing({ correlationId: id, entries: children.map(listed) })
+    ),
+  open: (path) =>
+    Effect.map(
+      look(
+        story,
+        path,
+        "open",
+        (id) => fileRead({ correlationId: id, path, length: 0 }),
+        self.open(path),
+        (id, { stat }) => content(id, stat, empty)
+      ),
+      (handle) => reading(story, path, handle)
+    )
+})
+
+export const readLink =
+  (story: Story, links: Links, how: "read" | "follow"): Links["read"] =>
+  (path) =>
+    look(
+      story,
+      path,
+      "readLink",
+      (id) => fileRead({ correlationId: id, path }),
+      how === "read" ? links.read(path) : follow(links, path),
+      (id, target) => {
+        const bytes = new TextEncoder().encode(target)
+        const stat: FileStat = {
+          path,
+          kind: "symlink",
+          isFile: false,
+          isDirectory: false,
+          sizeBytes: bytes.length,
+          isSymlink: true
+        }
+        return content(id, stat, bytes)
+      }
+    )

@@ -1,0 +1,168 @@
+/**
+ * What a change is about to take away is put where undoing finds it: small contents into the entry, others by their hash. What may not be
+ * read is left out, and the change is made all the same.
+ */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import * as Eager from "../../engine/eager.ts"
+import * as Read from "../../engine/read.ts"
+import type { FileStat } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import { type Backend, type Handle, keyOf, type Whole } from "../../port/Backend.ts"
+import type { ContentStore } from "../ContentStore.ts"
+import { JournalError } from "../errors.ts"
+import type { Content, Removed } from "../FileSystemEntry.ts"
+import { largest } from "../journal/holding.ts"
+
+const chunkSize = 65_536
+
+/** `null`: there is nothing, or nothing that has a content; `undefined`: it cannot be told. */
+export type Previous = Content | null | undefined
+
+export const statAt = (port: Backend, path: FsPath.FsPath): Effect.Effect<FileStat | undefined, Fault> =>
+  port.accelerations?.stat?.(path) ?? port.stat(path)
+
+/** What is stored already is not stored again, where the backend knows the hash. */
+const stored = (contents: ContentStore, handle: Handle): Effect.Effect<Content, Fault | JournalError> => {
+  const put = contents.putStream(Read.chunks(handle, 0, Number.POSITIVE_INFINITY, chunkSize))
+  if (handle.version === undefined) return put
+  return Effect.flatMap(handle.version, (sha256) => {
+    const ref = { sha256, size: handle.stat.sizeBytes }
+    return Effect.flatMap(contents.has(ref), (isThere): Effect.Effect<Content, Fault | JournalError> =>
+      isThere ? Effect.succeed(ref) : put
+    )
+  })
+}
+
+const put = (port: Backend, contents: ContentStore, path: FsPath.FsPath): Effect.Effect<Content, Fault | JournalError> =>
+  Effect.scoped(
+    Effect.flatMap(port.open(path), (handle): Effect.Effect<Content, Fault | JournalError> =>
+      handle.stat.sizeBytes <= largest ? Read.range(handle, 0, handle.stat.sizeBytes) : stored(contents, handle)
+    )
+  )
+
+const untold = (error: Fault | JournalError): Effect.Effect<undefined, JournalError> =>
+  error instanceof JournalError ? Effect.fail(error) : Effect.succeed(undefined)
+
+/** What is lent is copied into Node's pool, which costs little for the moment that it is kept. */
+const kept = ({ bytes, isLent }: Whole): Uint8Array => (isLent === true ? Buffer.from(bytes) : bytes)
+
+/** The content of a file that is there. */
+const contentAt = (
+  port: Backend,
+  contents: ContentStore,
+  path: FsPath.FsPath,
+  size: number
+): Effect.Effect<Content | undefined, JournalError> => {
+  const read = size <= largest ? port.accelerations?.read : undefined
+  const found =
+    read === undefined
+      ? put(port, contents, path)
+      : Eager.flatMap(read(path, largest), (whole) =>
+          whole === undefined ? put(port, contents, path) : Effect.succeed<Content>(kept(whole))
+        )
+  return Eager.catch(found, untold)
+}
+
+const nothing = Effect.succeed(null)
+const untellable = Effect.succeed(undefined)
+const declined = Effect.succeed("declined" as const)
+
+/** Where the backend has no fast way to it. */
+const lookedUp = (port: Backend, contents: ContentStore, path: FsPath.FsPath): Effect.Effect<Previous, JournalError> =>
+  Eager.flatMap(
+    Eager.catch(statAt(port, path), () => Effect.succeed<"unknown">("unknown")),
+    (stat): Effect.Effect<Previous, JournalError> =>
+      stat === undefined
+        ? nothing
+        : stat === "unknown" || stat.kind !== "file"
+          ? untellable
+          : contentAt(port, contents, path, stat.sizeBytes)
+  )
+
+/** What a write to this path is about to replace: almost always a small file, which one call answers, or nothing. */
+export const before = (port: Backend, contents: ContentStore, path: FsPath.FsPath): Effect.Effect<Previous, JournalError> => {
+  const read = port.accelerations?.read
+  if (read === undefined) return lookedUp(port, contents, path)
+  const found: Effect.Effect<Previous | "declined", Fault> = Eager.map(read(path, largest), (whole) =>
+    whole === undefined ? "declined" : kept(whole)
+  )
+  return Eager.flatMap(
+    Eager.catch(found, ({ _tag }) => (_tag === "NotFound" ? nothing : declined)),
+    (previous) => (previous === "declined" ? lookedUp(port, contents, path) : Effect.succeed(previous))
+  )
+}
+
+const permissions = ({ mode }: FileStat): { readonly mode?: number } => (mode === undefined ? {} : { mode })
+
+/** Of many files at once only small contents stay in the entry. */
+const inlined = 256
+
+const smallest = (contents: ContentStore, content: Content | undefined): Effect.Effect<Content | undefined, JournalError> =>
+  content instanceof Uint8Array && content.length > inlined ? contents.put(content) : Effect.succeed(content)
+
+/** One entry as it is; of a directory without what is in it. */
+export const removedAt = (
+  port: Backend,
+  contents: ContentStore,
+  path: FsPath.FsPath,
+  stat: FileStat
+): Effect.Effect<Removed, JournalError> => {
+  const { kind } = stat
+  if (kind === "file") {
+    return Effect.map(contentAt(port, contents, path, stat.sizeBytes), (content) => ({
+      path,
+      kind,
+      ...permissions(stat),
+      ...(content === undefined ? {} : { content })
+    }))
+  }
+  if (kind === "symlink" && port.links !== undefined) {
+    return Effect.match(port.links.read(path), {
+      onSuccess: (target) => ({ path, kind, target }),
+      onFailure: () => ({ path, kind })
+    })
+  }
+  return Effect.succeed({ path, kind, ...permissions(stat) })
+}
+
+/** A whole tree, parents first and by name. What a writer has left in progress is none of it. Fails where it cannot be listed. */
+export const removedBelow = Effect.fnUntraced(function* (
+  port: Backend,
+  contents: ContentStore,
+  top: FsPath.FsPath
+): Effect.fn.Return<ReadonlyArray<Removed>, Fault | JournalError> {
+  const out: Array<Removed> = []
+  const pending = [top]
+  for (let path = pending.pop(); path !== undefined; path = pending.pop()) {
+    const stat = yield* statAt(port, path)
+    if (stat === undefined) continue
+    const removed = yield* removedAt(port, contents, path, stat)
+    const content = yield* smallest(contents, removed.content)
+    out.push(content === undefined ? removed : { ...removed, content })
+    if (stat.kind !== "directory") continue
+    const keys = (yield* port.list(path)).filter(({ name }) => !FsPath.isTemporaryName(name)).map(keyOf)
+    for (const key of keys.sort(FsPath.compare).reverse()) pending.push(FsPath.join(path, key))
+  }
+  return out
+})
+
+/** Whether the file holds exactly these bytes. */
+export const holds = (port: Backend, path: FsPath.FsPath, bytes: Uint8Array): Effect.Effect<boolean, Fault> =>
+  Effect.scoped(
+    Effect.flatMap(port.open(path), (handle) => {
+      if (handle.stat.sizeBytes !== bytes.length) return Effect.succeed(false)
+      let at = 0
+      let isEqual = true
+      return Effect.map(
+        Stream.runForEach(Read.chunks(handle, 0, bytes.length, chunkSize), (chunk) =>
+          Effect.sync(() => {
+            for (let i = 0; i < chunk.length && isEqual; i++) isEqual = chunk[i] === bytes[at + i]
+            at += chunk.length
+          })
+        ),
+        () => isEqual && at === bytes.length
+      )
+    })
+  )

@@ -1,0 +1,152 @@
+/** What a filesystem holds, held against what a journal knows. */
+import * as Effect from "effect/Effect"
+import { resolveLink } from "../../engine/resolve.ts"
+import * as Version from "../../engine/version.ts"
+import type { FileStat } from "../../model/Entry.ts"
+import { type Fault, located } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import type { Backend } from "../../port/Backend.ts"
+import { apply } from "./apply.ts"
+import { type ContentError, digest, type Source } from "./contents.ts"
+import { pathsOf } from "./load.ts"
+import type { Operation } from "./operations.ts"
+import { isHidden } from "./paths.ts"
+import type { Drift, State } from "./values.ts"
+import type { File, Node, World } from "./world.ts"
+
+export interface Comparison {
+  readonly port: Backend
+  readonly source: Source
+}
+
+const nothing: State = { kind: "nothing" }
+
+const versionAt = (port: Backend, path: FsPath.FsPath): Effect.Effect<string, Fault> =>
+  Effect.scoped(Effect.flatMap(port.open(path), Version.ofHandle))
+
+/** Where it really is, and what. */
+const find = (port: Backend, path: FsPath.FsPath): Effect.Effect<{ at: FsPath.FsPath; stat: FileStat | undefined }, Fault> =>
+  Effect.mapError(
+    Effect.map(resolveLink(port, path), ({ path: at, stat }) => ({ at, stat })),
+    (fault) => located(fault, path)
+  )
+
+/** What is there. A file that may not be read is `unknown`. */
+export const stateAt = (port: Backend, path: FsPath.FsPath): Effect.Effect<State, Fault> =>
+  Effect.flatMap(find(port, path), ({ at, stat }): Effect.Effect<State, Fault> => {
+    switch (stat?.kind) {
+      case undefined:
+        return Effect.succeed(nothing)
+      case "file":
+        return Effect.match(versionAt(port, at), {
+          onSuccess: (version): State => ({ kind: "file", sizeBytes: stat.sizeBytes, version }),
+          onFailure: (): State => ({ kind: "unknown" })
+        })
+      case "symlink":
+        return port.links === undefined
+          ? Effect.succeed({ kind: "unknown" })
+          : Effect.map(port.links.read(at), (target): State => ({ kind: "symlink", target }))
+      case "directory":
+        return Effect.succeed({ kind: "directory" })
+      case "other":
+        return Effect.succeed({ kind: "other" })
+    }
+  })
+
+/** A content that depends on what nobody has recorded is one of which nothing is known. */
+const stateOfFile = (source: Source, path: FsPath.FsPath, file: File): Effect.Effect<State, ContentError> =>
+  Effect.catchIf(
+    Effect.map(digest(source, path, file), (digest): State => ({ kind: "file", ...digest })),
+    (error: ContentError) => error._tag === "NotRecorded",
+    () => Effect.succeed<State>({ kind: "unknown" })
+  )
+
+/** Of a directory without what is in it. */
+export const stateOf = (source: Source, path: FsPath.FsPath, node: Node): Effect.Effect<State, ContentError> => {
+  switch (node.kind) {
+    case "file":
+      return stateOfFile(source, path, node)
+    case "directory":
+      return Effect.succeed({ kind: "directory" })
+    case "symlink":
+      return Effect.succeed({ kind: "symlink", target: node.target })
+    case "nothing":
+      return Effect.succeed(nothing)
+    case "origin":
+    case "unknown":
+      return Effect.succeed({ kind: "unknown" })
+  }
+}
+
+export const isSame = (expected: State, actual: State): boolean => {
+  switch (expected.kind) {
+    case "unknown":
+      return actual.kind !== "nothing"
+    case "file":
+      return actual.kind === "file" && actual.sizeBytes === expected.sizeBytes && actual.version === expected.version
+    case "symlink":
+      return actual.kind === "symlink" && actual.target === expected.target
+    default:
+      return actual.kind === expected.kind
+  }
+}
+
+/** A file of another size need not be read to be known as another. */
+const compareAt = Effect.fnUntraced(function* (
+  { port, source }: Comparison,
+  path: FsPath.FsPath,
+  node: Node
+): Effect.fn.Return<Drift | undefined, ContentError> {
+  const expected = yield* stateOf(source, path, node)
+  const actual = yield* stateAt(port, path)
+  return isSame(expected, actual) ? undefined : { path, expected, actual }
+})
+
+/** Of something that has only been there all along, nothing is expected. */
+const isUntouched = (path: FsPath.FsPath, node: Node): boolean =>
+  (node.kind === "origin" && node.path === path) || (node.kind === "directory" && !node.isTouched)
+
+/** Everything that is known at a path and below, and is otherwise. What is being written is nobody's. */
+export const differences = Effect.fnUntraced(function* (
+  comparison: Comparison,
+  top: FsPath.FsPath,
+  node: Node
+): Effect.fn.Return<ReadonlyArray<Drift>, ContentError> {
+  const out: Array<Drift> = []
+  const pending: Array<readonly [path: FsPath.FsPath, node: Node]> = [[top, node]]
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    const [path, node] = next
+    if (isHidden(path)) continue
+    if (path !== FsPath.root && !isUntouched(path, node)) {
+      const drift = yield* compareAt(comparison, path, node)
+      if (drift !== undefined) out.push(drift)
+    }
+    if (node.kind !== "directory") continue
+    for (const { name, node: child } of node.entries.values()) pending.push([FsPath.join(path, name), child])
+  }
+  return out.sort((a, b) => FsPath.compare(a.path, b.path))
+})
+
+/**
+ * What was asked and never answered has been done where the filesystem looks so, and only then. Answers what is known with all of these
+ * done, which is the world itself where there are none.
+ */
+export const settle = Effect.fnUntraced(function* (
+  comparison: Comparison,
+  world: World,
+  open: ReadonlyArray<Operation>
+): Effect.fn.Return<World, ContentError> {
+  let settled = world
+  for (const operation of open) {
+    const done = settled.clone()
+    apply(done, operation)
+    let isDone = true
+    for (const path of pathsOf(operation)) {
+      const at = done.follow(path, "last")
+      const found = yield* differences(comparison, at, done.get(at))
+      isDone &&= found.length === 0
+    }
+    if (isDone) settled = done
+  }
+  return settled
+})

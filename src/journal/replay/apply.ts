@@ -1,0 +1,171 @@
+/** One change that was made, carried out on what a journal knows of a tree. */
+import * as FsPath from "../../model/FsPath.ts"
+import type {
+  Content,
+  FileDelete,
+  FileEdit,
+  FileMakeDirectory,
+  FileMakeLink,
+  FileMove,
+  FileSetAttributes,
+  FileWrite,
+  FileWriteChunk,
+  Removed,
+  Terminal
+} from "../FileSystemEntry.ts"
+import type { Operation } from "./operations.ts"
+import { toPath } from "./paths.ts"
+import { type File, type Known, type Node, nothing, type Part, unknown, type World } from "./world.ts"
+
+/** What nothing has been answered for is carried out without what only the answer tells. */
+type Answer = Terminal | undefined
+
+const appends = (asked: FileWrite | FileWriteChunk): boolean =>
+  asked.createMode === "append" || asked.createMode === "appendExisting"
+
+/** What an answer tells of what was there, or who began with it. */
+const previousOf = ({ answered, started }: Operation): Content | null | undefined => {
+  const answer = answered?.answer
+  if (answer?._tag === "FileWritten" && answer.previous !== undefined) return answer.previous
+  return started?.size === null ? null : started?.size === 0 ? new Uint8Array(0) : undefined
+}
+
+const write = (world: World, asked: FileWrite | FileWriteChunk, operation: Operation): void => {
+  const path = world.follow(operation.path, asked.createMode === "create" ? "parents" : "last")
+  const prior = world.get(path)
+  const previous = previousOf(operation)
+  const isNew = previous === null || asked.createMode === "create" || asked.ifMatch === null
+  if (prior.kind === "origin") {
+    if (isNew) world.beginning.reveal(prior.path, nothing as Known)
+    else if (previous !== undefined) world.beginning.reveal(prior.path, { kind: "file", content: previous })
+  }
+  const before: ReadonlyArray<Part> =
+    !appends(asked) || isNew
+      ? []
+      : previous !== undefined && previous !== null
+        ? [previous]
+        : prior.kind === "file"
+          ? [{ all: prior.parts }]
+          : prior.kind === "origin"
+            ? [{ origin: prior.path }]
+            : []
+  const parts = [...before, ...operation.parts.filter(isSome)]
+  world.set(path, { kind: "file", parts, mode: isNew ? undefined : modeOf(prior) })
+}
+
+const isSome = (content: Content): boolean => (content instanceof Uint8Array ? content.length : content.size) > 0
+
+const modeOf = (node: Node): number | undefined => ("mode" in node ? node.mode : undefined)
+
+const edit = (world: World, { edits }: FileEdit, given: FsPath.FsPath, answer: Answer): void => {
+  const path = world.follow(given, "last")
+  const prior = world.get(path)
+  const of: ReadonlyArray<Part> | undefined =
+    prior.kind === "file" ? prior.parts : prior.kind === "origin" ? [{ origin: prior.path }] : undefined
+  const version = answer?._tag === "FileEdited" ? answer.version : undefined
+  const file: File | undefined = of && { kind: "file", parts: [{ edits, of, version }], mode: modeOf(prior) }
+  world.set(path, file ?? unknown)
+}
+
+const knownOf = ({ content, kind, mode, target }: Removed): Known =>
+  kind === "file"
+    ? { kind, content, mode }
+    : kind === "directory"
+      ? { kind, mode }
+      : kind === "symlink" && target !== undefined
+        ? { kind, target }
+        : { kind: "other" }
+
+/** What was there, of which nothing but where it stood in the beginning was known. */
+const reveal = (world: World, at: FsPath.FsPath, removed: Removed): void => {
+  const node = world.get(at)
+  const origin = node.kind === "origin" ? node.path : node.kind === "directory" ? node.origin : undefined
+  if (origin === undefined) return
+  if (modeOf(node) === undefined && removed.mode !== undefined) world.beginning.revealMode(origin, removed.mode)
+  world.beginning.reveal(origin, knownOf(removed))
+}
+
+const remove = (world: World, _asked: FileDelete, given: FsPath.FsPath, answer: Answer): void => {
+  const path = world.follow(given, "parents")
+  if (answer?._tag === "FileDeleted") {
+    for (const removed of answer.removed ?? []) reveal(world, toPath(removed.path), removed)
+  }
+  world.set(path, nothing)
+}
+
+const makeDirectory = (world: World, { existOk }: FileMakeDirectory, given: FsPath.FsPath): void => {
+  const path = world.follow(given, "last")
+  if (path === FsPath.root) return
+  const prior = world.get(path)
+  if (prior.kind === "origin" && existOk === false) {
+    world.beginning.reveal(prior.path, nothing as Known)
+    world.set(path, { kind: "directory", entries: new Map(), isTouched: true })
+  } else if (prior.kind !== "directory") world.set(path, { ...world.enter(path), isTouched: true })
+}
+
+const move = (world: World, asked: FileMove, operation: Operation, answer: Answer): void => {
+  const from = world.follow(operation.path, "parents")
+  const to = world.follow(operation.to!, "parents")
+  const target = world.get(to)
+  if (answer?._tag === "FileMoved" && answer.replaced !== undefined) reveal(world, to, answer.replaced)
+  else if (target.kind === "origin" && asked.overwrite !== true && world.key(from) !== world.key(to)) {
+    world.beginning.reveal(target.path, nothing as Known)
+  }
+  const node = world.get(from)
+  world.set(from, nothing)
+  world.set(to, node.kind === "nothing" ? unknown : node.kind === "directory" ? { ...node, isTouched: true } : node)
+}
+
+const makeLink = (world: World, { target }: FileMakeLink, given: FsPath.FsPath): void => {
+  const path = world.follow(given, "parents")
+  const prior = world.get(path)
+  if (prior.kind === "origin") world.beginning.reveal(prior.path, nothing as Known)
+  world.set(path, { kind: "symlink", target })
+}
+
+const setAttributes = (world: World, { mode }: FileSetAttributes, given: FsPath.FsPath, answer: Answer): void => {
+  if (mode === undefined) return
+  const path = world.follow(given, "last")
+  const node = world.get(path)
+  const previous = answer?._tag === "FileAttributesSet" ? answer.previous?.mode : undefined
+  const origin = node.kind === "origin" ? node.path : node.kind === "directory" ? node.origin : undefined
+  if (origin !== undefined && modeOf(node) === undefined && previous !== undefined) {
+    world.beginning.revealMode(origin, previous)
+  }
+  if (node.kind === "nothing" || node.kind === "symlink" || node.kind === "unknown") return
+  if (path === FsPath.root) world.top = { ...world.top, mode }
+  else world.set(path, { ...node, mode })
+}
+
+const isDone = ({ answered }: Operation): boolean => answered !== undefined && answered.answer._tag !== "FileFault"
+
+/** Whether it has changed something, or may have. */
+export const isChange = (operation: Operation): boolean =>
+  operation.kind !== "FileRead" &&
+  operation.kind !== "FileList" &&
+  operation.kind !== "FileStat" &&
+  operation.isWhole &&
+  (operation.answered === undefined || isDone(operation))
+
+export const apply = (world: World, operation: Operation): void => {
+  const { asked, path } = operation
+  const answer = operation.answered?.answer
+  switch (asked._tag) {
+    case "FileWrite":
+    case "FileWriteChunk":
+      return write(world, asked, operation)
+    case "FileEdit":
+      return edit(world, asked, path, answer)
+    case "FileDelete":
+      return remove(world, asked, path, answer)
+    case "FileMakeDirectory":
+      return makeDirectory(world, asked, path)
+    case "FileMove":
+      return move(world, asked, operation, answer)
+    case "FileMakeLink":
+      return makeLink(world, asked, path)
+    case "FileSetAttributes":
+      return setAttributes(world, asked, path, answer)
+    default:
+  }
+}

@@ -1,0 +1,46 @@
+/** What was there when the journal began, as far as its entries tell. */
+import * as Stream from "effect/Stream"
+import * as FsPath from "../../model/FsPath.ts"
+import type { ContentStore } from "../ContentStore.ts"
+import { notRecorded, type Source } from "./contents.ts"
+import { type Beginning, type Directory, type Node } from "./world.ts"
+
+export const source = (operation: string, contents: ContentStore, beginning: Beginning): Source => ({
+  operation,
+  contents,
+  beginning: (path) => {
+    const known = beginning.known.get(path)
+    const content = known?.kind === "file" ? known.content : undefined
+    return content === undefined
+      ? Stream.fail(notRecorded(operation, path, "what it held in the beginning was not recorded"))
+      : content instanceof Uint8Array
+        ? Stream.make(content)
+        : contents.stream(content)
+  }
+})
+
+/** `undefined`: nobody has said. */
+export const nodeAt = (beginning: Beginning, path: FsPath.FsPath, key: (name: string) => string): Node | undefined => {
+  const known = beginning.known.get(path)
+  const mode = beginning.modes.get(path) ?? (known !== undefined && "mode" in known ? known.mode : undefined)
+  switch (known?.kind) {
+    case "nothing":
+      return { kind: "nothing" }
+    case "other":
+      return { kind: "unknown" }
+    case "symlink":
+      return known
+    case "file":
+      return { kind: "file", parts: [{ origin: path }], mode }
+    default: {
+      const entries: Directory["entries"] = new Map()
+      for (const name of beginning.namesIn(path)) {
+        const node = nodeAt(beginning, FsPath.join(path, name), key)
+        if (node !== undefined) entries.set(key(name), { name, node })
+      }
+      return known === undefined && entries.size === 0 && path !== FsPath.root
+        ? undefined
+        : { kind: "directory", entries, mode, isTouched: false }
+    }
+  }
+}

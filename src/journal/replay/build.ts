@@ -1,0 +1,161 @@
+/** What a journal knows of a tree, made a filesystem in memory. */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { resolve } from "../../engine/resolve.ts"
+import * as Read from "../../engine/read.ts"
+import { removeTree } from "../../engine/remove.ts"
+import * as InMemory from "../../backends/InMemory.ts"
+import { type Algebra, make } from "../../filesystem/Filesystem.ts"
+import { readOnly } from "../../filesystem/Decorator.ts"
+import { overlay } from "../../filesystem/Overlay.ts"
+import type { Fault } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import { type Backend, keyOf } from "../../port/Backend.ts"
+import * as Beginning from "./beginning.ts"
+import { content, type ContentError, notRecorded, type Source } from "./contents.ts"
+import type { Directory, Node, World } from "./world.ts"
+
+interface Building {
+  readonly world: World
+  readonly source: Source
+  readonly draft: Backend
+  /** What was there in the beginning, where it is given. */
+  readonly base: Backend | undefined
+}
+
+const chunkSize = 65_536
+
+const streamFrom = (port: Backend, path: FsPath.FsPath): Stream.Stream<Uint8Array, Fault> =>
+  Stream.unwrap(Effect.map(port.open(path), (handle) => Read.chunks(handle, 0, Number.POSITIVE_INFINITY, chunkSize)))
+
+/** Of a file that there was not, nothing: who appended to it has made it. */
+const beginningIn =
+  (base: Backend): Source["beginning"] =>
+  (path) =>
+    Stream.unwrap(Effect.map(base.stat(path), (stat) => (stat === undefined ? Stream.empty : streamFrom(base, path))))
+
+const clear = (draft: Backend, path: FsPath.FsPath): Effect.Effect<void, Fault> =>
+  Effect.flatMap(draft.stat(path), (stat) =>
+    stat === undefined
+      ? Effect.void
+      : stat.kind === "directory"
+        ? Effect.asVoid(draft.accelerations?.removeTree?.(path) ?? removeTree(draft, path))
+        : draft.remove(path)
+  )
+
+const setMode = (draft: Backend, path: FsPath.FsPath, mode: number | undefined): Effect.Effect<void, Fault> =>
+  mode === undefined || draft.attributes === undefined ? Effect.void : draft.attributes.set(path, { mode })
+
+/** From the base, as it was there. */
+const copy = Effect.fnUntraced(function* (
+  { base, draft, source }: Building,
+  from: FsPath.FsPath,
+  to: FsPath.FsPath
+): Effect.fn.Return<void, ContentError> {
+  const pending: Array<readonly [from: FsPath.FsPath, to: FsPath.FsPath]> = [[from, to]]
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    const [from, to] = next
+    const stat = yield* base!.stat(from)
+    if (stat === undefined) continue
+    if (stat.kind === "file") yield* draft.write(to, streamFrom(base!, from), "create")
+    else if (stat.kind === "symlink" && base!.links !== undefined && draft.links !== undefined) {
+      yield* draft.links.make(to, yield* base!.links.read(from))
+    } else if (stat.kind === "directory") {
+      yield* draft.makeDirectory(to)
+      for (const child of yield* base!.list(from))
+        pending.push([FsPath.join(from, keyOf(child)), FsPath.join(to, keyOf(child))])
+    } else
+      return yield* Effect.fail(
+        notRecorded(source.operation, from, "it is neither file, directory nor link, and cannot be made")
+      )
+    if (stat.kind !== "symlink") yield* setMode(draft, to, stat.mode)
+  }
+})
+
+const put = (building: Building, path: FsPath.FsPath, node: Node): Effect.Effect<void, ContentError> => {
+  const { base, draft, source, world } = building
+  switch (node.kind) {
+    case "nothing":
+      return clear(draft, path)
+    case "unknown":
+      return Effect.fail(notRecorded(source.operation, path, "what it is was not recorded"))
+    case "symlink":
+      return Effect.andThen(clear(draft, path), draft.links!.make(path, node.target))
+    case "file":
+      return Effect.gen(function* () {
+        if ((yield* draft.stat(path))?.kind !== "file") yield* clear(draft, path)
+        yield* draft.write(path, content(source, path, node), "replace")
+        yield* setMode(draft, path, node.mode)
+      })
+    case "origin": {
+      if (base === undefined) {
+        const known = Beginning.nodeAt(world.beginning, node.path, (name) => world.key(name))
+        return known === undefined
+          ? Effect.void
+          : put(building, path, node.mode === undefined ? known : withMode(known, node.mode))
+      }
+      const moved = node.path === path ? Effect.void : Effect.andThen(clear(draft, path), copy(building, node.path, path))
+      return Effect.andThen(moved, setMode(draft, path, node.mode))
+    }
+    case "directory":
+      return putDirectory(building, path, node)
+  }
+}
+
+const withMode = (node: Node, mode: number): Node =>
+  node.kind === "file" || node.kind === "directory" ? { ...node, mode } : node
+
+/** What a directory of the beginning held besides what is known of it now. */
+const rest = ({ world }: Building, { entries, origin }: Directory): ReadonlyArray<readonly [name: string, node: Node]> => {
+  if (origin === undefined) return []
+  const out: Array<readonly [name: string, node: Node]> = []
+  for (const name of world.beginning.namesIn(origin)) {
+    if (!entries.has(world.key(name))) out.push([name, { kind: "origin", path: FsPath.join(origin, name) }])
+  }
+  return out
+}
+
+const putDirectory = Effect.fnUntraced(function* (
+  building: Building,
+  path: FsPath.FsPath,
+  node: Directory
+): Effect.fn.Return<void, ContentError> {
+  const { base, draft } = building
+  // What a link leads to is where others have found it.
+  const at = path === FsPath.root ? path : (yield* resolve(draft, path)).path
+  const stat = yield* draft.stat(at)
+  const isItself = base !== undefined && node.origin === path
+  if (stat?.kind !== "directory" || !(isItself || path === FsPath.root)) {
+    yield* clear(draft, at)
+    if (base !== undefined && node.origin !== undefined && !isItself) yield* copy(building, node.origin, at)
+    if ((yield* draft.stat(at)) === undefined) yield* draft.makeDirectory(at)
+  }
+  for (const { name, node: child } of node.entries.values()) {
+    yield* Effect.suspend(() => put(building, FsPath.join(at, name), child))
+  }
+  if (base === undefined) {
+    for (const [name, child] of rest(building, node)) yield* Effect.suspend(() => put(building, FsPath.join(at, name), child))
+  }
+  yield* setMode(
+    draft,
+    at,
+    node.mode ?? (base === undefined && node.origin !== undefined ? modeIn(building, node.origin) : undefined)
+  )
+})
+
+const modeIn = ({ world: { beginning } }: Building, origin: FsPath.FsPath): number | undefined => {
+  const known = beginning.known.get(origin)
+  return beginning.modes.get(origin) ?? (known?.kind === "directory" ? known.mode : undefined)
+}
+
+export const build = Effect.fnUntraced(function* (
+  world: World,
+  source: Source,
+  base: Algebra | undefined
+): Effect.fn.Return<Algebra, ContentError> {
+  const memory = make(yield* InMemory.make({ caseInsensitive: !world.caseSensitive }))
+  const draft = base === undefined ? memory : overlay(memory)(readOnly(base))
+  const given = base === undefined ? source : { ...source, beginning: beginningIn(base.port) }
+  yield* put({ world, source: given, draft: draft.port, base: base?.port }, FsPath.root, world.top)
+  return draft
+})

@@ -1,0 +1,70 @@
+/** Who changed what, one value for each change that was asked for. */
+import * as Stream from "effect/Stream"
+import { sha256 } from "../../runtime/hash.ts"
+import type { JournalError } from "../errors.ts"
+import type { Entry, Scrivener } from "../Journal.ts"
+import type { Filter } from "./filter.ts"
+import { isMeant } from "./filter.ts"
+import { pathsOf } from "./load.ts"
+import { type Operation, operations } from "./operations.ts"
+import type { Change } from "./values.ts"
+
+/** Of a whole content that is at hand, or known by its hash. */
+const versionOf = ({ asked, parts }: Operation): string | undefined => {
+  const mode = "createMode" in asked ? asked.createMode : undefined
+  const [only] = parts
+  if (only === undefined || parts.length !== 1 || mode === "append" || mode === "appendExisting") return undefined
+  return only instanceof Uint8Array ? sha256(only) : only.sha256
+}
+
+const bytesOf = (parts: Operation["parts"]): number =>
+  parts.reduce((size, part) => size + (part instanceof Uint8Array ? part.length : part.size), 0)
+
+type Outcome = Pick<Change, "outcome" | "fault" | "message" | "bytes" | "version">
+
+const withVersion = (version: string | undefined): { readonly version?: string } => (version === undefined ? {} : { version })
+
+const outcomeOf = (operation: Operation): Outcome => {
+  const { answered, kind, parts } = operation
+  const answer = answered?.answer
+  switch (answer?._tag) {
+    case undefined:
+      return { outcome: "unanswered", ...(kind === "FileWrite" ? { bytes: bytesOf(parts) } : {}) }
+    case "FileFault":
+      return { outcome: "failed", fault: answer.faultKind, message: answer.message }
+    case "FileWritten":
+      return { outcome: "done", bytes: answer.bytesWritten, ...withVersion(answer.version ?? versionOf(operation)) }
+    case "FileEdited":
+      return { outcome: "done", bytes: answer.bytesWritten, ...withVersion(answer.version) }
+    case "FileMoved":
+      return { outcome: "done", bytes: answer.bytes }
+    default:
+      return { outcome: "done" }
+  }
+}
+
+type Changing = Operation & { readonly kind: Change["kind"] }
+
+const isChanging = (operation: Operation): operation is Changing =>
+  operation.kind !== "FileRead" && operation.kind !== "FileList" && operation.kind !== "FileStat"
+
+const changeOf = (operation: Changing): Change => {
+  const { answered, asked, at, kind, path, position, to } = operation
+  return {
+    position,
+    ...(answered === undefined ? {} : { answered: answered.position }),
+    at,
+    correlationId: asked.correlationId,
+    kind,
+    path,
+    ...(to === undefined ? {} : { to }),
+    ...outcomeOf(operation)
+  }
+}
+
+export const changes = (journal: Scrivener<Entry>, filter?: Filter): Stream.Stream<Change, JournalError> =>
+  operations(journal).pipe(
+    Stream.filter(isChanging),
+    Stream.filter((operation) => isMeant(filter, operation.asked, pathsOf(operation))),
+    Stream.map(changeOf)
+  )

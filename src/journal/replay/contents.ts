@@ -1,0 +1,107 @@
+/** What a file that the journal knows holds, out of its parts, as a stream: a large one is nowhere whole. */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import * as Edit from "../../engine/edit.ts"
+import { isFault } from "../../engine/directories.ts"
+import type { Fault } from "../../model/FsError.ts"
+import type { FsPath } from "../../model/FsPath.ts"
+import { hasher, sha256 } from "../../runtime/hash.ts"
+import type { ContentStore } from "../ContentStore.ts"
+import type { JournalError } from "../errors.ts"
+import { NotRecorded } from "./errors.ts"
+import type { File, Part } from "./world.ts"
+
+export type ContentError = JournalError | NotRecorded | Fault
+
+/** Where contents come from. */
+export interface Source {
+  readonly operation: string
+  readonly contents: ContentStore
+  /** What stood at a path in the beginning. */
+  readonly beginning: (path: FsPath) => Stream.Stream<Uint8Array, ContentError>
+}
+
+export const joined = (chunks: ReadonlyArray<Uint8Array>): Uint8Array => {
+  const [only] = chunks
+  if (only !== undefined && chunks.length === 1) return only
+  const out = new Uint8Array(chunks.reduce((size, chunk) => size + chunk.length, 0))
+  let at = 0
+  for (const chunk of chunks) {
+    out.set(chunk, at)
+    at += chunk.length
+  }
+  return out
+}
+
+export const notRecorded = (operation: string, path: FsPath, detail: string): NotRecorded =>
+  new NotRecorded({ operation, path, detail })
+
+const edited = (
+  source: Source,
+  path: FsPath,
+  { edits, of, version }: Extract<Part, { readonly edits: unknown }>
+): Effect.Effect<Uint8Array, ContentError> =>
+  Effect.flatMap(Stream.runCollect(streamOf(source, path, of)), (chunks) => {
+    const out = Edit.apply(joined(chunks), edits, path, Number.POSITIVE_INFINITY)
+    return !isFault(out) && (version === undefined || sha256(out.bytes) === version)
+      ? Effect.succeed(out.bytes)
+      : Effect.fail(notRecorded(source.operation, path, "an edit was made of another content than the entries before it left"))
+  })
+
+type Single = Exclude<Part, { readonly all: unknown }>
+
+/** Lists of parts lie in each other as often as something was appended. */
+const singles = (parts: ReadonlyArray<Part>): ReadonlyArray<Single> => {
+  const out: Array<Single> = []
+  const pending = [...parts]
+  for (let part = pending.pop(); part !== undefined; part = pending.pop()) {
+    if ("all" in part) for (const one of part.all) pending.push(one)
+    else out.push(part)
+  }
+  return out.reverse()
+}
+
+const partOf = (source: Source, path: FsPath, part: Single): Stream.Stream<Uint8Array, ContentError> =>
+  part instanceof Uint8Array
+    ? Stream.make(part)
+    : "sha256" in part
+      ? source.contents.stream(part)
+      : "origin" in part
+        ? source.beginning(part.origin)
+        : Stream.fromEffect(edited(source, path, part))
+
+const streamOf = (source: Source, path: FsPath, parts: ReadonlyArray<Part>): Stream.Stream<Uint8Array, ContentError> =>
+  Stream.flatMap(Stream.fromIterable(singles(parts)), (part) => partOf(source, path, part))
+
+/** `path`: where the file is, for what it may fail with. */
+export const content = (source: Source, path: FsPath, { parts }: File): Stream.Stream<Uint8Array, ContentError> =>
+  streamOf(source, path, parts)
+
+export interface Digest {
+  readonly sizeBytes: number
+  /** SHA-256, in hex. */
+  readonly version: string
+}
+
+/** What a content is known by; what lies in the store by its hash is not read for it. */
+export const digest = (source: Source, path: FsPath, file: File): Effect.Effect<Digest, ContentError> => {
+  const [only, more] = singles(file.parts)
+  if (more === undefined && only !== undefined && "sha256" in only) {
+    return Effect.succeed({ sizeBytes: only.size, version: only.sha256 })
+  }
+  return Effect.suspend(() => {
+    const hash = hasher()
+    let sizeBytes = 0
+    return Effect.map(
+      Stream.runForEachArray(content(source, path, file), (chunks) =>
+        Effect.sync(() => {
+          for (const chunk of chunks) {
+            hash.update(chunk)
+            sizeBytes += chunk.length
+          }
+        })
+      ),
+      () => ({ sizeBytes, version: hash.digest() })
+    )
+  })
+}

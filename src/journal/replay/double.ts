@@ -1,0 +1,264 @@
+/**
+ * A backend that only remembers. Each step is known by what was asked, and its answers are given in the order in which they were
+ * recorded; names of writes in progress, which are of chance, are all one.
+ */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type { FileStat } from "../../model/Entry.ts"
+import { type Fault, toFault } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import type { Backend, Child, Handle, Rules, WriteHow } from "../../port/Backend.ts"
+import { hasher, sha256 } from "../../runtime/hash.ts"
+import { make as makeLocks } from "../../runtime/locks.ts"
+import type { JournalError } from "../errors.ts"
+import type { CreateMode, FileContent, FileMetadata, Terminal } from "../FileSystemEntry.ts"
+import type { Entry, Scrivener } from "../Journal.ts"
+import { isStep } from "../record/ids.ts"
+import { digestOf } from "./answers.ts"
+import { type Operation, operations } from "./operations.ts"
+
+export interface Options {
+  readonly caseInsensitive?: boolean | undefined
+  readonly rules?: Rules | undefined
+}
+
+interface Answered {
+  readonly answer: Terminal
+  /** The engine's own commit had been reached. */
+  readonly isStarted: boolean
+}
+
+const temporary = ".~fsa-*.tmp"
+
+const nameOf = (path: FsPath.FsPath): string =>
+  path.includes("~")
+    ? FsPath.segments(path)
+        .map((segment) => (FsPath.isTemporaryName(segment) ? temporary : segment))
+        .join("/")
+    : path
+
+/** In words, since it is told where it was never asked. */
+const keys = {
+  stat: (path: FsPath.FsPath) => `stat ${nameOf(path)}`,
+  list: (path: FsPath.FsPath) => `list ${nameOf(path)}`,
+  open: (path: FsPath.FsPath) => `open ${nameOf(path)}`,
+  read: (path: FsPath.FsPath, offset: number, length: number) => `read ${nameOf(path)} from ${offset}, ${length} bytes`,
+  readLink: (path: FsPath.FsPath) => `readLink ${nameOf(path)}`,
+  write: (path: FsPath.FsPath, mode: "create" | "replace" | "append", hash: string) =>
+    `write ${nameOf(path)}, ${mode}, content ${hash}`,
+  makeDirectory: (path: FsPath.FsPath) => `mkdir ${nameOf(path)}`,
+  remove: (path: FsPath.FsPath) => `delete ${nameOf(path)}`,
+  removeTree: (path: FsPath.FsPath) => `delete ${nameOf(path)} and all in it`,
+  rename: (from: FsPath.FsPath, to: FsPath.FsPath) => `move ${nameOf(from)} to ${nameOf(to)}`,
+  makeLink: (path: FsPath.FsPath, target: string) => `symlink ${nameOf(path)} to ${target}`,
+  setAttributes: (path: FsPath.FsPath) => `setAttributes ${nameOf(path)}`
+}
+
+const modes: Record<CreateMode, "create" | "replace" | "append"> = {
+  create: "create",
+  overwrite: "replace",
+  replace: "replace",
+  append: "append",
+  appendExisting: "append"
+}
+
+const keyOf = (journal: Scrivener<Entry>, operation: Operation): Effect.Effect<string, JournalError> => {
+  const { asked, parts, path, to } = operation
+  switch (asked._tag) {
+    case "FileStat":
+      return Effect.succeed(keys.stat(path))
+    case "FileList":
+      return Effect.succeed(keys.list(path))
+    case "FileRead":
+      return Effect.succeed(
+        asked.length === undefined
+          ? keys.readLink(path)
+          : asked.offset === undefined
+            ? keys.open(path)
+            : keys.read(path, asked.offset, asked.length)
+      )
+    case "FileWrite":
+    case "FileWriteChunk":
+      return Effect.map(digestOf(journal, parts), ({ sha256 }) =>
+        keys.write(path, modes[asked.createMode ?? "overwrite"], sha256)
+      )
+    case "FileMakeDirectory":
+      return Effect.succeed(keys.makeDirectory(path))
+    case "FileDelete":
+      return Effect.succeed(asked.recursive === true ? keys.removeTree(path) : keys.remove(path))
+    case "FileMove":
+      return Effect.succeed(keys.rename(path, to!))
+    case "FileMakeLink":
+      return Effect.succeed(keys.makeLink(path, asked.target))
+    case "FileSetAttributes":
+      return Effect.succeed(keys.setAttributes(path))
+    case "FileEdit":
+      return Effect.succeed(`edit ${path}`)
+  }
+}
+
+/** What was recorded, by what was asked. */
+type Memory = Map<string, Array<Answered>>
+
+const remember = Effect.fnUntraced(function* (journal: Scrivener<Entry>): Effect.fn.Return<Memory, JournalError> {
+  const memory: Memory = new Map()
+  yield* Stream.runForEach(operations(journal), (operation) => {
+    const { answered, asked, started } = operation
+    if (answered === undefined || !isStep(asked.correlationId)) return Effect.void
+    return Effect.map(keyOf(journal, operation), (key) => {
+      const answers = memory.get(key) ?? []
+      answers.push({ answer: answered.answer, isStarted: started !== undefined })
+      memory.set(key, answers)
+    })
+  })
+  return memory
+})
+
+const faultOf = (answer: Terminal): Fault | undefined =>
+  answer._tag !== "FileFault"
+    ? undefined
+    : answer.error === undefined
+      ? { _tag: answer.faultKind, detail: answer.message }
+      : toFault(answer.error)
+
+const statOf = (path: FsPath.FsPath, metadata: FileMetadata): FileStat => {
+  const { created, isDirectory, isSymlink, kind = isDirectory ? "directory" : "file", modified, permissions, size } = metadata
+  return {
+    path,
+    kind,
+    isFile: kind === "file",
+    isDirectory,
+    sizeBytes: size,
+    ...(created === undefined ? {} : { createdAt: created }),
+    ...(modified === undefined ? {} : { modifiedAt: modified }),
+    ...(permissions === undefined ? {} : { mode: permissions }),
+    ...(isSymlink === undefined ? {} : { isSymlink })
+  }
+}
+
+const make = (journal: Scrivener<Entry>, memory: Memory, options: Options): Backend => {
+  const next = (key: string): Effect.Effect<Answered, Fault> =>
+    Effect.suspend(() => {
+      const answers = memory.get(key)
+      const answered = answers?.shift()
+      if (answered !== undefined) return Effect.succeed(answered)
+      const often = answers === undefined ? "was never recorded" : "was not recorded this often"
+      return Effect.fail<Fault>({
+        _tag: "Unavailable",
+        detail: `this double only answers what was recorded, and this ${often}: ${key}`
+      })
+    })
+  /** The answer, unless it is a fault. */
+  const ask = (key: string): Effect.Effect<Terminal, Fault> =>
+    Effect.flatMap(next(key), ({ answer }) => {
+      const fault = faultOf(answer)
+      return fault === undefined ? Effect.succeed(answer) : Effect.fail(fault)
+    })
+  const bytesOf = ({ content }: FileContent): Effect.Effect<Uint8Array, Fault> =>
+    Effect.mapError(journal.bytes(content), (error): Fault => ({ _tag: "Unavailable", detail: error.message }))
+  const content = (key: string): Effect.Effect<FileContent, Fault> =>
+    Effect.flatMap(ask(key), (answer) =>
+      answer._tag === "FileContent" ? Effect.succeed(answer) : Effect.fail<Fault>({ _tag: "Unavailable", detail: key })
+    )
+
+  const open: Backend["open"] = (path) =>
+    Effect.map(content(keys.open(path)), ({ stat }): Handle => ({
+      stat: stat!,
+      read: (offset, length) => Effect.flatMap(content(keys.read(path, offset, length)), bytesOf)
+    }))
+
+  const hashOf = <E, R>(bytes: Uint8Array | Stream.Stream<Uint8Array, E, R>): Effect.Effect<string, E, R> => {
+    if (bytes instanceof Uint8Array) return Effect.sync(() => sha256(bytes))
+    return Effect.suspend(() => {
+      const hash = hasher()
+      return Effect.map(
+        Stream.runForEachArray(bytes, (chunks) => Effect.sync(() => chunks.forEach(hash.update))),
+        hash.digest
+      )
+    })
+  }
+
+  const written = (path: FsPath.FsPath, answer: Terminal): FileStat =>
+    answer._tag === "FileWritten" && answer.stat !== undefined
+      ? answer.stat
+      : {
+          path,
+          kind: "file",
+          isFile: true,
+          isDirectory: false,
+          sizeBytes: answer._tag === "FileWritten" ? answer.bytesWritten : 0
+        }
+
+  const write = <E, R>(
+    path: FsPath.FsPath,
+    bytes: Uint8Array | Stream.Stream<Uint8Array, E, R>,
+    mode: "create" | "replace" | "append",
+    how?: WriteHow
+  ): Effect.Effect<FileStat, Fault | E, R> =>
+    Effect.flatMap(hashOf(bytes), (hash) =>
+      Effect.flatMap(next(keys.write(path, mode, hash)), ({ answer, isStarted }): Effect.Effect<FileStat, Fault> => {
+        const fault = faultOf(answer)
+        const publish = fault === undefined ? Effect.succeed(written(path, answer)) : Effect.fail(fault)
+        return isStarted && how?.commit !== undefined ? how.commit(publish) : publish
+      })
+    )
+
+  const readLink = (path: FsPath.FsPath): Effect.Effect<string, Fault> =>
+    Effect.map(Effect.flatMap(content(keys.readLink(path)), bytesOf), (bytes) => new TextDecoder().decode(bytes))
+
+  return {
+    info: {
+      name: "Recorded",
+      root: "/",
+      caseSensitive: options.caseInsensitive !== true,
+      readOnly: false,
+      confinement: "virtual"
+    },
+    stat: (path) =>
+      Effect.flatMap(next(keys.stat(path)), ({ answer }): Effect.Effect<FileStat | undefined, Fault> => {
+        if (answer._tag === "FileMetadata") return Effect.succeed(statOf(path, answer))
+        const fault = faultOf(answer)!
+        return fault._tag === "NotFound" ? Effect.undefined : Effect.fail(fault)
+      }),
+    list: (path) =>
+      Effect.map(ask(keys.list(path)), (answer): ReadonlyArray<Child> =>
+        answer._tag !== "FileListing"
+          ? []
+          : answer.entries.map(({ addressable, kind, name, path, sizeBytes }) => ({
+              name,
+              kind,
+              addressable,
+              ...(path === (name as string) ? {} : { key: path }),
+              ...(sizeBytes === undefined ? {} : { sizeBytes })
+            }))
+      ),
+    open,
+    write,
+    makeDirectory: (path) => Effect.asVoid(ask(keys.makeDirectory(path))),
+    remove: (path) => Effect.asVoid(ask(keys.remove(path))),
+    rename: (from, to) => Effect.asVoid(ask(keys.rename(from, to))),
+    links: {
+      read: readLink,
+      make: (path, target) => Effect.asVoid(ask(keys.makeLink(path, target)))
+    },
+    attributes: { set: (path) => Effect.asVoid(ask(keys.setAttributes(path))) },
+    rules: options.rules,
+    locks: makeLocks({ caseSensitive: options.caseInsensitive !== true }),
+    accelerations: memoryRemovesTrees(memory)
+      ? {
+          removeTree: (path) =>
+            Effect.map(ask(keys.removeTree(path)), (answer) =>
+              answer._tag === "FileDeleted"
+                ? { deleted: answer.deletedCount, directories: answer.directories ?? 0 }
+                : { deleted: 0, directories: 0 }
+            )
+        }
+      : undefined
+  }
+}
+
+/** The backend that was recorded removed trees in one step; another is asked file by file. */
+const memoryRemovesTrees = (memory: Memory): boolean => [...memory.keys()].some((key) => key.endsWith(" and all in it"))
+
+export const double = (journal: Scrivener<Entry>, options: Options = {}): Effect.Effect<Backend, JournalError> =>
+  Effect.map(remember(journal), (memory) => make(journal, memory, options))

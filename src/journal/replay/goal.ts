@@ -1,0 +1,231 @@
+/**
+ * The two trees that an undo exchanges: what is there, and what is to be, both only of what differs. What only stood somewhere in the
+ * beginning is found where it has been moved to, or in what the journal has kept of it.
+ */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import * as Read from "../../engine/read.ts"
+import { blobHasher, type Node as TreeNode } from "../../history/tree.ts"
+import type { FileStat } from "../../model/Entry.ts"
+import { type Fault, located } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import { type Backend, keyOf } from "../../port/Backend.ts"
+import { content, type ContentError, digest, notRecorded, type Source } from "./contents.ts"
+import { isHidden } from "./paths.ts"
+import type { Directory, Node, World } from "./world.ts"
+
+const chunkSize = 65_536
+
+export type Bytes = Stream.Stream<Uint8Array, ContentError>
+
+export interface Undoing {
+  readonly port: Backend
+  readonly source: Source
+  /** At the position. */
+  readonly past: World
+  /** As the journal has left it. */
+  readonly now: World
+  /** Where that which stood at a path in the beginning stands now, as far as it has been moved or changed. */
+  readonly places: ReadonlyMap<FsPath.FsPath, FsPath.FsPath>
+  /** Whether anything at the path, or below it, is to be looked at. */
+  readonly isMeant: (path: FsPath.FsPath) => boolean
+  /** Where the bytes of what is to be come from. */
+  readonly contents: Map<FsPath.FsPath, Bytes>
+}
+
+export const placesIn = (world: World): ReadonlyMap<FsPath.FsPath, FsPath.FsPath> => {
+  const places = new Map<FsPath.FsPath, FsPath.FsPath>()
+  const pending: Array<readonly [path: FsPath.FsPath, node: Node]> = [[FsPath.root, world.top]]
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    const [path, node] = next
+    if (node.kind === "origin") places.set(node.path, path)
+    if (node.kind !== "directory") continue
+    if (node.origin !== undefined) places.set(node.origin, path)
+    for (const { name, node: child } of node.entries.values()) pending.push([FsPath.join(path, name), child])
+  }
+  return places
+}
+
+const fileOf = (sizeBytes: number, bytes: Bytes, mode: number | undefined): Effect.Effect<TreeNode, ContentError> =>
+  Effect.suspend(() => {
+    const hash = blobHasher(sizeBytes)
+    return Effect.map(
+      Stream.runForEachArray(bytes, (chunks) => Effect.sync(() => chunks.forEach((chunk) => hash.update(chunk)))),
+      (): TreeNode => ({ kind: "file", sizeBytes, id: hash.digest("hex"), ...(mode === undefined ? {} : { mode }) })
+    )
+  })
+
+const bytesAt = (port: Backend, path: FsPath.FsPath): Bytes =>
+  Stream.unwrap(Effect.map(port.open(path), (handle) => Read.chunks(handle, 0, Number.POSITIVE_INFINITY, chunkSize)))
+
+const special = (path: FsPath.FsPath): Fault => ({
+  _tag: "IoError",
+  path,
+  detail: "it is neither file, directory nor link, and could not be brought back"
+})
+
+/** All that is there. Where it is to stand elsewhere, `as` says where, and its bytes are noted. */
+export const treeAt = Effect.fnUntraced(function* (
+  undoing: Undoing,
+  path: FsPath.FsPath,
+  as?: FsPath.FsPath
+): Effect.fn.Return<TreeNode | undefined, ContentError> {
+  const { port } = undoing
+  const stat: FileStat | undefined = yield* Effect.mapError(port.stat(path), (fault) => located(fault, path))
+  switch (stat?.kind) {
+    case undefined:
+      return undefined
+    case "other":
+      return yield* Effect.fail(special(path))
+    case "symlink":
+      return { kind: "symlink", target: yield* Effect.mapError(port.links!.read(path), (fault) => located(fault, path)) }
+    case "file": {
+      const bytes = bytesAt(port, path)
+      if (as !== undefined) undoing.contents.set(as, bytes)
+      return yield* fileOf(stat.sizeBytes, bytes, stat.mode)
+    }
+    case "directory": {
+      const entries = new Map<string, TreeNode>()
+      for (const child of yield* Effect.mapError(port.list(path), (fault) => located(fault, path))) {
+        if (FsPath.isTemporaryName(child.name)) continue
+        const name = keyOf(child)
+        const below = as === undefined ? undefined : FsPath.join(as, name)
+        const node = yield* Effect.suspend(() => treeAt(undoing, FsPath.join(path, name), below))
+        if (node !== undefined) entries.set(name, node)
+      }
+      return { kind: "directory", entries, ...(stat.mode === undefined ? {} : { mode: stat.mode }) }
+    }
+  }
+})
+
+const withMode = (node: TreeNode | undefined, mode: number | undefined): TreeNode | undefined =>
+  node === undefined || node.kind === "symlink" || mode === undefined ? node : { ...node, mode }
+
+/** Where what stood there in the beginning stands now: itself, or in what has been moved with it in. */
+const placeOf = ({ now, places }: Undoing, origin: FsPath.FsPath): FsPath.FsPath | undefined => {
+  for (let above = origin; ; above = FsPath.parent(above)) {
+    const place = places.get(above)
+    if (place !== undefined) {
+      const names = FsPath.segments(FsPath.relative(above, origin))
+      let node = now.get(place)
+      for (const name of names) {
+        // What is known to be there is something else.
+        if (node.kind === "directory" && node.entries.has(now.key(name))) return undefined
+        node = now.child(node, name)
+      }
+      return FsPath.below(place, FsPath.relative(above, origin))
+    }
+    if (above === FsPath.root) return undefined
+  }
+}
+
+const unknown = ({ source }: Undoing, path: FsPath.FsPath) =>
+  notRecorded(source.operation, path, "what was there before was not recorded")
+
+const nobody = new Set<string>()
+
+/** Names that were in it in the beginning, of which anything is known but what is in it still. */
+const namesOf = ({ now, places }: Undoing, origin: FsPath.FsPath): ReadonlySet<string> => {
+  const names = new Set(now.beginning.namesIn(origin))
+  for (const path of places.keys()) if (path !== FsPath.root && FsPath.parent(path) === origin) names.add(FsPath.name(path))
+  return names
+}
+
+/** What stood at a path in the beginning, without the children of which something else is known. */
+const originTree = Effect.fnUntraced(function* (
+  undoing: Undoing,
+  origin: FsPath.FsPath,
+  as: FsPath.FsPath,
+  except: Pick<Directory["entries"], "has"> = nobody
+): Effect.fn.Return<TreeNode | undefined, ContentError> {
+  const { now } = undoing
+  const { beginning } = now
+  const known = beginning.known.get(origin)
+  const mode = beginning.modes.get(origin)
+  switch (known?.kind) {
+    case "nothing":
+      return undefined
+    case "symlink":
+      return known
+    case "other":
+      return yield* Effect.fail(special(origin))
+    case "file":
+      return yield* putFile(undoing, as, { kind: "file", parts: [{ origin }] }, mode ?? known.mode)
+  }
+  const place = placeOf(undoing, origin)
+  const node = place === undefined ? undefined : now.get(place)
+  if (known === undefined && node === undefined) return yield* Effect.fail(unknown(undoing, as))
+  if (node?.kind === "origin" && except === nobody) return withMode(yield* treeAt(undoing, place!, as), mode)
+  const entries = new Map<string, TreeNode>()
+  const isOut = (name: string): boolean => except.has(now.key(name)) || FsPath.isTemporaryName(name)
+  const add = (name: string, tree: TreeNode | undefined): void => {
+    if (tree !== undefined) entries.set(name, tree)
+  }
+  const names = new Set(namesOf(undoing, origin))
+  if (node !== undefined && place !== undefined) {
+    const changed: Directory["entries"] = node.kind === "directory" ? node.entries : new Map()
+    for (const { name } of changed.values()) names.add(name)
+    for (const child of yield* Effect.mapError(undoing.port.list(place), (fault) => located(fault, place))) {
+      const name = keyOf(child)
+      if (isOut(name) || changed.has(now.key(name))) continue
+      add(name, yield* treeAt(undoing, FsPath.join(place, name), FsPath.join(as, name)))
+    }
+  }
+  for (const name of names) {
+    if (entries.has(name) || isOut(name)) continue
+    add(name, yield* Effect.suspend(() => originTree(undoing, FsPath.join(origin, name), FsPath.join(as, name))))
+  }
+  const own = mode ?? known?.mode
+  return { kind: "directory", entries, ...(own === undefined ? {} : { mode: own }) }
+})
+
+const putFile = Effect.fnUntraced(function* (
+  undoing: Undoing,
+  as: FsPath.FsPath,
+  file: Extract<Node, { readonly kind: "file" }>,
+  mode: number | undefined
+): Effect.fn.Return<TreeNode, ContentError> {
+  const bytes = content(undoing.source, as, file)
+  const { sizeBytes } = yield* digest(undoing.source, as, file)
+  undoing.contents.set(as, bytes)
+  return yield* fileOf(sizeBytes, bytes, mode)
+})
+
+/** What is to be at a path. */
+export const goalAt = Effect.fnUntraced(function* (
+  undoing: Undoing,
+  as: FsPath.FsPath,
+  node: Node
+): Effect.fn.Return<TreeNode | undefined, ContentError> {
+  switch (node.kind) {
+    case "nothing":
+      return undefined
+    case "unknown":
+      return yield* Effect.fail(unknown(undoing, as))
+    case "symlink":
+      return node
+    case "file":
+      return yield* putFile(undoing, as, node, node.mode)
+    case "origin":
+      return withMode(yield* Effect.suspend(() => originTree(undoing, node.path, as)), node.mode)
+    case "directory":
+      return yield* goalDirectory(undoing, as, node)
+  }
+})
+
+const goalDirectory = Effect.fnUntraced(function* (
+  undoing: Undoing,
+  as: FsPath.FsPath,
+  node: Directory
+): Effect.fn.Return<TreeNode, ContentError> {
+  const whole = node.origin === undefined ? undefined : yield* originTree(undoing, node.origin, as, node.entries)
+  const entries = new Map(whole?.kind === "directory" ? whole.entries : [])
+  for (const { name, node: child } of node.entries.values()) {
+    const below = FsPath.join(as, name)
+    if (isHidden(below)) continue
+    const tree = yield* Effect.suspend(() => goalAt(undoing, below, child))
+    if (tree !== undefined) entries.set(name, tree)
+  }
+  const mode = node.mode ?? (whole?.kind === "directory" ? whole.mode : undefined)
+  return { kind: "directory", entries, ...(mode === undefined ? {} : { mode }) }
+})

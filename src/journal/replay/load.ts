@@ -1,0 +1,61 @@
+/** A journal read once, from its beginning: what is known of the tree at one position, and at the end. */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type { FsPath } from "../../model/FsPath.ts"
+import type { JournalError } from "../errors.ts"
+import type { Entry, Scrivener } from "../Journal.ts"
+import { apply, isChange } from "./apply.ts"
+import { type Operation, operations } from "./operations.ts"
+import { World } from "./world.ts"
+
+export interface Loaded {
+  /** At the position. */
+  readonly past: World
+  /** After everything that has been answered. */
+  readonly now: World
+  /** What has been changed after the position. */
+  readonly touched: ReadonlySet<FsPath>
+  /** Changes that were asked for and never answered, in order. */
+  readonly open: ReadonlyArray<Operation>
+}
+
+export interface LoadOptions {
+  readonly caseSensitive: boolean
+  /** @default the end */
+  readonly position?: number | undefined
+  /** Whether what comes after the position is read too: of what was there before it may tell. */
+  readonly isFurther: boolean
+}
+
+export const pathsOf = ({ path, to }: Operation): ReadonlyArray<FsPath> => (to === undefined ? [path] : [path, to])
+
+export const load = (
+  journal: Scrivener<Entry>,
+  { caseSensitive, isFurther, position = Number.POSITIVE_INFINITY }: LoadOptions
+): Effect.Effect<Loaded, JournalError> =>
+  Effect.suspend(() => {
+    const now = new World(caseSensitive)
+    let past: World | undefined
+    const touched = new Set<FsPath>()
+    const open: Array<Operation> = []
+    const take = (operation: Operation): void => {
+      if (!isChange(operation)) return
+      const { answered } = operation
+      if (answered === undefined) {
+        open.push(operation)
+        for (const path of pathsOf(operation)) touched.add(path)
+        return
+      }
+      if (answered.position > position) {
+        past ??= now.keep()
+        for (const path of pathsOf(operation)) touched.add(now.follow(path, "parents"))
+      }
+      apply(now, operation)
+      if (answered.position > position) for (const path of pathsOf(operation)) touched.add(now.follow(path, "last"))
+    }
+    const all = operations(journal, isFurther ? undefined : position)
+    return Effect.map(
+      Stream.runForEachArray(all, (some) => Effect.sync(() => some.forEach(take))),
+      () => ({ past: past ?? now.keep(), now, touched, open })
+    )
+  })

@@ -1,0 +1,132 @@
+/** What was asked and what came of it, as one: in the order in which it was answered, and at the end what never was. */
+import * as Result from "effect/Result"
+import * as Stream from "effect/Stream"
+import type { FsPath } from "../../model/FsPath.ts"
+import type { JournalError } from "../errors.ts"
+import * as FileSystemEntry from "../FileSystemEntry.ts"
+import type { Content, Efferent, FileContentChunk, FileStarted, Terminal } from "../FileSystemEntry.ts"
+import type { Entry, Recorded, Scrivener } from "../Journal.ts"
+import { kindOf } from "./filter.ts"
+import { toPath } from "./paths.ts"
+
+export interface Operation {
+  /** Of what asks; of a write in chunks, of the first. */
+  readonly position: number
+  /** A write in chunks is a FileWrite. */
+  readonly kind: Exclude<Efferent["_tag"], "FileWriteChunk">
+  /** Of a write in chunks the first, which says where and how. */
+  readonly asked: Efferent
+  readonly path: FsPath
+  readonly to: FsPath | undefined
+  /** What is to be written, in order. */
+  readonly parts: ReadonlyArray<Content>
+  /** All of it has been asked for. */
+  readonly isWhole: boolean
+  /** Somebody has begun with it, and has said what he met. */
+  readonly started: FileStarted | undefined
+  /** What has been read, where that is more than one answer can hold. */
+  readonly chunks: ReadonlyArray<FileContentChunk>
+  /** Of the answer, and of what asks where there is none. */
+  readonly at: number
+  readonly answered?: { readonly position: number; readonly answer: Terminal }
+}
+
+interface Open {
+  readonly first: Recorded<Efferent>
+  readonly parts: Array<Content>
+  readonly chunks: Array<FileContentChunk>
+  isWhole: boolean
+  started: FileStarted | undefined
+}
+
+const pathOf = (asked: Efferent): FsPath => toPath(asked.path ?? "")
+
+const operationOf = ({ chunks, first, isWhole, parts, started }: Open, answer?: Recorded<Entry>): Operation => {
+  const { at, entry: asked, position } = first
+  const operation = {
+    position,
+    kind: kindOf(asked) as Operation["kind"],
+    asked,
+    path: pathOf(asked),
+    to: asked._tag === "FileMove" ? toPath(asked.to) : undefined,
+    parts,
+    isWhole,
+    started,
+    chunks,
+    at: answer?.at ?? at
+  }
+  return answer === undefined
+    ? operation
+    : { ...operation, answered: { position: answer.position, answer: answer.entry as Terminal } }
+}
+
+/** Takes entries in their order, and answers what each of them completes. */
+class Pairing {
+  /** More than one by an id, where somebody has used it again. */
+  readonly #open = new Map<string, Array<Open>>()
+
+  take(recorded: Recorded<Entry>): Operation | undefined {
+    const { entry } = recorded
+    if (FileSystemEntry.isEfferent(entry)) {
+      this.#ask(recorded as Recorded<Efferent>)
+      return undefined
+    }
+    if (!FileSystemEntry.isAfferent(entry)) return undefined
+    const all = this.#open.get(entry.correlationId)
+    const open = all?.[0]
+    if (all === undefined || open === undefined) return undefined
+    if (entry._tag === "FileStarted") open.started = entry
+    if (entry._tag === "FileContentChunk") open.chunks.push(entry)
+    if (!FileSystemEntry.isTerminal(entry)) return undefined
+    // A second one by the same id is refused while the first goes on.
+    const ended = entry._tag === "FileFault" ? all.pop()! : all.shift()!
+    if (all.length === 0) this.#open.delete(entry.correlationId)
+    return operationOf(ended, recorded)
+  }
+
+  rest(): ReadonlyArray<Operation> {
+    return [...this.#open.values()]
+      .flat()
+      .map((open) => operationOf(open))
+      .sort((a, b) => a.position - b.position)
+  }
+
+  #ask(recorded: Recorded<Efferent>): void {
+    const { entry } = recorded
+    const { correlationId } = entry
+    const all = this.#open.get(correlationId)
+    if (entry._tag === "FileWriteChunk") {
+      const open = all?.find(({ first, isWhole }) => first.entry._tag === "FileWriteChunk" && !isWhole)
+      if (entry.discard === true) {
+        const left = (all ?? []).filter((other) => other !== open)
+        if (left.length === 0) this.#open.delete(correlationId)
+        else this.#open.set(correlationId, left)
+        return
+      }
+      if (open !== undefined) {
+        open.parts.push(entry.data)
+        open.isWhole = entry.isFinal
+        return
+      }
+    }
+    const parts = entry._tag === "FileWrite" ? [entry.content] : entry._tag === "FileWriteChunk" ? [entry.data] : []
+    const isWhole = entry._tag !== "FileWriteChunk" || entry.isFinal
+    const open: Open = { first: recorded, parts, chunks: [], isWhole, started: undefined }
+    if (all === undefined) this.#open.set(correlationId, [open])
+    else all.push(open)
+  }
+}
+
+/** Of the entries up to a position. @default all that are stored */
+export const operations = (
+  journal: Scrivener<Entry>,
+  until = Number.POSITIVE_INFINITY
+): Stream.Stream<Operation, JournalError> =>
+  Stream.suspend(() => {
+    const pairing = new Pairing()
+    const taken = Stream.takeWhile(journal.stored(), ({ position }) => position <= until)
+    return Stream.concat(
+      Stream.filterMap(taken, (recorded) => Result.fromNullishOr(pairing.take(recorded), () => undefined)),
+      Stream.suspend(() => Stream.fromIterable(pairing.rest()))
+    )
+  })

@@ -1,0 +1,116 @@
+/** A recorded session, carried out once more somewhere else: steps at the port, calls as a leaf carries them out. */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { type Algebra } from "../../filesystem/Filesystem.ts"
+import * as Caller from "../../filesystem/operations/call.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import { type Fault, type FsError, toFault } from "../../model/FsError.ts"
+import { JournalError } from "../errors.ts"
+import type { FileContentChunk } from "../FileSystemEntry.ts"
+import type { Entry, Scrivener } from "../Journal.ts"
+import type { Serving, Work } from "../leaf/model.ts"
+import { perform } from "../leaf/operations.ts"
+import * as Settings from "../leaf/settings.ts"
+import { isStep } from "../record/ids.ts"
+import { type Fields, fieldsOf } from "./answers.ts"
+import { type Filter, isMeant } from "./filter.ts"
+import { pathsOf } from "./load.ts"
+import { type Operation, operations } from "./operations.ts"
+import { step } from "./steps.ts"
+import type { Difference } from "./values.ts"
+
+const faulted = (fault: Fault | FsError): Fields => ({ answer: "fault", kind: fault._tag })
+
+/** A write in chunks, whatever they were, is one stream. */
+const sink = (
+  journal: Scrivener<Entry>,
+  fs: Algebra,
+  { asked, parts }: Operation
+): Effect.Effect<Fields, JournalError | FsError> => {
+  if (asked._tag !== "FileWriteChunk") return Effect.succeed({})
+  const { createMode, createParents, ifMatch, path = "", version } = asked
+  const content = Stream.flatMap(Stream.fromIterable(parts), (part) =>
+    part instanceof Uint8Array ? Stream.make(part) : journal.contents.stream(part)
+  )
+  return Effect.map(
+    Stream.run(content, fs.sink(path, { mode: createMode, createParents, ifMatch, version })),
+    ({ bytesWritten }) => ({ answer: "written", bytes: bytesWritten })
+  )
+}
+
+const performCall = (
+  serving: Omit<Serving, "tell">,
+  { asked, path, position, to }: Operation
+): Effect.Effect<Fields, JournalError | FsError> =>
+  Effect.suspend(() => {
+    const chunks: Array<FileContentChunk> = []
+    const work: Work = {
+      intent: asked,
+      shown: asked.path ?? "",
+      path,
+      to,
+      position,
+      transfer: undefined,
+      left: undefined,
+      isAnswered: false,
+      hasBegun: false
+    }
+    const tell: Serving["tell"] = (_, entries) =>
+      Effect.sync(() => {
+        for (const entry of entries) if (entry._tag === "FileContentChunk") chunks.push(entry)
+      })
+    return Effect.flatMap(perform({ ...serving, tell }, work), (answer) =>
+      fieldsOf(serving.journal, answer, answer._tag === "FileContentChunk" ? [...chunks, answer] : [])
+    )
+  })
+
+/** As a leaf reads them. */
+const refusal = ({ asked }: Operation): Fault | undefined => {
+  for (const input of [asked.path ?? "", ...("to" in asked ? [asked.to] : [])]) {
+    const path = FsPath.parse(input, "branch")
+    if (typeof path !== "string") return path
+  }
+  return undefined
+}
+
+const call = (
+  journal: Scrivener<Entry>,
+  fs: Algebra,
+  settings: Settings.Settings,
+  operation: Operation
+): Effect.Effect<Fields, JournalError> =>
+  Effect.suspend(() => {
+    const fault = refusal(operation)
+    if (fault !== undefined) return Effect.succeed(faulted(fault))
+    const serving = { fs, caller: Caller.make(fs.port), journal, settings, instance: "rerun" }
+    const done = operation.asked._tag === "FileWriteChunk" ? sink(journal, fs, operation) : performCall(serving, operation)
+    return Effect.catchIf(
+      done,
+      (error): error is FsError => !(error instanceof JournalError),
+      (error) => Effect.succeed(faulted(toFault(error)))
+    )
+  })
+
+const isSame = (expected: Fields, actual: Fields): boolean => JSON.stringify(expected) === JSON.stringify(actual)
+
+export const rerun = Effect.fnUntraced(function* (
+  journal: Scrivener<Entry>,
+  against: Algebra,
+  options: { readonly until?: number | undefined; readonly filter?: Filter | undefined } = {}
+): Effect.fn.Return<ReadonlyArray<Difference>, JournalError> {
+  const { filter, until } = options
+  const settings = Settings.of(against, {})
+  const out: Array<Difference> = []
+  const one = Effect.fnUntraced(function* (operation: Operation): Effect.fn.Return<void, JournalError> {
+    const { answered, asked, chunks, kind, path, position } = operation
+    const { correlationId } = asked
+    if (answered === undefined || !isMeant(filter, asked, pathsOf(operation))) return
+    const expected = yield* fieldsOf(journal, answered.answer, chunks)
+    const actual = yield* isStep(correlationId)
+      ? step(journal, against, operation)
+      : call(journal, against, settings as Settings.Settings, operation)
+    if (!isSame(expected, actual)) out.push({ position, correlationId, kind, path, expected, actual })
+  })
+  yield* Stream.runForEach(operations(journal, until), one)
+  return out
+})

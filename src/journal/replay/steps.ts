@@ -1,0 +1,142 @@
+/** A step that was recorded at the port, carried out at another one, and answered as it was. */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import * as Read from "../../engine/read.ts"
+import { removeTree } from "../../engine/remove.ts"
+import type { Algebra } from "../../filesystem/Filesystem.ts"
+import type { Fault } from "../../model/FsError.ts"
+import type { Backend } from "../../port/Backend.ts"
+import type { CreateMode, FileRead, FileSetAttributes } from "../FileSystemEntry.ts"
+import type { Entry, Scrivener } from "../Journal.ts"
+import { digestOf, type Fields } from "./answers.ts"
+import type { JournalError } from "../errors.ts"
+import type { Operation } from "./operations.ts"
+
+const noLinks: Fault = { _tag: "Unsupported", feature: "symbolic links" }
+const noAttributes: Fault = { _tag: "Unsupported", feature: "attributes" }
+const nothing: Fields = { answer: "fault", kind: "NotFound" }
+
+const modes: Record<CreateMode, "create" | "replace" | "append"> = {
+  create: "create",
+  overwrite: "replace",
+  replace: "replace",
+  append: "append",
+  appendExisting: "append"
+}
+
+/** How much there is to read: who was asked may have answered less, and may do so anywhere but at the end. */
+const lengthOf = ({ answered }: Operation, { length = 0, offset = 0 }: FileRead): number => {
+  const answer = answered?.answer
+  if (answer?._tag !== "FileContent") return length
+  const size = answer.content instanceof Uint8Array ? answer.content.length : answer.content.size
+  return offset + size < answer.totalSize ? size : length
+}
+
+/** Reading without a length is reading a link, opening is reading nothing. */
+const read = (
+  journal: Scrivener<Entry>,
+  port: Backend,
+  operation: Operation,
+  asked: FileRead
+): Effect.Effect<Fields, Fault | JournalError> => {
+  const { path } = operation
+  const bytes: Effect.Effect<Uint8Array, Fault> =
+    asked.length !== undefined
+      ? Effect.scoped(
+          Effect.flatMap(port.open(path), (handle) => Read.range(handle, asked.offset ?? 0, lengthOf(operation, asked)))
+        )
+      : port.links === undefined
+        ? Effect.fail(noLinks)
+        : Effect.map(port.links.read(path), (target) => new TextEncoder().encode(target))
+  return Effect.flatMap(bytes, (bytes) =>
+    Effect.map(digestOf(journal, [bytes]), (digest) => ({ answer: "content", ...digest }))
+  )
+}
+
+const write = (
+  journal: Scrivener<Entry>,
+  port: Backend,
+  { parts, path }: Operation,
+  createMode: CreateMode
+): Effect.Effect<Fields, Fault | JournalError> =>
+  Effect.suspend(() => {
+    const [only] = parts
+    let bytes = 0
+    const stream = Stream.flatMap(Stream.fromIterable(parts), (part) =>
+      part instanceof Uint8Array ? Stream.make(part) : journal.contents.stream(part)
+    )
+    const counted = Stream.map(stream, (chunk) => {
+      bytes += chunk.length
+      return chunk
+    })
+    const written =
+      parts.length === 1 && only instanceof Uint8Array
+        ? Effect.sync(() => void (bytes = only.length)).pipe(
+            Effect.andThen(port.write<never, never>(path, only, modes[createMode]))
+          )
+        : port.write(path, counted, modes[createMode])
+    return Effect.map(written, () => ({ answer: "written", bytes }))
+  })
+
+const remove = (port: Backend, { path }: Operation, recursive: boolean): Effect.Effect<Fields, Fault> =>
+  Effect.map(
+    recursive
+      ? (port.accelerations?.removeTree?.(path) ?? removeTree(port, path))
+      : Effect.as(port.remove(path), { deleted: 1 }),
+    ({ deleted }) => ({ answer: "deleted", files: Math.max(1, deleted) })
+  )
+
+const setAttributes = (port: Backend, { path }: Operation, { mode, modified }: FileSetAttributes): Effect.Effect<void, Fault> =>
+  port.attributes === undefined
+    ? Effect.fail(noAttributes)
+    : port.attributes.set(path, {
+        ...(mode === undefined ? {} : { mode }),
+        ...(modified === undefined ? {} : { modifiedAt: modified })
+      })
+
+const done: Fields = { answer: "done" }
+
+const perform = (
+  journal: Scrivener<Entry>,
+  port: Backend,
+  operation: Operation
+): Effect.Effect<Fields, Fault | JournalError> => {
+  const { asked, path, to } = operation
+  switch (asked._tag) {
+    case "FileRead":
+      return read(journal, port, operation, asked)
+    case "FileStat":
+      return Effect.map(port.stat(path), (stat) =>
+        stat === undefined
+          ? nothing
+          : { answer: "metadata", kind: stat.kind, ...(stat.isDirectory ? {} : { bytes: stat.sizeBytes }) }
+      )
+    case "FileList":
+      return Effect.map(port.list(path), (all) => ({
+        answer: "listing",
+        entries: all.map(({ key, kind, name }) => `${key ?? name} ${kind}`).sort()
+      }))
+    case "FileWrite":
+    case "FileWriteChunk":
+      return write(journal, port, operation, asked.createMode ?? "overwrite")
+    case "FileDelete":
+      return remove(port, operation, asked.recursive === true)
+    case "FileMakeDirectory":
+      return Effect.as(port.makeDirectory(path), done)
+    case "FileMove":
+      return Effect.as(port.rename(path, to!, { replace: asked.overwrite === true }), done)
+    case "FileMakeLink":
+      return Effect.as(port.links === undefined ? Effect.fail(noLinks) : port.links.make(path, asked.target), done)
+    case "FileSetAttributes":
+      return Effect.as(setAttributes(port, operation, asked), done)
+    case "FileEdit":
+      return Effect.fail({ _tag: "Unsupported", feature: "edits at the port" })
+  }
+}
+
+export const step = (journal: Scrivener<Entry>, { port }: Algebra, operation: Operation): Effect.Effect<Fields, JournalError> =>
+  Effect.catchIf(
+    perform(journal, port, operation),
+    (error): error is Fault => error._tag !== "JournalError",
+    (fault) => Effect.succeed<Fields>({ answer: "fault", kind: fault._tag })
+  )

@@ -1,0 +1,24 @@
+/** The tree as it was at a position. */
+import * as Effect from "effect/Effect"
+import type { Algebra } from "../../filesystem/Filesystem.ts"
+import type { JournalError } from "../errors.ts"
+import type { Entry, Scrivener } from "../Journal.ts"
+import * as Beginning from "./beginning.ts"
+import { build } from "./build.ts"
+import type { ContentError } from "./contents.ts"
+import { load } from "./load.ts"
+
+export const tree = Effect.fnUntraced(function* (
+  journal: Scrivener<Entry>,
+  options: {
+    readonly until?: number | undefined
+    readonly base?: Algebra | undefined
+    readonly caseInsensitive?: boolean | undefined
+  } = {}
+): Effect.fn.Return<Algebra, ContentError | JournalError> {
+  const { base, caseInsensitive, until } = options
+  const caseSensitive = base?.port.info.caseSensitive ?? caseInsensitive !== true
+  // What was there before anything came is known from all that came.
+  const { past } = yield* load(journal, { caseSensitive, position: until, isFurther: base === undefined })
+  return yield* build(past, Beginning.source("tree", journal.contents, past.beginning), base)
+})

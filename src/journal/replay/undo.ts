@@ -1,0 +1,240 @@
+/**
+ * The way back: what the journal knows of a position and of now are laid beside each other, and only where they differ, or have differed in
+ * between, anything is looked at. All that differs is exchanged at once.
+ */
+import * as Effect from "effect/Effect"
+import type { Algebra } from "../../filesystem/Filesystem.ts"
+import { exchange, type Mismatch } from "../../history/exchange.ts"
+import { taking } from "../../history/exchange/turn.ts"
+import { alone, isPermitted, recovering } from "../../history/replace.ts"
+import {
+  type Change,
+  differences as treeDifferences,
+  type DirectoryNode,
+  empty,
+  graft,
+  type Node as TreeNode
+} from "../../history/tree.ts"
+import { type Fault, located } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import { type Backend, keyOf } from "../../port/Backend.ts"
+import { BringingBack } from "../../port/Rules.ts"
+import type { Entry, Scrivener } from "../Journal.ts"
+import { differences, settle, stateAt } from "./actual.ts"
+import * as Beginning from "./beginning.ts"
+import type { ContentError } from "./contents.ts"
+import { goalAt, placesIn, treeAt, type Undoing } from "./goal.ts"
+import { load } from "./load.ts"
+import { isHidden, toPath } from "./paths.ts"
+import type { Drift, State } from "./values.ts"
+import type { Directory, Node } from "./world.ts"
+
+export interface Options {
+  readonly to: number
+  readonly paths?: ReadonlyArray<string> | undefined
+  readonly dryRun?: boolean | undefined
+}
+
+/** Of one path, both sides; neither where it is not concerned. */
+interface Sides {
+  readonly before: TreeNode | undefined
+  readonly after: TreeNode | undefined
+}
+
+interface Finding extends Undoing {
+  readonly touched: ReadonlySet<FsPath.FsPath>
+  readonly conflicts: Array<Drift>
+}
+
+const originOf = (node: Node): FsPath.FsPath | undefined =>
+  node.kind === "origin" ? node.path : node.kind === "directory" ? node.origin : undefined
+
+const entriesOf = (node: Node): Directory["entries"] => (node.kind === "directory" ? node.entries : new Map())
+
+/** The same directory, of which perhaps only one side knows that it is one. */
+const isOneDirectory = (a: Node, b: Node): boolean =>
+  (a.kind === "directory" || a.kind === "origin") &&
+  (b.kind === "directory" || b.kind === "origin") &&
+  (a.kind === "directory" || b.kind === "directory") &&
+  originOf(a) === originOf(b)
+
+const isEqual = (a: Node, b: Node): boolean => {
+  if (a === b) return true
+  if (a.kind !== b.kind) return false
+  if (a.kind === "origin" && b.kind === "origin") return a.path === b.path && a.mode === b.mode
+  if (a.kind === "symlink" && b.kind === "symlink") return a.target === b.target
+  if (a.kind === "file" && b.kind === "file") {
+    return a.mode === b.mode && a.parts.length === b.parts.length && a.parts.every((part, i) => part === b.parts[i])
+  }
+  return a.kind === "nothing"
+}
+
+const modeOf = (node: Node): number | undefined => (node.kind === "directory" || node.kind === "origin" ? node.mode : undefined)
+
+const names = (...nodes: ReadonlyArray<Node>): ReadonlyMap<string, string> => {
+  const out = new Map<string, string>()
+  for (const node of nodes) for (const [key, { name }] of entriesOf(node)) if (!out.has(key)) out.set(key, name)
+  return out
+}
+
+/** What somebody has put into a directory of which everything is known, and which is to go. */
+const strangers = Effect.fnUntraced(function* (
+  finding: Finding,
+  top: FsPath.FsPath,
+  node: Node
+): Effect.fn.Return<void, ContentError> {
+  const { conflicts, now, port } = finding
+  const pending: Array<readonly [path: FsPath.FsPath, node: Node]> = [[top, node]]
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    const [path, node] = next
+    if (node.kind !== "directory" || (yield* port.stat(path))?.kind !== "directory") continue
+    for (const child of yield* Effect.mapError(port.list(path), (fault) => located(fault, path))) {
+      if (FsPath.isTemporaryName(child.name)) continue
+      const below = FsPath.join(path, keyOf(child))
+      const known = now.child(node, keyOf(child))
+      if (known.kind !== "nothing") pending.push([below, known])
+      else if (!conflicts.some((other) => other.path === below)) {
+        conflicts.push({ path: below, expected: { kind: "nothing" }, actual: yield* stateAt(port, below) })
+      }
+    }
+  }
+})
+
+const check = (finding: Finding, path: FsPath.FsPath, node: Node): Effect.Effect<void, ContentError> =>
+  Effect.map(differences(finding, path, node), (found) => void finding.conflicts.push(...found))
+
+const sidesOf = Effect.fnUntraced(function* (
+  finding: Finding,
+  path: FsPath.FsPath,
+  then: Node,
+  now: Node
+): Effect.fn.Return<Sides | undefined, ContentError> {
+  if (isHidden(path) || !finding.isMeant(path)) return undefined
+  if (isOneDirectory(then, now)) return yield* directorySides(finding, path, then, now)
+  if (isEqual(then, now)) {
+    if (finding.touched.has(path)) yield* check(finding, path, now)
+    return undefined
+  }
+  yield* check(finding, path, now)
+  yield* strangers(finding, path, now)
+  // What cannot be told need not be worked out.
+  if (finding.conflicts.length > 0) return undefined
+  return { before: yield* treeAt(finding, path), after: yield* goalAt(finding, path, then) }
+})
+
+const directorySides = Effect.fnUntraced(function* (
+  finding: Finding,
+  path: FsPath.FsPath,
+  then: Node,
+  now: Node
+): Effect.fn.Return<Sides | undefined, ContentError> {
+  const before = new Map<string, TreeNode>()
+  const after = new Map<string, TreeNode>()
+  for (const name of names(now, then).values()) {
+    const below = FsPath.join(path, name)
+    const sides = yield* Effect.suspend(() =>
+      sidesOf(finding, below, finding.past.child(then, name), finding.now.child(now, name))
+    )
+    if (sides?.before !== undefined) before.set(name, sides.before)
+    if (sides?.after !== undefined) after.set(name, sides.after)
+  }
+  const isOtherMode = modeOf(then) !== modeOf(now)
+  if (before.size === 0 && after.size === 0 && !isOtherMode) return undefined
+  const stat = yield* Effect.mapError(finding.port.stat(path), (fault) => located(fault, path))
+  if (stat?.kind !== "directory") {
+    finding.conflicts.push({ path, expected: { kind: "directory" }, actual: yield* stateAt(finding.port, path) })
+    return undefined
+  }
+  const origin = originOf(then)
+  const mode = modeOf(then) ?? (origin === undefined ? undefined : finding.now.beginning.modes.get(origin))
+  const modes = isOtherMode && mode !== undefined && stat.mode !== undefined
+  return {
+    before: { kind: "directory", entries: before, ...(modes ? { mode: stat.mode } : {}) },
+    after: { kind: "directory", entries: after, ...(modes ? { mode } : {}) }
+  }
+})
+
+const versionOf = (state: State): string | null => (state.kind === "file" ? state.version : null)
+
+const conflict = ({ actual, expected, path }: Drift): Fault => ({
+  _tag: "Conflict",
+  path,
+  expected: versionOf(expected),
+  ...(actual.kind === "file" || actual.kind === "nothing" ? { actual: versionOf(actual) } : {})
+})
+
+const changedMeanwhile = new Set<unknown>(["ECHANGED", "EEXIST", "ENOTEMPTY"])
+
+/** What has changed since it was looked at. */
+const asConflict = <E>(error: E | Fault | Mismatch): Effect.Effect<never, E | Fault> => {
+  const fault = error as Fault | Mismatch
+  const isConflict = fault._tag === "Mismatch" || (fault._tag === "IoError" && changedMeanwhile.has(fault["code"]))
+  return Effect.fail(isConflict ? { _tag: "Conflict", path: fault.path, expected: null } : (error as E | Fault))
+}
+
+const intersects = (paths: ReadonlyArray<FsPath.FsPath> | undefined, port: Backend) => {
+  const fold = (path: FsPath.FsPath): FsPath.FsPath => (port.info.caseSensitive ? path : FsPath.fold(path))
+  const meant = paths?.map(fold)
+  return (path: FsPath.FsPath): boolean =>
+    meant === undefined || meant.some((wanted) => FsPath.isWithin(wanted, fold(path)) || FsPath.isWithin(fold(path), wanted))
+}
+
+const undoing = Effect.fnUntraced(function* (
+  journal: Scrivener<Entry>,
+  port: Backend,
+  { dryRun, paths, to }: Options
+): Effect.fn.Return<ReadonlyArray<Change>, ContentError> {
+  if (dryRun !== true) yield* recovering(port)
+  const { caseSensitive } = port.info
+  const loaded = yield* load(journal, { caseSensitive, position: to, isFurther: true })
+  const source = Beginning.source("undo", journal.contents, loaded.now.beginning)
+  const now = yield* settle({ port, source }, loaded.now, loaded.open)
+  const wanted = paths?.map(toPath)
+  const finding: Finding = {
+    port,
+    source: Beginning.source("undo", journal.contents, now.beginning),
+    past: loaded.past,
+    now,
+    places: placesIn(now),
+    isMeant: intersects(wanted, port),
+    contents: new Map(),
+    touched: loaded.touched,
+    conflicts: []
+  }
+  const sides = yield* directorySides(finding, FsPath.root, finding.past.top, now.top)
+  const [first] = finding.conflicts.sort((a, b) => FsPath.compare(a.path, b.path))
+  if (first !== undefined) return yield* Effect.fail(conflict(first))
+  const before = (sides?.before ?? empty) as DirectoryNode
+  const whole = (sides?.after ?? empty) as DirectoryNode
+  const after = wanted === undefined ? whole : graft(before, whole, wanted, caseSensitive)
+  const changes = treeDifferences(before, after, caseSensitive)
+  if (dryRun === true || changes.length === 0) return changes
+  const content = (path: FsPath.FsPath) => Effect.succeed(finding.contents.get(path)!)
+  yield* Effect.provideService(
+    Effect.catch(exchange<Exclude<ContentError, Fault>>(port, { before, after, content }), asConflict),
+    BringingBack,
+    true
+  )
+  return changes
+})
+
+const readOnly: Fault = { _tag: "AccessDenied", path: FsPath.root, why: "readOnly" }
+
+const noPosition: Fault = {
+  _tag: "InvalidArgument",
+  argument: "to",
+  path: FsPath.root,
+  detail: "it must be a position, or 0 for the beginning"
+}
+
+export const undo = (
+  journal: Scrivener<Entry>,
+  { port }: Algebra,
+  options: Options
+): Effect.Effect<ReadonlyArray<Change>, ContentError> =>
+  Effect.suspend((): Effect.Effect<ReadonlyArray<Change>, ContentError> => {
+    if (!Number.isSafeInteger(options.to) || options.to < 0) return Effect.fail(noPosition)
+    if (options.dryRun === true) return alone(port, undoing(journal, port, options))
+    if (!isPermitted(port)) return Effect.fail(readOnly)
+    return alone(port, taking(port, undoing(journal, port, options)))
+  })

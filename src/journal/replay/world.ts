@@ -1,0 +1,200 @@
+/**
+ * What a journal knows of a tree: what it has put there, what it has taken away, and for all else only where it stood in the beginning,
+ * under which it is known wherever it is moved. What comes to light of the beginning later, because a change tells what it took away,
+ * is noted apart, and holds for every position before.
+ */
+import * as FsPath from "../../model/FsPath.ts"
+import type { Content, FileEdit } from "../FileSystemEntry.ts"
+
+/**
+ * Contents are made of what entries hold, of what stood somewhere in the beginning, and of edits of these. What is appended to has its parts
+ * as one, so that a thousand small appends make a thousand small lists.
+ */
+export type Part =
+  | Content
+  | { readonly all: ReadonlyArray<Part> }
+  | { readonly origin: FsPath.FsPath }
+  | { readonly edits: FileEdit["edits"]; readonly of: ReadonlyArray<Part>; readonly version: string | undefined }
+
+export interface File {
+  readonly kind: "file"
+  readonly parts: ReadonlyArray<Part>
+  readonly mode?: number | undefined
+}
+
+/** What stood at a path in the beginning, whatever it was. */
+export interface Origin {
+  readonly kind: "origin"
+  readonly path: FsPath.FsPath
+  readonly mode?: number | undefined
+}
+
+export interface Directory {
+  readonly kind: "directory"
+  /** By the name as it is compared; of all else in it, the origin knows. */
+  readonly entries: Map<string, { readonly name: string; readonly node: Node }>
+  /** Where it stood in the beginning; left out for one of which everything is known. */
+  readonly origin?: FsPath.FsPath | undefined
+  readonly mode?: number | undefined
+  /** It has been made or moved itself, and not only something in it. */
+  readonly isTouched: boolean
+}
+
+export interface Link {
+  readonly kind: "symlink"
+  readonly target: string
+}
+
+/** There is something, but nobody has said what. */
+export interface Unknown {
+  readonly kind: "unknown"
+}
+
+export type Node = File | Origin | Directory | Link | Unknown | { readonly kind: "nothing" }
+
+export const nothing: Node = { kind: "nothing" }
+export const unknown: Node = { kind: "unknown" }
+
+/** What has come to light of the beginning. */
+export type Known =
+  | { readonly kind: "nothing" | "other" }
+  | { readonly kind: "file"; readonly content: Content | undefined; readonly mode?: number | undefined }
+  /** Everything in it is known too. */
+  | { readonly kind: "directory"; readonly mode?: number | undefined }
+  | { readonly kind: "symlink"; readonly target: string }
+
+export class Beginning {
+  readonly known = new Map<FsPath.FsPath, Known>()
+  readonly modes = new Map<FsPath.FsPath, number>()
+  readonly #names = new Map<FsPath.FsPath, Set<string>>()
+
+  /** What is known first is what was there. */
+  reveal(path: FsPath.FsPath, known: Known): void {
+    if (this.known.has(path)) return
+    this.known.set(path, known)
+    for (let at = path; at !== FsPath.root; at = FsPath.parent(at)) {
+      const names = this.#names.get(FsPath.parent(at)) ?? new Set()
+      names.add(FsPath.name(at))
+      this.#names.set(FsPath.parent(at), names)
+    }
+  }
+
+  revealMode(path: FsPath.FsPath, mode: number): void {
+    if (!this.modes.has(path)) this.modes.set(path, mode)
+  }
+
+  /** Of what is known to have been in it, or to have not. */
+  namesIn(path: FsPath.FsPath): Iterable<string> {
+    return this.#names.get(path) ?? []
+  }
+
+  clone(): Beginning {
+    const copy = new Beginning()
+    for (const [path, known] of this.known) copy.reveal(path, known)
+    for (const [path, mode] of this.modes) copy.revealMode(path, mode)
+    return copy
+  }
+}
+
+const maxLinks = 40
+
+const childOf = (node: Node, name: string, key: string): Node => {
+  if (node.kind === "origin") return { kind: "origin", path: FsPath.join(node.path, name) }
+  if (node.kind !== "directory") return nothing
+  const found = node.entries.get(key)
+  if (found !== undefined) return found.node
+  return node.origin === undefined ? nothing : { kind: "origin", path: FsPath.join(node.origin, name) }
+}
+
+/** As one of which parts are known. */
+const entered = (node: Node, isTouched = false): Directory =>
+  node.kind === "directory"
+    ? node
+    : node.kind === "origin"
+      ? { kind: "directory", entries: new Map(), origin: node.path, mode: node.mode, isTouched }
+      : { kind: "directory", entries: new Map(), isTouched }
+
+export const cloneNode = (node: Node): Node =>
+  node.kind !== "directory"
+    ? node
+    : {
+        ...node,
+        entries: new Map([...node.entries].map(([key, { name, node }]) => [key, { name, node: cloneNode(node) }]))
+      }
+
+export class World {
+  readonly caseSensitive: boolean
+  readonly beginning: Beginning
+  top: Directory
+
+  constructor(caseSensitive: boolean, beginning = new Beginning(), top = entered({ kind: "origin", path: FsPath.root })) {
+    this.caseSensitive = caseSensitive
+    this.beginning = beginning
+    this.top = top
+  }
+
+  key(name: string): string {
+    return this.caseSensitive ? name : FsPath.fold(name)
+  }
+
+  child(node: Node, name: string): Node {
+    return childOf(node, name, this.key(name))
+  }
+
+  get(path: FsPath.FsPath): Node {
+    let node: Node = this.top
+    for (const name of FsPath.segments(path)) node = this.child(node, name)
+    return node
+  }
+
+  /** What stands in the way of it gives way. Not for the root. */
+  set(path: FsPath.FsPath, node: Node): void {
+    const names = FsPath.segments(path)
+    const last = names.length - 1
+    let here = this.top
+    for (const [i, name] of names.entries()) {
+      const key = this.key(name)
+      const found = here.entries.get(key)
+      const known = found === undefined || found.node.kind === "nothing" ? name : found.name
+      if (i === last) {
+        here.entries.set(key, { name: known, node })
+        return
+      }
+      const next = entered(childOf(here, name, key))
+      here.entries.set(key, { name: known, node: next })
+      here = next
+    }
+  }
+
+  enter(path: FsPath.FsPath): Directory {
+    return path === FsPath.root ? this.top : entered(this.get(path), true)
+  }
+
+  /** Where a path leads through the links that are known. */
+  follow(path: FsPath.FsPath, through: "last" | "parents"): FsPath.FsPath {
+    const todo = [...FsPath.segments(path)].reverse()
+    const here: Array<string> = []
+    let hops = 0
+    for (let name = todo.pop(); name !== undefined; name = todo.pop()) {
+      if (name === "" || name === ".") continue
+      if (name === "..") {
+        here.pop()
+        continue
+      }
+      const node = this.get(FsPath.fromSegments([...here, name]))
+      if (node.kind !== "symlink" || (todo.length === 0 && through === "parents")) here.push(name)
+      else if (++hops > maxLinks) return path
+      else todo.push(...node.target.split("/").reverse())
+    }
+    return FsPath.fromSegments(here)
+  }
+
+  clone(): World {
+    return new World(this.caseSensitive, this.beginning.clone(), cloneNode(this.top) as Directory)
+  }
+
+  /** The tree as it is, which further changes leave; of the beginning it goes on to learn. */
+  keep(): World {
+    return new World(this.caseSensitive, this.beginning, cloneNode(this.top) as Directory)
+  }
+}

@@ -1,0 +1,263 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as TestClock from "effect/testing/TestClock"
+import * as Decorator from "../../src/filesystem/Decorator.ts"
+import * as Entry from "../../src/journal/FileSystemEntry.ts"
+import * as Limits from "../../src/model/Limits.ts"
+import {
+  asked,
+  chunk,
+  host,
+  id,
+  journaled,
+  many,
+  memory,
+  plain,
+  quiet,
+  read,
+  remove,
+  started,
+  stat,
+  write
+} from "./leafBench.ts"
+
+const kindOf = (answer: Entry.Afferent): string => (answer._tag === "FileFault" ? answer.faultKind : answer._tag)
+
+/** Of a content, in parts of these sizes. */
+const parts = (correlationId: string, content: Uint8Array, size: number, path: string, mode?: Entry.CreateMode) => {
+  const out: Array<Entry.FileWriteChunk> = []
+  for (let offset = 0; offset === 0 || offset < content.length; offset += size) {
+    const first = offset === 0 ? { path, ...(mode === undefined ? {} : { createMode: mode }) } : {}
+    out.push(
+      chunk(correlationId, offset, content.slice(offset, offset + size), { ...first, isFinal: offset + size >= content.length })
+    )
+  }
+  return out
+}
+
+describe("a write in parts", () => {
+  for (const [name, fs] of [
+    ["memory", memory()],
+    ["a host directory", Effect.suspend(() => host())]
+  ] as const) {
+    it.effect(`appears when the last part is there, whole, and is answered once (${name})`, () =>
+      journaled(
+        Effect.gen(function* () {
+          const self = yield* fs
+          yield* started(self, { streamingThreshold: 20_000 })
+          const { all, answer, append, content, ask } = yield* asked
+          yield* self.write("f", "old")
+          // Small ones, which stand in the entries, large ones, which do not, and a whole over and under the threshold.
+          for (const [length, size] of [
+            [10_000, 100],
+            [50_000, 5_000],
+            [50_000, 49_999],
+            [0, 1],
+            [1, 1]
+          ] as const) {
+            const one = id()
+            const whole = many(length, size)
+            const before = yield* self.readBytes("f")
+            for (const part of parts(one, whole, size, "/f")) {
+              assert.deepStrictEqual((yield* self.readBytes("f")).content, before.content)
+              yield* append(part)
+              yield* quiet
+            }
+            assert.deepStrictEqual(plain(yield* answer(one)), { _tag: "FileWritten", path: "/f", bytesWritten: length })
+            const now = yield* ask(read("f"))
+            const found = (yield* self.readBytes("f")).content
+            assert.deepStrictEqual(Buffer.compare(found, whole), 0, `${length} in parts of ${size}`)
+            if (now._tag === "FileContent") assert.strictEqual((yield* content(now.content)).length, length)
+            assert.strictEqual((yield* all).filter(Entry.answers(one)).length, 1)
+          }
+        })
+      )
+    )
+
+    it.effect(`goes by its mode, and two of them at once do not meet (${name})`, () =>
+      journaled(
+        Effect.gen(function* () {
+          const self = yield* fs
+          yield* started(self)
+          const { answer, append } = yield* asked
+          yield* self.write("f", "old")
+          const [one, two, three] = [id(), id(), id()]
+          const first = parts(one, many(10), 4, "f", "append")
+          const second = parts(two, many(10, 100), 4, "g", "create")
+          const third = parts(three, many(10), 4, "f", "create")
+          for (let i = 0; i < 3; i++) for (const all of [first, second, third]) yield* append(all[i]!)
+          assert.strictEqual(kindOf(yield* answer(one)), "FileWritten")
+          assert.strictEqual(kindOf(yield* answer(two)), "FileWritten")
+          assert.strictEqual(kindOf(yield* answer(three)), "AlreadyExists")
+          const expected = Buffer.concat([Buffer.from("old"), many(10)])
+          assert.strictEqual(Buffer.compare((yield* self.readBytes("f")).content, expected), 0)
+          assert.strictEqual(Buffer.compare((yield* self.readBytes("g")).content, many(10, 100)), 0)
+        })
+      )
+    )
+  }
+
+  it.effect("has its place in the order where its last part is, not its first", () =>
+    journaled(
+      Effect.gen(function* () {
+        const fs = yield* memory()
+        yield* started(fs)
+        const { answer, append, ask } = yield* asked
+        const one = id()
+        const [first, last] = parts(one, many(8), 4, "f")
+        yield* append(first!)
+        assert.strictEqual(kindOf(yield* ask(stat("f"))), "NotFound")
+        yield* ask(write("f", "in between"))
+        yield* append(last!)
+        const after = remove("f")
+        yield* append(after)
+        assert.strictEqual(kindOf(yield* answer(one)), "FileWritten")
+        assert.strictEqual(kindOf(yield* answer(after.correlationId)), "FileDeleted")
+      })
+    )
+  )
+
+  const failing = (
+    claim: string,
+    send: (one: string) => ReadonlyArray<Entry.FileWriteChunk>,
+    kind: string,
+    options: Parameters<typeof started>[1] = {}
+  ) =>
+    it.effect(claim, () =>
+      journaled(
+        Effect.gen(function* () {
+          const fs = yield* Effect.orDie(Effect.flatMap(memory(), Decorator.quota({ maxBytes: 20 })))
+          yield* fs.write("f", "old")
+          yield* started(fs, options)
+          const { all, answer, append, ask } = yield* asked
+          const one = id()
+          for (const part of send(one)) {
+            yield* append(part)
+            yield* quiet
+          }
+          const fault = yield* answer(one)
+          assert.strictEqual(kindOf(fault), kind)
+          // Nothing that comes for it afterwards brings it back, or is answered again.
+          yield* append(chunk(one, 4, "late", { isFinal: true }))
+          yield* append(chunk(one, 0, "again", { path: "f", isFinal: true }))
+          yield* ask(stat("f"))
+          assert.strictEqual((yield* all).filter(Entry.answers(one)).length, 1)
+          assert.strictEqual(yield* fs.readString("f"), "old")
+        })
+      )
+    )
+
+  failing(
+    "with a gap is IoError",
+    (one) => [chunk(one, 0, "four", { path: "f" }), chunk(one, 5, "more", { isFinal: true })],
+    "IoError"
+  )
+  failing(
+    "with a part twice is IoError",
+    (one) => [chunk(one, 0, "four", { path: "f" }), chunk(one, 0, "four", { path: "f" })],
+    "IoError"
+  )
+  failing("without its first part is IoError", (one) => [chunk(one, 4, "more", { isFinal: true })], "IoError")
+  failing("without a path is InvalidPath", (one) => [chunk(one, 0, "four")], "InvalidPath")
+  failing("with a path that is none is InvalidPath", (one) => [chunk(one, 0, "four", { path: "a/../f" })], "InvalidPath")
+  failing(
+    "that changes its path is IoError",
+    (one) => [chunk(one, 0, "four", { path: "f" }), chunk(one, 4, "more", { path: "g", isFinal: true })],
+    "IoError"
+  )
+  failing(
+    "over the quota is DiskFull",
+    (one) => [chunk(one, 0, "x".repeat(15), { path: "f" }), chunk(one, 15, "x".repeat(15), { isFinal: true })],
+    "DiskFull"
+  )
+  failing(
+    "over the largest file is a fault as soon as it is that",
+    (one) => [chunk(one, 0, "x".repeat(7), { path: "f" }), chunk(one, 7, "x".repeat(7))],
+    "IoError",
+    { limits: { ...Limits.standard, maxFileSize: 10 } }
+  )
+  failing("is AccessDenied where nothing may be written", (one) => [chunk(one, 0, "x", { path: "f" })], "AccessDenied", {
+    allowWrite: false
+  })
+
+  it.effect("that is given up is forgotten without an answer, and its id may begin anew", () =>
+    journaled(
+      Effect.gen(function* () {
+        const fs = yield* memory()
+        yield* started(fs)
+        const { all, answer, append, ask } = yield* asked
+        const one = id()
+        yield* append(chunk(one, 0, "four", { path: "f" }))
+        yield* append(chunk(one, 4, "", { discard: true, isFinal: true }))
+        yield* ask(stat("f"))
+        assert.deepStrictEqual((yield* all).filter(Entry.answers(one)), [])
+        for (const part of parts(one, many(8), 4, "f")) yield* append(part)
+        assert.strictEqual(kindOf(yield* answer(one)), "FileWritten")
+      })
+    )
+  )
+
+  it.effect("whose next part does not come within a minute is Timeout, each part counting anew", () =>
+    journaled(
+      Effect.gen(function* () {
+        const fs = yield* memory()
+        yield* started(fs)
+        const { all, append, ask } = yield* asked
+        const [one, other] = [id(), id()]
+        yield* append(chunk(one, 0, "four", { path: "f" }))
+        yield* append(chunk(other, 0, "four", { path: "g" }))
+        yield* quiet
+        yield* TestClock.adjust("59 seconds")
+        yield* append(chunk(one, 4, "more"))
+        yield* quiet
+        yield* TestClock.adjust("59 seconds")
+        yield* quiet
+        const answered = (which: string) => Effect.map(all, (all) => all.filter(Entry.answers(which)).map(kindOf))
+        assert.deepStrictEqual(yield* answered(other), ["Timeout"])
+        assert.deepStrictEqual(yield* answered(one), [])
+        yield* TestClock.adjust("1 second")
+        yield* quiet
+        assert.deepStrictEqual(yield* answered(one), ["Timeout"])
+        yield* append(chunk(one, 8, "late", { isFinal: true }))
+        assert.strictEqual(kindOf(yield* ask(stat("f"))), "NotFound")
+      })
+    )
+  )
+
+  it.effect("that another entry with its id meets goes on, and that entry is IoError", () =>
+    journaled(
+      Effect.gen(function* () {
+        const fs = yield* memory()
+        yield* started(fs)
+        const { answers, append } = yield* asked
+        const one = id()
+        const [first, last] = parts(one, many(8), 4, "f")
+        yield* append(first!)
+        const at = yield* append(new Entry.FileStat({ correlationId: one, path: "f" }))
+        assert.deepStrictEqual((yield* answers(one, at)).map(kindOf), ["IoError"])
+        const end = yield* append(last!)
+        assert.deepStrictEqual((yield* answers(one, end)).map(kindOf), ["FileWritten"])
+      })
+    )
+  )
+
+  it.live("of which two hundred are sent at once are all written", () =>
+    journaled(
+      Effect.gen(function* () {
+        const fs = yield* memory()
+        yield* started(fs)
+        const { answer, append } = yield* asked
+        const ids = Array.from({ length: 200 }, id)
+        for (const i of [0, 1, 2]) {
+          for (const [n, one] of ids.entries()) {
+            yield* append(chunk(one, i * 2, `${i}${n % 10}`, { isFinal: i === 2, ...(i === 0 ? { path: `d/${n}` } : {}) }))
+          }
+        }
+        for (const [n, one] of ids.entries()) {
+          assert.strictEqual(kindOf(yield* answer(one)), "FileWritten")
+          assert.strictEqual(yield* fs.readString(`d/${n}`), `0${n % 10}1${n % 10}2${n % 10}`)
+        }
+      })
+    )
+  )
+})

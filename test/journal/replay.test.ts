@@ -1,0 +1,471 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { TestClock } from "effect/testing"
+import * as PosixHost from "../../src/backends/PosixHost.ts"
+import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
+import * as FileSystemEntry from "../../src/journal/FileSystemEntry.ts"
+import * as Replay from "../../src/journal/Replay.ts"
+import type { Fault } from "../../src/model/FsError.ts"
+import type { FsPath } from "../../src/model/FsPath.ts"
+import type { Backend, Commit } from "../../src/port/Backend.ts"
+import { sha256 } from "../../src/runtime/hash.ts"
+import * as Arbitraries from "../../src/testing/Arbitraries.ts"
+import { adversarial } from "../../src/testing/Faults.ts"
+import { plant } from "../../src/testing/Files.ts"
+import { directory } from "../conformance/filesystems.ts"
+import { another, entriesOf, type Files, look, makeJournal, outcome, programs, record } from "./recordings.ts"
+
+const utf8 = (text: string) => new TextEncoder().encode(text)
+const file = (text: string): Replay.State => ({ kind: "file", sizeBytes: utf8(text).length, version: sha256(utf8(text)) })
+const nothing: Replay.State = { kind: "nothing" }
+
+describe("Replay.double", () => {
+  it.effect.prop(
+    "answers a random program as it was answered, without any disk",
+    [programs, Arbitraries.files],
+    ([program, files]) =>
+      Effect.gen(function* () {
+        const fs = yield* another()
+        yield* plant(fs.port, files)
+        const journal = yield* makeJournal
+        const recorded = yield* record(journal, fs, { reads: true })
+        const expected = yield* Effect.forEach(program, (command) => outcome(recorded, command))
+        const double = yield* Replay.double(journal)
+        for (const [i, command] of program.entries()) {
+          assert.deepStrictEqual(yield* outcome(double, command), expected[i], JSON.stringify(command))
+        }
+      }),
+    { arbitrary: { runs: 60, size: 40 } }
+  )
+
+  it.live("answers as a disk did: stats with times and modes, pages, preconditions, streams, errors", () =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      yield* Effect.gen(function* () {
+        const host = yield* Filesystem
+        const large = new Uint8Array(200_000).map((_, i) => i % 249)
+        const session = (fs: Algebra) =>
+          Effect.all([
+            fs.writeBytes("a/large", large, { version: true }),
+            fs.stat("a/large"),
+            fs.readBytes("a/large", { offset: 150_000, limit: 10 }),
+            fs.version("a/large"),
+            Effect.map(Stream.runCollect(fs.stream("a/large")), (all) => sha256(Buffer.concat(all))),
+            Effect.flip(fs.write("a/large", "x", { ifMatch: "0".repeat(64) })),
+            fs.write("a/large", "x", { ifMatch: sha256(large), version: true }),
+            Stream.run(Stream.make(utf8("one"), utf8("two")), fs.sink("a/sunk")),
+            fs.readString("a/sunk"),
+            fs.grep("two", { path: "a" }),
+            fs.symlink("l", "a/sunk"),
+            fs.readLink("l"),
+            fs.readString("l"),
+            Effect.flip(fs.read("none")),
+            fs.copy("a", "b"),
+            fs.list("b"),
+            fs.delete("a", { recursive: true }),
+            fs.exists("a/large")
+          ])
+        const journal = yield* makeJournal
+        const expected = yield* session(yield* record(journal, host, { reads: true }))
+        const before = yield* look(host.port)
+        const actual = yield* session(yield* Replay.double(journal))
+        assert.deepStrictEqual(JSON.stringify(actual), JSON.stringify(expected))
+        assert.deepStrictEqual(yield* look(host.port), before)
+      }).pipe(Effect.provide(PosixHost.layer({ root })))
+    })
+  )
+
+  it.effect("gives several answers to one question in their order, and then none", () =>
+    Effect.gen(function* () {
+      const fs = yield* another()
+      const journal = yield* makeJournal
+      const recorded = yield* record(journal, fs, { reads: true })
+      for (const text of ["one", "three"]) {
+        yield* fs.write("a", text)
+        yield* recorded.stat("a")
+      }
+      const double = yield* Replay.double(journal)
+      assert.strictEqual((yield* double.stat("a")).sizeBytes, 3)
+      assert.strictEqual((yield* double.stat("a")).sizeBytes, 5)
+      const error = yield* Effect.flip(double.stat("a"))
+      assert.strictEqual(error._tag, "Unavailable")
+    })
+  )
+
+  it.effect("fails with Unavailable where something was never recorded, and says what", () =>
+    Effect.gen(function* () {
+      const journal = yield* makeJournal
+      const recorded = yield* record(journal, yield* another(), { reads: true })
+      yield* recorded.write("a", "one")
+      const double = yield* Replay.double(journal)
+      const error = yield* Effect.flip(double.write("a", "two"))
+      assert.strictEqual(error._tag, "Unavailable")
+      assert.include(error.message, `write a, replace, content ${sha256(utf8("two"))}`)
+      assert.strictEqual((yield* Effect.flip(double.list("b")))._tag, "Unavailable")
+      assert.strictEqual((yield* double.write("a", "one")).bytesWritten, 3)
+    })
+  )
+})
+
+describe("Replay.double in somebody's turn", () => {
+  it.effect("comes to the commit where that was come to, and only there", () =>
+    Effect.gen(function* () {
+      const fs = yield* another()
+      const refused: Fault = { _tag: "NotFound" }
+      const port: Backend = {
+        ...fs.port,
+        write: (path, bytes, mode, how) => (path === "nowhere" ? Effect.fail(refused) : fs.port.write(path, bytes, mode, how))
+      }
+      const session = Effect.fnUntraced(function* (port: Backend) {
+        const committed: Array<string> = []
+        for (const path of ["a", "nowhere"] as ReadonlyArray<string>) {
+          const commit: Commit = (publish) =>
+            Effect.andThen(
+              Effect.sync(() => void committed.push(path)),
+              publish
+            )
+          yield* Effect.exit(port.write<never, never>(path as FsPath, utf8("x"), "create", { commit }))
+        }
+        return committed
+      })
+      const journal = yield* makeJournal
+      assert.deepStrictEqual(yield* session((yield* record(journal, make(port), { reads: true })).port), ["a"])
+      assert.deepStrictEqual(yield* session((yield* Replay.double(journal)).port), ["a"])
+    })
+  )
+})
+
+describe("Replay.drift", () => {
+  it.effect("finds exactly what has been changed behind the journal's back", () =>
+    Effect.gen(function* () {
+      const fs = yield* another()
+      yield* plant(fs.port, { "was/there": "old", elsewhere: "old" })
+      const journal = yield* makeJournal
+      const recorded = yield* record(journal, fs)
+      yield* recorded.write("a", "one")
+      yield* recorded.write("b/c", "two")
+      yield* recorded.write("b/d", "x".repeat(5_000))
+      yield* recorded.symlink("l", "a")
+      yield* recorded.write("gone", "three")
+      yield* recorded.delete("gone")
+      yield* recorded.move("was", "moved")
+      assert.deepStrictEqual(yield* Replay.drift(journal, fs), [])
+      // What the journal has not touched may be as it likes.
+      yield* fs.write("elsewhere", "new")
+      yield* fs.write("b/foreign", "new")
+      assert.deepStrictEqual(yield* Replay.drift(journal, fs), [])
+      yield* fs.write("a", "eno")
+      yield* fs.delete("b/c")
+      yield* fs.write("b/d", "y".repeat(5_000))
+      yield* fs.delete("l")
+      yield* fs.symlink("l", "b")
+      yield* fs.mkdir("gone")
+      yield* fs.delete("moved", { recursive: true })
+      const expected: ReadonlyArray<{ path: string; expected: Replay.State; actual: Replay.State }> = [
+        { path: "a", expected: file("one"), actual: file("eno") },
+        { path: "b/c", expected: file("two"), actual: nothing },
+        { path: "b/d", expected: file("x".repeat(5_000)), actual: file("y".repeat(5_000)) },
+        { path: "gone", expected: nothing, actual: { kind: "directory" } },
+        { path: "l", expected: { kind: "symlink", target: "a" }, actual: { kind: "symlink", target: "b" } },
+        { path: "moved", expected: { kind: "unknown" }, actual: nothing }
+      ]
+      const found: ReadonlyArray<unknown> = yield* Replay.drift(journal, fs)
+      assert.deepStrictEqual(found, expected)
+      assert.deepStrictEqual((yield* Replay.drift(journal, fs, { paths: ["/b"] })).map(({ path }) => path) as Array<string>, [
+        "b/c",
+        "b/d"
+      ])
+    })
+  )
+
+  it.effect.prop(
+    "finds nothing after a random program",
+    [programs, Arbitraries.files],
+    ([program, files]) =>
+      Effect.gen(function* () {
+        const fs = yield* another()
+        yield* plant(fs.port, files)
+        const journal = yield* makeJournal
+        const recorded = yield* record(journal, fs)
+        for (const command of program) yield* outcome(recorded, command)
+        assert.deepStrictEqual(yield* Replay.drift(journal, fs), [])
+      }),
+    { arbitrary: { runs: 40, size: 40 } }
+  )
+
+  it.effect("finds at an earlier position what has been done since", () =>
+    Effect.gen(function* () {
+      const fs = yield* another()
+      const journal = yield* makeJournal
+      const recorded = yield* record(journal, fs)
+      yield* recorded.write("a", "one")
+      const until = yield* journal.last
+      yield* recorded.write("a", "two")
+      yield* recorded.write("b", "three")
+      const found: ReadonlyArray<unknown> = yield* Replay.drift(journal, fs, { until })
+      assert.deepStrictEqual(found, [{ path: "a", expected: file("one"), actual: file("two") }])
+    })
+  )
+
+  it.effect("says nothing of directories that only hold what was touched, nor of writes in progress", () =>
+    Effect.gen(function* () {
+      const fs = yield* another()
+      yield* plant(fs.port, { "d/x": "one" })
+      const journal = yield* makeJournal
+      const recorded = yield* record(journal, fs)
+      yield* recorded.write("d/x", "two")
+      yield* recorded.port.makeDirectory(".~fsa-a.tmp" as FsPath)
+      yield* fs.port.remove(".~fsa-a.tmp" as FsPath)
+      yield* fs.delete("d", { recursive: true })
+      const found: ReadonlyArray<unknown> = yield* Replay.drift(journal, fs)
+      assert.deepStrictEqual(found, [{ path: "d/x", expected: file("two"), actual: nothing }])
+    })
+  )
+
+  it.effect("takes what was never answered as done or not", () =>
+    Effect.gen(function* () {
+      const fs = yield* another()
+      yield* fs.write("a", "one")
+      const journal = yield* makeJournal
+      const { FileWrite, FileWritten } = FileSystemEntry
+      const path = "a"
+      yield* journal.appendAll([
+        new FileWrite({ correlationId: "1", path, content: utf8("one"), createMode: "overwrite" }),
+        new FileWritten({ correlationId: "1", path, bytesWritten: 3 }),
+        new FileWrite({ correlationId: "2", path, content: utf8("two"), createMode: "overwrite" })
+      ])
+      assert.deepStrictEqual(yield* Replay.drift(journal, fs), [])
+      yield* fs.write("a", "two")
+      assert.deepStrictEqual(yield* Replay.drift(journal, fs), [])
+      yield* fs.write("a", "three")
+      assert.strictEqual((yield* Replay.drift(journal, fs)).length, 1)
+    })
+  )
+})
+
+describe("Replay.rerun", () => {
+  const recorded = Effect.fnUntraced(function* (
+    program: Parameters<typeof outcome>[1] extends infer C ? ReadonlyArray<C> : never,
+    options?: { readonly reads: boolean }
+  ) {
+    const journal = yield* makeJournal
+    const fs = yield* record(journal, yield* another(), options)
+    for (const command of program) yield* outcome(fs, command as never)
+    return { fs, journal }
+  })
+
+  it.effect.prop(
+    "finds no difference on another backend, and makes the same tree of it",
+    [programs],
+    ([program]) =>
+      Effect.gen(function* () {
+        const { fs, journal } = yield* recorded(program, { reads: true })
+        const against = adversarial(yield* another())
+        assert.deepStrictEqual(yield* Replay.rerun(journal, against), [])
+        assert.deepStrictEqual(yield* look(against.port), yield* look(fs.port))
+        const other = yield* makeJournal
+        const odd = yield* record(other, adversarial(yield* another()), { reads: true })
+        for (const command of program) yield* outcome(odd, command)
+        assert.deepStrictEqual(yield* Replay.rerun(other, yield* another()), [])
+      }),
+    { arbitrary: { runs: 20, size: 30 } }
+  )
+
+  it.live("finds no difference on a disk", () =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      const journal = yield* makeJournal
+      const fs = yield* record(journal, yield* another(), { reads: true })
+      yield* fs.write("a/b", "one")
+      yield* Effect.flip(fs.write("a/b/c", "below a file"))
+      yield* Stream.run(Stream.make(new Uint8Array(100_000)), fs.sink("large"))
+      yield* fs.edit("a/b", { oldText: "one", newText: "two" })
+      yield* fs.move("a", "c")
+      yield* fs.delete("c", { recursive: true })
+      yield* fs.list()
+      yield* Effect.gen(function* () {
+        const host = yield* Filesystem
+        assert.deepStrictEqual(yield* Replay.rerun(journal, host), [])
+        assert.deepStrictEqual(yield* look(host.port), yield* look(fs.port))
+      }).pipe(Effect.provide(PosixHost.layer({ root })))
+    })
+  )
+
+  it.effect("finds what a backend does otherwise, and says what it was and is", () =>
+    Effect.gen(function* () {
+      const journal = yield* makeJournal
+      const fs = yield* record(journal, yield* another(), { reads: true })
+      yield* fs.write("a/b", "one")
+      yield* fs.readString("a/b")
+      yield* fs.mkdir("d")
+      yield* fs.delete("a/b")
+      yield* fs.list("a")
+      const good = yield* another()
+      const shouting = make({
+        ...good.port,
+        accelerations: undefined,
+        open: (path) =>
+          Effect.map(good.port.open(path), (handle) => ({
+            ...handle,
+            read: (offset, length) => Effect.map(handle.read(offset, length), () => utf8("ONE"))
+          })),
+        makeDirectory: (path) => (path === "d" ? Effect.fail({ _tag: "DiskFull" } as const) : good.port.makeDirectory(path)),
+        list: (path) => Effect.map(good.port.list(path), (all) => [...all, { name: "ghost", kind: "file", addressable: true }])
+      })
+      const found = yield* Replay.rerun(journal, shouting)
+      assert.deepStrictEqual(
+        found.map(({ actual, expected, kind, path }) => [kind, path as string, expected, actual]),
+        [
+          [
+            "FileRead",
+            "a/b",
+            { answer: "content", bytes: 3, sha256: sha256(utf8("one")) },
+            { answer: "content", bytes: 3, sha256: sha256(utf8("ONE")) }
+          ],
+          ["FileMakeDirectory", "d", { answer: "done" }, { answer: "fault", kind: "DiskFull" }],
+          ["FileList", "a", { answer: "listing", entries: [] }, { answer: "listing", entries: ["ghost file"] }]
+        ]
+      )
+      const entries = yield* entriesOf(journal)
+      for (const { correlationId, position } of found) {
+        const entry = entries[position - 1]!
+        assert.strictEqual("correlationId" in entry ? entry.correlationId : "", correlationId)
+      }
+      assert.strictEqual((yield* Replay.rerun(journal, shouting, { filter: { paths: ["d"] } })).length, 1)
+    })
+  )
+
+  it.effect("carries out calls that leaves have answered as calls", () =>
+    Effect.gen(function* () {
+      const journal = yield* makeJournal
+      const Entries = FileSystemEntry
+      const text = (content: string) => utf8(content)
+      yield* journal.appendAll([
+        new Entries.FileWrite({ correlationId: "1", path: "/a/b", content: text("one"), createMode: "create" }),
+        new Entries.FileWritten({ correlationId: "1", path: "/a/b", bytesWritten: 3 }),
+        new Entries.FileWriteChunk({ correlationId: "2", path: "c", offset: 0, data: text("tw"), isFinal: false }),
+        new Entries.FileWriteChunk({ correlationId: "2", offset: 2, data: text("o"), isFinal: true }),
+        new Entries.FileWritten({ correlationId: "2", path: "c", bytesWritten: 3 }),
+        new Entries.FileRead({ correlationId: "3", path: "a/b", offset: 1 }),
+        new Entries.FileContent({ correlationId: "3", content: text("ne"), totalSize: 3, isPartial: true }),
+        new Entries.FileRead({ correlationId: "4", path: "../a" }),
+        new Entries.FileFault({ correlationId: "4", faultKind: "InvalidPath", path: "../a", message: "no" }),
+        new Entries.FileDelete({ correlationId: "5", path: "a" }),
+        new Entries.FileDeleted({ correlationId: "5", path: "a", deletedCount: 1 }),
+        new Entries.FileWrite({ correlationId: "6", path: "never", content: text("answered"), createMode: "create" })
+      ])
+      const fs = yield* another()
+      const found = yield* Replay.rerun(journal, fs)
+      assert.deepStrictEqual(
+        found.map(({ actual, correlationId, position }) => ({ actual, correlationId, position })),
+        [{ correlationId: "5", position: 10, actual: { answer: "fault", kind: "DirectoryNotEmpty" } }]
+      )
+      assert.deepStrictEqual(yield* look(fs.port), { a: "directory", "a/b": 'file "one"', c: 'file "two"' })
+    })
+  )
+})
+
+describe("Replay.changes and filters", () => {
+  const session = Effect.fnUntraced(function* (journal: Files) {
+    const fs = yield* record(journal, yield* another())
+    yield* TestClock.adjust(1_000)
+    yield* fs.write("a", "one")
+    yield* TestClock.adjust(1_000)
+    yield* fs.mkdir("d")
+    yield* fs.move("a", "d/a")
+    yield* Effect.flip(fs.mkdir("d", { existOk: false }))
+    yield* Effect.flip(fs.write("d", "no"))
+    yield* Stream.run(Stream.make(utf8("sunk")), fs.sink("d/s"))
+    yield* fs.delete("d/a")
+  })
+
+  it.effect("tell who changed what, how it ended, and at the end what never did", () =>
+    Effect.gen(function* () {
+      const journal = yield* makeJournal
+      yield* session(journal)
+      yield* journal.append(
+        new FileSystemEntry.FileWrite({ correlationId: "open", path: "/x", content: utf8("never"), createMode: "create" })
+      )
+      const changes = yield* Stream.runCollect(Replay.changes(journal))
+      const told: ReadonlyArray<unknown> = changes.map(({ correlationId: _, message: __, ...change }) => change)
+      assert.deepStrictEqual(told, [
+        {
+          position: 1,
+          answered: 2,
+          at: 1_000,
+          kind: "FileWrite",
+          path: "a",
+          outcome: "done",
+          bytes: 3,
+          version: sha256(utf8("one"))
+        },
+        { position: 3, answered: 4, at: 2_000, kind: "FileMakeDirectory", path: "d", outcome: "done" },
+        { position: 5, answered: 6, at: 2_000, kind: "FileMove", path: "a", to: "d/a", outcome: "done", bytes: 3 },
+        { position: 7, answered: 8, at: 2_000, kind: "FileWrite", path: "d", outcome: "failed", fault: "NotAFile" },
+        {
+          position: 9,
+          answered: 10,
+          at: 2_000,
+          kind: "FileWrite",
+          path: "d/s",
+          outcome: "done",
+          bytes: 4,
+          version: sha256(utf8("sunk"))
+        },
+        { position: 11, answered: 12, at: 2_000, kind: "FileDelete", path: "d/a", outcome: "done" },
+        { position: 13, at: 2_000, kind: "FileWrite", path: "x", outcome: "unanswered", bytes: 5 }
+      ])
+    })
+  )
+
+  it.effect("take an id that is used again for what it is: refused while the first goes on", () =>
+    Effect.gen(function* () {
+      const journal = yield* makeJournal
+      const { FileFault, FileWrite, FileWritten } = FileSystemEntry
+      const write = (content: string) =>
+        new FileWrite({ correlationId: "1", path: "a", content: utf8(content), createMode: "overwrite" })
+      yield* journal.appendAll([
+        write("first"),
+        write("second"),
+        new FileFault({ correlationId: "1", faultKind: "IoError", path: "a", message: "in flight" }),
+        new FileWritten({ correlationId: "1", path: "a", bytesWritten: 5 })
+      ])
+      const changes = yield* Stream.runCollect(Replay.changes(journal))
+      assert.deepStrictEqual(
+        changes.map(({ answered, outcome, position }) => [position, answered, outcome]),
+        [
+          [2, 3, "failed"],
+          [1, 4, "done"]
+        ]
+      )
+      assert.strictEqual(yield* (yield* Replay.tree(journal)).readString("a"), "first")
+    })
+  )
+
+  it.effect("choose by path, kind and correlation id, and answers with what they answer", () =>
+    Effect.gen(function* () {
+      const journal = yield* makeJournal
+      yield* session(journal)
+      const positions = (filter: Replay.Filter) =>
+        Effect.map(Stream.runCollect(Replay.select(filter)(journal.stored())), (all) => all.map(({ position }) => position))
+      const all = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
+      const [first] = yield* entriesOf(journal)
+      const id = first !== undefined && "correlationId" in first ? first.correlationId : ""
+      assert.deepStrictEqual(yield* positions({}), all)
+      assert.deepStrictEqual(yield* positions({ paths: ["a"] }), [1, 2, 5, 6])
+      assert.deepStrictEqual(yield* positions({ paths: ["/d/"] }), [3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
+      assert.deepStrictEqual(yield* positions({ paths: ["d/s"] }), [9, 10])
+      assert.deepStrictEqual(yield* positions({ paths: ["nowhere"] }), [])
+      assert.deepStrictEqual(yield* positions({ paths: ["."] }), all)
+      assert.deepStrictEqual(yield* positions({ kinds: ["FileWrite"] }), [1, 7, 9])
+      assert.deepStrictEqual(yield* positions({ kinds: ["FileWriteChunk"] }), [9])
+      assert.deepStrictEqual(yield* positions({ kinds: ["FileWritten", "FileFault"], paths: ["d"] }), [8, 10])
+      assert.deepStrictEqual(yield* positions({ correlationIds: [id] }), [1, 2])
+      const changed = (filter: Replay.Filter) =>
+        Effect.map(Stream.runCollect(Replay.changes(journal, filter)), (all) => all.map(({ position }) => position))
+      assert.deepStrictEqual(yield* changed({ paths: ["d"], kinds: ["FileWrite", "FileMove"] }), [5, 7, 9])
+      assert.deepStrictEqual(yield* changed({ correlationIds: [id] }), [1])
+    })
+  )
+})

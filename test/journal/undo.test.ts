@@ -1,0 +1,356 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Schema from "effect/Schema"
+import * as PosixHost from "../../src/backends/PosixHost.ts"
+import { Filesystem } from "../../src/filesystem/Filesystem.ts"
+import * as FileSystemEntry from "../../src/journal/FileSystemEntry.ts"
+import * as Replay from "../../src/journal/Replay.ts"
+import type { FsPath } from "../../src/model/FsPath.ts"
+import { sha256 } from "../../src/runtime/hash.ts"
+import * as Arbitraries from "../../src/testing/Arbitraries.ts"
+import { directory as emptyDirectory, plant } from "../../src/testing/Files.ts"
+import { faulty } from "../../src/testing/Faults.ts"
+import { directory } from "../conformance/filesystems.ts"
+import { another, entriesOf, look, makeJournal, outcome, programs, record, watching } from "./recordings.ts"
+
+const utf8 = (text: string) => new TextEncoder().encode(text)
+const share = Arbitrary.map(Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100 }))), (n) => n / 100)
+
+describe("Replay.undo", () => {
+  it.effect.prop(
+    "gives back what was there at any position, through a recorded filesystem too, and can be undone itself",
+    [programs, Arbitraries.files, share],
+    ([program, files, share]) =>
+      Effect.gen(function* () {
+        const fs = yield* another()
+        yield* plant(fs.port, files)
+        const { journal, pictures } = yield* watching(fs.port)
+        const recorded = yield* record(journal, fs)
+        for (const command of program) yield* outcome(recorded, command)
+        const end = pictures.length - 1
+        const to = Math.floor(share * end)
+        const last = yield* journal.last
+        const changes = yield* Replay.undo(journal, recorded, { to })
+        assert.deepStrictEqual(yield* look(fs.port), pictures[to], `to ${to} of ${end}`)
+        const both = { ...pictures[to], ...pictures[end] }
+        assert.deepStrictEqual(
+          changes.map(({ path }) => path as string).sort(),
+          Object.keys(both)
+            .filter((path) => pictures[to]![path] !== pictures[end]![path])
+            .sort(),
+          "answers what differs"
+        )
+        yield* Replay.undo(journal, recorded, { to: last })
+        assert.deepStrictEqual(yield* look(fs.port), pictures[end], "the undo undone")
+      }),
+    { arbitrary: { runs: 60, size: 40 } }
+  )
+
+  it.effect("brings back contents by their hash, links, empty directories and permissions", () =>
+    Effect.gen(function* () {
+      const fs = yield* another()
+      const large = utf8("large ".repeat(2_000))
+      yield* plant(fs.port, { "a/large": large, "a/small": "small", "a/link": { link: "small" }, "a/b/empty": emptyDirectory })
+      yield* fs.setAttributes("a/small", { mode: 0o600 })
+      yield* fs.setAttributes("a", { mode: 0o750 })
+      const before = yield* look(fs.port)
+      const journal = yield* makeJournal
+      const recorded = yield* record(journal, fs)
+      yield* recorded.setAttributes("a/small", { mode: 0o644, modifiedAt: DateTime.makeUnsafe(0) })
+      yield* recorded.delete("a", { recursive: true })
+      yield* recorded.write("a", "a file now")
+      yield* Replay.undo(journal, recorded, { to: 0 })
+      assert.deepStrictEqual(yield* look(fs.port), before)
+      assert.strictEqual((yield* fs.stat("a/small")).mode, 0o600)
+      assert.strictEqual((yield* fs.stat("a")).mode, 0o750)
+    })
+  )
+
+  it.effect("brings back what a move of whole directories took elsewhere, of which the journal knows no content", () =>
+    Effect.gen(function* () {
+      const fs = yield* another()
+      yield* plant(fs.port, { "a/deep/x": "x", "a/y": "y", c: "c" })
+      const before = yield* look(fs.port)
+      const journal = yield* makeJournal
+      const recorded = yield* record(journal, fs)
+      yield* recorded.move("a", "b")
+      yield* recorded.write("b/y", "other")
+      yield* recorded.move("b/deep", "c2")
+      yield* recorded.write("a", "in its place")
+      yield* Replay.undo(journal, fs, { to: 0 })
+      assert.deepStrictEqual(yield* look(fs.port), before)
+    })
+  )
+
+  it.effect("of foreign changes is Conflict with both versions, and changes nothing", () =>
+    Effect.gen(function* () {
+      const fs = yield* another()
+      const journal = yield* makeJournal
+      const recorded = yield* record(journal, fs)
+      yield* recorded.write("a", "one")
+      yield* recorded.write("b/c", "two")
+      const to = yield* journal.last
+      yield* recorded.write("a", "three")
+      yield* recorded.write("b/c", "four")
+      yield* fs.write("b/c", "foreign")
+      const before = yield* look(fs.port)
+      const error = yield* Effect.flip(Replay.undo(journal, recorded, { to }))
+      assert.deepInclude(error, {
+        _tag: "Conflict",
+        path: "b/c",
+        expected: sha256(utf8("four")),
+        actual: sha256(utf8("foreign"))
+      })
+      assert.deepStrictEqual(yield* look(fs.port), before)
+      // What is not concerned may be as it likes.
+      yield* Replay.undo(journal, recorded, { to, paths: ["a"] })
+      assert.strictEqual(yield* fs.readString("a"), "one")
+      assert.strictEqual(yield* fs.readString("b/c"), "foreign")
+    })
+  )
+
+  it.effect("of what was changed and changed back is Conflict too where somebody has changed it since", () =>
+    Effect.gen(function* () {
+      const fs = yield* another()
+      const journal = yield* makeJournal
+      const recorded = yield* record(journal, fs)
+      yield* recorded.write("a", "one")
+      const to = yield* journal.last
+      yield* recorded.write("a", "two")
+      yield* recorded.write("a", "one")
+      yield* fs.write("a", "foreign")
+      assert.strictEqual((yield* Effect.flip(Replay.undo(journal, fs, { to })))._tag, "Conflict")
+    })
+  )
+
+  it.effect("of what was moved away and back is Conflict too", () =>
+    Effect.gen(function* () {
+      const fs = yield* another()
+      const journal = yield* makeJournal
+      const recorded = yield* record(journal, fs)
+      yield* recorded.write("a", "one")
+      const to = yield* journal.last
+      yield* recorded.move("a", "b")
+      yield* recorded.move("b", "a")
+      assert.deepStrictEqual(yield* Replay.undo(journal, fs, { to }), [])
+      yield* fs.write("a", "foreign")
+      assert.deepInclude(yield* Effect.flip(Replay.undo(journal, fs, { to })), { _tag: "Conflict", path: "a" })
+    })
+  )
+
+  it.effect("knows that nothing was there where a move might have replaced something and did not", () =>
+    Effect.gen(function* () {
+      const fs = yield* another()
+      yield* plant(fs.port, { a: "one", b: "two" })
+      const before = yield* look(fs.port)
+      const journal = yield* makeJournal
+      const { port } = yield* record(journal, fs)
+      yield* port.rename("a" as FsPath, "c" as FsPath, { replace: true })
+      yield* port.rename("b" as FsPath, "c" as FsPath, { replace: true })
+      yield* Replay.undo(journal, fs, { to: 0 })
+      assert.deepStrictEqual(yield* look(fs.port), before)
+    })
+  )
+
+  it.effect("does not take away what somebody has put into a directory that is to go", () =>
+    Effect.gen(function* () {
+      const fs = yield* another()
+      const journal = yield* makeJournal
+      const recorded = yield* record(journal, fs)
+      yield* recorded.write("made/a", "one")
+      yield* fs.write("made/foreign", "precious")
+      const before = yield* look(fs.port)
+      const error = yield* Effect.flip(Replay.undo(journal, recorded, { to: 0 }))
+      assert.deepInclude(error, { _tag: "Conflict", path: "made/foreign", expected: null })
+      assert.deepStrictEqual(yield* look(fs.port), before)
+    })
+  )
+
+  it.effect("brings back of a directory that has gone only what is asked for", () =>
+    Effect.gen(function* () {
+      const fs = yield* another()
+      yield* plant(fs.port, { "d/x": "one", "d/y": "two", "d/e/z": "three" })
+      const journal = yield* makeJournal
+      const recorded = yield* record(journal, fs)
+      yield* recorded.delete("d", { recursive: true })
+      yield* Replay.undo(journal, recorded, { to: 0, paths: ["d/x", "/d/e/"] })
+      assert.deepStrictEqual(yield* look(fs.port), {
+        d: "directory",
+        "d/e": "directory",
+        "d/e/z": 'file "three"',
+        "d/x": 'file "one"'
+      })
+    })
+  )
+
+  it.effect("is Conflict where it is both that and not recorded", () =>
+    Effect.gen(function* () {
+      const fs = yield* another()
+      yield* plant(fs.port, { b: "old" })
+      const journal = yield* makeJournal
+      const recorded = yield* record(journal, fs, { previous: false })
+      yield* recorded.write("a", "one", { mode: "create" })
+      yield* recorded.write("b", "two")
+      yield* fs.write("a", "foreign")
+      assert.strictEqual((yield* Effect.flip(Replay.undo(journal, fs, { to: 0 })))._tag, "Conflict")
+    })
+  )
+
+  it.effect("without what was there before is NotRecorded, and changes nothing", () =>
+    Effect.gen(function* () {
+      const fs = yield* another()
+      yield* fs.write("a", "old")
+      const journal = yield* makeJournal
+      const recorded = yield* record(journal, fs, { previous: false })
+      yield* recorded.write("a", "new")
+      const to = yield* journal.last
+      yield* recorded.write("a", "newer")
+      assert.deepInclude(yield* Effect.flip(Replay.undo(journal, recorded, { to: 0 })), { _tag: "NotRecorded", path: "a" })
+      assert.strictEqual(yield* fs.readString("a"), "newer")
+      yield* Replay.undo(journal, recorded, { to })
+      assert.strictEqual(yield* fs.readString("a"), "new")
+    })
+  )
+
+  it.effect("says what it would change with dryRun, and changes nothing", () =>
+    Effect.gen(function* () {
+      const fs = yield* another()
+      const journal = yield* makeJournal
+      const recorded = yield* record(journal, fs)
+      yield* recorded.write("a/b", "one")
+      yield* recorded.write("c", "one")
+      const to = yield* journal.last
+      yield* recorded.delete("a", { recursive: true })
+      yield* recorded.write("c", "two")
+      yield* recorded.write("d", "three")
+      const before = yield* look(fs.port)
+      const last = yield* journal.last
+      const changes = yield* Replay.undo(journal, recorded, { to, dryRun: true })
+      assert.deepStrictEqual(changes, [
+        { _tag: "Added", path: "a" },
+        { _tag: "Added", path: "a/b" },
+        { _tag: "Modified", path: "c" },
+        { _tag: "Removed", path: "d" }
+      ] as never)
+      assert.deepStrictEqual(yield* look(fs.port), before)
+      assert.strictEqual(yield* journal.last, last)
+    })
+  )
+
+  it.effect("refuses what is no position", () =>
+    Effect.gen(function* () {
+      const fs = yield* another()
+      const journal = yield* makeJournal
+      for (const to of [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY]) {
+        assert.deepInclude(yield* Effect.flip(Replay.undo(journal, fs, { to })), { _tag: "InvalidArgument", argument: "to" })
+      }
+    })
+  )
+
+  it.effect("takes a write that was never answered as done or not, whichever it was", () =>
+    Effect.gen(function* () {
+      for (const done of [true, false]) {
+        const fs = yield* another()
+        const journal = yield* makeJournal
+        const recorded = yield* record(journal, fs)
+        yield* recorded.write("a", "one")
+        const to = yield* journal.last
+        yield* recorded.write("b", "other")
+        const { FileWrite } = FileSystemEntry
+        yield* journal.append(
+          new FileWrite({
+            correlationId: "killed",
+            path: "a",
+            content: utf8("two"),
+            createMode: "overwrite",
+            createParents: false
+          })
+        )
+        if (done) yield* fs.write("a", "two")
+        yield* Replay.undo(journal, fs, { to })
+        assert.strictEqual(yield* fs.readString("a"), "one")
+        assert.isFalse(yield* fs.exists("b"))
+        yield* fs.write("a", "neither")
+        assert.strictEqual((yield* Effect.flip(Replay.undo(journal, fs, { to })))._tag, "Conflict")
+      }
+    })
+  )
+
+  it.effect("comes to the old tree or the new one, whatever step of it fails, hangs or dies", () =>
+    Effect.gen(function* () {
+      const scene = Effect.gen(function* () {
+        const fs = yield* another()
+        yield* plant(fs.port, { "a/b": "one", "a/c": "two", d: "three" })
+        const old = yield* look(fs.port)
+        const journal = yield* makeJournal
+        const recorded = yield* record(journal, fs)
+        yield* recorded.move("a", "moved")
+        yield* recorded.write("moved/b", "changed")
+        yield* recorded.delete("d")
+        yield* recorded.write("e/f", "new")
+        return { fs, journal, old, now: yield* look(fs.port) }
+      })
+      const { fs, journal } = yield* scene
+      const trial = faulty([])(fs)
+      yield* Replay.undo(journal, trial, { to: 0 })
+      const steps = trial.happened.length
+      assert.isAbove(steps, 20)
+      const faults = [
+        { fault: { _tag: "IoError", detail: "planned" }, when: "before" },
+        { fault: { _tag: "IoError", detail: "planned" }, when: "after" },
+        { fault: "die", when: "before" },
+        { fault: "hang", when: "before" }
+      ] as const
+      let changed = 0
+      for (let i = 0; i < steps; i++) {
+        for (const planned of faults) {
+          const { fs, journal, now, old } = yield* scene
+          const { operation } = trial.happened[i]!
+          const nth = trial.happened.slice(0, i + 1).filter((step) => step.operation === operation).length
+          const broken = faulty([{ operation, nth, ...planned }])(fs)
+          const fiber = yield* Effect.forkChild(Replay.undo(journal, broken, { to: 0 }), { startImmediately: true })
+          if (planned.fault === "hang") {
+            yield* broken.hung
+            yield* Fiber.interrupt(fiber)
+          }
+          const exit = yield* Fiber.await(fiber)
+          const left = yield* look(fs.port)
+          const what = `step ${i}, ${operation}, ${JSON.stringify(planned)}`
+          if (Exit.isSuccess(exit)) changed++
+          // Who is interrupted while he clears up has done it.
+          const isDone = Exit.isSuccess(exit) || (planned.fault === "hang" && !("moved" in left))
+          assert.deepStrictEqual(left, isDone ? old : now, what)
+        }
+      }
+      assert.isBelow(changed, steps)
+    })
+  )
+
+  it.live("works on a disk", () =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      yield* Effect.gen(function* () {
+        const fs = yield* Filesystem
+        yield* fs.write("a/b", "one")
+        yield* fs.symlink("a/l", "b")
+        const before = yield* look(fs.port)
+        const journal = yield* makeJournal
+        const recorded = yield* record(journal, fs)
+        yield* recorded.edit("a/b", { oldText: "one", newText: "two" })
+        yield* recorded.copy("a", "c")
+        yield* recorded.delete("a", { recursive: true })
+        const after = yield* look(fs.port)
+        const last = yield* journal.last
+        yield* Replay.undo(journal, recorded, { to: 0 })
+        assert.deepStrictEqual(yield* look(fs.port), before)
+        yield* Replay.undo(journal, recorded, { to: last })
+        assert.deepStrictEqual(yield* look(fs.port), after)
+        assert.isAbove((yield* entriesOf(journal)).length, last)
+      }).pipe(Effect.provide(PosixHost.layer({ root })))
+    })
+  )
+})
