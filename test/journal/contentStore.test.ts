@@ -3,6 +3,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Stream from "effect/Stream"
+import { execFileSync } from "node:child_process"
 import * as Fs from "node:fs"
 import { join } from "node:path"
 import { type ContentStore, makeDirectory, makeMemory } from "../../src/journal/ContentStore.ts"
@@ -203,6 +204,21 @@ describe("a content store in a directory", () => {
       const ref = { sha256: "../secret", size: 10 }
       assert.isFalse(yield* store.has(ref))
       assert.include((yield* Effect.flip(store.get(ref))).message, "there is no content")
+    })
+  )
+
+  it.live("takes nothing for a content that is no file, and waits for none", () =>
+    Effect.gen(function* () {
+      const directory = fresh()
+      const store = yield* makeDirectory(directory)
+      const ref = yield* store.put(bytesOf(10))
+      const place = join(directory, ref.sha256.slice(0, 2), ref.sha256.slice(2))
+      for (const put of [() => Fs.mkdirSync(place), () => execFileSync("mkfifo", [place])]) {
+        Fs.rmSync(place, { recursive: true })
+        put()
+        assert.isFalse(yield* store.has(ref))
+        assert.strictEqual((yield* Effect.flip(store.get(ref))).reason, "corrupt")
+      }
     })
   )
 

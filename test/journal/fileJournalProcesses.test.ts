@@ -52,6 +52,28 @@ describe("a file journal", () => {
     })
   )
 
+  it.live("is written by one at a time, by whatever name it is opened", () =>
+    Effect.gen(function* () {
+      const path = fresh()
+      yield* Effect.scoped(Effect.flatMap(makeFile(Entry, { path }), (journal) => journal.append(stat(1))))
+      const link = join(Fs.mkdtempSync(join(inMemory(), "journal-")), "link")
+      Fs.symlinkSync(path, link)
+      for (const [one, other] of [
+        [path, link],
+        [link, path]
+      ] as const) {
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const journal = yield* makeFile(Entry, { path: one })
+            assert.strictEqual(yield* reasonOf(other), "busy")
+            yield* journal.append(stat(2))
+          })
+        )
+      }
+      assert.strictEqual((yield* verify(path)).entries, 3)
+    })
+  )
+
   it.live("is written by one process at a time, until that has ended, however", () =>
     Effect.gen(function* () {
       const path = fresh()
@@ -212,6 +234,24 @@ describe("a journal that is opened for reading only", () => {
           Fs.appendFileSync(path, whole.subarray(size - 1, size))
           assert.strictEqual(yield* follower.last, size === whole.length ? 3 : 0)
         }
+      })
+    )
+  )
+
+  it.live("shows what is appended where something torn of just that length was before", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const path = fresh()
+        const appending = (n: number) => Effect.scoped(Effect.flatMap(makeFile(Entry, { path }), (it) => it.append(stat(n))))
+        yield* Effect.andThen(appending(1), appending(2))
+        const whole = Fs.readFileSync(path)
+        const end = whole.lastIndexOf(10, whole.length - 2) + 1
+        Fs.writeFileSync(path, Buffer.concat([whole.subarray(0, end), Buffer.alloc(whole.length - end, "x")]))
+        const follower = yield* makeFile(Entry, { path, readOnly: true })
+        assert.strictEqual(yield* follower.last, 1)
+        yield* appending(2)
+        assert.strictEqual(Fs.statSync(path).size, whole.length)
+        assert.strictEqual(yield* follower.last, 2)
       })
     )
   )

@@ -41,6 +41,18 @@ describe("a journal", () => {
     })
   )
 
+  it.effect("holds a field of any name as what it is, and lets none become what others inherit", () =>
+    Effect.gen(function* () {
+      const journal = yield* makeMemory<{ readonly input: unknown }>()
+      const said = '{"__proto__":{"path":"secret"},"constructor":1}'
+      yield* journal.append({ input: JSON.parse(said) })
+      const [read] = yield* Stream.runCollect(journal.stored())
+      const input = read!.entry.input as { readonly path?: unknown }
+      assert.strictEqual(JSON.stringify(input), said)
+      assert.isUndefined(input.path)
+    })
+  )
+
   it.effect("asks its store anew only when that has changed, and goes on after a failure of the store", () =>
     Effect.gen(function* () {
       const store = MemoryStore.make<Entry>()

@@ -125,6 +125,17 @@ export const journalLaws = <E>(
       })
     )
 
+    law("reads all of it after a position before the first, as who wants the last ten of fewer has one", (journal) =>
+      Effect.gen(function* () {
+        yield* fill(journal, 3)
+        for (const after of [-1, -2, -10, Number.NEGATIVE_INFINITY]) {
+          assert.deepStrictEqual(positions(yield* Stream.runCollect(journal.stored(after))), [1, 2, 3])
+          assert.deepStrictEqual(positions(yield* Stream.runCollect(Stream.take(journal.tail(after), 3))), [1, 2, 3])
+          assert.strictEqual((yield* journal.waitFor(after, (entry) => entry._tag === "FileStat")).position, 1)
+        }
+      })
+    )
+
     law("reads what is stored strictly after a position, and ends", (journal) =>
       Effect.gen(function* () {
         yield* fill(journal, 600)

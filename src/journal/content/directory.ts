@@ -34,6 +34,9 @@ const inline = 64 * 1024
 /** Milliseconds after which a hidden file is left over of which it cannot be told whether its process lives. */
 const lease = 24 * 60 * 60 * 1000
 
+/** A pipe in the place of a content would otherwise be waited for. Windows has no such flag. */
+const { O_NONBLOCK, O_RDONLY }: { readonly O_NONBLOCK?: number; readonly O_RDONLY: number } = Fs.constants
+
 const hidden = /^\.([0-9a-z-]+)\.[0-9a-f]{24}\.tmp$/
 const isHash = (text: string): boolean => /^[0-9a-f]{64}$/.test(text)
 
@@ -130,7 +133,7 @@ export const make = (given: string, { fsync, sweeps }: Options): Effect.Effect<C
   const confirm = (ref: ContentRef): Effect.Effect<ContentRef, JournalError> =>
     fsync
       ? Effect.acquireUseRelease(
-          attempt(operation, () => Fs.openSync(pathOf(ref.sha256), Fs.constants.O_RDONLY)),
+          attempt(operation, () => Fs.openSync(pathOf(ref.sha256), O_RDONLY)),
           (descriptor) => Effect.andThen(sync(operation, descriptor), syncDirectory(operation, folderOf(ref.sha256))),
           (descriptor) => Effect.sync(() => closeQuietly(descriptor))
         ).pipe(Effect.as(ref))
@@ -154,12 +157,14 @@ export const make = (given: string, { fsync, sweeps }: Options): Effect.Effect<C
         if (!isHash(ref.sha256)) return yield* missing(ref)
         const descriptor = yield* Effect.acquireRelease(
           Effect.catchIf(
-            attempt("ContentStore.get", () => Fs.openSync(pathOf(ref.sha256), Fs.constants.O_RDONLY)),
+            attempt("ContentStore.get", () => Fs.openSync(pathOf(ref.sha256), O_RDONLY | (O_NONBLOCK ?? 0))),
             (error) => error.detail.startsWith("ENOENT"),
             () => Effect.fail(missing(ref))
           ),
           (descriptor) => Effect.sync(() => closeQuietly(descriptor))
         )
+        const stats = yield* attempt("ContentStore.get", () => Fs.fstatSync(descriptor))
+        if (!stats.isFile()) return yield* damaged(ref)
         const digest = hasher()
         return Stream.unfold(0, (at) =>
           Effect.flatMap(

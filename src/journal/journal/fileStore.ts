@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Fs from "node:fs"
-import { dirname, resolve } from "node:path"
+import { basename, dirname, join, resolve } from "node:path"
 import * as ContentStore from "../ContentStore.ts"
 import { JournalError } from "../errors.ts"
 import type { Recorded, Store } from "../Journal.ts"
@@ -34,6 +34,10 @@ export const openFile = (path: string, flags: number): Effect.Effect<number, Jou
     attempt(operation, () => Fs.openSync(path, flags, 0o600)),
     (descriptor) => Effect.sync(() => closeQuietly(descriptor))
   )
+
+/** The one name of the file by which writers keep each other off, whatever links lead to it. Its directory is there. */
+const realPath = (path: string): string =>
+  Fs.existsSync(path) ? Fs.realpathSync(path) : join(Fs.realpathSync(dirname(path)), basename(path))
 
 /** What a file without a whole first line becomes. */
 const begin = (descriptor: number, { chained, fsync, path }: FileStoreOptions): Effect.Effect<Point, JournalError> =>
@@ -88,10 +92,13 @@ export const make = <E, I>(
   disk: Disk = real
 ): Effect.Effect<Store<E>, JournalError, Scope.Scope> =>
   Effect.gen(function* () {
-    const options = { ...given, path: resolve(given.path) }
-    const { fsync, path } = options
     const { decode, encode } = Codec.make(schema)
-    yield* attempt(operation, () => Fs.mkdirSync(dirname(path), { recursive: true }))
+    const path = yield* attempt(operation, () => {
+      Fs.mkdirSync(dirname(resolve(given.path)), { recursive: true })
+      return realPath(resolve(given.path))
+    })
+    const { fsync } = given
+    const options = { ...given, path }
     yield* claim(path)
     const contents = yield* ContentStore.makeDirectory(given.contents, { fsync })
     const { O_APPEND, O_CREAT, O_RDWR } = Fs.constants

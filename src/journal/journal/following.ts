@@ -96,18 +96,18 @@ export const make = <E, I>(
     const descriptor = yield* openFile(path, Fs.constants.O_RDONLY)
     const nudges = yield* listen(path)
     /** Nothing until the first line is whole. */
-    let known: { readonly point: Point; readonly size: number; readonly pages: Pages.Pages<E> } | undefined
+    let known: { readonly point: Point; readonly pages: Pages.Pages<E> } | undefined
 
     const begin = Effect.map(start(descriptor), (point) => {
-      if (point !== undefined) known = { point, size: point.offset, pages: Pages.make(descriptor, point, decode) }
+      if (point !== undefined) known = { point, pages: Pages.make(descriptor, point, decode) }
     })
     const readOn = Effect.suspend(() => {
       if (known === undefined) return Effect.void
       const { pages, point } = known
       return Effect.map(
         scan(descriptor, point, (group) => noteAll(pages, group)),
-        ({ point, rest }) => {
-          known = { pages, point, size: point.offset + rest }
+        ({ point }) => {
+          known = { pages, point }
         }
       )
     })
@@ -123,7 +123,8 @@ export const make = <E, I>(
       ({ nlink, size }) => {
         if (nlink === 0) return Effect.fail(failure("io", "its file was removed"))
         if (known === undefined) return one.withPermit(Effect.andThen(begin, readOn))
-        if (size === known.size) return Effect.void
+        // What is there of a torn one may have given way to another of its length.
+        if (size === known.point.offset) return Effect.void
         if (size < known.point.offset) return Effect.fail(failure("corrupt", "entries that were there are gone from its file"))
         return one.withPermit(readOn)
       }

@@ -37,17 +37,23 @@ const isPlain = (value: object): boolean => {
   return prototype === Object.prototype || prototype === null || Array.isArray(value)
 }
 
+const set = (to: Fields, field: string, value: unknown): void => {
+  // To assign that would make the value what the record inherits.
+  if (field === "__proto__") Object.defineProperty(to, field, { value, writable: true, enumerable: true, configurable: true })
+  else to[field] = value
+}
+
 const copyOf = (from: object, met: Met, most: number): object => {
   const to = (Array.isArray(from) ? [] : Object.create(Object.getPrototypeOf(from) as object | null)) as Fields
   for (const field of Object.keys(from)) {
     const value = (from as Fields)[field]
-    if (!isObject(value)) to[field] = value
+    if (!isObject(value)) set(to, field, value)
     else if (value instanceof Uint8Array) {
       met.hasBytes = true
       if (value.length > most) (met.large ??= []).push({ holder: to, field, bytes: value })
       // Of the pool, which costs a fifth of an array of its own.
-      else to[field] = most === largest ? Buffer.from(value) : new Uint8Array(value)
-    } else to[field] = isPlain(value) ? copyOf(value, met, most) : value
+      else set(to, field, most === largest ? Buffer.from(value) : new Uint8Array(value))
+    } else set(to, field, isPlain(value) ? copyOf(value, met, most) : value)
   }
   return to
 }
@@ -76,7 +82,7 @@ export const hold = <E>(contents: ContentStore, entry: E): Effect.Effect<E, Jour
   return Effect.map(
     Effect.forEach(met.large, ({ bytes, field, holder }) =>
       Effect.map(contents.put(bytes), (ref) => {
-        holder[field] = ref
+        set(holder, field, ref)
       })
     ),
     () => seal(copy as E)

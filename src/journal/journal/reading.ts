@@ -9,6 +9,9 @@ import { hold, holdAll, lend } from "./holding.ts"
 
 const pageSize = 512
 
+/** Before the first there is nothing. */
+const fromStart = (after: number): number => Math.max(0, after)
+
 const nextOf = (entries: ReadonlyArray<Recorded<unknown>>, after: number): number => entries.at(-1)?.position ?? after
 
 export const make = <E>(store: Store<E>): Scrivener<E> => {
@@ -18,7 +21,7 @@ export const make = <E>(store: Store<E>): Scrivener<E> => {
       entries.length > 0 ? Effect.succeed(entries) : Effect.flatMap(store.changed(after), () => livePage(after))
     )
   const waitFor: Scrivener<E>["waitFor"] = <B extends E>(after: number, is: (entry: E) => entry is B) =>
-    Effect.flatMap(livePage(after), (entries) => {
+    Effect.flatMap(livePage(fromStart(after)), (entries) => {
       const found = entries.find((recorded): recorded is Recorded<E> & Recorded<B> => is(recorded.entry))
       return found === undefined ? waitFor(nextOf(entries, after), is) : Effect.succeed<Recorded<B>>(found)
     })
@@ -45,8 +48,8 @@ export const make = <E>(store: Store<E>): Scrivener<E> => {
               store.append(held, fiber.getRef(Clock.Clock).currentTimeMillisUnsafe())
             )
       ),
-    tail: (after = 0) => pages(after, livePage),
-    stored: (after = 0) => pages(after, page),
+    tail: (after = 0) => pages(fromStart(after), livePage),
+    stored: (after = 0) => pages(fromStart(after), page),
     readBackward: (before = Number.MAX_SAFE_INTEGER) =>
       pages(before, (at) => Effect.map(store.readBackward(at, pageSize), lend)),
     waitFor,

@@ -1,0 +1,710 @@
+/** What the seed and its rows say of entries and leaves, where no other test of this directory would notice that it was not so. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import type * as Scope from "effect/Scope"
+import * as TestClock from "effect/testing/TestClock"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import * as Decorator from "../../src/filesystem/Decorator.ts"
+import * as Filesystem from "../../src/filesystem/Filesystem.ts"
+import * as Entry from "../../src/journal/FileSystemEntry.ts"
+import { type Journal, record } from "../../src/journal/Journal.ts"
+import * as Leaf from "../../src/journal/Leaf.ts"
+import * as Replay from "../../src/journal/Replay.ts"
+import type { Fault } from "../../src/model/FsError.ts"
+import * as Limits from "../../src/model/Limits.ts"
+import { around } from "../../src/port/Backend.ts"
+import * as Daemon from "../../src/journal/Daemon.ts"
+import { DaemonChanged } from "../../src/journal/entries/daemon.ts"
+import { faulty } from "../../src/testing/Faults.ts"
+import {
+  type Asking,
+  asked,
+  bytes,
+  chunk,
+  dead,
+  fork,
+  freshDirectory,
+  host,
+  id,
+  journaled,
+  list,
+  many,
+  memory,
+  quiet,
+  read,
+  remove,
+  started,
+  stat,
+  write
+} from "./leafBench.ts"
+
+type Made = Effect.Effect<Filesystem.Algebra, unknown, Scope.Scope>
+
+const serving = <A, E>(
+  fs: Made,
+  options: Leaf.LeafOptions,
+  body: (asking: Asking, fs: Filesystem.Algebra) => Effect.Effect<A, E, Scope.Scope | Journal>
+) =>
+  journaled(
+    Effect.gen(function* () {
+      const self = yield* Effect.orDie(fs)
+      yield* started(self, options)
+      return yield* body(yield* asked, self)
+    })
+  )
+
+const kindOf = (answer: Entry.Afferent): string => (answer._tag === "FileFault" ? answer.faultKind : answer._tag)
+const messageOf = (answer: Entry.Afferent): string => (answer._tag === "FileFault" ? answer.message : "")
+
+const backends: ReadonlyArray<readonly [string, Made]> = [
+  ["memory", memory()],
+  ["a host directory", Effect.suspend(() => host())]
+]
+
+describe("the eleven kinds of fault (S4-42 to S4-53)", () => {
+  // What a disk reports, and the kind that it has: the words of the seed's table.
+  const reported: ReadonlyArray<readonly [Fault, Entry.FaultKind]> = [
+    [{ _tag: "NotFound" }, "NotFound"],
+    [{ _tag: "AlreadyExists" }, "AlreadyExists"],
+    [{ _tag: "AccessDenied", why: "permission" }, "AccessDenied"],
+    [{ _tag: "AccessDenied", why: "escape" }, "AccessDenied"],
+    [{ _tag: "InvalidPath", detail: "no name" }, "InvalidPath"],
+    [{ _tag: "NotADirectory" }, "NotADirectory"],
+    [{ _tag: "NotAFile" }, "NotAFile"],
+    [{ _tag: "DiskFull" }, "DiskFull"],
+    [{ _tag: "IoError", code: "EIO", detail: "the disk is broken" }, "IoError"],
+    [{ _tag: "PathTooLong", detail: "too long" }, "PathTooLong"],
+    [{ _tag: "Timeout", detail: "too slow" }, "Timeout"],
+    // What the eleven have no word for (C-23).
+    [{ _tag: "Unavailable", detail: "nobody there" }, "IoError"],
+    [{ _tag: "LimitExceeded", limit: "maxFileSize", allowed: 1, actual: 2 }, "IoError"]
+  ]
+
+  for (const extended of [false, true]) {
+    it.effect(`are what the disk reports, the same each time, and the error is whole where extended (${extended})`, () =>
+      Effect.forEach(
+        reported,
+        ([fault, kind]) =>
+          serving(Effect.map(memory(), faulty([{ operation: "Write", path: "f", fault }])), { extended }, ({ ask }) =>
+            Effect.gen(function* () {
+              for (const time of [1, 2]) {
+                const answer = yield* ask(write("/f", "x"))
+                assert.strictEqual(kindOf(answer), kind, `${fault._tag}, time ${time}`)
+                if (answer._tag !== "FileFault") return
+                assert.strictEqual(answer.path, "/f")
+                assert.strictEqual(answer.error?._tag, extended ? fault._tag : undefined)
+              }
+            })
+          ),
+        { discard: true }
+      )
+    )
+  }
+
+  for (const [name, fs] of backends) {
+    it.effect(`over ${name}: over the quota is DiskFull, and the old file is there`, () =>
+      serving(Effect.flatMap(fs, Decorator.quota({ maxBytes: 10 })), {}, ({ ask }, self) =>
+        Effect.gen(function* () {
+          yield* ask(write("f", "12345"))
+          for (const intent of [write("f", many(11)), write("f", "123456", "append"), write("g", "123456", "create")]) {
+            assert.strictEqual(kindOf(yield* ask(intent)), "DiskFull")
+          }
+          assert.strictEqual(yield* self.readString("f"), "12345")
+          assert.isFalse(yield* self.exists("g"))
+        })
+      )
+    )
+  }
+
+  it.effect("a name that the disk cannot hold is PathTooLong, also where the characters are few and the bytes many", () =>
+    serving(host(), {}, ({ ask }) =>
+      Effect.gen(function* () {
+        assert.strictEqual(kindOf(yield* ask(write("é".repeat(200), "x"))), "PathTooLong")
+        assert.strictEqual(kindOf(yield* ask(stat("é".repeat(200)))), "PathTooLong")
+      })
+    )
+  )
+})
+
+for (const [name, fs] of backends) {
+  describe(`a leaf over ${name}`, () => {
+    it.effect("checks permission, path, arguments, limits, precondition and existence in this order (C-54, C-50)", () =>
+      serving(fs, { extended: true }, ({ ask }) =>
+        Effect.gen(function* () {
+          const none = "0".repeat(64)
+          const long = "n".repeat(300)
+          yield* ask(write("there", "x"))
+          for (const [intent, kind, tag] of [
+            [list("a//b", { pattern: " " }), "InvalidPath", "InvalidPath"],
+            [list("missing", { pattern: " ", recursive: true }), "IoError", "InvalidArgument"],
+            [write("there", "x", "create", { ifMatch: none }), "IoError", "InvalidArgument"],
+            [write(long, "x", "overwrite", { ifMatch: none }), "PathTooLong", "PathTooLong"],
+            [write("missing", "x", "replace", { ifMatch: none }), "IoError", "Conflict"],
+            [remove("missing", { ifMatch: none }), "IoError", "Conflict"],
+            [write("missing", "x", "replace"), "NotFound", "NotFound"]
+          ] as const) {
+            const answer = yield* ask(intent)
+            assert.strictEqual(kindOf(answer), kind, `${intent._tag} ${intent.path}`)
+            assert.strictEqual(answer._tag === "FileFault" ? answer.error?._tag : undefined, tag)
+          }
+          assert.strictEqual(kindOf(yield* ask(write("new", "x", "overwrite", { ifMatch: null }))), "FileWritten")
+        })
+      )
+    )
+
+    it.effect(
+      "takes paths from the root with or without a slash, drops `.`, and keeps names as they are (S4-24 to S4-31)",
+      () =>
+        serving(fs, {}, ({ ask, content }) =>
+          Effect.gen(function* () {
+            // Not normalised: the two are different names (C-05).
+            for (const path of ["src/main.cs", "\u00e9", "e\u0301", "A", "a", "with space ", "back\\slash", "..."]) {
+              assert.strictEqual(kindOf(yield* ask(write(path, `in ${path}`, "create"))), "FileWritten", path)
+            }
+            for (const [path, of] of [
+              ["/src/main.cs", "src/main.cs"],
+              ["./src/./main.cs", "src/main.cs"],
+              ["/\u00e9", "\u00e9"],
+              ["e\u0301", "e\u0301"],
+              ["A", "A"]
+            ] as const) {
+              const answer = yield* ask(read(path))
+              if (answer._tag !== "FileContent") return assert.fail(`${path}: ${kindOf(answer)}`)
+              assert.deepStrictEqual(yield* content(answer.content), bytes(`in ${of}`), path)
+            }
+            for (const root of ["", ".", "/"]) {
+              const answer = yield* ask(list(root, { pattern: "[aA]" }))
+              assert.deepStrictEqual(answer._tag === "FileListing" ? answer.entries.map((entry) => entry.path) : [], ["A", "a"])
+            }
+            for (const path of ["a/", "//a", "src//main.cs", "src/../a", "..", "a\u007f", "a\nb", "\udc00"]) {
+              for (const intent of [read(path), write(path, "x"), list(path), remove(path), stat(path)]) {
+                assert.strictEqual(kindOf(yield* ask(intent)), "InvalidPath", JSON.stringify(path))
+              }
+            }
+          })
+        )
+    )
+
+    it.effect("changes no byte: neither line endings, nor a byte order mark, nor what is no text (S4-35, S4-36, S4-67)", () =>
+      serving(fs, {}, ({ ask, content }) =>
+        Effect.gen(function* () {
+          const odd = Uint8Array.from([0xef, 0xbb, 0xbf, 0x61, 0x0d, 0x0a, 0x62, 0x0a, 0x63, 0x0d, 0xff, 0x00, 0x1a])
+          yield* ask(write("f", odd))
+          yield* ask(write("f", odd, "append"))
+          const answer = yield* ask(read("f"))
+          assert.isTrue(answer._tag === "FileContent")
+          if (answer._tag === "FileContent") {
+            assert.deepStrictEqual(yield* content(answer.content), Uint8Array.from([...odd, ...odd]))
+          }
+        })
+      )
+    )
+
+    it.effect("lists by the one meaning of globs, hidden names too, by code point (C-18, C-19)", () =>
+      serving(fs, {}, ({ ask }, self) =>
+        Effect.gen(function* () {
+          const names = ["d/.hidden", "d/B", "d/a", "d/\uffee", "d/\u{1f600}", "d/sub/a", "d/sub/.x/a", "d/sub2/b"]
+          for (const path of names) yield* self.write(path, "")
+          const found = (more: Parameters<typeof list>[1]) =>
+            Effect.map(ask(list("d", more)), (answer) =>
+              answer._tag === "FileListing" ? answer.entries.map((entry) => entry.path) : [kindOf(answer)]
+            )
+          const direct = [".hidden", "B", "a", "sub", "sub2", "\uffee", "\u{1f600}"]
+          assert.deepStrictEqual(yield* found({}), direct)
+          assert.deepStrictEqual(yield* found({ pattern: "*" }), direct)
+          assert.deepStrictEqual(yield* found({ pattern: "a" }), ["a"])
+          assert.deepStrictEqual(yield* found({ pattern: "a", recursive: true }), ["a", "sub/.x/a", "sub/a"])
+          assert.deepStrictEqual(yield* found({ pattern: "/a", recursive: true }), ["a"])
+          assert.deepStrictEqual(yield* found({ pattern: "sub/**", recursive: true }), ["sub/.x", "sub/.x/a", "sub/a"])
+          assert.deepStrictEqual(yield* found({ pattern: "sub*/" }), ["sub", "sub2"])
+          assert.deepStrictEqual(yield* found({ pattern: "*/", recursive: true }), ["sub", "sub/.x", "sub2"])
+          assert.deepStrictEqual(yield* found({ pattern: "{a,B}" }), ["B", "a"])
+          assert.deepStrictEqual(yield* found({ pattern: "none" }), [])
+        })
+      )
+    )
+
+    it.effect("acts on a link itself where it deletes, goes through it where it reads and writes (C-39, C-16)", () =>
+      serving(fs, {}, ({ ask }, self) =>
+        Effect.gen(function* () {
+          yield* self.write("d/f", "old")
+          yield* self.symlink("file", "d/f")
+          yield* self.symlink("dir", "d")
+          yield* self.symlink("loop", "loop")
+          assert.strictEqual(kindOf(yield* ask(write("file", "new"))), "FileWritten")
+          assert.strictEqual(yield* self.readString("d/f"), "new")
+          assert.strictEqual(kindOf(yield* ask(write("dir/g", "x"))), "FileWritten")
+          assert.strictEqual(yield* self.readString("d/g"), "x")
+          assert.strictEqual(kindOf(yield* ask(write("file", "x", "create"))), "AlreadyExists")
+          assert.strictEqual(kindOf(yield* ask(read("loop"))), "InvalidPath")
+          // Not entered: what is below is found once, by its own name.
+          const all = yield* ask(list("/", { recursive: true }))
+          assert.deepStrictEqual(all._tag === "FileListing" ? all.entries.map(({ kind, path }) => `${path} ${kind}`) : [], [
+            "d directory",
+            "d/f file",
+            "d/g file",
+            "dir symlink",
+            "file symlink",
+            "loop symlink"
+          ])
+          for (const link of ["file", "dir"]) {
+            const gone = yield* ask(remove(link, { recursive: true }))
+            assert.strictEqual(gone._tag === "FileDeleted" ? gone.deletedCount : kindOf(gone), 1)
+          }
+          assert.strictEqual(yield* self.readString("d/g"), "x")
+        })
+      )
+    )
+
+    it.effect("tells times, permissions and sizes as they are (S4-19, S4-81, S4-139)", () =>
+      serving(fs, {}, ({ ask }, self) =>
+        Effect.gen(function* () {
+          yield* self.write("f", "12345")
+          const modified = DateTime.makeUnsafe("2001-02-03T04:05:06.000Z")
+          yield* self.setAttributes("f", { mode: 0o604, modifiedAt: modified })
+          const told = yield* ask(stat("f"))
+          if (told._tag !== "FileMetadata") return assert.fail(kindOf(told))
+          assert.deepStrictEqual(
+            [told.size, told.isDirectory, told.permissions, told.modified?.epochMilliseconds],
+            [5, false, 0o604, modified.epochMilliseconds]
+          )
+          const { createdAt } = yield* self.stat("f")
+          assert.isDefined(createdAt)
+          assert.deepStrictEqual(told.created?.epochMilliseconds, createdAt?.epochMilliseconds)
+          const directory = yield* ask(stat("/"))
+          assert.deepStrictEqual(
+            directory._tag === "FileMetadata" ? [directory.isDirectory, directory.size] : kindOf(directory),
+            [true, 0]
+          )
+        })
+      )
+    )
+
+    it.effect("answers by the id that was given, whatever it is, and with the path as it was written (S4-21 to S4-23)", () =>
+      serving(fs, {}, ({ answers, append, all }) =>
+        Effect.gen(function* () {
+          const odd = ["", " ", "__proto__", "constructor", "a/b\u0000c", "\ud83d\ude00", "req-42", "x".repeat(10_000)]
+          for (const correlationId of odd) {
+            const path = `/d/./${odd.indexOf(correlationId)}`
+            const written = yield* append(
+              new Entry.FileWrite({ correlationId, path, content: bytes("x"), createMode: "create" })
+            )
+            const [answer, ...more] = yield* answers(correlationId, written)
+            assert.deepStrictEqual(more, [])
+            assert.deepStrictEqual(answer, new Entry.FileWritten({ correlationId, path, bytesWritten: 1 }))
+          }
+          assert.strictEqual((yield* all).filter(Entry.isTerminal).length, odd.length)
+        })
+      )
+    )
+  })
+}
+
+describe("links of a host directory", () => {
+  const root = () => {
+    const outside = freshDirectory()
+    const directory = freshDirectory()
+    Fs.writeFileSync(join(outside, "secret"), "outside")
+    Fs.mkdirSync(join(directory, "d"))
+    Fs.symlinkSync(outside, join(directory, "out"))
+    Fs.symlinkSync("d", join(directory, "in"))
+    return { directory, outside }
+  }
+
+  for (const followSymlinks of [true, false]) {
+    it.effect(`lead nothing past the root, neither to what is there nor to what is not (S4-86, S4-92, ${followSymlinks})`, () =>
+      Effect.suspend(() => {
+        const { directory, outside } = root()
+        return serving(host(directory), { followSymlinks }, ({ ask }) =>
+          Effect.gen(function* () {
+            for (const intent of [
+              read("out/secret"),
+              write("out/secret", "x"),
+              write("out/new", "x", "create"),
+              remove("out/secret"),
+              stat("out/secret"),
+              list("out"),
+              write("out/deep/new", "x")
+            ]) {
+              assert.strictEqual(kindOf(yield* ask(intent)), "AccessDenied", `${intent._tag} ${intent.path}`)
+            }
+            assert.deepStrictEqual(Fs.readdirSync(outside), ["secret"])
+            assert.strictEqual(Fs.readFileSync(join(outside, "secret"), "utf8"), "outside")
+            assert.strictEqual(kindOf(yield* ask(write("in/deep/new", "x"))), "FileWritten")
+            assert.strictEqual(Fs.readFileSync(join(directory, "d/deep/new"), "utf8"), "x")
+            const link = yield* ask(stat("out"))
+            if (followSymlinks) assert.strictEqual(kindOf(link), "AccessDenied")
+            else assert.deepStrictEqual(link._tag === "FileMetadata" ? [link.isSymlink, link.kind] : [], [true, "symlink"])
+          })
+        )
+      })
+    )
+  }
+})
+
+describe("the settings of PosixFS", () => {
+  const under = <A, E>(
+    settings: Omit<Parameters<typeof Leaf.posixFS>[0], "rootPath">,
+    body: (rootPath: string, asking: Asking) => Effect.Effect<A, E>
+  ) =>
+    journaled(
+      Effect.suspend(() => {
+        const rootPath = freshDirectory()
+        return Effect.scoped(
+          Effect.provide(
+            Effect.flatMap(asked, (asking) => body(rootPath, asking)),
+            Leaf.posixFS({ rootPath, ...settings })
+          )
+        )
+      })
+    )
+
+  it.effect("do each what the seed says (S4-71 to S4-75)", () =>
+    Effect.gen(function* () {
+      yield* under({ allowWrite: false }, (rootPath, { ask }) =>
+        Effect.gen(function* () {
+          Fs.writeFileSync(join(rootPath, "f"), "x")
+          assert.strictEqual(kindOf(yield* ask(write("f", "y"))), "AccessDenied")
+          assert.strictEqual(kindOf(yield* ask(remove("f"))), "FileDeleted")
+        })
+      )
+      yield* under({ allowDelete: false }, (rootPath, { ask }) =>
+        Effect.gen(function* () {
+          Fs.writeFileSync(join(rootPath, "f"), "x")
+          assert.strictEqual(kindOf(yield* ask(remove("f"))), "AccessDenied")
+          assert.strictEqual(kindOf(yield* ask(write("f", "y"))), "FileWritten")
+          assert.strictEqual(Fs.readFileSync(join(rootPath, "f"), "utf8"), "y")
+        })
+      )
+      yield* under({ chunkSize: 3, streamingThreshold: 4 }, (rootPath, { askAll }) =>
+        Effect.gen(function* () {
+          const shape = Effect.suspend(() =>
+            Effect.map(askAll(read("f")), (all) =>
+              all.map((entry) => (entry._tag === "FileContentChunk" ? entry.offset : entry._tag))
+            )
+          )
+          Fs.writeFileSync(join(rootPath, "f"), "1234")
+          assert.deepStrictEqual(yield* shape, ["FileContent"])
+          Fs.writeFileSync(join(rootPath, "f"), "12345")
+          assert.deepStrictEqual(yield* shape, [0, 3])
+        })
+      )
+      yield* under({ followSymlinks: false }, (rootPath, { ask }) =>
+        Effect.gen(function* () {
+          Fs.writeFileSync(join(rootPath, "f"), "x")
+          Fs.symlinkSync("f", join(rootPath, "l"))
+          const told = yield* ask(stat("l"))
+          assert.deepStrictEqual(told._tag === "FileMetadata" ? [told.kind, told.isSymlink] : [], ["symlink", true])
+          assert.strictEqual(kindOf(yield* ask(read("l"))), "FileContent")
+        })
+      )
+    })
+  )
+
+  it.effect("are 1 MiB and 64 KiB where nothing is said: exactly that is one entry (S4-54, S4-73, S4-74)", () =>
+    under({}, (rootPath, { askAll }) =>
+      Effect.gen(function* () {
+        const shape = (size: number) =>
+          Effect.suspend(() => {
+            Fs.writeFileSync(join(rootPath, String(size)), many(size))
+            return Effect.map(askAll(read(String(size))), (all) =>
+              all.map((entry) =>
+                entry._tag !== "FileContentChunk"
+                  ? entry._tag
+                  : `${entry.offset}+${entry.data instanceof Uint8Array ? entry.data.length : entry.data.size}`
+              )
+            )
+          })
+        assert.deepStrictEqual(yield* shape(1_048_576), ["FileContent"])
+        const chunks = Array.from({ length: 16 }, (_, i) => `${i * 65_536}+65536`)
+        assert.deepStrictEqual(yield* shape(1_048_577), [...chunks, "1048576+1"])
+      })
+    )
+  )
+})
+
+describe("what another program has open", () => {
+  it.effect("is asked for again after 50 ms, then twice as long each time, never exactly (S4-106, S4-114)", () =>
+    journaled(
+      Effect.gen(function* () {
+        const tries: Array<number> = []
+        const inner = yield* memory({ tree: { f: "x" } })
+        const fs = Filesystem.make(
+          around(inner.port, (operation, next) =>
+            operation._tag !== "Open"
+              ? next
+              : Effect.flatMap(Clock.currentTimeMillis, (now) => {
+                  tries.push(now)
+                  return Effect.fail<Fault>({ _tag: "AccessDenied", why: "busy" })
+                })
+          )
+        )
+        yield* started(fs)
+        const { append, answer } = yield* asked
+        const intent = read("f")
+        yield* append(intent)
+        yield* quiet
+        for (let i = 0; i < 2_000; i++) {
+          yield* TestClock.adjust("1 millis")
+          yield* Effect.yieldNow
+        }
+        const told = yield* answer(intent.correlationId)
+        assert.strictEqual(kindOf(told), "AccessDenied")
+        const pauses = tries.slice(1).map((at, i) => at - tries[i]!)
+        assert.strictEqual(pauses.length, 5)
+        for (const [i, pause] of pauses.entries()) {
+          assert.isAtLeast(pause, Math.floor(0.8 * 50 * 2 ** i), String(pauses))
+          assert.isAtMost(pause, Math.ceil(1.2 * 50 * 2 ** i) + 1, String(pauses))
+        }
+        assert.notDeepEqual(pauses, [50, 100, 200, 400, 800])
+      })
+    )
+  )
+})
+
+describe("every way to read and to write", () => {
+  const busy = Effect.fail<Fault>({ _tag: "AccessDenied", why: "busy" })
+  const large = many(2_000_000)
+  const edit = () => new Entry.FileEdit({ correlationId: id(), path: "f", edits: [{ oldText: "x", newText: "y" }] })
+
+  for (const [what, intent, extended, expected] of [
+    ["a small file is read at once", () => read("f"), false, "FileContent"],
+    ["a range is read", () => read("f", { offset: 1 }), false, "FileContent"],
+    ["a large content is written", () => write("f", large), false, "FileWritten"],
+    ["a text is edited", edit, true, "FileEdited"]
+  ] as const) {
+    it.effect(`is tried again where the file is open elsewhere: ${what} (S4-114, S4-115)`, () =>
+      journaled(
+        Effect.gen(function* () {
+          const asking = intent()
+          const reads = asking._tag === "FileRead"
+          let count = 0
+          const held = Effect.suspend(() => (count++ < 2 ? busy : Effect.void))
+          const { port } = yield* memory({ tree: { f: "x" } })
+          const fast = port.accelerations!.read!
+          const fs = Filesystem.make({
+            ...port,
+            accelerations: reads ? { read: (path, most) => Effect.andThen(held, fast(path, most)) } : undefined,
+            open: (path) => (reads ? Effect.andThen(held, port.open(path)) : port.open(path)),
+            write: (...of) => (reads ? port.write(...of) : Effect.andThen(held, port.write(...of)))
+          })
+          yield* started(fs, { extended })
+          const { all, append } = yield* asked
+          yield* append(asking)
+          for (let i = 0; i < 40; i++) {
+            yield* quiet
+            yield* TestClock.adjust("10 millis")
+          }
+          yield* quiet
+          assert.deepStrictEqual((yield* all).filter(Entry.isTerminal).map(kindOf), [expected])
+          assert.strictEqual(count, 3)
+        })
+      )
+    )
+  }
+})
+
+describe("what no path can express", () => {
+  it.effect("is listed as not addressable, and matched by no pattern (C-05)", () =>
+    Effect.suspend(() => {
+      const directory = freshDirectory()
+      Fs.writeFileSync(join(directory, "a\u0007b"), "")
+      Fs.writeFileSync(join(directory, "ab"), "")
+      return serving(host(directory), {}, ({ ask }) =>
+        Effect.gen(function* () {
+          const found = (more: Parameters<typeof list>[1]) =>
+            Effect.map(ask(list("/", more)), (answer) =>
+              answer._tag === "FileListing" ? answer.entries.map(({ addressable }) => addressable) : [kindOf(answer)]
+            )
+          assert.sameMembers([...(yield* found({}))], [true, false])
+          assert.deepStrictEqual(yield* found({ pattern: "a*" }), [true])
+          assert.deepStrictEqual(yield* found({ pattern: "a*", recursive: true }), [true])
+        })
+      )
+    })
+  )
+})
+
+describe('Journal.record over a disk that does not tell "a" from "A"', () => {
+  it.effect("writes down a file that gets its own name in another case as moved, and nothing as replaced", () =>
+    journaled(
+      Effect.gen(function* () {
+        const inner = yield* memory({ caseInsensitive: true, tree: { f: "x" } })
+        const fs = yield* record()(inner)
+        yield* fs.move("f", "F", { overwrite: true })
+        const { all, journal } = yield* asked
+        const moved = (yield* all).flatMap((entry) => (entry._tag === "FileMoved" ? [entry.replaced] : []))
+        assert.deepStrictEqual(moved, [undefined])
+        yield* Replay.undo(journal, inner, { to: 0 })
+        assert.deepStrictEqual(
+          (yield* inner.list("/")).map(({ name }) => name),
+          ["f"]
+        )
+        assert.strictEqual(yield* inner.readString("f"), "x")
+      })
+    )
+  )
+})
+
+describe("an id", () => {
+  it.effect("that has been refused is not carried out by the next entry of the same append (S4-22)", () =>
+    serving(memory(), {}, ({ all, ask, journal }, self) =>
+      Effect.gen(function* () {
+        const correlationId = id()
+        const entry = (path: string) => new Entry.FileWrite({ correlationId, path, content: bytes("x"), createMode: "create" })
+        yield* journal.appendAll([entry("a//b"), entry("ab")])
+        yield* ask(stat("/"))
+        assert.deepStrictEqual((yield* all).filter(Entry.answers(correlationId)).map(kindOf), ["InvalidPath"])
+        assert.isFalse(yield* self.exists("ab"))
+      })
+    )
+  )
+})
+
+describe("a write in parts", () => {
+  it.effect("of exactly as many bytes as a file may have is written", () =>
+    serving(memory(), { limits: { ...Limits.standard, maxFileSize: 4 } }, ({ answer, append }, self) =>
+      Effect.gen(function* () {
+        const one = id()
+        yield* append(chunk(one, 0, "ab", { path: "f" }))
+        yield* append(chunk(one, 2, "cd", { isFinal: true }))
+        assert.strictEqual(kindOf(yield* answer(one)), "FileWritten")
+        assert.strictEqual(yield* self.readString("f"), "abcd")
+      })
+    )
+  )
+
+  it.effect(
+    "that is empty, of which parts are, and that says nothing of its mode, is one all the same (S4-56, S4-57, C-46)",
+    () =>
+      serving(memory({ tree: { f: "old" } }), {}, ({ answer, append }, self) =>
+        Effect.gen(function* () {
+          const one = id()
+          yield* append(chunk(one, 0, "", { path: "f" }))
+          yield* append(chunk(one, 0, "ab"))
+          yield* append(chunk(one, 2, ""))
+          yield* append(chunk(one, 2, "c", { isFinal: true }))
+          const told = yield* answer(one)
+          assert.deepStrictEqual(told, new Entry.FileWritten({ correlationId: one, path: "f", bytesWritten: 3 }))
+          assert.strictEqual(yield* self.readString("f"), "abc")
+        })
+      )
+  )
+
+  it.effect("of which the first part stands at another offset is IoError, and names that offset", () =>
+    serving(memory(), {}, ({ answer, append }) =>
+      Effect.gen(function* () {
+        const one = id()
+        yield* append(chunk(one, 7, "x", { path: "f" }))
+        const told = yield* answer(one)
+        assert.strictEqual(kindOf(told), "IoError")
+        assert.include(messageOf(told), "offset 7")
+      })
+    )
+  )
+})
+
+describe('a leaf over a disk that does not tell "a" from "A" (C-41)', () => {
+  it.effect("answers what waits behind one that hangs by another name of the same file", () =>
+    journaled(
+      Effect.gen(function* () {
+        const inner = yield* memory({ caseInsensitive: true, tree: { f: "x" } })
+        const fs = Filesystem.make(
+          around(inner.port, (operation, next) => (operation._tag === "Open" ? Effect.uninterruptible(Effect.never) : next))
+        )
+        yield* started(fs, { timeout: "10 seconds" })
+        const { all, append } = yield* asked
+        const [stuck, behind] = [read("f"), write("F", "y")]
+        for (const intent of [stuck, behind]) yield* append(intent)
+        for (let i = 0; i < 2; i++) {
+          yield* quiet
+          yield* TestClock.adjust("10 seconds")
+        }
+        yield* quiet
+        assert.deepStrictEqual((yield* all).filter(Entry.isTerminal).map(kindOf), ["Timeout", "Timeout"])
+      })
+    )
+  )
+
+  it.effect("cannot tell whether a file was renamed to itself in another case before a kill", () =>
+    journaled(
+      Effect.gen(function* () {
+        const { append, answer } = yield* asked
+        const intent = new Entry.FileMove({ correlationId: id(), path: "f", to: "F" })
+        const instance = dead()
+        yield* append(new DaemonChanged({ daemon: "memory", instance, status: "Running", prefix: ".", extended: true }))
+        yield* append(intent)
+        yield* append(new Entry.FileStarted({ correlationId: intent.correlationId, instance, size: 1 }))
+        const fs = yield* memory({ caseInsensitive: true, tree: { F: "x" } })
+        yield* started(fs, { extended: true })
+        assert.include(messageOf(yield* answer(intent.correlationId)), "neither what it met nor what it would have made")
+      })
+    )
+  )
+})
+
+describe("chunks of a leaf that is extended", () => {
+  it.effect("tell of the file with the first of them, and only with that", () =>
+    serving(memory(), { extended: true, streamingThreshold: 4, chunkSize: 4 }, ({ askAll }, self) =>
+      Effect.gen(function* () {
+        yield* self.write("f", "0123456789")
+        const told = yield* askAll(read("f", { offset: 1 }))
+        assert.deepStrictEqual(
+          told.map((entry) => (entry._tag === "FileContentChunk" ? [entry.offset, entry.stat?.sizeBytes] : kindOf(entry))),
+          [
+            [1, 10],
+            [5, undefined],
+            [9, undefined]
+          ]
+        )
+      })
+    )
+  )
+})
+
+describe("daemons", () => {
+  it.effect("that cannot begin let nobody wait for them to run", () =>
+    journaled(
+      Effect.gen(function* () {
+        const daemon = yield* Daemon.make({ name: "d", start: Effect.fail("no port"), run: () => Effect.never })
+        const waiting = yield* fork(Effect.flip(daemon.awaitStatus("Running")))
+        yield* Effect.flip(daemon.start)
+        const error = yield* Fiber.join(waiting)
+        assert.deepStrictEqual([error.reason, error.detail], ["completed", "no port"])
+      })
+    )
+  )
+
+  it.effect("shut down together all end, the last first, and the first failure is told", () =>
+    journaled(
+      Effect.gen(function* () {
+        const log: Array<string> = []
+        const all = Daemon.all(
+          yield* Effect.forEach(["a", "b", "c"], (name) =>
+            Daemon.make({
+              name,
+              run: () => Effect.never,
+              stop: Effect.andThen(
+                Effect.sync(() => void log.push(name)),
+                name === "a" ? Effect.void : Effect.fail(`${name} is broken`)
+              )
+            })
+          )
+        )
+        yield* all.start
+        const error = yield* Effect.flip(all.shutdown)
+        assert.deepStrictEqual([error.daemon, error.detail], ["c", "c is broken"])
+        assert.deepStrictEqual(log, ["c", "b", "a"])
+        assert.deepStrictEqual(yield* Effect.forEach(all.daemons, ({ status }) => status), [
+          "Completed",
+          "Completed",
+          "Completed"
+        ])
+      })
+    )
+  )
+})
