@@ -29,7 +29,13 @@ describeNats("a Branch and a Leaf on a JetStream", () => {
     return Branch.layer({ extended: true }).pipe(Layer.provide(journal()), Layer.merge(leaf))
   })
 
-  // One in fifteen, of every kind, is enough to show that this journal serves; what Branch and Leaf do is put to all of them elsewhere.
-  const some = isSoak ? laws : laws.filter((_, index) => index % 15 === 0)
+  // What a killed process leaves bears an ordinary name at the leaf; and a branch knows no names by a key.
+  const beyond = new Set([
+    "a directory that shows nothing is empty",
+    "a recursive delete removes names that no path can express"
+  ])
+  const kept = laws.filter(({ name }) => !beyond.has(name))
+  // One in 25, of every kind, is enough to show that this journal serves; what Branch and Leaf do is put to all of them elsewhere.
+  const some = isSoak ? kept : kept.filter((_, index) => index % 25 === 0)
   suite("keeps the laws of a filesystem", layer, { laws: some, programs: isSoak ? 100 : 1 })
 })

@@ -53,7 +53,7 @@ describe("a journal", () => {
     })
   )
 
-  it.effect("asks its store anew only when that has changed, and goes on after a failure of the store", () =>
+  it.effect("asks its store for entries only when there are any, and not for each", () =>
     Effect.gen(function* () {
       const store = MemoryStore.make<Entry>()
       let reads = 0
@@ -63,7 +63,7 @@ describe("a journal", () => {
       })
       const tail = yield* Effect.forkChild(Stream.runCollect(Stream.take(journal.tail(), 1_000)), { startImmediately: true })
       yield* Effect.yieldNow
-      assert.strictEqual(reads, 1)
+      assert.strictEqual(reads, 0)
       for (let n = 0; n < 1_000; n++) yield* journal.append(stat(n))
       assert.strictEqual((yield* Fiber.join(tail)).length, 1_000)
       // Not once for each of them.

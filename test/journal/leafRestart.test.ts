@@ -170,7 +170,7 @@ describe("a leaf that starts", () => {
         yield* append(killed({ prefix: "d", extended: true, instance: dead() + "1" }))
         yield* append(after)
         const fs = yield* memory()
-        yield* started(fs, { extended: true, resume: "all" })
+        yield* started(fs, { name: "memory", extended: true, resume: "all" })
         assert.include(messageOf(yield* answer(before.correlationId)), "may have carried it out")
         assert.strictEqual(messageOf(yield* answer(elsewhere.correlationId)), "FileWritten")
         assert.strictEqual(messageOf(yield* answer(after.correlationId)), "FileWritten")
@@ -178,6 +178,27 @@ describe("a leaf that starts", () => {
       })
     )
   )
+
+  for (const [how, failure, is] of [
+    ["had finished what it had in hand", undefined, "x"],
+    ["had not, since it failed", "the disk broke", undefined]
+  ] as const) {
+    it.effect(`carries out what a leaf left that said nothing of beginning only where that ${how}`, () =>
+      journaled(
+        Effect.gen(function* () {
+          const { answer, append } = yield* asked
+          const [before, change] = [killed(), write("f", "x", "append")]
+          yield* append(before)
+          yield* append(change)
+          yield* append(new DaemonChanged({ ...before, status: "Completed", ...(failure === undefined ? {} : { failure }) }))
+          const fs = yield* memory()
+          yield* started(fs, { name: "memory", resume: "all" })
+          assert.include(messageOf(yield* answer(change.correlationId)), is === undefined ? "may have" : "FileWritten")
+          assert.strictEqual(yield* Effect.orElseSucceed(fs.readString("f"), () => undefined), is)
+        })
+      )
+    )
+  }
 })
 
 interface Case {

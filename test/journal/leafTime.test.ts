@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/testing/TestClock"
 import { make } from "../../src/filesystem/Filesystem.ts"
@@ -180,6 +181,46 @@ describe("what takes too long", () => {
   )
 })
 
+describe("what was given up", () => {
+  it.effect("says nothing more where it goes on all the same", () =>
+    journaled(
+      Effect.gen(function* () {
+        const inner = yield* memory()
+        yield* inner.writeBytes("f", many(3_000_000))
+        const gate = yield* Deferred.make<void>()
+        const port = around(inner.port, (_, next) => next)
+        let reads = 0
+        const fs = make({
+          ...port,
+          open: (path) =>
+            Effect.map(port.open(path), ({ read, stat }) => ({
+              stat,
+              read: (offset: number, length: number) =>
+                ++reads === 3
+                  ? Effect.uninterruptible(Effect.andThen(Deferred.await(gate), read(offset, length)))
+                  : read(offset, length)
+            }))
+        })
+        yield* started(fs)
+        const intent = read("f")
+        yield* appendAll(intent)
+        yield* quiet
+        yield* TestClock.adjust("30 seconds")
+        yield* quiet
+        const told = () => Effect.map(now, (all) => all.filter(Entry.answers(intent.correlationId)).map(kindOf))
+        const before = yield* told()
+        assert.strictEqual(before[before.length - 1], "Timeout")
+        yield* Deferred.succeed(gate, undefined)
+        yield* quiet
+        assert.deepStrictEqual(yield* told(), before)
+        // Its turn is the next one's now.
+        const { ask } = yield* asked
+        assert.strictEqual(kindOf(yield* ask(read("f", { length: 1 }))), "FileContent")
+      })
+    )
+  )
+})
+
 describe("what another program has open", () => {
   /** How often the step was tried, and what came of it, when it is busy so often. */
   const tried = (step: Operation["_tag"], times: number, intent: Entry.Efferent, lockedRetries?: number) =>
@@ -263,6 +304,32 @@ describe("what nobody serves", () => {
         yield* TestClock.adjust("2 seconds")
         yield* quiet
         assert.deepStrictEqual(yield* answersTo(intent), ["NotFound"])
+      })
+    )
+  )
+
+  it.effect("is the matter of the one that is there longest, and of the next when that has completed", () =>
+    journaled(
+      Effect.gen(function* () {
+        const first = yield* started(yield* memory(), { prefix: "a", grace: "5 seconds" })
+        yield* started(yield* memory(), { prefix: "b", grace: "1 second" })
+        const [one, other] = [stat("x"), stat("y")]
+        yield* appendAll(one)
+        yield* quiet
+        yield* TestClock.adjust("4 seconds")
+        yield* quiet
+        assert.deepStrictEqual(yield* answersTo(one), [undefined])
+        yield* TestClock.adjust("1 second")
+        yield* quiet
+        assert.deepStrictEqual(yield* answersTo(one), ["NotFound"])
+        yield* appendAll(other)
+        yield* quiet
+        yield* TestClock.adjust("2 seconds")
+        yield* quiet
+        assert.deepStrictEqual(yield* answersTo(other), [undefined])
+        yield* first.shutdown
+        yield* quiet
+        assert.deepStrictEqual(yield* answersTo(other), ["NotFound"])
       })
     )
   )

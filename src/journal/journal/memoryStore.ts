@@ -21,7 +21,7 @@ export const make = <E>(): Store<E> => {
         return entries.slice(Math.max(0, end - limit), end).reverse()
       }),
     last: Effect.sync(() => entries.length),
-    changed: (after) => signal.wait(() => entries.length > after),
+    changed: (after) => (entries.length > after ? Effect.void : signal.wait(() => entries.length > after)),
     contents: ContentStore.makeMemory()
   }
 }

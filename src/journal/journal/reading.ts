@@ -17,8 +17,9 @@ const nextOf = (entries: ReadonlyArray<Recorded<unknown>>, after: number): numbe
 export const make = <E>(store: Store<E>): Scrivener<E> => {
   const page = (after: number) => Effect.map(store.read(after, pageSize), lend)
   const livePage = (after: number): ReturnType<typeof page> =>
-    Effect.flatMap(page(after), (entries) =>
-      entries.length > 0 ? Effect.succeed(entries) : Effect.flatMap(store.changed(after), () => livePage(after))
+    // Asked in this order, who is at the end needs no answer of a store that cannot give one for a while.
+    Effect.flatMap(store.changed(after), () =>
+      Effect.flatMap(page(after), (entries) => (entries.length > 0 ? Effect.succeed(entries) : livePage(after)))
     )
   const waitFor: Scrivener<E>["waitFor"] = <B extends E>(after: number, is: (entry: E) => entry is B) =>
     Effect.flatMap(livePage(fromStart(after)), (entries) => {

@@ -145,13 +145,13 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
 
   const leftBy = (intent: Efferent, path: FsPath.FsPath, recorded: Pick<Recorded<Entry>, "position">): Left | undefined => {
     if (recorded.position >= me.position || !isMutation(intent)) return undefined
-    const before = leaves.ownerOf(path)
+    const then = leaves.ownerOf(path)?.instance
     // One that came later may have been told to resume all.
-    const cameLater = (leaf: Registry.Announced): boolean =>
-      leaf.position > recorded.position && FsPath.isWithin(leaf.prefix, path)
+    const mayHave = (leaf: Registry.Announced): boolean =>
+      leaf.instance === then || (leaf.position > recorded.position && FsPath.isWithin(leaf.prefix, path))
     return {
       started: survey.started.get(intent.correlationId),
-      isUncertain: (before !== undefined && !before.extended) || survey.silent.some(cameLater)
+      isUncertain: [...survey.silent.values()].some(mayHave)
     }
   }
   const take = (

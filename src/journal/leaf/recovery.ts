@@ -187,7 +187,7 @@ export const recover = (self: Serving, work: Work, execute: Answering): Answerin
   const refuse = (why: keyof typeof said): Answering => Effect.fail(ioError(said[why], work.intent, work.shown))
   const unless = (why: keyof typeof said): Answering => (self.settings.resumesChanges ? execute : refuse(why))
   const { isUncertain, started } = work.left!
-  if (started === undefined) return unless(isUncertain ? "uncertain" : "notBegun")
+  if (started === undefined) return isUncertain ? refuse("uncertain") : unless("notBegun")
   const verdict = Effect.catch(judge(self, work, work.intent, started), () => unclear)
   return Effect.flatMap(verdict, (verdict) =>
     verdict === "notMade" ? unless("notMade") : verdict === "unclear" ? refuse("unclear") : Effect.succeed(verdict)

@@ -17,8 +17,8 @@ export interface Survey {
   readonly answered: Set<string>
   /** Of what has not been answered. */
   readonly started: ReadonlyMap<string, FileStarted>
-  /** Those before this one that did not say what they begin. */
-  readonly silent: ReadonlyArray<Registry.Announced>
+  /** By instance those before this one that did not say what they begin, and have not finished what they had in hand. */
+  readonly silent: ReadonlyMap<string, Registry.Announced>
   /** The leaves directly after this one was announced. */
   readonly leaves: Registry.Registry
   /** When that was. */
@@ -39,7 +39,7 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Survey | undefined, JournalError> {
   const answered = new Set<string>()
   const started = new Map<string, FileStarted>()
-  const silent: Array<Registry.Announced> = []
+  const silent = new Map<string, Registry.Announced>()
   const leaves = Registry.empty()
   let mine: Pick<Survey, "leaves" | "at"> | undefined
   let isSuperseded = false
@@ -49,7 +49,8 @@ export const make = Effect.fnUntraced(function* (
     after = position
     if (entry._tag === "DaemonChanged") {
       const announced = leaves.see(entry, position)
-      if (announced?.extended === false && position < me.position) silent.push(announced)
+      if (announced?.extended === false && position < me.position) silent.set(entry.instance, announced)
+      if (entry.status === "Completed" && entry.failure === undefined) silent.delete(entry.instance)
       if (position === me.position) mine = { leaves: leaves.copy(), at }
       else if (announced !== undefined && position > me.position && Registry.supersedes(announced, me)) isSuperseded = true
     } else if (entry._tag === "FileStarted") {

@@ -67,6 +67,15 @@ export class Beginning {
   readonly known = new Map<FsPath.FsPath, Known>()
   readonly modes = new Map<FsPath.FsPath, number>()
   readonly #names = new Map<FsPath.FsPath, Set<string>>()
+  readonly #spellings = new Map<FsPath.FsPath, FsPath.FsPath>()
+
+  /** One path for all that differ in case alone: the one that came first. */
+  spelt(path: FsPath.FsPath): FsPath.FsPath {
+    const folded = FsPath.fold(path)
+    const known = this.#spellings.get(folded)
+    if (known === undefined) this.#spellings.set(folded, path)
+    return known ?? path
+  }
 
   /** What is known first is what was there. */
   reveal(path: FsPath.FsPath, known: Known): void {
@@ -90,6 +99,7 @@ export class Beginning {
 
   clone(): Beginning {
     const copy = new Beginning()
+    for (const path of this.#spellings.values()) copy.spelt(path)
     for (const [path, known] of this.known) copy.reveal(path, known)
     for (const [path, mode] of this.modes) copy.revealMode(path, mode)
     return copy
@@ -138,7 +148,8 @@ export class World {
   }
 
   child(node: Node, name: string): Node {
-    return childOf(node, name, this.key(name))
+    const child = childOf(node, name, this.key(name))
+    return this.caseSensitive || child.kind !== "origin" ? child : { ...child, path: this.beginning.spelt(child.path) }
   }
 
   get(path: FsPath.FsPath): Node {
@@ -160,7 +171,7 @@ export class World {
         here.entries.set(key, { name: known, node })
         return
       }
-      const next = entered(childOf(here, name, key))
+      const next = entered(this.child(here, name))
       here.entries.set(key, { name: known, node: next })
       here = next
     }
