@@ -7,11 +7,12 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { type Algebra, Filesystem } from "../filesystem/Filesystem.ts"
+import type { NotRecorded } from "../journal/Replay.ts"
 import * as FsError from "../model/FsError.ts"
 import { adviceOn, opening } from "./advice.ts"
 import { Complaint, exitCodeOf, Quit } from "./exit.ts"
 import { complaintOf, type HistoryError } from "./historyAdvice.ts"
-import * as JournalAdvice from "./journal/advice.ts"
+import { notRecorded } from "./journal/advice.ts"
 import { errorLook } from "./look.ts"
 import { existingDirectory, nearby } from "../agent/nearby.ts"
 import { type OutputFailed, Screen } from "./screen.ts"
@@ -19,7 +20,7 @@ import { Settings } from "./settings.ts"
 import { type CommandLine, commandLine, quote } from "./shell.ts"
 
 /** What a command may fail with. */
-export type Failure = FsError.FsError | HistoryError | JournalAdvice.JournalFailure | Complaint | OutputFailed | Quit
+export type Failure = FsError.FsError | HistoryError | NotRecorded | Complaint | OutputFailed | Quit
 
 const didYouMean = (paths: ReadonlyArray<string>): string =>
   `Did you mean ${paths.map(quote).join(paths.length === 2 ? " or " : ", ")}?`
@@ -74,10 +75,7 @@ const reportHistory = (error: HistoryError) =>
     return yield* complain(complaintOf(error, command, commandLine(program, root)))
   })
 
-const reportJournal = (error: JournalAdvice.JournalFailure) =>
-  Effect.flatMap(Settings, ({ command }) => complain(JournalAdvice.complaintOf(error, command)))
-
-const reportAny = (error: FsError.FsError | HistoryError | JournalAdvice.JournalFailure | Complaint) => {
+const reportAny = (error: FsError.FsError | HistoryError | NotRecorded | Complaint) => {
   switch (error._tag) {
     case "Complaint":
       return complain(error)
@@ -85,9 +83,8 @@ const reportAny = (error: FsError.FsError | HistoryError | JournalAdvice.Journal
     case "SnapshotRestoreError":
     case "ArchiveError":
       return reportHistory(error)
-    case "JournalError":
     case "NotRecorded":
-      return reportJournal(error)
+      return complain(notRecorded(error))
     default:
       return report(error)
   }

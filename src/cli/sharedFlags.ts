@@ -16,7 +16,7 @@ export const base = Command.make(program).pipe(
       // An unset variable in a client's configuration is blank, and means no directory that anybody has chosen.
       Flag.filter(
         (root) => root.trim() !== "",
-        () => "it is blank; leave it out for the current directory"
+        () => "a directory, and it is blank; leave it out for the current one"
       ),
       Flag.withDefault(".")
     ),
@@ -44,7 +44,7 @@ export const base = Command.make(program).pipe(
     journal: flags.text("journal", "FILE", "Record what changes in this journal, made where it is not there").pipe(
       Flag.filter(
         (file) => file === undefined || file.trim() !== "",
-        () => "it is blank"
+        () => "the name of a file, and it is blank"
       )
     ),
     json: Flag.Boolean("json").pipe(

@@ -278,6 +278,39 @@ describe("journal show", () => {
     })
   )
 
+  it.live("--contents shows what a change took away too", () =>
+    Effect.gen(function* () {
+      const here = yield* kept({ "gone/small.txt": "small\n", "gone/large.bin": "x".repeat(5000), "over.txt": "replaced\n" })
+      done(yield* here.run(["rm", "-r", "gone", ...work]))
+      done(yield* here.run(["write", "new.txt", "--text", "new\n", ...work]))
+      done(yield* here.run(["mv", "new.txt", "over.txt", "--overwrite", ...work]))
+      const out = done(yield* here.run(["journal", "show", "work", "--contents", "--kind", "deleted,moved"]))
+      assert.include(out, "\n        small\n")
+      assert.include(out, "x".repeat(5000))
+      assert.include(out, "\n        replaced\n")
+      assert.include(out, "gone/small.txt")
+      const [deleted] = yield* shown(here, "--contents", "--kind", "deleted")
+      const { removed } = deleted!.entry as { readonly removed?: ReadonlyArray<{ path: string; content?: unknown }> }
+      const large = removed!.find(({ path }) => path === "gone/large.bin")
+      assert.isTrue(large!.content === Buffer.from("x".repeat(5000)).toString("base64"))
+    })
+  )
+
+  it.live("--contents shows entries whose fields of that name hold something else", () =>
+    Effect.gen(function* () {
+      const here = yield* kept({})
+      const { Entry, makeFile } = yield* Effect.promise(() => import("../../src/journal/Journal.ts"))
+      const { FileAttributesSet } = yield* Effect.promise(() => import("../../src/journal/FileSystemEntry.ts"))
+      const entry = new FileAttributesSet({ correlationId: "id", path: "a.txt", previous: { mode: 0o644 } })
+      yield* Effect.scoped(
+        Effect.flatMap(makeFile(Entry, { path: join(here.top, "work") }), (journal) => journal.append(entry))
+      )
+      assert.include(done(yield* here.run(["journal", "show", "work", "--contents"])), "FileAttributesSet  a.txt")
+      const [all] = yield* shown(here, "--contents")
+      assert.deepStrictEqual((all!.entry as { readonly previous?: unknown }).previous, { mode: 0o644 })
+    })
+  )
+
   it.live("names nothing that a terminal would act on", () =>
     Effect.gen(function* () {
       const here = yield* kept({})
@@ -303,6 +336,8 @@ describe("the help of journal", () => {
         .filter((line) => line.startsWith(`  fs-algebra journal ${name} `))
       assert.isAbove(examples.length, 0)
       for (const example of examples) {
+        // The root is the current directory where none is given, and a journal lies outside of it.
+        assert.match(example, / \.\.\/work\.journal/)
         const words = example
           .replace(/ \| .*$/, "")
           .trim()
@@ -322,9 +357,53 @@ describe("journal verify", () => {
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
-      assert.match(done(yield* verify(here)), /^work is sound: \d+ entries, 1 content\nnot chained/)
+      assert.match(done(yield* verify(here)), /^work is sound: \d+ entries, 1 content\nchained, with the head [0-9a-f]{64}\n/)
       const [answer] = yield* here.json(["journal", "verify", "work"])
-      assert.deepInclude(answer as object, { file: "work", chained: false, torn: false, entries: yield* last(here) })
+      assert.deepInclude(answer as object, { file: "work", chained: true, torn: false, entries: yield* last(here) })
+    })
+  )
+
+  it.live("tampering shows in a journal that was begun here, and one that is not chained goes on as it is", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      yield* worked(here)
+      const path = join(here.top, "work")
+      const before = Fs.readFileSync(path, "utf8")
+      Fs.writeFileSync(path, before.replace("docs/new.txt", "docs/old.txt"))
+      assert.notStrictEqual(Fs.readFileSync(path, "utf8"), before)
+      assert.deepStrictEqual((yield* verify(here)).code, 1)
+      const { Entry, makeFile } = yield* Effect.promise(() => import("../../src/journal/Journal.ts"))
+      yield* Effect.scoped(makeFile(Entry, { path: join(here.top, "plain") }))
+      done(yield* here.run(["write", "b.txt", "--text", "b", "--journal", "plain"]))
+      assert.match(done(yield* here.run(["journal", "verify", "plain"])), /^plain is sound: 2 entries, 0 contents\nnot chained/)
+    })
+  )
+
+  it.live("who fails over a journal names it, says what is wrong once, and what to do", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      yield* worked(here)
+      const path = join(here.top, "work")
+      Fs.writeFileSync(join(here.top, "later"), '{"format":"fs-algebra/journal","v":99,"chained":false}\n')
+      for (const args of [
+        ["journal", "show", "later"],
+        ["write", "b.txt", "--text", "b", "--journal", "later"]
+      ]) {
+        const { err } = yield* here.run(args)
+        assert.include(err, 'error: journal "later": it was written by a later version of fs-algebra\n')
+      }
+      const lines = Fs.readFileSync(path, "utf8").split("\n")
+      Fs.rmSync(join(here.top, "work.contents"), { recursive: true })
+      const ran = yield* here.run(["journal", "show", "work", "--contents"])
+      assert.match(ran.err, /^error: journal "work": there is no content [0-9a-f]{64}\nhint: {2}.*work\.contents/)
+      Fs.writeFileSync(path, lines.map((line, index) => (index === 3 ? "{}" : line)).join("\n"))
+      for (const args of [
+        ["journal", "show", "work"],
+        ["journal", "verify", "work"]
+      ]) {
+        const { err } = yield* here.run(args)
+        assert.strictEqual(err.split("\n")[0]!.split("entry 3").length, 2, err)
+      }
     })
   )
 
@@ -337,7 +416,7 @@ describe("journal verify", () => {
       Fs.writeFileSync(path, lines.map((line, index) => (index === 3 ? line.replace('"pos":3', '"pos":4') : line)).join("\n"))
       const ran = yield* verify(here)
       assert.deepStrictEqual([ran.code, ran.out], [1, ""])
-      assert.include(ran.err, "at entry 3")
+      assert.include(ran.err, "entry 3 ")
       const { err } = yield* verify(here, "--json")
       assert.deepInclude((JSON.parse(err) as { error: object }).error, { reason: "corrupt", position: 3 })
       // As the hint says.
@@ -450,7 +529,9 @@ describe("journal replay and undo", () => {
     ["contents of changes", ["show", "work", "--changes", "--contents"], 2, "--contents"],
     ["a mount", ["show", "work", "--mount", "root"], 2, "--mount"],
     ["a position that is not there", ["replay", "work", "--list", "--to", "999"], 2, "no position 999"],
+    ["a tail from a position that is not there", ["tail", "work", "--after", "999"], 2, "no position 999"],
     ["neither a list nor a place", ["replay", "work"], 2, "--into"],
+    ["a place that is blank", ["replay", "work", "--into", " "], 2, "blank"],
     ["both a list and a place", ["replay", "work", "--list", "--into", "x"], 2, "--into"],
     ["a place that is not empty", ["replay", "work", "--into", "root"], 7, "is not empty"],
     ["a place that is a file", ["replay", "work", "--into", "notes"], 7, "is no directory"],

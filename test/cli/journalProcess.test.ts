@@ -103,6 +103,31 @@ describe("journals of processes", () => {
     })
   )
 
+  it.live("tail begins with the last entries that its filters mean, and goes on with such", () =>
+    Effect.gen(function* () {
+      const here = yield* place({ "src/a.txt": "a" })
+      yield* run(here.top, "write", "src/first.txt", "--text", "1", ...recorded)
+      yield* run(here.top, "rm", "src/a.txt", ...recorded)
+      yield* run(here.top, "write", "other.txt", "--text", "1", ...recorded)
+      const tail = yield* Effect.acquireRelease(
+        Effect.sync(() => start(here.top, ["journal", "tail", "work", "--path", "src", "-n", "3"])),
+        ({ child }) => Effect.sync(() => void child.kill("SIGKILL"))
+      )
+      yield* Effect.promise(() => tail.printed("FileDeleted        src/a.txt"))
+      yield* run(here.top, "mv", "src/first.txt", "last.txt", ...recorded)
+      yield* Effect.promise(() => tail.printed("FileMoved"))
+      tail.child.kill("SIGINT")
+      const { out } = yield* Effect.promise(() => tail.ended)
+      assert.deepStrictEqual(
+        out
+          .trimEnd()
+          .split("\n")
+          .map((line) => line.trim().split(/ +/)[3]),
+        ["FileWritten", "FileDelete", "FileDeleted", "FileMove", "FileMoved"]
+      )
+    })
+  )
+
   it.live("what an agent does over mcp is recorded, and can be undone when it has gone", () =>
     Effect.gen(function* () {
       const here = yield* place({ "a.txt": "one\n" })

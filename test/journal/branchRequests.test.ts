@@ -4,6 +4,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import { MaxOpsBeforeYield } from "effect/Scheduler"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { TestClock } from "effect/testing"
@@ -111,6 +112,33 @@ describe("a request", () => {
       yield* journal.append(metadata("2"))
       assert.strictEqual((yield* Fiber.join(later))._tag, "FileMetadata")
     })
+  )
+
+  it.effect("takes nobody else's time with it, between whatever two steps it is interrupted", () =>
+    Effect.gen(function* () {
+      for (let step = 0; step < 200; step++) {
+        const { asking } = yield* begin()
+        const patient = yield* Effect.forkChild(Effect.exit(asking.request(statOf("1"), { timeout: "1 hour" })), {
+          startImmediately: true
+        })
+        // Each third step others have a turn, from the first, the second, the third or the fourth on.
+        const before = Effect.forEach(Array.from({ length: Math.floor(step / 50) }), () => Effect.void, { discard: true })
+        const leaving = yield* Effect.andThen(before, asking.request(statOf("2"))).pipe(
+          Effect.exit,
+          Effect.provideService(MaxOpsBeforeYield, 3),
+          Effect.forkChild({ startImmediately: true })
+        )
+        for (let turn = 0; turn < step % 50; turn++) yield* Effect.yieldNow
+        yield* Fiber.interrupt(leaving)
+        const next = yield* Effect.forkChild(Effect.exit(asking.request(statOf("3"))), { startImmediately: true })
+        // Whoever keeps the time goes in small steps, too.
+        for (let turn = 0; turn < 50; turn++) yield* Effect.yieldNow
+        yield* TestClock.adjust("3 minutes")
+        assert.strictEqual(tagOf(yield* Fiber.join(next)), "Timeout", `step ${step}`)
+        yield* TestClock.adjust("1 hour")
+        assert.strictEqual(tagOf(yield* Fiber.join(patient)), "Timeout", `step ${step}`)
+      }
+    }).pipe(Effect.scoped)
   )
 
   it.effect("is waited for as long as chunks come", () =>

@@ -17,7 +17,7 @@ import { bytesOf, stat, write } from "./journalLaws.ts"
 afterAll(clean)
 
 const soak = process.env["FS_ALGEBRA_SOAK"] === "1"
-const kills = soak ? 600 : 10
+const kills = soak ? 600 : 5
 
 const fresh = (): string => join(Fs.mkdtempSync(join(inMemory(), "journal-")), "journal.jsonl")
 const cache = join(inMemory(), "compiled")

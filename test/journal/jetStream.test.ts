@@ -553,6 +553,10 @@ describeNats("JetStream", () => {
           return { sha256: name_, size: 9 }
         })
         assert.strictEqual((yield* Effect.flip(contents.get(forged))).reason, "corrupt")
+        const whole = yield* contents.put(bytes(10))
+        for (const size of [0, 9, 11]) {
+          assert.strictEqual((yield* Effect.flip(contents.get({ ...whole, size }))).reason, "corrupt", `size ${size}`)
+        }
       }).pipe(Effect.scoped)
     )
 

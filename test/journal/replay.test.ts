@@ -267,6 +267,8 @@ describe("Replay.rerun", () => {
         const other = yield* makeJournal
         const odd = yield* record(other, adversarial(yield* another()), { reads: true })
         for (const command of program) yield* outcome(odd, command)
+        yield* odd.write("long", "read in more than one piece")
+        yield* odd.readString("long")
         assert.deepStrictEqual(yield* Replay.rerun(other, yield* another()), [])
       }),
     { arbitrary: { runs: 20, size: 30 } }

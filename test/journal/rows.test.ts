@@ -3,7 +3,9 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as TestClock from "effect/testing/TestClock"
 import * as Fs from "node:fs"
@@ -14,6 +16,7 @@ import * as Entry from "../../src/journal/FileSystemEntry.ts"
 import { type Journal, record } from "../../src/journal/Journal.ts"
 import * as Leaf from "../../src/journal/Leaf.ts"
 import type { Fault } from "../../src/model/FsError.ts"
+import type { FsPath } from "../../src/model/FsPath.ts"
 import * as Limits from "../../src/model/Limits.ts"
 import { around } from "../../src/port/Backend.ts"
 import * as Daemon from "../../src/journal/Daemon.ts"
@@ -63,6 +66,49 @@ const backends: ReadonlyArray<readonly [string, Made]> = [
   ["memory", memory()],
   ["a host directory", Effect.suspend(() => host())]
 ]
+
+describe("the thirteen entries (S4-10 to S4-20, S4-55, S4-56)", () => {
+  const decode = Schema.decodeUnknownExit(Schema.toCodecJson(Entry.FileSystemEntry))
+  const [path, content, isFinal] = ["/a.txt", "aGVsbG8=", true]
+  const modified = "2026-01-25T00:00:00.000Z"
+
+  // The fields of the seed, in JSON: those that there must be, and those that may be left out.
+  for (const [_tag, must, may] of [
+    ["FileRead", { path }, { offset: 1, length: 2 }],
+    ["FileWrite", { path, content, createMode: "create" }, {}],
+    ["FileList", { path }, { pattern: "*.ts", recursive: true }],
+    ["FileDelete", { path }, { recursive: true }],
+    ["FileStat", { path }, {}],
+    ["FileWriteChunk", { offset: 0, data: content, isFinal }, { path, createMode: "append" }],
+    ["FileContent", { content, totalSize: 5, isPartial: false }, {}],
+    ["FileContentChunk", { offset: 0, data: content, isFinal }, {}],
+    ["FileWritten", { path, bytesWritten: 5 }, {}],
+    ["FileListing", { entries: [] }, {}],
+    ["FileDeleted", { path, deletedCount: 1 }, {}],
+    [
+      "FileMetadata",
+      { size: 5, isDirectory: false },
+      { modified, created: modified, permissions: 0o644, isSymlink: true, kind: "file" }
+    ],
+    ["FileFault", { faultKind: "NotFound", path, message: "not there" }, {}]
+  ] as const) {
+    it(`${_tag} has the fields of the seed`, () => {
+      const least = { _tag, correlationId: "req-42", ...must }
+      assert.isTrue(Exit.isSuccess(decode(least)))
+      for (const field of Object.keys(least)) {
+        const { [field as "_tag"]: _, ...rest } = least
+        assert.isTrue(Exit.isFailure(decode(rest)), field)
+      }
+      const all = { ...least, ...may }
+      const decoded = decode(all)
+      if (Exit.isFailure(decoded)) return assert.fail(String(decoded.cause))
+      assert.sameMembers(Object.keys(decoded.value), Object.keys(all))
+      for (const field of Object.keys(may)) {
+        assert.isTrue(Exit.isFailure(decode({ ...all, [field]: {} })), field)
+      }
+    })
+  }
+})
 
 describe("the eleven kinds of fault (S4-42 to S4-53)", () => {
   // What a disk reports, and the kind that it has: the words of the seed's table.
@@ -507,6 +553,37 @@ describe("every way to read and to write", () => {
   }
 })
 
+describe("a part of a file that another program has locked", () => {
+  it.effect("is read again, also between two chunks, and is AccessDenied then (S4-114)", () =>
+    journaled(
+      Effect.gen(function* () {
+        const held: Fault = { _tag: "AccessDenied", why: "busy" }
+        const inner = yield* memory({ tree: { once: "0123456789", twice: "0123456789", ever: "x" } })
+        const fs = faulty([
+          { operation: "Read", path: "once", nth: 1, fault: held },
+          { operation: "Read", path: "twice", nth: 2, fault: held },
+          { operation: "Read", path: "ever", fault: held }
+        ])(inner)
+        yield* started(fs, { streamingThreshold: 4, chunkSize: 4 })
+        const { all, append } = yield* asked
+        const intents = [read("once", { length: 4 }), read("twice"), read("ever")]
+        for (const intent of intents) yield* append(intent)
+        for (let i = 0; i < 200; i++) {
+          yield* Effect.yieldNow
+          yield* TestClock.adjust("10 millis")
+        }
+        yield* quiet
+        const told = yield* all
+        assert.deepStrictEqual(
+          intents.map(({ correlationId }) => told.filter(Entry.answers(correlationId)).map(kindOf)),
+          [["FileContent"], ["FileContentChunk", "FileContentChunk", "FileContentChunk"], ["AccessDenied"]]
+        )
+        assert.strictEqual(fs.happened.filter(({ operation, path }) => operation === "Read" && path === "ever").length, 6)
+      })
+    )
+  )
+})
+
 describe("what no path can express", () => {
   it.effect("is listed as not addressable, and matched by no pattern (C-05)", () =>
     Effect.suspend(() => {
@@ -534,7 +611,8 @@ describe('Journal.record over a disk that does not tell "a" from "A"', () => {
       Effect.gen(function* () {
         const inner = yield* memory({ caseInsensitive: true, tree: { f: "x" } })
         const fs = yield* record()(inner)
-        yield* fs.move("f", "F", { overwrite: true })
+        // A call knows that the two names are one; a step has to find out.
+        yield* fs.port.rename("f" as FsPath, "F" as FsPath, { replace: true })
         const { all } = yield* asked
         const moved = (yield* all).flatMap((entry) => (entry._tag === "FileMoved" ? [entry.replaced] : []))
         assert.deepStrictEqual(moved, [undefined])
@@ -659,6 +737,28 @@ describe("chunks of a leaf that is extended", () => {
   )
 })
 
+describe("a write in parts to one of several leaves", () => {
+  it.effect("is answered by that one alone (S4-57)", () =>
+    journaled(
+      Effect.gen(function* () {
+        const [all, some] = [yield* memory(), yield* memory()]
+        yield* started(all)
+        yield* started(some, { prefix: "a" })
+        const { append, ask, all: entries } = yield* asked
+        const one = id()
+        yield* append(chunk(one, 0, "ab", { path: "a/f" }))
+        yield* append(chunk(one, 2, "cd"))
+        yield* append(chunk(one, 4, "ef", { isFinal: true }))
+        for (const path of ["/", "a"]) yield* ask(stat(path))
+        yield* quiet
+        assert.deepStrictEqual((yield* entries).filter(Entry.answers(one)).map(kindOf), ["FileWritten"])
+        assert.strictEqual(yield* some.readString("a/f"), "abcdef")
+        assert.isFalse(yield* all.exists("a"))
+      })
+    )
+  )
+})
+
 describe("daemons", () => {
   it.effect("that cannot begin let nobody wait for them to run", () =>
     journaled(
@@ -666,8 +766,26 @@ describe("daemons", () => {
         const daemon = yield* Daemon.make({ name: "d", start: Effect.fail("no port"), run: () => Effect.never })
         const waiting = yield* fork(Effect.flip(daemon.awaitStatus("Running")))
         yield* Effect.flip(daemon.start)
+        yield* quiet
+        assert.isDefined(waiting.pollUnsafe())
         const error = yield* Fiber.join(waiting)
         assert.deepStrictEqual([error.reason, error.detail], ["completed", "no port"])
+      })
+    )
+  )
+
+  it.effect("of which the start is interrupted leave none that it has started", () =>
+    journaled(
+      Effect.gen(function* () {
+        const all = Daemon.all([
+          yield* Daemon.make({ name: "a", run: () => Effect.never }),
+          yield* Daemon.make({ name: "b", start: Effect.never, run: () => Effect.never })
+        ])
+        const starting = yield* fork(all.start)
+        yield* all.daemons[0]!.awaitStatus("Running")
+        yield* quiet
+        yield* Fiber.interrupt(starting)
+        assert.deepStrictEqual(yield* Effect.forEach(all.daemons, ({ status }) => status), ["Completed", "Stopped"])
       })
     )
   )

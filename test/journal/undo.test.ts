@@ -9,16 +9,25 @@ import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import * as FileSystemEntry from "../../src/journal/FileSystemEntry.ts"
 import * as Replay from "../../src/journal/Replay.ts"
-import type { FsPath } from "../../src/model/FsPath.ts"
+import { fold, type FsPath } from "../../src/model/FsPath.ts"
 import { sha256 } from "../../src/runtime/hash.ts"
 import * as Arbitraries from "../../src/testing/Arbitraries.ts"
-import { directory as emptyDirectory, plant } from "../../src/testing/Files.ts"
+import { directory as emptyDirectory, type Picture, plant } from "../../src/testing/Files.ts"
 import { faulty } from "../../src/testing/Faults.ts"
+import type { Command } from "../../src/testing/Model.ts"
 import { directory } from "../conformance/filesystems.ts"
 import { another, entriesOf, look, makeJournal, outcome, programs, record, watching } from "./recordings.ts"
 
 const utf8 = (text: string) => new TextEncoder().encode(text)
 const share = Arbitrary.map(Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100 }))), (n) => n / 100)
+
+const inCapitals = (command: Command): Command => {
+  const capital = (key: string, value: unknown) => (/^(path|from|to)$/.test(key) ? String(value).toUpperCase() : value)
+  return Object.fromEntries(Object.entries(command).map(([key, value]) => [key, capital(key, value)])) as unknown as Command
+}
+
+const folded = (picture: Picture): Picture =>
+  Object.fromEntries(Object.entries(picture).map(([path, entry]) => [fold(path as FsPath), entry]))
 
 describe("Replay.undo", () => {
   it.effect.prop(
@@ -48,6 +57,26 @@ describe("Replay.undo", () => {
         assert.deepStrictEqual(yield* look(fs.port), pictures[end], "the undo undone")
       }),
     { arbitrary: { runs: 60, size: 40 } }
+  )
+
+  it.effect.prop(
+    "gives it back too where names are the same in both cases, and callers write them in both",
+    [programs, Arbitraries.files, share],
+    ([program, files, share]) =>
+      Effect.gen(function* () {
+        const fs = yield* another({ caseInsensitive: true })
+        // Of two names that are one there, the second finds the first.
+        yield* Effect.exit(plant(fs.port, files))
+        const { journal, pictures } = yield* watching(fs.port)
+        const recorded = yield* record(journal, fs)
+        for (const [i, command] of program.entries()) yield* outcome(recorded, i % 2 === 0 ? command : inCapitals(command))
+        const [to, last] = [Math.floor(share * (pictures.length - 1)), yield* journal.last]
+        yield* Replay.undo(journal, recorded, { to })
+        assert.deepStrictEqual(folded(yield* look(fs.port)), folded(pictures[to]!), `to ${to} of ${last}`)
+        yield* Replay.undo(journal, recorded, { to: last })
+        assert.deepStrictEqual(folded(yield* look(fs.port)), folded(pictures[last]!), "the undo undone")
+      }),
+    { arbitrary: { runs: 100, size: 40 } }
   )
 
   it.effect("brings back contents by their hash, links, empty directories and permissions", () =>
@@ -238,6 +267,21 @@ describe("Replay.undo", () => {
       ] as never)
       assert.deepStrictEqual(yield* look(fs.port), before)
       assert.strictEqual(yield* journal.last, last)
+    })
+  )
+
+  it.effect("takes from entries that somebody else has written no path that climbs", () =>
+    Effect.gen(function* () {
+      const journal = yield* makeJournal
+      const removed = ["d", "d/..", "d/../..", "d/../../evil", "../evil"].map(
+        (path) => ({ path, kind: path.endsWith("evil") ? "file" : "directory", content: utf8("x") }) as const
+      )
+      const at = { correlationId: "1", path: "d" }
+      yield* journal.append(new FileSystemEntry.FileDelete({ ...at, recursive: true }))
+      yield* journal.append(new FileSystemEntry.FileDeleted({ ...at, deletedCount: 1, removed }))
+      const fs = yield* another()
+      yield* Replay.undo(journal, fs, { to: 0 })
+      assert.deepStrictEqual(Object.keys(yield* look(fs.port)), ["d"])
     })
   )
 

@@ -8,6 +8,7 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { reportedLayer } from "../failure.ts"
 import * as flags from "../flags.ts"
+import { told } from "../journal/advice.ts"
 import { file } from "../journal/file.ts"
 import { journalless } from "../journal/recording.ts"
 import { mountless } from "../mounts.ts"
@@ -37,9 +38,9 @@ const show = looking(
     description: `Show the entries of a journal: position, when, kind, what it is about, and the id that an answer shares with what it
 answers. With --changes one line for each change and what became of it. Another program may be writing it.`,
     examples: [
-      ["work.journal --changes", "What was changed, and what became of it"],
-      ["work.journal --reverse -n 20", "The latest twenty entries"],
-      ["work.journal --path src --kind write,delete --contents", "What was written and deleted in src, and what it held"]
+      ["../work.journal --changes", "What was changed, and what became of it"],
+      ["../work.journal --reverse -n 20", "The latest twenty entries"],
+      ["../work.journal --path src --kind write,delete --contents", "What was written and deleted in src, and what it held"]
     ]
   },
   {
@@ -53,7 +54,7 @@ answers. With --changes one line for each change and what became of it. Another 
   },
   Effect.fnUntraced(function* ({ file, ...options }) {
     const { show } = yield* Effect.promise(() => import("../journal/show.ts"))
-    yield* show(file, options)
+    yield* told(file)(show(file, options))
   })
 ).pipe(
   Command.validate(({ changes, contents }) =>
@@ -70,19 +71,19 @@ const tail = looking(
     description: `Show the last ten entries of a journal and then those that come, as another program writes them, until it is
 interrupted.`,
     examples: [
-      ["work.journal", "The last ten, and what comes"],
-      ["work.journal --after 0 --path src --json", "Everything about src, as JSON"]
+      ["../work.journal", "The last ten, and what comes"],
+      ["../work.journal --after 0 --path src --json", "Everything about src, as JSON"]
     ]
   },
   {
     file,
     ...filters,
-    max: flags.natural("max", "N", "Begin with the last so many (default: 10)").pipe(Flag.withAlias("n")),
+    max: flags.natural("max", "N", "Begin with the last so many of them (default: 10)").pipe(Flag.withAlias("n")),
     contents
   },
   Effect.fnUntraced(function* ({ file, ...options }) {
     const { tail } = yield* Effect.promise(() => import("../journal/show.ts"))
-    yield* tail(file, options)
+    yield* told(file)(tail(file, options))
   })
 )
 
@@ -93,14 +94,14 @@ const verify = looking(
     description: `Read a journal and all contents that it names. Where it is not what was written it says at which position, and the exit
 code is 1. In a journal that is not chained a line that still makes sense may have been changed without being noticed.`,
     examples: [
-      ["work.journal", "Is it sound?"],
-      ["work.journal --json | jq -r .head", "The hash of its end, to be kept elsewhere"]
+      ["../work.journal", "Is it sound?"],
+      ["../work.journal --json | jq -r .head", "The hash of its end, to be kept elsewhere"]
     ]
   },
   { file },
   Effect.fnUntraced(function* ({ file }) {
     const { verify } = yield* Effect.promise(() => import("../journal/verify.ts"))
-    yield* verify(file)
+    yield* told(file)(verify(file))
   })
 )
 
@@ -112,8 +113,8 @@ const replay = looking(
 journal, and what was there before as far as it was changed. DIR is relative to the current directory; all of the tree
 is written, or nothing.`,
     examples: [
-      ["work.journal --to 120 --into ../then", "As it was after entry 120"],
-      ["work.journal --list", "What is there at the end"]
+      ["../work.journal --to 120 --into ../then", "As it was after entry 120"],
+      ["../work.journal --list", "What is there at the end"]
     ]
   },
   {
@@ -124,7 +125,7 @@ is written, or nothing.`,
   },
   Effect.fnUntraced(function* ({ file, into, to }) {
     const { replay } = yield* Effect.promise(() => import("../journal/replay.ts"))
-    yield* replay(file, { into, to })
+    yield* told(file)(replay(file, { into, to }))
   })
 ).pipe(
   Command.validate(({ into, list }) =>
@@ -140,9 +141,9 @@ const undo = subcommandOn(unrecordedLayer("an undo is recorded in the journal th
 is there that the journal knows nothing of, nothing is changed, and it says where. What it does is recorded in the same
 journal, so that it can be taken back too.`,
     examples: [
-      ["work.journal --to 120 --dry-run", "What would change"],
-      ["work.journal --to 120", "As it was after entry 120"],
-      ["work.journal --to 0 --path src", "Everything that was recorded of src"]
+      ["../work.journal --to 120 --dry-run", "What would change"],
+      ["../work.journal --to 120", "As it was after entry 120"],
+      ["../work.journal --to 0 --path src", "Everything that was recorded of src"]
     ]
   },
   {
@@ -153,7 +154,7 @@ journal, so that it can be taken back too.`,
   },
   Effect.fnUntraced(function* ({ file, ...options }) {
     const { undo } = yield* Effect.promise(() => import("../journal/undo.ts"))
-    yield* undo(file, options)
+    yield* told(file)(undo(file, options))
   })
 )
 
@@ -165,12 +166,12 @@ export const journal = Command.make("journal").pipe(
   described({
     summary: "Look at what was recorded with --journal, and undo it",
     description: `Every command that changes something, mcp too, records what it does when it is given --journal FILE: what was asked
-before, what came of it after, and what was there before it. FILE lies outside of the root, and contents over 4 KiB
-beside it in FILE.contents.`,
+before, what came of it after, and what was there before it. FILE lies outside of the root, contents over 4 KiB beside
+it in FILE.contents, and it is one root's: two of them in one journal could not be told apart.`,
     examples: [
-      ["show work.journal --changes", "What was changed"],
-      ["undo work.journal --to 0 --dry-run", "What taking all of it back would change"],
-      ["verify work.journal", "Is it what was written?"]
+      ["show ../work.journal --changes", "What was changed"],
+      ["undo ../work.journal --to 0 --dry-run", "What taking all of it back would change"],
+      ["verify ../work.journal", "Is it what was written?"]
     ]
   })
 )

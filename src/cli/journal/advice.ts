@@ -1,9 +1,8 @@
 /** What to do next about journals, for every reason there is, and the exit code that each ends with. */
+import * as Effect from "effect/Effect"
 import type { JournalError } from "../../journal/errors.ts"
 import type { NotRecorded } from "../../journal/Replay.ts"
 import { Complaint, exitCodeOf, systemFailed, wrongUsage } from "../exit.ts"
-
-export type JournalFailure = JournalError | NotRecorded
 
 const unsound = exitCodeOf("NotAFile")
 
@@ -23,23 +22,38 @@ const next: Readonly<Record<JournalError["reason"], readonly [code: number, hint
 export const soundPart = (position: number): string =>
   `What is before it is sound: head -n ${position} of the file is a journal of that.`
 
-export const complaintOf = (error: JournalFailure, command: string): Complaint => {
-  if (error._tag === "NotRecorded") {
-    const { _tag, detail, message, operation, path } = error
-    return new Complaint({
-      error: { _tag, operation, path, detail },
-      message,
-      hint: "A journal knows what was done through it: choose another position, or other paths with --path.",
-      code: exitCodeOf("NotFound")
-    })
-  }
+const hintOf = ({ operation, position, reason }: JournalError, file: string): string => {
+  if (reason !== "corrupt") return next[reason][1]
+  if (operation.startsWith("ContentStore"))
+    return `Bring back what is missing in ${file}.contents, where contents over 4 KiB lie.`
+  return position === undefined ? next.corrupt[1] : soundPart(position)
+}
+
+/** `file` as it was given. */
+export const complaintOf = (error: JournalError, file: string): Complaint => {
   const { _tag, detail, operation, position, reason } = error
-  const [code, advice] = next[reason]
-  const hint = reason === "corrupt" && position !== undefined ? soundPart(position) : advice
   return new Complaint({
     error: { _tag, operation, reason, detail, ...(position !== undefined && { position }) },
-    message: `${command}: ${position === undefined ? "" : `entry ${position}: `}${detail}`,
-    hint,
-    code
+    message: `journal "${file}": ${detail}`,
+    hint: hintOf(error, file),
+    code: next[reason][0]
   })
 }
+
+/** What goes wrong with this journal, in words. */
+export const told =
+  (file: string) =>
+  <A, E extends { readonly _tag: string }, R>(
+    self: Effect.Effect<A, E, R>
+  ): Effect.Effect<A, Exclude<E, JournalError> | Complaint, R> =>
+    Effect.mapError(self, (error) =>
+      error._tag === "JournalError" ? complaintOf(error as unknown as JournalError, file) : (error as Exclude<E, JournalError>)
+    )
+
+export const notRecorded = ({ _tag, detail, message, operation, path }: NotRecorded): Complaint =>
+  new Complaint({
+    error: { _tag, operation, path, detail },
+    message,
+    hint: "A journal knows what was done through it: choose another position, or other paths with --path.",
+    code: exitCodeOf("NotFound")
+  })

@@ -65,6 +65,9 @@ export const toWrite = Effect.fnUntraced(function* (file: string) {
   return kindAt(place) === "other" ? yield* isNone(file) : place
 })
 
+/** Something is in it, which may say that it is not chained. */
+export const isBegun = (place: string): boolean => (statSync(place, { throwIfNoEntry: false })?.size ?? 0) > 0
+
 /** For reading, also while somebody writes it. */
 export const reading = Effect.fnUntraced(function* (file: string) {
   const path = yield* existing(file)

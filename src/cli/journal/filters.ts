@@ -1,5 +1,6 @@
 /** Which entries are meant, and the stream of those that are. */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import type { JournalError } from "../../journal/errors.ts"
 import { Entry, type Recorded, type Scrivener } from "../../journal/Journal.ts"
@@ -63,9 +64,12 @@ export interface Window {
 
 type Entries = Stream.Stream<Recorded<Entry>, JournalError>
 
-/** In order. An answer is meant where what it answers is, so that what was asked has to be seen first: also what stands before `after`. */
+/** An answer is meant where what it answers is, so that what was asked has to be seen first: also what stands before `after`. */
+const seenFrom = (filter: Filter, after: number): number => (filter.paths === undefined ? after : 0)
+
+/** In order. */
 const forward = (journal: Scrivener<Entry>, filter: Filter, { after = 0, before = Infinity }: Window): Entries =>
-  journal.stored(filter.paths === undefined ? after : 0).pipe(
+  journal.stored(seenFrom(filter, after)).pipe(
     Stream.takeWhile(({ position }) => position < before),
     select(filter),
     Stream.filter(({ position }) => position > after)
@@ -88,3 +92,19 @@ export const entriesOf = (journal: Scrivener<Entry>, filter: Filter, window: Win
     ? Stream.take(backward(journal, filter, window), max)
     : latest(forward(journal, filter, window), max)
 }
+
+/** Those that come after the position, for ever. */
+export const following = (journal: Scrivener<Entry>, filter: Filter, after: number): Entries =>
+  journal.tail(seenFrom(filter, after)).pipe(
+    select(filter),
+    Stream.filter(({ position }) => position > after)
+  )
+
+/** The position after which the last so many stand. */
+export const beforeLatest = Effect.fnUntraced(function* (journal: Scrivener<Entry>, filter: Filter, max: number) {
+  const last = yield* journal.last
+  if (Object.values(filter).every((wanted) => wanted === undefined)) return Math.max(0, last - max)
+  const window = { after: undefined, before: last + 1, max, reverse: true }
+  const first = yield* Stream.runLast(entriesOf(journal, filter, window))
+  return Option.match(first, { onNone: () => last, onSome: ({ position }) => position - 1 })
+})

@@ -5,13 +5,12 @@ import * as Layer from "effect/Layer"
 import { type Algebra, Filesystem } from "../../filesystem/Filesystem.ts"
 import { insideOf } from "../../history/inside.ts"
 import { isInside } from "../../runtime/openRoots.ts"
-import type { JournalError } from "../../journal/errors.ts"
 import type { Complaint } from "../exit.ts"
 import { resolved } from "../resolved.ts"
 import { Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
-import { complaintOf } from "./advice.ts"
-import { toWrite, usage } from "./file.ts"
+import { told } from "./advice.ts"
+import { isBegun, toWrite, usage } from "./file.ts"
 
 const contentsOf = (place: string): string => `${place}.contents`
 
@@ -32,17 +31,17 @@ const isWithin = Effect.fnUntraced(function* ({ port }: Algebra, place: string) 
   return there.some((path) => insideOf(port, path) !== undefined)
 })
 
-/** What changes through it is recorded in the file for as long as the scope is open. Answers the journal too. */
+/**
+ * What changes through it is recorded in the file for as long as the scope is open. A journal that is begun here is chained. Answers the
+ * journal too.
+ */
 export const recording = Effect.fnUntraced(function* (fs: Algebra, file: string) {
   const path = yield* toWrite(file)
   if (yield* isWithin(fs, path)) return yield* inside(file)
   const { Entry, Journal, makeFile, record } = yield* Effect.promise(() => import("../../journal/Journal.ts"))
-  const journal = yield* makeFile(Entry, { path })
+  const journal = yield* makeFile(Entry, { path, chained: !isBegun(path) })
   return { journal, fs: yield* Effect.provideService(record()(fs), Journal, journal) }
 })
-
-const said = (error: JournalError | Complaint) =>
-  Effect.flatMap(Settings, ({ command }) => Effect.fail(error._tag === "JournalError" ? complaintOf(error, command) : error))
 
 /** The layer as it is, or with what is done through it recorded. Commands in a container go past it, so there is no Sandbox then. */
 export const recorded = <E, R>(
@@ -54,12 +53,7 @@ export const recorded = <E, R>(
         ? layer
         : Layer.effect(
             Filesystem,
-            Effect.flatMap(Filesystem, (fs) =>
-              Effect.map(
-                Effect.catch(recording(fs, file), (error) => said(error)),
-                ({ fs }) => fs
-              )
-            )
+            Effect.flatMap(Filesystem, (fs) => Effect.map(told(file)(recording(fs, file)), ({ fs }) => fs))
           ).pipe(Layer.provide(layer))
     )
   )

@@ -1,5 +1,5 @@
 /** `journal replay`: the tree as it was at a position, as a list or in a directory of its own. */
-import { mkdirSync, readdirSync, rmSync } from "node:fs"
+import { readdirSync, rmSync } from "node:fs"
 import { resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -8,13 +8,14 @@ import { exportTarOf, importTarOf } from "../../history/Archive.ts"
 import * as Replay from "../../journal/Replay.ts"
 import { GlobMatch } from "../../model/Entry.ts"
 import { Limits, unlimited } from "../../model/Limits.ts"
+import { makeDirectories } from "../../runtime/directories.ts"
 import { document, list } from "../answer.ts"
 import { Complaint, exitCodeOf, systemFailed } from "../exit.ts"
 import * as humanise from "../humanise.ts"
 import { withProgress } from "../progress.ts"
 import { Screen } from "../screen.ts"
 import { Host } from "../workspace.ts"
-import { reading } from "./file.ts"
+import { reading, usage } from "./file.ts"
 import { checked } from "./positions.ts"
 
 const Answer = Schema.Struct({ position: Schema.Int, into: Schema.String, files: Schema.Int })
@@ -50,7 +51,7 @@ const prepare = (directory: string, place: string): Effect.Effect<string | undef
   Effect.suspend(() => {
     try {
       const names = namesIn(place)
-      if (names === undefined) return Effect.succeed(mkdirSync(place, { recursive: true }))
+      if (names === undefined) return Effect.succeed(makeDirectories(place))
       return names.length === 0
         ? Effect.succeed(undefined)
         : Effect.fail(outside("DirectoryNotEmpty", directory, "is not empty"))
@@ -84,6 +85,8 @@ export interface ReplayOptions {
 }
 
 export const replay = Effect.fnUntraced(function* (file: string, { into, to }: ReplayOptions) {
+  if (into?.trim() === "")
+    return yield* usage("the name of the directory is blank", "Name one that is empty, or not there yet.")
   const journal = yield* reading(file)
   const last = yield* checked(journal, to ?? 0)
   const position = to ?? last

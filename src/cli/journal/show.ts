@@ -13,40 +13,14 @@ import { list } from "../answer.ts"
 import * as humanise from "../humanise.ts"
 import type { Look } from "../look.ts"
 import { Settings } from "../settings.ts"
+import { contentsOf, sizeOf, whole } from "./contents.ts"
 import { line, row } from "./entryLine.ts"
 import { reading } from "./file.ts"
-import { type Chosen, entriesOf, filterOf, type Window } from "./filters.ts"
+import { beforeLatest, type Chosen, entriesOf, filterOf, following, type Window } from "./filters.ts"
+import { checked } from "./positions.ts"
 
 /** As the file has it, without what holds the file together. */
 const Shown = Schema.Struct({ position: Schema.Int, at: Schema.Finite, entry: Entry })
-
-const fields = ["content", "data", "previous"] as const
-
-const contentsOf = (entry: Entry): ReadonlyArray<readonly [field: string, content: Content]> =>
-  fields.flatMap((field) => {
-    const content = (entry as unknown as Readonly<Record<string, Content | null | undefined>>)[field]
-    return content === undefined || content === null ? [] : [[field, content] as const]
-  })
-
-/** With the bytes themselves where they lie elsewhere. */
-const whole =
-  (journal: Scrivener<Entry>) =>
-  (recorded: Recorded<Entry>): Effect.Effect<Recorded<Entry>, JournalError> =>
-    Effect.map(
-      Effect.forEach(contentsOf(recorded.entry), ([field, content]) =>
-        Effect.map(journal.bytes(content), (bytes) => [field, bytes] as const)
-      ),
-      (contents) => ({
-        ...recorded,
-        entry: Object.assign(
-          Object.create(Object.getPrototypeOf(recorded.entry) as object),
-          recorded.entry,
-          Object.fromEntries(contents)
-        ) as Entry
-      })
-    )
-
-const sizeOf = (content: Content): number => (content instanceof Uint8Array ? content.length : content.size)
 
 /** People are shown its first chunk. */
 const start = (journal: Scrivener<Entry>, content: Content): Effect.Effect<Uint8Array, JournalError> =>
@@ -68,9 +42,9 @@ const textOf = (bytes: Uint8Array): string | undefined => {
 
 const indent = " ".repeat(8)
 
-const block = (look: Look, field: string, content: Content, bytes: Uint8Array): string => {
+const block = (look: Look, called: string, content: Content, bytes: Uint8Array): string => {
   const size = sizeOf(content)
-  const name = look.dim(`${indent}${field}, ${humanise.bytes(size)}`)
+  const name = look.dim(`${indent}${look.name(called)}, ${humanise.bytes(size)}`)
   const text = textOf(bytes)
   if (text === undefined) return `${name}${look.dim(", not text")}\n`
   const lines = look.lines(text).split("\n")
@@ -81,13 +55,13 @@ const block = (look: Look, field: string, content: Content, bytes: Uint8Array): 
 
 interface Lined {
   readonly recorded: Recorded<Entry>
-  readonly contents: ReadonlyArray<readonly [field: string, content: Content, bytes: Uint8Array]>
+  readonly contents: ReadonlyArray<readonly [called: string, content: Content, bytes: Uint8Array]>
 }
 
 const withContents = (journal: Scrivener<Entry>, isAsked: boolean) => (recorded: Recorded<Entry>) =>
   Effect.map(
-    Effect.forEach(isAsked ? contentsOf(recorded.entry) : [], ([field, content]) =>
-      Effect.map(start(journal, content), (bytes) => [field, content, bytes] as const)
+    Effect.forEach(isAsked ? contentsOf(recorded.entry) : [], ([called, content]) =>
+      Effect.map(start(journal, content), (bytes) => [called, content, bytes] as const)
     ),
     (contents): Lined => ({ recorded, contents })
   )
@@ -201,6 +175,7 @@ const lastShown = 10
 export const tail = Effect.fnUntraced(function* (file: string, { after, contents, max = lastShown, ...chosen }: TailOptions) {
   const filter = yield* filterOf(chosen, "journal tail")
   const journal = yield* reading(file)
-  const from = after ?? Math.max(0, (yield* journal.last) - max)
-  yield* print(journal, Replay.select(filter)(journal.tail(from)), contents)
+  yield* checked(journal, after ?? 0)
+  const from = after ?? (yield* beforeLatest(journal, filter, max))
+  yield* print(journal, following(journal, filter, from), contents)
 }, Effect.scoped)

@@ -23,7 +23,7 @@ const Answer = Schema.Struct({
 const corrupt = (file: string, { _tag, detail, operation, position, reason }: JournalError): Complaint =>
   new Complaint({
     error: { _tag, operation, reason, detail, ...(position !== undefined && { position }) },
-    message: `"${file}" is not what was written${position === undefined ? "" : `, at entry ${position}`}: ${detail}`,
+    message: `"${file}" is not what was written: ${detail}`,
     hint: position === undefined ? "Give a file that is a journal, as --journal FILE makes one." : soundPart(position),
     code: notAsWritten
   })

@@ -149,15 +149,18 @@ export const make = Effect.fnUntraced(function* (
         return watch(clock)
       })
     })
-  /** It looks no later than this. */
-  const watchFrom = (clock: Clock.Clock, deadline: number): Effect.Effect<unknown> => {
-    if (watcher !== undefined && looksAt <= deadline) return Effect.void
-    watcher?.interruptUnsafe()
-    looksAt = deadline
-    return Effect.map(Effect.forkIn(watch(clock), scope), (fiber) => {
-      watcher = fiber
-    })
-  }
+  /** It looks no later than this. Whoever is interrupted leaves one watcher, since others rely on it. */
+  const watchFrom = (clock: Clock.Clock, deadline: number): Effect.Effect<unknown> =>
+    Effect.uninterruptible(
+      Effect.suspend(() => {
+        if (watcher !== undefined && looksAt <= deadline) return Effect.void
+        watcher?.interruptUnsafe()
+        looksAt = Math.min(looksAt, deadline)
+        return Effect.map(Effect.forkIn(watch(clock), scope), (fiber) => {
+          watcher = fiber
+        })
+      })
+    )
 
   const wait = (waiter: Waiter): Effect.Effect<Terminal, JournalError | Timeout> =>
     Effect.callback((resume) => {

@@ -9,6 +9,7 @@ import { randomBytes } from "node:crypto"
 import * as Fs from "node:fs"
 import { join, resolve } from "node:path"
 import { type Hasher, hasher, sha256 } from "../../runtime/hash.ts"
+import { makeDirectories } from "../../runtime/directories.ts"
 import * as Identity from "../../runtime/processIdentity.ts"
 import type { ContentStore } from "../ContentStore.ts"
 import type { JournalError } from "../errors.ts"
@@ -40,7 +41,7 @@ const { O_NONBLOCK, O_RDONLY }: { readonly O_NONBLOCK?: number; readonly O_RDONL
 const hidden = /^\.([0-9a-z-]+)\.[0-9a-f]{24}\.tmp$/
 const isHash = (text: string): boolean => /^[0-9a-f]{64}$/.test(text)
 
-const mkdir = (directory: string): void => void Fs.mkdirSync(directory, { recursive: true, mode: 0o700 })
+const mkdir = (directory: string): void => void makeDirectories(directory, 0o700)
 
 /** What processes that were killed have left. `now` by the disk's own clock. */
 const sweep = (directory: string): void => {

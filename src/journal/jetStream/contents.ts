@@ -127,6 +127,7 @@ const make = (connection: Connection, objects: ObjectStore, { name }: Options): 
     Stream.unwrap(
       Effect.map(info("ContentStore.get", ref), (found) => {
         if (found === undefined) return Stream.fail(failure("corrupt", `there is no content ${ref.sha256}`))
+        if (found.size !== ref.size) return Stream.fail(failure("corrupt", `the content ${ref.sha256} has ${found.size} bytes`))
         const after = Number(found.metadata?.["after"] ?? 0)
         const all = parts(found, Number.isSafeInteger(after) ? after : 0)
         return checked(

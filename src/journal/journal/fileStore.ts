@@ -4,6 +4,7 @@ import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Fs from "node:fs"
 import { basename, dirname, join, resolve } from "node:path"
+import { makeDirectories } from "../../runtime/directories.ts"
 import * as ContentStore from "../ContentStore.ts"
 import { JournalError } from "../errors.ts"
 import type { Recorded, Store } from "../Journal.ts"
@@ -94,7 +95,7 @@ export const make = <E, I>(
   Effect.gen(function* () {
     const { decode, encode } = Codec.make(schema)
     const path = yield* attempt(operation, () => {
-      Fs.mkdirSync(dirname(resolve(given.path)), { recursive: true })
+      makeDirectories(dirname(resolve(given.path)))
       return realPath(resolve(given.path))
     })
     const { fsync } = given

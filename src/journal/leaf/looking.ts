@@ -70,9 +70,16 @@ const chunked = (
     return Effect.map(told, () => chunk(held ?? new Uint8Array(0), true))
   })
 
+/** Somebody else may have locked a part of what is open. */
+const patient = ({ settings }: Serving, handle: Handle): Handle => ({
+  ...handle,
+  read: (offset, length) => patiently(settings.lockedRetries, handle.read(offset, length))
+})
+
 const opened = (self: Serving, work: Work, intent: FileRead): Effect.Effect<Terminal, Fault> =>
   Effect.scoped(
-    Effect.flatMap(patiently(self.settings.lockedRetries, Read.open(self.fs.port, work.path)), (handle) => {
+    Effect.flatMap(patiently(self.settings.lockedRetries, Read.open(self.fs.port, work.path)), (opened) => {
+      const handle = patient(self, opened)
       const size = handle.stat.sizeBytes
       const start = Math.min(intent.offset ?? 0, size)
       const end = intent.length === undefined ? size : Math.min(size, start + intent.length)

@@ -78,6 +78,8 @@ const knownOf = ({ content, kind, mode, target }: Removed): Known =>
 
 /** What was there, of which nothing but where it stood in the beginning was known. */
 const reveal = (world: World, at: FsPath.FsPath, removed: Removed): void => {
+  // No leaf and no recorder has written that.
+  if (FsPath.segments(at).includes("..")) return
   const node = world.get(at)
   const origin = node.kind === "origin" ? node.path : node.kind === "directory" ? node.origin : undefined
   if (origin === undefined) return

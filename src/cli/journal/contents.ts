@@ -1,0 +1,58 @@
+/** The contents that an entry holds: what was asked for or answered, and what a change took away. */
+import * as Effect from "effect/Effect"
+import type { JournalError } from "../../journal/errors.ts"
+import type { Content, Removed } from "../../journal/FileSystemEntry.ts"
+import type { Entry, Recorded, Scrivener } from "../../journal/Journal.ts"
+
+type Held = readonly [name: string, content: Content]
+
+const heldBy = (name: string, { content, path }: Removed): ReadonlyArray<Held> =>
+  content === undefined ? [] : [[`${name} ${path}`, content]]
+
+/** Each with what it is called. */
+export const contentsOf = (entry: Entry): ReadonlyArray<Held> => {
+  switch (entry._tag) {
+    case "FileWrite":
+    case "FileContent":
+      return [["content", entry.content]]
+    case "FileWriteChunk":
+    case "FileContentChunk":
+      return [["data", entry.data]]
+    case "FileWritten":
+      return entry.previous === undefined || entry.previous === null ? [] : [["previous", entry.previous]]
+    case "FileDeleted":
+      return (entry.removed ?? []).flatMap((removed) => heldBy("removed", removed))
+    case "FileMoved":
+      return entry.replaced === undefined ? [] : heldBy("replaced", entry.replaced)
+    default:
+      return []
+  }
+}
+
+export const sizeOf = (content: Content): number => (content instanceof Uint8Array ? content.length : content.size)
+
+/** The value with bytes instead of the contents that are known, at any depth of plain records. */
+const placed = (value: unknown, known: ReadonlyMap<unknown, Uint8Array>): unknown => {
+  const bytes = known.get(value)
+  if (bytes !== undefined) return bytes
+  if (Array.isArray(value)) return value.map((item) => placed(item, known))
+  return typeof value === "object" && value !== null && "content" in value
+    ? { ...value, content: placed(value.content, known) }
+    : value
+}
+
+/** With the bytes themselves where they lie elsewhere. */
+export const whole =
+  (journal: Scrivener<Entry>) =>
+  (recorded: Recorded<Entry>): Effect.Effect<Recorded<Entry>, JournalError> =>
+    Effect.map(
+      Effect.forEach(contentsOf(recorded.entry), ([, content]) =>
+        Effect.map(journal.bytes(content), (bytes) => [content, bytes] as const)
+      ),
+      (contents) => {
+        const known = new Map<unknown, Uint8Array>(contents)
+        const fields = Object.entries(recorded.entry).map(([field, value]) => [field, placed(value, known)] as const)
+        const prototype = Object.getPrototypeOf(recorded.entry) as object
+        return { ...recorded, entry: Object.assign(Object.create(prototype), Object.fromEntries(fields)) as Entry }
+      }
+    )

@@ -1,0 +1,82 @@
+import { assert, describe, it } from "@effect/vitest"
+import { spawnSync } from "node:child_process"
+import * as Fs from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { makeDirectories } from "../../src/runtime/directories.ts"
+
+const within = (body: (top: string) => void) => (): void => {
+  const top = Fs.mkdtempSync(join(tmpdir(), "fs-algebra-directories-"))
+  try {
+    body(top)
+  } finally {
+    Fs.rmSync(top, { recursive: true, force: true })
+  }
+}
+
+const thrownBy = (run: () => unknown): unknown => {
+  try {
+    run()
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code
+  }
+  return "nothing"
+}
+
+describe("directories that are made with those above", () => {
+  it(
+    "the first that was made is answered, as by Node",
+    within((top) => {
+      Fs.mkdirSync(join(top, "a"))
+      for (const path of ["a", "a/b/c", "a/b/c", "d", "e/f"]) {
+        const other = Fs.mkdtempSync(join(tmpdir(), "fs-algebra-directories-"))
+        Fs.cpSync(top, other, { recursive: true })
+        const expected = Fs.mkdirSync(join(other, path), { recursive: true })?.slice(other.length)
+        Fs.rmSync(other, { recursive: true })
+        assert.strictEqual(makeDirectories(join(top, path))?.slice(top.length), expected, path)
+        assert.isTrue(Fs.statSync(join(top, path)).isDirectory(), path)
+      }
+    })
+  )
+
+  it(
+    "all of them have the mode",
+    within((top) => {
+      makeDirectories(join(top, "a/b"), 0o700)
+      if (process.platform === "win32") return
+      for (const path of ["a", "a/b"]) assert.strictEqual(Fs.statSync(join(top, path)).mode & 0o777, 0o700)
+    })
+  )
+
+  it(
+    "a link to a directory is one, and a file in the way is an error",
+    within((top) => {
+      Fs.mkdirSync(join(top, "there"))
+      Fs.symlinkSync("there", join(top, "link"))
+      Fs.symlinkSync("nowhere", join(top, "dangling"))
+      Fs.writeFileSync(join(top, "file"), "")
+      assert.strictEqual(makeDirectories(join(top, "link/below")), join(top, "link/below"))
+      assert.strictEqual(makeDirectories(join(top, "link")), undefined)
+      assert.strictEqual(
+        thrownBy(() => makeDirectories(join(top, "file"))),
+        "EEXIST"
+      )
+      assert.strictEqual(
+        thrownBy(() => makeDirectories(join(top, "file/below"))),
+        "ENOTDIR"
+      )
+      assert.strictEqual(
+        thrownBy(() => makeDirectories(join(top, "dangling"))),
+        "EEXIST"
+      )
+    })
+  )
+
+  it.runIf(process.platform === "linux")("it ends where a directory takes no entries", () => {
+    const module = new URL("../../src/runtime/directories.ts", import.meta.url).href
+    const program = `import(${JSON.stringify(module)}).then((m) => m.makeDirectories("/proc/fs-algebra/x")).catch((e) => console.log(e.code))`
+    // In a process of its own, since nothing ends it otherwise.
+    const { stdout } = spawnSync(process.execPath, ["-e", program], { timeout: 20_000, encoding: "utf8" })
+    assert.strictEqual(stdout, "ENOENT\n")
+  })
+})
