@@ -363,16 +363,17 @@ describeNats("JetStream", () => {
         for (const text of hostile) yield* say(name, text)
         yield* say(name, "x", { "Fs-Algebra-Count": "x", "Fs-Algebra-Place-Of": "9/3", "Fs-Algebra-Body": "nothing/1" })
         yield* say(name, "y", { "Fs-Algebra-Count": "1000000", "Fs-Algebra-Place-Of": "1/1000000" })
-        assert.strictEqual(yield* journal.append(entry(9)), 9)
+        yield* say(name, "more than it holds", { "Fs-Algebra-Append": "mine", "Fs-Algebra-Count": "9007199254740991" })
+        assert.strictEqual(yield* journal.append(entry(9)), 10)
         for (const reader of [journal, yield* open(name)]) {
-          for (const position of numbers(2, 8)) {
+          for (const position of numbers(2, 9)) {
             const error = yield* Effect.flip(all(reader, position - 1))
             assert.deepInclude(error, { reason: "corrupt", position })
           }
           assert.deepStrictEqual((yield* Stream.runCollect(Stream.take(reader.stored(), 1))).map(idOf), ["1"])
-          assert.deepStrictEqual((yield* all(reader, 8)).map(idOf), ["9"])
+          assert.deepStrictEqual((yield* all(reader, 9)).map(idOf), ["9"])
           const backward = Stream.runCollect(reader.readBackward())
-          assert.deepInclude(yield* Effect.flip(backward), { reason: "corrupt", position: 8 })
+          assert.deepInclude(yield* Effect.flip(backward), { reason: "corrupt", position: 9 })
           assert.deepStrictEqual((yield* Stream.runCollect(Stream.take(reader.readBackward(), 1))).map(idOf), ["9"])
         }
       }).pipe(Effect.scoped)

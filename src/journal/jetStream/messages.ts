@@ -49,12 +49,14 @@ export const make = (sequence: number, data: Uint8Array, headers: MsgHdrs | unde
   const body = pair(read(header.body))
   const place = pair(read(header.placeOf))
   const count = Number(read(header.count))
+  // Whatever it says, it carries no more than it is long.
+  const most = body === undefined ? data.length : body[1]
   return {
     sequence,
     data,
     id,
     body: body === undefined ? undefined : { sha256: body[0], size: body[1] },
-    count: id !== "" && Number.isSafeInteger(count) && count > 0 ? count : 1,
+    count: id !== "" && Number.isSafeInteger(count) && count > 0 && count <= most ? count : 1,
     place: place === undefined ? undefined : { first: Number(place[0]), count: place[1] }
   }
 }
