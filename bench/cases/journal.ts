@@ -41,9 +41,10 @@ const recorded = (
   name: string,
   bound: number,
   count: number,
+  previous: boolean,
   layer: (root: string) => Layer.Layer<Filesystem.Filesystem, unknown>
 ): Case => ({
-  name: `journal: recorded write of 1 KiB, ${name}`,
+  name: `journal: recorded write of 1 KiB, ${name}${previous ? ", with what it replaced" : ""}`,
   target: `≤ ${bound} of the write`,
   bound,
   figure: "ratio",
@@ -53,7 +54,7 @@ const recorded = (
     const roots = [temporary(), temporary()] as const
     const plain = await opened(layer(roots[0]))
     const written = await opened(
-      Layer.provideMerge(Filesystem.decorate(Journal.record())(layer(roots[1])), Journal.layerMemory)
+      Layer.provideMerge(Filesystem.decorate(Journal.record({ previous }))(layer(roots[1])), Journal.layerMemory)
     )
     const plainFs = await plain.runtime.runPromise(Filesystem.Filesystem)
     const fs = await written.runtime.runPromise(Filesystem.Filesystem)
@@ -109,8 +110,10 @@ const entry = new FileSystemEntry.FileWritten({
 })
 
 export const cases: ReadonlyArray<Case> = [
-  recorded("memory", 2, 2_000, () => InMemory.layer()),
-  recorded("host", 1.2, 200, (root) => PosixHost.layer({ root })),
+  recorded("memory", 2, 2_000, false, () => InMemory.layer()),
+  recorded("memory", 2, 2_000, true, () => InMemory.layer()),
+  recorded("host", 1.2, 200, false, (root) => PosixHost.layer({ root })),
+  recorded("host", 1.2, 200, true, (root) => PosixHost.layer({ root })),
   roundTrip("stat", (fs) => fs.stat("a.txt")),
   roundTrip("read of 1 KiB", (fs) => fs.readBytes("a.txt")),
   roundTrip("write of 1 KiB", (fs) => fs.write("b.txt", content)),
