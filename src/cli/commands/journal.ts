@@ -40,7 +40,7 @@ answers. With --changes one line for each change and what became of it. Another 
     examples: [
       ["../work.journal --changes", "What was changed, and what became of it"],
       ["../work.journal --reverse -n 20", "The latest twenty entries"],
-      ["../work.journal --path src --kind write,delete --contents", "What was written and deleted in src, and what it held"]
+      ["../work.journal --path src --kind write,deleted --contents", "What was written and deleted in src, and what it held"]
     ]
   },
   {

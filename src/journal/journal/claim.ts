@@ -9,6 +9,7 @@ import type * as Scope from "effect/Scope"
 import { randomBytes, randomInt } from "node:crypto"
 import * as Fs from "node:fs"
 import { join } from "node:path"
+import { makeDirectories } from "../../runtime/directories.ts"
 import * as Identity from "../../runtime/processIdentity.ts"
 import { JournalError } from "../errors.ts"
 import { attempt, codeOf, unlinkQuietly } from "./system.ts"
@@ -67,7 +68,7 @@ const leave = (directory: string, name: string): void => {
 const enrol = (directory: string, name: string): void => {
   for (let looks = 0; ; looks++) {
     try {
-      Fs.mkdirSync(directory, { recursive: true })
+      makeDirectories(directory)
       Fs.closeSync(Fs.openSync(join(directory, name), "wx", 0o600))
       held.add(name)
       return
