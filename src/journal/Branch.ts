@@ -91,7 +91,8 @@ const asking = (options: Options): Effect.Effect<Asking.Asking, JournalError | I
  */
 export const makeRequests = (
   options: RequestsOptions = {}
-): Effect.Effect<Requests, JournalError | InvalidArgument, Journal | Scope.Scope> => asking(options)
+): Effect.Effect<Requests, JournalError | InvalidArgument, Journal | Scope.Scope> =>
+  Effect.map(asking(options), ({ request, send, stream, waitFor }) => ({ request, send, stream, waitFor }))
 
 /** @since 0.1.0 */
 export const layerRequests = (options: RequestsOptions = {}): Layer.Layer<Branch, JournalError | InvalidArgument, Journal> =>

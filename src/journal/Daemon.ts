@@ -122,7 +122,24 @@ export const all = (daemons: ReadonlyArray<Daemon>): Group => ({
 })
 
 /**
- * Started with the layer, and shut down with it.
+ * For a process that does nothing else: starts it, ends when it has completed, and fails where it has failed, so that whoever supervises
+ * processes starts it again. Where this is interrupted it shuts down first.
+ *
+ * @since 0.1.0
+ */
+export const run = <E, R>(daemon: Effect.Effect<Daemon, E, R>): Effect.Effect<void, E | DaemonError, Exclude<R, Scope.Scope>> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const { awaitStatus, failure, start } = yield* daemon
+      yield* start
+      yield* awaitStatus("Completed")
+      const failed = yield* failure
+      if (failed !== undefined) return yield* failed
+    })
+  )
+
+/**
+ * Started with the layer, and shut down with it. That it fails in between is in the journal and in the log, and does not end the layer.
  *
  * @since 0.1.0
  */

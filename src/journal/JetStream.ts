@@ -7,8 +7,9 @@
  * all appear at once.
  *
  * What fails with `unavailable` after its time is over may have been appended all the same; the error says so. Asking again with the same
- * correlation id is safe: a leaf carries out an id once. One message is on its way at a time in each process, and calls that come meanwhile
- * go together with the next; where several processes append at once, each tries again until it is its turn, in no order among them.
+ * correlation id is safe: a leaf carries out an id once, and `Requests.waitFor` finds what it has answered. One message is on its way at a
+ * time in each process, and calls that come meanwhile go together with the next; where several processes append at once, each tries again
+ * until it is its turn, in no order among them.
  *
  * Needs the packages `@nats-io/transport-node`, `@nats-io/jetstream` and `@nats-io/obj`, and a server of 2.9 or later with JetStream.
  *

@@ -14,7 +14,7 @@ import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
 import type { ContentStore } from "./ContentStore.ts"
 import { DaemonChanged } from "./entries/daemon.ts"
-import type { JournalError } from "./errors.ts"
+import { JournalError } from "./errors.ts"
 import * as FileSystemEntry from "./FileSystemEntry.ts"
 import * as FileStore from "./journal/fileStore.ts"
 import * as Following from "./journal/following.ts"
@@ -156,6 +156,11 @@ export const makeFile = <E, I>(
   schema: Schema.Codec<E, I>,
   { chained = false, contents, fsync = false, path, readOnly = false }: FileOptions
 ): Effect.Effect<Scrivener<E>, JournalError, Scope.Scope> => {
+  if (path.trim() === "") {
+    return Effect.fail(
+      new JournalError({ operation: "Journal.open", reason: "invalid", detail: "the name of the file is blank" })
+    )
+  }
   const directory = contents ?? `${path}.contents`
   return Effect.map(
     readOnly

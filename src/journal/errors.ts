@@ -4,10 +4,10 @@ import * as Schema from "effect/Schema"
 /**
  * The journal cannot be read or written.
  *
- * `corrupt`: what is stored is not what was appended, or a content is missing. `busy`: another process writes this journal. `closed`: its
- * scope has ended. `readOnly`: it was opened for reading only. `invalid`: an entry, or an option, is not what this journal takes.
- * `tooLarge`: an entry does not fit. `unavailable`: the server cannot be reached. `version`: a later fs-algebra wrote it. `io`: the disk
- * fails.
+ * `corrupt`: what is stored is not what was appended, or a content is missing. `busy`: this process or another writes it already.
+ * `closed`: its scope has ended. `readOnly`: it was opened for reading only. `invalid`: an entry, or an option, is not what this journal
+ * takes. `tooLarge`: an entry does not fit. `unavailable`: the server cannot be reached. `version`: a later fs-algebra wrote it. `io`: the
+ * disk fails.
  *
  * @since 0.1.0
  */

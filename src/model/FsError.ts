@@ -178,6 +178,7 @@ export class Conflict extends Schema.TaggedError<Conflict>("fs-algebra/Conflict"
   actual: Schema.optionalKey(Schema.NullOr(Schema.String))
 }) {
   override get message(): string {
+    if (this.expected === this.actual) return sentence(this, "it changed in the meantime; read it again")
     const found = this.actual === undefined ? "something else" : version(this.actual)
     return sentence(this, `it changed in the meantime, expected ${version(this.expected)} and found ${found}; read it again`)
   }

@@ -523,7 +523,12 @@ describe("journal replay and undo", () => {
     ["a directory", ["show", "root"], 7, "is no file"],
     ["what is no journal", ["show", "notes"], 7, "no journal"],
     ["a journal of a later version", ["show", "later"], 7, "later version"],
-    ["a kind that is none", ["show", "work", "--kind", "write,spell"], 2, "FileWrite"],
+    [
+      "a kind that is none",
+      ["show", "work", "--kind", "write,spell"],
+      2,
+      '"spell" is no kind of entry\nhint:  --kind takes, with commas: FileRead,'
+    ],
     ["a path that can be nowhere", ["show", "work", "--path", "../x"], 2, "climbs above the root"],
     ["a position below 0", ["show", "work", "--after", "-1"], 2, "below 0"],
     ["contents of changes", ["show", "work", "--changes", "--contents"], 2, "--contents"],

@@ -1,9 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
 import * as Scope from "effect/Scope"
 import * as Daemon from "../../src/journal/Daemon.ts"
 import { JournalError } from "../../src/journal/errors.ts"
@@ -310,6 +312,46 @@ describe("several daemons", () => {
           "Completed",
           "Completed"
         ])
+      })
+    )
+  )
+
+  it.effect("one that fails while it runs says so in the log, since nobody may be waiting for it", () =>
+    journaled(
+      Effect.gen(function* () {
+        const lines: Array<string> = []
+        const logger = Logger.make(({ cause, logLevel, message }) => {
+          lines.push(`${logLevel} ${String(message)} ${String(Cause.squash(cause))}`)
+        })
+        const fails = Daemon.make({ name: "d", run: () => Effect.fail("it broke") })
+        const ends = Daemon.make({ name: "e", run: () => Effect.void })
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            for (const daemon of [yield* fails, yield* ends]) {
+              yield* daemon.start
+              yield* daemon.awaitStatus("Completed")
+            }
+          })
+        ).pipe(Effect.provide(Logger.layer([logger])))
+        assert.deepStrictEqual(lines, ['Error fs-algebra: daemon "d" has failed it broke'])
+      })
+    )
+  )
+
+  it.effect("run as a program ends with it, fails as it does, and shuts it down when interrupted", () =>
+    journaled(
+      Effect.gen(function* () {
+        yield* Daemon.run(Daemon.make({ name: "ends", run: () => Effect.void }))
+        const failed = yield* Effect.flip(Daemon.run(Daemon.make({ name: "fails", run: () => Effect.fail("it broke") })))
+        assert.deepInclude(failed, { daemon: "fails", reason: "failed", detail: "it broke" })
+        const broken = Daemon.make({ name: "broken", start: Effect.fail("no place"), run: () => Effect.never })
+        assert.deepInclude(yield* Effect.flip(Daemon.run(broken)), { operation: "start", detail: "no place" })
+        const log: Array<string> = []
+        const running = yield* fork(Daemon.run(Daemon.make(forever("d", log))))
+        yield* Effect.yieldNow
+        assert.deepStrictEqual(log, ["d runs"])
+        yield* Fiber.interrupt(running)
+        assert.deepStrictEqual(log, ["d runs", "d stops"])
       })
     )
   )

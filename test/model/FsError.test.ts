@@ -46,6 +46,7 @@ const faults: ReadonlyArray<FsError.Fault> = [
   { _tag: "InvalidArgument", argument: "offset", detail: "d" },
   { _tag: "Conflict", expected: null, actual: "abc" },
   { _tag: "Conflict", expected: "abc" },
+  { _tag: "Conflict", expected: null, actual: null },
   { _tag: "Unsupported", feature: "links" },
   { _tag: "Unavailable", detail: "d" }
 ]

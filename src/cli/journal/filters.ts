@@ -20,10 +20,11 @@ const kindOf = (text: string): string | undefined => {
 
 const kindsOf = (text: string | undefined): Effect.Effect<ReadonlyArray<string> | undefined, Complaint> => {
   if (text === undefined) return Effect.succeed(undefined)
-  const kinds = text.split(",").map(kindOf)
-  return kinds.includes(undefined)
-    ? Effect.fail(usage(`"${text}" is not a list of kinds of entry`, `--kind takes, with commas: ${tags.join(", ")}.`))
-    : Effect.succeed(kinds as ReadonlyArray<string>)
+  const given = text.split(",")
+  const wrong = given.find((kind) => kindOf(kind) === undefined)
+  return wrong !== undefined
+    ? Effect.fail(usage(`"${wrong.trim()}" is no kind of entry`, `--kind takes, with commas: ${tags.join(", ")}.`))
+    : Effect.succeed(given.map((kind) => kindOf(kind)!))
 }
 
 export interface Chosen {

@@ -40,10 +40,11 @@ const conflicting = Effect.fnUntraced(function* (
   fs: Algebra,
   { paths, to }: { readonly to: number; readonly paths: ReadonlyArray<string> | undefined }
 ) {
-  const changes = yield* Stream.runCollect(Replay.changes(journal))
-  const touched = changes
-    .filter(({ answered, position }) => (answered ?? position) > to)
-    .flatMap(({ path, to }) => (to === undefined ? [path] : [path, to]))
+  const changes = yield* Replay.changes(journal).pipe(
+    Stream.filter(({ answered, position }) => (answered ?? position) > to),
+    Stream.runCollect
+  )
+  const touched = changes.flatMap(({ path, to }) => (to === undefined ? [path] : [path, to]))
   const drifted = yield* Replay.drift(journal, fs, { paths })
   return drifted.map(({ path }) => path).filter((path) => touched.some((base) => FsPath.isWithin(base, path)))
 })

@@ -18,9 +18,16 @@ const byKind: Record<FaultKind, (detail: string) => Fault> = {
   Timeout: (detail) => ({ _tag: "Timeout", detail })
 }
 
+/** The leaf has said operation and path too, as whoever fails with this does once more. */
+const bare = ({ message, path }: FileFault): string => {
+  const said = `${JSON.stringify(path)}: `
+  const at = message.indexOf(said)
+  return at < 0 ? message : message.slice(at + said.length)
+}
+
 /** The fault that the backend failed with. */
-export const faultOf = ({ error, faultKind, message }: FileFault): Fault =>
-  error === undefined ? byKind[faultKind](message) : toFault(error)
+export const faultOf = (fault: FileFault): Fault =>
+  fault.error === undefined ? byKind[fault.faultKind](bare(fault)) : toFault(fault.error)
 
 /** The same with the path that it is about, of what concerns several. */
 export const locatedFaultOf = (fault: FileFault): Fault => located(faultOf(fault), fault.error?.path ?? fault.path)

@@ -99,7 +99,10 @@ export type RequestError = JournalError | Timeout | InvalidArgument
 
 /** @since 0.1.0 */
 export interface Requests {
-  /** Appends the entry, and answers what ends its answer. */
+  /**
+   * Appends the entry, and answers what ends its answer. The correlation id is to be a new one (`Correlation.generate`): what has been
+   * answered is not answered again, and `waitFor` finds it.
+   */
   readonly request: <E extends Single>(entry: E, options?: RequestOptions) => Effect.Effect<Answer<E>, RequestError>
   /**
    * The content that is asked for, however it is answered, in constant memory. Nothing comes before the whole answer has: a fault after

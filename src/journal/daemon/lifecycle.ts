@@ -80,9 +80,13 @@ export const make = Effect.fnUntraced(function* <E, R>(
 
   const supervise = (fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> =>
     Effect.flatMap(Fiber.await(fiber), (ran) =>
-      Effect.flatMap(Effect.exit(Effect.provideContext(options.stop ?? Effect.void, context)), (stopped) =>
-        complete(failureOf(ran) ?? failureOf(stopped))
-      )
+      Effect.flatMap(Effect.exit(Effect.provideContext(options.stop ?? Effect.void, context)), (stopped) => {
+        const cause = failureOf(ran) ?? failureOf(stopped)
+        if (cause === undefined) return complete(undefined)
+        // A journal that fails is no place to say so, and nobody may be waiting for it.
+        const text = `fs-algebra: daemon ${JSON.stringify(name)} has failed`
+        return Effect.andThen(Effect.logError(text, cause), complete(cause))
+      })
     )
 
   const begin = (position: number): Effect.Effect<void> =>

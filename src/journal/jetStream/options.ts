@@ -33,8 +33,8 @@ export interface Options {
   /** Bytes, after which appends fail with `tooLarge`; nothing old is ever dropped. Counts when the stream is made. @default no bound */
   readonly maxBytes?: number | undefined
   /**
-   * How long a call waits for a server that is gone, before it fails with `unavailable`. A tail that has come to the end asks the server too,
-   * and so fails when the server stays away for longer. @default "30 seconds"
+   * How long a call waits for a server that is gone, before it fails with `unavailable`; a tail that still reads what is stored fails so
+   * too. One that has come to the end waits for the server as long as it takes. @default "30 seconds"
    */
   readonly timeout?: Duration.Input | undefined
 }

@@ -91,7 +91,7 @@ const claimOnce = (directory: string): string | undefined => {
   return isMine ? name : undefined
 }
 
-const busy = new JournalError({ operation, reason: "busy", detail: "another process writes this journal" })
+const busy = new JournalError({ operation, reason: "busy", detail: "it is being written already, by this process or another" })
 
 /** Of the real time, whatever clock the program has: what is waited for is another process. */
 const pause = Effect.callback<void>((resume) => {

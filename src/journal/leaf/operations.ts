@@ -30,7 +30,7 @@ const needs: Record<Efferent["_tag"], { readonly write: boolean; readonly remove
 export const refusal = (settings: Settings, intent: Efferent): Fault | undefined => {
   const { extended, remove, write } = needs[intent._tag]
   if (extended && !settings.extended) {
-    return { _tag: "IoError", detail: `this leaf takes no ${intent._tag}, since it is not extended` }
+    return { _tag: "IoError", detail: `this leaf takes no ${intent._tag}; give it \`extended: true\`` }
   }
   return (write && !settings.allowWrite) || (remove && !settings.allowDelete) ? readOnly : undefined
 }

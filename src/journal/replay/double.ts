@@ -136,6 +136,11 @@ const statOf = (path: FsPath.FsPath, metadata: FileMetadata): FileStat => {
   }
 }
 
+const hint = (memory: Memory): string =>
+  [...memory.keys()].some((key) => /^(?:stat|list|open) /.test(key))
+    ? ""
+    : "; the journal has no reads, which Journal.record({ reads: true }) records"
+
 const make = (journal: Scrivener<Entry>, memory: Memory, options: Options): Backend => {
   const next = (key: string): Effect.Effect<Answered, Fault> =>
     Effect.suspend(() => {
@@ -145,7 +150,7 @@ const make = (journal: Scrivener<Entry>, memory: Memory, options: Options): Back
       const often = answers === undefined ? "was never recorded" : "was not recorded this often"
       return Effect.fail<Fault>({
         _tag: "Unavailable",
-        detail: `this double only answers what was recorded, and this ${often}: ${key}`
+        detail: `this double only answers what was recorded, and this ${often}: ${key}${hint(memory)}`
       })
     })
   /** The answer, unless it is a fault. */
