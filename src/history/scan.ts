@@ -159,7 +159,9 @@ const lookSlowly = Effect.fnUntraced(function* (port: Backend, path: FsPath): Ef
     const segment = keyOf(child)
     const stat = yield* port.stat(join(path, segment))
     if (stat === undefined) continue
-    out.push({ segment, kind: stat.kind, sizeBytes: stat.sizeBytes, mode: stat.mode, stamp: undefined })
+    // Who cannot read links may look through them.
+    const kind = port.links === undefined && child.kind === "symlink" ? "symlink" : stat.kind
+    out.push({ segment, kind, sizeBytes: stat.sizeBytes, mode: stat.mode, stamp: undefined })
   }
   return out
 })
@@ -181,9 +183,16 @@ const draftOf = (path: FsPath, mode: number | undefined, before: Node | undefine
   isGone: false
 })
 
+/** Left out, it would be lost where what it stands in is brought back. */
+const unreadableLink: Fault = {
+  _tag: "IoError",
+  code: "ENOTSUP",
+  detail: "it is a link, and this backend cannot say where it leads"
+}
+
 const linkAt = (port: Backend, path: FsPath): Effect.Effect<string | undefined, Fault> =>
   port.links === undefined
-    ? Effect.succeed(undefined)
+    ? Effect.fail(unreadableLink)
     : Effect.catch(port.links.read(path), (fault) =>
         isGone(fault) || fault._tag === "InvalidArgument" ? Effect.succeed(undefined) : Effect.fail(fault)
       )

@@ -57,9 +57,12 @@ const checkChildren = (path: FsPath, children: ReadonlyArray<Child>, rules: Name
   }
 }
 
-const linkAt = (port: Backend, path: FsPath): Effect.Effect<Item | undefined, ArchiveError | Fault> =>
-  Effect.flatMap(
-    Effect.catch(port.links?.read(path) ?? Effect.succeed(undefined), (fault) =>
+const linkAt = ({ links }: Backend, path: FsPath): Effect.Effect<Item | undefined, ArchiveError | Fault> => {
+  if (links === undefined) {
+    return Effect.fail(refuse("link", "it is a link, and this filesystem cannot say where it leads", path))
+  }
+  return Effect.flatMap(
+    Effect.catch(links.read(path), (fault) =>
       isGone(fault) || fault._tag === "InvalidArgument" ? Effect.succeed(undefined) : Effect.fail(located(fault, path))
     ),
     (target) =>
@@ -70,6 +73,7 @@ const linkAt = (port: Backend, path: FsPath): Effect.Effect<Item | undefined, Ar
             return { kind: "symlink", path, target }
           })
   )
+}
 
 interface Entered {
   readonly path: FsPath
