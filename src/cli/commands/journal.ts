@@ -92,7 +92,8 @@ const verify = looking(
   {
     summary: "Check that a journal is what was written",
     description: `Read a journal and all contents that it names. Where it is not what was written it says at which position, and the exit
-code is 1. In a journal that is not chained a line that still makes sense may have been changed without being noticed.`,
+code is 1. Journals that --journal begins are chained: only that lines were cut off at the end goes unnoticed, unless the
+head was kept. In one that is not, a line that still makes sense may have been changed.`,
     examples: [
       ["../work.journal", "Is it sound?"],
       ["../work.journal --json | jq -r .head", "The hash of its end, to be kept elsewhere"]
