@@ -127,7 +127,7 @@ for (const [name, bench, cases, copies, moments] of benches) {
         const inParts = copies && self.name === "move of a tree"
         // The one call on a single file that has to be made of two changes is tried at every point.
         const bounds =
-          copies && self.name === "move of a file" ? { dense: 1000 } : { apart: 25, dense: moment === "step" ? 8 : 20 }
+          copies && self.name === "move of a file" ? { dense: 1000 } : { apart: 50, dense: moment === "step" ? 4 : 10 }
         it.live(self.name, () => Effect.asVoid(sweep(inParts ? { ...self, leaves: "parts" } : self, moment, bench, bounds)))
       }
     })
@@ -171,7 +171,7 @@ describe("a commit that is interrupted", () => {
               assert.deepStrictEqual(descriptorsIn(root), [], what)
               return trigger.hasFired
             }).pipe(Effect.scoped),
-          { apart: 10, dense: 20 }
+          { apart: 20, dense: 15 }
         )
         assert.isAbove(points, 20)
       })

@@ -27,7 +27,7 @@ for (const moment of moments) {
   describe(`PosixHost, interrupted at every ${where(moment)}:`, () => {
     for (const self of [...changing, ...readings]) {
       it.live(self.name, () =>
-        Effect.map(sweep(self, moment, bench({}), { dense: moment === "step" ? 15 : 60 }), (points) =>
+        Effect.map(sweep(self, moment, bench({}), { dense: moment === "step" ? 15 : 30 }), (points) =>
           assert.isAbove(points, 0)
         )
       )

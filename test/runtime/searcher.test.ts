@@ -32,7 +32,8 @@ const holding = (files: Record<string, Uint8Array | string>, use: (base: string)
 }
 
 const mebibyte = 2 ** 20
-const small = Array.from({ length: 200 }, (_, seed) => content(seed, seed < 3 ? 0 : (seed * seed * 3) % 6000))
+const isSoak = process.env["FS_ALGEBRA_SOAK"] !== undefined
+const small = Array.from({ length: isSoak ? 200 : 100 }, (_, seed) => content(seed, seed < 3 ? 0 : (seed * seed * 3) % 6000))
 const edges = [
   "",
   "\n",
@@ -85,8 +86,8 @@ for (const [turn, [name, make]] of Object.entries(kernels).entries()) {
     it("finds it in files that are searched in pieces", () =>
       agree(
         large,
-        // What is not up to the kernel need not be seen with each.
-        queries.filter(({ needles }, i) => needles !== undefined || i % 3 === turn),
+        // What is not up to the kernel need not be seen with each, and the rest is in the soak.
+        queries.filter(({ needles }, i) => (isSoak && needles !== undefined) || i % 3 === turn),
         1
       ))
 

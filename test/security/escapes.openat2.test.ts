@@ -20,8 +20,8 @@ import { asKernel, asPromised, differences, isCopied, reasonFor, type Verdict } 
 import { childrenOf, complete, isDirectory, isFile, isLink, normal, textOf, type Tree, whatIs } from "./escapes/tree.ts"
 
 const isSoak = process.env["FS_ALGEBRA_SOAK"] === "1"
-const trees = isSoak ? 20_000 : 300
-const batch = 300
+const trees = isSoak ? 20_000 : 150
+const batch = 150
 const pathsEach = 24
 const firstSeed = 20_260_101
 

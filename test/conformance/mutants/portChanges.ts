@@ -242,7 +242,7 @@ const names: ReadonlyArray<Mutant> = [
   })),
   port("port rename replaces unasked", (self) => ({ rename: (from, to) => self.rename(from, to, { replace: true }) })),
   port("port rename never replaces", (self) => ({ rename: (from, to) => self.rename(from, to, { replace: false }) })),
-  port("port rename does nothing", () => ({ rename: () => never })),
+  port("port rename does nothing, so that a moved tree stays in its old parent", () => ({ rename: () => never })),
   port("port rename clears the way", (self) => ({
     rename: (from, to, options) =>
       Effect.catch(self.rename(from, to, options), (fault) =>

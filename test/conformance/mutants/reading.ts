@@ -61,7 +61,7 @@ const telling: ReadonlyArray<Mutant> = [
   errors("a host's words are in the message", (error) =>
     error.code === "EIO" ? changed(error, { detail: "/secret/root/d/f" }) : error
   ),
-  errors("a host's paths are in the message", (error, { port }) =>
+  errors("an error tells where the root stands on the host", (error, { port }) =>
     error._tag === "NotFound" ? changed(error, { path: `${port.info.root}/${error.path}` }) : error
   )
 ]

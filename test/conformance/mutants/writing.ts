@@ -28,7 +28,7 @@ const sinks: ReadonlyArray<Mutant> = [
       )
   ),
   call(
-    "a sink writes what came before the stream failed",
+    "a sink brings what came before the stream failed",
     "sink",
     (_, self) => (path: string, options: any) =>
       Sink.unwrap(
