@@ -23,12 +23,20 @@ import type { Prompt, PromptError, RenderedPrompt, RenderedTool } from "./Prompt
 import type { BudgetTracker, Operations as ToolContext } from "./ToolContext.ts"
 import type { ToolResult } from "./ToolResult.ts"
 
-/** @since 0.1.0 */
+/**
+ * Who brings a prompt to a model and runs the tools that it asks for.
+ *
+ * @since 0.1.0
+ */
 export interface Adapter {
   readonly name: string
 }
 
-/** @since 0.1.0 */
+/**
+ * In which session a prompt runs, until when and for how much.
+ *
+ * @since 0.1.0
+ */
 export interface Options {
   readonly session: Session.Operations
   readonly params?: Params | undefined
@@ -48,7 +56,11 @@ export interface Options {
   readonly keep?: number | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * Of whom and within what a call of a tool is.
+ *
+ * @since 0.1.0
+ */
 export interface CallOptions {
   /** @default a new UUID */
   readonly callId?: string | undefined
@@ -113,7 +125,11 @@ export const run = (
 ): Effect.Effect<Run, PromptError | SectionError, Scope.Scope> =>
   Effect.map(running(adapter, prompt, options), ({ run }) => run)
 
-/** @since 0.1.0 */
+/**
+ * A call that a scripted adapter makes.
+ *
+ * @since 0.1.0
+ */
 export interface ScriptedCall {
   readonly tool: string
   readonly input: unknown
@@ -121,7 +137,11 @@ export interface ScriptedCall {
   readonly callId?: string | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * A call that a scripted adapter has made, and its answer.
+ *
+ * @since 0.1.0
+ */
 export interface ScriptedTurn {
   readonly tool: string
   readonly input: unknown
@@ -137,7 +157,11 @@ export type Script =
   | ReadonlyArray<ScriptedCall>
   | ((transcript: ReadonlyArray<ScriptedTurn>) => ScriptedCall | undefined | Effect.Effect<ScriptedCall | undefined>)
 
-/** @since 0.1.0 */
+/**
+ * An adapter that makes the calls that it was given, for tests.
+ *
+ * @since 0.1.0
+ */
 export interface Scripted extends Adapter {
   /** Fails as the `run` of this module does; what tools fail with is in the transcript. */
   readonly run: (prompt: Prompt, options: Options) => Effect.Effect<ReadonlyArray<ScriptedTurn>, PromptError | SectionError>
@@ -169,7 +193,11 @@ export const scripted = (script: Script): Scripted => {
   return adapter
 }
 
-/** @since 0.1.0 */
+/**
+ * The options of a run, and what the MCP server says of itself.
+ *
+ * @since 0.1.0
+ */
 export interface McpOptions extends Options {
   /** What the server calls itself. @default the prompt's name, or its key */
   readonly name?: string | undefined
@@ -221,7 +249,11 @@ export const mcp = (prompt: Prompt, options: McpOptions): Mcp => {
   return adapter
 }
 
-/** @since 0.1.0 */
+/**
+ * The tools of a prompt, as effect's toolkits have them.
+ *
+ * @since 0.1.0
+ */
 export type RunTools = Record<
   string,
   Tool.Tool<

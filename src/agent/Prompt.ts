@@ -31,7 +31,11 @@ export class PromptError extends Schema.TaggedError<PromptError>("fs-algebra/Pro
   }
 }
 
-/** @since 0.1.0 */
+/**
+ * What a prompt is made of, the same for every run.
+ *
+ * @since 0.1.0
+ */
 export interface Template {
   /** As in `agents/coder`. */
   readonly ns: string
@@ -40,7 +44,11 @@ export interface Template {
   readonly sections: ReadonlyArray<Section>
 }
 
-/** @since 0.1.0 */
+/**
+ * A template with what is decided for one run.
+ *
+ * @since 0.1.0
+ */
 export interface Prompt extends Template {
   /** Descriptions of tools, by their names, in sections that accept such. */
   readonly overrides: Readonly<Record<string, string>>
@@ -48,14 +56,22 @@ export interface Prompt extends Template {
   readonly deadline: Option.Option<DateTime.Utc>
 }
 
-/** @since 0.1.0 */
+/**
+ * A tool of a rendered prompt, and the section that brings it.
+ *
+ * @since 0.1.0
+ */
 export interface RenderedTool {
   /** With the description that is in force. */
   readonly definition: AnyDefinition
   readonly section: Section
 }
 
-/** @since 0.1.0 */
+/**
+ * A prompt as a model is given it: its text and its tools.
+ *
+ * @since 0.1.0
+ */
 export interface RenderedPrompt {
   readonly prompt: Prompt
   /** Markdown. */
@@ -65,7 +81,11 @@ export interface RenderedPrompt {
   readonly deadline: Option.Option<DateTime.Utc>
 }
 
-/** @since 0.1.0 */
+/**
+ * A template, and what is decided for one run.
+ *
+ * @since 0.1.0
+ */
 export interface Options extends Template {
   /** Descriptions of tools, by their names; their sections must accept such. @default none */
   readonly overrides?: Readonly<Record<string, string>> | undefined

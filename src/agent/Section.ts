@@ -58,10 +58,18 @@ export {
   WorkspaceSection
 } from "./sections/workspace.ts"
 
-/** @since 0.1.0 */
+/**
+ * What the making of a section can fail with.
+ *
+ * @since 0.1.0
+ */
 export type SectionError = FsError | Unsupported | SnapshotError | SessionError | MountError
 
-/** What `Prompt.render` is given. */
+/**
+ * What `Prompt.render` is given.
+ *
+ * @since 0.1.0
+ */
 export type Params = Readonly<Record<string, unknown>>
 
 /**
@@ -93,7 +101,11 @@ export interface Section {
 
 type Defaulted = "tools" | "children" | "acceptsOverrides"
 
-/** @since 0.1.0 */
+/**
+ * What a section is made of.
+ *
+ * @since 0.1.0
+ */
 export interface Options extends Omit<Section, Defaulted> {
   /** @default none */
   readonly tools?: ReadonlyArray<AnyDefinition> | undefined
@@ -116,7 +128,11 @@ export const make = (options: Options): Section =>
     acceptsOverrides: options.acceptsOverrides ?? false
   })
 
-/** @since 0.1.0 */
+/**
+ * What a section of text is made of.
+ *
+ * @since 0.1.0
+ */
 export interface MarkdownOptions extends Omit<Options, "key"> {
   /** Needed where the title has no Latin letters. @default the title in lower case, with "-" between its words */
   readonly key?: string | undefined
@@ -137,7 +153,11 @@ const keyOf = (title: string): string =>
 export const MarkdownSection = (options: MarkdownOptions): Section =>
   make({ ...options, key: options.key ?? keyOf(options.title) })
 
-/** @since 0.1.0 */
+/**
+ * Where the digest is, and of which section.
+ *
+ * @since 0.1.0
+ */
 export interface DigestOptions {
   readonly session: Session.Operations
   /** The key of the section that it is of. @default "workspace" */

@@ -28,7 +28,11 @@ export interface BudgetTracker {
   readonly spend: (amount: number) => Effect.Effect<void>
 }
 
-/** @since 0.1.0 */
+/**
+ * What a tool can know of the call that it is in.
+ *
+ * @since 0.1.0
+ */
 export interface Operations {
   readonly prompt: Prompt
   readonly renderedPrompt: Option.Option<RenderedPrompt>
@@ -40,7 +44,11 @@ export interface Operations {
   readonly filesystem: Option.Option<Algebra>
 }
 
-/** @since 0.1.0 */
+/**
+ * The service by which a tool asks for its context.
+ *
+ * @since 0.1.0
+ */
 export class ToolContext extends Context.Service<ToolContext, Operations>()("fs-algebra/ToolContext") {}
 
 /**

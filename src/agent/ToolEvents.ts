@@ -8,7 +8,11 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Slice from "../model/Slice.ts"
 
-/** @since 0.1.0 */
+/**
+ * A tool was called: with what, how it ended and how long it took.
+ *
+ * @since 0.1.0
+ */
 export class ToolInvoked extends Schema.TaggedClass<ToolInvoked>("fs-algebra/ToolInvoked")("ToolInvoked", {
   tool: Schema.String,
   callId: Schema.String,
@@ -26,7 +30,11 @@ export class ToolInvoked extends Schema.TaggedClass<ToolInvoked>("fs-algebra/Too
   at: Schema.DateTimeUtc
 }) {}
 
-/** @since 0.1.0 */
+/**
+ * Who is told of each call of a tool. By default nobody.
+ *
+ * @since 0.1.0
+ */
 export const ToolEvents: Context.Reference<(event: ToolInvoked) => Effect.Effect<void>> = Context.Reference<
   (event: ToolInvoked) => Effect.Effect<void>
 >("fs-algebra/ToolEvents", { defaultValue: () => () => Effect.void })

@@ -22,8 +22,16 @@ export interface ToolResult<Value> {
 export const ToolResult = <Value extends Schema.Top>(value: Value) =>
   Schema.Struct({ message: Schema.String, success: Schema.Boolean, value: Schema.optionalKey(value) })
 
-/** @since 0.1.0 */
+/**
+ * The answer of a tool that has done what it was asked for.
+ *
+ * @since 0.1.0
+ */
 export const ok = <Value>(message: string, value: Value): ToolResult<Value> => ({ message, success: true, value })
 
-/** @since 0.1.0 */
+/**
+ * The answer of a tool that has not; the message says why, and what to do instead.
+ *
+ * @since 0.1.0
+ */
 export const error = (message: string): ToolResult<never> => ({ message, success: false })

@@ -6,7 +6,11 @@
 import * as Context from "effect/Context"
 import { agent, type LimitsShape } from "../model/Limits.ts"
 
-/** @since 0.1.0 */
+/**
+ * What the tools of a kit have in common: limits, the budget of an answer, where paths begin.
+ *
+ * @since 0.1.0
+ */
 export interface ToolSettingsShape {
   /** In force while a tool runs. @default Limits.agent */
   readonly limits: LimitsShape
@@ -20,10 +24,18 @@ export interface ToolSettingsShape {
   readonly strict: boolean
 }
 
-/** @since 0.1.0 */
+/**
+ * The settings where nobody sets any.
+ *
+ * @since 0.1.0
+ */
 export const defaults: ToolSettingsShape = { limits: agent, budget: 48_000, measure: (text) => text.length, strict: false }
 
-/** @since 0.1.0 */
+/**
+ * The settings in force.
+ *
+ * @since 0.1.0
+ */
 export const ToolSettings: Context.Reference<ToolSettingsShape> = Context.Reference("fs-algebra/ToolSettings", {
   defaultValue: () => defaults
 })

@@ -15,6 +15,7 @@ import type { ToolSettingsShape } from "./ToolSettings.ts"
 /** What is done to a path: looked at, made or changed, removed. A move removes here and writes there. */
 export type Access = "read" | "write" | "delete"
 
+/** A path that a call will read, write or delete. */
 export interface Touch {
   readonly access: Access
   readonly path: FsPath
@@ -27,6 +28,7 @@ export interface Refused {
   readonly advice: string
 }
 
+/** A refusal, in the words that a model reads: what happened, and what to do instead. */
 export const refused = (happened: string, advice: string): Refused => ({ _tag: "Refused", happened, advice })
 
 export type ToolFailure = FsError | Unsupported | SnapshotError | SnapshotRestoreError | ArchiveError | SessionError | Refused
@@ -57,6 +59,7 @@ export interface Image {
   readonly base64: string
 }
 
+/** A tool: its name, what a model is told of it, its parameters, and what it does. */
 export interface Definition<Name extends string, Params extends Schema.Struct.Fields, Value extends Schema.Top, R> {
   readonly name: Name
   /** 1 to 200 printable characters. */

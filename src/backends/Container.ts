@@ -58,7 +58,11 @@ export type {
  */
 export type ContainerError = StatError | NotADirectory | InvalidArgument
 
-/** @since 0.1.0 */
+/**
+ * The files of a container, and the commands that run where they are.
+ *
+ * @since 0.1.0
+ */
 export interface Container {
   readonly filesystem: Algebra
   readonly sandbox: typeof Sandbox.Service

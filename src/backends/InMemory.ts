@@ -48,7 +48,11 @@ export type {
  */
 export type Tree = { readonly [name: string]: string | Uint8Array | { readonly link: string } | Tree }
 
-/** @since 0.1.0 */
+/**
+ * What a filesystem in memory starts with, and which rules it keeps.
+ *
+ * @since 0.1.0
+ */
 export interface InMemoryOptions extends CommonOptions {
   /** The first content, put there whatever else the options forbid; or all of one that a session keeps (State). @default empty */
   readonly tree?: Tree | MemoryState.TreeState | undefined

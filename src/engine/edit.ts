@@ -11,6 +11,8 @@ import { documentOf, splice } from "./splice.ts"
 import { maxStringLength, surrogate } from "./text.ts"
 
 /**
+ * One replacement of text in a file.
+ *
  * @since 0.1.0
  */
 export interface Edit {

@@ -3,7 +3,11 @@ import type { Kind } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import type { LimitsShape } from "../model/Limits.ts"
 
-/** @since 0.1.0 */
+/**
+ * What a glob and a search have in common.
+ *
+ * @since 0.1.0
+ */
 export interface SearchOptions {
   /** Base directory; patterns are relative to it. @default "." */
   readonly path?: string | undefined
@@ -17,7 +21,11 @@ export interface SearchOptions {
   readonly onSkip?: ((path: string, why: Why) => void) | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * What a glob looks through, and how much of it is answered.
+ *
+ * @since 0.1.0
+ */
 export interface GlobOptions extends SearchOptions {
   /** `path`: anchored rows, slash-less patterns match any depth. `fnmatch`: `*` crosses "/". @default "path" */
   readonly dialect?: "path" | "fnmatch" | undefined
@@ -29,7 +37,11 @@ export interface GlobOptions extends SearchOptions {
   readonly sizes?: boolean | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * How far a walk goes, and what it leaves out.
+ *
+ * @since 0.1.0
+ */
 export interface WalkOptions extends Omit<SearchOptions, "path" | "after"> {
   /** Levels below the base: 1 is what stands in it. @default all */
   readonly maxDepth?: number | undefined
@@ -37,7 +49,11 @@ export interface WalkOptions extends Omit<SearchOptions, "path" | "after"> {
   readonly sizes?: boolean | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * What a search looks through, how the pattern is read, and how much of it is answered.
+ *
+ * @since 0.1.0
+ */
 export interface GrepOptions extends SearchOptions {
   /** Only files that one of these globs matches. @default every file */
   readonly glob?: string | ReadonlyArray<string> | undefined

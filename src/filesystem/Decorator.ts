@@ -136,7 +136,11 @@ export const subdirectory =
     )
   }
 
-/** @since 0.1.0 */
+/**
+ * How much a filesystem may hold.
+ *
+ * @since 0.1.0
+ */
 export interface QuotaOptions {
   /** Of all regular files together, in bytes. @default no bound */
   readonly maxBytes?: number | undefined
@@ -184,7 +188,11 @@ export const quota =
  */
 export const traced = (self: Algebra): Algebra => (Traced.isTraced(self.port) ? self : make(Traced.around(self.port)))
 
-/** @since 0.1.0 */
+/**
+ * How often, and after which pauses, a call that failed for the moment is tried again.
+ *
+ * @since 0.1.0
+ */
 export interface RetryOptions {
   /** After the first attempt. A whole number, at least 0; anything else is a defect. */
   readonly times: number

@@ -49,7 +49,8 @@ import type {
   Unsupported,
   WriteError
 } from "../model/FsError.ts"
-import type { Backend } from "../port/Backend.ts"
+import type { Backend, Locks } from "../port/Backend.ts"
+import { make as makeLocks } from "../runtime/locks.ts"
 import { derive } from "./derive.ts"
 
 export type {
@@ -67,19 +68,31 @@ export type {
   WalkOptions
 } from "../engine/options.ts"
 
-/** @since 0.1.0 */
+/**
+ * What must be true of a file for it to be changed.
+ *
+ * @since 0.1.0
+ */
 export interface Precondition {
   /** Fail with `Conflict` unless the file's version is this; `null`: unless there is no such file. */
   readonly ifMatch?: string | null | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * Whether the answer holds the content version, the SHA-256 of the bytes in hex.
+ *
+ * @since 0.1.0
+ */
 export interface Versioned {
   /** Answer the content version too; costs a hash of the whole file. @default false */
   readonly version?: boolean | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * How `write`, `writeBytes` and `sink` go about it.
+ *
+ * @since 0.1.0
+ */
 export interface WriteOptions extends Precondition, Versioned {
   /** @default "overwrite" */
   readonly mode?: WriteMode | undefined
@@ -87,7 +100,11 @@ export interface WriteOptions extends Precondition, Versioned {
   readonly createParents?: boolean | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * Which lines `read` answers, and in which encoding.
+ *
+ * @since 0.1.0
+ */
 export interface ReadOptions extends Versioned {
   /** 0-based line of the first one answered. @default 0 */
   readonly offset?: number | undefined
@@ -97,7 +114,11 @@ export interface ReadOptions extends Versioned {
   readonly encoding?: string | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * Which bytes `readBytes` answers.
+ *
+ * @since 0.1.0
+ */
 export interface ReadBytesOptions extends Versioned {
   /** 0-based byte; past the end is the end. @default 0 */
   readonly offset?: number | undefined
@@ -105,7 +126,11 @@ export interface ReadBytesOptions extends Versioned {
   readonly limit?: number | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * Which bytes `stream` brings, and in what portions.
+ *
+ * @since 0.1.0
+ */
 export interface StreamOptions {
   /** 0-based byte. @default 0 */
   readonly offset?: number | undefined
@@ -115,13 +140,21 @@ export interface StreamOptions {
   readonly chunkSize?: number | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * How `edit` goes about it.
+ *
+ * @since 0.1.0
+ */
 export interface EditOptions extends Precondition, Versioned {
   /** Answer what would happen, and change nothing. @default false */
   readonly dryRun?: boolean | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * What `delete` may take, and what it needs.
+ *
+ * @since 0.1.0
+ */
 export interface DeleteOptions extends Precondition {
   /** A directory with all that is in it. @default false */
   readonly recursive?: boolean | undefined
@@ -129,7 +162,11 @@ export interface DeleteOptions extends Precondition {
   readonly missing?: "fail" | "ignore" | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * What `mkdir` makes on the way, and whether the directory may be there.
+ *
+ * @since 0.1.0
+ */
 export interface MkdirOptions {
   /** @default true */
   readonly parents?: boolean | undefined
@@ -137,13 +174,21 @@ export interface MkdirOptions {
   readonly existOk?: boolean | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * How `copy` and `move` treat what is at the target.
+ *
+ * @since 0.1.0
+ */
 export interface TransferOptions {
   /** A file takes the place of a file, a directory that of an empty directory. @default false */
   readonly overwrite?: boolean | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * What `setAttributes` sets; what is left out stays.
+ *
+ * @since 0.1.0
+ */
 export interface AttributeValues {
   /** POSIX permission bits, at most 0o777. */
   readonly mode?: number | undefined
@@ -229,6 +274,17 @@ export class Filesystem extends Context.Service<Filesystem, Algebra>()("fs-algeb
  * @since 0.1.0
  */
 export const make: (backend: Backend) => Algebra = derive
+
+/**
+ * The order of writes for a backend that has none of its own: to one path one after another, in order of arrival, while other paths go
+ * on; who takes a directory waits for all below it. Made once for each backend, whose `locks` they are.
+ *
+ * @since 0.1.0
+ */
+export const locks = (options?: {
+  /** Whether names that differ in case alone are different paths. @default true */
+  readonly caseSensitive?: boolean | undefined
+}): Locks => makeLocks(options)
 
 /**
  * A layer from an effect that builds a backend.

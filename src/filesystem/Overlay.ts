@@ -17,7 +17,11 @@ import * as Layers from "./overlay/layers.ts"
 import * as Port from "./overlay/port.ts"
 import { forget, writeDown } from "./overlay/writeDown.ts"
 
-/** @since 0.1.0 */
+/**
+ * One entry that differs from the lower filesystem.
+ *
+ * @since 0.1.0
+ */
 export interface Change {
   readonly _tag: "Added" | "Modified" | "Removed"
   readonly path: FsPath.FsPath
@@ -46,10 +50,18 @@ export const overlay =
     return make(port)
   }
 
-/** @since 0.1.0 */
+/**
+ * What `changes` can fail with.
+ *
+ * @since 0.1.0
+ */
 export type ChangesError = ListError | Unsupported
 
-/** @since 0.1.0 */
+/**
+ * What `commit` can fail with.
+ *
+ * @since 0.1.0
+ */
 export type CommitError = TransferError | Unsupported
 
 const tags = {

@@ -57,7 +57,11 @@ export const toFileSystem: Layer.Layer<FileSystem.FileSystem, never, Filesystem>
   Effect.map(Filesystem, served)
 )
 
-/** @since 0.1.0 */
+/**
+ * Which directory of effect's FileSystem becomes a filesystem of ours, and under which rules.
+ *
+ * @since 0.1.0
+ */
 export interface FileSystemOptions extends CommonOptions {
   /** A directory of the FileSystem, or a link to one: what it leads to is then the root for good. */
   readonly root: string

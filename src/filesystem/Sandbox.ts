@@ -9,7 +9,11 @@ import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import type { BackendError, InvalidArgument, NotADirectory, NotFound, PathError } from "../model/FsError.ts"
 
-/** @since 0.1.0 */
+/**
+ * Where and how a command runs.
+ *
+ * @since 0.1.0
+ */
 export interface ExecOptions {
   /** Relative to the root. @default the root */
   readonly cwd?: string | undefined
@@ -21,7 +25,11 @@ export interface ExecOptions {
   readonly timeout?: Duration.Input | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * What a command has said, and its exit code.
+ *
+ * @since 0.1.0
+ */
 export interface ExecResult {
   /** 124 when the time was up. */
   readonly exitCode: number
@@ -35,7 +43,11 @@ export interface ExecResult {
   readonly truncated: boolean
 }
 
-/** @since 0.1.0 */
+/**
+ * What `exec` can fail with; a command that ends with another code than 0 has not failed.
+ *
+ * @since 0.1.0
+ */
 export type ExecError = PathError | BackendError | NotFound | NotADirectory | InvalidArgument
 
 /**

@@ -139,7 +139,11 @@ export const exportBytesOf = (fs: Algebra): Effect.Effect<Uint8Array, ArchiveErr
 const only = (path: FsPath | undefined): SurveyOptions["excludes"] =>
   path === undefined ? undefined : (other) => other === path
 
-/** @since 0.1.0 */
+/**
+ * What an archive holds.
+ *
+ * @since 0.1.0
+ */
 export interface ExportOptions {
   /** What is left out, with all that is in it. @default nothing */
   readonly excludes?: ((path: FsPath) => boolean) | undefined

@@ -29,7 +29,11 @@ export interface PageOptions {
   readonly limit?: number | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * Which files `search` looks into.
+ *
+ * @since 0.1.0
+ */
 export interface SearchOptions {
   /** A glob for the files to search. @default every file */
   readonly fileGlob?: string | undefined
@@ -62,7 +66,11 @@ export interface Operations {
   readonly restore: (data: Uint8Array) => Effect.Effect<void, ArchiveError | FsError>
 }
 
-/** @since 0.1.0 */
+/**
+ * The service of the eight methods.
+ *
+ * @since 0.1.0
+ */
 export class FileStore extends Context.Service<FileStore, Operations>()("fs-algebra/FileStore") {}
 
 const boundless = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
@@ -105,6 +113,8 @@ export const make = (fs: Algebra): Operations => ({
 })
 
 /**
+ * The facade over the filesystem in force.
+ *
  * @since 0.1.0
  */
 export const layer: Layer.Layer<FileStore, never, Filesystem> = Layer.effect(FileStore, Effect.map(Filesystem, make))

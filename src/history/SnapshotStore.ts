@@ -41,7 +41,11 @@ export type {
   Manifest
 } from "./zip/manifest.ts"
 
-/** @since 0.1.0 */
+/**
+ * The service that keeps archives of the tree in a directory.
+ *
+ * @since 0.1.0
+ */
 export class SnapshotStore extends Context.Service<SnapshotStore, Operations>()("fs-algebra/SnapshotStore") {}
 
 /**
@@ -59,6 +63,8 @@ export const make = (options?: Options): Effect.Effect<Operations, SnapshotError
   )
 
 /**
+ * A store for the filesystem in force. Fails with SnapshotError where its directory cannot be trusted.
+ *
  * @since 0.1.0
  */
 export const layer = (options?: Options): Layer.Layer<SnapshotStore, SnapshotError, Filesystem> =>

@@ -88,6 +88,8 @@ export {
 } from "./tree.ts"
 
 /**
+ * The service that keeps the past of a filesystem, and brings it back.
+ *
  * @since 0.1.0
  */
 export class Snapshots extends Context.Service<Snapshots, Operations>()("fs-algebra/Snapshots") {}

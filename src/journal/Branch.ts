@@ -44,7 +44,11 @@ export type {
  */
 export class Branch extends Context.Service<Branch, Requests>()("fs-algebra/Branch") {}
 
-/** @since 0.1.0 */
+/**
+ * How a branch sends what it asks for, and how long it waits.
+ *
+ * @since 0.1.0
+ */
 export interface RequestsOptions {
   /** How long nothing may be heard of a request before it fails with Timeout. @default 2 minutes */
   readonly timeout?: Duration.Input | undefined
@@ -54,7 +58,11 @@ export interface RequestsOptions {
   readonly extended?: boolean | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * How a filesystem over a leaf sends, and what it knows of the leaf.
+ *
+ * @since 0.1.0
+ */
 export interface Options extends RequestsOptions {
   /**
    * Bytes. What is larger is sent in chunks, and so is what comes as a stream. A whole number, at least 0. @default 1,048,576
@@ -94,7 +102,11 @@ export const makeRequests = (
 ): Effect.Effect<Requests, JournalError | InvalidArgument, Journal | Scope.Scope> =>
   Effect.map(asking(options), ({ request, send, stream, waitFor }) => ({ request, send, stream, waitFor }))
 
-/** @since 0.1.0 */
+/**
+ * A branch that is asked by its caller alone, over the journal in force.
+ *
+ * @since 0.1.0
+ */
 export const layerRequests = (options: RequestsOptions = {}): Layer.Layer<Branch, JournalError | InvalidArgument, Journal> =>
   Layer.effect(Branch, makeRequests(options))
 

@@ -10,7 +10,11 @@ import * as Memory from "./content/memory.ts"
 import type { JournalError } from "./errors.ts"
 import type { ContentRef } from "./FileSystemEntry.ts"
 
-/** @since 0.1.0 */
+/**
+ * Contents by their SHA-256, each kept once.
+ *
+ * @since 0.1.0
+ */
 export interface ContentStore {
   /** Is there for good when this ends. The bytes may be changed afterwards. */
   readonly put: (bytes: Uint8Array) => Effect.Effect<ContentRef, JournalError>
@@ -27,7 +31,11 @@ export interface ContentStore {
   readonly has: (ref: ContentRef) => Effect.Effect<boolean, JournalError>
 }
 
-/** @since 0.1.0 */
+/**
+ * How safely a directory keeps contents.
+ *
+ * @since 0.1.0
+ */
 export interface DirectoryOptions {
   /** What was put is on disk, not only in the system's memory. @default false */
   readonly fsync?: boolean | undefined

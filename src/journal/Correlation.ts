@@ -18,7 +18,7 @@ export const Correlation: Context.Reference<Effect.Effect<string>> = Context.Ref
 )
 
 /**
- * A new one.
+ * A new id for an entry that asks for something: a UUID, or what is in force instead.
  *
  * @since 0.1.0
  */

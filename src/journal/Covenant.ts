@@ -71,7 +71,11 @@ export interface Branch {
   readonly "~fs-algebra/Covenant/Branch": DeclaredBranch
 }
 
-/** @since 0.1.0 */
+/**
+ * A journal, what is appended to it and by whom.
+ *
+ * @since 0.1.0
+ */
 export interface BranchOptions<E> {
   /** For errors, and for `after`. */
   readonly name: string
@@ -82,7 +86,11 @@ export interface BranchOptions<E> {
   readonly consumes: ReadonlyArray<EntryClass<Extract<E, Routable>>>
 }
 
-/** @since 0.1.0 */
+/**
+ * A branch of a covenant: a journal, with what it consumes and what it produces.
+ *
+ * @since 0.1.0
+ */
 export const branch = <E>({ consumes, journal, name, produces }: BranchOptions<E>): Branch => ({
   "~fs-algebra/Covenant/Branch": {
     name,
@@ -102,7 +110,11 @@ export interface Route<out E = never, out R = never> {
   readonly "~fs-algebra/Covenant/Route": DeclaredRoute<E, R>
 }
 
-/** @since 0.1.0 */
+/**
+ * Which entries a route takes, and what it makes of them.
+ *
+ * @since 0.1.0
+ */
 export interface RouteOptions<From extends ReadonlyArray<EntryClass>, To extends ReadonlyArray<EntryClass>, E, R> {
   /** For errors, and of its daemon. */
   readonly name: string
@@ -115,7 +127,11 @@ export interface RouteOptions<From extends ReadonlyArray<EntryClass>, To extends
   readonly via: (recorded: Recorded<From[number]["Type"]>) => Effect.Effect<ReadonlyArray<To[number]["Type"]>, E, R>
 }
 
-/** @since 0.1.0 */
+/**
+ * A route of a covenant: from entries of some types to entries of others.
+ *
+ * @since 0.1.0
+ */
 export const route = <
   const From extends ReadonlyArray<EntryClass>,
   const To extends ReadonlyArray<EntryClass>,
@@ -133,7 +149,11 @@ export const route = <
   }
 })
 
-/** @since 0.1.0 */
+/**
+ * Branches, the routes between them, and the types that go nowhere.
+ *
+ * @since 0.1.0
+ */
 export interface CovenantOptions<E = never, R = never> {
   readonly branches: ReadonlyArray<Branch>
   readonly routes: ReadonlyArray<Route<E, R>>
@@ -150,7 +170,11 @@ export interface Covenant<out E = never, out R = never> {
   readonly "~fs-algebra/Covenant": Declared<E, R>
 }
 
-/** @since 0.1.0 */
+/**
+ * Checks branches and routes against each other. Fails with CovenantError, which names every problem.
+ *
+ * @since 0.1.0
+ */
 export const make = <E = never, R = never>({
   branches,
   routes,
@@ -168,7 +192,11 @@ export const make = <E = never, R = never>({
       : Effect.fail(new CovenantError({ problems }))
   })
 
-/** @since 0.1.0 */
+/**
+ * How the daemons of a covenant are called, and where they begin.
+ *
+ * @since 0.1.0
+ */
 export interface RunOptions {
   /** What its daemons are called, before the name of the route. @default "covenant" */
   readonly name?: string | undefined

@@ -21,10 +21,18 @@ export {
   DaemonChanged
 } from "./entries/daemon.ts"
 
-/** @since 0.1.0 */
+/**
+ * Where a daemon is in its life.
+ *
+ * @since 0.1.0
+ */
 export type Status = "Stopped" | "Running" | "Completed"
 
-/** @since 0.1.0 */
+/**
+ * Something that runs until it is told to stop, has done its work, or has failed.
+ *
+ * @since 0.1.0
+ */
 export interface Daemon {
   readonly name: string
   /** Of this one; another process, or the same name made again, has another. */
@@ -57,7 +65,11 @@ export interface Running {
   readonly position: number
 }
 
-/** @since 0.1.0 */
+/**
+ * What a daemon does, before, while and after it runs.
+ *
+ * @since 0.1.0
+ */
 export interface DaemonOptions<E, R> {
   /** What it is called, the same after a restart. */
   readonly name: string
@@ -79,7 +91,11 @@ export interface DaemonOptions<E, R> {
 export const make: <E, R>(options: DaemonOptions<E, R>) => Effect.Effect<Daemon, never, Journal | Scope.Scope | R> =
   Lifecycle.make
 
-/** @since 0.1.0 */
+/**
+ * Daemons that start in order and stop in the reverse one.
+ *
+ * @since 0.1.0
+ */
 export interface Group {
   readonly daemons: ReadonlyArray<Daemon>
   /** In order. Where one fails, those that this has started shut down, the last first, and the failure says which one it was. */

@@ -151,12 +151,20 @@ export const Extended = Schema.Union(extension)
 /** @since 0.1.0 */
 export type Extended = typeof Extended.Type
 
-/** @since 0.1.0 */
+/**
+ * Every entry of a journal of files.
+ *
+ * @since 0.1.0
+ */
 export const FileSystemEntry = Schema.Union([...thirteen, ...extension])
 /** @since 0.1.0 */
 export type FileSystemEntry = Thirteen | Extended
 
-/** @since 0.1.0 */
+/**
+ * An entry that asks for something to be done.
+ *
+ * @since 0.1.0
+ */
 export type Efferent =
   | FileRead
   | FileWrite
@@ -169,7 +177,11 @@ export type Efferent =
   | FileEdit
   | FileMakeLink
   | FileSetAttributes
-/** @since 0.1.0 */
+/**
+ * An entry that answers.
+ *
+ * @since 0.1.0
+ */
 export type Afferent = Exclude<FileSystemEntry, Efferent>
 /**
  * What ends an answer: after it nothing more comes for its correlation id.
@@ -194,7 +206,11 @@ const efferent: ReadonlySet<string> = new Set<Efferent["_tag"]>([
 
 const files: ReadonlySet<string> = new Set([...thirteen, ...extension].map((entry) => entry.fields._tag.schema.literal))
 
-/** @since 0.1.0 */
+/**
+ * Whether a value is an entry of a journal of files.
+ *
+ * @since 0.1.0
+ */
 export const isFileSystemEntry = (entry: unknown): entry is FileSystemEntry =>
   Predicate.hasProperty(entry, "_tag") && files.has(String(entry._tag))
 

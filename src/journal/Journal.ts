@@ -33,7 +33,11 @@ export {
   type RecordOptions
 } from "./record/record.ts"
 
-/** @since 0.1.0 */
+/**
+ * An entry of a journal, with its position and its time.
+ *
+ * @since 0.1.0
+ */
 export interface Recorded<E> {
   /** From 1. */
   readonly position: number
@@ -127,7 +131,11 @@ export const makeMemory = <E>(): Effect.Effect<Scrivener<E>> => Effect.sync(() =
  */
 export const layerMemory: Layer.Layer<Journal> = Layer.effect(Journal, makeMemory<Entry>())
 
-/** @since 0.1.0 */
+/**
+ * Which file holds a journal, and how safely.
+ *
+ * @since 0.1.0
+ */
 export interface FileOptions {
   /** Made with its directories where it is not there, for this user only. */
   readonly path: string

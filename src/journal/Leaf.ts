@@ -53,7 +53,11 @@ export {
   WindowsFS
 } from "./leaf/configs.ts"
 
-/** @since 0.1.0 */
+/**
+ * What a leaf is called, which paths it claims, and how it works through what is asked of it.
+ *
+ * @since 0.1.0
+ */
 export interface LeafOptions {
   /** What it is called, the same after a restart. @default the backend's name, with the prefix where there is one */
   readonly name?: string | undefined
@@ -144,7 +148,11 @@ const over = <E>(
 ): Layer.Layer<never, E | InvalidArgument | Daemon.DaemonError, Journal> =>
   Daemon.layer(Effect.flatMap(backend, (port) => make(makeAlgebra(port), options)))
 
-/** @since 0.1.0 */
+/**
+ * What the making of a leaf over a directory of the machine can fail with.
+ *
+ * @since 0.1.0
+ */
 export type HostLeafError = StatError | NotADirectory | Unsupported | InvalidArgument | Daemon.DaemonError
 
 /**
@@ -189,7 +197,11 @@ export const windowsFS = (
     )
   )
 
-/** @since 0.1.0 */
+/**
+ * The settings of a leaf in memory, and what it starts with.
+ *
+ * @since 0.1.0
+ */
 export interface MockOptions extends Further<MockFS> {
   /** What is there at first. @default nothing */
   readonly tree?: InMemory.Tree | undefined

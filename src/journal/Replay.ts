@@ -63,7 +63,11 @@ const promoted = <A>(
     error instanceof JournalError || error instanceof NotRecorded ? error : promote(error, operation, FsPath.root)
   )
 
-/** @since 0.1.0 */
+/**
+ * Up to where, and over what, a tree is made from a journal.
+ *
+ * @since 0.1.0
+ */
 export interface TreeOptions {
   /** The position up to which changes count; 0 is the beginning. @default the end */
   readonly until?: number | undefined
@@ -87,7 +91,11 @@ export const tree: (journal: Files, options?: TreeOptions) => Effect.Effect<Alge
   options
 ) => promoted("tree", Tree.tree(journal, options))
 
-/** @since 0.1.0 */
+/**
+ * Up to where, and which entries, are done again.
+ *
+ * @since 0.1.0
+ */
 export interface RerunOptions {
   /** @default the end */
   readonly until?: number | undefined
@@ -107,7 +115,11 @@ export const rerun: (
   options?: RerunOptions
 ) => Effect.Effect<ReadonlyArray<Difference>, JournalError> = Rerun.rerun
 
-/** @since 0.1.0 */
+/**
+ * What the filesystem was like that was recorded.
+ *
+ * @since 0.1.0
+ */
 export interface DoubleOptions {
   /** @default false */
   readonly caseInsensitive?: boolean | undefined
@@ -124,7 +136,11 @@ export interface DoubleOptions {
 export const double: (journal: Files, options?: DoubleOptions) => Effect.Effect<Algebra, JournalError> = (journal, options) =>
   Effect.map(Double.double(journal, options), make)
 
-/** @since 0.1.0 */
+/**
+ * Which paths are compared, and up to where the journal counts.
+ *
+ * @since 0.1.0
+ */
 export interface DriftOptions {
   /** @default the end */
   readonly until?: number | undefined
@@ -145,7 +161,11 @@ export const drift: (
 ) => Effect.Effect<ReadonlyArray<Drift>, JournalError | NotRecorded | FsError> = (journal, actual, options) =>
   promoted("drift", Drifting.drift(journal, actual, options))
 
-/** @since 0.1.0 */
+/**
+ * What is taken back, and from where on.
+ *
+ * @since 0.1.0
+ */
 export interface UndoOptions {
   /** What has changed after this position is taken back; 0 is everything. */
   readonly to: number

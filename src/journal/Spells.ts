@@ -69,7 +69,11 @@ export const layerJournalMemory: Layer.Layer<SpellJournal> = Layer.effect(SpellJ
  */
 export type CastError = JournalError | DaemonError | Timeout
 
-/** @since 0.1.0 */
+/**
+ * Casting a spell, and waiting for what it came to.
+ *
+ * @since 0.1.0
+ */
 export interface Operations {
   /** Appends it, and answers what it came to. Of an id that is in the journal already nothing is appended. */
   readonly cast: (invocation: SpellInvocation) => Effect.Effect<SpellResult | SpellFault, CastError>
@@ -82,13 +86,21 @@ export interface Operations {
  */
 export class Spells extends Context.Service<Spells, Operations>()("fs-algebra/Spells") {}
 
-/** @since 0.1.0 */
+/**
+ * How long a caller waits.
+ *
+ * @since 0.1.0
+ */
 export interface CallerOptions {
   /** How long to wait for an answer. @default 2 minutes */
   readonly timeout?: Duration.Input | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * How spells become entries of files.
+ *
+ * @since 0.1.0
+ */
 export interface Options extends CallerOptions {
   /** The leaf takes FileEdit, so that an edit is one step; otherwise it is a read and a write. @default false */
   readonly extended?: boolean | undefined
@@ -141,13 +153,21 @@ export const make = Effect.fnUntraced(function* (
   return operations(spells, book, options)
 })
 
-/** @since 0.1.0 */
+/**
+ * Spells from their own journal to that of the files, and the caller. Ends with the scope.
+ *
+ * @since 0.1.0
+ */
 export const layer = (
   options?: Options
 ): Layer.Layer<Spells, CovenantError | JournalError | DaemonError, SpellJournal | Journal> =>
   Layer.effect(Spells, make(options))
 
-/** @since 0.1.0 */
+/**
+ * The caller alone, where somebody else runs the spells.
+ *
+ * @since 0.1.0
+ */
 export const layerCaller = (options?: CallerOptions): Layer.Layer<Spells, never, SpellJournal> =>
   Layer.effect(Spells, makeCaller(options))
 

@@ -17,7 +17,11 @@ export const Kind = Schema.Literals(["file", "directory", "symlink", "other"])
  */
 export type Kind = "file" | "directory" | "symlink" | "other"
 
-/** @since 0.1.0 */
+/**
+ * What is at one path: its kind, its size in bytes, its times.
+ *
+ * @since 0.1.0
+ */
 export interface FileStat {
   readonly path: FsPath
   readonly kind: Kind
@@ -45,7 +49,11 @@ export const FileStat = Schema.Struct({
   isSymlink: Schema.optionalKey(Schema.Boolean)
 })
 
-/** @since 0.1.0 */
+/**
+ * One entry of a listing or a walk.
+ *
+ * @since 0.1.0
+ */
 export interface FileEntry {
   readonly name: string
   readonly path: FsPath
@@ -70,7 +78,11 @@ export const FileEntry = Schema.Struct({
   addressable: Schema.Boolean
 })
 
-/** @since 0.1.0 */
+/**
+ * A window of lines of a text file.
+ *
+ * @since 0.1.0
+ */
 export interface ReadResult {
   readonly path: FsPath
   /** The window's lines joined as they stand in the file, without the last line's terminator. */
@@ -101,7 +113,11 @@ export const ReadResult = Schema.Struct({
   version: Schema.optionalKey(Schema.String)
 })
 
-/** @since 0.1.0 */
+/**
+ * A window of bytes of a file.
+ *
+ * @since 0.1.0
+ */
 export interface ReadBytesResult {
   readonly path: FsPath
   readonly content: Uint8Array
@@ -134,7 +150,11 @@ export const WriteMode = Schema.Literals(["create", "overwrite", "append", "repl
  */
 export type WriteMode = "create" | "overwrite" | "append" | "replace" | "appendExisting"
 
-/** @since 0.1.0 */
+/**
+ * What a write has left: the path as it was understood, and how much was written.
+ *
+ * @since 0.1.0
+ */
 export interface WriteResult {
   readonly path: FsPath
   /** Bytes of this write, not of the file. */
@@ -151,7 +171,11 @@ export const WriteResult = Schema.Struct({
   version: Schema.optionalKey(Schema.String)
 })
 
-/** @since 0.1.0 */
+/**
+ * What an edit has changed, or would change.
+ *
+ * @since 0.1.0
+ */
 export interface EditResult extends WriteResult {
   readonly replacements: number
   /** Unified diff, three lines of context. */
@@ -167,7 +191,11 @@ export const EditResult = Schema.Struct({
   diff: Schema.String
 })
 
-/** @since 0.1.0 */
+/**
+ * What a copy or a move has brought over.
+ *
+ * @since 0.1.0
+ */
 export interface TransferResult {
   /** Files, links and others. */
   readonly files: number
@@ -177,7 +205,11 @@ export interface TransferResult {
 /** @since 0.1.0 */
 export const TransferResult = Schema.Struct({ files: Schema.Int, directories: Schema.Int, bytes: Schema.Int })
 
-/** @since 0.1.0 */
+/**
+ * How much a delete has removed.
+ *
+ * @since 0.1.0
+ */
 export interface DeleteResult {
   /** Files, links and others removed; at least 1 when anything was removed. */
   readonly deleted: number
@@ -186,7 +218,11 @@ export interface DeleteResult {
 /** @since 0.1.0 */
 export const DeleteResult = Schema.Struct({ deleted: Schema.Int, directories: Schema.Int })
 
-/** @since 0.1.0 */
+/**
+ * A path that a glob has found.
+ *
+ * @since 0.1.0
+ */
 export interface GlobMatch {
   readonly path: FsPath
   readonly kind: Kind
@@ -223,7 +259,11 @@ export const Skipped = Schema.Struct({
   unreadablePaths: Schema.Array(FileEntry.fields.path)
 })
 
-/** @since 0.1.0 */
+/**
+ * Something below a watched directory has been made, changed or removed.
+ *
+ * @since 0.1.0
+ */
 export interface WatchEvent {
   readonly _tag: "Created" | "Updated" | "Removed"
   readonly path: FsPath
@@ -231,7 +271,11 @@ export interface WatchEvent {
 /** @since 0.1.0 */
 export const WatchEvent = Schema.Struct({ _tag: Schema.Literals(["Created", "Updated", "Removed"]), path: FsPath })
 
-/** @since 0.1.0 */
+/**
+ * What a glob has found, whether that is all, and what was left out on the way.
+ *
+ * @since 0.1.0
+ */
 export interface GlobResult {
   readonly matches: ReadonlyArray<GlobMatch>
   readonly truncated: boolean
@@ -247,7 +291,11 @@ export const GlobResult = Schema.Struct({
   skipped: Skipped
 })
 
-/** @since 0.1.0 */
+/**
+ * A line that a search has found, with the columns of its first match.
+ *
+ * @since 0.1.0
+ */
 export interface GrepMatch {
   readonly path: FsPath
   /** 1-based. */
@@ -271,7 +319,11 @@ export const GrepMatch = Schema.Struct({
   after: Schema.optionalKey(Schema.Array(Schema.String))
 })
 
-/** @since 0.1.0 */
+/**
+ * What a search has found, whether that is all, and what was left out on the way.
+ *
+ * @since 0.1.0
+ */
 export interface GrepResult {
   /** Sorted by (path, lineNumber). */
   readonly matches: ReadonlyArray<GrepMatch>

@@ -11,14 +11,22 @@ const at = { operation: Schema.String, path: Schema.String }
 const sentence = (self: { readonly operation: string; readonly path: string }, what: string): string =>
   `${self.operation} ${JSON.stringify(self.path)}: ${what}`
 
-/** @since 0.1.0 */
+/**
+ * There is no such file or directory.
+ *
+ * @since 0.1.0
+ */
 export class NotFound extends Schema.TaggedError<NotFound>("fs-algebra/NotFound")("NotFound", { ...at }) {
   override get message(): string {
     return sentence(this, "there is no such file or directory")
   }
 }
 
-/** @since 0.1.0 */
+/**
+ * Something is at the path already, where nothing may be.
+ *
+ * @since 0.1.0
+ */
 export class AlreadyExists extends Schema.TaggedError<AlreadyExists>("fs-algebra/AlreadyExists")("AlreadyExists", { ...at }) {
   override get message(): string {
     return sentence(this, "it exists already")
@@ -35,7 +43,11 @@ const denied = {
   busy: "it is in use by another process; try again later"
 } as const
 
-/** @since 0.1.0 */
+/**
+ * It is there, or might be, and may not be reached or changed; `why` says who forbids it.
+ *
+ * @since 0.1.0
+ */
 export class AccessDenied extends Schema.TaggedError<AccessDenied>("fs-algebra/AccessDenied")("AccessDenied", {
   ...at,
   why: Schema.Literals(["permission", "readOnly", "escape", "root", "link", "policy", "busy"])
@@ -45,7 +57,11 @@ export class AccessDenied extends Schema.TaggedError<AccessDenied>("fs-algebra/A
   }
 }
 
-/** @since 0.1.0 */
+/**
+ * The text is no path of this filesystem: it climbs above the root, holds control characters, or goes in circles by links.
+ *
+ * @since 0.1.0
+ */
 export class InvalidPath extends Schema.TaggedError<InvalidPath>("fs-algebra/InvalidPath")("InvalidPath", {
   ...at,
   detail: Schema.String
@@ -55,7 +71,11 @@ export class InvalidPath extends Schema.TaggedError<InvalidPath>("fs-algebra/Inv
   }
 }
 
-/** @since 0.1.0 */
+/**
+ * The path, or one of its names, is longer or deeper than a limit or the system allows.
+ *
+ * @since 0.1.0
+ */
 export class PathTooLong extends Schema.TaggedError<PathTooLong>("fs-algebra/PathTooLong")("PathTooLong", {
   ...at,
   detail: Schema.String
@@ -65,21 +85,33 @@ export class PathTooLong extends Schema.TaggedError<PathTooLong>("fs-algebra/Pat
   }
 }
 
-/** @since 0.1.0 */
+/**
+ * Something on the path, or the path itself, is not the directory that the call needs.
+ *
+ * @since 0.1.0
+ */
 export class NotADirectory extends Schema.TaggedError<NotADirectory>("fs-algebra/NotADirectory")("NotADirectory", { ...at }) {
   override get message(): string {
     return sentence(this, "it is not a directory, or lies below something that is not one")
   }
 }
 
-/** @since 0.1.0 */
+/**
+ * What is at the path is no regular file: a directory, or something that cannot be read as bytes.
+ *
+ * @since 0.1.0
+ */
 export class NotAFile extends Schema.TaggedError<NotAFile>("fs-algebra/NotAFile")("NotAFile", { ...at }) {
   override get message(): string {
     return sentence(this, "it is not a regular file")
   }
 }
 
-/** @since 0.1.0 */
+/**
+ * A directory still holds something, and the call was not to remove that too.
+ *
+ * @since 0.1.0
+ */
 export class DirectoryNotEmpty extends Schema.TaggedError<DirectoryNotEmpty>("fs-algebra/DirectoryNotEmpty")(
   "DirectoryNotEmpty",
   {
@@ -91,21 +123,33 @@ export class DirectoryNotEmpty extends Schema.TaggedError<DirectoryNotEmpty>("fs
   }
 }
 
-/** @since 0.1.0 */
+/**
+ * There is no space left on the device, or the quota of `Decorator.quota` is used up.
+ *
+ * @since 0.1.0
+ */
 export class DiskFull extends Schema.TaggedError<DiskFull>("fs-algebra/DiskFull")("DiskFull", { ...at }) {
   override get message(): string {
     return sentence(this, "there is no space left, or the quota is used up")
   }
 }
 
-/** @since 0.1.0 */
+/**
+ * It took longer than it may; `detail` says what was waited for.
+ *
+ * @since 0.1.0
+ */
 export class Timeout extends Schema.TaggedError<Timeout>("fs-algebra/Timeout")("Timeout", { ...at, detail: Schema.String }) {
   override get message(): string {
     return sentence(this, `it took too long, ${this.detail}`)
   }
 }
 
-/** @since 0.1.0 */
+/**
+ * The host failed in a way that has no name of its own; `code` is its errno or the like, where it has one.
+ *
+ * @since 0.1.0
+ */
 export class IoError extends Schema.TaggedError<IoError>("fs-algebra/IoError")("IoError", {
   ...at,
   code: Schema.optionalKey(Schema.String),
@@ -184,7 +228,11 @@ export class Conflict extends Schema.TaggedError<Conflict>("fs-algebra/Conflict"
   }
 }
 
-/** @since 0.1.0 */
+/**
+ * The backend lacks what the call needs, such as links or watching; `feature` names it.
+ *
+ * @since 0.1.0
+ */
 export class Unsupported extends Schema.TaggedError<Unsupported>("fs-algebra/Unsupported")("Unsupported", {
   ...at,
   feature: Schema.String
@@ -235,42 +283,42 @@ export const BackendError = Schema.Union(backend)
 /** @since 0.1.0 */
 export type BackendError = IoError | Timeout | Unavailable
 
-/** @since 0.1.0 */
+/** What `stat` can fail with. @since 0.1.0 */
 export const StatError = Schema.Union(stat)
 /** @since 0.1.0 */
 export type StatError = PathError | BackendError | NotFound
 
-/** @since 0.1.0 */
+/** What `list` and `walk` can fail with. @since 0.1.0 */
 export const ListError = Schema.Union(list)
 /** @since 0.1.0 */
 export type ListError = StatError | NotADirectory | LimitExceeded
 
-/** @since 0.1.0 */
+/** What `version` and `stream` can fail with, and `lines` beside NotText. @since 0.1.0 */
 export const StreamError = Schema.Union(stream)
 /** @since 0.1.0 */
 export type StreamError = StatError | NotAFile | InvalidArgument
 
-/** @since 0.1.0 */
+/** What `readBytes` can fail with. @since 0.1.0 */
 export const ReadBytesError = Schema.Union(readBytes)
 /** @since 0.1.0 */
 export type ReadBytesError = StreamError | LimitExceeded
 
-/** @since 0.1.0 */
+/** What `read` and `readString` can fail with. @since 0.1.0 */
 export const ReadError = Schema.Union([...readBytes, NotText])
 /** @since 0.1.0 */
 export type ReadError = ReadBytesError | NotText
 
-/** @since 0.1.0 */
+/** What `glob` can fail with. @since 0.1.0 */
 export const GlobError = Schema.Union([...path, ...backend, NotADirectory, InvalidArgument])
 /** @since 0.1.0 */
 export type GlobError = PathError | BackendError | NotADirectory | InvalidArgument
 
-/** @since 0.1.0 */
+/** What `grep` can fail with. @since 0.1.0 */
 export const GrepError = Schema.Union([...path, ...backend, InvalidArgument])
 /** @since 0.1.0 */
 export type GrepError = PathError | BackendError | InvalidArgument
 
-/** @since 0.1.0 */
+/** What `write`, `writeBytes` and `sink` can fail with. @since 0.1.0 */
 export const WriteError = Schema.Union(write)
 /** @since 0.1.0 */
 export type WriteError =
@@ -283,22 +331,22 @@ export type WriteError =
   | InvalidArgument
   | Conflict
 
-/** @since 0.1.0 */
+/** What `edit` can fail with. @since 0.1.0 */
 export const EditError = Schema.Union([...write, NotText])
 /** @since 0.1.0 */
 export type EditError = WriteError | NotText
 
-/** @since 0.1.0 */
+/** What `delete` can fail with. @since 0.1.0 */
 export const DeleteError = Schema.Union([...stat, DirectoryNotEmpty, NotAFile, Conflict])
 /** @since 0.1.0 */
 export type DeleteError = StatError | DirectoryNotEmpty | NotAFile | Conflict
 
-/** @since 0.1.0 */
+/** What `mkdir` can fail with. @since 0.1.0 */
 export const MkdirError = Schema.Union(mkdir)
 /** @since 0.1.0 */
 export type MkdirError = StatError | AlreadyExists | NotADirectory | DiskFull
 
-/** @since 0.1.0 */
+/** What `copy` and `move` can fail with. @since 0.1.0 */
 export const TransferError = Schema.Union([
   ...stat,
   AlreadyExists,
@@ -312,7 +360,7 @@ export const TransferError = Schema.Union([
 /** @since 0.1.0 */
 export type TransferError = Exclude<WriteError, Conflict> | DirectoryNotEmpty
 
-/** @since 0.1.0 */
+/** What `symlink` can fail with. @since 0.1.0 */
 export const LinkError = Schema.Union([...mkdir, InvalidArgument, Unsupported])
 /** @since 0.1.0 */
 export type LinkError = MkdirError | InvalidArgument | Unsupported

@@ -170,6 +170,8 @@ export const unfit = (target: string): Fault | undefined =>
   inspect(target) === 2 ? whyInvalid(target) : target.split("/").some(isTemporaryName) ? kept : undefined
 
 /**
+ * The path of a name in a directory; the name is not checked.
+ *
  * @since 0.1.0
  */
 export const join = (parent: FsPath, name: string): FsPath => (parent === root ? name : `${parent}/${name}`) as FsPath

@@ -6,6 +6,8 @@
 import * as Context from "effect/Context"
 
 /**
+ * The bounds of every call: sizes in bytes or code points, counts of results, lengths of paths and patterns.
+ *
  * @since 0.1.0
  */
 export interface LimitsShape {

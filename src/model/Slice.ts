@@ -44,7 +44,11 @@ export interface Slice<A, E = A> {
   readonly initial: ReadonlyArray<A>
 }
 
-/** Of any slice; for tables. */
+/**
+ * Of any slice; for tables.
+ *
+ * @since 0.1.0
+ */
 export type AnySlice = Slice<unknown, unknown>
 
 /**
@@ -84,7 +88,11 @@ export const on = <A, E>(event: Schema.Codec<E, unknown>, reduce: Reducer<A, E>)
   reduce: (items, published) => reduce(items, published as E)
 })
 
-/** @since 0.1.0 */
+/**
+ * How long a slice keeps its items, and what it makes of what is dispatched.
+ *
+ * @since 0.1.0
+ */
 export interface Options<A, E> {
   /** @default "state" */
   readonly policy?: "state" | "log" | undefined

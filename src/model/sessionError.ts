@@ -1,7 +1,11 @@
 /** What sessions fail with. */
 import * as Schema from "effect/Schema"
 
-/** @since 0.1.0 */
+/**
+ * A session, a slice or a dump is not what it was taken for; `reason` says how.
+ *
+ * @since 0.1.0
+ */
 export class SessionError extends Schema.TaggedError<SessionError>("fs-algebra/SessionError")("SessionError", {
   operation: Schema.String,
   /**

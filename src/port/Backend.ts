@@ -46,7 +46,11 @@ export type {
   WritePlan
 } from "./changes.ts"
 
-/** @since 0.1.0 */
+/**
+ * What a backend says of itself.
+ *
+ * @since 0.1.0
+ */
 export interface Info {
   readonly name: string
   /** For people, never for parsing. */
@@ -57,7 +61,11 @@ export interface Info {
   readonly confinement: "virtual" | "race-free" | "race-free-open" | "best-effort"
 }
 
-/** @since 0.1.0 */
+/**
+ * An entry of a directory, as a backend lists it.
+ *
+ * @since 0.1.0
+ */
 export interface Child {
   readonly name: string
   readonly kind: Kind
@@ -75,7 +83,11 @@ export interface Child {
  */
 export const keyOf = (child: Child): string => child.key ?? child.name
 
-/** @since 0.1.0 */
+/**
+ * A file that is open for reading.
+ *
+ * @since 0.1.0
+ */
 export interface Handle {
   /** Pinned: what `read` answers belongs to it. */
   readonly stat: FileStat
@@ -95,7 +107,11 @@ export interface Commit {
   <A, E, R>(publish: Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R>
 }
 
-/** @since 0.1.0 */
+/**
+ * How a backend is to carry out a write.
+ *
+ * @since 0.1.0
+ */
 export interface WriteHow {
   /** Left out: publish at once. */
   readonly commit?: Commit | undefined
@@ -115,7 +131,11 @@ export interface Links {
   readonly make: (path: FsPath, target: string) => Effect.Effect<void, Fault>
 }
 
-/** @since 0.1.0 */
+/**
+ * Permission bits and times, where a backend can set them.
+ *
+ * @since 0.1.0
+ */
 export interface Attributes {
   readonly set: (
     path: FsPath,
@@ -239,7 +259,11 @@ export interface Seen {
   readonly target?: string | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * A whole file, read at once.
+ *
+ * @since 0.1.0
+ */
 export interface Whole {
   readonly stat: FileStat
   readonly bytes: Uint8Array
@@ -258,7 +282,11 @@ export interface Calls {
   readonly stream: <A, E, R>(call: Call, self: Stream.Stream<A, E, R>) => Stream.Stream<A, E, R>
 }
 
-/** @since 0.1.0 */
+/**
+ * A backend: the seven primitive operations, and what it can do beyond them.
+ *
+ * @since 0.1.0
+ */
 export interface Backend {
   readonly info: Info
   /** `undefined` where nothing is, or where the way leads through a file or a link. A link answers as itself. */

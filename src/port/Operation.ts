@@ -5,7 +5,11 @@
  */
 import type { FsPath } from "../model/FsPath.ts"
 
-/** @since 0.1.0 */
+/**
+ * A call of a primitive, or of what a backend can do beyond them.
+ *
+ * @since 0.1.0
+ */
 export type Operation =
   | { readonly _tag: "Stat"; readonly path: FsPath }
   | { readonly _tag: "List"; readonly path: FsPath }
@@ -32,7 +36,11 @@ export type Operation =
  */
 export type Action = "read" | "write" | "delete"
 
-/** @since 0.1.0 */
+/**
+ * Which permission an operation needs.
+ *
+ * @since 0.1.0
+ */
 export const action = (operation: Operation): Action => {
   switch (operation._tag) {
     case "Stat":
@@ -52,7 +60,11 @@ export const action = (operation: Operation): Action => {
   }
 }
 
-/** @since 0.1.0 */
+/**
+ * Whether an operation can change anything.
+ *
+ * @since 0.1.0
+ */
 export const isMutation = (operation: Operation): boolean => action(operation) !== "read"
 
 /**

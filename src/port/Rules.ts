@@ -26,7 +26,11 @@ export interface CommonOptions {
   readonly policy?: PathPolicy | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * The rules that a layer's options stand for.
+ *
+ * @since 0.1.0
+ */
 export const fromOptions = (options?: CommonOptions): Rules => {
   const write = options?.readOnly !== true && options?.allowWrite !== false
   const remove = options?.readOnly !== true && options?.allowDelete !== false

@@ -2,6 +2,7 @@
 import type { WriteMode } from "../model/Entry.ts"
 import type { LimitsShape } from "../model/Limits.ts"
 
+/** A write in one step, its arguments checked. */
 export interface WritePlan {
   readonly mode: WriteMode
   readonly createParents: boolean
@@ -17,6 +18,7 @@ export interface Edit {
   readonly match?: "unique" | "first" | "all" | undefined
 }
 
+/** An edit in one step, its arguments checked. */
 export interface EditPlan {
   readonly ifMatch?: string | null | undefined
   readonly version: boolean
@@ -24,6 +26,7 @@ export interface EditPlan {
   readonly limits: LimitsShape
 }
 
+/** What an edit in one step has done. */
 export interface Edited {
   readonly bytesWritten: number
   readonly replacements: number
@@ -33,17 +36,20 @@ export interface Edited {
   readonly version?: string | undefined
 }
 
+/** A removal in one step, its arguments checked. */
 export interface RemovePlan {
   readonly recursive: boolean
   readonly missing: "fail" | "ignore"
   readonly ifMatch?: string | null | undefined
 }
 
+/** The making of a directory in one step, its arguments checked. */
 export interface MakeDirectoryPlan {
   readonly parents: boolean
   readonly existOk: boolean
 }
 
+/** A move in one step, its arguments checked. */
 export interface MovePlan {
   readonly overwrite: boolean
   readonly createParents: boolean

@@ -20,7 +20,11 @@ import type { Operation } from "../port/Operation.ts"
  */
 export type Step = Operation["_tag"] | "Read"
 
-/** @since 0.1.0 */
+/**
+ * What is to happen to primitive calls, and to which of them.
+ *
+ * @since 0.1.0
+ */
 export interface Planned {
   readonly operation: Step | ReadonlyArray<Step>
   /** Exactly this path, or one that the expression finds. @default any */
@@ -33,7 +37,11 @@ export interface Planned {
   readonly fault: Fault | "hang" | "die"
 }
 
-/** @since 0.1.0 */
+/**
+ * A primitive call that was made, and what the plan did to it.
+ *
+ * @since 0.1.0
+ */
 export interface Happened {
   readonly operation: Step
   readonly path: string
@@ -41,7 +49,11 @@ export interface Happened {
   readonly fault?: Planned["fault"]
 }
 
-/** @since 0.1.0 */
+/**
+ * A filesystem whose primitive calls fail, hang or come late as planned.
+ *
+ * @since 0.1.0
+ */
 export interface Faulty extends Algebra {
   /** Every primitive call so far, in order. */
   readonly happened: ReadonlyArray<Happened>

@@ -9,12 +9,20 @@ import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { type Backend, keyOf } from "../port/Backend.ts"
 
-/** @since 0.1.0 */
+/**
+ * A symbolic link, by its text.
+ *
+ * @since 0.1.0
+ */
 export interface Link {
   readonly link: string
 }
 
-/** @since 0.1.0 */
+/**
+ * What stands at one path of a tree.
+ *
+ * @since 0.1.0
+ */
 export type Entry = string | Uint8Array | Link | typeof directory
 
 /**
@@ -31,7 +39,11 @@ export type Files = { readonly [path: string]: Entry }
  */
 export const directory: unique symbol = Symbol.for("fs-algebra/testing/directory")
 
-/** @since 0.1.0 */
+/**
+ * A symbolic link with this text.
+ *
+ * @since 0.1.0
+ */
 export const link = (target: string): Link => ({ link: target })
 
 /**

@@ -49,7 +49,11 @@ export type Ability =
  */
 export type Kind = "port" | "service" | "ability" | "acceleration"
 
-/** @since 0.1.0 */
+/**
+ * A statement that every filesystem with the abilities that it needs must keep.
+ *
+ * @since 0.1.0
+ */
 export interface Law {
   /** Unique. */
   readonly name: string
@@ -186,12 +190,20 @@ const broken = (law: string, ref: string, calls: ReadonlyArray<string>, cause: C
 
 const ports = new WeakMap<Backend, Backend>()
 
-/** The port itself, where a look at it is not one of the law's calls. */
+/**
+ * The port itself, where a look at it is not one of the law's calls.
+ *
+ * @since 0.1.0
+ */
 export const unnoted = (port: Backend): Backend => ports.get(port) ?? port
 
 const notes = new WeakMap<Algebra, Array<string>>()
 
-/** Another filesystem made out of a law's own, its calls noted with the others. */
+/**
+ * Another filesystem made out of a law's own, its calls noted with the others.
+ *
+ * @since 0.1.0
+ */
 export const noted = <Self extends Algebra>(of: Algebra, self: Self): Self => noting(self, notes.get(of) ?? [])
 
 /**

@@ -24,6 +24,8 @@ import { wholeChangeLaws } from "./laws/wholeChanges.ts"
 import { attributeLaws, preconditionLaws, writingLaws } from "./laws/writing.ts"
 
 /**
+ * Every law that a filesystem can be held to.
+ *
  * @since 0.1.0
  */
 export const laws: ReadonlyArray<Law> = [

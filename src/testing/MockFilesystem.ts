@@ -20,7 +20,11 @@ import { type InvalidArgument, type InvalidPath, type PathTooLong, Unavailable }
  */
 export type Operations = Omit<Algebra, "root" | "readOnly" | "name" | "port">
 
-/** @since 0.1.0 */
+/**
+ * A call that was made of the mock.
+ *
+ * @since 0.1.0
+ */
 export interface Call {
   readonly operation: keyof Operations
   /** The first argument: the path, or the pattern of a search. */
@@ -31,7 +35,11 @@ export interface Call {
   readonly arguments: ReadonlyArray<unknown>
 }
 
-/** @since 0.1.0 */
+/**
+ * What a mock answers.
+ *
+ * @since 0.1.0
+ */
 export interface Options {
   /** Canned answers: functions with the signatures of the algebra. */
   readonly answers?: Partial<Operations> | undefined
@@ -41,7 +49,11 @@ export interface Options {
   readonly tree?: InMemory.Tree | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * A filesystem that answers what it was told to, and remembers every call.
+ *
+ * @since 0.1.0
+ */
 export interface Mock {
   readonly filesystem: Algebra
   /** Every call so far, in order. */

@@ -8,20 +8,32 @@ import type { WriteMode } from "../model/Entry.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { Picture } from "./Files.ts"
 
-/** @since 0.1.0 */
+/**
+ * What stands at one place of the model.
+ *
+ * @since 0.1.0
+ */
 export type Node =
   | { readonly kind: "file"; readonly text: string }
   | { readonly kind: "link"; readonly target: string }
   | Directory
 
-/** @since 0.1.0 */
+/**
+ * A directory of the model.
+ *
+ * @since 0.1.0
+ */
 export interface Directory {
   readonly kind: "directory"
   /** By the name as it is compared. */
   readonly entries: ReadonlyMap<string, { readonly name: string; readonly node: Node }>
 }
 
-/** @since 0.1.0 */
+/**
+ * A whole filesystem as a value.
+ *
+ * @since 0.1.0
+ */
 export interface Model {
   readonly root: Directory
   readonly caseSensitive: boolean
@@ -36,7 +48,11 @@ export interface Model {
  */
 export type Match = "absent" | "current" | "stale"
 
-/** @since 0.1.0 */
+/**
+ * A call that the model can answer.
+ *
+ * @since 0.1.0
+ */
 export type Command =
   | {
       readonly _tag: "Write"
@@ -85,7 +101,11 @@ export interface Outcome {
   readonly value?: unknown
 }
 
-/** @since 0.1.0 */
+/**
+ * A model with nothing in it but the root.
+ *
+ * @since 0.1.0
+ */
 export const empty = (options?: {
   readonly caseSensitive?: boolean | undefined
   readonly prunes?: boolean | undefined
@@ -211,7 +231,11 @@ const left = (self: Model, names: Names): Model => {
     : left(set(self, above, undefined), above)
 }
 
-/** @since 0.1.0 */
+/**
+ * What a command leaves, and what it answers.
+ *
+ * @since 0.1.0
+ */
 export interface Step {
   readonly model: Model
   readonly outcome: Outcome

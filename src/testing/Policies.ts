@@ -15,12 +15,20 @@ import { directory, type Files, link } from "./Files.ts"
 import { type Ability, type Law, make } from "./Law.ts"
 import { changingCalls, collect, paths, possible, readingCalls, utf8 } from "./operations.ts"
 
-/** @since 0.1.0 */
+/**
+ * The options of layers that the laws are about.
+ *
+ * @since 0.1.0
+ */
 export interface PolicyOptions extends CommonOptions {
   readonly symlinks?: "follow" | "report" | "refuse" | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * A law of what an option does, with the options and files that it needs.
+ *
+ * @since 0.1.0
+ */
 export interface PolicyLaw {
   readonly options: PolicyOptions
   /** What there is when the law begins. */
@@ -227,6 +235,8 @@ const links: ReadonlyArray<PolicyLaw> = [
 ]
 
 /**
+ * Every law of what a backend's options do.
+ *
  * @since 0.1.0
  */
 export const policyLaws: ReadonlyArray<PolicyLaw> = [...permissions, ...dialects, ...links]

@@ -13,7 +13,11 @@ import { type Law, verdict } from "./Law.ts"
 import { laws } from "./Laws.ts"
 import { policyLaws, type PolicyOptions } from "./Policies.ts"
 
-/** @since 0.1.0 */
+/**
+ * Which laws and how many random programs a suite has.
+ *
+ * @since 0.1.0
+ */
 export interface SuiteOptions {
   /** Random programs that are held against the model; 0 where the filesystem cannot be written to. @default 200 */
   readonly programs?: number | undefined

@@ -19,14 +19,22 @@ import * as External from "./checkpoint/external.ts"
 import * as Service from "./checkpoint/service.ts"
 import * as Session from "./Session.ts"
 
-/** @since 0.1.0 */
+/**
+ * Session and filesystem at one moment.
+ *
+ * @since 0.1.0
+ */
 export interface Taken {
   readonly id: string
   readonly session: Session.SessionSnapshot
   readonly filesystem: FilesystemSnapshot
 }
 
-/** @since 0.1.0 */
+/**
+ * Taking session and filesystem together, and bringing both back.
+ *
+ * @since 0.1.0
+ */
 export interface Operations {
   readonly session: Session.Operations
   /**
@@ -54,7 +62,11 @@ export interface Operations {
   readonly exclusively: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
-/** @since 0.1.0 */
+/**
+ * The service that takes session and filesystem together.
+ *
+ * @since 0.1.0
+ */
 export class Checkpoint extends Context.Service<Checkpoint, Operations>()("fs-algebra/Checkpoint") {}
 
 /**
@@ -75,6 +87,8 @@ export const make = (options: {
 }): Effect.Effect<Operations, SessionError> => Effect.as(options.session.install(FilesystemSnapshots), Service.make(options))
 
 /**
+ * Checkpoints of the session and the snapshots in force.
+ *
  * @since 0.1.0
  */
 export const layer: Layer.Layer<Checkpoint, SessionError, Session.Session | Snapshots> = Layer.effect(

@@ -54,7 +54,11 @@ export const hydrate: (
   options: Options
 ) => Effect.Effect<ReadonlyArray<Preview>, MountError | FsError> = hydrateAll
 
-/** @since 0.1.0 */
+/**
+ * What copies mounts into a filesystem: `hydrate`, or what stands in for it.
+ *
+ * @since 0.1.0
+ */
 export type Hydrate = typeof hydrate
 
 /**

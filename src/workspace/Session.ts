@@ -25,7 +25,11 @@ export {
   SessionError
 } from "../model/sessionError.ts"
 
-/** @since 0.1.0 */
+/**
+ * What a session begins with.
+ *
+ * @since 0.1.0
+ */
 export interface Options {
   /** @default a new UUID */
   readonly id?: string | undefined
@@ -59,7 +63,11 @@ export interface SessionSnapshot {
   readonly items: <A, E>(slice: Slice<A, E>) => ReadonlyArray<A>
 }
 
-/** @since 0.1.0 */
+/**
+ * A session: its slices, its children, and the ways to snapshot, roll back, dump and reset them.
+ *
+ * @since 0.1.0
+ */
 export interface Operations extends Slices {
   readonly id: string
   readonly tags: Readonly<Record<string, string>>
@@ -112,7 +120,11 @@ export interface Operations extends Slices {
   readonly save: (path: string) => Effect.Effect<void, SessionError>
 }
 
-/** @since 0.1.0 */
+/**
+ * The session in force.
+ *
+ * @since 0.1.0
+ */
 export class Session extends Context.Service<Session, Operations>()("fs-algebra/Session") {}
 
 /**
@@ -125,11 +137,17 @@ export const make = (options: Options = {}): Effect.Effect<Operations, SessionEr
   Effect.suspend(() => Effect.map(begin("Session.make", options, initially(options)), ({ operations }) => operations))
 
 /**
+ * A session of its own. Fails with SessionError where slices have one name.
+ *
  * @since 0.1.0
  */
 export const layer = (options?: Options): Layer.Layer<Session, SessionError> => Layer.effect(Session, make(options))
 
-/** @since 0.1.0 */
+/**
+ * Which slices a loaded session may have.
+ *
+ * @since 0.1.0
+ */
 export interface LoadOptions {
   /**
    * Those that the file may have. What it has nothing of holds what it holds at first, in a tree in each of the sessions. Whether a slice is
@@ -155,7 +173,11 @@ export interface WithFilesystem<E = never> {
   readonly filesystem?: Effect.Effect<Algebra, E> | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * What is dumped beside the sessions.
+ *
+ * @since 0.1.0
+ */
 export interface DumpOptions<E = never> {
   /** Dumped beside the sessions. @default none */
   readonly filesystem?: Algebra | WithFilesystem<E> | undefined
@@ -179,7 +201,11 @@ export const dumpSessionTree = <E = never>(
   options: DumpOptions<E> = {}
 ): Effect.Effect<string | undefined, SessionError | ArchiveError | FsError | E> => dump(session, target, options.filesystem)
 
-/** @since 0.1.0 */
+/**
+ * Which slices loaded sessions may have, and what becomes of their files.
+ *
+ * @since 0.1.0
+ */
 export interface LoadTreeOptions<E = never> extends LoadOptions {
   /**
    * Becomes what the archive says, if there is one. What is to live in the session itself, as VfsState does, is made over the loaded one, and
@@ -188,7 +214,11 @@ export interface LoadTreeOptions<E = never> extends LoadOptions {
   readonly into?: Algebra | WithFilesystem<E> | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * A loaded session with all below it, and the archive of its files.
+ *
+ * @since 0.1.0
+ */
 export interface LoadedTree {
   readonly session: Operations
   /** Of the archive that belongs to it, absolute. Until the next dump of that id. */

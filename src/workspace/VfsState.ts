@@ -37,7 +37,11 @@ export {
   VirtualFileSystem
 } from "./vfs/value.ts"
 
-/** @since 0.1.0 */
+/**
+ * What a filesystem in a session begins with, and which rules it keeps.
+ *
+ * @since 0.1.0
+ */
 export interface Options extends Omit<CommonOptions, "policy"> {
   /** Copied in before the first call, and again after a reset, whatever else the options forbid. @default none */
   readonly mounts?: ReadonlyArray<HostMount> | undefined
@@ -51,7 +55,11 @@ export interface Options extends Omit<CommonOptions, "policy"> {
   readonly policy?: CommonOptions["policy"]
 }
 
-/** @since 0.1.0 */
+/**
+ * A filesystem that lives in a session.
+ *
+ * @since 0.1.0
+ */
 export interface VfsState {
   readonly filesystem: Algebra
   /**

@@ -289,6 +289,13 @@ describe("resources", () => {
     }).pipe(Effect.provide(files))
   )
 
+  it.effect("a name that ends as something of every object is text like any other", () =>
+    Effect.gen(function* () {
+      const file = yield* read("workspace:///a.constructor")
+      assert.deepStrictEqual([file.mimeType, file.text], ["text/plain", "a\n"])
+    }).pipe(Effect.provide(InMemory.layer({ tree: { "a.constructor": "a\n" } })))
+  )
+
   it.effect("what is not there has the code of the protocol, and nothing leads out", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* codeOf("workspace:///nope"), -32_002)

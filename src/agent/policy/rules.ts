@@ -8,14 +8,22 @@ import * as FsPath from "../../model/FsPath.ts"
 import { unlimited } from "../../model/Limits.ts"
 import type { Access } from "../definition.ts"
 
-/** @since 0.1.0 */
+/**
+ * Patterns of paths, for each kind of access.
+ *
+ * @since 0.1.0
+ */
 export interface Globs {
   readonly read?: string | ReadonlyArray<string> | undefined
   readonly write?: string | ReadonlyArray<string> | undefined
   readonly delete?: string | ReadonlyArray<string> | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * Which paths tools may read, write and delete.
+ *
+ * @since 0.1.0
+ */
 export interface AccessOptions {
   /** Only what these name. @default everything */
   readonly allow?: Globs | undefined

@@ -10,7 +10,11 @@ import * as Holder from "./holder.ts"
 import { hydrated, type Mounting, planned } from "./mounted.ts"
 import * as Tree from "./tree.ts"
 
-/** @since 0.1.0 */
+/**
+ * What a section over a filesystem of one's own is made of.
+ *
+ * @since 0.1.0
+ */
 export interface FilesystemOptions<R> extends Common, Mounting, Pick<Section, "key" | "title" | "template"> {
   /** What else it provides, such as a Sandbox, the tools of the section get too; policies among it are in force for them. */
   readonly layer: Layer.Layer<Filesystem, SectionError, R>

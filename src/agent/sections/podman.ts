@@ -33,7 +33,11 @@ export interface PodmanOptions
   readonly binds?: Container.ContainerOptions["mounts"]
 }
 
-/** @since 0.1.0 */
+/**
+ * Which container the section runs, and what is mounted into it.
+ *
+ * @since 0.1.0
+ */
 export interface PodmanSandboxOptions extends PodmanOptions {
   /** Absolute, the workspace itself; it stays, and takes no mounts. @default one of its own, which goes with the last section that has it */
   readonly hostDirectory?: string | undefined

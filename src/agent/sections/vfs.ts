@@ -15,7 +15,11 @@ import { hydrated, isMounting, type Mounting, planned } from "./mounted.ts"
 import * as Texts from "./texts.ts"
 import * as Tree from "./tree.ts"
 
-/** @since 0.1.0 */
+/**
+ * What a section of files in the session is made of.
+ *
+ * @since 0.1.0
+ */
 export interface VfsOptions extends Common, Mounting, InMemoryOptions {}
 
 const loaded = Effect.promise(() => import("../../backends/InMemory.ts"))

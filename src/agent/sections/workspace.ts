@@ -16,7 +16,11 @@ import { hydrated, isMounting, type Mounting, planned } from "./mounted.ts"
 import * as Texts from "./texts.ts"
 import * as Tree from "./tree.ts"
 
-/** @since 0.1.0 */
+/**
+ * Which directory of the machine the section is over, and what is mounted into it.
+ *
+ * @since 0.1.0
+ */
 export interface WorkspaceOptions extends Omit<Common, "tools">, Mounting, Omit<PosixHostOptions, "root"> {
   /** Absolute; it stays, and takes no mounts. @default a fresh temporary directory, which goes with the last section that has it */
   readonly root?: string | undefined

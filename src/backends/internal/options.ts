@@ -5,6 +5,8 @@ import type { Info } from "../../port/Backend.ts"
 import type { CommonOptions } from "../../port/Rules.ts"
 
 /**
+ * Which directory of the machine is served, and how safely.
+ *
  * @since 0.1.0
  */
 export interface HostOptions extends CommonOptions {
@@ -22,6 +24,8 @@ export interface HostOptions extends CommonOptions {
 }
 
 /**
+ * What a directory of a POSIX system has beside the options of every host.
+ *
  * @since 0.1.0
  */
 export interface PosixHostOptions extends HostOptions {
@@ -34,6 +38,8 @@ export interface PosixHostOptions extends HostOptions {
 }
 
 /**
+ * What a directory of Windows has beside the options of every host.
+ *
  * @since 0.1.0
  */
 export interface WindowsHostOptions extends HostOptions {

@@ -2,13 +2,15 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
-import type { JournalError } from "../../journal/errors.ts"
-import { Entry, type Recorded, type Scrivener } from "../../journal/Journal.ts"
+import { Entry, type Scrivener } from "../../journal/Journal.ts"
 import { type Filter, select } from "../../journal/Replay.ts"
+import { type Entries, entriesOf, seenFrom } from "../../journal/replay/window.ts"
 import * as FsError from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Complaint } from "../exit.ts"
 import { usage } from "./file.ts"
+
+export { entriesOf, type Window } from "../../journal/replay/window.ts"
 
 const tags: ReadonlyArray<string> = Entry.members.map((entry) => entry.fields._tag.schema.literal)
 
@@ -55,44 +57,6 @@ export const filterOf = Effect.fnUntraced(function* (
     correlationIds: given(correlations)
   }
 })
-
-export interface Window {
-  readonly after: number | undefined
-  readonly before: number | undefined
-  readonly max: number | undefined
-  readonly reverse: boolean
-}
-
-type Entries = Stream.Stream<Recorded<Entry>, JournalError>
-
-/** An answer is meant where what it answers is, so that what was asked has to be seen first: also what stands before `after`. */
-const seenFrom = (filter: Filter, after: number): number => (filter.paths === undefined ? after : 0)
-
-/** In order. */
-const forward = (journal: Scrivener<Entry>, filter: Filter, { after = 0, before = Infinity }: Window): Entries =>
-  journal.stored(seenFrom(filter, after)).pipe(
-    Stream.takeWhile(({ position }) => position < before),
-    select(filter),
-    Stream.filter(({ position }) => position > after)
-  )
-
-const backward = (journal: Scrivener<Entry>, filter: Filter, { after = 0, before }: Window): Entries =>
-  journal.readBackward(before).pipe(
-    Stream.takeWhile(({ position }) => position > after),
-    select(filter)
-  )
-
-/** The last of them, the latest first. */
-const latest = (entries: Entries, max: number): Entries =>
-  Stream.unwrap(Effect.map(Stream.runCollect(Stream.takeRight(entries, max)), (all) => Stream.fromIterable(all.toReversed())))
-
-export const entriesOf = (journal: Scrivener<Entry>, filter: Filter, window: Window): Entries => {
-  const { max = Number.MAX_SAFE_INTEGER, reverse } = window
-  if (!reverse) return Stream.take(forward(journal, filter, window), max)
-  return filter.paths === undefined
-    ? Stream.take(backward(journal, filter, window), max)
-    : latest(forward(journal, filter, window), max)
-}
 
 /** Those that come after the position, for ever. */
 export const following = (journal: Scrivener<Entry>, filter: Filter, after: number): Entries =>

@@ -9,7 +9,11 @@ import type { FsPath } from "../../model/FsPath.ts"
 import type { ArchiveError, SnapshotError, SnapshotRestoreError } from "../errors.ts"
 import type { Manifest } from "../zip/manifest.ts"
 
-/** @since 0.1.0 */
+/**
+ * What is known of an archive without opening it further.
+ *
+ * @since 0.1.0
+ */
 export interface SnapshotInfo {
   readonly snapshotId: string
   /** Absolute. */
@@ -31,7 +35,11 @@ export const SnapshotInfo = Schema.Struct({
   createdAt: Schema.DateTimeUtc
 })
 
-/** @since 0.1.0 */
+/**
+ * Where archives are kept.
+ *
+ * @since 0.1.0
+ */
 export interface Options {
   /**
    * Absolute; made at the first snapshot, for this user alone. What is there must be a directory of this user's own, no link, in which
@@ -44,7 +52,11 @@ export interface Options {
   readonly onDuplicate?: "replace" | "error" | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * A file in an archive.
+ *
+ * @since 0.1.0
+ */
 export interface TreeEntry {
   readonly path: FsPath
   readonly sizeBytes: number

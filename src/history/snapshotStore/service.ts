@@ -98,14 +98,15 @@ const filesIn = (top: DirectoryNode): ReadonlyArray<TreeEntry> => {
 }
 
 /** An archive that has been checked, and where it is. */
-interface Contents extends Archived {
+export interface Contents extends Archived {
   readonly path: string
 }
 
 const toFault = (problem: ArchiveError | Fault): Fault =>
   problem instanceof ArchiveError ? { _tag: "IoError", detail: problem.message } : problem
 
-const viewOf = ({ content, path, tree }: Contents): Algebra =>
+/** What is in it, as a read-only filesystem. */
+export const viewOf = ({ content, path, tree }: Contents): Algebra =>
   makeAlgebra(
     makeView({
       name: "Snapshot",

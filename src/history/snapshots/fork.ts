@@ -21,7 +21,11 @@ import { idOf } from "../scan.ts"
 import { at, type Change, type DirectoryNode, type Node, withNode } from "../tree.ts"
 import type { Kept, Problem, Strategy } from "./strategy.ts"
 
-/** @since 0.1.0 */
+/**
+ * What a merge does about conflicts.
+ *
+ * @since 0.1.0
+ */
 export interface MergeOptions {
   /**
    * What becomes of places that both have changed, each in its own way: fail and change nothing, or take one side's. What does not
@@ -34,7 +38,11 @@ export interface MergeOptions {
   readonly dryRun?: boolean | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * What a merge has changed, and which conflicts it has settled.
+ *
+ * @since 0.1.0
+ */
 export interface MergeResult {
   /** In path order; directories are entries too. */
   readonly changes: ReadonlyArray<Change>

@@ -8,7 +8,11 @@ import type { MergeConflicts, MergeOptions, MergeResult } from "./fork.ts"
 import type { Stats } from "./strategy.ts"
 import { FilesystemSnapshot } from "./value.ts"
 
-/** @since 0.1.0 */
+/**
+ * What is remembered with a snapshot.
+ *
+ * @since 0.1.0
+ */
 export interface SnapshotOptions {
   /** A line of text for people. */
   readonly tag?: string | undefined
@@ -17,7 +21,11 @@ export interface SnapshotOptions {
   readonly callId?: string | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * How much a restore brings back, and whether it does.
+ *
+ * @since 0.1.0
+ */
 export interface RestoreOptions {
   /** Only what is at these paths and below: what was not there then goes. @default the whole tree */
   readonly paths?: ReadonlyArray<string> | undefined
@@ -29,7 +37,11 @@ export interface RestoreOptions {
   readonly verify?: boolean | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * What a restore has changed.
+ *
+ * @since 0.1.0
+ */
 export interface RestoreResult {
   /** In path order; directories are entries too. */
   readonly changes: ReadonlyArray<Change>
@@ -64,7 +76,11 @@ export interface Details {
   readonly skipped?: number | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * What can be done with snapshots.
+ *
+ * @since 0.1.0
+ */
 export interface Operations {
   /** Fails with SnapshotError: `budget` over the limits of the layer, `refused` for a root that must not be captured. */
   readonly snapshot: (options?: SnapshotOptions) => Effect.Effect<FilesystemSnapshot, SnapshotError>

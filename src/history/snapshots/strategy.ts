@@ -40,6 +40,7 @@ export interface TakeOptions {
   readonly isPassing?: boolean | undefined
 }
 
+/** What the snapshots take. */
 export interface Stats {
   /** What the snapshots take, in bytes: on disk, or in memory beyond the tree itself where that is known. */
   readonly bytes: number

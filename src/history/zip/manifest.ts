@@ -3,6 +3,7 @@ import * as DateTime from "effect/DateTime"
 import * as Option from "effect/Option"
 import { refuse } from "./names.ts"
 
+/** What an archive says it holds. */
 export interface Manifest {
   readonly createdAt: DateTime.Utc
   /** Files and links. */

@@ -52,19 +52,31 @@ interface Answers {
  */
 export type Answer<E extends Single> = Answers[E["_tag"]] | FileFault
 
-/** @since 0.1.0 */
+/**
+ * How long one request waits.
+ *
+ * @since 0.1.0
+ */
 export interface RequestOptions {
   /** How long nothing may be heard of it. @default that of the branch */
   readonly timeout?: Duration.Input | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * From where in the journal an answer is waited for, and how long.
+ *
+ * @since 0.1.0
+ */
 export interface WaitOptions extends RequestOptions {
   /** The position after which it was asked. @default 0 */
   readonly after?: number | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * How a content is sent.
+ *
+ * @since 0.1.0
+ */
 export interface SendOptions extends RequestOptions {
   /** Bytes of a chunk; only the last is shorter. @default that of the branch */
   readonly chunkSize?: number | undefined
@@ -97,7 +109,11 @@ export interface Sending {
  */
 export type RequestError = JournalError | Timeout | InvalidArgument
 
-/** @since 0.1.0 */
+/**
+ * Asking a leaf by way of the journal.
+ *
+ * @since 0.1.0
+ */
 export interface Requests {
   /**
    * Appends the entry, and answers what ends its answer. The correlation id is to be a new one (`Correlation.generate`): what has been

@@ -67,7 +67,11 @@ const writing = {
 
 // ── efferent ──
 
-/** @since 0.1.0 */
+/**
+ * Asks for the content of a file, or some of it.
+ *
+ * @since 0.1.0
+ */
 export class FileRead extends Schema.TaggedClass<FileRead>("fs-algebra/FileRead")("FileRead", {
   ...asked,
   /** Bytes. @default 0 */
@@ -76,7 +80,11 @@ export class FileRead extends Schema.TaggedClass<FileRead>("fs-algebra/FileRead"
   length: Schema.optionalKey(whole)
 }) {}
 
-/** @since 0.1.0 */
+/**
+ * Asks for a file to be written.
+ *
+ * @since 0.1.0
+ */
 export class FileWrite extends Schema.TaggedClass<FileWrite>("fs-algebra/FileWrite")("FileWrite", {
   ...asked,
   content: Content,
@@ -104,7 +112,11 @@ export class FileWriteChunk extends Schema.TaggedClass<FileWriteChunk>("fs-algeb
   discard: Schema.optionalKey(Schema.Boolean)
 }) {}
 
-/** @since 0.1.0 */
+/**
+ * Asks what is in a directory.
+ *
+ * @since 0.1.0
+ */
 export class FileList extends Schema.TaggedClass<FileList>("fs-algebra/FileList")("FileList", {
   ...asked,
   /** A glob, as `Filesystem.glob` takes it, relative to the path. */
@@ -113,7 +125,11 @@ export class FileList extends Schema.TaggedClass<FileList>("fs-algebra/FileList"
   recursive: Schema.optionalKey(Schema.Boolean)
 }) {}
 
-/** @since 0.1.0 */
+/**
+ * Asks for something to be removed.
+ *
+ * @since 0.1.0
+ */
 export class FileDelete extends Schema.TaggedClass<FileDelete>("fs-algebra/FileDelete")("FileDelete", {
   ...asked,
   /** @default false */
@@ -130,7 +146,11 @@ export class FileStat extends Schema.TaggedClass<FileStat>("fs-algebra/FileStat"
 
 // ── afferent ──
 
-/** @since 0.1.0 */
+/**
+ * Answers the content of a file, whole.
+ *
+ * @since 0.1.0
+ */
 export class FileContent extends Schema.TaggedClass<FileContent>("fs-algebra/FileContent")("FileContent", {
   ...answered,
   content: Content,
@@ -142,7 +162,11 @@ export class FileContent extends Schema.TaggedClass<FileContent>("fs-algebra/Fil
   stat: Schema.optionalKey(Stat)
 }) {}
 
-/** @since 0.1.0 */
+/**
+ * Answers one portion of the content of a file.
+ *
+ * @since 0.1.0
+ */
 export class FileContentChunk extends Schema.TaggedClass<FileContentChunk>("fs-algebra/FileContentChunk")("FileContentChunk", {
   ...answered,
   /** Absolute in the file. */
@@ -154,7 +178,11 @@ export class FileContentChunk extends Schema.TaggedClass<FileContentChunk>("fs-a
   stat: Schema.optionalKey(Stat)
 }) {}
 
-/** @since 0.1.0 */
+/**
+ * Answers that a file was written.
+ *
+ * @since 0.1.0
+ */
 export class FileWritten extends Schema.TaggedClass<FileWritten>("fs-algebra/FileWritten")("FileWritten", {
   ...answered,
   path: Schema.String,
@@ -166,7 +194,11 @@ export class FileWritten extends Schema.TaggedClass<FileWritten>("fs-algebra/Fil
   previous: Schema.optionalKey(Schema.NullOr(Content))
 }) {}
 
-/** @since 0.1.0 */
+/**
+ * Answers what is in a directory.
+ *
+ * @since 0.1.0
+ */
 export class FileListing extends Schema.TaggedClass<FileListing>("fs-algebra/FileListing")("FileListing", {
   ...answered,
   /** In path order. Paths are relative to the directory that was listed. */
@@ -198,7 +230,11 @@ export const Removed = Schema.Struct({
   mode: Schema.optionalKey(Schema.Int)
 })
 
-/** @since 0.1.0 */
+/**
+ * Answers that something was removed.
+ *
+ * @since 0.1.0
+ */
 export class FileDeleted extends Schema.TaggedClass<FileDeleted>("fs-algebra/FileDeleted")("FileDeleted", {
   ...answered,
   path: Schema.String,
@@ -209,7 +245,11 @@ export class FileDeleted extends Schema.TaggedClass<FileDeleted>("fs-algebra/Fil
   removed: Schema.optionalKey(Schema.Array(Removed))
 }) {}
 
-/** @since 0.1.0 */
+/**
+ * Answers what is at a path.
+ *
+ * @since 0.1.0
+ */
 export class FileMetadata extends Schema.TaggedClass<FileMetadata>("fs-algebra/FileMetadata")("FileMetadata", {
   ...answered,
   /** Bytes; 0 for a directory. */
@@ -223,7 +263,11 @@ export class FileMetadata extends Schema.TaggedClass<FileMetadata>("fs-algebra/F
   kind: Schema.optionalKey(Schema.Literals(["file", "directory", "symlink", "other"]))
 }) {}
 
-/** @since 0.1.0 */
+/**
+ * The kinds of fault that an answer can have.
+ *
+ * @since 0.1.0
+ */
 export const FaultKind = Schema.Literals([
   "NotFound",
   "AlreadyExists",
@@ -256,7 +300,11 @@ export class FileFault extends Schema.TaggedClass<FileFault>("fs-algebra/FileFau
 
 // ── beyond the thirteen ──
 
-/** @since 0.1.0 */
+/**
+ * Asks for a directory to be made.
+ *
+ * @since 0.1.0
+ */
 export class FileMakeDirectory extends Schema.TaggedClass<FileMakeDirectory>("fs-algebra/FileMakeDirectory")(
   "FileMakeDirectory",
   {
@@ -268,13 +316,21 @@ export class FileMakeDirectory extends Schema.TaggedClass<FileMakeDirectory>("fs
   }
 ) {}
 
-/** @since 0.1.0 */
+/**
+ * Answers that a directory is there.
+ *
+ * @since 0.1.0
+ */
 export class FileDirectoryMade extends Schema.TaggedClass<FileDirectoryMade>("fs-algebra/FileDirectoryMade")(
   "FileDirectoryMade",
   { ...answered, path: Schema.String }
 ) {}
 
-/** @since 0.1.0 */
+/**
+ * Asks for something to be moved.
+ *
+ * @since 0.1.0
+ */
 export class FileMove extends Schema.TaggedClass<FileMove>("fs-algebra/FileMove")("FileMove", {
   ...asked,
   to: Schema.String,
@@ -284,7 +340,11 @@ export class FileMove extends Schema.TaggedClass<FileMove>("fs-algebra/FileMove"
   createParents: Schema.optionalKey(Schema.Boolean)
 }) {}
 
-/** @since 0.1.0 */
+/**
+ * Answers that something was moved.
+ *
+ * @since 0.1.0
+ */
 export class FileMoved extends Schema.TaggedClass<FileMoved>("fs-algebra/FileMoved")("FileMoved", {
   ...answered,
   path: Schema.String,
@@ -307,7 +367,11 @@ export const Edit = Schema.Struct({
   match: Schema.optionalKey(Schema.Literals(["unique", "first", "all"]))
 })
 
-/** @since 0.1.0 */
+/**
+ * Asks for replacements in a text file.
+ *
+ * @since 0.1.0
+ */
 export class FileEdit extends Schema.TaggedClass<FileEdit>("fs-algebra/FileEdit")("FileEdit", {
   ...asked,
   edits: Schema.Array(Edit),
@@ -315,7 +379,11 @@ export class FileEdit extends Schema.TaggedClass<FileEdit>("fs-algebra/FileEdit"
   version: Schema.optionalKey(Schema.Boolean)
 }) {}
 
-/** @since 0.1.0 */
+/**
+ * Answers that a text file was edited.
+ *
+ * @since 0.1.0
+ */
 export class FileEdited extends Schema.TaggedClass<FileEdited>("fs-algebra/FileEdited")("FileEdited", {
   ...answered,
   path: Schema.String,
@@ -326,19 +394,31 @@ export class FileEdited extends Schema.TaggedClass<FileEdited>("fs-algebra/FileE
   version: Schema.optionalKey(Schema.String)
 }) {}
 
-/** @since 0.1.0 */
+/**
+ * Asks for a symbolic link to be made.
+ *
+ * @since 0.1.0
+ */
 export class FileMakeLink extends Schema.TaggedClass<FileMakeLink>("fs-algebra/FileMakeLink")("FileMakeLink", {
   ...asked,
   target: Schema.String
 }) {}
 
-/** @since 0.1.0 */
+/**
+ * Answers that a symbolic link was made.
+ *
+ * @since 0.1.0
+ */
 export class FileLinkMade extends Schema.TaggedClass<FileLinkMade>("fs-algebra/FileLinkMade")("FileLinkMade", {
   ...answered,
   path: Schema.String
 }) {}
 
-/** @since 0.1.0 */
+/**
+ * Asks for permission bits or the time of modification to be set.
+ *
+ * @since 0.1.0
+ */
 export class FileSetAttributes extends Schema.TaggedClass<FileSetAttributes>("fs-algebra/FileSetAttributes")(
   "FileSetAttributes",
   {
@@ -349,7 +429,11 @@ export class FileSetAttributes extends Schema.TaggedClass<FileSetAttributes>("fs
   }
 ) {}
 
-/** @since 0.1.0 */
+/**
+ * Answers that attributes were set.
+ *
+ * @since 0.1.0
+ */
 export class FileAttributesSet extends Schema.TaggedClass<FileAttributesSet>("fs-algebra/FileAttributesSet")(
   "FileAttributesSet",
   {

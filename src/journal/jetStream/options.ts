@@ -17,7 +17,11 @@ export type Authentication =
   /** What a `.creds` file holds. */
   | { readonly credentials: Secret }
 
-/** @since 0.1.0 */
+/**
+ * Which server and stream hold the journal, and how they are reached.
+ *
+ * @since 0.1.0
+ */
 export interface Options {
   /** `host`, `host:port` or `nats://host:port`; several of one cluster, for one that is gone. */
   readonly servers: string | ReadonlyArray<string>

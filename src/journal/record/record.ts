@@ -9,7 +9,11 @@ import * as Ids from "./ids.ts"
 import { looking, readLink } from "./looking.ts"
 import { write, type Writing } from "./writing.ts"
 
-/** @since 0.1.0 */
+/**
+ * How much of what a filesystem does is recorded.
+ *
+ * @since 0.1.0
+ */
 export interface RecordOptions {
   /** Whether what is looked at is recorded too: stat, list, open and each read, for `Replay.double`. Turns fast ways off. @default false */
   readonly reads?: boolean | undefined

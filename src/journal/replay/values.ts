@@ -50,7 +50,11 @@ export type State =
   | { readonly kind: "other" }
   | { readonly kind: "unknown" }
 
-/** @since 0.1.0 */
+/**
+ * A path at which the filesystem is not what the journal says.
+ *
+ * @since 0.1.0
+ */
 export interface Drift {
   readonly path: FsPath
   readonly expected: State

@@ -1,7 +1,11 @@
 /** What is asked of a spell, and what it answers, as entries of a journal of their own. */
 import * as Schema from "effect/Schema"
 
-/** @since 0.1.0 */
+/**
+ * The spells there are.
+ *
+ * @since 0.1.0
+ */
 export const SpellName = Schema.Literals(["read_file", "write_file", "list_directory", "delete_file", "edit_file"])
 /** @since 0.1.0 */
 export type SpellName = typeof SpellName.Type

@@ -21,7 +21,11 @@ export class MountError extends Schema.TaggedError<MountError>("fs-algebra/Mount
   }
 }
 
-/** @since 0.1.0 */
+/**
+ * A file or directory of the machine that is copied into a workspace.
+ *
+ * @since 0.1.0
+ */
 export interface HostMount {
   /**
    * Absolute, or relative to an allowed root; each is tried in turn. Any well-formed text without control characters, `..` and blanks
@@ -44,7 +48,11 @@ export interface HostMount {
   readonly followSymlinks?: boolean | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * Where sources of mounts may lie.
+ *
+ * @since 0.1.0
+ */
 export interface Options {
   /** Absolute directories that sources must lie in, all of which must be there. With none, every mount is refused. */
   readonly allowedRoots: ReadonlyArray<string>
@@ -63,7 +71,11 @@ export interface LeftOut {
   readonly why: "link" | "outside" | "dangling" | "loop" | "other"
 }
 
-/** @since 0.1.0 */
+/**
+ * What a mount has copied, or would copy.
+ *
+ * @since 0.1.0
+ */
 export interface Preview {
   /** As it was given. */
   readonly source: string

@@ -77,7 +77,7 @@ const readingsIn = Effect.fnUntraced(function* (path: string, slices: ReadonlyAr
 const isFile = (path: string): boolean => Fs.statSync(path, { throwIfNoEntry: false })?.isFile() === true
 
 /** What has been looked at is what is restored, also where another dump takes its place meanwhile. */
-interface OpenArchive {
+export interface OpenArchive {
   readonly path: string
   readonly opened: Opened
 }
@@ -125,30 +125,46 @@ const stampOf = (path: string): string => {
 }
 
 /** Another dump has taken the place of the one that was being read. */
-interface Replaced {
+export interface Replaced {
   readonly _tag: "Replaced"
 }
 
 const replaced: Replaced = { _tag: "Replaced" }
 
-/** A pair as it was at one moment. */
-const pairAt = Effect.fnUntraced(function* (path: string, slices: ReadonlyArray<AnySlice>) {
+/** A pair as it was at one moment. `named`: which archive it is that belongs to what was read. */
+const pairAt = Effect.fnUntraced(function* <A, E>(
+  path: string,
+  read: Effect.Effect<A, E>,
+  named: (read: A) => Named
+): Effect.fn.Return<Pair<A>, E | SessionError | Fault | Replaced, Scope.Scope> {
   const before = yield* attempt(() => stampOf(path))
-  const readings = yield* readingsIn(path, slices)
-  const archive = yield* Effect.catch(archiveOf(path, readings[0]!.archive), (problem) =>
+  const sessions = yield* read
+  const archive = yield* Effect.catch(archiveOf(path, named(sessions)), (problem) =>
     Effect.flatMap(
       attempt(() => stampOf(path)),
       (after): Effect.Effect<never, SessionError | Fault | Replaced> => Effect.fail(after === before ? problem : replaced)
     )
   )
-  return { readings, archive }
+  return { sessions, archive }
 })
 
-const pairOf = (path: string, slices: ReadonlyArray<AnySlice>, triesLeft = 5): ReturnType<typeof pairAt> =>
+/** What was read of a file of sessions, and the archive that belongs to it. */
+export interface Pair<A> {
+  readonly sessions: A
+  readonly archive: OpenArchive | undefined
+}
+
+/** Both of one dump, also where another takes its place meanwhile. */
+export const pairOf = <A, E extends SessionError | Fault = never>(
+  path: string,
+  read: Effect.Effect<A, E>,
+  named: (read: A) => Named,
+  triesLeft = 5
+): Effect.Effect<Pair<A>, E | SessionError | Fault | Replaced, Scope.Scope> =>
   Effect.catchIf(
-    pairAt(path, slices),
+    pairAt(path, read, named),
     (problem) => problem._tag === "Replaced" && triesLeft > 0,
-    () => pairOf(path, slices, triesLeft - 1)
+    () => pairOf(path, read, named, triesLeft - 1)
   )
 
 const toSessionError =
@@ -168,9 +184,13 @@ export const loadTree = <E>(
   Effect.gen(function* () {
     const found = Effect.flatMap(
       attempt(() => Fs.realpathSync(resolve(jsonlPath))),
-      (path) => Effect.map(pairOf(path, slices), (pair) => ({ ...pair, path }))
+      (path) =>
+        Effect.map(
+          pairOf(path, readingsIn(path, slices), ([first]) => first!.archive),
+          (pair) => ({ ...pair, path })
+        )
     )
-    const { archive, path, readings } = yield* Effect.mapError(found, toSessionError(jsonlPath))
+    const { archive, path, sessions: readings } = yield* Effect.mapError(found, toSessionError(jsonlPath))
     const session = yield* build(readings)
     if (archive === undefined) return { session: session.operations }
     const fs = yield* algebraOf(into)

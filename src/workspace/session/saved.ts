@@ -149,6 +149,19 @@ const byName = (place: Place, slices: ReadonlyArray<AnySlice>): Effect.Effect<Re
     return Effect.succeed(all)
   })
 
+/** What a text holds around the items, which are as they were written. */
+export type Saved = typeof Envelope.Type
+
+/** Without a word of what the items are. */
+export const decodeSaved = Effect.fnUntraced(function* (
+  place: Place,
+  bytes: Uint8Array
+): Effect.fn.Return<Saved, SessionError> {
+  const value = yield* parse(place, bytes)
+  yield* checkVersion(place, value)
+  return yield* fitting(place, "it is no saved session", Schema.decodeUnknownEffect(Envelope)(value))
+})
+
 /** The slices that are given, each with what the text has for it, or what it holds at first. */
 export const decode = Effect.fnUntraced(function* (
   place: Place,
@@ -156,9 +169,7 @@ export const decode = Effect.fnUntraced(function* (
   slices: ReadonlyArray<AnySlice>
 ): Effect.fn.Return<Reading, SessionError> {
   const known = yield* byName(place, slices)
-  const value = yield* parse(place, bytes)
-  yield* checkVersion(place, value)
-  const saved = yield* fitting(place, "it is no saved session", Schema.decodeUnknownEffect(Envelope)(value))
+  const saved = yield* decodeSaved(place, bytes)
   for (const id of saved.parentId === undefined ? [saved.sessionId] : [saved.sessionId, saved.parentId]) {
     const why = whyUnfit(id)
     if (why !== undefined) return yield* Effect.fail(refuse(place)("corrupt", `${shown(id)} cannot be an id: ${why}`))

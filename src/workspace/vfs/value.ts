@@ -36,7 +36,11 @@ export const VfsPath: Schema.Codec<ReadonlyArray<string>, string> = pathOf("vfs"
 /** @since 0.1.0 */
 export type VfsPath = typeof VfsPath.Type
 
-/** @since 0.1.0 */
+/**
+ * A file of the state, with its content and its version.
+ *
+ * @since 0.1.0
+ */
 export const VfsFile = Schema.Struct({
   /** Relative, its segments. */
   path: pathOf("standard"),

@@ -10,7 +10,11 @@ import { type CommonOptions, fromOptions } from "../../../port/Rules.ts"
 import * as OpenRoots from "../../../runtime/openRoots.ts"
 import type { Owner } from "../confined.ts"
 
-/** @since 0.1.0 */
+/**
+ * A file or directory of the host that a container sees at a place of its own.
+ *
+ * @since 0.1.0
+ */
 export interface ContainerMount {
   /** A file or directory of the host, absolute; it must lie in one of `allowedRoots`, all links resolved. */
   readonly source: string
@@ -20,7 +24,11 @@ export interface ContainerMount {
   readonly readOnly?: boolean | undefined
 }
 
-/** @since 0.1.0 */
+/**
+ * Which engine and image, with what rights and bounds, and what becomes of the files.
+ *
+ * @since 0.1.0
+ */
 export interface ContainerOptions extends CommonOptions {
   /** @default "podman" */
   readonly engine?: "podman" | "docker" | undefined

@@ -1,8 +1,8 @@
 /** The contents that an entry holds: what was asked for or answered, and what a change took away. */
 import * as Effect from "effect/Effect"
-import type { JournalError } from "../../journal/errors.ts"
-import type { Content, Removed } from "../../journal/FileSystemEntry.ts"
-import type { Entry, Recorded, Scrivener } from "../../journal/Journal.ts"
+import type { JournalError } from "../errors.ts"
+import type { Content, Removed } from "../FileSystemEntry.ts"
+import type { Entry, Recorded, Scrivener } from "../Journal.ts"
 
 type Held = readonly [name: string, content: Content]
 

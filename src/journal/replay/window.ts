@@ -1,0 +1,44 @@
+/** The entries of a journal that are meant, between two positions, from either end. */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type { JournalError } from "../errors.ts"
+import type { Entry, Recorded, Scrivener } from "../Journal.ts"
+import { type Filter, select } from "./filter.ts"
+
+export interface Window {
+  readonly after: number | undefined
+  readonly before: number | undefined
+  readonly max: number | undefined
+  readonly reverse: boolean
+}
+
+export type Entries = Stream.Stream<Recorded<Entry>, JournalError>
+
+/** An answer is meant where what it answers is, so that what was asked has to be seen first: also what stands before `after`. */
+export const seenFrom = (filter: Filter, after: number): number => (filter.paths === undefined ? after : 0)
+
+/** In order. */
+const forward = (journal: Scrivener<Entry>, filter: Filter, { after = 0, before = Infinity }: Window): Entries =>
+  journal.stored(seenFrom(filter, after)).pipe(
+    Stream.takeWhile(({ position }) => position < before),
+    select(filter),
+    Stream.filter(({ position }) => position > after)
+  )
+
+const backward = (journal: Scrivener<Entry>, filter: Filter, { after = 0, before }: Window): Entries =>
+  journal.readBackward(before).pipe(
+    Stream.takeWhile(({ position }) => position > after),
+    select(filter)
+  )
+
+/** The last of them, the latest first. */
+const latest = (entries: Entries, max: number): Entries =>
+  Stream.unwrap(Effect.map(Stream.runCollect(Stream.takeRight(entries, max)), (all) => Stream.fromIterable(all.toReversed())))
+
+export const entriesOf = (journal: Scrivener<Entry>, filter: Filter, window: Window): Entries => {
+  const { max = Number.MAX_SAFE_INTEGER, reverse } = window
+  if (!reverse) return Stream.take(forward(journal, filter, window), max)
+  return filter.paths === undefined
+    ? Stream.take(backward(journal, filter, window), max)
+    : latest(forward(journal, filter, window), max)
+}

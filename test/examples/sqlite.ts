@@ -1,0 +1,190 @@
+/**
+ * Files in one SQLite database. Each primitive operation is one transaction in one synchronous step, so that whatever comes between,
+ * it is done whole or not at all.
+ */
+import { DateTime, Effect, Stream } from "effect"
+import { type Backend, type Entry, Filesystem, FsError, FsPath, Rules } from "../../src/index.ts"
+import { DatabaseSync } from "node:sqlite"
+
+/** A row below that of its directory; a directory has no bytes. No two have one name, and none goes that another is below. */
+const schema = `
+  PRAGMA journal_mode = WAL;
+  CREATE TABLE IF NOT EXISTS entry (
+    id INTEGER PRIMARY KEY, parent INTEGER REFERENCES entry, name TEXT NOT NULL,
+    created INTEGER NOT NULL, modified INTEGER NOT NULL, bytes BLOB, UNIQUE (parent, name)
+  ) STRICT;
+  INSERT OR IGNORE INTO entry VALUES (1, NULL, '', unixepoch() * 1000, unixepoch() * 1000, NULL)`
+
+interface Row {
+  readonly id: number
+  readonly name: string
+  readonly created: number
+  readonly modified: number
+  readonly size: number | null
+}
+
+const refuse = (fault: Backend.Fault): never => {
+  throw Object.assign(new Error(fault._tag), { fault })
+}
+
+/** By SQLite's result codes; whatever else it says is an IoError. */
+const faults: Record<number, Backend.Fault> = {
+  5: { _tag: "AccessDenied", why: "busy" },
+  8: { _tag: "AccessDenied", why: "permission" },
+  13: { _tag: "DiskFull" },
+  18: { _tag: "DiskFull" },
+  787: { _tag: "DirectoryNotEmpty" },
+  2067: { _tag: "AlreadyExists" }
+}
+
+const faultOf = (cause: unknown): Backend.Fault => {
+  const { errcode, fault } = cause as { readonly errcode?: number; readonly fault?: Backend.Fault }
+  if (fault !== undefined) return fault
+  if (errcode === undefined) throw cause // a bug, which is no failure
+  return (
+    faults[errcode] ?? faults[errcode & 255] ?? { _tag: "IoError", code: `SQLITE_${errcode}`, detail: "SQLite failed", cause }
+  )
+}
+
+const kindOf = ({ size }: Row): Entry.Kind => (size === null ? "directory" : "file")
+
+const statOf = (path: FsPath.FsPath, row: Row): Entry.FileStat => ({
+  path,
+  kind: kindOf(row),
+  isFile: row.size !== null,
+  isDirectory: row.size === null,
+  sizeBytes: row.size ?? 0,
+  createdAt: DateTime.makeUnsafe(row.created),
+  modifiedAt: DateTime.makeUnsafe(row.modified)
+})
+
+const over = (db: DatabaseSync, options: Rules.CommonOptions): Backend.Backend => {
+  const rows = "SELECT id, name, created, modified, length(bytes) AS size FROM entry"
+  const top = db.prepare(`${rows} WHERE id = 1`)
+  const child = db.prepare(`${rows} WHERE parent = ? AND name = ?`)
+  const children = db.prepare(`${rows} WHERE parent = ?`)
+  const content = db.prepare("SELECT bytes FROM entry WHERE id = ?")
+  const insert = db.prepare("INSERT INTO entry VALUES (NULL, ?, ?, ?3, ?3, ?4)")
+  const replace = db.prepare("UPDATE entry SET modified = ?, bytes = ? WHERE id = ?")
+  const touch = db.prepare("UPDATE entry SET modified = ? WHERE id = ?")
+  const move = db.prepare("UPDATE entry SET parent = ?, name = ? WHERE id = ?")
+  const drop = db.prepare("DELETE FROM entry WHERE id = ?")
+
+  const step =
+    (begin: "BEGIN" | "BEGIN IMMEDIATE") =>
+    <A>(run: (now: number) => A): Effect.Effect<A, Backend.Fault> =>
+      Effect.clockWith((clock) => {
+        const transaction = (): A => {
+          db.exec(begin)
+          try {
+            const answer = run(clock.currentTimeMillisUnsafe())
+            db.exec("COMMIT")
+            return answer
+          } finally {
+            if (db.isTransaction) db.exec("ROLLBACK")
+          }
+        }
+        return Effect.try({ try: transaction, catch: faultOf })
+      })
+  const look = step("BEGIN")
+  const change = step("BEGIN IMMEDIATE")
+
+  const find = (path: FsPath.FsPath): Row | undefined => {
+    let at = top.get() as Row | undefined
+    for (const name of FsPath.segments(path)) at = at && (child.get(at.id, name) as Row | undefined)
+    return at
+  }
+  const get = (path: FsPath.FsPath): Row => find(path) ?? refuse({ _tag: "NotFound" })
+  const bytesOf = (row: Row) => content.get(row.id)!["bytes"] as Uint8Array
+  /** The directory in which an entry is made, replaced or taken away. */
+  const holder = (path: FsPath.FsPath, now: number): number => {
+    if (path === FsPath.root) refuse({ _tag: "AccessDenied", why: "root" })
+    const row = get(FsPath.parent(path))
+    if (row.size !== null) refuse({ _tag: "NotADirectory" })
+    touch.run(now, row.id)
+    return row.id
+  }
+
+  const put = (path: FsPath.FsPath, bytes: Uint8Array, mode: "create" | "replace" | "append") =>
+    change((now) => {
+      const row = find(path)
+      if (row === undefined) insert.run(holder(path, now), FsPath.name(path), now, bytes)
+      else if (mode === "create") refuse({ _tag: "AlreadyExists" })
+      else if (row.size === null) refuse({ _tag: "NotAFile" })
+      else replace.run(now, mode === "append" ? Buffer.concat([bytesOf(row), bytes]) : bytes, row.id)
+      return statOf(path, get(path))
+    })
+
+  const rules = Rules.fromOptions(options)
+  return Rules.enforce({
+    info: { name: "Sqlite", root: "/", caseSensitive: true, readOnly: Rules.isReadOnly(rules), confinement: "virtual" },
+    rules,
+    locks: Filesystem.locks(),
+    stat: (path) =>
+      look(() => {
+        const row = find(path)
+        return row && statOf(path, row)
+      }),
+    list: (path) =>
+      look(() => {
+        const row = get(path)
+        if (row.size !== null) refuse({ _tag: "NotADirectory" })
+        const found = children.all(row.id) as ReadonlyArray<unknown> as ReadonlyArray<Row>
+        return found.map((row) => ({ name: row.name, kind: kindOf(row), addressable: true, sizeBytes: row.size ?? 0 }))
+      }),
+    open: (path) =>
+      look(() => {
+        const row = get(path)
+        if (row.size === null) refuse({ _tag: "NotAFile" })
+        const bytes = bytesOf(row)
+        return { stat: statOf(path, row), read: (offset, length) => Effect.sync(() => bytes.slice(offset, offset + length)) }
+      }),
+    write: (path, bytes, mode, how) => {
+      const commit = how?.commit ?? ((publish) => publish)
+      // Copied as they come: whose arrays they are may use them again.
+      if (bytes instanceof Uint8Array) return Effect.suspend(() => commit(put(path, bytes.slice(), mode)))
+      const chunks = Stream.runCollect(Stream.map(bytes, (chunk) => chunk.slice()))
+      return Effect.flatMap(chunks, (chunks) => commit(put(path, Buffer.concat(chunks), mode)))
+    },
+    makeDirectory: (path) =>
+      change((now) => {
+        if (find(path) !== undefined) refuse({ _tag: "AlreadyExists" })
+        insert.run(holder(path, now), FsPath.name(path), now, null)
+      }),
+    remove: (path) =>
+      change((now) => {
+        holder(path, now)
+        drop.run(get(path).id)
+      }),
+    rename: (from, to, options) =>
+      change((now) => {
+        holder(from, now)
+        const row = get(from)
+        if (from !== to && FsPath.isWithin(from, to)) {
+          refuse({ _tag: "InvalidArgument", argument: "to", detail: "a directory cannot be moved into itself" })
+        }
+        const into = holder(to, now)
+        const target = find(to)
+        if (target !== undefined && !options.replace) refuse({ _tag: "AlreadyExists" })
+        if (target !== undefined && target.id !== row.id) {
+          if (kindOf(target) !== kindOf(row)) refuse({ _tag: target.size === null ? "NotAFile" : "NotADirectory" })
+          drop.run(target.id)
+        }
+        move.run(into, FsPath.name(to), row.id)
+      })
+  })
+}
+
+/** `file` may be `:memory:`. */
+export const layer = ({ file, ...options }: Rules.CommonOptions & { readonly file: string }) => {
+  const open = Effect.try({
+    try: () => {
+      const db = new DatabaseSync(file)
+      db.exec(schema)
+      return db
+    },
+    catch: () => new FsError.Unavailable({ operation: "Sqlite.layer", path: "", detail: "its database cannot be opened" })
+  })
+  const opened = Effect.acquireRelease(open, (db) => Effect.sync(() => db.close()))
+  return Filesystem.layer(Effect.map(opened, (db) => over(db, options)))
+}
