@@ -7,7 +7,7 @@ const root = fileURLToPath(new URL("..", import.meta.url))
 const src = join(root, "src")
 
 const sources = readdirSync(src, { recursive: true, encoding: "utf8" })
-  .filter((file) => file.endsWith(".ts"))
+  .filter((file) => /\.tsx?$/.test(file))
   .sort()
 const text = (file: string) => readFileSync(join(src, file), "utf8")
 
@@ -58,6 +58,17 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
     folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history", "workspace"],
     packages: (specifier) => node(specifier) || is("effect/ai", "effect/http", "effect/rpc")(specifier)
   },
+  debug: {
+    folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history", "workspace", "journal", "agent"],
+    packages: (specifier) =>
+      node(specifier) || is("effect/http", "effect/http-api", "effect/encoding", "@effect/platform-node")(specifier)
+  },
+  // What runs in the browser knows the server by its answers alone; build.ts makes one program of it.
+  "debug/page": {
+    folders: ["debug/model.ts"],
+    packages: is("preact", "@preact", "@codemirror", "@lezer", "@tanstack", "dompurify", "marked", "jsonc-parser")
+  },
+  "debug/page/build.ts": { folders: [], packages: (specifier) => node(specifier) || is("rolldown")(specifier) },
   testing: {
     folders: ["model", "port", "filesystem", "backends/InMemory.ts"],
     packages: is("@effect/vitest")
@@ -74,6 +85,7 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
       "workspace",
       "journal",
       "agent",
+      "debug",
       "testing"
     ],
     packages: () => true
@@ -85,10 +97,11 @@ describe("architecture", () => {
 
   for (const file of sources.filter((file) => file !== "index.ts")) {
     it(`${file} imports only what its layer may`, () => {
-      const folder = file.split("/")[0]!
+      const folder = [file, "debug/page"].find((key) => key in table && file.startsWith(key)) ?? file.split("/")[0]!
       const rule = table[folder]!
       assert.isDefined(rule, `${folder} is not in the table`)
-      for (const { specifier } of imports(file)) {
+      for (const { specifier, typeOnly } of imports(file)) {
+        if (folder === "debug/page" && specifier.endsWith("/model.ts")) assert.isTrue(typeOnly, `${file} imports ${specifier}`)
         if (specifier.startsWith(".")) {
           const target = relative(src, resolve(src, dirname(file), specifier))
           assert.isTrue(
@@ -106,7 +119,8 @@ describe("architecture", () => {
       }
     })
 
-    if (file !== "cli/bin.ts") {
+    // The process and the page are edges.
+    if (file !== "cli/bin.ts" && !file.startsWith("debug/page/")) {
       it(`${file} takes time, randomness, output and configuration from services`, () => {
         const body = code(file)
         for (const forbidden of [
@@ -122,7 +136,9 @@ describe("architecture", () => {
   }
 
   const isPublic = (file: string) => /^[A-Z]/.test(file.split("/").pop()!)
-  const modules = sources.filter((file) => isPublic(file) && !/^(testing|cli)\//.test(file) && !file.includes("/internal/"))
+  const modules = sources.filter(
+    (file) => isPublic(file) && !/^(testing|cli|debug)\//.test(file) && !file.includes("/internal/")
+  )
   const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
 
   it("the barrel names every public module, and nothing else", () => {
@@ -136,10 +152,11 @@ describe("architecture", () => {
     )
   })
 
-  it("the export map names every public module, the barrel, the testing kit, and nothing else", () => {
+  it("the export map names every public module, the barrel, the testing kit, the debug view, and nothing else", () => {
     const expected: Record<string, string> = {
       "./package.json": "./package.json",
       ".": "./dist/index.js",
+      "./debug": "./dist/debug/index.js",
       "./testing": "./dist/testing/index.js"
     }
     for (const file of modules) expected[`./${file.split("/").pop()!.slice(0, -3)}`] = `./dist/${file.slice(0, -3)}.js`

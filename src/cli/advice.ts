@@ -40,7 +40,7 @@ const advice: Advice = {
     operation === "copy" || operation === "move"
       ? "Use --overwrite to replace it, or end the destination with / to put it inside that directory."
       : operation === "mkdir"
-        ? "Leave out --no-exist-ok, or choose another name."
+        ? `Choose another name, or see what it is: ${line("stat", path)}; a directory that is there is no failure without --no-exist-ok.`
         : `Use --mode overwrite to replace it, or change part of it: ${line("edit", path)}`,
   AccessDenied: ({ why }) => whyDenied[why],
   InvalidPath: () =>
@@ -50,7 +50,7 @@ const advice: Advice = {
     operation === opening ? "Give a directory: --root DIR." : `See what it is: ${line("stat", path)}`,
   NotAFile: ({ operation, path }, line) =>
     operation === "copy" || operation === "move"
-      ? "End the destination with / to put it inside that directory."
+      ? `See what it is: ${line("stat", path)}; to put something inside a directory end the destination with /.`
       : `See what it is: ${line("stat", path)}`,
   DirectoryNotEmpty: ({ operation, path }, line) =>
     operation === "delete"
@@ -70,7 +70,10 @@ const advice: Advice = {
       ? `Look at it again: ${line("stat", path)}`
       : `Read it again, then say so: ${line("cat", path)} and --if-match ${actual}`,
   Unsupported: () => "Try another backend: --backend host or --backend memory.",
-  Unavailable: () => "Start what the files are on, then try again."
+  Unavailable: ({ operation }) =>
+    operation === "exec" || operation === "Container"
+      ? "Look whether the engine runs and has what the container is made of; podman pull IMAGE fetches an image."
+      : "Start what the files are on, then try again."
 }
 
 /** One sentence of what to do next. */

@@ -31,9 +31,12 @@ export const usage = (message: string, hint: string): Complaint =>
 export const formatOf = (file: string, given: Format | undefined): Effect.Effect<Format, Complaint> => {
   if (given !== undefined) return Effect.succeed(given)
   if (file === standard || /\.zip$/i.test(file)) return Effect.succeed("zip")
-  if (/\.(tar|tgz|tar\.gz)$/i.test(file)) return Effect.succeed("tar")
+  if (/\.tar$/i.test(file) || isCompressed(file)) return Effect.succeed("tar")
   return Effect.fail(usage(`"${file}" ends neither in .zip nor in .tar`, "Say what it is: --format zip or --format tar."))
 }
+
+/** Such a tar is read, and never written. */
+export const isCompressed = (file: string): boolean => /\.(tgz|tar\.gz)$/i.test(file)
 
 export const placeOf = (file: string): Effect.Effect<string, never, Screen> =>
   Effect.map(Screen, ({ directory }) => resolve(directory, file))

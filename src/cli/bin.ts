@@ -3,13 +3,26 @@
  * The one file that touches the process: arguments, streams, terminal, signals, exit code.
  */
 import { readFileSync } from "node:fs"
-import { enableCompileCache } from "node:module"
+import * as NodeModule from "node:module"
 import { homedir } from "node:os"
 import type { Effect as Effect_ } from "effect/Effect"
+import { isTooOld } from "./nodeVersion.ts"
 import type { ScreenShape } from "./screen.ts"
 
+const { engines, version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
+  readonly engines: { readonly node: string }
+  readonly version: string
+}
+
+if (isTooOld(process.version, engines.node)) {
+  process.stderr.write(
+    `error: fs-algebra needs Node ${engines.node}, and this is ${process.version}\nhint:  Install a newer Node.\n`
+  )
+  process.exit(9)
+}
+
 // Before anything large is loaded: it halves the time until the first line.
-enableCompileCache()
+NodeModule.enableCompileCache()
 
 const Effect = await import("effect/Effect")
 const Exit = await import("effect/Exit")
@@ -83,8 +96,6 @@ const screen: ScreenShape = {
     (error) => new IoError({ operation: "read", path: "standard input", detail: String(error) })
   )
 }
-
-const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as { version: string }
 
 const args = process.argv.slice(2)
 const server = quick(args)

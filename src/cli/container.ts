@@ -9,6 +9,7 @@ import type { Filesystem } from "../filesystem/Filesystem.ts"
 import type { Sandbox } from "../filesystem/Sandbox.ts"
 import * as FsError from "../model/FsError.ts"
 import { opening } from "./advice.ts"
+import { Complaint, wrongUsage } from "./exit.ts"
 import { Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
 
@@ -30,6 +31,14 @@ export const Engine: Context.Reference<OpenContainer> = Context.Reference<OpenCo
 const wrong = (argument: string, detail: string) =>
   Layer.effectContext(Effect.fail(new FsError.InvalidArgument({ operation: opening, path: ".", argument, detail })))
 
+const goesNowhere = (flag: string): Complaint =>
+  new Complaint({
+    error: { _tag: "UsageError" },
+    message: `${flag} goes only with --backend container, and with exec`,
+    hint: `Add --backend container, or leave out ${flag}.`,
+    code: wrongUsage
+  })
+
 /**
  * Whoever owns the directory is who works on it inside, so that nothing in it changes hands. Only root has to say so: anybody else's
  * engine makes the container's user theirs.
@@ -39,6 +48,15 @@ const userOf = (directory: string): { readonly user?: string } => {
   const { gid, uid } = statSync(directory)
   return { user: `${uid}:${gid}` }
 }
+
+/** What has no container is told of no image: who names one means it to be used. */
+export const imageless = <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E | Complaint, R | Settings> =>
+  Layer.unwrap(
+    Effect.map(Settings, ({ container: { image, rootfs } }): Layer.Layer<A, E | Complaint, R> => {
+      const flag = image !== undefined ? "--image" : rootfs !== undefined ? "--rootfs" : undefined
+      return flag === undefined ? layer : Layer.effectContext(Effect.fail(goesNowhere(flag)))
+    })
+  )
 
 const existing = (path: string): string | undefined => {
   try {

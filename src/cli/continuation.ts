@@ -7,13 +7,17 @@ import { errorLook } from "./look.ts"
 import { Screen } from "./screen.ts"
 import { quote } from "./shell.ts"
 
-export const sayContinuation = Effect.fnUntraced(function* (result: {
-  readonly truncated: boolean
-  readonly next?: string | undefined
-}) {
+export const sayContinuation = Effect.fnUntraced(function* (
+  result: {
+    readonly truncated: boolean
+    readonly next?: string | undefined
+  },
+  max: number
+) {
   if (!result.truncated) return
   const { yellow } = errorLook(yield* Screen)
-  const how = result.next === undefined ? "" : `; go on with --after ${quote(result.next)}`
+  // After nothing the same command goes on, without --max.
+  const how = result.next === undefined || max === 0 ? "" : `; go on with --after ${quote(result.next)}`
   yield* remark(`${yellow("more:")} there is more than --max allows${how}`, {
     truncated: true,
     ...(result.next !== undefined && { next: result.next })

@@ -104,3 +104,25 @@ export const span = (name: string, least: 0 | 1, description: string): Flag.Flag
       )
     )
   )
+
+const maxPort = 65_535
+
+/** 0 is any that is free. */
+export const port = (name: string, description: string): Flag.Flag<number> =>
+  Flag.Int(name).pipe(
+    Flag.withDescription(description),
+    Flag.withMetavar("PORT"),
+    Flag.filter(
+      (port) => port >= 0 && port <= maxPort,
+      (port) => `${port} is no port`
+    )
+  )
+
+/** No other can be listened on, so nobody on the network is ever served. */
+export const ownAddress = (description: string): Flag.Flag<"127.0.0.1" | "::1" | undefined> =>
+  undefinedWhenAbsent(
+    Flag.Literals("host", ["127.0.0.1", "::1"]).pipe(
+      Flag.withDescription(`${description} (default: 127.0.0.1)`),
+      Flag.withMetavar("ADDRESS")
+    )
+  )

@@ -9,6 +9,7 @@ import * as Path from "effect/Path"
 import * as Stdio from "effect/Stdio"
 import * as Terminal from "effect/Terminal"
 import * as CliConfig from "effect/cli/CliConfig"
+import type * as CliError from "effect/cli/CliError"
 import * as CliOutput from "effect/cli/CliOutput"
 import * as Command from "effect/cli/Command"
 import * as Completions from "effect/cli/Completions"
@@ -18,6 +19,7 @@ import { ChildProcessSpawner, make as makeSpawner } from "effect/process/ChildPr
 import { Limits } from "../model/Limits.ts"
 import { normalise } from "./argv.ts"
 import { cat } from "./commands/cat.ts"
+import { debug } from "./commands/debug.ts"
 import { diff } from "./commands/diff.ts"
 import { edit } from "./commands/edit.ts"
 import { exec } from "./commands/exec.ts"
@@ -56,7 +58,7 @@ export const command = base.pipe(
     { group: "CHANGE", commands: [write, edit, mkdir, cp, mv, rm] },
     { group: "KEEP", commands: [snapshot, snapshots, diff, restore, exportCommand, importCommand, journal] },
     { group: "RUN", commands: [exec] },
-    { group: "SERVE", commands: [mcp] },
+    { group: "SERVE", commands: [debug, mcp] },
     { group: "LEARN", commands: [tour] }
   ]),
   described({
@@ -105,9 +107,15 @@ const environment = Layer.mergeAll(
   )
 )
 
+/** What a flag's own check says names the value already, and is what is wrong, not what was expected. */
+const messageOf = (error: CliError.CliError): string =>
+  error._tag === "InvalidValue" && [error.value, `"${error.value}"`].some((value) => error.expected.startsWith(`${value} is `))
+    ? `Invalid value for flag --${error.option}: ${error.expected}`
+    : error.message
+
 const usage = (screen: ScreenShape, json: boolean, event: CliOutput.Presenter.InvalidInvocation): Effect.Effect<void> => {
   const { bold, dim, red, text } = errorLook(screen)
-  const messages = event.errors.map((error) => error.message)
+  const messages = event.errors.map(messageOf)
   const hint = `See ${event.commandPath.join(" ")} --help`
   if (json) {
     return screen.warn(JSON.stringify({ error: { _tag: "UsageError" }, message: messages.join("; "), hint }))

@@ -67,7 +67,7 @@ export const quick = ([command, ...args]: ReadonlyArray<string>): Quick | undefi
     host === undefined
   )
     return undefined
-  if (values.http !== undefined && port === undefined) return undefined
+  if (values.http === undefined ? values.host !== undefined : port === undefined) return undefined
   return {
     root: values.root ?? ".",
     backend,

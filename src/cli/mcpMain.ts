@@ -26,10 +26,14 @@ const isDirectory = (path: string): boolean => {
 
 const load = Effect.promise(() => import("./mcpServe.ts"))
 
+/** Nothing in it can be wrong; whether any other is a glob is known once the globs are loaded. */
+const isPlainGlob = (glob: string): boolean => /^(?!.*\.\.)(?=.*[\w*?-])[\w.*?/-]{1,1000}$/.test(glob)
+
 /** Whatever is not plain is for those who can say what is wrong with it. */
 const known = ({ backend, input, root }: Quick, { directory, stateDirectory }: ScreenShape): Early | undefined => {
   const hasSnapshots = input.snapshots && (backend === "memory" || stateDirectory !== undefined)
-  return input.http === undefined && isDirectory(resolve(directory, root)) ? early(input.tools, hasSnapshots) : undefined
+  const isPlain = input.http === undefined && [...input.allow, ...input.deny].every(isPlainGlob)
+  return isPlain && isDirectory(resolve(directory, root)) ? early(input.tools, hasSnapshots) : undefined
 }
 
 const greeting = (quick: Quick, version: string, { certain, names }: Early) =>

@@ -14,7 +14,7 @@ import * as humanise from "./humanise.ts"
 import { type Look, look } from "./look.ts"
 import { nearby } from "../agent/nearby.ts"
 import { type OutputFailed, Screen } from "./screen.ts"
-import { Settings } from "./settings.ts"
+import { program as installed, Settings } from "./settings.ts"
 import { commonPattern, demonstration, editablePassage, findablePattern, misspelt, type Passage } from "./tourSubjects.ts"
 import { copyInMemory } from "./workspace.ts"
 
@@ -35,6 +35,23 @@ interface Guide {
 const indent = "   "
 const widest = 100
 
+const colour = /^\u001b\[[0-9;]*m/
+const graphemes = new Intl.Segmenter()
+
+/** As much of a line as a terminal shows in one row, colours and all. */
+const inOneRow = (line: string, columns: number): string => {
+  if (displayWidth(line) <= columns) return line
+  let [shown, room, isColoured] = ["", columns - 1, false]
+  for (let rest = line; rest !== "";) {
+    const next = colour.exec(rest)?.[0] ?? graphemes.segment(rest).containing(0)!.segment
+    rest = rest.slice(next.length)
+    if (colour.test(next)) isColoured = true
+    else if ((room -= displayWidth(next)) < 0) break
+    shown += next
+  }
+  return `${shown}${isColoured ? "\u001b[0m" : ""}…`
+}
+
 const makeGuide = Effect.gen(function* () {
   const screen = yield* Screen
   const { json } = yield* Settings
@@ -45,8 +62,9 @@ const makeGuide = Effect.gen(function* () {
     const head = `${steps}. ${title}`
     const time = humanise.duration(took)
     const gap = " ".repeat(Math.max(2, Math.min(screen.columns, widest) - displayWidth(head) - displayWidth(time)))
-    const body = [shown.cyan(code), ...show(value, shown)].map((line) => `${indent}${line}\n`).join("")
-    return `\n${shown.bold(head)}${gap}${shown.dim(time)}\n${body}`
+    const fit = (line: string): string => (screen.isTerminal ? inOneRow(line, screen.columns) : line)
+    const body = [shown.cyan(code), ...show(value, shown)].map((line) => `${fit(`${indent}${line}`)}\n`).join("")
+    return `\n${fit(`${shown.bold(head)}${gap}${shown.dim(time)}`)}\n${body}`
   }
   const asJson = <A>({ code, show, title }: Step<A>, value: A, took: bigint): string => {
     const plain = show(value, look({ ...screen, colors: false, isTerminal: false }))
@@ -122,10 +140,10 @@ const searching = Effect.fnUntraced(function* (guide: Guide, fs: Algebra, files:
     run: fs.list(),
     show: (entries, look) => {
       const line = entries
-        .slice(0, 10)
+        .slice(0, 6)
         .map((entry) => look.entry(entry.name, entry.kind))
         .join("  ")
-      return [line + (entries.length > 10 ? `  ... ${entries.length - 10} more` : "")]
+      return [line + (entries.length > 6 ? `  ... ${entries.length - 6} more` : "")]
     }
   })
   const glob = commonPattern(files)
@@ -227,7 +245,7 @@ const goingOn =
       `${indent}In a program  ${look.cyan("Effect.provide(program, PosixHost.layer({ root }))")}`,
       `${indent}In a test     ${look.cyan('Effect.provide(program, InMemory.layer({ tree: { "a.txt": "hello" } }))')}`,
       `${indent}For an agent  ${look.cyan("Effect.provideService(tool, Limits.Limits, Limits.agent)")}`,
-      `${indent}README.md says more of each.`
+      `${indent}${program === installed ? "The README of fs-algebra" : "README.md"} says more of each.`
     ]
   }
 

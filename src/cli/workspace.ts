@@ -14,7 +14,7 @@ import { remark } from "./answer.ts"
 import { reportedLayer } from "./failure.ts"
 import { journalless, recorded } from "./journal/recording.ts"
 import { hydrate, type Hydrated, type HydrateOptions } from "./hydrate.ts"
-import { containerLayer } from "./container.ts"
+import { containerLayer, imageless } from "./container.ts"
 import { bytes, count } from "./humanise.ts"
 import type { Complaint } from "./exit.ts"
 import { errorLook } from "./look.ts"
@@ -109,8 +109,8 @@ const ofDirectory = mountless("on the directory itself, copied files would stay 
 
 const chosenLayer = Layer.unwrap(
   Effect.map(Settings, ({ backend }): Layer.Layer<Filesystem, FsError.FsError | Complaint, Settings | Screen> => {
-    if (backend === "memory") return memoryLayer
-    return ofDirectory(backend === "container" ? containerLayer : directoryLayer)
+    if (backend === "memory") return imageless(memoryLayer)
+    return ofDirectory(backend === "container" ? containerLayer : imageless(directoryLayer))
   })
 )
 
@@ -119,3 +119,6 @@ export const workspaceLayer = reportedLayer(recorded(chosenLayer))
 
 /** The same for what does its own recording. */
 export const unrecordedLayer = (why: string) => reportedLayer(journalless(why)(chosenLayer))
+
+/** The same for what only shows it, beside whoever records. */
+export const shownLayer = reportedLayer(chosenLayer)

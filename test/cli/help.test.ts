@@ -34,6 +34,7 @@ describe("help", () => {
       "glob",
       "grep",
       "exec",
+      "debug",
       "mcp",
       "tour",
       "snapshot",
@@ -62,7 +63,10 @@ describe("help", () => {
         .filter((line) => line.startsWith(`  fs-algebra ${name}`))
       assert.isAbove(examples.length, 0)
       for (const example of examples) {
-        const ran = yield* (yield* shell({ "README.md": "text" })).run(words(example.trim()).slice(1), { input: "" })
+        const ran = yield* (yield* shell({ "README.md": "text" })).run(words(example.trim()).slice(1), {
+          input: "",
+          endsAt: /^The debug view is at /
+        })
         assert.notMatch(ran.err, /^usage:/m, example)
         assert.notStrictEqual(ran.code, 70, ran.err)
       }

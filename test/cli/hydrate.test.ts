@@ -1,6 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
+import { displayWidth } from "effect/cli/CliOutput"
+import { stripVTControlCharacters } from "node:util"
 import * as Stream from "effect/Stream"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import { hydrate } from "../../src/cli/hydrate.ts"
@@ -107,6 +109,20 @@ describe("the tour", () => {
       assert.include(ran.out, "greeter/README.md")
       assert.include(ran.out, "Conflict on greeter/README.md")
       assert.deepStrictEqual(yield* paths(fs), ["image.bin"])
+    })
+  )
+
+  it.effect("has no line that is wider than the terminal, colours or not", () =>
+    Effect.gen(function* () {
+      const line = `# ${"字".repeat(34)}`
+      const { run } = yield* shell({ "README.md": `${line}\n\n${"text ".repeat(60)}TODO\n` })
+      for (const colors of [false, true]) {
+        const { out } = yield* run([], { isTerminal: true, colors, columns: 60 })
+        const bare = stripVTControlCharacters(out.slice(0, out.indexOf("Where to go next"))).split("\n")
+        assert.isTrue(bare.some((line) => line.endsWith("…") && line.includes("字")))
+        for (const line of bare.slice(3)) assert.isAtMost(displayWidth(line), 60, line)
+        assert.strictEqual(out.includes("\u001b["), colors)
+      }
     })
   )
 })

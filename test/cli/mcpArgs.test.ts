@@ -65,6 +65,7 @@ describe("the plain forms of mcp", () => {
       "mcp --backend disk",
       "mcp --limits few",
       "mcp --host 0.0.0.0",
+      "mcp --host ::1",
       "mcp --http",
       "mcp --http 70000",
       "mcp --http 08",

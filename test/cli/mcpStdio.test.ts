@@ -59,6 +59,20 @@ describe("a client of the official SDK over standard input and output", () => {
   it("offers roots, and is never asked for them", () => assert.strictEqual(asked, 0))
 })
 
+it.each(["[", "./"])("%s, which is no glob, is refused before the server greets", async (glob) => {
+  const server = spawn(process.execPath, args("--deny", glob), { env })
+  const said = { out: "", err: "" }
+  server.stdout.on("data", (text) => void (said.out += text))
+  server.stderr.on("data", (text) => void (said.err += text))
+  // Who has ended already reads nothing more.
+  server.stdin.on("error", () => {})
+  const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "t", version: "1" } }
+  server.stdin.end(`${JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params })}\n`)
+  const code = await new Promise((resolve) => server.on("close", resolve))
+  assert.deepStrictEqual([code, said.out], [2, ""])
+  assert.match(said.err, /^error: .*\nhint: +Globs are those of the glob command/)
+})
+
 interface Message {
   readonly id?: string | number | null
   readonly method?: string

@@ -1,6 +1,7 @@
 /**
  * A terminal made of strings, over a filesystem in memory: what a command printed, where, and its exit code.
  */
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
@@ -31,6 +32,8 @@ export interface RunOptions extends Partial<Omit<ScreenShape, "write" | "warn" |
   /** The reader goes after so many writes. */
   readonly closesAfter?: number | undefined
   readonly statuses?: Array<string> | undefined
+  /** A line to standard error that has this is followed by Ctrl-C. */
+  readonly endsAt?: RegExp | undefined
   /** @default none is installed */
   readonly engine?: OpenContainer | undefined
 }
@@ -52,9 +55,10 @@ const inputOf = (input: RunOptions["input"]): Stream.Stream<Uint8Array> =>
 export const shellOver = (fs: Algebra): Shell => {
   const go: Shell["run"] = (args, options = {}) =>
     Effect.suspend(() => {
-      const { closesAfter, engine = noEngine, input, statuses, ...rest } = options
+      const { closesAfter, endsAt, engine = noEngine, input, statuses, ...rest } = options
       const out: Array<Uint8Array> = []
       const err: Array<string> = []
+      const ended = Deferred.makeUnsafe<number>()
       const screen: ScreenShape = {
         program: "fs-algebra",
         directory: "/",
@@ -72,12 +76,16 @@ export const shellOver = (fs: Algebra): Shell => {
             out.push(typeof content === "string" ? encoder.encode(content) : content)
             return Effect.void
           }),
-        warn: (line) => Effect.sync(() => void err.push(`${line}\n`)),
+        warn: (line) =>
+          Effect.suspend(() => {
+            err.push(`${line}\n`)
+            return endsAt?.test(line) === true ? Deferred.succeed(ended, 130) : Effect.void
+          }),
         status: (line) => Effect.sync(() => void statuses?.push(line)),
         input: inputOf(input),
         ...rest
       }
-      return run(args, { version: "1.2.3" }).pipe(
+      return Effect.raceFirst(run(args, { version: "1.2.3" }), Deferred.await(ended)).pipe(
         Effect.provideService(Screen, screen),
         Effect.provideService(Host, () => Layer.succeed(Filesystem, fs)),
         Effect.provideService(Engine, engine),

@@ -4,8 +4,9 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as Argument from "effect/cli/Argument"
+import * as Flag from "effect/cli/Flag"
 import { type ExecResult, Sandbox } from "../../filesystem/Sandbox.ts"
-import { maxStdin, maxStream } from "../../filesystem/sandbox/bounds.ts"
+import { maxStdin, maxStream, maxTimeout, minTimeout } from "../../filesystem/sandbox/bounds.ts"
 import { document } from "../answer.ts"
 import { containerLayer } from "../container.ts"
 import { Complaint, Quit, wrongUsage } from "../exit.ts"
@@ -96,7 +97,12 @@ is its own.`,
     cwd: flags.text("cwd", "PATH", "Where it starts (default: the root)"),
     env: flags.repeated("env", "NAME=VALUE", "Set a variable (may be repeated)"),
     stdin: flags.toggle("stdin", "Give it standard input"),
-    timeout: flags.natural("timeout", "SECONDS", "Stop it after so long, 1 to 120 (default: 30)")
+    timeout: flags.natural("timeout", "SECONDS", "Stop it after so long, 1 to 120 (default: 30)").pipe(
+      Flag.filter(
+        (seconds) => seconds === undefined || (seconds >= minTimeout && seconds <= maxTimeout),
+        (seconds) => `${seconds} is not between ${minTimeout} and ${maxTimeout}`
+      )
+    )
   },
   Effect.fnUntraced(function* ({ command, cwd, env, stdin, timeout }) {
     const { json } = yield* Settings

@@ -2,6 +2,7 @@
  * `export`: the whole tree, now or as a snapshot has it, in one archive that every system can unpack.
  */
 import { statSync } from "node:fs"
+import { dirname } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
@@ -57,6 +58,14 @@ const toFile = Effect.fnUntraced(function* (fs: Algebra, file: string, format: a
       "Use --overwrite to replace it, or choose another name."
     )
   }
+  if (archives.kindAt(dirname(place)) === undefined) {
+    return yield* archives.outside(
+      "NotFound",
+      file,
+      "lies in a directory that is not there",
+      "Make that directory first, or choose another place; it is relative to the current directory and not to the root."
+    )
+  }
   const { exportArchiveOf, exportTarOf } = yield* load
   const { write } = yield* Effect.promise(() => import("../../history/zip/outside.ts"))
   const { promote } = yield* Effect.promise(() => import("../../model/FsError.ts"))
@@ -84,8 +93,8 @@ export const exportCommand = subcommand(
   {
     summary: "Write the whole tree into a ZIP or tar archive",
     description: `Write everything below the root into one archive: a ZIP, or a tar where the name ends in .tar. Permissions, empty
-directories and links inside the tree go with it; a link that leads out of it is refused. FILE is a file of the
-machine and not below the root; - is standard output. The file is there when all of it is written, and not before.`,
+directories and links inside the tree go with it; a link that leads out of it is refused. FILE is relative to
+the current directory, not to the root; - is standard output. The file is there when all of it is written, and not before.`,
     examples: [
       ["- > backup.zip", "The tree as it is now; with a name instead of - it is written as one step"],
       ["lunch.tar --snapshot 'before lunch'", "A file, with the tree as a snapshot has it"],
@@ -102,6 +111,12 @@ machine and not below the root; - is standard output. The file is there when all
   Effect.fnUntraced(function* ({ file, format: given, overwrite, snapshot, store }) {
     const fs = yield* Filesystem
     const format = yield* archives.formatOf(file, given)
+    if (given === undefined && archives.isCompressed(file)) {
+      return yield* archives.usage(
+        `"${file}" is the name of a compressed tar, and what export writes is not compressed`,
+        "Name it .tar, or have it compressed: fs-algebra export - --format tar | gzip > FILE."
+      )
+    }
     const write = (from: Algebra) =>
       file === archives.standard ? toOutput(from, format) : toFile(from, file, format, overwrite)
     if (snapshot === undefined) return yield* write(fs)

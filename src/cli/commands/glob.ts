@@ -8,9 +8,9 @@ import * as Flag from "effect/cli/Flag"
 import { Filesystem } from "../../filesystem/Filesystem.ts"
 import { GlobMatch } from "../../model/Entry.ts"
 import { list } from "../answer.ts"
-import { nothingFound, Quit } from "../exit.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
+import { sayNothingFound } from "../nothing.ts"
 import { withProgress } from "../progress.ts"
 import * as skipped from "../skipped.ts"
 import { subcommand } from "../subcommand.ts"
@@ -71,8 +71,8 @@ or the shell expands them first.`,
     } else {
       const result = yield* fs.glob(patterns, { ...options, maxMatches: max }).pipe(searching)
       yield* print(Stream.fromArray(result.matches))
-      yield* sayContinuation(result)
+      yield* sayContinuation(result, max)
     }
-    if (found === 0) yield* new Quit({ code: nothingFound })
+    if (found === 0) yield* sayNothingFound("glob", options.path)
   })
 )

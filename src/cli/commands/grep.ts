@@ -12,11 +12,11 @@ import { Filesystem } from "../../filesystem/Filesystem.ts"
 import { GrepMatch } from "../../model/Entry.ts"
 import { list } from "../answer.ts"
 import { sayContinuation } from "../continuation.ts"
-import { nothingFound, Quit } from "../exit.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
 import { errorLook } from "../look.ts"
 import { grouped, matched } from "../matches.ts"
+import { sayNothingFound } from "../nothing.ts"
 import { withProgress } from "../progress.ts"
 import { Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
@@ -108,13 +108,13 @@ path:line:text. A pattern that begins with - goes after --.`,
       const result = yield* fs.grep(pattern, { ...options, maxMatches: max }).pipe(searching)
       yield* print(Stream.fromArray(result.matches))
       yield* skipped.sayResult(result.skipped)
-      yield* sayContinuation(result)
+      yield* sayContinuation(result, max)
     }
     if (screen.isTerminal && !json && totals.matches > 0) {
       const found = `${humanise.count(totals.matches, "match")} in ${humanise.count(totals.files, "file")}`
       yield* screen.warn(errorLook(screen).dim(found))
     }
-    if (totals.matches === 0) yield* new Quit({ code: nothingFound })
+    if (totals.matches === 0) yield* sayNothingFound("grep", rest.path)
   })
 ).pipe(
   Command.validate(({ before, context, count, files, following }) =>

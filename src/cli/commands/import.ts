@@ -97,8 +97,8 @@ export const importCommand = subcommand(
     summary: "Replace the whole tree by what is in an archive",
     description: `Replace everything below the root by what is in a ZIP or tar archive: what is not in the archive goes. All of it is
 looked at first, and an archive that is damaged, or that has a name or a link leading out, changes nothing. What was
-there is kept as a snapshot first, so that it can be taken back; --no-safety leaves that out. FILE is a file of the
-machine and not below the root; - is standard input. With --backend memory it is tried on a copy.`,
+there is kept as a snapshot first, so that it can be taken back; --no-safety leaves that out. FILE is relative to
+the current directory, not to the root; - is standard input. With --backend memory it is tried on a copy.`,
     examples: [
       ["backup.zip", "The tree as it was exported"],
       ["backup.zip --backend memory", "Try whether it could be imported; nothing on disk changes"],

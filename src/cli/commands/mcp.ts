@@ -4,6 +4,8 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as CliError from "effect/cli/CliError"
+import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as flags from "../flags.ts"
 import { subcommand } from "../subcommand.ts"
@@ -13,18 +15,9 @@ export const ProgramVersion: Context.Reference<string> = Context.Reference("fs-a
   defaultValue: () => "0.0.0"
 })
 
-const maxPort = 65_535
-
-const http = Flag.Int("http").pipe(
-  Flag.withDescription("Listen for HTTP on this port of this machine, any free one for 0, and say where on standard error"),
-  Flag.withMetavar("PORT"),
-  Flag.filter(
-    (port) => port >= 0 && port <= maxPort,
-    (port) => `${port} is no port`
-  ),
-  Flag.optional,
-  Flag.map(Option.getOrUndefined)
-)
+const http = flags
+  .port("http", "Listen for HTTP on this port of this machine, any free one for 0, and say where on standard error")
+  .pipe(Flag.optional, Flag.map(Option.getOrUndefined))
 
 export const mcp = subcommand(
   "mcp",
@@ -58,15 +51,17 @@ at http://127.0.0.1:8080/mcp until it is stopped.`,
     readBeforeWrite: flags.toggle("read-before-write", "Refuse to change a file that was not read as it is now"),
     snapshots: flags.negatable("snapshots", "Offer snapshots; they are kept where those of the other commands are"),
     http,
-    host: Flag.Literals("host", ["127.0.0.1", "::1"]).pipe(
-      Flag.withDescription("Which of this machine's own addresses --http listens on"),
-      Flag.withMetavar("ADDRESS"),
-      Flag.withDefault("127.0.0.1" as const)
-    )
+    host: flags.ownAddress("Which of this machine's own addresses --http listens on")
   },
   Effect.fnUntraced(function* ({ host, http: port, ...input }) {
     const { serve } = yield* Effect.promise(() => import("../mcpServe.ts"))
     const version = yield* ProgramVersion
-    yield* serve({ ...input, http: port === undefined ? undefined : { host, port } }, version)
+    yield* serve({ ...input, http: port === undefined ? undefined : { host: host ?? "127.0.0.1", port } }, version)
   })
+).pipe(
+  Command.validate(({ host, http }) =>
+    host !== undefined && http === undefined
+      ? new CliError.ValidationError({ message: "--host goes only with --http" })
+      : Effect.void
+  )
 )

@@ -1,0 +1,129 @@
+/** What the debug command does, apart from its flags, so that no other command loads it. */
+import { existsSync } from "node:fs"
+import { basename, resolve } from "node:path"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as Server from "../debug/Server.ts"
+import { Filesystem } from "../filesystem/Filesystem.ts"
+import { Snapshots } from "../history/Snapshots.ts"
+import { Complaint, exitCodeOf, systemFailed, wrongUsage } from "./exit.ts"
+import { told } from "./journal/advice.ts"
+import { reading } from "./journal/file.ts"
+import { Screen } from "./screen.ts"
+import { Settings } from "./settings.ts"
+import { storeDirectory } from "./snapshotStore.ts"
+import { shownLayer } from "./workspace.ts"
+
+export interface Input {
+  readonly path: string | undefined
+  readonly port: number
+  readonly host: "127.0.0.1" | "::1"
+  readonly store: string | undefined
+}
+
+const usage = (message: string, hint: string): Complaint =>
+  new Complaint({ error: { _tag: "UsageError" }, message, hint, code: wrongUsage })
+
+/** What says something of a directory says nothing of a dump. */
+const misfit = Effect.fnUntraced(function* ({ path, store }: Input) {
+  const { backend, mounts } = yield* Settings
+  if (path === undefined) return undefined
+  if (path.trim() === "") return usage("the name of the dump is blank", "Name a .jsonl, its .fs.zip, or a directory of them.")
+  const wrong =
+    backend !== "host" ? `--backend ${backend}` : mounts.length > 0 ? "--mount" : store === undefined ? undefined : "--store"
+  return wrong === undefined
+    ? undefined
+    : usage(`${wrong} does not go with a dump, which is shown as it lies there`, `Leave out ${wrong}, or the path.`)
+})
+
+const listening = ({ code, host, message, port }: Server.ListenError): Complaint =>
+  new Complaint({
+    error: { _tag: "ListenError", host, port, code },
+    message,
+    hint: "Give another port with --port, or leave it out for any that is free.",
+    code: systemFailed
+  })
+
+const hints: Readonly<Record<Server.DebugError["reason"], string>> = {
+  missing: "Name a .jsonl, its .fs.zip, or a directory that has one; without a path the directory of --root is shown.",
+  invalid: "Name a .jsonl, its .fs.zip, or a directory that has one.",
+  unreadable: "Look at its permissions, and whether it is what a run has dumped.",
+  forbidden: "Name it by itself."
+}
+
+const codes = { missing: exitCodeOf("NotFound"), invalid: exitCodeOf("NotAFile"), unreadable: exitCodeOf("AccessDenied") }
+
+const unshown =
+  (given: string) =>
+  ({ message, reason }: Server.DebugError): Complaint =>
+    new Complaint({
+      error: { _tag: "DebugError", reason, path: given },
+      message,
+      hint: hints[reason],
+      code: reason === "forbidden" ? wrongUsage : codes[reason]
+    })
+
+/** Opened when one is there: looking makes no store, and the first snapshot may be taken while somebody looks. */
+const snapshotsOf = Effect.fnUntraced(function* (store: string | undefined) {
+  const { backend } = yield* Settings
+  if (backend === "memory") return undefined
+  const directory = yield* Effect.match(storeDirectory(store), { onFailure: () => undefined, onSuccess: (found) => found })
+  if (directory === undefined) return undefined
+  const scope = yield* Effect.scope
+  const context = yield* Effect.context<Filesystem>()
+  const { layerGit } = yield* Effect.promise(() => import("../history/Snapshots.ts"))
+  const opened = Layer.buildWithScope(layerGit({ gitDir: directory, anyRoot: true }), scope).pipe(
+    Effect.map((built) => Context.get(built, Snapshots)),
+    Effect.provideContext(context)
+  )
+  // What has failed may work when git is there.
+  const kept = yield* Effect.cachedWithTTL(opened, (exit) => (Exit.isSuccess(exit) ? Infinity : 0))
+  return Effect.suspend(() => (existsSync(directory) ? kept : Effect.succeed(undefined)))
+})
+
+const workspace = Effect.fnUntraced(function* (store: string | undefined) {
+  const { root } = yield* Settings
+  const { directory } = yield* Screen
+  const snapshots = yield* snapshotsOf(store)
+  return { filesystem: yield* Filesystem, snapshots, title: basename(resolve(directory, root)) }
+})
+
+const said = Effect.fnUntraced(function* (url: string) {
+  const { warn, write } = yield* Screen
+  const { json } = yield* Settings
+  yield* json ? write(`${JSON.stringify({ url })}\n`) : warn(`The debug view is at ${url} (Ctrl-C ends it)`)
+})
+
+const showing = Effect.fnUntraced(function* (
+  source: Server.DumpSource | Server.WorkspaceSource,
+  { host, path, port }: Input,
+  version: string
+) {
+  const { journal: file } = yield* Settings
+  const journal = file === undefined ? undefined : yield* told(file)(reading(file))
+  const { url } = yield* Effect.catchTags(Server.serve({ source, journal, host, port, version }), {
+    DebugError: (error) => Effect.fail(unshown(path ?? "")(error)),
+    ListenError: (error) => Effect.fail(listening(error))
+  })
+  yield* said(url)
+  return yield* Effect.never
+})
+
+/** Until it is interrupted. */
+export const serve = Effect.fnUntraced(
+  function* (input: Input, version: string) {
+    const wrong = yield* misfit(input)
+    if (wrong !== undefined) return yield* wrong
+    const { path, store } = input
+    if (path !== undefined) {
+      const { directory } = yield* Screen
+      return yield* showing({ dump: resolve(directory, path) }, input, version)
+    }
+    return yield* Effect.flatMap(workspace(store), (source) => showing(source, input, version)).pipe(Effect.provide(shownLayer))
+  },
+  Effect.scoped,
+  Effect.provideService(Logger.LogToStderr, true)
+)

@@ -1,0 +1,215 @@
+/**
+ * What is said of one file: text as text, bytes as base64, and no more of either than a page can show. Whether it is text is told by all
+ * that is shown of it, and not by its name.
+ */
+import * as Effect from "effect/Effect"
+import * as DateTime from "effect/DateTime"
+import { base64 } from "../agent/text/bytes.ts"
+import { mediaTypeOf as typeByName } from "../agent/mcp/mediaTypes.ts"
+import { type MediaType, mediaTypeOf as typeByBytes } from "../agent/text/mediaType.ts"
+import type { Algebra } from "../filesystem/Filesystem.ts"
+import type { FileStat } from "../model/Entry.ts"
+import * as FsPath from "../model/FsPath.ts"
+import { Limits, unlimited } from "../model/Limits.ts"
+import { sha256 } from "../runtime/hash.ts"
+import { type DebugError, ofFile, refuse } from "./errors.ts"
+import type { FileContent } from "./model.ts"
+
+const MiB = 1024 * 1024
+
+/** Bytes of which the beginning is shown where there are more. */
+export const maxText = 8 * MiB
+
+/** Bytes beyond which nothing is shown of what is no text. */
+export const maxBinary = 16 * MiB
+
+/** Bytes by which it is told what a file is. */
+const sniffed = 8192
+
+const bitmap: MediaType = { type: "image/bmp", name: "BMP image" }
+const unknown: MediaType = { type: "application/octet-stream", name: "binary file" }
+
+/** Two letters begin a bitmap, and many other things too; nothing else has four zeros where it has them. */
+const isBitmap = (bytes: Uint8Array): boolean =>
+  bytes[0] === 0x42 && bytes[1] === 0x4d && [6, 7, 8, 9].every((offset) => bytes[offset] === 0) && bytes.length > 26
+
+const binaryType = (bytes: Uint8Array): MediaType => typeByBytes(bytes) ?? (isBitmap(bytes) ? bitmap : unknown)
+
+const textNames: Readonly<Record<string, string>> = {
+  "application/json": "JSON",
+  "application/toml": "TOML",
+  "application/xml": "XML",
+  "application/yaml": "YAML",
+  "image/svg+xml": "SVG image",
+  "text/css": "CSS",
+  "text/csv": "CSV",
+  "text/html": "HTML",
+  "text/javascript": "JavaScript",
+  "text/markdown": "Markdown"
+}
+
+/** What has no type of its own has a name nevertheless. */
+const languages: Readonly<Record<string, string>> = {
+  bash: "shell script",
+  c: "C",
+  cc: "C++",
+  cpp: "C++",
+  cs: "C#",
+  cts: "TypeScript",
+  diff: "patch",
+  go: "Go",
+  h: "C header",
+  hpp: "C++ header",
+  ini: "INI",
+  ipynb: "notebook",
+  java: "Java",
+  jsonc: "JSON with comments",
+  jsonl: "JSON Lines",
+  jsx: "JavaScript with JSX",
+  kt: "Kotlin",
+  less: "Less",
+  log: "log",
+  lua: "Lua",
+  mts: "TypeScript",
+  patch: "patch",
+  php: "PHP",
+  pl: "Perl",
+  proto: "Protocol Buffers",
+  ps1: "PowerShell",
+  py: "Python",
+  r: "R",
+  rb: "Ruby",
+  rs: "Rust",
+  scss: "Sass",
+  sh: "shell script",
+  sql: "SQL",
+  swift: "Swift",
+  ts: "TypeScript",
+  tsv: "TSV",
+  tsx: "TypeScript with JSX",
+  vue: "Vue",
+  zig: "Zig"
+}
+
+const endingOf = (path: string): string => /\.([^./]+)$/.exec(path)?.[1]?.toLowerCase() ?? ""
+
+/** An ending such as "constructor" is one of no language, and still something of every record. */
+const languageOf = (path: string): string | undefined => {
+  const ending = endingOf(path)
+  return Object.hasOwn(languages, ending) ? languages[ending] : undefined
+}
+
+const textType = (path: string): MediaType => {
+  const type = typeByName(path, new Uint8Array(), true)
+  return { type, name: textNames[type] ?? languageOf(path) ?? "text" }
+}
+
+const encodings: ReadonlyArray<readonly [label: string, first: number, second: number]> = [
+  ["utf-16le", 0xff, 0xfe],
+  ["utf-16be", 0xfe, 0xff]
+]
+
+const decoded = (label: string, bytes: Uint8Array, isWhole: boolean): string | undefined => {
+  try {
+    return new TextDecoder(label, { fatal: true, ignoreBOM: true }).decode(bytes, { stream: !isWhole })
+  } catch {
+    return undefined
+  }
+}
+
+/** `undefined` where it is none. What is cut off in the middle of a character ends before it. */
+const textOf = (bytes: Uint8Array, isWhole: boolean): string | undefined => {
+  const marked = encodings.find(([, first, second]) => bytes[0] === first && bytes[1] === second)
+  if (marked !== undefined) return decoded(marked[0], bytes, isWhole)
+  return bytes.subarray(0, sniffed).includes(0) ? undefined : decoded("utf-8", bytes, isWhole)
+}
+
+type Told = Pick<FileContent, "kind" | "media_type" | "media_name" | "encoding" | "content" | "truncated">
+
+const asText = (path: string, content: string, truncated: boolean): Told => {
+  const { name, type } = textType(path)
+  return { kind: "text", media_type: type, media_name: name, encoding: "utf-8", content, truncated }
+}
+
+const asBinary = (head: Uint8Array, bytes: Uint8Array | undefined): Told => {
+  const { name, type } = binaryType(head)
+  return {
+    kind: "binary",
+    media_type: type,
+    media_name: name,
+    encoding: "base64",
+    content: bytes === undefined ? null : base64(bytes),
+    truncated: false
+  }
+}
+
+/** Of bytes that are at hand, under a name. */
+export const ofBytes = (path: string, bytes: Uint8Array): FileContent => {
+  const isWhole = bytes.length <= maxText
+  const text = textOf(isWhole ? bytes : bytes.subarray(0, maxText), isWhole)
+  const told = text === undefined ? asBinary(bytes, bytes.length > maxBinary ? undefined : bytes) : asText(path, text, !isWhole)
+  return { path, size_bytes: bytes.length, ...told, version: sha256(bytes) }
+}
+
+/** Of bytes that are too many to be looked at. */
+export const tooLarge = (path: string, size: number): FileContent => ({
+  path,
+  size_bytes: size,
+  ...asBinary(new Uint8Array(), undefined)
+})
+
+const octal = (mode: number): string => mode.toString(8).padStart(4, "0")
+
+const attributes = ({ mode, modifiedAt }: FileStat): Pick<FileContent, "mode" | "modified_at"> => ({
+  ...(mode === undefined ? undefined : { mode: octal(mode) }),
+  ...(modifiedAt === undefined ? undefined : { modified_at: DateTime.formatIso(modifiedAt) })
+})
+
+const ofLarge = Effect.fnUntraced(function* (fs: Algebra, path: string, size: number) {
+  const { content: head } = yield* fs.readBytes(path, { limit: sniffed })
+  const isLikelyText = textOf(head, false) !== undefined
+  if (isLikelyText) {
+    const { content } = yield* fs.readBytes(path, { limit: maxText })
+    const text = textOf(content, false)
+    if (text !== undefined) return asText(path, text, true)
+  }
+  return asBinary(head, size > maxBinary ? undefined : (yield* fs.readBytes(path)).content)
+})
+
+/** A path as trees say it; nothing else is looked for, so that nobody is told of a place by another name. */
+const checked = (path: string): FsPath.FsPath | DebugError => {
+  const parsed = FsPath.parse(path)
+  return parsed === path && parsed !== FsPath.root
+    ? parsed
+    : refuse("missing", `there is no file ${JSON.stringify(path.slice(0, 200))}: a path is as the tree says it`)
+}
+
+/** Where a link leads, as it says. */
+const linkAt = (fs: Algebra, path: FsPath.FsPath): Effect.Effect<string | undefined> =>
+  fs.port.links === undefined
+    ? Effect.succeed(undefined)
+    : Effect.catch(fs.port.links.read(path), () => Effect.succeed(undefined))
+
+/** Of a file of a filesystem. Fails with `missing` for whatever is no file and no link. */
+export const ofPath = (fs: Algebra, given: string): Effect.Effect<FileContent, DebugError> =>
+  Effect.suspend(() => {
+    const path = checked(given)
+    if (typeof path !== "string") return Effect.fail(path)
+    return Effect.gen(function* () {
+      const target = yield* linkAt(fs, path)
+      if (target !== undefined) {
+        const link = { kind: "symlink", media_type: "inode/symlink", media_name: "link", encoding: "utf-8" } as const
+        return { path, size_bytes: Buffer.byteLength(target), ...link, content: target, truncated: false }
+      }
+      const stat = yield* fs.stat(path)
+      if (!stat.isFile) return yield* refuse("missing", `${JSON.stringify(path)} is no file`, path)
+      if (stat.sizeBytes > maxText) {
+        return { path, size_bytes: stat.sizeBytes, ...(yield* ofLarge(fs, path, stat.sizeBytes)), ...attributes(stat) }
+      }
+      const { content } = yield* fs.readBytes(path, { limit: maxBinary })
+      return { ...ofBytes(path, content), ...attributes(stat) }
+    }).pipe(
+      Effect.mapError((error) => (error._tag === "DebugError" ? error : ofFile(path)(error))),
+      Effect.provideService(Limits, unlimited)
+    )
+  })

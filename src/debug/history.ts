@@ -1,0 +1,146 @@
+/**
+ * Who changed a path: calls of tools that name it, and changes that a journal has. A journal's change is put down to a tool where its
+ * correlation id is the id of the call, and to nobody otherwise: what was done at the same time need not be the same.
+ */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { changes } from "../journal/Replay.ts"
+import * as FsPath from "../model/FsPath.ts"
+import { type DebugError, unreadable } from "./errors.ts"
+import { type Files, isoOf } from "./journal.ts"
+import type { Event, HistoryItem } from "./model.ts"
+
+/** The tools of this library that change nothing. Whatever else there is may change something. */
+export const readers: ReadonlySet<string> = new Set([
+  "ls",
+  "tree",
+  "stat",
+  "glob",
+  "grep",
+  "read_file",
+  "list_directory",
+  "snapshots",
+  "diff",
+  "snapshot"
+])
+
+/** Parameters that are paths, and those that hold others which have some. */
+const names = ["path", "file_path", "from", "to", "source", "destination", "paths", "edits", "files"]
+
+const parsed = (text: string): FsPath.FsPath | undefined => {
+  const path = FsPath.parse(text.trim().replace(/^\/+/, ""))
+  return typeof path === "string" ? path : undefined
+}
+
+const textsIn = (value: unknown, depth = 0): ReadonlyArray<string> => {
+  if (typeof value === "string") return [value]
+  if (depth > 3 || typeof value !== "object" || value === null) return []
+  if (Array.isArray(value)) return value.flatMap((item) => textsIn(item, depth + 1))
+  const fields = value as Readonly<Record<string, unknown>>
+  return names.flatMap((name) => (Object.hasOwn(fields, name) ? textsIn(fields[name], depth + 1) : []))
+}
+
+const paramsOf = ({ item }: Event): unknown =>
+  typeof item === "object" && item !== null && "params" in item ? item.params : undefined
+
+/** What the call names, as it was written down and as paths. */
+export const touched = (event: Event): ReadonlyArray<string> => [
+  ...(event.path === undefined ? [] : [event.path]),
+  ...(event.call_id === undefined ? [] : textsIn(paramsOf(event)))
+]
+
+/** These take what is below a directory with them. */
+const takesAll: ReadonlySet<string> = new Set(["rm", "delete_file", "move", "copy"])
+
+const isTouched = (asked: FsPath.FsPath, path: FsPath.FsPath, withAll: boolean): boolean =>
+  FsPath.isWithin(asked, path) || (withAll && path !== FsPath.root && FsPath.isWithin(path, asked))
+
+const toPathOf = (event: Event): string | undefined => {
+  const params = paramsOf(event)
+  return typeof params === "object" && params !== null && "to" in params && typeof params.to === "string"
+    ? parsed(params.to)
+    : undefined
+}
+
+const ofEvent = (event: Event, asked: FsPath.FsPath): HistoryItem | undefined => {
+  if (event.call_id === undefined || readers.has(event.name)) return undefined
+  const paths = touched(event).flatMap((text) => parsed(text) ?? [])
+  const path = paths.find((path) => isTouched(asked, path, takesAll.has(event.name)))
+  if (path === undefined) return undefined
+  const to = toPathOf(event)
+  const { at, call_id, message, name, session_id, size_bytes } = event
+  return {
+    source: "tool",
+    at,
+    path: to === undefined ? path : (paths[0] ?? path),
+    ...(to !== undefined && { to_path: to }),
+    what: name,
+    outcome: event.success === false ? "failed" : "done",
+    ...(message !== undefined && { message }),
+    ...(size_bytes !== undefined && { size_bytes }),
+    tool: name,
+    call_id,
+    session_id,
+    event_index: event.index
+  }
+}
+
+const kinds = {
+  FileWrite: "write",
+  FileEdit: "edit",
+  FileDelete: "delete",
+  FileMove: "move",
+  FileMakeDirectory: "mkdir",
+  FileMakeLink: "link",
+  FileSetAttributes: "attributes"
+} as const
+
+const ofJournal = Effect.fnUntraced(function* (journal: Files, asked: FsPath.FsPath, events: ReadonlyArray<Event>) {
+  const calls = new Map<string, Event>()
+  for (const event of events) if (event.call_id !== undefined) calls.set(event.call_id, event)
+  const items: Array<HistoryItem> = []
+  yield* Stream.runForEach(
+    changes(journal),
+    ({ at, bytes, correlationId, kind, message, outcome, path, position, to, version }) =>
+      Effect.sync(() => {
+        const takesAll = kind === "FileDelete" || kind === "FileMove"
+        if (![path, ...(to === undefined ? [] : [to])].some((path) => isTouched(asked, path, takesAll))) return
+        const call = calls.get(correlationId)
+        items.push({
+          source: "journal",
+          at: isoOf(at),
+          path,
+          ...(to !== undefined && { to_path: to }),
+          what: kinds[kind],
+          outcome,
+          ...(message !== undefined && { message }),
+          ...(bytes !== undefined && { size_bytes: bytes }),
+          position,
+          correlation_id: correlationId,
+          ...(version !== undefined && { version }),
+          ...(call !== undefined && {
+            tool: call.name,
+            call_id: correlationId,
+            session_id: call.session_id,
+            event_index: call.index
+          })
+        })
+      })
+  )
+  return items
+})
+
+/** The latest first; what says no time is the last. */
+export const historyOf = (
+  given: string,
+  events: ReadonlyArray<Event>,
+  journal: Files | undefined
+): Effect.Effect<ReadonlyArray<HistoryItem>, DebugError> =>
+  Effect.gen(function* () {
+    const asked = parsed(given)
+    if (asked === undefined) return []
+    const ofTools = events.flatMap((event) => ofEvent(event, asked) ?? [])
+    const rest = journal === undefined ? [] : yield* Effect.mapError(ofJournal(journal, asked, events), unreadable)
+    const at = (item: HistoryItem): string => item.at ?? ""
+    return [...ofTools.toReversed(), ...rest.toReversed()].sort((a, b) => (at(a) === at(b) ? 0 : at(a) < at(b) ? 1 : -1))
+  })

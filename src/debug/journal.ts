@@ -1,0 +1,115 @@
+/** A journal by pages, each entry with a line for people, and one entry whole. */
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import { contentsOf, sizeOf } from "../journal/entries/contents.ts"
+import { said } from "../journal/entries/said.ts"
+import { type Content, isAfferent, isEfferent } from "../journal/FileSystemEntry.ts"
+import { Entry, type Recorded, type Scrivener } from "../journal/Journal.ts"
+import type { Filter } from "../journal/Replay.ts"
+import { entriesOf } from "../journal/replay/window.ts"
+import { sha256 } from "../runtime/hash.ts"
+import { maxBinary, ofBytes, tooLarge } from "./content.ts"
+import { type DebugError, refuse, unreadable } from "./errors.ts"
+import type { FileContent, JournalEntry, JournalItem, JournalPage } from "./model.ts"
+
+export type Files = Scrivener<Entry>
+
+/** Also of a time that no calendar has. */
+export const isoOf = (millis: number): string =>
+  Option.match(DateTime.make(millis), { onNone: () => String(millis), onSome: DateTime.formatIso })
+
+const sizeIn = (entry: Entry): number | undefined => {
+  if ("bytesWritten" in entry) return entry.bytesWritten
+  const [content] = entry._tag === "FileDeleted" || entry._tag === "FileMoved" ? [] : contentsOf(entry)
+  return content === undefined ? undefined : sizeOf(content[1])
+}
+
+export const itemOf = ({ at, entry, position }: Recorded<Entry>): JournalItem => {
+  const [subject, detail] = said(entry)
+  const size = sizeIn(entry)
+  return {
+    position,
+    at: isoOf(at),
+    kind: entry._tag,
+    direction: isEfferent(entry) ? "request" : isAfferent(entry) ? "answer" : "other",
+    ...("path" in entry && entry.path !== undefined && { path: entry.path }),
+    ...("to" in entry && { to_path: entry.to }),
+    ...("correlationId" in entry && { correlation_id: entry.correlationId }),
+    summary: [subject, detail].filter((text) => text !== "").join(": "),
+    ...(entry._tag === "FileFault" && { fault: entry.faultKind }),
+    ...(size !== undefined && { size_bytes: size })
+  }
+}
+
+export interface Question {
+  readonly after?: number | undefined
+  readonly before?: number | undefined
+  readonly limit: number
+  readonly path?: string | undefined
+  readonly correlation?: string | undefined
+}
+
+/** With `after` in order from there, otherwise the latest first. */
+export const page =
+  ({ after, before, correlation, limit, path }: Question) =>
+  (journal: Files): Effect.Effect<JournalPage, DebugError> =>
+    Effect.gen(function* () {
+      const filter: Filter = {
+        paths: path === undefined ? undefined : [path],
+        correlationIds: correlation === undefined ? undefined : [correlation]
+      }
+      const last = yield* journal.last
+      const reverse = after === undefined
+      // One more than is shown tells whether there is more.
+      const window = { after, before, max: limit + 1, reverse }
+      const found = yield* Stream.runCollect(entriesOf(journal, filter, window))
+      const shown = found.slice(0, limit)
+      return { last, items: shown.map(itemOf), next: found.length > limit ? (shown.at(-1)?.position ?? null) : null }
+    }).pipe(Effect.mapError(unreadable))
+
+const refOf = (content: Content): { readonly sha256: string; readonly size: number } =>
+  content instanceof Uint8Array
+    ? { sha256: sha256(content), size: content.length }
+    : { sha256: content.sha256, size: content.size }
+
+/** Contents by their hashes, at any depth of plain records; the encoder knows those. */
+const withoutContents = (value: unknown): unknown => {
+  if (value instanceof Uint8Array) return refOf(value)
+  if (Array.isArray(value)) return value.map(withoutContents)
+  if (typeof value !== "object" || value === null || DateTime.isDateTime(value)) return value
+  const fields = Object.entries(value).map(([name, field]) => [name, withoutContents(field)])
+  return Object.assign(Object.create(Object.getPrototypeOf(value) as object), Object.fromEntries(fields))
+}
+
+const encode = Schema.encodeUnknownEffect(Schema.toCodecJson(Entry))
+
+const contentIn = Effect.fnUntraced(function* (journal: Files, entry: Entry) {
+  const [held] = contentsOf(entry)
+  if (held === undefined) return undefined
+  const [name, content] = held
+  const path = "path" in entry && entry.path !== undefined ? entry.path : name
+  if (sizeOf(content) > maxBinary) return tooLarge(path, sizeOf(content))
+  return ofBytes(path, yield* journal.bytes(content))
+})
+
+/** One entry. The content that it holds goes under the path that it is about; where that cannot be read the entry is still told. */
+export const entryAt =
+  (position: number) =>
+  (journal: Files): Effect.Effect<JournalEntry, DebugError> =>
+    Effect.gen(function* () {
+      const [recorded] = yield* Stream.runCollect(Stream.take(journal.readBackward(position + 1), 1))
+      if (recorded?.position !== position) {
+        return yield* refuse("missing", `there is no position ${position} in the journal`)
+      }
+      const content: FileContent | undefined = yield* Effect.catch(contentIn(journal, recorded.entry), () =>
+        Effect.succeed(undefined)
+      )
+      return {
+        item: itemOf(recorded),
+        entry: yield* encode(withoutContents(recorded.entry)),
+        ...(content !== undefined && { content })
+      }
+    }).pipe(Effect.mapError((error) => (error._tag === "DebugError" ? error : unreadable(error))))

@@ -1,0 +1,95 @@
+/** What the server answers, typed. Everything that it does not answer is an `ApiError` with a sentence for people. */
+import type * as Model from "../model.ts"
+
+export class ApiError extends Error {
+  readonly status: number
+  constructor(status: number, message: string) {
+    super(message)
+    this.name = "ApiError"
+    this.status = status
+  }
+}
+
+type Params = Readonly<Record<string, string | number | boolean | undefined>>
+
+const urlOf = (path: string, params: Params): string => {
+  const query = new URLSearchParams()
+  for (const [name, value] of Object.entries(params)) if (value !== undefined) query.set(name, String(value))
+  const text = query.toString()
+  return text === "" ? path : `${path}?${text}`
+}
+
+const messageOf = (body: unknown, status: number): string =>
+  typeof body === "object" && body !== null && "message" in body && typeof body.message === "string"
+    ? body.message
+    : `The server answered ${status}.`
+
+const ask = async <A>(path: string, params: Params, init: RequestInit): Promise<A> => {
+  let response: Response
+  try {
+    response = await fetch(urlOf(path, params), { cache: "no-store", ...init })
+  } catch (cause) {
+    if (init.signal?.aborted === true) throw cause
+    throw new ApiError(0, "The server does not answer: it has been stopped, or is busy.")
+  }
+  const body: unknown = await response.json().catch(() => undefined)
+  if (!response.ok) throw new ApiError(response.status, messageOf(body, response.status))
+  return body as A
+}
+
+type Signal = AbortSignal | undefined
+
+const get = <A>(path: string, params: Params = {}, signal?: Signal): Promise<A> =>
+  ask(path, params, signal === undefined ? {} : { signal })
+
+const post = <A>(path: string, body: unknown): Promise<A> =>
+  ask(path, {}, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) })
+
+export const meta = () => get<Model.Meta>("api/meta")
+export const sessions = () => get<ReadonlyArray<Model.SessionInfo>>("api/sessions")
+export const slices = () => get<ReadonlyArray<Model.SliceInfo>>("api/slices")
+export const slice = (name: string, params: { session?: string; offset?: number; limit?: number }, signal?: Signal) =>
+  get<Model.SlicePage>(`api/slices/${encodeURIComponent(name)}`, params, signal)
+export const events = (
+  params: { session?: string; tool?: string; path?: string; offset?: number; limit?: number },
+  signal?: Signal
+) => get<Model.EventPage>("api/events", params, signal)
+export const dumps = () => get<ReadonlyArray<Model.DumpFile>>("api/files")
+export const reload = () => post<Model.Meta>("api/reload", {})
+export const switchTo = (path: string) => post<Model.Meta>("api/switch", { path })
+export const snapshots = () => get<ReadonlyArray<Model.SnapshotInfo>>("api/snapshots")
+export const filesystem = (at?: string) => get<Model.FilesystemMeta>("api/filesystem/meta", { at })
+export const tree = (at?: string, signal?: Signal) => get<ReadonlyArray<Model.TreeFile>>("api/filesystem/tree", { at }, signal)
+/** Fails with status 404 where there is none. */
+export const file = (path: string, at?: string, signal?: Signal) =>
+  get<Model.FileContent>("api/filesystem/file", { path, at }, signal)
+export const diff = (params: { with?: string; at?: string }, signal?: Signal) =>
+  get<Model.Diff>("api/filesystem/diff", params, signal)
+/** Who changed a path, or what is below it. */
+export const history = (path: string, signal?: Signal) =>
+  get<ReadonlyArray<Model.HistoryItem>>("api/filesystem/history", { path }, signal)
+export const journal = (
+  params: { after?: number; before?: number; limit?: number; path?: string; correlation?: string },
+  signal?: Signal
+) => get<Model.JournalPage>("api/journal", params, signal)
+export const entry = (position: number, signal?: Signal) => get<Model.JournalEntry>(`api/journal/${position}`, {}, signal)
+
+/** Until it is called again. `onState`: whether the server can be heard. A stream that was refused, and not cut, is asked for again. */
+export const listen = (onEvent: (event: Model.LiveEvent) => void, onState: (isOpen: boolean) => void): (() => void) => {
+  let source: EventSource
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const open = (): void => {
+    source = new EventSource("api/live")
+    source.addEventListener("open", () => onState(true))
+    source.addEventListener("error", () => {
+      onState(false)
+      if (source.readyState === EventSource.CLOSED) timer = setTimeout(open, 2000)
+    })
+    source.addEventListener("message", ({ data }) => onEvent(JSON.parse(data) as Model.LiveEvent))
+  }
+  open()
+  return () => {
+    clearTimeout(timer)
+    source.close()
+  }
+}

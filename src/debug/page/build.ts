@@ -1,0 +1,72 @@
+/**
+ * Makes the page's program out of its modules and the libraries they use: into a directory when the package is built, and in memory
+ * where the server runs from its sources. What is published needs neither this nor the libraries.
+ */
+import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { type OutputOptions, rolldown } from "rolldown"
+
+const here = fileURLToPath(new URL(".", import.meta.url))
+
+/** What the page consists of beside its program. */
+export const plain: ReadonlyArray<string> = [
+  "index.html",
+  "style.css",
+  "shell.css",
+  "files.css",
+  "markdown.css",
+  "panels.css",
+  "details.css",
+  "changes.css",
+  "narrow.css"
+]
+
+const output: OutputOptions = {
+  format: "es",
+  minify: true,
+  entryFileNames: "[name].js",
+  chunkFileNames: "chunks/[name]-[hash].js"
+}
+
+const bundling = () => rolldown({ input: { app: join(here, "main.tsx") }, platform: "browser", logLevel: "silent" })
+
+/** The program's files, by their paths in the page's directory. */
+export const bundle = async (): Promise<ReadonlyMap<string, string>> => {
+  const built = await bundling()
+  const { output: chunks } = await built.generate(output)
+  await built.close()
+  const files = new Map<string, string>()
+  const packages = new Set<string>()
+  for (const chunk of chunks) {
+    if (chunk.type !== "chunk") continue
+    files.set(chunk.fileName, chunk.code)
+    for (const id of chunk.moduleIds) {
+      const found = /^(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(id.replaceAll("\\", "/"))
+      if (found !== null) packages.add(found[1]!)
+    }
+  }
+  files.set("LICENSES.txt", [...packages].sort().map(licence).join("\n"))
+  return files
+}
+
+/** The licences ask to be given along. */
+const licence = (directory: string): string => {
+  const { license, name, version } = JSON.parse(readFileSync(join(directory, "package.json"), "utf8"))
+  const text = ["LICENSE", "LICENSE.md", "LICENSE.txt", "LICENCE", "license"]
+    .map((file) => join(directory, file))
+    .find((file) => existsSync(file))
+  return `# ${name} ${version} (${license})\n\n${text === undefined ? "" : readFileSync(text, "utf8").trim()}\n`
+}
+
+/** Into a directory, which is made. */
+export const build = async (directory: string): Promise<void> => {
+  for (const [file, content] of await bundle()) {
+    mkdirSync(dirname(join(directory, file)), { recursive: true })
+    writeFileSync(join(directory, file), content)
+  }
+  for (const file of plain) copyFileSync(join(here, file), join(directory, file))
+}
+
+const [, program, directory] = process.argv
+if (program === fileURLToPath(import.meta.url) && directory !== undefined) await build(directory)

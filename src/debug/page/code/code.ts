@@ -1,0 +1,186 @@
+/** How code is shown, wherever it is: read-only, in the page's colours, which change with the theme without anything being made anew. */
+import { HighlightStyle, LanguageDescription, syntaxHighlighting } from "@codemirror/language"
+import { languages } from "@codemirror/language-data"
+import { highlightSelectionMatches, openSearchPanel, search, searchKeymap } from "@codemirror/search"
+import { Compartment, EditorState, type Extension, Facet, Prec } from "@codemirror/state"
+import { EditorView, drawSelection, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view"
+import { tags } from "@lezer/highlight"
+
+/** The editor's style sheets may be there only with it. */
+const nonce = document.querySelector<HTMLMetaElement>("meta[name=csp-nonce]")?.content ?? ""
+
+/** Names whose language the list does not know. */
+const alike: Readonly<Record<string, string>> = {
+  jsonl: "json",
+  ndjson: "json",
+  jsonc: "json",
+  json5: "json",
+  webmanifest: "json",
+  lock: "toml",
+  mts: "ts",
+  cts: "ts",
+  svg: "xml",
+  xhtml: "html",
+  zsh: "sh",
+  env: "properties",
+  conf: "properties"
+}
+
+/** What a file is written in, by its name. */
+export const descriptionOf = (path: string): LanguageDescription | null => {
+  const name = path.slice(path.lastIndexOf("/") + 1)
+  const ending = /\.([^.]+)$/.exec(name)?.[1]?.toLowerCase() ?? ""
+  return LanguageDescription.matchFilename(languages, Object.hasOwn(alike, ending) ? `a.${alike[ending]}` : name)
+}
+
+/** Nothing where the language is not known, or does not come. */
+export const languageOf = async (path: string): Promise<Extension> => {
+  try {
+    return (await descriptionOf(path)?.load()) ?? []
+  } catch {
+    return []
+  }
+}
+
+const highlighting = HighlightStyle.define([
+  { tag: [tags.comment, tags.meta, tags.documentMeta], color: "var(--code-comment)" },
+  {
+    tag: [tags.keyword, tags.modifier, tags.controlKeyword, tags.operatorKeyword, tags.definitionKeyword],
+    color: "var(--code-keyword)"
+  },
+  { tag: [tags.string, tags.special(tags.string), tags.regexp, tags.inserted], color: "var(--code-string)" },
+  { tag: [tags.number, tags.bool, tags.null, tags.atom, tags.unit, tags.escape], color: "var(--code-number)" },
+  {
+    tag: [tags.function(tags.variableName), tags.function(tags.propertyName), tags.macroName, tags.labelName],
+    color: "var(--code-function)"
+  },
+  { tag: [tags.typeName, tags.className, tags.namespace, tags.tagName], color: "var(--code-type)" },
+  { tag: [tags.propertyName, tags.attributeName], color: "var(--code-property)" },
+  { tag: [tags.operator, tags.punctuation, tags.separator], color: "var(--code-punctuation)" },
+  { tag: tags.heading, color: "var(--code-type)", fontWeight: "600" },
+  { tag: tags.strong, fontWeight: "600" },
+  { tag: tags.emphasis, fontStyle: "italic" },
+  { tag: tags.strikethrough, textDecoration: "line-through" },
+  { tag: [tags.link, tags.url], color: "var(--accent-text)" },
+  { tag: [tags.deleted, tags.invalid], color: "var(--bad)" }
+])
+
+const look = EditorView.theme({
+  "&": { color: "var(--text)", backgroundColor: "var(--bg)", fontSize: "12.5px", height: "100%" },
+  "&.cm-focused": { outline: "none" },
+  ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "20px" },
+  ".cm-content": { padding: "8px 0 40px", caretColor: "var(--accent)" },
+  ".cm-line": { padding: "0 16px 0 8px" },
+  ".cm-gutters": {
+    backgroundColor: "var(--bg)",
+    color: "var(--text-3)",
+    border: "none",
+    fontVariantNumeric: "tabular-nums"
+  },
+  ".cm-lineNumbers .cm-gutterElement": { padding: "0 10px 0 16px", minWidth: "44px" },
+  "&.cm-lines-link .cm-lineNumbers .cm-gutterElement": { cursor: "pointer" },
+  "&.cm-lines-link .cm-lineNumbers .cm-gutterElement:hover": { color: "var(--text)" },
+  ".cm-cursor": { borderLeftColor: "var(--accent)" },
+  ".cm-selectionBackground, &.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground": {
+    backgroundColor: "var(--selection)"
+  },
+  ".cm-content ::selection": { backgroundColor: "var(--selection)" },
+  ".cm-selectionMatch": { backgroundColor: "var(--match-soft)" },
+  ".cm-searchMatch": { backgroundColor: "var(--match)", borderRadius: "2px", outline: "none" },
+  ".cm-searchMatch-selected": { backgroundColor: "var(--match-strong)" },
+  ".cm-specialChar": { color: "var(--bad)" },
+  ".cm-chosen-line": { backgroundColor: "var(--match-soft)" },
+  ".cm-panels": { backgroundColor: "var(--bg-side)", color: "var(--text)", zIndex: "5" },
+  ".cm-panels.cm-panels-top": { borderBottom: "1px solid var(--line)" },
+  ".cm-panels.cm-panels-bottom": { borderTop: "1px solid var(--line)" },
+  ".cm-panel.cm-search": {
+    padding: "6px 40px 6px 12px",
+    display: "flex",
+    flexWrap: "wrap",
+    alignItems: "center",
+    gap: "6px",
+    fontFamily: "var(--sans)"
+  },
+  ".cm-panel.cm-search br": { display: "none" },
+  ".cm-panel.cm-search label": { fontSize: "12px", color: "var(--text-2)", margin: "0 4px 0 0", display: "flex", gap: "4px" },
+  ".cm-panel.cm-search [name=close]": {
+    right: "8px",
+    top: "6px",
+    width: "24px",
+    height: "24px",
+    fontSize: "18px",
+    color: "var(--text-2)",
+    cursor: "pointer"
+  },
+  ".cm-textfield": {
+    fontSize: "12px",
+    margin: "0",
+    padding: "3px 8px",
+    border: "1px solid var(--line-strong)",
+    borderRadius: "6px",
+    backgroundColor: "var(--bg)",
+    color: "var(--text)",
+    minWidth: "180px"
+  },
+  ".cm-button": {
+    fontSize: "12px",
+    margin: "0",
+    padding: "3px 8px",
+    border: "1px solid var(--line-strong)",
+    borderRadius: "6px",
+    backgroundImage: "none",
+    backgroundColor: "var(--bg)",
+    color: "var(--text)",
+    cursor: "pointer"
+  },
+  ".cm-button:hover": { backgroundColor: "var(--hover)" },
+  ".cm-button:active": { backgroundImage: "none", backgroundColor: "var(--active)" },
+  ".cm-tooltip": { border: "1px solid var(--line)", backgroundColor: "var(--bg-raised)" }
+})
+
+export const codeTheme: Extension = [look, syntaxHighlighting(highlighting)]
+
+/** Called with the number of a line whose number was clicked. */
+export const onLine = Facet.define<(line: number) => void>()
+
+const numbers = lineNumbers({
+  domEventHandlers: {
+    click: (view, { from }) => {
+      const listeners = view.state.facet(onLine)
+      for (const listener of listeners) listener(view.state.doc.lineAt(from).number)
+      return listeners.length > 0
+    }
+  }
+})
+
+const wrapping = new Compartment()
+
+/** Whether long lines are wrapped: in `base` they are not. */
+export const setWrapping = (view: EditorView, isWrapping: boolean): void =>
+  view.dispatch({ effects: wrapping.reconfigure(isWrapping ? EditorView.lineWrapping : []) })
+
+/** What has no editing needs of the keys: without it, "all" would be the page, and of the text only what is drawn. */
+const selectAll = (view: EditorView): boolean => {
+  view.dispatch({ selection: { anchor: 0, head: view.state.doc.length }, userEvent: "select" })
+  return true
+}
+
+/** All but the language and the text. */
+export const base: Extension = [
+  EditorView.cspNonce.of(nonce),
+  EditorState.readOnly.of(true),
+  EditorView.editable.of(false),
+  EditorView.contentAttributes.of({ tabindex: "0", role: "textbox", "aria-readonly": "true", "aria-multiline": "true" }),
+  EditorState.tabSize.of(4),
+  numbers,
+  highlightSpecialChars({ addSpecialChars: /[\u202a-\u202e\u2066-\u2069]/g }),
+  drawSelection({ cursorBlinkRate: 0 }),
+  highlightSelectionMatches({ minSelectionLength: 3 }),
+  search({ top: true }),
+  wrapping.of([]),
+  Prec.high(keymap.of([{ key: "Mod-a", run: selectAll }])),
+  keymap.of(searchKeymap),
+  codeTheme
+]
+
+export { openSearchPanel }

@@ -1,0 +1,188 @@
+/** What several views are made of. */
+import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from "@tanstack/virtual-core"
+import type { ComponentChildren } from "preact"
+import { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from "preact/hooks"
+
+export const Empty = ({ children, title }: { readonly title: string; readonly children?: ComponentChildren }) => (
+  <div class="empty" role="status">
+    <p class="empty-title">{title}</p>
+    {children}
+  </div>
+)
+
+export const Trouble = ({ message, retry }: { readonly message: string; readonly retry?: (() => void) | undefined }) => (
+  <div class="trouble" role="alert">
+    <p>{message}</p>
+    {retry === undefined ? null : (
+      <button type="button" onClick={retry}>
+        Try again
+      </button>
+    )}
+  </div>
+)
+
+const units = ["bytes", "kB", "MB", "GB", "TB"]
+
+export const bytes = (size: number): string => {
+  let [value, unit] = [size, 0]
+  while (value >= 1000 && unit < units.length - 1) [value, unit] = [value / 1000, unit + 1]
+  return unit === 0 ? `${size} ${size === 1 ? "byte" : "bytes"}` : `${value.toFixed(value < 10 ? 1 : 0)} ${units[unit]}`
+}
+
+/** Something that is asked for, again whenever one of `inputs` is another. What is no longer wanted is cancelled. */
+export const useAsked = <A,>(
+  ask: (signal: AbortSignal) => Promise<A>,
+  inputs: ReadonlyArray<unknown>
+): { readonly value?: A; readonly error?: string; readonly isWaiting: boolean; readonly again: () => void } => {
+  const [state, setState] = useState<{ value?: A; error?: string; isWaiting: boolean }>({ isWaiting: true })
+  const [turn, again] = useReducer<number, void>((n) => n + 1, 0)
+  useEffect(() => {
+    const abort = new AbortController()
+    setState((old) => ({ ...old, isWaiting: true }))
+    ask(abort.signal).then(
+      (value) => abort.signal.aborted || setState({ value, isWaiting: false }),
+      (error: unknown) =>
+        abort.signal.aborted || setState({ error: error instanceof Error ? error.message : String(error), isWaiting: false })
+    )
+    return () => abort.abort()
+  }, [...inputs, turn])
+  return { ...state, again: () => again() }
+}
+
+/** What cannot be seen, or turns its neighbours around: such a character would let a name pass for another. */
+const deceiving =
+  /(?:(?!(?<=\p{Extended_Pictographic}\ufe0f?)\u200d(?=\p{Extended_Pictographic}))(?![\ufe0e\ufe0f])(?:[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|(?! )\p{Zs}))/gu
+
+/** Where a name begins or ends with them, nobody sees them. */
+const edges = /(?<=^ *) | (?= *$)/g
+
+const spelled = (character: string): string => {
+  const short = { "\n": "\\n", "\r": "\\r", "\t": "\\t" }[character]
+  return short ?? `\\u{${character.codePointAt(0)!.toString(16).toUpperCase()}}`
+}
+
+/** A name in which nothing is hidden, as text. */
+export const plainName = (name: string): string => name.replace(deceiving, spelled)
+
+/** The same, to be seen; `marks` are the places of the letters that were searched for. */
+export const Name = ({ marks, text }: { readonly text: string; readonly marks?: ReadonlySet<number> | undefined }) => {
+  const parts: Array<ComponentChildren> = []
+  let plain = ""
+  let isMarked = false
+  const flush = () => {
+    if (plain !== "") parts.push(isMarked ? <mark>{plain}</mark> : plain)
+    plain = ""
+  }
+  const hidden = new Set([...text.matchAll(deceiving), ...text.matchAll(edges)].map(({ index }) => index))
+  if (hidden.size === 0 && (marks === undefined || marks.size === 0)) return <bdi>{text}</bdi>
+  for (let i = 0; i < text.length;) {
+    const character = String.fromCodePoint(text.codePointAt(i)!)
+    if (hidden.has(i)) {
+      flush()
+      parts.push(<span class="escaped">{spelled(character)}</span>)
+    } else {
+      if ((marks?.has(i) ?? false) !== isMarked) {
+        flush()
+        isMarked = !isMarked
+      }
+      plain += character
+    }
+    i += character.length
+  }
+  flush()
+  return <bdi>{parts}</bdi>
+}
+
+/** Rows of one height, of which only those that can be seen are made. `focus`: the row that is kept in sight. */
+export const VirtualList = ({
+  active,
+  class: name,
+  count,
+  focus,
+  keyOf,
+  id,
+  label,
+  onKeyDown,
+  role = "list",
+  row,
+  rowHeight,
+  tabIndex = -1
+}: {
+  /** The element of the row that the keys act upon, by its id, where the list takes keys as a whole. */
+  readonly active?: string | undefined
+  readonly id?: string
+  readonly onKeyDown?: (event: KeyboardEvent) => void
+  readonly tabIndex?: number
+  readonly class?: string
+  readonly count: number
+  readonly rowHeight: number
+  readonly row: (index: number) => ComponentChildren
+  readonly keyOf?: (index: number) => string | number
+  readonly focus?: number | undefined
+  readonly role?: "list" | "tree" | "grid" | "listbox"
+  readonly label: string
+}) => {
+  const element = useRef<HTMLDivElement>(null)
+  const [, render] = useReducer<number, void>((n) => n + 1, 0)
+  const virtualizer = useMemo(
+    () =>
+      new Virtualizer<HTMLDivElement, Element>({
+        count,
+        getScrollElement: () => element.current,
+        estimateSize: () => rowHeight,
+        overscan: 12,
+        scrollPaddingStart: 2 * rowHeight,
+        scrollPaddingEnd: 2 * rowHeight,
+        scrollToFn: elementScroll,
+        observeElementOffset,
+        observeElementRect,
+        onChange: () => render()
+      }),
+    []
+  )
+  virtualizer.setOptions({ ...virtualizer.options, count, estimateSize: () => rowHeight })
+  useLayoutEffect(() => virtualizer._didMount(), [])
+  useLayoutEffect(() => virtualizer._willUpdate())
+  useLayoutEffect(() => {
+    if (focus !== undefined && focus >= 0 && focus < count) virtualizer.scrollToIndex(focus, { align: "auto" })
+  }, [focus, count])
+  return (
+    <div
+      class={`scroll ${name ?? ""}`}
+      ref={element}
+      id={id}
+      role={role}
+      aria-label={label}
+      aria-activedescendant={active}
+      tabIndex={tabIndex}
+      onKeyDown={onKeyDown}
+    >
+      <div class="scroll-inner" role="presentation" style={{ height: `${virtualizer.getTotalSize()}px` }}>
+        {virtualizer.getVirtualItems().map(({ index, start }) => (
+          <div
+            key={keyOf?.(index) ?? index}
+            class="scroll-row"
+            role="presentation"
+            style={{ transform: `translateY(${start}px)`, height: `${rowHeight}px` }}
+          >
+            {row(index)}
+          </div>
+        ))}
+      </div>
+    </div>
+  )
+}
+
+const short = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" })
+const long = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" })
+
+/** When, as one says it; whole when one points at it. What is no time is shown as it is. */
+export const Time = ({ at }: { readonly at: string }) => {
+  const date = new Date(at)
+  if (Number.isNaN(date.getTime())) return <span>{plainName(at)}</span>
+  return (
+    <time dateTime={at} title={long.format(date)}>
+      {short.format(date)}
+    </time>
+  )
+}

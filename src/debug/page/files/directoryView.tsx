@@ -1,0 +1,106 @@
+/** What is in a directory; of the root also what it is the root of, and what its README says. */
+import * as Api from "../api.ts"
+import { bytes, Empty, Name, plainName, Time, useAsked } from "../components.tsx"
+import { Drawing, FileIcon } from "../shell/icons.tsx"
+import { at, fileHref, meta, version } from "../store.ts"
+import { Crumbs } from "./fileView.tsx"
+import { Later } from "./later.tsx"
+import { shown } from "./state.ts"
+import { childrenOf, type Node } from "./tree.ts"
+
+const markdown = () => import("./markdown.tsx").then(({ Markdown }) => Markdown)
+
+/** More would take long to draw, and is better found by the filter. */
+const most = 500
+
+const count = (files: number): string => `${files.toLocaleString("en")} ${files === 1 ? "file" : "files"}`
+
+const Facts = () => {
+  const known = meta.value
+  const filesystem = shown.value?.filesystem
+  if (known === undefined) return null
+  const facts: ReadonlyArray<readonly [string, preact.ComponentChildren]> = [
+    ["Files", filesystem === undefined ? "none" : filesystem.file_count.toLocaleString("en")],
+    ["Size", filesystem === undefined ? "—" : bytes(filesystem.total_bytes)],
+    ...(filesystem === undefined ? [] : [["From", <Name text={filesystem.name} />] as const]),
+    ...(known.created_at === undefined ? [] : [["Created", <Time at={known.created_at} />] as const]),
+    ...(known.sessions === 0 ? [] : [["Sessions", known.sessions.toLocaleString("en")] as const]),
+    ...(known.session_id === undefined ? [] : [["Session", <code class="ellipsis">{known.session_id}</code>] as const])
+  ]
+  return (
+    <dl class="overview">
+      {facts.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd class="ellipsis">{value}</dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+const Readme = ({ node }: { readonly node: Node }) => {
+  const asked = useAsked((signal) => Api.file(node.path, at.value, signal), [node.path, at.value, version.value])
+  if (asked.value?.kind !== "text" || asked.value.content === null || asked.value.content === "") return null
+  return (
+    <section class="readme" aria-label={plainName(node.name)}>
+      <header>
+        <FileIcon kind="file" name={node.name} />
+        <a href={fileHref(node.path)}>
+          <Name text={node.name} />
+        </a>
+      </header>
+      <Later load={markdown} with={{ path: node.path, text: asked.value.content, isPart: true }} />
+    </section>
+  )
+}
+
+export const DirectoryView = ({ node }: { readonly node: Node }) => {
+  const children = childrenOf(node)
+  const readme = children.find(({ kind, name }) => kind === "file" && /^readme\.(?:md|markdown)$/i.test(name))
+  return (
+    <section class="directory" aria-label={node.path === "" ? "All files" : plainName(node.path)}>
+      <header class="file-head">
+        <div class="file-title">
+          {node.path === "" ? null : (
+            <a class="icon-button back" href={fileHref("")} aria-label="All files">
+              <Drawing of="back" />
+            </a>
+          )}
+          <Crumbs path={node.path} />
+        </div>
+        <p class="file-facts">
+          <span>{count(node.files)}</span>
+          <span>{bytes(node.size)}</span>
+        </p>
+      </header>
+      <div class="scroll directory-body" tabIndex={0}>
+        {node.path === "" ? <Facts /> : null}
+        {children.length === 0 ? (
+          <Empty title="Nothing is in it" />
+        ) : (
+          <ul class="listing">
+            {children.slice(0, most).map((child) => (
+              <li key={child.path}>
+                <a href={fileHref(child.path)}>
+                  <FileIcon kind={child.kind} name={child.name} />
+                  <span class="grow ellipsis">
+                    <Name text={child.name} />
+                  </span>
+                  <span class="dim listing-files">{child.kind === "directory" ? count(child.files) : ""}</span>
+                  <span class="dim listing-size">{bytes(child.size)}</span>
+                </a>
+              </li>
+            ))}
+          </ul>
+        )}
+        {children.length > most ? (
+          <p class="dim listing-more">
+            and {(children.length - most).toLocaleString("en")} more, which the tree and its filter show.
+          </p>
+        ) : null}
+        {readme === undefined ? null : <Readme node={readme} />}
+      </div>
+    </section>
+  )
+}

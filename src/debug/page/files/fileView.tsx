@@ -1,0 +1,411 @@
+/** A file as one wants to see it: each kind in its own way, and always also as it was written. */
+import type { ComponentChildren } from "preact"
+import { useEffect, useMemo, useState } from "preact/hooks"
+import type { FileContent } from "../../model.ts"
+import * as Api from "../api.ts"
+import { bytes, Empty, Name, plainName, Time, Trouble, useAsked } from "../components.tsx"
+import { Drawing } from "../shell/icons.tsx"
+import { useKeys } from "../shell/keys.ts"
+import {
+  at,
+  fileHref,
+  go,
+  hereWith,
+  isHistoryShown,
+  isWrapping,
+  meta,
+  place,
+  snapshots,
+  switchHistory,
+  switchWrapping,
+  version
+} from "../store.ts"
+import { bytesOf, type Form, formOf, hexOf, imageTypeOf } from "./content.ts"
+import { Later } from "./later.tsx"
+import { shown } from "./state.ts"
+import { resolved } from "./tree.ts"
+
+const code = () => import("../code/codeView.tsx").then(({ CodeView }) => CodeView)
+const markdown = () => import("./markdown.tsx").then(({ Markdown }) => Markdown)
+const history = () => import("../panels/index.ts").then(({ History }) => History)
+const json = () => import("./json.ts")
+
+/** What would take seconds to be laid out is so only when that is asked for. */
+const large: Partial<Record<Form, number>> = { json: 2_000_000, markdown: 500_000 }
+
+export const Crumbs = ({ path }: { readonly path: string }) => {
+  const parts = path === "" ? [] : path.split("/")
+  return (
+    <nav class="crumbs" aria-label="Path">
+      <a href={fileHref("")}>{meta.value === undefined ? "Files" : <Name text={meta.value.title} />}</a>
+      {parts.map((part, index) => {
+        const here = parts.slice(0, index + 1).join("/")
+        return (
+          <span key={here} class="crumb">
+            <span class="dim" aria-hidden="true">
+              /
+            </span>
+            {index === parts.length - 1 ? (
+              <strong aria-current="page">
+                <Name text={part} />
+              </strong>
+            ) : (
+              <a href={fileHref(here)}>
+                <Name text={part} />
+              </a>
+            )}
+          </span>
+        )
+      })}
+    </nav>
+  )
+}
+
+const CopyButton = ({
+  children,
+  class: name = "icon-button",
+  label,
+  text
+}: {
+  readonly label: string
+  readonly text: string
+  readonly class?: string
+  readonly children?: ComponentChildren
+}) => {
+  const [said, say] = useState<"done" | "refused">()
+  useEffect(() => {
+    if (said === undefined) return undefined
+    const timer = setTimeout(() => say(undefined), 1500)
+    return () => clearTimeout(timer)
+  }, [said])
+  return (
+    <button
+      type="button"
+      class={name}
+      title={said === undefined ? label : said === "done" ? "Copied" : "The browser did not let it be copied."}
+      aria-label={label}
+      data-said={said}
+      onClick={() =>
+        void navigator.clipboard.writeText(text).then(
+          () => say("done"),
+          () => say("refused")
+        )
+      }
+    >
+      {children}
+      <Drawing of={said === "done" ? "check" : said === "refused" ? "close" : "copy"} />
+      <span class="visually-hidden" role="status">
+        {said === "done" ? "Copied" : ""}
+      </span>
+    </button>
+  )
+}
+
+/** The bytes as they are, under the file's own name. */
+const download = (file: FileContent): void => {
+  const url = URL.createObjectURL(new Blob([bytesOf(file)], { type: "application/octet-stream" }))
+  const link = document.createElement("a")
+  link.href = url
+  link.download = plainName(file.path.slice(file.path.lastIndexOf("/") + 1))
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(url), 10_000)
+}
+
+const Code = ({ label = "Content", name, text }: { readonly name: string; readonly text: string; readonly label?: string }) => {
+  const number = Number(place.value.params["line"])
+  return (
+    <Later
+      load={code}
+      with={{
+        path: name,
+        text,
+        label,
+        isWrapping: isWrapping.value,
+        line: Number.isInteger(number) && number > 0 ? number : undefined,
+        onChooseLine: (line: number) => go(hereWith({ line: `${line}` }), { replace: true })
+      }}
+    />
+  )
+}
+
+const Formatted = ({ file }: { readonly file: FileContent }) => {
+  const text = file.content ?? ""
+  const [laid, setLaid] = useState<{ of: string; text: string }>()
+  useEffect(() => {
+    let isGone = false
+    void json().then(({ formatted }) => isGone || setLaid({ of: text, text: formatted(text) }))
+    return () => {
+      isGone = true
+    }
+  }, [text])
+  return laid?.of === text || laid !== undefined ? <Code name="a.json" text={laid.text} label="Formatted" /> : null
+}
+
+const useUrl = (file: FileContent, type: string): string => {
+  const url = useMemo(() => URL.createObjectURL(new Blob([bytesOf(file)], { type })), [file.content, type])
+  useEffect(() => () => URL.revokeObjectURL(url), [url])
+  return url
+}
+
+const Picture = ({ file, type }: { readonly file: FileContent; readonly type: string }) => {
+  const url = useUrl(file, type)
+  const [size, setSize] = useState<{ url: string; text: string }>()
+  const isBroken = size?.url === url && size.text === ""
+  return (
+    <div class="scroll file-picture">
+      {isBroken ? (
+        <Empty title={`This ${file.media_name} cannot be shown`}>
+          <p>The browser does not understand it.</p>
+        </Empty>
+      ) : (
+        <figure>
+          <img
+            src={url}
+            alt={plainName(file.path)}
+            onLoad={({ currentTarget: { naturalHeight, naturalWidth } }) =>
+              setSize({ url, text: naturalWidth > 0 ? `${naturalWidth} × ${naturalHeight}` : "no size of its own" })
+            }
+            onError={() => setSize({ url, text: "" })}
+          />
+          <figcaption class="dim">
+            {file.media_name}
+            {size?.url === url ? ` · ${size.text}` : " "}
+          </figcaption>
+        </figure>
+      )}
+    </div>
+  )
+}
+
+const hexBytes = 4096
+
+const Binary = ({ file }: { readonly file: FileContent }) => {
+  const text = useMemo(() => hexOf(bytesOf(file).subarray(0, hexBytes)), [file.content])
+  return (
+    <div class="scroll binary" tabIndex={0}>
+      <div class="file-notice">
+        <p>
+          <strong>{file.media_name}</strong>, {bytes(file.size_bytes)} ({file.media_type}). It is not text, and is not shown as
+          an image.
+        </p>
+        {file.content === null ? <p>It is too large to be looked into here.</p> : null}
+      </div>
+      {file.content === null ? null : (
+        <>
+          <p class="dim binary-title">
+            {file.size_bytes > hexBytes ? `The first ${hexBytes.toLocaleString("en")} bytes` : "All of its bytes"}
+          </p>
+          <pre class="hex" aria-label="Bytes in hexadecimal">
+            {text}
+          </pre>
+        </>
+      )}
+    </div>
+  )
+}
+
+const Link = ({ file }: { readonly file: FileContent }) => {
+  const to = file.content ?? ""
+  const target = to.startsWith("/") ? undefined : resolved(file.path, to)
+  const isHere = target !== undefined && (target === "" || shown.value?.tree.nodes.has(target) === true)
+  return (
+    <Empty title="A symbolic link">
+      <p>
+        It leads to{" "}
+        {isHere ? (
+          <a class="mono" href={fileHref(target)}>
+            <Name text={to} />
+          </a>
+        ) : (
+          <code>
+            <Name text={to} />
+          </code>
+        )}
+        {isHere ? "." : ", which is not among these files."}
+      </p>
+    </Empty>
+  )
+}
+
+const forms: Partial<Record<Form, readonly [shown: string, written: string]>> = {
+  markdown: ["Rendered", "Raw"],
+  json: ["Formatted", "As written"],
+  image: ["Image", "Text"]
+}
+
+const Body = ({ asWritten, file, form }: { readonly file: FileContent; readonly form: Form; readonly asWritten: boolean }) => {
+  const type = imageTypeOf(file)
+  if (form === "empty") return <Empty title="This file is empty" />
+  if (form === "link") return <Link file={file} />
+  if (file.content === null || form === "binary") return <Binary file={file} />
+  if (form === "image" && type !== undefined && !asWritten) return <Picture file={file} type={type} />
+  if (form === "json" && !asWritten) return <Formatted file={file} />
+  if (form === "markdown" && !asWritten) return <Later load={markdown} with={{ path: file.path, text: file.content }} />
+  return <Code name={file.path} text={file.content} />
+}
+
+const useShown = (path: string) => {
+  const asked = useAsked(
+    (signal) =>
+      Api.file(path, at.value, signal).then(
+        (file) => ({ path, file }),
+        (error: unknown) => {
+          if (error instanceof Api.ApiError && error.status === 404) return { path, file: undefined }
+          throw error
+        }
+      ),
+    [path, at.value, version.value]
+  )
+  // What was shown of another file is no answer for this one.
+  return { ...asked, value: asked.value?.path === path ? asked.value : undefined }
+}
+
+export const FileView = ({ path }: { readonly path: string }) => {
+  const asked = useShown(path)
+  const file = asked.value?.file
+  const form = file === undefined ? undefined : formOf(file)
+  const ways = form === undefined || (form === "image" && file?.kind !== "text") ? undefined : forms[form]
+  const canBeLaidOut = file !== undefined && !file.truncated
+  const chosen = place.value.params["as"]
+  const line = place.value.params["line"]
+  const asWritten =
+    ways !== undefined &&
+    (chosen === undefined
+      ? (line !== undefined && form !== "json") ||
+        (form === "json" && !canBeLaidOut) ||
+        file!.size_bytes > (large[form!] ?? Number.POSITIVE_INFINITY)
+      : chosen === "written")
+  const isText = file?.kind === "text" && form !== "empty" && (ways === undefined || asWritten || form === "json")
+  useKeys([
+    { key: "w", does: "Wrap long lines", run: switchWrapping },
+    { key: "h", does: "Who changed the file", run: switchHistory },
+    ...(ways === undefined
+      ? []
+      : [
+          {
+            key: "v",
+            does: `${ways[0]} or ${ways[1].toLowerCase()}`,
+            run: () => go(hereWith({ as: asWritten ? "shown" : "written", line: undefined }), { replace: true })
+          }
+        ])
+  ])
+  const snapshot = snapshots.value.find(({ id }) => id === at.value)
+  return (
+    <section class="file" aria-label={plainName(path)}>
+      <header class="file-head">
+        <div class="file-title">
+          <a class="icon-button back" href={fileHref("")} aria-label="All files">
+            <Drawing of="back" />
+          </a>
+          <Crumbs path={path} />
+          <CopyButton label="Copy the path" text={path} />
+        </div>
+        <div class="file-tools">
+          {ways === undefined ? null : (
+            <div class="segments" role="group" aria-label="How it is shown">
+              {ways.map((way, index) => (
+                <button
+                  key={way}
+                  type="button"
+                  aria-pressed={asWritten === (index === 1)}
+                  disabled={form === "json" && index === 0 && !canBeLaidOut}
+                  onClick={() => go(hereWith({ as: index === 0 ? "shown" : "written", line: undefined }), { replace: true })}
+                >
+                  {way}
+                </button>
+              ))}
+            </div>
+          )}
+          {isText ? (
+            <button
+              type="button"
+              class="icon-button"
+              aria-label="Wrap long lines"
+              title="Wrap long lines (w)"
+              aria-pressed={isWrapping.value}
+              onClick={switchWrapping}
+            >
+              <Drawing of="wrap" />
+            </button>
+          ) : null}
+          {file?.kind === "text" && file.content !== null ? <CopyButton label="Copy the content" text={file.content} /> : null}
+          {file === undefined || file.content === null || file.truncated || file.kind === "symlink" ? null : (
+            <button type="button" class="icon-button" aria-label="Download" title="Download" onClick={() => download(file)}>
+              <Drawing of="download" />
+            </button>
+          )}
+          <button
+            type="button"
+            class="icon-button"
+            aria-label="Who changed the file"
+            title="Who changed the file (h)"
+            aria-pressed={isHistoryShown.value}
+            onClick={switchHistory}
+          >
+            <Drawing of="history" />
+          </button>
+        </div>
+        <p class="file-facts">
+          {file === undefined ? (
+            " "
+          ) : (
+            <>
+              <span>{bytes(file.size_bytes)}</span>
+              <span>{file.media_name}</span>
+              {file.mode === undefined ? null : <span class="mono">{file.mode}</span>}
+              {file.modified_at === undefined ? null : <Time at={file.modified_at} />}
+              {file.version === undefined ? null : (
+                <CopyButton class="version" label="Copy the SHA-256" text={file.version}>
+                  <span class="mono">{file.version.slice(0, 10)}</span>
+                </CopyButton>
+              )}
+              {snapshot === undefined ? null : (
+                <span class="badge info">
+                  <Name text={snapshot.label} />
+                </span>
+              )}
+            </>
+          )}
+        </p>
+      </header>
+      {file?.truncated === true && file.content !== null ? (
+        <p class="notice-line" role="status">
+          Only the beginning is shown: the file has {bytes(file.size_bytes)}.
+        </p>
+      ) : null}
+      <div class={`file-split ${isHistoryShown.value ? "has-history" : ""}`}>
+        <div class="file-body">
+          {asked.error !== undefined ? (
+            <Trouble message={asked.error} retry={asked.again} />
+          ) : asked.value === undefined ? null : file === undefined || form === undefined ? (
+            <Empty title="There is no such file">
+              <p>
+                {at.value === undefined ? "It is not among these files, or not any more." : "It is not there at this snapshot."}
+              </p>
+              {at.value === undefined ? null : (
+                <a class="button" href={hereWith({ at: undefined })}>
+                  Look for it now
+                </a>
+              )}
+            </Empty>
+          ) : (
+            <Body key={`${path}`} file={file} form={form} asWritten={asWritten} />
+          )}
+        </div>
+        {isHistoryShown.value ? (
+          <aside class="history" aria-label="Who changed the file">
+            <header>
+              <h2>History</h2>
+              <button type="button" class="icon-button" aria-label="Close the history" onClick={switchHistory}>
+                <Drawing of="close" />
+              </button>
+            </header>
+            <div class="history-body">
+              <Later load={history} with={{ path }} />
+            </div>
+          </aside>
+        ) : null}
+      </div>
+    </section>
+  )
+}

@@ -1,0 +1,39 @@
+/** The tree, and beside it what is chosen in it; on a narrow screen one or the other. */
+import { useRef } from "preact/hooks"
+import { useFileKeys } from "../shell/shell.tsx"
+import { go, fileHref, place } from "../store.ts"
+import { DirectoryView } from "./directoryView.tsx"
+import { FileView } from "./fileView.tsx"
+import { Divider } from "./divider.tsx"
+import { shown } from "./state.ts"
+import { TreePane } from "./treeView.tsx"
+
+export const FilesView = () => {
+  const filter = useRef<HTMLInputElement>(null)
+  const { path } = place.value
+  useFileKeys(() => {
+    const focus = (): void => {
+      filter.current?.focus()
+      filter.current?.select()
+    }
+    // At once, so that no letter that follows is lost; where the tree gives way to a file it is brought back first.
+    if (filter.current?.offsetParent !== null) return focus()
+    go(fileHref(""))
+    requestAnimationFrame(focus)
+  })
+  const tree = shown.value?.tree
+  const node = path === "" ? tree?.root : tree?.nodes.get(path)
+  return (
+    <div class={`files ${path === "" ? "" : "has-file"}`}>
+      <TreePane filter={filter} />
+      <Divider />
+      <div class="files-main">
+        {path !== "" && node?.kind !== "directory" ? (
+          <FileView path={path} />
+        ) : node === undefined || (path === "" && node.children.length === 0) ? null : (
+          <DirectoryView key={path} node={node} />
+        )}
+      </div>
+    </div>
+  )
+}

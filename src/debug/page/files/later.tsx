@@ -1,0 +1,30 @@
+/** A component whose program comes when it is first needed, so that the page itself is there at once. */
+import type { ComponentType } from "preact"
+import { useEffect, useState } from "preact/hooks"
+import { Trouble } from "../components.tsx"
+
+export const Later = <Props extends object>({
+  load,
+  with: props
+}: {
+  /** The same function each time. */
+  readonly load: () => Promise<ComponentType<Props>>
+  readonly with: NoInfer<Props>
+}) => {
+  const [loaded, setLoaded] = useState<{ readonly component?: ComponentType<Props>; readonly error?: string }>({})
+  const [turn, again] = useState(0)
+  useEffect(() => {
+    let isGone = false
+    load().then(
+      (component) => isGone || setLoaded({ component }),
+      (error: unknown) => isGone || setLoaded({ error: error instanceof Error ? error.message : String(error) })
+    )
+    return () => {
+      isGone = true
+    }
+  }, [turn])
+  const { component: Component, error } = loaded
+  if (error !== undefined)
+    return <Trouble message={`A part of the page did not come: ${error}`} retry={() => again(turn + 1)} />
+  return Component === undefined ? null : <Component {...props} />
+}

@@ -1,0 +1,265 @@
+/**
+ * Markdown as it is meant to be read. What comes out of it is cleaned by DOMPurify down to the elements that Markdown knows, in a document
+ * that loads nothing; only then are links and images given places to lead to, none of them outside without being asked.
+ */
+import { highlightCode, classHighlighter } from "@lezer/highlight"
+import { LanguageDescription } from "@codemirror/language"
+import { languages } from "@codemirror/language-data"
+import DOMPurify from "dompurify"
+import { Marked } from "marked"
+import { useLayoutEffect, useRef } from "preact/hooks"
+import type { FileContent } from "../../model.ts"
+import * as Api from "../api.ts"
+import { at, fileHref } from "../store.ts"
+import { bytesOf, imageTypeOf } from "./content.ts"
+import { shown } from "./state.ts"
+import { resolved } from "./tree.ts"
+
+const elements =
+  "h1 h2 h3 h4 h5 h6 p br hr ul ol li blockquote pre code em strong b i u s del ins sub sup kbd samp var mark small a img table thead tbody tfoot tr th td details summary dl dt dd div span input abbr figure figcaption center".split(
+    " "
+  )
+const attributes = "href src alt title align colspan rowspan start type checked disabled class id open width height".split(" ")
+
+const allowed = {
+  ALLOWED_TAGS: elements,
+  ALLOWED_ATTR: attributes,
+  ALLOW_DATA_ATTR: false,
+  ALLOW_ARIA_ATTR: false,
+  SANITIZE_NAMED_PROPS: true,
+  RETURN_DOM_FRAGMENT: true
+} as const
+
+const quoted = (text: string): string => text.replace(/[<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`)
+
+/**
+ * HTML within Markdown, written anew: known elements with known attributes, all else left out or text. This is not what makes it safe;
+ * but to be cleaned it has to be parsed, and a handler or a style that is parsed is refused by the page's policy, loudly.
+ */
+const written = (html: string): string => {
+  const parts: Array<string> = []
+  let at = 0
+  const shownHtml = html.replace(
+    /<!--[^]*?(?:-->|$)|<(script|style|title|textarea|noscript|template|svg|math|iframe|object)\b[^]*?(?:<\/\1\s*>|$)/gi,
+    ""
+  )
+  for (const match of shownHtml.matchAll(/<(\/?)([a-z][a-z0-9-]*)((?:\s|\/)(?:"[^"]*"|'[^']*'|[^'"<>])*)?>/gi)) {
+    parts.push(shownHtml.slice(at, match.index).replaceAll("<", "&lt;"))
+    at = match.index + match[0].length
+    const name = match[2]!.toLowerCase()
+    if (!elements.includes(name)) continue
+    parts.push(`<${match[1]}${name}`)
+    for (const [, key, double, single, bare] of (match[3] ?? "").matchAll(
+      /([^\s"'>/=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+)))?/g
+    )) {
+      if (attributes.includes(key!.toLowerCase())) parts.push(` ${key}="${quoted(double ?? single ?? bare ?? "")}"`)
+    }
+    parts.push(">")
+  }
+  parts.push(shownHtml.slice(at).replaceAll("<", "&lt;"))
+  return parts.join("")
+}
+
+const marked = new Marked({ gfm: true, async: false, renderer: { html: ({ text }) => written(text) } })
+
+/** An image may not be one before it is known what it shows. */
+const holdBack = (node: Element): void => {
+  if (node.localName !== "img") return
+  const source = node.getAttribute("src")
+  node.removeAttribute("src")
+  if (source !== null) node.setAttribute("data-src", source)
+}
+
+const clean = (html: string): DocumentFragment => {
+  DOMPurify.addHook("afterSanitizeAttributes", holdBack)
+  try {
+    return DOMPurify.sanitize(html, allowed) as unknown as DocumentFragment
+  } finally {
+    DOMPurify.removeHook("afterSanitizeAttributes")
+  }
+}
+
+const isRemote = (reference: string): boolean => /^(?:[a-z][a-z0-9+.-]*:|\/\/)/i.test(reference)
+
+const pathOf = (from: string, reference: string): string | undefined => {
+  const [way = ""] = reference.split(/[?#]/, 1)
+  try {
+    return resolved(from, decodeURIComponent(way))
+  } catch {
+    return resolved(from, way)
+  }
+}
+
+/** As GitHub makes them of headings. */
+const slugOf = (text: string): string =>
+  text
+    .trim()
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}\s_-]/gu, "")
+    .replace(/\s/g, "-")
+
+const openOutside = (link: HTMLAnchorElement): void => {
+  link.target = "_blank"
+  link.rel = "noopener noreferrer"
+  link.classList.add("outside")
+}
+
+const mendLinks = (root: DocumentFragment, path: string): void => {
+  for (const link of root.querySelectorAll("a")) {
+    const reference = link.getAttribute("href")
+    if (reference === null || reference === "") continue
+    if (reference.startsWith("#")) {
+      link.dataset["jump"] = reference.slice(1)
+      link.setAttribute("href", location.hash)
+      continue
+    }
+    if (isRemote(reference)) {
+      if (/^(?:https?|mailto):/i.test(reference)) openOutside(link)
+      else link.removeAttribute("href")
+      continue
+    }
+    const target = pathOf(path, reference)
+    const known = shown.value?.tree.nodes
+    if (target !== undefined && (target === "" || known?.has(target) === true)) link.setAttribute("href", fileHref(target))
+    else {
+      link.removeAttribute("href")
+      link.classList.add("broken")
+      link.title = "There is no such file here."
+    }
+  }
+}
+
+/** In the place of an image that is not shown. */
+const instead = (image: Element, text: string, href?: string): void => {
+  const label = image.getAttribute("alt") ?? ""
+  const made = document.createElement(href === undefined ? "span" : "a")
+  made.className = "no-image"
+  made.textContent = label === "" ? text : `${label} (${text})`
+  if (made instanceof HTMLAnchorElement && href !== undefined) {
+    made.href = href
+    openOutside(made)
+  }
+  // A link within a link is none.
+  if (href !== undefined && image.closest("a") !== null) made.removeAttribute("href")
+  image.replaceWith(made)
+}
+
+const showImages = (root: ParentNode, path: string, signal: AbortSignal, made: Array<string>): void => {
+  for (const image of root.querySelectorAll<HTMLImageElement>("img")) {
+    const source = image.dataset["src"] ?? ""
+    delete image.dataset["src"]
+    if (/^data:image\/(?:png|jpeg|gif|webp|avif|bmp|svg\+xml)[;,]/i.test(source)) {
+      image.src = source
+      continue
+    }
+    if (isRemote(source)) {
+      if (/^https?:/i.test(source)) instead(image, "an image from elsewhere, not loaded", source)
+      else instead(image, "an image that is not loaded")
+      continue
+    }
+    const target = pathOf(path, source)
+    if (target === undefined || shown.value?.tree.nodes.has(target) !== true) {
+      instead(image, "an image that is not here")
+      continue
+    }
+    void Api.file(target, at.value, signal).then(
+      (file: FileContent) => {
+        const type = imageTypeOf(file)
+        if (signal.aborted) return
+        if (type === undefined || file.content === null) return instead(image, "not an image")
+        const url = URL.createObjectURL(new Blob([bytesOf(file)], { type }))
+        made.push(url)
+        image.src = url
+      },
+      () => signal.aborted || instead(image, "an image that is not here")
+    )
+  }
+}
+
+const highlight = async (code: Element): Promise<void> => {
+  const name = /(?:^|\s)language-([\w+#.-]+)/.exec(code.className)?.[1]
+  const text = code.textContent ?? ""
+  const description = name === undefined ? null : LanguageDescription.matchLanguageName(languages, name, true)
+  if (description === null || text.length > 100_000) return
+  const { language } = await description.load()
+  const parts: Array<Node | string> = []
+  highlightCode(
+    text,
+    language.parser.parse(text),
+    classHighlighter,
+    (piece, classes) => {
+      if (classes === "") return parts.push(piece)
+      const span = document.createElement("span")
+      span.className = classes
+      span.textContent = piece
+      return parts.push(span)
+    },
+    () => parts.push("\n")
+  )
+  code.replaceChildren(...parts)
+}
+
+export const Markdown = ({
+  isPart = false,
+  path,
+  text
+}: {
+  readonly path: string
+  readonly text: string
+  /** Of something that scrolls as a whole. */
+  readonly isPart?: boolean
+}) => {
+  const element = useRef<HTMLElement>(null)
+  useLayoutEffect(() => {
+    const abort = new AbortController()
+    const urls: Array<string> = []
+    // What stands before a document in YAML is data of it.
+    const [front = ""] = /^---\r?\n[^]*?\r?\n---\r?\n/.exec(text) ?? []
+    const fragment = clean(marked.parse(text.slice(front.length)) as string)
+    for (const heading of fragment.querySelectorAll("h1, h2, h3, h4, h5, h6")) {
+      if (heading.id === "") heading.id = `user-content-${slugOf(heading.textContent ?? "")}`
+    }
+    for (const each of fragment.querySelectorAll("[class]")) {
+      if (each.localName !== "code") each.removeAttribute("class")
+    }
+    for (const input of fragment.querySelectorAll("input")) {
+      if (input.type === "checkbox") input.disabled = true
+      else input.remove()
+    }
+    for (const table of fragment.querySelectorAll("table")) {
+      const frame = document.createElement("div")
+      frame.className = "table"
+      table.replaceWith(frame)
+      frame.append(table)
+    }
+    mendLinks(fragment, path)
+    if (front !== "") {
+      const pre = document.createElement("pre")
+      pre.className = "front"
+      pre.textContent = front.replace(/^---\r?\n|\r?\n---\r?\n$/g, "")
+      fragment.prepend(pre)
+    }
+    showImages(fragment, path, abort.signal, urls)
+    for (const code of fragment.querySelectorAll("pre > code[class]")) void highlight(code).catch(() => undefined)
+    element.current?.replaceChildren(fragment)
+    return () => {
+      abort.abort()
+      for (const url of urls) URL.revokeObjectURL(url)
+    }
+  }, [path, text, shown.value?.at])
+  return (
+    <div class={isPart ? "" : "scroll markdown-scroll"} tabIndex={isPart ? undefined : 0}>
+      <article
+        class="markdown"
+        ref={element}
+        onClick={(event) => {
+          const link = event.target instanceof Element ? event.target.closest<HTMLElement>("a[data-jump]") : null
+          if (link === null) return
+          event.preventDefault()
+          const id = `user-content-${link.dataset["jump"]}`
+          element.current?.querySelector(`#${CSS.escape(id)}`)?.scrollIntoView()
+        }}
+      />
+    </div>
+  )
+}

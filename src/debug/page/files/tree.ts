@@ -1,0 +1,240 @@
+/**
+ * The tree of files, made of the flat list that the server gives. It is meant for 50,000 files: a directory's children are sorted when it
+ * is opened, and the filter looks at each path once, in lower case.
+ */
+import type { TreeFile } from "../../model.ts"
+
+export interface Node {
+  readonly name: string
+  readonly path: string
+  readonly kind: "file" | "directory" | "symlink" | "other"
+  /** From 1; 0 for the root. */
+  readonly depth: number
+  readonly parent: Node | undefined
+  /** Of a directory, of everything below. */
+  size: number
+  /** Of a directory, files below. */
+  files: number
+  readonly children: Array<Node>
+  isSorted: boolean
+}
+
+const node = (path: string, kind: Node["kind"], parent: Node | undefined): Node => ({
+  name: path.slice(path.lastIndexOf("/") + 1),
+  path,
+  kind,
+  depth: parent === undefined ? 0 : parent.depth + 1,
+  parent,
+  size: 0,
+  files: 0,
+  children: [],
+  isSorted: false
+})
+
+export interface Tree {
+  readonly root: Node
+  /** By path; the root is not among them. */
+  readonly nodes: ReadonlyMap<string, Node>
+  /** In the order of the server. */
+  readonly files: ReadonlyArray<Node>
+}
+
+export const treeOf = (files: ReadonlyArray<TreeFile>): Tree => {
+  const root = node("", "directory", undefined)
+  const nodes = new Map<string, Node>()
+  const directory = (path: string): Node => {
+    if (path === "") return root
+    const known = nodes.get(path)
+    if (known !== undefined) return known
+    const parent = directory(path.slice(0, Math.max(0, path.lastIndexOf("/"))))
+    const made = node(path, "directory", parent)
+    parent.children.push(made)
+    nodes.set(path, made)
+    return made
+  }
+  const listed: Array<Node> = []
+  for (const { kind = "file", path, size_bytes } of files) {
+    if (kind === "directory") {
+      directory(path)
+      continue
+    }
+    const parent = directory(path.slice(0, Math.max(0, path.lastIndexOf("/"))))
+    const made = node(path, kind, parent)
+    made.size = size_bytes
+    parent.children.push(made)
+    nodes.set(path, made)
+    listed.push(made)
+    for (let above: Node | undefined = parent; above !== undefined; above = above.parent) {
+      above.size += size_bytes
+      above.files++
+    }
+  }
+  return { root, nodes, files: listed }
+}
+
+const order = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" })
+
+/** Directories first, then by name as people sort: 2 before 10. */
+export const childrenOf = (parent: Node): ReadonlyArray<Node> => {
+  if (!parent.isSorted) {
+    parent.children.sort(
+      (a, b) =>
+        Number(b.kind === "directory") - Number(a.kind === "directory") ||
+        order.compare(a.name, b.name) ||
+        (a.name < b.name ? -1 : 1)
+    )
+    parent.isSorted = true
+  }
+  return parent.children
+}
+
+/** The rows, from above, where the directories of `open` are open. */
+export const rowsOf = (tree: Tree, open: ReadonlySet<string>): ReadonlyArray<Node> => {
+  const rows: Array<Node> = []
+  const add = (parent: Node): void => {
+    for (const child of childrenOf(parent)) {
+      rows.push(child)
+      if (child.kind === "directory" && open.has(child.path)) add(child)
+    }
+  }
+  add(tree.root)
+  return rows
+}
+
+/** What is open at first: everything of a small tree, and the way through directories that are alone. */
+export const openAtFirst = (tree: Tree): ReadonlySet<string> => {
+  const open = new Set<string>()
+  if (tree.nodes.size <= 40) {
+    for (const { kind, path } of tree.nodes.values()) if (kind === "directory") open.add(path)
+    return open
+  }
+  let [only, another] = tree.root.children
+  while (only !== undefined && another === undefined && only.kind === "directory") {
+    open.add(only.path)
+    ;[only, another] = only.children
+  }
+  return open
+}
+
+export interface Found {
+  readonly node: Node
+  /** The places in the path of the letters that were searched for. */
+  readonly marks: ReadonlySet<number>
+}
+
+/** The letters of a text, and whatever else it has, as bits: what has not all the bits of a word has not all of its letters. */
+const bitsOf = (lower: string): number => {
+  let bits = 0
+  for (let i = 0; i < lower.length; i++) bits |= 1 << (lower.charCodeAt(i) & 31)
+  return bits
+}
+
+/** Of a path that has all words of `words`: where; the less the better. Of one that has not: undefined. */
+const match = (lower: string, nameAt: number, words: ReadonlyArray<string>): number | undefined => {
+  let score = 0
+  for (const word of words) {
+    const inName = lower.indexOf(word, nameAt)
+    if (inName >= 0) {
+      score += inName === nameAt ? (lower.length - nameAt === word.length ? 0 : 1) : 2
+      continue
+    }
+    if (lower.includes(word)) {
+      score += 4
+      continue
+    }
+    // The letters in their order, with others between.
+    let at = -1
+    let gaps = 0
+    for (const letter of word) {
+      const next = lower.indexOf(letter, at + 1)
+      if (next < 0) return undefined
+      if (next !== at + 1) gaps++
+      at = next
+    }
+    score += 8 + gaps
+  }
+  return score
+}
+
+const marksOf = (lower: string, nameAt: number, words: ReadonlyArray<string>): ReadonlySet<number> => {
+  const marks = new Set<number>()
+  for (const word of words) {
+    let at = lower.indexOf(word, nameAt)
+    if (at < 0) at = lower.indexOf(word)
+    if (at >= 0) {
+      for (let i = 0; i < word.length; i++) marks.add(at + i)
+      continue
+    }
+    for (const letter of word) {
+      at = lower.indexOf(letter, at + 1)
+      marks.add(at)
+    }
+  }
+  return marks
+}
+
+/** The marks are made for the rows that are drawn, and not for all that was found. */
+export class Filter {
+  readonly #tree: Tree
+  readonly #lower: ReadonlyArray<string>
+  readonly #nameAt: ReadonlyArray<number>
+  readonly #bits: Int32Array
+  #last: { readonly text: string; readonly found: ReadonlyArray<number> } | undefined
+  #words: ReadonlyArray<string> = []
+
+  constructor(tree: Tree) {
+    this.#tree = tree
+    // Places in it are places in the path only where no letter becomes two.
+    this.#lower = tree.files.map(({ path }) => {
+      const lower = path.toLowerCase()
+      return lower.length === path.length ? lower : path
+    })
+    this.#bits = Int32Array.from(this.#lower, bitsOf)
+    this.#nameAt = tree.files.map(({ name, path }) => path.length - name.length)
+  }
+
+  /** What matches, the best first. */
+  find(text: string): ReadonlyArray<Node> {
+    const query = text.toLowerCase().trim()
+    this.#words = query.split(/\s+/).filter((word) => word !== "")
+    // What is typed on finds less: only what was found before need be looked at.
+    const last = this.#last
+    const among = last !== undefined && last.text !== "" && query.startsWith(last.text) ? last.found : undefined
+    const bits = bitsOf(this.#words.join(""))
+    const count = among?.length ?? this.#lower.length
+    const buckets: Array<Array<number>> = []
+    const found: Array<number> = []
+    for (let i = 0; i < count; i++) {
+      const index = among?.[i] ?? i
+      if ((this.#bits[index]! & bits) !== bits) continue
+      const lower = this.#lower[index]!
+      const score = match(lower, this.#nameAt[index]!, this.#words)
+      if (score === undefined) continue
+      ;(buckets[score] ??= []).push(index)
+      found.push(index)
+    }
+    this.#last = { text: query, found }
+    const best: Array<Node> = []
+    // Some have none.
+    for (const bucket of buckets) for (const index of bucket ?? []) best.push(this.#tree.files[index]!)
+    return best
+  }
+
+  marks({ path }: Node): ReadonlySet<number> {
+    const lower = path.toLowerCase()
+    return lower.length === path.length
+      ? marksOf(lower, lower.lastIndexOf("/") + 1, this.#words)
+      : marksOf(path, path.lastIndexOf("/") + 1, this.#words)
+  }
+}
+
+/** Where a relative reference in the file `from` leads: a path, or undefined where it leaves the root. */
+export const resolved = (from: string, reference: string): string | undefined => {
+  const parts = reference.startsWith("/") ? [] : from.split("/").slice(0, -1)
+  for (const part of reference.split("/")) {
+    if (part === "..") {
+      if (parts.pop() === undefined) return undefined
+    } else if (part !== "" && part !== ".") parts.push(part)
+  }
+  return parts.join("/")
+}

@@ -1,0 +1,299 @@
+/** The tree, or what the filter found in it. The keys act on the list as a whole, since most of its rows are not there. */
+import { useSignal } from "@preact/signals"
+import type { RefObject } from "preact"
+import { useLayoutEffect, useMemo, useRef } from "preact/hooks"
+import { bytes, Empty, Name, plainName, Trouble, VirtualList } from "../components.tsx"
+import { Drawing, FileIcon } from "../shell/icons.tsx"
+import { keys } from "../shell/keys.ts"
+import { fileHref, go, meta, place } from "../store.ts"
+import {
+  closeAll,
+  found,
+  marksOf,
+  open,
+  prepareFilter,
+  query,
+  retryTree,
+  reveal,
+  rows,
+  shown,
+  toggle,
+  treeProblem
+} from "./state.ts"
+import type { Node } from "./tree.ts"
+
+/** Of an archive that is there and cannot be read, why. */
+const unshown = (): string | undefined =>
+  meta.value?.problems.find((problem) => problem.startsWith("The files cannot be shown"))
+
+/** A finger needs more room than a pointer. */
+const rowHeight = matchMedia("(pointer: coarse)").matches ? 38 : 26
+
+const choose = (node: Node): void => {
+  if (node.kind === "directory") toggle(node)
+  go(fileHref(node.path))
+}
+
+const Indents = ({ depth }: { readonly depth: number }) => (
+  <span class="indents" aria-hidden="true" style={{ width: `${(depth - 1) * 14}px` }} />
+)
+
+const Rows = () => {
+  const list = rows.value
+  const active = useSignal<string | undefined>(undefined)
+  const typed = useRef({ text: "", at: -1000 })
+  const path = place.value.path
+  const revealed = useRef<string | undefined>(undefined)
+  // Once: what was closed since stays so, and the keys stay where they are, when the tree changes.
+  useLayoutEffect(() => {
+    if (revealed.current === path) return
+    active.value = path
+    if (path === "" || shown.value?.tree.nodes.has(path) === true) revealed.current = path
+    if (path !== "") reveal(path)
+  }, [path, shown.value])
+  const places = useMemo(() => new Map(list.map((node, index) => [node.path, index])), [list])
+  const index = places.get(active.value ?? "") ?? -1
+  const to = (next: number): void => {
+    active.value = list[Math.max(0, Math.min(list.length - 1, next))]?.path
+  }
+
+  /** The next row whose name begins with what is typed without a pause. */
+  const type = (letter: string, time: number): void => {
+    const text = (time - typed.current.at < 800 ? typed.current.text : "") + letter.toLowerCase()
+    typed.current = { text, at: time }
+    const from = Math.max(0, text.length > 1 ? index : index + 1)
+    const next = [...list.slice(from), ...list.slice(0, from)].find(({ name }) => name.toLowerCase().startsWith(text))
+    if (next !== undefined) active.value = next.path
+  }
+
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return
+    const node = list[index]
+    const isDirectory = node?.kind === "directory"
+    switch (event.key) {
+      case "ArrowDown":
+        to(index + 1)
+        break
+      case "ArrowUp":
+        to(index < 0 ? 0 : index - 1)
+        break
+      case "Home":
+        to(0)
+        break
+      case "End":
+        to(list.length - 1)
+        break
+      case "PageDown":
+        to(index + 20)
+        break
+      case "PageUp":
+        to(index - 20)
+        break
+      case "ArrowRight":
+        if (isDirectory && !open.value.has(node.path)) toggle(node, true)
+        else if (isDirectory) to(index + 1)
+        break
+      case "ArrowLeft":
+        if (isDirectory && open.value.has(node.path)) toggle(node, false)
+        else if (node?.parent !== undefined && node.parent.path !== "") active.value = node.parent.path
+        break
+      case "Enter":
+      case " ":
+        if (node !== undefined) choose(node)
+        break
+      default:
+        // A name that is being typed goes on with any letter; it begins with one that is not a key of the page.
+        if (!/^[\p{L}\p{N}._-]$/u.test(event.key)) return
+        if (event.timeStamp - typed.current.at >= 800 && keys.value.some(({ key }) => key === event.key)) return
+        type(event.key, event.timeStamp)
+    }
+    event.preventDefault()
+    event.stopPropagation()
+  }
+
+  return (
+    <VirtualList
+      class="tree"
+      role="tree"
+      id="tree"
+      label="Files"
+      tabIndex={0}
+      count={list.length}
+      rowHeight={rowHeight}
+      focus={index < 0 ? undefined : index}
+      active={index < 0 ? undefined : `row-${index}`}
+      keyOf={(index) => list[index]!.path}
+      onKeyDown={onKeyDown}
+      row={(at) => {
+        const node = list[at]!
+        const { depth, kind, name, parent } = node
+        const isDirectory = kind === "directory"
+        const isOpen = isDirectory && open.value.has(node.path)
+        const siblings = parent?.children ?? []
+        return (
+          <div
+            id={`row-${at}`}
+            role="treeitem"
+            aria-level={depth}
+            aria-expanded={isDirectory ? isOpen : undefined}
+            aria-selected={node.path === path}
+            aria-setsize={siblings.length}
+            aria-posinset={siblings.length > 2000 ? undefined : siblings.indexOf(node) + 1}
+            class={`row ${node.path === path ? "is-chosen" : ""} ${at === index ? "is-active" : ""}`}
+            title={`${plainName(node.path)}\n${bytes(node.size)}`}
+            onClick={() => {
+              active.value = node.path
+              choose(node)
+            }}
+          >
+            <Indents depth={depth} />
+            <span class={`twist ${isOpen ? "is-open" : ""}`}>{isDirectory ? <Drawing of="chevron" /> : null}</span>
+            <FileIcon kind={kind} name={name} isOpen={isOpen} />
+            <span class="row-name ellipsis">
+              <Name text={name} />
+            </span>
+          </div>
+        )
+      }}
+    />
+  )
+}
+
+/** A row is of its place, and not of its file: with each letter that is typed there are others, and none need be made anew. */
+const Results = ({ active }: { readonly active: number }) => {
+  const list = found.value ?? []
+  const path = place.value.path
+  return (
+    <VirtualList
+      class="results"
+      role="listbox"
+      id="results"
+      label="Files that match"
+      count={list.length}
+      rowHeight={rowHeight}
+      focus={active}
+      row={(at) => {
+        const node = list[at]!
+        const marks = marksOf(node)
+        const nameAt = node.path.length - node.name.length
+        const nameMarks = new Set([...marks].filter((mark) => mark >= nameAt).map((mark) => mark - nameAt))
+        return (
+          <div
+            id={`result-${at}`}
+            role="option"
+            aria-selected={at === active}
+            class={`row ${node.path === path ? "is-chosen" : ""} ${at === active ? "is-active" : ""}`}
+            title={plainName(node.path)}
+            onClick={() => go(fileHref(node.path))}
+          >
+            <FileIcon kind={node.kind} name={node.name} />
+            <span class="row-name ellipsis">
+              <Name text={node.name} marks={nameMarks} />
+            </span>
+            <span class="row-way ellipsis">
+              <Name text={node.path.slice(0, Math.max(0, nameAt - 1))} marks={marks} />
+            </span>
+          </div>
+        )
+      }}
+    />
+  )
+}
+
+export const TreePane = ({ filter }: { readonly filter: RefObject<HTMLInputElement | null> }) => {
+  const active = useSignal(0)
+  const list = found.value
+  const total = shown.value?.tree.files.length ?? 0
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const by = { ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20 }[event.key]
+    if (event.key === "Escape") {
+      if (query.value === "") filter.current?.blur()
+      query.value = ""
+    } else if (by !== undefined && list !== undefined) {
+      active.value = Math.max(0, Math.min(list.length - 1, active.value + by))
+    } else if (by !== undefined) document.getElementById("tree")?.focus()
+    else if (event.key === "Enter" && list !== undefined) {
+      const node = list[active.value]
+      if (node !== undefined) go(fileHref(node.path))
+    } else return
+    event.preventDefault()
+    event.stopPropagation()
+  }
+  return (
+    <section class="tree-pane" aria-label="Files">
+      <div class="filter">
+        <Drawing of="search" />
+        <input
+          ref={filter}
+          class="filter-input"
+          type="text"
+          role="combobox"
+          aria-label="Filter the files"
+          aria-expanded={list !== undefined}
+          aria-controls="results"
+          aria-activedescendant={list === undefined ? undefined : `result-${active.value}`}
+          placeholder="Filter"
+          autocomplete="off"
+          spellcheck={false}
+          value={query.value}
+          onInput={({ currentTarget }) => {
+            query.value = currentTarget.value
+            active.value = 0
+          }}
+          onFocus={prepareFilter}
+          onKeyDown={onKeyDown}
+        />
+        {list === undefined ? (
+          <kbd>/</kbd>
+        ) : (
+          <>
+            <span class="filter-count" role="status">
+              {list.length.toLocaleString("en")}
+            </span>
+            <button
+              type="button"
+              class="icon-button"
+              aria-label="Clear the filter"
+              onClick={() => {
+                query.value = ""
+                filter.current?.focus()
+              }}
+            >
+              <Drawing of="close" />
+            </button>
+          </>
+        )}
+        <button
+          type="button"
+          class="icon-button"
+          aria-label="Close all directories"
+          title="Close all directories"
+          onClick={closeAll}
+        >
+          <Drawing of="collapse" />
+        </button>
+      </div>
+      <div class="tree-body">
+        {shown.value === undefined ? (
+          treeProblem.value === undefined ? null : (
+            <Trouble message={treeProblem.value} retry={retryTree} />
+          )
+        ) : total === 0 && rows.value.length === 0 ? (
+          <Empty title="No files">
+            {shown.value.filesystem === undefined ? <p>{unshown() ?? "This dump has no archive."}</p> : <p>It is empty.</p>}
+          </Empty>
+        ) : list === undefined ? (
+          <Rows />
+        ) : list.length === 0 ? (
+          <Empty title="Nothing matches">
+            <p>
+              <Name text={query.value} />
+            </p>
+          </Empty>
+        ) : (
+          <Results active={active.value} />
+        )}
+      </div>
+    </section>
+  )
+}

@@ -1,0 +1,55 @@
+/** The page: where one is, and the view of that. */
+import { render } from "preact"
+import { useEffect } from "preact/hooks"
+import * as Api from "./api.ts"
+import { Trouble } from "./components.tsx"
+import { FilesView } from "./files/filesView.tsx"
+import { Later } from "./files/later.tsx"
+import { Shell } from "./shell/shell.tsx"
+import { journalLast, listen, load, meta, place, problem } from "./store.ts"
+
+/** The files are there at once; the other views come when they are wanted. */
+const panels = {
+  changes: () => import("./panels/index.ts").then(({ Changes }) => Changes),
+  events: () => import("./panels/index.ts").then(({ Events }) => Events),
+  slices: () => import("./panels/index.ts").then(({ Slices }) => Slices),
+  journal: () => import("./panels/index.ts").then(({ Journal }) => Journal)
+}
+
+/** While the server is not there, it is asked for again. */
+const Absent = ({ message }: { readonly message: string }) => {
+  useEffect(() => {
+    const timer = setInterval(() => void load(), 3000)
+    return () => clearInterval(timer)
+  }, [])
+  return <Trouble message={message} retry={() => void load()} />
+}
+
+const App = () => {
+  const { view } = place.value
+  const isLive = meta.value?.is_live === true
+  const hasJournal = meta.value?.has_journal === true
+  useEffect(() => {
+    if (isLive) return listen()
+    return undefined
+  }, [isLive])
+  useEffect(() => {
+    if (!hasJournal || journalLast.value !== undefined) return
+    void Api.journal({ limit: 1 }).then(
+      ({ last }) => {
+        journalLast.value ??= last
+      },
+      () => undefined
+    )
+  }, [hasJournal])
+  if (problem.value !== undefined) return <Absent message={problem.value} />
+  return (
+    <Shell>
+      {meta.value === undefined ? null : view === "files" ? <FilesView /> : <Later key={view} load={panels[view]} with={{}} />}
+    </Shell>
+  )
+}
+
+const root = document.querySelector("#app")!
+render(<App />, root)
+void load()

@@ -1,0 +1,272 @@
+/** What differs between two times: which files, and how each. */
+import { useEffect, useMemo, useState } from "preact/hooks"
+import type { DiffEntry, SnapshotInfo } from "../../model.ts"
+import * as Api from "../api.ts"
+import { bytes, Empty, Trouble, useAsked, VirtualList } from "../components.tsx"
+import { at, go, hrefOf, meta, place, snapshots, version } from "../store.ts"
+import { FileDiff } from "./FileDiff.tsx"
+import { Choice, Path, Search, Split, useFocus, useListKeys, useNarrow, useNow } from "./parts.tsx"
+import { ago, count, millisOf, shown } from "./words.ts"
+
+/** In the address, for what is shown by itself: as `with`, where leaving it out means the snapshot before. */
+const itself = "itself"
+
+const kinds = ["added", "modified", "deleted", "renamed"] as const
+
+type Mode = "split" | "unified"
+const modeKey = "fs-algebra.diff"
+
+const keptMode = (): Mode => {
+  try {
+    return localStorage.getItem(modeKey) === "unified" ? "unified" : "split"
+  } catch {
+    return "split"
+  }
+}
+
+const keepMode = (mode: Mode): void => {
+  try {
+    localStorage.setItem(modeKey, mode)
+  } catch {
+    // A browser that keeps nothing.
+  }
+}
+
+/** The one before what is looked at; without any, what is shown by itself. */
+const before = (all: ReadonlyArray<SnapshotInfo>, at: string | undefined): string | undefined => {
+  const index = at === undefined ? -1 : all.findIndex(({ id }) => id === at)
+  return at !== undefined && index < 0 ? undefined : all[index + 1]?.id
+}
+
+const sizeOf = ({ change, size_after, size_before }: DiffEntry): string => {
+  if (change === "added") return size_after === undefined ? "" : bytes(size_after)
+  if (change === "deleted") return size_before === undefined ? "" : bytes(size_before)
+  if (size_before === undefined || size_after === undefined || size_before === size_after) return ""
+  const by = size_after - size_before
+  return `${by > 0 ? "+" : "−"}${bytes(Math.abs(by))}`
+}
+
+const Row = ({
+  entry,
+  href,
+  isChosen,
+  isStop
+}: {
+  readonly entry: DiffEntry
+  readonly href: string
+  readonly isChosen: boolean
+  /** Where Tab stops in the list. */
+  readonly isStop: boolean
+}) => (
+  <a class="item changed" role="option" aria-selected={isChosen} tabIndex={isStop ? 0 : -1} href={href}>
+    <span class={`kind ${entry.change}`} role="img" aria-label={entry.change} title={entry.change}>
+      {entry.change[0]!.toUpperCase()}
+    </span>
+    <span class="changed-path mono">
+      <Path path={entry.path} />
+    </span>
+    <span class="changed-size num faint">{sizeOf(entry)}</span>
+  </a>
+)
+
+const NoSnapshots = () => (
+  <Empty title="Nothing to compare with">
+    {meta.value?.kind === "workspace" ? (
+      <>
+        <p>What differs from a snapshot, file by file, would be here.</p>
+        <p>
+          <code>fs-algebra snapshot</code> takes one; the commands and tools that change something take their own.
+        </p>
+      </>
+    ) : (
+      <>
+        <p>What differs from another dump, file by file, would be here.</p>
+        <p>
+          <code>fs-algebra debug DIRECTORY</code> shows a directory of dumps, which can be compared.
+        </p>
+      </>
+    )}
+  </Empty>
+)
+
+export const Changes = () => {
+  const all = snapshots.value
+  const { params, path } = place.value
+  const to = at.value
+  const asked = params["with"]
+  const from = asked === itself ? undefined : (asked ?? before(all, to))
+  const isNarrow = useNarrow()
+  const now = useNow(30_000)
+  const [text, setText] = useState("")
+  const [kept, setKept] = useState(keptMode)
+  const wished = params["mode"]
+  const mode: Mode = isNarrow ? "unified" : wished === "split" || wished === "unified" ? wished : kept
+  const isAsked = all.length > 0 && from !== to
+  const { again, error, isWaiting, value } = useAsked(
+    (signal) =>
+      isAsked
+        ? Api.diff({ ...(from === undefined ? {} : { with: from }), ...(to === undefined ? {} : { at: to }) }, signal)
+        : Promise.resolve(undefined),
+    [from, to, isAsked, version.value]
+  )
+  // Of other snapshots nothing is shown under these names.
+  const changes = value !== undefined && value.from === (from ?? null) && value.to === (to ?? null) ? value.changes : undefined
+  const only = params["kind"] ?? ""
+  const rows = useMemo(() => {
+    const sought = text.trim().toLowerCase()
+    return (changes ?? []).filter(
+      ({ change, from_path, path }) =>
+        (only === "" || change === only) && (sought === "" || `${path}\n${from_path ?? ""}`.toLowerCase().includes(sought))
+    )
+  }, [changes, text, only])
+  const totals = useMemo(
+    () => kinds.map((kind) => [kind, (changes ?? []).filter(({ change }) => change === kind).length] as const),
+    [changes]
+  )
+  const chosen = path === "" ? undefined : changes?.find((entry) => entry.path === path)
+  const position = chosen === undefined ? -1 : rows.indexOf(chosen)
+  const hrefTo = (path: string): string => hrefOf("changes", path, params)
+  const set = (changed: Readonly<Record<string, string | undefined>>): void =>
+    go(hrefOf("changes", path, { ...params, ...changed }))
+  const to_ = (index: number): void => go(hrefTo(rows[index]!.path), { replace: true })
+  const focus = useFocus(chosen?.path, position)
+  useListKeys("changed file", rows.length, position, to_)
+  // At a desk something is shown at once.
+  const first = rows[0]?.path
+  useEffect(() => {
+    if (path === "" && first !== undefined && !isNarrow) go(hrefTo(first), { replace: true })
+  }, [path === "", first, isNarrow])
+
+  if (meta.value === undefined) return null
+  if (all.length === 0) return <NoSnapshots />
+  const nowName = meta.value.kind === "workspace" ? "as it is now" : "this dump"
+  const named = ({ created_at, label, tag }: SnapshotInfo): string => {
+    const millis = millisOf(created_at)
+    return [shown(tag ?? label), millis === undefined ? "" : ago(millis, now)].filter(Boolean).join(" · ")
+  }
+  const options = all.map((snapshot) => [snapshot.id, named(snapshot)] as const)
+  const unknown = (id: string | undefined) =>
+    id === undefined || all.some((one) => one.id === id) ? [] : [[id, shown(id)] as const]
+  const onMode = (mode: Mode): void => {
+    keepMode(mode)
+    setKept(mode)
+    go(hrefOf("changes", path, { ...params, mode }), { replace: true })
+  }
+  return (
+    <div class="panel">
+      <div class="bar">
+        <span class="bar-pair">
+          <span class="faint">From</span>
+          <Choice
+            label="From"
+            value={from ?? itself}
+            onValue={(value) => set({ with: value })}
+            of={[[itself, nowName], ...options, ...unknown(from)]}
+          />
+          <button
+            type="button"
+            class="icon-button"
+            title="The other way around"
+            aria-label="The other way around"
+            onClick={() => set({ with: to ?? itself, at: from })}
+          >
+            ⇄
+          </button>
+          <span class="faint">to</span>
+          <Choice
+            label="To"
+            value={to ?? ""}
+            onValue={(at) => set({ at, with: from ?? itself })}
+            of={[["", nowName], ...options, ...unknown(to)]}
+          />
+        </span>
+        <span class="bar-count" role="status">
+          {changes === undefined ? (isWaiting && isAsked ? "comparing…" : "") : changes.length === 0 ? "no difference" : null}
+        </span>
+        {totals.map(([kind, n]) =>
+          n === 0 ? null : (
+            <button
+              key={kind}
+              type="button"
+              class={`chip ${kind}`}
+              aria-pressed={only === kind}
+              onClick={() => set({ kind: only === kind ? undefined : kind })}
+            >
+              {n.toLocaleString("en")} {kind}
+            </button>
+          )
+        )}
+      </div>
+      {error !== undefined ? (
+        <Trouble message={error} retry={again} />
+      ) : !isAsked ? (
+        <Empty title="The same is compared with itself">
+          <p>Choose another snapshot on one of the sides.</p>
+        </Empty>
+      ) : changes?.length === 0 ? (
+        <Empty title="No difference">
+          <p>Both hold the same files with the same contents.</p>
+        </Empty>
+      ) : (
+        <Split
+          label="Changed files"
+          isOpen={path !== ""}
+          back={hrefTo("")}
+          backLabel="Changed files"
+          detail={
+            chosen === undefined ? (
+              changes === undefined ? null : (
+                <Empty title={path === "" ? "Choose a file" : "It did not change"}>
+                  {path === "" ? null : <p class="mono">{shown(path)}</p>}
+                </Empty>
+              )
+            ) : (
+              <FileDiff
+                key={chosen.path}
+                entry={chosen}
+                from={from}
+                to={to}
+                mode={mode}
+                onMode={isNarrow ? undefined : onMode}
+                onPast={(by) => {
+                  if (rows[position + by] !== undefined) to_(position + by)
+                }}
+              />
+            )
+          }
+        >
+          <div class="bar bar-inner">
+            <Search label="Filter changed files" text={text} onText={setText} />
+            {text === "" && only === "" ? null : (
+              <span class="faint num" role="status">
+                {count(rows.length, "file")}
+              </span>
+            )}
+          </div>
+          <div class="rows panel-keys">
+            <VirtualList
+              label="Changed files"
+              role="listbox"
+              class="changeds"
+              count={rows.length}
+              rowHeight={isNarrow ? 44 : 28}
+              focus={focus}
+              keyOf={(index) => rows[index]?.path ?? index}
+              row={(index) => {
+                const entry = rows[index]
+                return entry === undefined ? null : (
+                  <Row
+                    entry={entry}
+                    href={hrefTo(entry.path)}
+                    isChosen={entry === chosen}
+                    isStop={entry === chosen || (position < 0 && index === 0)}
+                  />
+                )
+              }}
+            />
+          </div>
+        </Split>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,257 @@
+/** What tools did, and whatever else the logs of the sessions say a time of: over time, as a list, and one by one. */
+import { useMemo } from "preact/hooks"
+import type { Event } from "../../model.ts"
+import { bytes, Empty, Trouble, VirtualList } from "../components.tsx"
+import { go, hrefOf, meta, place } from "../store.ts"
+import { useEvents } from "./allEvents.ts"
+import { EventDetail } from "./EventDetail.tsx"
+import { Choice, Outcome, Path, Search, Split, useFocus, useListKeys, useNarrow } from "./parts.tsx"
+import { type Span, Timeline } from "./Timeline.tsx"
+import { absolute, count, duration, millisOf, shown, since } from "./words.ts"
+
+export const outcomeOf = ({ success }: Event): "done" | "failed" | undefined =>
+  success === undefined ? undefined : success ? "done" : "failed"
+
+const textOf = ({ call_id, message, mode, name, path }: Event): string =>
+  [name, path, message, mode, call_id].filter(Boolean).join("\n").toLowerCase()
+
+/** What the address asks for. */
+interface Asked {
+  readonly tool: string
+  readonly outcome: string
+  readonly text: string
+  readonly session: string
+  readonly span: Span | undefined
+}
+
+const askedOf = (params: Readonly<Record<string, string>>): Asked => {
+  const [from, to] = [Number(params["from"]), Number(params["to"])]
+  return {
+    tool: params["tool"] ?? "",
+    outcome: params["outcome"] ?? "",
+    text: params["q"] ?? "",
+    session: params["session"] ?? "",
+    span: from > 0 && to >= from ? [from, to] : undefined
+  }
+}
+
+const isWithin = (event: Event, [from, to]: Span): boolean => {
+  const millis = millisOf(event.at)
+  return millis !== undefined && millis >= from && millis <= to
+}
+
+/** Which are asked for, but for the span, which is drawn over all of them. */
+const filtered = (events: ReadonlyArray<Event>, { outcome, session, text, tool }: Asked): ReadonlyArray<Event> => {
+  const sought = text.trim().toLowerCase()
+  return events.filter(
+    (event) =>
+      (tool === "" || event.name === tool) &&
+      (session === "" || event.session_id === session) &&
+      (outcome === "" || outcomeOf(event) === outcome) &&
+      (sought === "" || textOf(event).includes(sought))
+  )
+}
+
+const Row = ({
+  beginning,
+  event,
+  href,
+  isChosen,
+  isStop
+}: {
+  readonly event: Event
+  readonly href: string
+  readonly isChosen: boolean
+  /** Where Tab stops in the list. */
+  readonly isStop: boolean
+  readonly beginning: number | undefined
+}) => {
+  const millis = millisOf(event.at)
+  const outcome = outcomeOf(event)
+  return (
+    <a
+      class="item event"
+      role="option"
+      aria-selected={isChosen}
+      tabIndex={isStop ? 0 : -1}
+      href={href}
+      data-index={event.index}
+    >
+      <span class="event-outcome">{outcome === undefined ? <span class="dot" /> : <Outcome isBare outcome={outcome} />}</span>
+      <span class="event-name ellipsis">{shown(event.name)}</span>
+      <span class="event-what ellipsis">
+        {event.path === undefined ? null : <Path path={event.path} />}
+        {event.message === undefined || event.message === "" ? null : <span class="event-said">{shown(event.message)}</span>}
+      </span>
+      <span class="event-size num">{event.size_bytes === undefined ? "" : bytes(event.size_bytes)}</span>
+      <span class="event-took num">{event.duration_millis === undefined ? "" : duration(event.duration_millis)}</span>
+      {millis === undefined || beginning === undefined ? (
+        <span class="event-time num faint">—</span>
+      ) : (
+        <time class="event-time num" dateTime={event.at!} title={absolute(millis)}>
+          {since(millis - beginning)}
+        </time>
+      )}
+    </a>
+  )
+}
+
+const Nothing = () => (
+  <Empty title="No events">
+    <p>What tools did in a session would be here: which, on what, how it ended, how long it took.</p>
+    <p>
+      A session that holds the slice <code>ToolEvents.log</code> keeps it; <code>Session.dumpSessionTree</code> writes it down,
+      and <code>fs-algebra debug DUMP</code> shows it.
+    </p>
+  </Empty>
+)
+
+export const Events = () => {
+  const { error, again, isWaiting, items, total } = useEvents()
+  const { params, path } = place.value
+  const asked = askedOf(params)
+  const isNarrow = useNarrow()
+  const { outcome, session, span, text, tool } = asked
+
+  const tools = useMemo(() => [...new Set(items.map(({ name }) => name))].sort(), [items])
+  const found = useMemo(() => filtered(items, asked), [items, tool, outcome, text, session])
+  const rows = useMemo(
+    () => (span === undefined ? found : found.filter((event) => isWithin(event, span))),
+    [found, span?.[0], span?.[1]]
+  )
+  const marks = useMemo(
+    () =>
+      found.flatMap((event) => {
+        const millis = millisOf(event.at)
+        return millis === undefined ? [] : [{ millis, isFault: event.success === false, index: event.index }]
+      }),
+    [found]
+  )
+  const beginning = useMemo(() => items.map(({ at }) => millisOf(at)).find((millis) => millis !== undefined), [items])
+
+  const chosen = path === "" ? undefined : items[Number(path)]
+  const position = chosen === undefined ? -1 : rows.indexOf(chosen)
+  const hrefTo = (event: Event | undefined): string => hrefOf("events", event === undefined ? "" : String(event.index), params)
+  const set = (changed: Readonly<Record<string, string | undefined>>): void =>
+    go(hrefOf("events", path, { ...params, ...changed }), { replace: true })
+  const focus = useFocus(chosen?.index, position)
+  useListKeys("event", rows.length, position, (index) => go(hrefTo(rows[index]), { replace: true }))
+
+  if (error !== undefined && items.length === 0) return <Trouble message={error} retry={again} />
+  if (!isWaiting && items.length === 0) return meta.value === undefined ? null : <Nothing />
+
+  const onPoint = (millis: number): void => {
+    let nearest: (typeof marks)[number] | undefined
+    for (const mark of marks) {
+      if (nearest === undefined || Math.abs(mark.millis - millis) < Math.abs(nearest.millis - millis)) nearest = mark
+    }
+    if (nearest !== undefined) go(hrefTo(items[nearest.index]))
+  }
+  const isFiltered = [tool, outcome, text, session].some((one) => one !== "") || span !== undefined
+  const failures = found.filter(({ success }) => success === false).length
+
+  return (
+    <div class="panel">
+      <div class="bar">
+        <Search label="Filter by path, message, call" text={text} onText={(q) => set({ q })} />
+        <Choice
+          label="Tool"
+          value={tool}
+          onValue={(tool) => set({ tool })}
+          of={[["", "All tools"], ...tools.map((name) => [name, shown(name)] as const)]}
+        />
+        <Choice
+          label="Outcome"
+          value={outcome}
+          onValue={(outcome) => set({ outcome })}
+          of={[
+            ["", "Any outcome"],
+            ["done", "Done"],
+            ["failed", "Failed"]
+          ]}
+        />
+        {session === "" ? null : (
+          <button type="button" class="chip" onClick={() => set({ session: undefined })} title="Show all sessions">
+            session {shown(session)} <span aria-hidden="true">×</span>
+          </button>
+        )}
+        {span === undefined ? null : (
+          <button
+            type="button"
+            class="chip"
+            onClick={() => set({ from: undefined, to: undefined })}
+            title="Show all of the time"
+          >
+            {duration(span[1] - span[0])} <span aria-hidden="true">×</span>
+          </button>
+        )}
+        <span class="bar-count" role="status">
+          {isFiltered ? `${rows.length.toLocaleString("en")} of ${count(items.length, "event")}` : count(total, "event")}
+          {failures > 0 ? <span class="is-bad-text"> · {failures.toLocaleString("en")} failed</span> : null}
+          {isWaiting && items.length > 0 ? ` · ${items.length.toLocaleString("en")} read…` : null}
+        </span>
+      </div>
+      {marks.length > 1 ? (
+        <Timeline
+          label="Events over time"
+          marks={marks}
+          chosen={millisOf(chosen?.at)}
+          span={span}
+          onPoint={onPoint}
+          onSpan={(span) => set({ from: span && String(span[0]), to: span && String(span[1]) })}
+        />
+      ) : null}
+      <Split
+        label="Events"
+        isOpen={path !== ""}
+        back={hrefTo(undefined)}
+        backLabel="All events"
+        detail={
+          chosen === undefined ? (
+            path !== "" && isWaiting ? (
+              <div class="waiting" aria-busy="true" />
+            ) : (
+              <Empty title={path === "" ? "Choose an event" : "There is no such event"}>
+                <p>Its parameters, what it said, and the file it touched are shown here.</p>
+              </Empty>
+            )
+          ) : (
+            <EventDetail key={chosen.index} event={chosen} />
+          )
+        }
+      >
+        {rows.length === 0 && !isWaiting ? (
+          <Empty title="No event is such">
+            <button type="button" class="button" onClick={() => go(hrefOf("events", path))}>
+              Clear the filter
+            </button>
+          </Empty>
+        ) : (
+          <div class="rows panel-keys">
+            <VirtualList
+              label="Events"
+              role="listbox"
+              class="events"
+              count={rows.length}
+              rowHeight={isNarrow ? 52 : 32}
+              focus={focus}
+              keyOf={(index) => rows[index]?.index ?? index}
+              row={(index) => {
+                const event = rows[index]
+                return event === undefined ? null : (
+                  <Row
+                    event={event}
+                    href={hrefTo(event)}
+                    isChosen={event === chosen}
+                    isStop={event === chosen || (position < 0 && index === 0)}
+                    beginning={beginning}
+                  />
+                )
+              }}
+            />
+          </div>
+        )}
+      </Split>
+    </div>
+  )
+}

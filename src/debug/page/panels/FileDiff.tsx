@@ -1,0 +1,232 @@
+/** One changed file: its text compared, side by side or as one, or what else there is to see of both sides. */
+import type { Extension } from "@codemirror/state"
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
+import type { DiffEntry, FileContent } from "../../model.ts"
+import { bytes, Trouble, useAsked } from "../components.tsx"
+import { Drawing } from "../shell/icons.tsx"
+import { useKeys } from "../shell/keys.ts"
+import { hrefOf, isWrapping, switchWrapping, version } from "../store.ts"
+import { isImage, Picture } from "./Content.tsx"
+import type * as EditorsModule from "./editors.ts"
+import type { Compared, Mode } from "./editors.ts"
+import { Copy, Path } from "./parts.tsx"
+import { bare, remarksOf, type Sides, sidesOf, whyNot } from "./sides.ts"
+import { shown } from "./words.ts"
+
+type Editors = typeof EditorsModule
+
+/** The editor with the language of a file: both at once, so that colours do not come after the text. */
+const useEditors = (path: string): { readonly editors: Editors; readonly language: Extension } | undefined => {
+  const [ready, set] = useState<{ readonly path: string; readonly editors: Editors; readonly language: Extension }>()
+  useEffect(() => {
+    let isWanted = true
+    void import("./editors.ts").then(async (editors) => {
+      const language = await editors.languageOf(path)
+      if (isWanted) set({ path, editors, language })
+    })
+    return () => {
+      isWanted = false
+    }
+  }, [path])
+  return ready?.path === path ? ready : undefined
+}
+
+const Side = ({ file, name }: { readonly file: FileContent | undefined; readonly name: string }) => (
+  <section class="side" aria-label={name}>
+    <h3 class="small-head">{name}</h3>
+    {file === undefined ? (
+      <p class="notice">It was not there.</p>
+    ) : isImage(file) ? (
+      <Picture file={file} />
+    ) : (
+      <p class="notice">
+        {file.media_name}, {bytes(file.size_bytes)}
+        {file.version === undefined ? null : (
+          <>
+            <br />
+            <code title={file.version}>{file.version.slice(0, 12)}</code> <Copy text={file.version} label="Copy the version" />
+          </>
+        )}
+      </p>
+    )}
+  </section>
+)
+
+const Pictures = ({ sides: { after, before } }: { readonly sides: Sides }) => (
+  <div class="sides">
+    {before === undefined ? null : <Side name="Before" file={before} />}
+    {after === undefined ? null : <Side name="After" file={after} />}
+  </div>
+)
+
+export const FileDiff = ({
+  entry,
+  from,
+  mode,
+  onMode,
+  onPast,
+  to
+}: {
+  readonly entry: DiffEntry
+  readonly from: string | undefined
+  readonly to: string | undefined
+  readonly mode: Mode
+  readonly onMode: ((mode: Mode) => void) | undefined
+  /** After the last change, or before the first. */
+  readonly onPast: (by: 1 | -1) => void
+}) => {
+  const {
+    again,
+    error,
+    value: sides
+  } = useAsked(
+    (signal) => sidesOf(entry, from, to, signal),
+    [entry.path, entry.from_path, entry.change, from, to, version.value]
+  )
+  const ready = useEditors(entry.path)
+  const element = useRef<HTMLDivElement>(null)
+  const compared = useRef<Compared | undefined>(undefined)
+  const [totals, setTotals] = useState<{ added: number; deleted: number; count: number } | undefined>(undefined)
+  const [step, setStep] = useState<number | undefined>(undefined)
+  const isWrapped = isWrapping.value
+  const why = useMemo(() => (sides === undefined ? undefined : whyNot(sides)), [sides])
+  const remarks = useMemo(() => (sides === undefined ? [] : remarksOf(sides)), [sides])
+  const [before, after] = [sides?.before?.content ?? "", sides?.after?.content ?? ""]
+  const isShown = sides !== undefined && why === undefined && before !== after
+  const isOneSided = entry.change === "added" || entry.change === "deleted"
+  // What is whole on one side has nothing to stand beside.
+  const shownMode: Mode = isOneSided ? "unified" : mode
+
+  useLayoutEffect(() => {
+    if (!isShown || ready === undefined) return
+    const made = ready.editors.compare(element.current!, {
+      before,
+      after,
+      language: ready.language,
+      mode: shownMode,
+      isWhole: isOneSided
+    })
+    made.wrap(isWrapped)
+    compared.current = made
+    setTotals(made)
+    setStep(undefined)
+    return () => {
+      compared.current = undefined
+      made.close()
+    }
+  }, [isShown, before, after, ready, shownMode])
+  useLayoutEffect(() => compared.current?.wrap(isWrapped), [isWrapped])
+
+  const move = (by: 1 | -1) => (): void => {
+    const place = isOneSided ? undefined : compared.current?.step(by)
+    if (place === undefined) onPast(by)
+    else setStep(place)
+  }
+  useKeys([
+    { key: "n", does: "Next change", run: move(1) },
+    { key: "p", does: "Previous change", run: move(-1) },
+    { key: "u", does: "Side by side, or as one", run: () => onMode?.(mode === "split" ? "unified" : "split") },
+    { key: "w", does: "Wrap long lines", run: switchWrapping }
+  ])
+
+  const hasImage = [sides?.before, sides?.after].some((side) => side !== undefined && isImage(side))
+  const isMoved = entry.from_path !== undefined && entry.from_path !== entry.path
+  return (
+    <article class="diff" aria-label={`Change of ${shown(entry.path)}`}>
+      <header class="diff-head">
+        <span class={`kind ${entry.change}`} title={entry.change}>
+          {entry.change[0]!.toUpperCase()}
+        </span>
+        <h2 class="diff-title mono">
+          {isMoved ? (
+            <>
+              <Path path={entry.from_path!} />
+              <span class="faint"> → </span>
+            </>
+          ) : null}
+          <a
+            href={
+              entry.change === "deleted" ? hrefOf("files", entry.path, { at: from }) : hrefOf("files", entry.path, { at: to })
+            }
+          >
+            <Path path={entry.path} />
+          </a>
+        </h2>
+        <span class="grow" />
+        {isShown && totals !== undefined ? (
+          <span class="totals num" title={`${totals.added} lines added, ${totals.deleted} deleted`}>
+            <span class="plus">+{totals.added}</span> <span class="minus">−{totals.deleted}</span>
+          </span>
+        ) : null}
+        {isShown ? (
+          <button
+            type="button"
+            class="icon-button"
+            aria-pressed={isWrapped}
+            aria-label="Wrap long lines"
+            title="Wrap long lines (w)"
+            onClick={switchWrapping}
+          >
+            <Drawing of="wrap" />
+          </button>
+        ) : null}
+        {isShown && !isOneSided ? (
+          <>
+            <span class="diff-steps">
+              <button
+                type="button"
+                class="icon-button"
+                onClick={move(-1)}
+                title="Previous change (p)"
+                aria-label="Previous change"
+              >
+                ↑
+              </button>
+              <span class="num faint diff-place" aria-live="polite">
+                {step === undefined ? "" : `${step + 1}/`}
+                {totals?.count ?? ""}
+              </span>
+              <button type="button" class="icon-button" onClick={move(1)} title="Next change (n)" aria-label="Next change">
+                ↓
+              </button>
+            </span>
+            {onMode === undefined ? null : (
+              <span class="segments" role="group" aria-label="How it is compared">
+                <button type="button" aria-pressed={mode === "split"} onClick={() => onMode("split")}>
+                  Split
+                </button>
+                <button type="button" aria-pressed={mode === "unified"} onClick={() => onMode("unified")}>
+                  Unified
+                </button>
+              </span>
+            )}
+          </>
+        ) : null}
+      </header>
+      {remarks.map((remark) => (
+        <p key={remark} class="remark">
+          {remark}
+        </p>
+      ))}
+      {error === undefined ? null : <Trouble message={error} retry={again} />}
+      {sides === undefined ? null : (
+        <>
+          {hasImage || why !== undefined ? <Pictures sides={sides} /> : null}
+          {why === undefined || why === bare || hasImage ? null : <p class="notice">{why}</p>}
+          {why === undefined && !isShown ? (
+            <p class="notice">
+              {entry.kind === "directory"
+                ? "An empty directory."
+                : isMoved
+                  ? "It was moved, and its content is the same."
+                  : isOneSided
+                    ? "The file is empty."
+                    : "The contents are the same."}
+            </p>
+          ) : null}
+        </>
+      )}
+      {isShown ? <div class={`diff-body is-${shownMode} is-${entry.change}`} ref={element} /> : null}
+    </article>
+  )
+}

@@ -1,0 +1,94 @@
+/** Who changed a file, the latest first: each leads to the call, or to the journal's entry. */
+import type { HistoryItem } from "../../model.ts"
+import * as Api from "../api.ts"
+import { bytes, Empty, Trouble, useAsked } from "../components.tsx"
+import { hrefOf, journalLast, version } from "../store.ts"
+import { Outcome, Path, useNow, When } from "./parts.tsx"
+import { isOnlySize, shown } from "./words.ts"
+
+const hrefTo = ({ event_index, position }: HistoryItem): string | undefined =>
+  event_index !== undefined
+    ? hrefOf("events", String(event_index))
+    : position !== undefined
+      ? hrefOf("journal", String(position))
+      : undefined
+
+const keyOf = ({ correlation_id, event_index, position, source }: HistoryItem, index: number): string =>
+  `${source} ${event_index ?? position ?? correlation_id ?? index}`
+
+const One = ({ item, now, path }: { readonly item: HistoryItem; readonly path: string; readonly now: number }) => {
+  const href = hrefTo(item)
+  const inside = (
+    <>
+      <span class="change-head">
+        <Outcome isBare outcome={item.outcome} />
+        <span class="change-what">{shown(item.what)}</span>
+        {item.tool === undefined || item.tool === item.what ? null : <span class="badge">{shown(item.tool)}</span>}
+        <span class="grow" />
+        <span class="faint num">
+          <When at={item.at} now={now} />
+        </span>
+      </span>
+      {item.to_path === undefined ? null : (
+        <span class="change-line mono">
+          {item.path === path ? "→ " : "from "}
+          {shown(item.path === path ? item.to_path : item.path)}
+        </span>
+      )}
+      {item.path === path || item.to_path !== undefined ? null : (
+        <span class="change-line mono">
+          <Path path={item.path} />
+        </span>
+      )}
+      {item.message === undefined || item.message === "" || isOnlySize(item.message) ? null : (
+        <span class={item.outcome === "failed" ? "change-line is-bad-text" : "change-line"}>{shown(item.message)}</span>
+      )}
+      <span class="change-line faint">
+        {[
+          item.source === "tool" ? "call" : "journal",
+          item.source === "tool" ? item.call_id : item.position === undefined ? undefined : `#${item.position}`,
+          item.size_bytes === undefined ? undefined : bytes(item.size_bytes),
+          item.session_id
+        ]
+          .filter((word) => word !== undefined)
+          .map(shown)
+          .join(" · ")}
+      </span>
+    </>
+  )
+  return (
+    <li>
+      {href === undefined ? (
+        <div class="change">{inside}</div>
+      ) : (
+        <a class="change" href={href}>
+          {inside}
+        </a>
+      )}
+    </li>
+  )
+}
+
+export const History = ({ path }: { readonly path: string }) => {
+  const now = useNow(10_000)
+  const { again, error, value } = useAsked((signal) => Api.history(path, signal), [path, version.value, journalLast.value])
+  if (error !== undefined) return <Trouble message={error} retry={again} />
+  if (value === undefined) return <div class="waiting" aria-busy="true" />
+  if (value.length === 0) {
+    return (
+      <Empty title="No change is known">
+        <p>
+          Calls of tools that touched it would be here, from a session with <code>ToolEvents.log</code>, and the changes that a
+          journal holds: <code>--journal FILE</code>.
+        </p>
+      </Empty>
+    )
+  }
+  return (
+    <ol class="changes-of" aria-label={`Who changed ${shown(path)}`}>
+      {value.map((item, index) => (
+        <One key={keyOf(item, index)} item={item} path={path} now={now} />
+      ))}
+    </ol>
+  )
+}

@@ -1,0 +1,166 @@
+/** What sessions kept: which there are, by descent, and the slices of one item by item. */
+import { useMemo } from "preact/hooks"
+import type { SessionInfo, SliceInfo } from "../../model.ts"
+import * as Api from "../api.ts"
+import { Empty, Trouble, useAsked } from "../components.tsx"
+import { go, hrefOf, meta, place, version } from "../store.ts"
+import { SliceItems } from "./SliceItems.tsx"
+import { Split, useListKeys, useNow, When } from "./parts.tsx"
+import { count, shown } from "./words.ts"
+
+interface Line {
+  readonly depth: number
+  readonly session: SessionInfo
+  readonly slice?: SliceInfo
+}
+
+/** Sessions below the one they came from, each followed by its slices. Who says to descend from itself is a root all the same. */
+const linesOf = (sessions: ReadonlyArray<SessionInfo>, slices: ReadonlyArray<SliceInfo>): ReadonlyArray<Line> => {
+  const ids = new Set(sessions.map(({ session_id }) => session_id))
+  const byParent = Map.groupBy(sessions, ({ parent_id }) => (parent_id !== null && ids.has(parent_id) ? parent_id : null))
+  const bySession = Map.groupBy(slices, ({ session_id }) => session_id)
+  const lines: Array<Line> = []
+  const seen = new Set<string>()
+  const visit = (session: SessionInfo, depth: number): void => {
+    if (seen.has(session.session_id)) return
+    seen.add(session.session_id)
+    lines.push({ depth, session })
+    for (const slice of bySession.get(session.session_id) ?? []) lines.push({ depth: depth + 1, session, slice })
+    for (const child of byParent.get(session.session_id) ?? []) visit(child, depth + 1)
+  }
+  for (const root of byParent.get(null) ?? []) visit(root, 0)
+  for (const session of sessions) visit(session, 0)
+  return lines
+}
+
+const Session = ({ depth, now, session }: { readonly session: SessionInfo; readonly depth: number; readonly now: number }) => (
+  <div
+    class="session"
+    role="treeitem"
+    aria-level={depth + 1}
+    aria-expanded="true"
+    style={{ paddingLeft: `${12 + depth * 16}px` }}
+  >
+    <div class="session-head">
+      <span class="session-id mono ellipsis" title={shown(session.session_id)}>
+        {shown(session.session_id)}
+      </span>
+      <span class="faint num">
+        <When at={session.created_at} now={now} />
+      </span>
+    </div>
+    {Object.keys(session.tags).length === 0 ? null : (
+      <div class="tags">
+        {Object.entries(session.tags).map(([name, value]) => (
+          <span key={name} class="tag">
+            <span class="tag-name">{shown(name)}</span>
+            {shown(value)}
+          </span>
+        ))}
+      </div>
+    )}
+    {session.slices === 0 ? <div class="faint">keeps nothing</div> : null}
+  </div>
+)
+
+const Slice = ({
+  depth,
+  isChosen,
+  isStop,
+  slice
+}: {
+  readonly slice: SliceInfo
+  readonly depth: number
+  readonly isChosen: boolean
+  /** Where Tab stops in the list. */
+  readonly isStop: boolean
+}) => (
+  <a
+    class="item slice"
+    role="treeitem"
+    aria-level={depth + 1}
+    aria-selected={isChosen}
+    tabIndex={isStop ? 0 : -1}
+    href={hrefOf("slices", slice.name, { session: slice.session_id })}
+    style={{ paddingLeft: `${12 + depth * 16}px` }}
+  >
+    <span class={`slice-policy ${slice.policy}`} aria-hidden="true">
+      {slice.policy === "log" ? "≡" : "◆"}
+    </span>
+    <span class="grow ellipsis">{shown(slice.name)}</span>
+    <span class="faint">{slice.policy}</span>
+    <span class="badge">{slice.items.toLocaleString("en")}</span>
+  </a>
+)
+
+export const Slices = () => {
+  const now = useNow(30_000)
+  const { again, error, value } = useAsked(() => Promise.all([Api.sessions(), Api.slices()]), [version.value])
+  const { params, path } = place.value
+  const lines = useMemo(() => linesOf(...(value ?? [[], []])), [value])
+  const slices = useMemo(() => lines.flatMap(({ slice }) => slice ?? []), [lines])
+  const isSuch = ({ name, session_id }: SliceInfo): boolean =>
+    name === path && (params["session"] === undefined || session_id === params["session"])
+  const position = path === "" ? -1 : slices.findIndex(isSuch)
+  const chosen = slices[position]
+  useListKeys("slice", slices.length, position, (index) => {
+    const { name, session_id } = slices[index]!
+    go(hrefOf("slices", name, { session: session_id }), { replace: true })
+  })
+
+  if (error !== undefined) return <Trouble message={error} retry={again} />
+  if (value === undefined) return <div class="waiting" aria-busy="true" />
+  if (lines.length === 0) {
+    return (
+      <Empty title="No sessions">
+        <p>What a run keeps beside its files would be here: its slices, item by item.</p>
+        <p>
+          {meta.value?.kind === "workspace" ? "A workspace has none. " : ""}
+          <code>Session.dumpSessionTree</code> writes a session down; <code>fs-algebra debug DUMP</code> shows it.
+        </p>
+      </Empty>
+    )
+  }
+  return (
+    <div class="panel">
+      <Split
+        label="Sessions and slices"
+        isOpen={chosen !== undefined}
+        back={hrefOf("slices")}
+        backLabel="All slices"
+        detail={
+          chosen === undefined ? (
+            <Empty title={path === "" ? "Choose a slice" : "There is no such slice"}>
+              <p>
+                A <em>state</em> holds what is so now, a <em>log</em> all that has been.
+              </p>
+            </Empty>
+          ) : (
+            <SliceItems key={`${chosen.session_id} ${chosen.name}`} slice={chosen} />
+          )
+        }
+      >
+        <div class="bar">
+          <span class="faint num">
+            {count(value[0].length, "session")} · {count(value[1].length, "slice")}
+          </span>
+        </div>
+        <div class="rows rows-scroll panel-keys" role="tree" aria-label="Sessions and slices">
+          {lines.map(({ depth, session, slice }) =>
+            slice === undefined ? (
+              <Session key={session.session_id} session={session} depth={depth} now={now} />
+            ) : (
+              <Slice
+                key={`${session.session_id} ${slice.name}`}
+                slice={slice}
+                depth={depth}
+                isChosen={slice === chosen}
+                isStop={slice === (chosen ?? slices[0])}
+              />
+            )
+          )}
+        </div>
+      </Split>
+    </div>
+  )
+}

@@ -1,0 +1,175 @@
+/** What happened over time, in columns: how much in each, and what of it failed. A span can be drawn over it; what is chosen is marked. */
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
+import { absolute, clock, count, duration } from "./words.ts"
+
+/** Something that happened. */
+export interface Mark {
+  readonly millis: number
+  readonly isFault: boolean
+}
+
+export type Span = readonly [from: number, to: number]
+
+const height = 56
+const foot = 18
+const column = 5
+const bar = 3
+
+const tickSteps = [
+  1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000, 600_000, 900_000,
+  1_800_000, 3_600_000, 7_200_000, 10_800_000, 21_600_000, 43_200_000, 86_400_000, 172_800_000, 604_800_000, 1_209_600_000,
+  2_592_000_000, 7_776_000_000, 31_536_000_000
+]
+
+/** Round times, not closer to each other than a label is wide. */
+const ticksOf = ([from, to]: Span, width: number): ReadonlyArray<number> => {
+  const least = ((to - from) / width) * 96
+  const step = tickSteps.find((step) => step >= least) ?? tickSteps.at(-1)!
+  const zone = new Date(from).getTimezoneOffset() * 60_000
+  const ticks: Array<number> = []
+  for (let at = Math.ceil((from - zone) / step) * step + zone; at <= to && ticks.length < 50; at += step) ticks.push(at)
+  return ticks
+}
+
+/** From the first to the last, with air on both sides. */
+const extentOf = (marks: ReadonlyArray<Mark>): Span => {
+  let [from, to] = [Infinity, -Infinity]
+  for (const { millis } of marks) [from, to] = [Math.min(from, millis), Math.max(to, millis)]
+  const air = Math.max((to - from) * 0.01, 5)
+  return [from - air, to + air]
+}
+
+const barsOf = (
+  marks: ReadonlyArray<Mark>,
+  [from, to]: Span,
+  width: number
+): { readonly good: string; readonly bad: string } => {
+  const columns = Math.max(1, Math.floor(width / column))
+  const goods = new Uint32Array(columns)
+  const bads = new Uint32Array(columns)
+  for (const { isFault, millis } of marks) {
+    const index = Math.min(columns - 1, Math.max(0, Math.floor(((millis - from) / (to - from)) * columns)))
+    if (isFault) bads[index]!++
+    else goods[index]!++
+  }
+  let highest = 1
+  for (let i = 0; i < columns; i++) highest = Math.max(highest, goods[i]! + bads[i]!)
+  const room = height - foot - 8
+  // Of the root, so that one beside a hundred can still be seen.
+  const tall = (n: number): number => (n === 0 ? 0 : Math.max(8, (Math.sqrt(n) / Math.sqrt(highest)) * room))
+  let [good, bad] = ["", ""]
+  for (let i = 0; i < columns; i++) {
+    const [g, b] = [goods[i]!, bads[i]!]
+    if (g + b === 0) continue
+    const all = tall(g + b)
+    const part = b === 0 ? 0 : Math.max(5, all * (b / (g + b)))
+    const x = i * column + 1
+    const base = height - foot
+    if (g > 0) good += `M${x} ${base}v${-Math.max(all - part, 3)}h${bar}v${Math.max(all - part, 3)}z`
+    if (b > 0) bad += `M${x} ${base - (g > 0 ? Math.max(all - part, 3) + 1 : 0)}v${-part}h${bar}v${part}z`
+  }
+  return { good, bad }
+}
+
+export const Timeline = ({
+  chosen,
+  label,
+  marks,
+  onPoint,
+  onSpan,
+  span
+}: {
+  readonly label: string
+  /** In any order. */
+  readonly marks: ReadonlyArray<Mark>
+  readonly chosen?: number | undefined
+  readonly span?: Span | undefined
+  readonly onSpan?: ((span: Span | undefined) => void) | undefined
+  /** A moment that was clicked on. */
+  readonly onPoint?: ((millis: number) => void) | undefined
+}) => {
+  const element = useRef<HTMLDivElement>(null)
+  const [width, setWidth] = useState(0)
+  const [drawn, setDrawn] = useState<Span | undefined>(undefined)
+  useLayoutEffect(() => {
+    const observer = new ResizeObserver(([entry]) => setWidth(Math.floor(entry!.contentRect.width)))
+    observer.observe(element.current!)
+    setWidth(Math.floor(element.current!.clientWidth))
+    return () => observer.disconnect()
+  }, [])
+  const extent = useMemo(() => extentOf(marks), [marks])
+  const { bad, good } = useMemo(
+    () => (width > 0 ? barsOf(marks, extent, width) : { good: "", bad: "" }),
+    [marks, extent, width]
+  )
+  const [from, to] = extent
+  const xOf = (millis: number): number => ((millis - from) / (to - from)) * width
+  const millisAt = (event: PointerEvent): number => {
+    const box = element.current!.getBoundingClientRect()
+    return from + Math.min(1, Math.max(0, (event.clientX - box.left) / box.width)) * (to - from)
+  }
+  const faults = useMemo(() => marks.filter(({ isFault }) => isFault).length, [marks])
+  const said = `${label}: ${count(marks.length, "mark")} in ${duration(to - from)}, ${count(faults, "of them failed", "of them failed")}`
+  const shownSpan = drawn ?? span
+  return (
+    <div
+      class="timeline"
+      ref={element}
+      role="img"
+      aria-label={said}
+      title={onSpan === undefined ? undefined : "Draw over it to see a span of time"}
+      onPointerDown={(event) => {
+        if (event.button !== 0 || onSpan === undefined) return
+        event.currentTarget.setPointerCapture(event.pointerId)
+        const at = millisAt(event)
+        setDrawn([at, at])
+      }}
+      onPointerMove={(event) => {
+        if (drawn !== undefined) setDrawn([drawn[0], millisAt(event)])
+      }}
+      onPointerCancel={() => setDrawn(undefined)}
+      onPointerUp={() => {
+        if (drawn === undefined) return
+        const [a, b] = drawn
+        setDrawn(undefined)
+        if (Math.abs(xOf(a) - xOf(b)) < 4) onPoint?.(a)
+        else onSpan?.([Math.floor(Math.min(a, b)), Math.ceil(Math.max(a, b))])
+      }}
+    >
+      {width === 0 ? null : (
+        <svg width={width} height={height} aria-hidden="true">
+          {ticksOf(extent, width).map((at) => (
+            <g key={at}>
+              <line class="timeline-tick" x1={xOf(at)} x2={xOf(at)} y1={0} y2={height - foot + 4} />
+              {xOf(at) > width - 64 ? null : (
+                <text class="timeline-text" x={xOf(at) + 4} y={height - 4}>
+                  {clock(at, to - from)}
+                </text>
+              )}
+            </g>
+          ))}
+          <line class="timeline-base" x1={0} x2={width} y1={height - foot + 0.5} y2={height - foot + 0.5} />
+          <path class="timeline-good" d={good} />
+          <path class="timeline-bad" d={bad} />
+          {shownSpan === undefined ? null : (
+            <rect
+              class="timeline-span"
+              x={Math.min(xOf(shownSpan[0]), xOf(shownSpan[1]))}
+              y={0}
+              width={Math.max(1, Math.abs(xOf(shownSpan[1]) - xOf(shownSpan[0])))}
+              height={height - foot}
+            />
+          )}
+          {chosen === undefined ? null : (
+            <path
+              class="timeline-chosen"
+              d={`M${xOf(chosen)} ${height - foot + 5}l-4 6h8zM${xOf(chosen) - 0.5} 0h1v${height - foot}h-1z`}
+            >
+              <title>{absolute(chosen)}</title>
+            </path>
+          )}
+        </svg>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,211 @@
+/** What needs the editor, and comes with it when it is first wanted: texts, and two texts compared. */
+import { Change, type Chunk, diff, getChunks, MergeView, unifiedMergeView } from "@codemirror/merge"
+import { EditorState, type Extension, Text } from "@codemirror/state"
+import { EditorView, gutter, GutterMarker, type BlockInfo } from "@codemirror/view"
+import { base, languageOf, setWrapping } from "../code/code.ts"
+import { diffLines, linesOf } from "./lineDiff.ts"
+
+export { languageOf }
+
+/** Answers how to take it away. */
+export const showText = (parent: Element, text: string, language: Extension): (() => void) => {
+  const view = new EditorView({ parent, doc: text, extensions: [base, language, label("Content")] })
+  return () => view.destroy()
+}
+
+const label = (text: string): Extension => EditorView.contentAttributes.of({ "aria-label": text })
+
+export type Mode = "split" | "unified"
+
+/** Two texts side by side, or as one. */
+export interface Compared {
+  readonly added: number
+  readonly deleted: number
+  /** Of the changes. */
+  readonly count: number
+  /** To the next change, or the one before; answers its place from 0, `undefined` where there is none that way. */
+  readonly step: (by: 1 | -1) => number | undefined
+  readonly wrap: (isWrapping: boolean) => void
+  readonly close: () => void
+}
+
+/** Characters on both sides. What is longer is marked as a whole, and not letter by letter. */
+const longest = 20_000
+
+/** First by lines, however long the texts are, and then by letters within what is other. */
+const byLines = (before: string, after: string): ReadonlyArray<Change> => {
+  const [a, b] = [linesOf(before), linesOf(after)]
+  const changes: Array<Change> = []
+  let [lineA, lineB, atA, atB] = [0, 0, 0, 0]
+  for (const { fromA, fromB, toA, toB } of diffLines(a, b)) {
+    while (lineA < fromA) atA += a[lineA++]!.length
+    while (lineB < fromB) atB += b[lineB++]!.length
+    const [beginA, beginB] = [atA, atB]
+    while (lineA < toA) atA += a[lineA++]!.length
+    while (lineB < toB) atB += b[lineB++]!.length
+    const isShort = atA > beginA && atB > beginB && atA - beginA + (atB - beginB) <= longest
+    if (!isShort) changes.push(new Change(beginA, atA, beginB, atB))
+    else {
+      const within = diff(before.slice(beginA, atA), after.slice(beginB, atB), { scanLimit: 500, timeout: 50 })
+      for (const { fromA, fromB, toA, toB } of within) {
+        changes.push(new Change(beginA + fromA, beginA + toA, beginB + fromB, beginB + toB))
+      }
+    }
+  }
+  return changes
+}
+
+const diffConfig = { override: byLines }
+
+const collapseUnchanged = { margin: 3, minSize: 6 }
+
+/** Without the empty one that the newline at the end of a text leaves. */
+const linesIn = (text: Text, from: number, to: number): number => {
+  if (from >= to) return 0
+  const end = Math.min(to, text.length)
+  const first = text.lineAt(Math.min(from, text.length)).number
+  const last = text.lineAt(to > from && to <= text.length ? Math.max(from, to - 1) : end)
+  const isEmptyEnd = last.number === text.lines && last.length === 0 && last.number > 1
+  return Math.max(0, last.number - first + 1 - (isEmptyEnd ? 1 : 0))
+}
+
+const totalsOf = (chunks: ReadonlyArray<Chunk>, a: Text, b: Text): { readonly added: number; readonly deleted: number } => {
+  let [added, deleted] = [0, 0]
+  for (const { fromA, fromB, toA, toB } of chunks) {
+    deleted += linesIn(a, fromA, toA)
+    added += linesIn(b, fromB, toB)
+  }
+  return { added, deleted }
+}
+
+/** The number a line had before, where it is still there. */
+class Before extends GutterMarker {
+  readonly text: string
+  constructor(text: string) {
+    super()
+    this.text = text
+  }
+  override eq(other: Before): boolean {
+    return other.text === this.text
+  }
+  override toDOM(): Node {
+    return document.createTextNode(this.text)
+  }
+}
+
+/** The line of `a` beside a place of `b`, outside of changes. */
+const lineBefore = (chunks: ReadonlyArray<Chunk>, a: Text, b: Text, place: number): number | undefined => {
+  let shift = 0
+  for (const { fromA, fromB, toA, toB } of chunks) {
+    if (place < fromB) break
+    if (place < toB) return undefined
+    shift = toA - fromA - (toB - fromB) + shift
+  }
+  const at = place + shift
+  return at < 0 || at > a.length || b.length === 0 ? undefined : a.lineAt(at).number
+}
+
+const numbersBefore = (a: Text): Extension =>
+  gutter({
+    class: "cm-before-numbers",
+    lineMarker: (view: EditorView, line: BlockInfo) => {
+      const number = lineBefore(getChunks(view.state)?.chunks ?? [], a, view.state.doc, line.from)
+      return new Before(number === undefined ? "" : String(number))
+    },
+    widgetMarker: (view, _widget, block) => {
+      const chunk = getChunks(view.state)?.chunks.find(({ fromA, fromB, toA }) => fromB === block.from && fromA < toA)
+      if (chunk === undefined || block.height === 0) return null
+      const [first, last] = [a.lineAt(chunk.fromA).number, a.lineAt(chunk.endA).number]
+      if (last - first > 2000) return null
+      return new Before(Array.from({ length: last - first + 1 }, (_, index) => first + index).join("\n"))
+    },
+    initialSpacer: () => new Before(String(a.lines)),
+    lineMarkerChange: () => true
+  })
+
+const steps = (views: readonly [EditorView, ...ReadonlyArray<EditorView>], chunks: ReadonlyArray<Chunk>): Compared["step"] => {
+  let current = -1
+  return (by) => {
+    const next = current + by
+    if (next < 0 || next >= chunks.length) return undefined
+    current = next
+    const { fromA, fromB } = chunks[next]!
+    for (const [index, view] of views.entries()) {
+      const from = Math.min(views.length === 2 && index === 0 ? fromA : fromB, view.state.doc.length)
+      view.dispatch({ selection: { anchor: from }, effects: EditorView.scrollIntoView(from, { y: "center" }) })
+    }
+    return next
+  }
+}
+
+/** `isWhole`: only one of them was there, and there is nothing to compare it with. */
+export const compare = (
+  parent: Element,
+  {
+    after,
+    before,
+    isWhole,
+    language,
+    mode
+  }: {
+    readonly before: string
+    readonly after: string
+    readonly language: Extension
+    readonly mode: Mode
+    readonly isWhole: boolean
+  }
+): Compared => {
+  if (isWhole) {
+    const [text, isAdded] = before === "" ? [after, true] : [before, false]
+    const view = new EditorView({ parent, doc: text, extensions: [base, language, label(isAdded ? "Added" : "Deleted")] })
+    const lines = linesIn(view.state.doc, 0, view.state.doc.length + 1)
+    return {
+      added: isAdded ? lines : 0,
+      deleted: isAdded ? 0 : lines,
+      count: 1,
+      step: () => undefined,
+      wrap: (isWrapping) => setWrapping(view, isWrapping),
+      close: () => view.destroy()
+    }
+  }
+  if (mode === "split") {
+    const view = new MergeView({
+      parent,
+      a: { doc: before, extensions: [base, language, label("Before")] },
+      b: { doc: after, extensions: [base, language, label("After")] },
+      gutter: true,
+      diffConfig,
+      collapseUnchanged
+    })
+    return {
+      ...totalsOf(view.chunks, view.a.state.doc, view.b.state.doc),
+      count: view.chunks.length,
+      step: steps([view.a, view.b], view.chunks),
+      wrap: (isWrapping) => {
+        setWrapping(view.a, isWrapping)
+        setWrapping(view.b, isWrapping)
+      },
+      close: () => view.destroy()
+    }
+  }
+  const a = Text.of(before.split(/\r\n?|\n/))
+  const state = EditorState.create({
+    doc: after,
+    extensions: [
+      numbersBefore(a),
+      base,
+      language,
+      label("Before and after"),
+      unifiedMergeView({ original: a, mergeControls: false, gutter: true, diffConfig, collapseUnchanged })
+    ]
+  })
+  const view = new EditorView({ parent, state })
+  const chunks = getChunks(view.state)?.chunks ?? []
+  return {
+    ...totalsOf(chunks, a, view.state.doc),
+    count: chunks.length,
+    step: steps([view], chunks),
+    wrap: (isWrapping) => setWrapping(view, isWrapping),
+    close: () => view.destroy()
+  }
+}

@@ -1,0 +1,250 @@
+/** What the panels are made of: a list beside what is chosen of it, and the small things that both show. */
+import type { ComponentChildren } from "preact"
+import { useEffect, useLayoutEffect, useReducer, useRef, useState } from "preact/hooks"
+import { useKeys } from "../shell/keys.ts"
+import { absolute, ago, millisOf, partsOf, shown } from "./words.ts"
+
+/** Where arrows mean something of their own. */
+const isElsewhere = (target: EventTarget | null): boolean =>
+  target instanceof Element && target !== document.body && target.closest(".panel-keys") === null
+
+/** The keys of a list: to the next, the one before, the first, the last. Letters do it from anywhere, arrows from the list or from nowhere. */
+export const useListKeys = (what: string, length: number, chosen: number, choose: (index: number) => void): void => {
+  const to = (index: number): void => {
+    if (length === 0) return
+    const list = document.activeElement?.closest(".panel-keys")
+    choose(Math.max(0, Math.min(length - 1, index)))
+    // The focus goes along, as soon as the row is there.
+    if (list !== undefined && list !== null) {
+      requestAnimationFrame(() =>
+        requestAnimationFrame(() => list.querySelector<HTMLElement>('[aria-selected="true"]')?.focus({ preventScroll: true }))
+      )
+    }
+  }
+  const next = (): void => to(chosen + 1)
+  const previous = (): void => to(chosen < 0 ? 0 : chosen - 1)
+  useKeys([
+    { key: "j", does: `Next ${what}`, run: next },
+    { key: "k", does: `Previous ${what}`, run: previous }
+  ])
+  const arrows: Readonly<Record<string, () => void>> = {
+    ArrowDown: next,
+    ArrowUp: previous,
+    Home: () => to(0),
+    End: () => to(length - 1)
+  }
+  const current = useRef(arrows)
+  current.current = arrows
+  useLayoutEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return
+      const act = current.current[event.key]
+      if (act === undefined || isElsewhere(event.target)) return
+      event.preventDefault()
+      act()
+    }
+    addEventListener("keydown", onKey)
+    return () => removeEventListener("keydown", onKey)
+  }, [])
+}
+
+/** Where to look when another is chosen, and only then: whoever scrolls away from it, while more comes, stays there. */
+export const useFocus = (chosen: string | number | undefined, position: number): number | undefined => {
+  const seen = useRef<string | number | undefined>(undefined)
+  const isNew = chosen !== undefined && position >= 0 && seen.current !== chosen
+  useEffect(() => {
+    if (isNew || chosen === undefined) seen.current = chosen
+  })
+  return isNew ? position : undefined
+}
+
+const narrow = matchMedia("(max-width: 720px)")
+
+/** Whether there is room for one pane alone. */
+export const useNarrow = (): boolean => {
+  const [isNarrow, set] = useState(narrow.matches)
+  useEffect(() => {
+    const onChange = (): void => set(narrow.matches)
+    narrow.addEventListener("change", onChange)
+    return () => narrow.removeEventListener("change", onChange)
+  }, [])
+  return isNarrow
+}
+
+/** Beside each other; where there is no room, the detail stands over the list, and leads back. */
+export const Split = ({
+  back,
+  backLabel,
+  children,
+  detail,
+  isOpen,
+  label
+}: {
+  /** Of the list. */
+  readonly label: string
+  readonly children: ComponentChildren
+  readonly detail: ComponentChildren
+  readonly isOpen: boolean
+  readonly back: string
+  readonly backLabel: string
+}) => (
+  <div class={isOpen ? "split is-open" : "split"}>
+    <section class="split-list" aria-label={label}>
+      {children}
+    </section>
+    <section class="split-detail" aria-label="Details">
+      {isOpen ? (
+        <a class="split-back" href={back}>
+          <span aria-hidden="true">‹</span> {backLabel}
+        </a>
+      ) : null}
+      {detail}
+    </section>
+  </div>
+)
+
+/** Every now and then, so that "3 s ago" does not stay so. */
+export const useNow = (everyMillis: number): number => {
+  const [, tick] = useReducer<number, void>((n) => n + 1, 0)
+  useEffect(() => {
+    const timer = setInterval(() => tick(), everyMillis)
+    return () => clearInterval(timer)
+  }, [everyMillis])
+  return Date.now()
+}
+
+/** How long ago; when, on hover. */
+export const When = ({ at, now }: { readonly at: string | null | undefined; readonly now: number }) => {
+  const millis = millisOf(at)
+  return millis === undefined ? (
+    <span class="faint" title="It does not say when.">
+      —
+    </span>
+  ) : (
+    <time dateTime={at!} title={absolute(millis)}>
+      {ago(millis, now)}
+    </time>
+  )
+}
+
+/** A path, of which the name stays when there is no room. */
+export const Path = ({ path }: { readonly path: string }) => {
+  const [directory, name] = partsOf(path)
+  return (
+    <span class="way" title={shown(path)}>
+      {directory === "" ? null : (
+        <span class="way-directory">
+          <bdi>{shown(directory)}</bdi>
+        </span>
+      )}
+      <bdi class="way-name">{shown(name)}</bdi>
+    </span>
+  )
+}
+
+export const Copy = ({ label = "Copy", text }: { readonly text: string; readonly label?: string }) => {
+  const [isCopied, set] = useState(false)
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
+  useEffect(() => () => clearTimeout(timer.current), [])
+  const copy = async (): Promise<void> => {
+    try {
+      await navigator.clipboard.writeText(text)
+    } catch {
+      return
+    }
+    set(true)
+    clearTimeout(timer.current)
+    timer.current = setTimeout(() => set(false), 1200)
+  }
+  return (
+    <button type="button" class="mini" onClick={() => void copy()} title={label}>
+      <span aria-live="polite">{isCopied ? "Copied" : "Copy"}</span>
+    </button>
+  )
+}
+
+/** Names of things and what they are. */
+export const Facts = ({ children }: { readonly children: ComponentChildren }) => <dl class="about">{children}</dl>
+
+export const Fact = ({ children, name }: { readonly name: string; readonly children: ComponentChildren }) => (
+  <div class="about-one">
+    <dt>{name}</dt>
+    <dd>{children}</dd>
+  </div>
+)
+
+/** A text to search for; Escape clears it, and leaves it when it is clear. */
+export const Search = ({
+  label,
+  onText,
+  text
+}: {
+  readonly label: string
+  readonly text: string
+  readonly onText: (text: string) => void
+}) => (
+  <input
+    class="input panel-search"
+    type="search"
+    placeholder={label}
+    aria-label={label}
+    spellcheck={false}
+    autocomplete="off"
+    value={text}
+    onInput={({ currentTarget }) => onText(currentTarget.value)}
+    onKeyDown={(event) => {
+      if (event.key !== "Escape") return
+      event.stopPropagation()
+      if (text === "") event.currentTarget.blur()
+      else onText("")
+    }}
+  />
+)
+
+/** One of several. */
+export const Choice = ({
+  label,
+  of,
+  onValue,
+  value
+}: {
+  readonly label: string
+  readonly value: string
+  readonly of: ReadonlyArray<readonly [value: string, text: string]>
+  readonly onValue: (value: string) => void
+}) => (
+  <select
+    class="panel-select"
+    aria-label={label}
+    title={label}
+    value={value}
+    onChange={({ currentTarget }) => onValue(currentTarget.value)}
+  >
+    {of.map(([one, text]) => (
+      <option key={one} value={one}>
+        {text}
+      </option>
+    ))}
+  </select>
+)
+
+const outcomes = {
+  done: ["good", "done"],
+  failed: ["bad", "failed"],
+  unanswered: ["warn", "unanswered"]
+} as const
+
+export const Outcome = ({
+  isBare = false,
+  outcome
+}: {
+  readonly outcome: keyof typeof outcomes
+  readonly isBare?: boolean
+}) => {
+  const [name, text] = outcomes[outcome]
+  return isBare ? (
+    <span class={`dot ${name}`} role="img" aria-label={text} title={text} />
+  ) : (
+    <span class={`badge ${name}`}>{text}</span>
+  )
+}

@@ -1,0 +1,71 @@
+/** The two sides of a changed file, and what can be said of them without comparing their texts. */
+import type { DiffEntry, FileContent } from "../../model.ts"
+import * as Api from "../api.ts"
+
+/** `undefined`: it was not there. */
+export interface Sides {
+  readonly before: FileContent | undefined
+  readonly after: FileContent | undefined
+}
+
+const there = async (asked: Promise<FileContent>): Promise<FileContent | undefined> => {
+  try {
+    return await asked
+  } catch (error) {
+    if (error instanceof Api.ApiError && error.status === 404) return undefined
+    throw error
+  }
+}
+
+export const sidesOf = async (
+  { change, from_path, path }: DiffEntry,
+  from: string | undefined,
+  to: string | undefined,
+  signal: AbortSignal
+): Promise<Sides> => {
+  const [before, after] = await Promise.all([
+    change === "added" ? undefined : there(Api.file(from_path ?? path, from, signal)),
+    change === "deleted" ? undefined : there(Api.file(path, to, signal))
+  ])
+  return { before, after }
+}
+
+/** Characters. Beyond, comparing would take longer than anyone waits. */
+const longest = 3_000_000
+
+/** Said of what is no text: nothing more, since what it is stands there. */
+export const bare = ""
+
+/** Why texts cannot be compared; `undefined`: they can. */
+export const whyNot = ({ after, before }: Sides): string | undefined => {
+  const all = [before, after].filter((side) => side !== undefined)
+  if (all.some(({ content }) => content === null)) return "It is too large to be compared here."
+  if (all.some(({ encoding }) => encoding === "base64")) return bare
+  if (all.some(({ truncated }) => truncated)) return "It is too large to be compared here: only its beginning can be read."
+  if (all.reduce((sum, { content }) => sum + content!.length, 0) > longest) return "It is too large to be compared here."
+  return undefined
+}
+
+const endingsOf = (text: string): string => {
+  const [pairs, feeds, returns] = [/\r\n/.test(text), /(?:^|[^\r])\n/.test(text), /\r(?!\n)/.test(text)]
+  const kinds = [pairs && "CRLF", feeds && "LF", returns && "CR"].filter(Boolean)
+  return kinds.length === 0 ? "none" : kinds.join(" and ")
+}
+
+/** What comparing line by line does not show. */
+export const remarksOf = ({ after, before }: Sides): ReadonlyArray<string> => {
+  if (before === undefined || after === undefined) return []
+  const remarks: Array<string> = []
+  if (before.kind !== after.kind) remarks.push(`It was ${before.kind}, and is ${after.kind}.`)
+  if (before.mode !== undefined && after.mode !== undefined && before.mode !== after.mode) {
+    remarks.push(`Mode ${before.mode} → ${after.mode}.`)
+  }
+  const [a, b] = [before.content ?? "", after.content ?? ""]
+  if (before.encoding !== "utf-8" || after.encoding !== "utf-8" || a === b) return remarks
+  const [was, is] = [endingsOf(a), endingsOf(b)]
+  if (was !== is && was !== "none" && is !== "none") remarks.push(`Line endings: ${was} → ${is}.`)
+  const [ended, ends] = [/[\r\n]$/.test(a), /[\r\n]$/.test(b)]
+  if (a !== "" && b !== "" && ended !== ends)
+    remarks.push(ends ? "A newline at the end was added." : "The newline at the end is gone.")
+  return remarks
+}

@@ -1,0 +1,107 @@
+/** Times, lengths and texts as people read them. */
+import type { JournalItem } from "../../model.ts"
+import { plainName } from "../components.tsx"
+
+/** A name, a path, a line: in one line, and nothing in it hidden. */
+export const shown = plainName
+
+/** The same of a text of several lines. */
+export const shownText = (text: string): string => text.replace(/[^\n\t]+/g, plainName)
+
+export const count = (n: number, one: string, many = `${one}s`): string => `${n.toLocaleString("en")} ${n === 1 ? one : many}`
+
+const padded = (n: number, width = 2): string => String(n).padStart(width, "0")
+
+/** `undefined` where it is no time. */
+export const millisOf = (time: string | null | undefined): number | undefined => {
+  const millis = time === null || time === undefined ? Number.NaN : Date.parse(time)
+  return Number.isNaN(millis) ? undefined : millis
+}
+
+const dayOf = (date: Date): string => `${date.getFullYear()}-${padded(date.getMonth() + 1)}-${padded(date.getDate())}`
+
+const clockOf = (date: Date): string =>
+  `${padded(date.getHours())}:${padded(date.getMinutes())}:${padded(date.getSeconds())}.${padded(date.getMilliseconds(), 3)}`
+
+/** `2026-01-31 23:59:00.123` where the reader is. */
+export const absolute = (millis: number): string => {
+  const date = new Date(millis)
+  return `${dayOf(date)} ${clockOf(date)}`
+}
+
+/** `23:59:00`, or with its day where many days are looked at. */
+export const clock = (millis: number, spanMillis: number): string => {
+  const date = new Date(millis)
+  if (spanMillis > 3 * 86_400_000) return dayOf(date)
+  const time = clockOf(date)
+  if (spanMillis > 86_400_000) return `${dayOf(date).slice(5)} ${time.slice(0, 5)}`
+  return spanMillis > 600_000 ? time.slice(0, 5) : spanMillis > 5000 ? time.slice(0, 8) : time
+}
+
+const steps: ReadonlyArray<readonly [seconds: number, unit: string]> = [
+  [365 * 86_400, "y"],
+  [61 * 86_400, "months"],
+  [86_400, "d"],
+  [3600, "h"],
+  [60, "min"],
+  [1, "s"]
+]
+
+export const ago = (millis: number, now: number): string => {
+  const seconds = Math.round((now - millis) / 1000)
+  if (Math.abs(seconds) < 3) return "now"
+  const [size, unit] = steps.find(([size]) => Math.abs(seconds) >= size)!
+  const text = `${Math.floor(Math.abs(seconds) / (unit === "months" ? 30.44 * 86_400 : size))} ${unit}`
+  return seconds < 0 ? `in ${text}` : `${text} ago`
+}
+
+/** What stands for a message that was too long to be kept says nothing to who reads it. */
+export const isOnlySize = (message: string): boolean => /^\d+ characters$/.test(message)
+
+/** How long something took. */
+export const duration = (millis: number): string => {
+  if (millis < 1) return `${millis.toFixed(millis < 0.1 ? 2 : 1)} ms`
+  if (millis < 1000) return `${Math.round(millis)} ms`
+  if (millis < 60_000) return `${(millis / 1000).toFixed(millis < 10_000 ? 2 : 1)} s`
+  const seconds = Math.round(millis / 1000)
+  return seconds < 3600
+    ? `${Math.floor(seconds / 60)} min ${seconds % 60} s`
+    : `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`
+}
+
+/** How long after a beginning: `+1.240`, `+2:03.120`, `+1:02:03`. */
+export const since = (millis: number): string => {
+  const sign = millis < 0 ? "−" : "+"
+  const all = Math.abs(Math.round(millis))
+  const [hours, minutes, seconds] = [Math.floor(all / 3_600_000), Math.floor(all / 60_000) % 60, Math.floor(all / 1000) % 60]
+  if (hours >= 48) return `${sign}${Math.floor(hours / 24)} d ${hours % 24} h`
+  if (hours > 0) return `${sign}${hours}:${padded(minutes)}:${padded(seconds)}`
+  const rest = padded(all % 1000, 3)
+  return minutes > 0 ? `${sign}${minutes}:${padded(seconds)}.${rest}` : `${sign}${seconds}.${rest}`
+}
+
+/** Where the directory ends and the name begins. */
+export const partsOf = (path: string): readonly [directory: string, name: string] => {
+  const cut = path.lastIndexOf("/", path.length - 2) + 1
+  return [path.slice(0, cut), path.slice(cut)]
+}
+
+/** What a line of the journal says beyond what stands beside it anyway: its path, and the kind of its fault. */
+export const detailOf = ({ fault, path, summary, to_path }: JournalItem): string => {
+  const subject = to_path === undefined ? (path ?? "") : `${path} -> ${to_path}`
+  const detail =
+    summary === subject
+      ? ""
+      : subject !== "" && summary.startsWith(`${subject}: `)
+        ? summary.slice(subject.length + 2)
+        : summary
+  return fault !== undefined && detail.startsWith(`${fault}: `) ? detail.slice(fault.length + 2) : detail
+}
+
+/** The same where the size stands beside it too. */
+export const briefOf = (item: JournalItem): string =>
+  item.size_bytes === undefined
+    ? detailOf(item)
+    : detailOf(item)
+        .replace(/(^|, )[\d.]+ (?:B|[KMGT]iB)(?: (?=at )|$|, )/, "$1")
+        .replace(/, $/, "")

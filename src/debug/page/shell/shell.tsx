@@ -1,0 +1,363 @@
+/** What is around every view: what is shown, the ways to the views, and what one should know. */
+import { computed, signal } from "@preact/signals"
+import type { ComponentChildren } from "preact"
+import { useEffect, useRef } from "preact/hooks"
+import { bytes, Name, plainName, Time } from "../components.tsx"
+import { query, shown, step } from "../files/state.ts"
+import {
+  at,
+  dumps,
+  failure,
+  fileHref,
+  go,
+  hereWith,
+  hrefOf,
+  isHeard,
+  isStale,
+  journalLast,
+  meta,
+  place,
+  reload,
+  snapshots,
+  switchTheme,
+  switchTo,
+  theme,
+  type View,
+  views
+} from "../store.ts"
+import { Help, openHelp } from "./help.tsx"
+import { Drawing, Mark } from "./icons.tsx"
+import { useKeys } from "./keys.ts"
+import { Menu } from "./menu.tsx"
+
+const names: Record<View, string> = {
+  files: "Files",
+  changes: "Changes",
+  events: "Events",
+  slices: "Slices",
+  journal: "Journal"
+}
+
+/** How much a view has, and what it lacks where that is nothing. */
+const tabs = computed(() => {
+  const known = meta.value
+  const counts: Record<View, readonly [count: number | undefined, lacking: string]> = {
+    files: [shown.value?.tree.files.length, "There are no files."],
+    // How many snapshots there are says nothing of how much has changed.
+    changes: [known?.snapshots === 0 ? 0 : undefined, "There is no snapshot to compare with."],
+    events: [known?.events, "No calls were written down."],
+    slices: [known?.slices, "There are no slices of a session."],
+    journal: [known?.has_journal === true ? journalLast.value : 0, "No journal is shown; --journal FILE shows one."]
+  }
+  return views.map((view) => ({ view, count: counts[view][0], lacking: counts[view][1] }))
+})
+
+const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 })
+
+/** The snapshot that is looked at stays so from view to view. */
+const viewHref = (view: View): string =>
+  view === "files" || view === "changes" ? hrefOf(view, "", { at: at.value }) : hrefOf(view)
+
+const Tabs = () => (
+  <nav class="tabs" aria-label="Views">
+    {tabs.value.map(({ count, lacking, view }, index) => (
+      <a
+        key={view}
+        href={viewHref(view)}
+        class={count === 0 ? "is-empty" : ""}
+        aria-current={place.value.view === view ? "page" : undefined}
+        title={count === 0 ? lacking : `${names[view]} (${index + 1})`}
+      >
+        {names[view]}
+        {count === undefined || count === 0 ? null : (
+          <span class="tab-count" aria-label={`${count}`}>
+            {compact.format(count)}
+          </span>
+        )}
+      </a>
+    ))}
+  </nav>
+)
+
+const What = () => {
+  const known = meta.value
+  if (known === undefined) return <span class="what">fs-algebra</span>
+  const title = <strong class="what-title ellipsis">{<Name text={known.title} />}</strong>
+  const kind = <span class="badge">{known.kind}</span>
+  if (dumps.value.length < 2) {
+    return (
+      <span class="what" title={plainName(known.path)}>
+        {title}
+        {kind}
+      </span>
+    )
+  }
+  return (
+    <Menu
+      class="what"
+      label="Dump that is shown"
+      chosen={dumps.value.find(({ is_shown }) => is_shown)?.path ?? known.path}
+      choices={dumps.value.map(({ has_archive, modified_at, path, size_bytes }) => ({
+        id: path,
+        text: path,
+        label: <Name text={path} />,
+        note: (
+          <>
+            <Time at={modified_at} /> · {bytes(size_bytes)}
+            {has_archive ? "" : " · no files"}
+          </>
+        )
+      }))}
+      onChoose={(path) => void switchTo(path)}
+    >
+      {title}
+      {kind}
+    </Menu>
+  )
+}
+
+const now = "\u0000now"
+
+const Snapshots = () => {
+  // What else looks at snapshots chooses them itself.
+  if (snapshots.value.length === 0 || place.value.view !== "files") return null
+  const chosen = snapshots.value.find(({ id }) => id === at.value)
+  const label = chosen?.label ?? at.value ?? (meta.value?.kind === "workspace" ? "Now" : "This dump")
+  return (
+    <Menu
+      align="right"
+      class={`snapshots ${at.value === undefined ? "" : "is-past"}`}
+      label="Snapshot that is looked at"
+      chosen={at.value ?? now}
+      choices={[
+        { id: now, text: "now", label: meta.value?.kind === "workspace" ? "Now" : "This dump" },
+        ...snapshots.value.map(({ created_at, id, label, tag, tool }) => ({
+          id,
+          text: `${label} ${tag ?? ""} ${tool ?? ""} ${id}`,
+          label: <Name text={label} />,
+          note: (
+            <>
+              <Time at={created_at} />
+              {tool === undefined ? null : (
+                <>
+                  {" · before "}
+                  <Name text={tool} />
+                </>
+              )}
+            </>
+          )
+        }))
+      ]}
+      onChoose={(id) => go(hereWith({ at: id === now ? undefined : id, line: undefined }))}
+    >
+      <Drawing of="clock" />
+      <span class="ellipsis">
+        <Name text={label} />
+      </span>
+    </Menu>
+  )
+}
+
+const Live = () =>
+  meta.value?.is_live !== true ? null : (
+    <span
+      class={`live ${isHeard.value === false ? "is-away" : ""}`}
+      role="status"
+      title={isHeard.value === false ? "The server does not answer" : "Changes are shown as they happen"}
+    >
+      <span class="live-dot" />
+      {isHeard.value === false ? "Away" : "Live"}
+    </span>
+  )
+
+const themeNames = { system: "as the system", light: "light", dark: "dark" }
+
+const Header = () => (
+  <header class="header">
+    <a class="home" href={fileHref("")} aria-label="All files" title="All files">
+      <Mark />
+    </a>
+    <What />
+    <Tabs />
+    <div class="header-end">
+      <Live />
+      <Snapshots />
+      <button type="button" class="icon-button" aria-label="Reload" title="Reload (r)" onClick={() => void reload()}>
+        <Drawing of="reload" />
+      </button>
+      <button
+        type="button"
+        class="icon-button"
+        aria-label="Switch theme"
+        title={`Theme: ${themeNames[theme.value]} (t)`}
+        onClick={switchTheme}
+      >
+        <Drawing of="sun" class="when-dark" />
+        <Drawing of="moon" class="when-light" />
+      </button>
+      <button type="button" class="icon-button" aria-label="Keys and help" title="Keys and help (?)" onClick={openHelp}>
+        <Drawing of="help" />
+      </button>
+    </div>
+  </header>
+)
+
+/** What was put away, until there is something else to say. */
+const putAway = signal("")
+
+const Banner = ({
+  children,
+  kind,
+  onClose
+}: {
+  readonly children: ComponentChildren
+  readonly kind: "warn" | "info" | "bad"
+  readonly onClose?: () => void
+}) => (
+  <div class={`banner ${kind}`} role={kind === "info" ? "status" : "alert"}>
+    <Drawing of={kind === "info" ? "clock" : "warning"} />
+    <div class="grow">{children}</div>
+    {onClose === undefined ? null : (
+      <button type="button" class="icon-button" aria-label="Dismiss" onClick={onClose}>
+        <Drawing of="close" />
+      </button>
+    )}
+  </div>
+)
+
+const Banners = () => {
+  const problems = meta.value?.problems ?? []
+  const said = problems.join("\n")
+  return (
+    <div class="banners">
+      {isHeard.value === false && meta.value !== undefined ? (
+        <Banner kind="info">
+          The server does not answer. What is here can still be read; it goes on by itself when the server is back.
+        </Banner>
+      ) : null}
+      {failure.value === undefined ? null : (
+        <Banner
+          kind="bad"
+          onClose={() => {
+            failure.value = undefined
+          }}
+        >
+          <Name text={failure.value} />
+        </Banner>
+      )}
+      {isStale.value ? (
+        <Banner
+          kind="info"
+          onClose={() => {
+            isStale.value = false
+          }}
+        >
+          This dump was written again, or another is there.{" "}
+          <button type="button" class="link" onClick={() => void reload()}>
+            Reload
+          </button>
+        </Banner>
+      ) : null}
+      {problems.length === 0 || putAway.value === said ? null : (
+        <Banner
+          kind="warn"
+          onClose={() => {
+            putAway.value = said
+          }}
+        >
+          {problems.map((problem) => (
+            <p key={problem}>
+              <Name text={problem} />
+            </p>
+          ))}
+        </Banner>
+      )}
+    </div>
+  )
+}
+
+const Footer = () => {
+  const filesystem = shown.value?.filesystem
+  const known = meta.value
+  const created = filesystem?.created_at ?? known?.created_at
+  // Which names the files of a dump, and so is its title.
+  const tags = Object.entries(known?.tags ?? {}).filter(([name]) => name !== "session_id")
+  return (
+    <footer class="footer">
+      {filesystem === undefined ? (
+        <span>No files</span>
+      ) : (
+        <>
+          <span>
+            {filesystem.file_count.toLocaleString("en")} {filesystem.file_count === 1 ? "file" : "files"}
+          </span>
+          <span>{bytes(filesystem.total_bytes)}</span>
+        </>
+      )}
+      {created === undefined ? null : <Time at={created} />}
+      {tags.map(([name, value]) => (
+        <span key={name} class="footer-tag ellipsis">
+          <Name text={name} /> <Name text={value} />
+        </span>
+      ))}
+      <span class="grow" />
+      {known === undefined ? null : <span>fs-algebra {known.version}</span>}
+    </footer>
+  )
+}
+
+export const Shell = ({ children }: { readonly children: ComponentChildren }) => {
+  const { path, view } = place.value
+  const main = useRef<HTMLElement>(null)
+  useKeys([
+    { key: "?", does: "This help", run: openHelp },
+    { key: "r", does: "Reload", run: () => void reload() },
+    { key: "t", does: "Light or dark", run: switchTheme },
+    ...views.map((view, index) => ({ key: `${index + 1}`, does: "The views", run: () => go(viewHref(view)) }))
+  ])
+  useEffect(() => {
+    const parts = [path === "" ? (view === "files" ? "" : names[view]) : path, meta.value?.title ?? "", "fs-algebra"]
+    document.title = parts
+      .filter((part) => part !== "")
+      .map(plainName)
+      .join(" — ")
+  }, [view, path, meta.value?.title])
+  return (
+    <>
+      <a
+        class="skip"
+        href="#main"
+        onClick={(event) => {
+          event.preventDefault()
+          main.current?.focus()
+        }}
+      >
+        To the content
+      </a>
+      <Header />
+      <Banners />
+      <main class={`main view-${view}`} ref={main} tabIndex={-1} aria-label={names[view]}>
+        {children}
+      </main>
+      <Footer />
+      <Help />
+    </>
+  )
+}
+
+/** In the view of the files, where the tree need not be in sight. */
+export const useFileKeys = (focusFilter: () => void): void =>
+  useKeys([
+    { key: "/", does: "Filter the files", run: focusFilter },
+    { key: "j", does: "Next file", run: () => step(1) },
+    { key: "k", does: "Previous file", run: () => step(-1) },
+    { key: "n", does: "Next file", run: () => step(1) },
+    { key: "p", does: "Previous file", run: () => step(-1) },
+    {
+      key: "Escape",
+      does: "Clear the filter",
+      run: () => {
+        query.value = ""
+      }
+    }
+  ])

@@ -1,0 +1,117 @@
+/**
+ * What stands around all routes: who may ask, what every answer says of itself, and failures as JSON below `/api`. Only this machine may
+ * ask, and of its browsers only pages that came from this very server.
+ */
+import * as ByteSize from "effect/ByteSize"
+import * as Effect from "effect/Effect"
+import * as HttpIncomingMessage from "effect/http/HttpIncomingMessage"
+import * as HttpServerError from "effect/http/HttpServerError"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as HttpApi from "effect/http-api/HttpApi"
+import * as Loopback from "../../agent/mcp/loopback.ts"
+import { Api } from "../Api.ts"
+import type { Failure } from "../model.ts"
+import { headers, makeNonce } from "./page.ts"
+
+/** Browsers say where who asks comes from, where they send no origin too, such as for an image. Links to the page may be followed. */
+const isForeign = (
+  path: string,
+  { "sec-fetch-mode": mode, "sec-fetch-site": site }: Readonly<Record<string, string | undefined>>
+) => (site === "cross-site" || site === "same-site") && (mode !== "navigate" || isApi(path))
+
+const failed = (status: number, error: string, message: string): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.jsonUnsafe({ error, message } satisfies Failure, { status })
+
+const forbidden = failed(403, "Forbidden", "this server is for programs of this machine, by its own address")
+
+interface Route {
+  readonly method: string
+  readonly is: RegExp
+}
+
+const routes: ReadonlyArray<Route> = (() => {
+  const all: Array<Route> = [{ method: "GET", is: /^\/openapi\.json$/ }]
+  HttpApi.reflect(Api, {
+    onGroup: () => undefined,
+    onEndpoint: ({ endpoint: { method, path } }) => {
+      all.push({ method, is: new RegExp(`^${path.replace(/[.]/g, "\\.").replace(/:\w+/g, "[^/]+")}$`) })
+    }
+  })
+  return all
+})()
+
+const methodsOf = (path: string): ReadonlyArray<string> =>
+  routes.filter(({ is }) => is.test(path)).flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method]))
+
+const isApi = (path: string): boolean => path === "/openapi.json" || path === "/api" || path.startsWith("/api/")
+
+const notAllowed = (methods: ReadonlyArray<string>) =>
+  HttpServerResponse.setHeader(
+    failed(405, "MethodNotAllowed", `this can only be asked with ${methods.join(" or ")}`),
+    "allow",
+    methods.join(", ")
+  )
+
+/** What the framework tells as text, before a route has been asked. */
+const asJson = (answer: HttpServerResponse.HttpServerResponse): HttpServerResponse.HttpServerResponse =>
+  answer.status === 415 ? failed(415, "BadRequest", "what is sent here must be application/json") : answer
+
+type Handler<R> = Effect.Effect<HttpServerResponse.HttpServerResponse, unknown, R>
+
+const isRouteless = (error: unknown): boolean =>
+  HttpServerError.isHttpServerError(error) && error.reason._tag === "RouteNotFound"
+
+const answered = <R>(api: Handler<R>) =>
+  Effect.catch(Effect.map(api, asJson), (error) =>
+    isRouteless(error)
+      ? Effect.succeed(failed(404, "NotFound", "there is no such route; /openapi.json has those there are"))
+      : Effect.succeed(failed(400, "BadRequest", "the request cannot be read"))
+  )
+
+/** A body that is cut off, or longer than may be, is a mistake of who sends it. */
+const isUnreadable = (defect: unknown): boolean =>
+  HttpServerError.isHttpServerError(defect) && defect.reason._tag === "RequestParseError"
+
+const broken = (defect: unknown): HttpServerResponse.HttpServerResponse =>
+  isUnreadable(defect)
+    ? failed(413, "BadRequest", "what was sent is too large, or cannot be read")
+    : failed(500, "Failed", "this is a mistake in fs-algebra itself")
+
+const pathOf = (url: string): string => url.split("?", 1)[0]!
+
+/** Of what is sent here: the path of a dump. */
+const maxBody = ByteSize.kibibytes(64)
+
+export const guarded = <R>(
+  port: number,
+  api: Handler<R>,
+  page: (path: string, nonce: string) => Effect.Effect<HttpServerResponse.HttpServerResponse | undefined>
+) => {
+  const [hosts, origins] = [Loopback.hosts(port), Loopback.origins(port)]
+  const isLocal = (host: string | undefined, origin: string | undefined): boolean =>
+    host !== undefined && hosts.includes(host.toLowerCase()) && (origin === undefined || origins.includes(origin.toLowerCase()))
+
+  return Effect.gen(function* () {
+    const request = yield* HttpServerRequest.HttpServerRequest
+    const nonce = makeNonce()
+    const path = pathOf(request.url)
+    const answer = Effect.suspend((): Handler<R | HttpServerRequest.HttpServerRequest> => {
+      if (!isLocal(request.headers["host"], request.headers["origin"]) || isForeign(path, request.headers))
+        return Effect.succeed(forbidden)
+      if (isApi(path)) {
+        const methods = methodsOf(path)
+        return methods.length > 0 && !methods.includes(request.method) ? Effect.succeed(notAllowed(methods)) : answered(api)
+      }
+      if (request.method !== "GET" && request.method !== "HEAD") return Effect.succeed(notAllowed(["GET", "HEAD"]))
+      return Effect.map(
+        page(path, nonce),
+        (found) => found ?? HttpServerResponse.text("There is no such page.\n", { status: 404 })
+      )
+    })
+    return HttpServerResponse.setHeaders(
+      yield* Effect.catchDefect(answer, (defect) => Effect.succeed(broken(defect))),
+      headers(nonce)
+    )
+  }).pipe(Effect.provideService(HttpIncomingMessage.MaxBodySize, maxBody))
+}

@@ -1,0 +1,196 @@
+/** What each route does with what is shown. Failures become those of the routes here, and nowhere else. */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
+import * as Stream from "effect/Stream"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
+import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
+import { Api } from "../Api.ts"
+import * as Content from "../content.ts"
+import { type DebugError, refuse } from "../errors.ts"
+import { historyOf, touched } from "../history.ts"
+import * as Journal from "../journal.ts"
+import type * as Model from "../model.ts"
+import type { Source } from "../source.ts"
+import * as Tree from "../tree.ts"
+import { type BadRequest, Checked, defaultLimit, type Forbidden, type NotFound, type Unreadable } from "./failures.ts"
+
+type Failure = typeof BadRequest.Type | typeof Forbidden.Type | typeof NotFound.Type | typeof Unreadable.Type
+
+const names = { missing: "NotFound", unreadable: "Unreadable", invalid: "BadRequest", forbidden: "Forbidden" } as const
+
+const failureOf = ({ message, path, reason }: DebugError): Failure => ({
+  error: names[reason],
+  message,
+  ...(path !== undefined && { path })
+})
+
+const told = <A, R>(effect: Effect.Effect<A, DebugError, R>): Effect.Effect<A, Failure, R> => Effect.mapError(effect, failureOf)
+
+const noFiles = refuse("missing", "there are no files: the dump has no archive")
+const noJournal = refuse("missing", "there is no journal; give one with --journal FILE")
+
+const windowed = <A>(all: ReadonlyArray<A>, offset = 0, limit = defaultLimit) => ({
+  total: all.length,
+  offset,
+  items: all.slice(offset, offset + limit)
+})
+
+/** Between two signs of life, by which who has gone is noticed. */
+const pulse = "15 seconds"
+
+const beats = Stream.map(Stream.fromSchedule(Schedule.spaced(pulse)), () => beat)
+const beat = { event: "beat" as const, data: "" }
+
+const metaOf = Effect.fnUntraced(function* (source: Source, version: string): Effect.fn.Return<Model.Meta, DebugError> {
+  const { problems, ...about } = yield* source.about
+  const all = {
+    sessions: yield* source.sessions,
+    slices: yield* source.slices,
+    events: yield* source.events,
+    snapshots: yield* source.snapshotCount
+  }
+  const broken =
+    source.journal === undefined
+      ? []
+      : yield* Effect.match(source.journal.last, {
+          onFailure: ({ message }) => [`The journal cannot be shown: ${message}.`],
+          onSuccess: () => []
+        })
+  return {
+    ...about,
+    generation: source.generation(),
+    sessions: all.sessions.length,
+    slices: all.slices.length,
+    events: all.events.length,
+    snapshots: all.snapshots,
+    has_journal: source.journal !== undefined,
+    is_live: true,
+    problems: [...problems, ...broken],
+    version
+  }
+})
+
+/** Nothing is encoded twice that is known to be the same. */
+const textOf = (cache: WeakMap<Tree.Tree, string>, tree: Tree.Tree, make: (tree: Tree.Tree) => unknown): string => {
+  const known = cache.get(tree)
+  if (known !== undefined) return known
+  const text = JSON.stringify(make(tree))
+  cache.set(tree, text)
+  return text
+}
+
+export const layer = (source: Source, version: string) => {
+  const meta = told(metaOf(source, version))
+  const [flat, nested] = [new WeakMap<Tree.Tree, string>(), new WeakMap<Tree.Tree, string>()]
+  const withJournal = <A>(use: (journal: Journal.Files) => Effect.Effect<A, DebugError>) =>
+    told(source.journal === undefined ? Effect.fail(noJournal) : use(source.journal))
+
+  const shown = HttpApiBuilder.group(Api, "shown", (handlers) =>
+    handlers
+      .handle("meta", () => meta)
+      .handle("files", () => told(source.dumps))
+      .handle("reload", () => Effect.andThen(told(source.reload), meta))
+      .handle("switchTo", ({ payload: { path } }) => Effect.andThen(told(source.switchTo(path)), meta))
+      .handle("snapshots", () => told(source.snapshots))
+      .handle("live", () =>
+        Effect.succeed(
+          Stream.concat(
+            Stream.make(beat),
+            Stream.merge(
+              Stream.map(source.live, (data) => ({ event: "message" as const, data })),
+              beats,
+              { haltStrategy: "left" }
+            )
+          )
+        )
+      )
+  )
+
+  const sessions = HttpApiBuilder.group(Api, "sessions", (handlers) =>
+    handlers
+      .handle("sessions", () => told(source.sessions))
+      .handle("slices", () => told(source.slices))
+      .handle("slice", ({ params: { name }, query: { limit, offset, session } }) =>
+        told(
+          Effect.flatMap(source.slice(name, session), (found) => {
+            if (found === undefined) {
+              return Effect.fail(refuse("missing", `there is no slice ${JSON.stringify(name.slice(0, 200))}`))
+            }
+            const { all, policy, session_id } = found
+            return Effect.succeed({ session_id, name, policy, ...windowed(all, offset, limit) })
+          })
+        )
+      )
+      .handle("events", ({ query: { limit, offset, path, session, tool } }) =>
+        told(
+          Effect.map(source.events, (all) => {
+            const wanted = path?.toLowerCase()
+            const meant = all.filter(
+              (event) =>
+                (session === undefined || event.session_id === session) &&
+                (tool === undefined || event.name === tool) &&
+                (wanted === undefined || touched(event).some((text) => text.toLowerCase().includes(wanted)))
+            )
+            return windowed(meant, offset, limit)
+          })
+        )
+      )
+  )
+
+  const treeText = (at: string | undefined, isNested: boolean) =>
+    Effect.gen(function* () {
+      // Of what is shown by itself, what is wrong is told with what is there.
+      const look = yield* at === undefined ? Effect.catch(source.look(at), () => Effect.succeed(undefined)) : source.look(at)
+      const tree = look === undefined ? [] : yield* look.tree
+      return isNested ? textOf(nested, tree, Tree.nested) : textOf(flat, tree, (tree) => tree)
+    }).pipe(Effect.scoped, told)
+
+  const filesystem = HttpApiBuilder.group(Api, "filesystem", (handlers) =>
+    handlers
+      .handle("filesystem", ({ query: { at } }) =>
+        Effect.gen(function* () {
+          const look = yield* source.look(at)
+          if (look === undefined) return yield* noFiles
+          const { bytes, files } = Tree.count(yield* look.tree)
+          return { ...look.about, file_count: files, total_bytes: bytes, ...(at !== undefined && { at }) }
+        }).pipe(Effect.scoped, told)
+      )
+      // The text itself, since 50,000 files are encoded faster by one call than by their schema.
+      .handle("tree", ({ query: { at, nested } }) =>
+        Effect.map(treeText(at, nested === "true"), (text) =>
+          HttpServerResponse.text(text, { contentType: "application/json" })
+        )
+      )
+      .handle("file", ({ query: { at, path } }) =>
+        Effect.gen(function* () {
+          const look = yield* source.look(at)
+          if (look === undefined) return yield* noFiles
+          return yield* Content.ofPath(look.filesystem, path ?? "")
+        }).pipe(Effect.scoped, told)
+      )
+      .handle("diff", ({ query: { at, with: from } }) => told(source.diff(from, at)))
+      .handle("history", ({ query: { path } }) =>
+        told(Effect.flatMap(source.events, (events) => historyOf(path ?? "", events, source.journal)))
+      )
+  )
+
+  const journal = HttpApiBuilder.group(Api, "journal", (handlers) =>
+    handlers
+      .handle("journal", ({ query }) => withJournal(Journal.page({ ...query, limit: query.limit ?? defaultLimit })))
+      .handle("entry", ({ params: { position } }) => withJournal(Journal.entryAt(position)))
+  )
+
+  const checked = HttpApiMiddleware.layerSchemaErrorTransform(Checked, ({ cause }) =>
+    Effect.fail({
+      error: "BadRequest" as const,
+      message: `this cannot be asked so: ${cause.message.replace(/\s*\n\s*/g, " ")}`
+    })
+  )
+
+  return HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }).pipe(
+    Layer.provide([shown, sessions, filesystem, journal]),
+    Layer.provide(checked)
+  )
+}

@@ -1,0 +1,246 @@
+/** A whole tree as a list, as a tree of names, and what is otherwise in another. */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type { Algebra } from "../filesystem/Filesystem.ts"
+import type { Change, DirectoryNode, Node } from "../history/tree.ts"
+import type { FileStat, Kind } from "../model/Entry.ts"
+import type { DirectoryHistory } from "../port/history.ts"
+import { promote } from "../model/FsError.ts"
+import * as FsPath from "../model/FsPath.ts"
+import { Limits, unlimited } from "../model/Limits.ts"
+import { type DebugError, unreadable } from "./errors.ts"
+import type { DiffEntry, TreeFile, TreeNode } from "./model.ts"
+
+export type Tree = ReadonlyArray<TreeFile>
+
+const inOrder = (files: Array<TreeFile>): Tree => files.sort((a, b) => FsPath.compare(a.path, b.path))
+
+const sizeOf = (node: Node): number =>
+  node.kind === "file" ? node.sizeBytes : node.kind === "symlink" ? Buffer.byteLength(node.target) : 0
+
+/** Of what was captured. */
+export const ofNode = (top: DirectoryNode): Tree => {
+  const files: Array<TreeFile> = []
+  const pending: Array<readonly [FsPath.FsPath, DirectoryNode]> = [[FsPath.root, top]]
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    const [here, { entries }] = next
+    for (const [name, node] of entries) {
+      const path = FsPath.join(here, name)
+      if (node.kind === "directory" && node.entries.size > 0) pending.push([path, node])
+      else files.push({ path, size_bytes: sizeOf(node), ...(node.kind === "file" ? undefined : { kind: node.kind }) })
+    }
+  }
+  return inOrder(files)
+}
+
+/** Collects entries in any order. */
+class Collector {
+  readonly #files: Array<TreeFile> = []
+  readonly #directories: Array<string> = []
+  readonly #filled = new Set<string>()
+
+  add(path: FsPath.FsPath, kind: Kind, size: number): void {
+    this.#filled.add(FsPath.parent(path))
+    if (kind === "directory") this.#directories.push(path)
+    else this.#files.push({ path, size_bytes: size, ...(kind === "file" ? undefined : { kind }) })
+  }
+
+  tree(): Tree {
+    for (const path of this.#directories) {
+      if (!this.#filled.has(path)) this.#files.push({ path, size_bytes: 0, kind: "directory" })
+    }
+    return inOrder(this.#files)
+  }
+}
+
+const walked = (fs: Algebra, collector: Collector): Effect.Effect<void, DebugError> =>
+  Stream.runForEachArray(fs.walk(".", { sizes: true }), (entries) =>
+    Effect.sync(() => {
+      for (const { kind, path, sizeBytes } of entries) collector.add(path, kind, sizeBytes ?? 0)
+    })
+  ).pipe(Effect.mapError(unreadable), Effect.provideService(Limits, unlimited))
+
+/** Directories that are read at once. */
+const abreast = 8
+
+/** Sizes come with what a directory of the machine is asked by whoever captures it, at half of the time. */
+const stamped = Effect.fnUntraced(function* (history: DirectoryHistory, collector: Collector) {
+  let level: ReadonlyArray<FsPath.FsPath> = [FsPath.root]
+  while (level.length > 0) {
+    const found = yield* Effect.forEach(
+      level,
+      (here) =>
+        Effect.matchEffect(history.stamps(here), {
+          // Of what may not be read, or has gone meanwhile, no more is known than its name.
+          onFailure: (fault) =>
+            here === FsPath.root ? Effect.fail(unreadable(promote(fault, "debug", here))) : Effect.succeed([]),
+          onSuccess: (children) =>
+            Effect.sync(() => {
+              const below: Array<FsPath.FsPath> = []
+              for (const { addressable, kind, name, sizeBytes } of children) {
+                const path = FsPath.join(here, name)
+                collector.add(path, kind, sizeBytes)
+                if (kind === "directory" && addressable) below.push(path)
+              }
+              return below
+            })
+        }),
+      { concurrency: abreast }
+    )
+    level = found.flat()
+  }
+})
+
+/** Of a filesystem as it is. */
+export const ofFilesystem = (fs: Algebra): Effect.Effect<Tree, DebugError> =>
+  Effect.suspend(() => {
+    const collector = new Collector()
+    const { history } = fs.port
+    const collected = history?._tag === "Directory" ? stamped(history, collector) : walked(fs, collector)
+    return Effect.map(collected, () => collector.tree())
+  })
+
+interface Draft {
+  readonly name: string
+  readonly path: string
+  readonly kind: Kind
+  size_bytes: number
+  readonly children?: Array<Draft>
+}
+
+/** The same by directories, each with the size of everything below it. */
+export const nested = (tree: Tree): ReadonlyArray<TreeNode> => {
+  const top: Array<Draft> = []
+  const known = new Map<string, Draft & { readonly children: Array<Draft> }>()
+  const childrenOf = (path: FsPath.FsPath): Array<Draft> => (path === FsPath.root ? top : directoryAt(path).children)
+  const directoryAt = (path: FsPath.FsPath): Draft & { readonly children: Array<Draft> } => {
+    const found = known.get(path)
+    if (found !== undefined) return found
+    const made = { name: FsPath.name(path), path, kind: "directory" as const, size_bytes: 0, children: [] }
+    known.set(path, made)
+    childrenOf(FsPath.parent(path)).push(made)
+    return made
+  }
+  for (const { kind = "file", path, size_bytes: size } of tree) {
+    const at = path as FsPath.FsPath
+    if (kind === "directory") {
+      directoryAt(at)
+      continue
+    }
+    for (let above = FsPath.parent(at); above !== FsPath.root; above = FsPath.parent(above))
+      directoryAt(above).size_bytes += size
+    childrenOf(FsPath.parent(at)).push({ name: FsPath.name(at), path, kind, size_bytes: size })
+  }
+  return top
+}
+
+/** Files, links among them, and their bytes. */
+export const count = (tree: Tree): { readonly files: number; readonly bytes: number } => {
+  let [files, bytes] = [0, 0]
+  for (const { kind, size_bytes: size } of tree) {
+    if (kind === "directory") continue
+    files++
+    bytes += size
+  }
+  return { files, bytes }
+}
+
+/** What is at a path itself; of a link the link. */
+const statAt = (fs: Algebra, path: FsPath.FsPath): Effect.Effect<FileStat | undefined> =>
+  Effect.catch(fs.port.stat(path), () => Effect.succeed(undefined))
+
+type Side = readonly [path: FsPath.FsPath, stat: FileStat]
+
+interface Looked {
+  readonly path: FsPath.FsPath
+  readonly before: FileStat | undefined
+  readonly after: FileStat | undefined
+}
+
+const entryOf = ({ after, before, path }: Looked): DiffEntry => ({
+  change: before === undefined ? "added" : after === undefined ? "deleted" : "modified",
+  path,
+  kind: (after ?? before)?.kind ?? "other",
+  ...(before === undefined ? undefined : { size_before: before.sizeBytes }),
+  ...(after === undefined ? undefined : { size_after: after.sizeBytes })
+})
+
+/** Files of which it is asked whether they have only got another name, and bytes of one. */
+const most = 500
+const largest = 32 * 1024 * 1024
+
+const isMovable = ({ kind, sizeBytes }: FileStat): boolean => kind === "file" && sizeBytes > 0 && sizeBytes <= largest
+
+const versions = Effect.fnUntraced(function* (fs: Algebra, sides: ReadonlyArray<Side>) {
+  const known = new Map<string, FsPath.FsPath>()
+  for (const [path] of sides) {
+    const version = yield* Effect.catch(fs.version(path), () => Effect.succeed(undefined))
+    if (version !== undefined && !known.has(version)) known.set(version, path)
+  }
+  return known
+})
+
+/** By where they are now, where they were: files of one content that went and came. Only content counts, never a likeness of names. */
+const moved = Effect.fnUntraced(function* (before: Algebra, after: Algebra, looked: ReadonlyArray<Looked>) {
+  const gone: Array<Side> = []
+  const come: Array<Side> = []
+  for (const { after, before, path } of looked) {
+    if (before !== undefined && after === undefined && isMovable(before)) gone.push([path, before])
+    if (after !== undefined && before === undefined && isMovable(after)) come.push([path, after])
+  }
+  const [goneSizes, comeSizes] = [gone, come].map((sides) => new Set(sides.map(([, { sizeBytes }]) => sizeBytes)))
+  const [from, to] = [
+    gone.filter(([, { sizeBytes }]) => comeSizes!.has(sizeBytes)),
+    come.filter(([, { sizeBytes }]) => goneSizes!.has(sizeBytes))
+  ]
+  const out = new Map<FsPath.FsPath, FsPath.FsPath>()
+  if (from.length === 0 || to.length === 0 || from.length + to.length > most) return out
+  const [was, is] = [yield* versions(before, from), yield* versions(after, to)]
+  for (const [version, path] of is) {
+    const old = was.get(version)
+    if (old !== undefined) out.set(path, old)
+  }
+  return out
+})
+
+/** Directories are told of only where nothing in them is. */
+const withoutFilled = (looked: ReadonlyArray<Looked>): ReadonlyArray<Looked> => {
+  const filled = new Set<string>()
+  for (const { path } of looked) {
+    for (let above = path; above !== FsPath.root;) {
+      above = FsPath.parent(above)
+      if (filled.has(above)) break
+      filled.add(above)
+    }
+  }
+  return looked.filter(({ after, before, path }) => (after ?? before)?.kind !== "directory" || !filled.has(path))
+}
+
+/** What the changes are, with sizes, and what has got another name. */
+export const entriesOf = Effect.fnUntraced(
+  function* (changes: ReadonlyArray<Change>, before: Algebra, after: Algebra) {
+    const looked = withoutFilled(
+      yield* Effect.forEach(
+        changes,
+        ({ path }) =>
+          Effect.map(Effect.all([statAt(before, path), statAt(after, path)]), ([before, after]): Looked => ({
+            path,
+            before,
+            after
+          })),
+        { concurrency: 16 }
+      )
+    )
+    const from = yield* moved(before, after, looked)
+    const wentOn = new Set(from.values())
+    const entries: Array<DiffEntry> = []
+    for (const one of looked) {
+      const was = from.get(one.path)
+      if (was !== undefined) {
+        entries.push({ ...entryOf(one), change: "renamed", from_path: was, size_before: one.after!.sizeBytes })
+      } else if (!wentOn.has(one.path)) entries.push(entryOf(one))
+    }
+    return entries
+  },
+  Effect.provideService(Limits, unlimited)
+)

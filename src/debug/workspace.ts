@@ -1,0 +1,175 @@
+/**
+ * A filesystem as it is, with its snapshots. Its tree is walked whenever it is asked for, since not every filesystem tells when it changes;
+ * those of snapshots are remembered, since they never do.
+ */
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { Algebra } from "../filesystem/Filesystem.ts"
+import type { SnapshotError } from "../history/errors.ts"
+import type { Operations } from "../history/Snapshots.ts"
+import type { Change } from "../history/tree.ts"
+import type { FilesystemSnapshot } from "../history/snapshots/value.ts"
+import { shortIds } from "../history/snapshots/choice.ts"
+import { type DebugError, refuse, unreadable } from "./errors.ts"
+import type { Files } from "./journal.ts"
+import * as Live from "./live.ts"
+import type { Diff, SnapshotInfo } from "./model.ts"
+import type { Look, Source } from "./source.ts"
+import * as Tree from "./tree.ts"
+
+/** `undefined`: none are kept yet. */
+export type Kept = Effect.Effect<Operations | undefined, SnapshotError>
+
+export interface Workspace {
+  readonly filesystem: Algebra
+  readonly snapshots: Kept
+  readonly journal: Files | undefined
+  readonly title: string
+  /** Of the machine, for people. */
+  readonly path: string
+}
+
+/** Views of snapshots that are remembered. */
+const capacity = 8
+
+const detailed = (snapshots: Operations, snapshot: FilesystemSnapshot) =>
+  Effect.catch(snapshots.details(snapshot), () => Effect.succeed(undefined))
+
+/** Of more nobody is told which tool took them: what changed in each would have to be counted. */
+const maxDetails = 50
+
+const reversed = (change: Change): Change =>
+  change._tag === "Modified" ? change : { ...change, _tag: change._tag === "Added" ? "Removed" : "Added" }
+
+export const make = ({ filesystem, journal, path, snapshots, title }: Workspace): Effect.Effect<Source, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    let generation = 1
+    const looks = new Map<string, Look>()
+    const told = new Map<string, SnapshotInfo>()
+
+    const kept = Effect.mapError(snapshots, unreadable)
+    const all = Effect.flatMap(kept, (found) =>
+      found === undefined ? Effect.succeed([]) : Effect.mapError(found.list, unreadable)
+    )
+
+    const infoOf = (found: Operations, snapshot: FilesystemSnapshot, label: string, asks: boolean) =>
+      Effect.gen(function* () {
+        const known = told.get(snapshot.snapshotId)
+        if (known !== undefined) return { ...known, label }
+        const details = asks ? yield* detailed(found, snapshot) : undefined
+        const info: SnapshotInfo = {
+          id: snapshot.snapshotId,
+          label,
+          created_at: DateTime.formatIso(snapshot.createdAt),
+          ...(snapshot.tag !== undefined && { tag: snapshot.tag }),
+          ...(details?.tool !== undefined && { tool: details.tool }),
+          ...(details?.callId !== undefined && { call_id: details.callId })
+        }
+        if (details !== undefined) told.set(snapshot.snapshotId, info)
+        return info
+      })
+
+    const infos = Effect.gen(function* () {
+      const found = yield* kept
+      if (found === undefined) return []
+      const list = yield* Effect.mapError(found.list, unreadable)
+      const short = shortIds(list)
+      return yield* Effect.forEach(list.toReversed(), (snapshot, index) =>
+        infoOf(found, snapshot, snapshot.tag ?? short(snapshot), index < maxDetails)
+      )
+    })
+
+    const named = Effect.fnUntraced(function* (id: string) {
+      const found = yield* kept
+      const snapshot = found && (yield* all).find(({ snapshotId }) => snapshotId === id)
+      if (found === undefined || snapshot === undefined) {
+        return yield* refuse("missing", `there is no snapshot ${JSON.stringify(id.slice(0, 100))}`)
+      }
+      return { found, snapshot }
+    })
+
+    const about = { name: filesystem.name, case_sensitive: filesystem.port.info.caseSensitive }
+    const now: Look = { filesystem, tree: Tree.ofFilesystem(filesystem), about }
+
+    const lookInto = Effect.fnUntraced(function* (id: string): Effect.fn.Return<Look, DebugError> {
+      const { found, snapshot } = yield* named(id)
+      const known = looks.get(id)
+      if (known !== undefined) return known
+      const view = yield* Effect.mapError(found.view(snapshot), unreadable)
+      const look: Look = {
+        filesystem: view,
+        tree: yield* Effect.cached(Tree.ofFilesystem(view)),
+        about: { name: view.name, case_sensitive: about.case_sensitive, created_at: DateTime.formatIso(snapshot.createdAt) }
+      }
+      if (looks.size >= capacity) looks.delete(looks.keys().next().value!)
+      looks.set(id, look)
+      return look
+    })
+
+    const look = (at: string | undefined): Effect.Effect<Look, DebugError> =>
+      at === undefined ? Effect.succeed(now) : lookInto(at)
+
+    /** From a snapshot to another, or to what is there; the other way round it is the same, read backwards. */
+    const changes = Effect.fnUntraced(function* (from: string | undefined, to: string | undefined) {
+      if (from === to) return []
+      const a = from === undefined ? undefined : yield* named(from)
+      const b = to === undefined ? undefined : yield* named(to)
+      const found = (a ?? b)!.found
+      const forward = a === undefined ? found.diff(b!.snapshot) : found.diff(a.snapshot, b?.snapshot)
+      const changes = yield* Effect.mapError(forward, unreadable)
+      return a === undefined ? changes.map(reversed) : changes
+    })
+
+    const diff = Effect.fnUntraced(function* (
+      from: string | undefined,
+      to: string | undefined
+    ): Effect.fn.Return<Diff, DebugError> {
+      const [before, after] = [yield* look(from), yield* look(to)]
+      const entries = yield* Tree.entriesOf(yield* changes(from, to), before.filesystem, after.filesystem)
+      return { from: from ?? null, to: to ?? null, changes: entries }
+    })
+
+    const noDumps = refuse("missing", "a workspace is shown, and no dumps")
+    const count = Effect.orElseSucceed(
+      Effect.map(all, ({ length }) => length),
+      () => 0
+    )
+
+    const watch = Live.ofFiles(filesystem)
+    const unwatched = (): ReadonlyArray<string> => {
+      const problem = watch.problem()
+      return problem === undefined ? [] : [`Changes of the files are not told, reload to see them: ${problem}.`]
+    }
+
+    return {
+      about: Effect.map(
+        Effect.match(all, {
+          onFailure: ({ message }) => [`The snapshots cannot be shown: ${message}.`, ...unwatched()],
+          onSuccess: unwatched
+        }),
+        (problems) => ({ kind: "workspace" as const, title, path, tags: {}, has_filesystem: true, problems })
+      ),
+      generation: () => generation,
+      sessions: Effect.succeed([]),
+      slices: Effect.succeed([]),
+      slice: () => Effect.succeed(undefined),
+      events: Effect.succeed([]),
+      dumps: Effect.succeed([]),
+      reload: Effect.sync(() => {
+        generation++
+        looks.clear()
+        told.clear()
+      }),
+      switchTo: () => Effect.fail(noDumps),
+      snapshots: infos,
+      snapshotCount: count,
+      look,
+      diff,
+      journal,
+      live: yield* Live.toAll({
+        happenings: watch.events,
+        states: [Live.counting(count, (count) => ({ type: "snapshots", count })), ...Live.ofJournal(journal)]
+      })
+    }
+  })

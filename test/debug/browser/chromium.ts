@@ -1,0 +1,55 @@
+/** A real browser, without a window, which can reach nothing but what a test serves. */
+import { existsSync } from "node:fs"
+import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core"
+import { expect } from "@effect/vitest"
+
+const program = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find((path) => existsSync(path))
+
+const lacking = "skipped: the debug view in a browser, which needs Chromium; on Debian: apt-get install chromium"
+
+/** Whether there is one; where it is missing and may be, says how to get it. */
+export const hasChromium = (): boolean => {
+  if (program !== undefined) return true
+  if (process.env["FS_ALGEBRA_NO_SKIP"] === "1") throw new Error(lacking)
+  console.log(lacking)
+  return false
+}
+
+export const launch = (): Promise<Browser> =>
+  chromium.launch({ executablePath: program!, args: ["--no-sandbox", "--disable-dev-shm-usage"] })
+
+export const desk: BrowserContextOptions = { viewport: { width: 1280, height: 800 } }
+export const phone: BrowserContextOptions = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true }
+
+/**
+ * What a page comes to, however slow the machine: asked again until it is as expected, or 30 s have passed. A page draws after what it was
+ * told to do, so a look at it that is taken once is a race.
+ */
+export const soon = <A>(look: () => Promise<A>) => expect.poll(look, { timeout: 30_000, interval: 25 })
+
+/** The soak shows the page to a machine eight times as slow, which finds looks at it that come too early. */
+const slowDown = async (page: Page): Promise<void> => {
+  if (process.env["FS_ALGEBRA_SOAK"] !== "1") return
+  const session = await page.context().newCDPSession(page)
+  await session.send("Emulation.setCPUThrottlingRate", { rate: 8 })
+}
+
+/** What a page has complained of: errors of its program, refusals of its policy, and requests to anywhere but `origin`. */
+export const complaintsOf = (page: Page, origin: string): ReadonlyArray<string> => {
+  // A page that has been closed meanwhile needs it no more.
+  slowDown(page).catch(() => {})
+  const complaints: Array<string> = []
+  page.on("pageerror", (error) => complaints.push(`error: ${error.message}`))
+  page.on("console", (message) => {
+    if (message.type() === "error" || message.type() === "warning") complaints.push(`console: ${message.text()}`)
+  })
+  page.on("dialog", (dialog) => {
+    complaints.push(`dialog: ${dialog.message()}`)
+    void dialog.dismiss()
+  })
+  page.on("request", (request) => {
+    const url = request.url()
+    if (!url.startsWith(origin) && !/^(?:data|blob|about):/.test(url)) complaints.push(`request: ${url}`)
+  })
+  return complaints
+}

@@ -1,0 +1,418 @@
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import * as Fs from "node:fs"
+import type { Browser, Page } from "playwright-core"
+import { formatted } from "../../../src/debug/page/files/json.ts"
+import { Filter, resolved, treeOf } from "../../../src/debug/page/files/tree.ts"
+import { complaintsOf, desk, hasChromium, launch, soon } from "./chromium.ts"
+import { type Files, images, png, type Served, serve, holding } from "./fixture.ts"
+import * as Effect from "effect/Effect"
+
+const markdown = `---
+title: Front
+---
+
+# A heading
+
+Text with **weight**, \`code\` and [a file](../src/main.ts), [a heading](#a-table), [nothing](nowhere.md), [the web](https://example.com/).
+
+![local](../images/a.png) ![remote](https://example.com/remote.png)
+
+- [x] done
+- [ ] to do
+
+## A table
+
+| name | count |
+| ---- | ----: |
+| one  |     1 |
+
+\`\`\`ts
+const answer: number = 42
+\`\`\`
+`
+
+const source = [
+  "// the first line",
+  "export const answer = 42",
+  ...Array.from({ length: 300 }, (_, i) => `const line${i + 3} = ${i + 3}`)
+]
+
+/** In the browser, whose globals are none of Node's. */
+const colourOf = (element: any): string => (globalThis as any).getComputedStyle(element).color
+
+const json = '{"id":12345678901234567890,"price":1.10,"list":[1,{"deep":null}],"text":"\\u00e9"}'
+
+const content: Files = {
+  "src/main.ts": source.join("\n"),
+  "src/item10.ts": "ten",
+  "src/item2.ts": "two",
+  "src/deep/er/inner.txt": "inside\r\nof it\r\n",
+  "docs/readme.md": markdown,
+  "data.json": json,
+  "nothing.txt": "",
+  "blob.bin": Uint8Array.from({ length: 5000 }, (_, i) => (i * 7) % 256),
+  shortcut: { link: "src/main.ts" },
+  lost: { link: "/etc/passwd" },
+  ...Object.fromEntries(Object.entries(images).map(([name, [bytes]]) => [`images/${name}`, bytes]))
+}
+
+describe.skipIf(!hasChromium())("files in a browser", () => {
+  let browser: Browser
+  let served: Served
+  let page: Page
+  let complaints: ReadonlyArray<string>
+
+  const open = async (path: string): Promise<void> => {
+    await page.goto(`${served.url}#/files${path === "" ? "" : `/${path}`}`)
+  }
+  const text = (selector: string) => page.locator(selector).innerText()
+  const names = () => page.locator("[role=treeitem] .row-name").allInnerTexts()
+  const active = () => page.locator("[role=treeitem].is-active .row-name").innerText()
+
+  beforeAll(async () => {
+    browser = await launch()
+    served = await serve({ source: { filesystem: await Effect.runPromise(holding(content)), title: "things" } })
+    const context = await browser.newContext({ ...desk, permissions: ["clipboard-read", "clipboard-write"] })
+    page = await context.newPage()
+    complaints = complaintsOf(page, served.url)
+    page.setDefaultTimeout(30_000)
+    await open("")
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await served?.close()
+  })
+
+  it("the tree has directories first, then files as people sort them", async () => {
+    await soon(async () => (await names()).slice(0, 3)).toEqual(["docs", "readme.md", "images"])
+    await soon(async () =>
+      (await names())
+        .join(" ")
+        .replace(/^.* src /, "src ")
+        .split(" ")
+    ).toEqual([
+      "src",
+      "deep",
+      "er",
+      "inner.txt",
+      "item2.ts",
+      "item10.ts",
+      "main.ts",
+      "blob.bin",
+      "data.json",
+      "lost",
+      "nothing.txt",
+      "shortcut"
+    ])
+    const deep = page.getByRole("treeitem", { name: "deep" })
+    for (const [name, value] of Object.entries({ level: "2", expanded: "true", posinset: "1", setsize: "4" }))
+      await soon(() => deep.getAttribute(`aria-${name}`)).toBe(value)
+  })
+
+  it("the keys walk through the tree, and what is closed stays so when the page is loaded again", async () => {
+    await page.getByRole("tree").focus()
+    await page.keyboard.press("Home")
+    await soon(active).toBe("docs")
+    await page.keyboard.press("ArrowDown")
+    await soon(active).toBe("readme.md")
+    await page.keyboard.press("ArrowLeft")
+    await soon(active).toBe("docs")
+    await page.keyboard.press("ArrowLeft")
+    await soon(names).not.toContain("readme.md")
+    await page.keyboard.press("End")
+    await soon(active).toBe("shortcut")
+    await page.keyboard.type("bl")
+    await soon(active).toBe("blob.bin")
+    await page.reload()
+    await page.getByRole("treeitem", { name: "docs" }).waitFor()
+    await soon(names).not.toContain("readme.md")
+    await page.getByRole("tree").focus()
+    await page.keyboard.press("Home")
+    await page.keyboard.press("ArrowRight")
+    await page.getByRole("treeitem", { name: "readme.md" }).waitFor()
+    await page.keyboard.press("ArrowRight")
+    await page.keyboard.press("Enter")
+    await page.getByRole("heading", { name: "A heading" }).waitFor()
+    await soon(async () => page.url()).toContain("#/files/docs/readme.md")
+  })
+
+  it("the filter finds by letters in their order, marks them, and opens what is chosen", async () => {
+    await open("")
+    await page.keyboard.press("/")
+    await page.keyboard.type("itm")
+    await soon(() => page.locator("[role=option] .row-name").allInnerTexts()).toEqual(["item10.ts", "item2.ts"])
+    await soon(() => page.locator("[role=option]").first().locator("mark").allInnerTexts()).toEqual(["it", "m"])
+    await soon(() => text(".filter-count")).toBe("2")
+    await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("Enter")
+    await page.waitForURL(/src\/item2\.ts/)
+    await page.keyboard.press("Escape")
+    await page.getByRole("tree").waitFor()
+    await soon(() => page.getByRole("combobox").inputValue()).toBe("")
+    await page.keyboard.type("zzzz")
+    await page.getByText("Nothing matches").waitFor()
+    await page.keyboard.press("Escape")
+  })
+
+  it("text has its numbers, its colours, and a line that the address names", async () => {
+    await open("src/main.ts?line=200")
+    const line = page.locator(".cm-chosen-line")
+    await soon(() => line.innerText()).toBe("const line200 = 200")
+    await page.locator(".cm-gutterElement", { hasText: /^200$/ }).waitFor()
+    await soon(async () => (await line.boundingBox())?.y).toSatisfy((y) => y > 100 && y < 780)
+    const colour = (word: string) =>
+      page
+        .locator(".cm-line span", { hasText: new RegExp(`^${word}$`) })
+        .first()
+        .evaluate(colourOf)
+    await page
+      .locator(".cm-line span", { hasText: /^const$/ })
+      .first()
+      .waitFor()
+    await soon(async () => (await colour("const")) === (await line.evaluate(colourOf))).toBe(false)
+    await page.locator(".cm-gutterElement", { hasText: /^198$/ }).click()
+    await page.waitForURL(/line=198/)
+    await soon(() => line.innerText()).toBe("const line198 = 198")
+  })
+
+  it("what is looked for in a file is found", async () => {
+    await open("src/main.ts")
+    await page.locator(".cm-content").focus()
+    await page.keyboard.press("Control+f")
+    await page.keyboard.type("line250 ")
+    await page.keyboard.press("Enter")
+    await page.locator(".cm-line", { hasText: "const line250 = 250" }).waitFor()
+    await page.keyboard.press("Escape")
+  })
+
+  it("long lines are wrapped on demand", async () => {
+    const wraps = () => page.locator(".cm-lineWrapping").count()
+    const toggle = page.getByRole("button", { name: "Wrap long lines" })
+    await soon(wraps).toBe(0)
+    await toggle.click()
+    await soon(wraps).toBe(1)
+    await toggle.click()
+    await soon(wraps).toBe(0)
+  })
+
+  it("JSON is laid out with no digit lost, and shown as it was written", async () => {
+    await open("data.json")
+    await page.locator(".cm-line", { hasText: '"deep": null' }).waitFor()
+    const laid = () => page.locator(".cm-line").allInnerTexts()
+    for (const line of ['  "id": 12345678901234567890,', '  "price": 1.10,', '  "text": "\\u00e9"'])
+      await soon(laid).toContain(line)
+    await page.getByRole("button", { name: "As written" }).click()
+    await page.locator(".cm-line", { hasText: json }).waitFor()
+    await soon(laid).toEqual([json])
+    await page.goBack()
+  })
+
+  it("Markdown is rendered: headings, tables, tasks, code, links to files, and images of the tree alone", async () => {
+    await open("docs/readme.md")
+    const article = page.locator(".markdown")
+    await article.getByRole("heading", { level: 1, name: "A heading" }).waitFor()
+    await soon(() => article.locator("td").last().innerText()).toBe("1")
+    await soon(() =>
+      article.locator("input[type=checkbox]").evaluateAll((all: Array<any>) => all.map((each) => each.checked))
+    ).toEqual([true, false])
+    await article.locator(".tok-keyword", { hasText: "const" }).waitFor()
+    await page.waitForFunction(() => (globalThis as any).document.querySelector(".markdown img")?.naturalWidth === 1)
+    assert.strictEqual(await article.locator("img").count(), 1)
+    const remote = article.getByRole("link", { name: /remote/ })
+    assert.strictEqual(await remote.getAttribute("href"), "https://example.com/remote.png")
+    for (const link of [remote, article.getByRole("link", { name: "the web" })]) {
+      assert.strictEqual(await link.getAttribute("rel"), "noopener noreferrer")
+      assert.strictEqual(await link.getAttribute("target"), "_blank")
+    }
+    assert.isNull(await article.locator("a", { hasText: "nothing" }).getAttribute("href"))
+    await page.getByRole("button", { name: "Raw" }).click()
+    await page.locator(".cm-line", { hasText: "# A heading" }).waitFor()
+    await page.getByRole("button", { name: "Rendered" }).click()
+    await article.getByRole("link", { name: "a file" }).click()
+    await page.waitForURL(/#\/files\/src\/main\.ts$/)
+  })
+
+  for (const [name, [, size]] of Object.entries(images)) {
+    it(`${name} is shown as an image of its size`, async () => {
+      await open(`images/${name}`)
+      await page.locator("figcaption", { hasText: size }).waitFor()
+      // One that is broken is complete too, and has no width.
+      await soon(() => page.locator("figure img").evaluate((image: any) => image.naturalWidth)).toBeGreaterThan(0)
+      await soon(() => page.getByRole("button", { name: "Text" }).count()).toBe(name === "a.svg" ? 1 : 0)
+    })
+  }
+
+  it("of other bytes the type, the size and the first ones are said", async () => {
+    await open("blob.bin")
+    await soon(() => text(".file-notice")).toContain("5.0 kB")
+    const lines = async () => (await text(".hex")).split("\n")
+    await soon(async () => (await lines()).length).toBe(256)
+    await soon(async () => (await lines())[0]).toMatch(/^00000000 {2}00 07 0e 15 1c 23 2a 31 {2}38 /)
+    await soon(async () => (await lines())[255]).toMatch(/^00000ff0 /)
+  })
+
+  it("links say where they lead, and an empty or missing file that it is", async () => {
+    await open("shortcut")
+    await page.getByText("A symbolic link").waitFor()
+    await soon(() => page.getByRole("link", { name: "src/main.ts" }).getAttribute("href")).toMatch(/#\/files\/src\/main\.ts$/)
+    await open("lost")
+    await page.getByText("which is not among these files").waitFor()
+    await soon(() => page.getByRole("link", { name: "/etc/passwd" }).count()).toBe(0)
+    await open("nothing.txt")
+    await page.getByText("This file is empty").waitFor()
+    await open("src/never.ts")
+    await page.getByText("There is no such file").waitFor()
+  })
+
+  it("a directory is listed", async () => {
+    await open("src")
+    await soon(() => page.locator(".listing .grow").allInnerTexts()).toEqual(["deep", "item2.ts", "item10.ts", "main.ts"])
+  })
+
+  it("path and content are copied whole, and bytes downloaded as they are", async () => {
+    const copied = () => page.evaluate<string>("navigator.clipboard.readText()")
+    await open("src/main.ts")
+    await page.getByRole("button", { name: "Copy the path" }).click()
+    await soon(copied).toBe("src/main.ts")
+    await page.locator(".cm-line").first().waitFor()
+    await page.getByRole("button", { name: "Copy the content" }).click()
+    await page.locator(".file-tools [data-said=done]").waitFor()
+    await soon(copied).toBe(source.join("\n"))
+    // By the keys it is all of the file too, and not what is drawn of it.
+    await page.evaluate("navigator.clipboard.writeText('')")
+    await page.locator(".cm-content").focus()
+    await page.keyboard.press("Control+a")
+    await page.keyboard.press("Control+c")
+    await soon(async () => (await copied()).split("\n").length).toBe(source.length)
+    for (const [path, bytes] of [
+      ["images/a.png", png],
+      ["src/deep/er/inner.txt", Buffer.from("inside\r\nof it\r\n")]
+    ] as const) {
+      await open(path)
+      const coming = page.waitForEvent("download")
+      await page.getByRole("button", { name: "Download" }).click()
+      assert.deepStrictEqual(Buffer.from(Fs.readFileSync(await (await coming).path())), Buffer.from(bytes))
+    }
+  })
+
+  it("j and k go from file to file", async () => {
+    await open("src/item2.ts")
+    await page.locator(".cm-line", { hasText: "two" }).waitFor()
+    await page.locator("body").press("j")
+    await page.waitForURL(/src\/item10\.ts/)
+    await page.locator("body").press("k")
+    await page.waitForURL(/src\/item2\.ts/)
+  })
+
+  it("nothing complained but of the file that is missing", () =>
+    assert.deepStrictEqual(
+      complaints.filter((complaint) => !/status of 404/.test(complaint)),
+      []
+    ))
+})
+
+describe("what the page makes of what it is told", () => {
+  /** All but white space between the tokens. */
+  const tokens = (text: string): string => text.replace(/("(?:[^"\\]|\\.)*")|\s+/g, "$1")
+
+  it("laying JSON out moves white space alone", () => {
+    for (const text of [
+      json,
+      '{"a":1e400,"a":2,"-0":-0, "b" : [ ] ,"c":{ }}',
+      '[1,2 ,\n\n3,{"x":" spaces  in   text ","y":"\\" \\\\"}]',
+      '{"left": [1, 2',
+      JSON.stringify(Array.from({ length: 2000 }, (_, i) => ({ [`key ${i}`]: [i, `${i} "quoted"`, null] })))
+    ]) {
+      assert.strictEqual(tokens(formatted(text)), tokens(text))
+    }
+    assert.strictEqual(formatted('{"a":[1,{"b":2}]}'), '{\n  "a": [\n    1,\n    {\n      "b": 2\n    }\n  ]\n}')
+  })
+
+  it("the filter finds the same however the words came to be typed, with its best first", () => {
+    const paths = [
+      "src/alpha.ts",
+      "src/Beta/alphabet.md",
+      "lib/a/l/p/x.ts",
+      "docs/al-pine.txt",
+      "zeta/ALPHA",
+      "x/y.z",
+      "src/pal.ts"
+    ]
+    const tree = treeOf(paths.map((path) => ({ path, size_bytes: 0 })))
+    /** By its definition: each word is in the path, its letters in their order. */
+    const holds = (path: string, words: string): boolean =>
+      words
+        .split(" ")
+        .every((word) => new RegExp([...word].map((letter) => (letter === "." ? "\\." : letter)).join(".*"), "i").test(path))
+    const kept = new Filter(tree)
+    for (const words of ["a", "al", "alp", "alp x", "alp", "alph", "alpha", "b", "md", "ts src", "z.z", "q", "alpha"]) {
+      const expected = paths.filter((path) => holds(path, words)).sort()
+      const found = kept.find(words).map(({ path }) => path)
+      assert.deepStrictEqual([...found].sort(), expected, words)
+      assert.deepStrictEqual(
+        new Filter(tree).find(words).map(({ path }) => path),
+        found,
+        words
+      )
+    }
+    assert.deepStrictEqual(
+      kept.find("alpha").map(({ path }) => path),
+      ["zeta/ALPHA", "src/alpha.ts", "src/Beta/alphabet.md"]
+    )
+    for (const node of kept.find("lp")) {
+      const letters = [...kept.marks(node)].sort((a, b) => a - b).map((place) => node.path[place]!.toLowerCase())
+      assert.strictEqual(letters.join(""), "lp", node.path)
+    }
+  })
+
+  it("a relative reference leads where it would in a directory, and never out of the root", () => {
+    for (const [from, reference, expected] of [
+      ["docs/a.md", "b.md", "docs/b.md"],
+      ["docs/a.md", "../src/x.ts", "src/x.ts"],
+      ["docs/a.md", "/src/x.ts", "src/x.ts"],
+      ["docs/a.md", "./../.", ""],
+      ["docs/a.md", "../../etc/passwd", undefined],
+      ["a.md", "..", undefined]
+    ] as const) {
+      assert.strictEqual(resolved(from, reference), expected, `${reference} in ${from}`)
+    }
+  })
+})
+
+describe.skipIf(!hasChromium())("50,000 files in a browser", () => {
+  it("few rows are made, the filter finds, and the end is the last", async () => {
+    const many: Record<string, string> = {}
+    for (let i = 0; i < 50_000; i++) many[`package${i % 50}/module${Math.floor(i / 50) % 20}/file${i}.ts`] = ""
+    many["zebra.txt"] = "striped"
+    const served = await serve({ source: { filesystem: await Effect.runPromise(holding(many)), title: "many" } })
+    const browser = await launch()
+    try {
+      const page = await browser.newPage(desk)
+      await page.goto(served.url)
+      await page.getByRole("treeitem", { name: "package1", exact: true }).waitFor()
+      await page.getByRole("tree").focus()
+      // All that is in one directory, so that there is something to scroll.
+      await page.keyboard.press("Home")
+      await page.keyboard.press("ArrowRight")
+      await page.getByRole("treeitem", { name: "module19" }).waitFor()
+      await page.keyboard.press("End")
+      await page.locator(".is-active", { hasText: "zebra.txt" }).waitFor()
+      assert.isBelow(await page.locator(".row").count(), 200)
+      await page.keyboard.press("/")
+      await page.keyboard.type("ts")
+      await page.locator(".filter-count", { hasText: "50,000" }).waitFor()
+      assert.isBelow(await page.locator(".row").count(), 200)
+      await page.locator(".results").evaluate((list) => list.scrollTo(0, list.scrollHeight))
+      await page.locator("#result-49999").waitFor()
+      await page.getByRole("combobox").fill("file31415.ts")
+      await page.locator(".filter-count", { hasText: /^1$/ }).waitFor()
+      await page.keyboard.press("Enter")
+      await page.waitForURL(/package15\/module8\/file31415\.ts/)
+      await page.keyboard.press("Escape")
+      await page.locator(".is-chosen", { hasText: "file31415.ts" }).waitFor()
+    } finally {
+      await browser.close()
+      await served.close()
+    }
+  })
+})

@@ -1,0 +1,147 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
+import * as PosixHost from "../../src/backends/PosixHost.ts"
+import * as Server from "../../src/debug/Server.ts"
+import { Filesystem, make } from "../../src/filesystem/Filesystem.ts"
+import * as Snapshots from "../../src/history/Snapshots.ts"
+import * as FileSystemEntry from "../../src/journal/FileSystemEntry.ts"
+import * as Journal from "../../src/journal/Journal.ts"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import { directory, dump, filesystem, listening, served } from "./ground.ts"
+
+const hears = (next: () => Promise<any>) => Effect.promise(next)
+
+/** The first of this type that is so, whatever comes before it. */
+const heard = (next: () => Promise<any>, type: string, is: (event: any) => boolean = () => true) =>
+  Effect.promise(async () => {
+    for (;;) {
+      const event = await next()
+      if (event.type === type && is(event)) return event
+    }
+  })
+
+describe("what happens is told as it happens", () => {
+  it.live("at once that it is heard, and then changes of files, the journal and snapshots, to each who listens", () =>
+    Effect.gen(function* () {
+      const root = directory()
+      const file = join(directory(), "work.journal")
+      const scope = yield* Effect.scope
+      const writer = yield* Journal.makeFile(Journal.Entry, { path: file })
+      const journal = yield* Journal.makeFile(Journal.Entry, { path: file, readOnly: true })
+      const context = yield* Layer.buildWithScope(Layer.provideMerge(Snapshots.layerWith({}), PosixHost.layer({ root })), scope)
+      const [fs, snapshots] = [Context.get(context, Filesystem), Context.get(context, Snapshots.Snapshots)]
+      const { port } = yield* served({ source: { filesystem: fs, snapshots }, journal })
+      const [one, two] = [yield* listening(port), yield* listening(port)]
+      for (const next of [one, two]) assert.deepStrictEqual(yield* hears(next), { type: "beat" })
+      // Where it stands is told at first, so that who begins to listen has missed nothing.
+      for (const next of [one, two]) assert.deepStrictEqual(yield* heard(next, "journal"), { type: "journal", last: 0 })
+      yield* writer.append(new FileSystemEntry.FileRead({ correlationId: "r", path: "a" }))
+      for (const next of [one, two]) yield* heard(next, "journal", ({ last }) => last === 1)
+      // What was made before the directory is watched is not told.
+      const write = (i: number): void => Fs.writeFileSync(join(root, "a.txt"), `${i}`)
+      let i = 0
+      const writing = setInterval(() => write(i++), 20)
+      for (const next of [one, two]) assert.include((yield* heard(next, "files")).paths, "a.txt")
+      clearInterval(writing)
+      yield* snapshots.snapshot()
+      for (const next of [one, two]) yield* heard(next, "snapshots", ({ count }) => count === 1)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("that another dump is there", () =>
+    Effect.gen(function* () {
+      const place = directory()
+      const { port } = yield* served({ source: { dump: yield* dump(place, { name: "a" }) } })
+      const next = yield* listening(port)
+      yield* hears(next)
+      const looked = yield* Deferred.make<void>()
+      yield* Effect.forkScoped(
+        Effect.gen(function* () {
+          for (let i = 0; ; i++) {
+            yield* dump(place, { name: `b${i}` })
+            if (yield* Deferred.isDone(looked)) return
+            yield* Effect.yieldNow
+          }
+        })
+      )
+      assert.deepStrictEqual(yield* heard(next, "dumps"), { type: "dumps" })
+      yield* Deferred.succeed(looked, undefined)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("and nothing goes on when nobody listens any more", () =>
+    Effect.gen(function* () {
+      const inner = yield* filesystem({ a: "a" })
+      const begun = yield* Deferred.make<void>()
+      const ended = yield* Deferred.make<void>()
+      const fs = make({
+        ...inner.port,
+        watch: () =>
+          Stream.callback<never>(() =>
+            Effect.acquireRelease(Deferred.succeed(begun, undefined), () => Deferred.succeed(ended, undefined))
+          )
+      })
+      const { get, port } = yield* served({ source: { filesystem: fs } })
+      yield* Effect.scoped(Effect.andThen(listening(port), Deferred.await(begun)))
+      yield* Deferred.await(ended)
+      assert.strictEqual((yield* get("/api/meta")).status, 200)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("or else why the files are silent, for as long as they are", () =>
+    Effect.gen(function* () {
+      const inner = yield* filesystem({ a: "a" })
+      const problems = (fs: typeof inner) =>
+        Effect.gen(function* () {
+          const { get, port } = yield* served({ source: { filesystem: fs } })
+          const told = Effect.map(get("/api/meta"), ({ body }): ReadonlyArray<string> => body.problems)
+          return { port, told }
+        })
+      const deaf = yield* problems(make({ ...inner.port, watch: undefined }))
+      assert.match((yield* deaf.told).join(), /^Changes of the files are not told, reload to see them: .* does not watch\.$/)
+      let fails = true
+      const detail = "no more watches"
+      const watch = () => (fails ? Stream.fail({ _tag: "IoError" as const, code: "ENOSPC", detail }) : Stream.never)
+      const { port, told } = yield* problems(make({ ...inner.port, watch } as never))
+      assert.deepStrictEqual(yield* told, [])
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const next = yield* listening(port)
+          assert.deepStrictEqual(yield* heard(next, "files"), { type: "files", paths: null })
+          assert.match((yield* told).join(), /no more watches/)
+        })
+      )
+      fails = false
+      yield* listening(port)
+      while ((yield* told).length > 0) yield* Effect.yieldNow
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("until the server ends, with listeners or not", () =>
+    Effect.gen(function* () {
+      const fs = yield* filesystem({ a: "a" })
+      const next = yield* Effect.scoped(
+        Effect.gen(function* () {
+          const { port } = yield* Server.serve({ source: { filesystem: fs } })
+          const next = yield* Effect.promise(async () => {
+            const answer = await fetch(`http://127.0.0.1:${port}/api/live`)
+            return answer.body!.getReader()
+          })
+          yield* Effect.promise(() => next.read())
+          return next
+        })
+      )
+      yield* Effect.promise(async () => {
+        for (;;) {
+          const { done } = await next.read().catch(() => ({ done: true }))
+          if (done) return
+        }
+      })
+    })
+  )
+})
