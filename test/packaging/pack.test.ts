@@ -57,7 +57,17 @@ describe.runIf(wanted)("the package, installed elsewhere", () => {
   it("installs", () => {
     const archive = readdirSync(scratch).find((file) => file.endsWith(".tgz"))!
     writeFileSync(join(scratch, "package.json"), JSON.stringify({ private: true, type: "module" }))
-    run("npm", "install", `./${archive}`, "typescript@7.0.2", "@types/node@24", "node22@npm:node@22.19.0")
+    run(
+      "npm",
+      "install",
+      "--prefer-offline",
+      "--no-audit",
+      "--no-fund",
+      `./${archive}`,
+      "typescript@7.0.2",
+      "@types/node@24",
+      "node22@npm:node@22.19.0"
+    )
   })
 
   it("its types check without leaving libraries out", () => {

@@ -1,0 +1,29 @@
+/** The tables of what each filesystem can do are what filesystems say now. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { existsSync } from "node:fs"
+import { has, needs } from "../faults/ground.ts"
+import { fill, tables } from "./abilities.ts"
+import { readGuide, table } from "./guides.ts"
+
+const asked = existsSync("/proc/self/fd") && needs("the tables of abilities", () => has("git"), "apt-get install git")
+
+describe("the table of abilities", () => {
+  it.live.skipIf(!asked)("says what the filesystems say of themselves", () =>
+    Effect.map(tables, (found) => assert.strictEqual(fill(readGuide("abilities"), found), readGuide("abilities")))
+  )
+
+  it("has each backend, and what is known of some by another way", () => {
+    const rows = new Map(table(readGuide("abilities"), "filesystem").map(([name, ...cells]) => [name, cells]))
+    assert.isAbove(rows.size, 12)
+    const [, links, , , , confinement] = rows.get("`WindowsHost`")!
+    assert.deepStrictEqual([links, confinement], ["yes", "best-effort"])
+    assert.deepStrictEqual(rows.get("`PosixHost`, Linux")!.slice(5, 6), ["race-free"])
+  })
+
+  it("notices what has changed, and a guide without a place for a table", () => {
+    const guide = "<!-- a: by test/documentation/make.ts -->\n\n| old |\n\n<!-- end -->"
+    assert.include(fill(guide, { a: "| new |\n" }), "| new |")
+    assert.throws(() => fill("no place", { a: "| new |\n" }))
+  })
+})

@@ -1,0 +1,123 @@
+/**
+ * What the package publishes is explained: every name that a public module exports has a comment whose first sentence can stand alone, and
+ * says since when it is there.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { aboutModule, type Node, parse, publicModules, target, ts } from "./typescript.ts"
+
+interface Comment {
+  readonly summary: string
+  readonly tags: ReadonlyArray<string>
+}
+
+const commentOf = (node: Node): Comment => {
+  const docs = ts.getJSDocCommentsAndTags(node).filter(ts.isJSDoc)
+  return {
+    summary: docs
+      .map((doc) => ts.getTextOfJSDocComment(doc.comment) ?? "")
+      .join("\n")
+      .trim(),
+    tags: docs.flatMap((doc) => (doc.tags ?? []).map((tag) => tag.tagName.text))
+  }
+}
+
+const isExported = (node: Node): boolean =>
+  ts.canHaveModifiers(node) && (ts.getModifiers(node) ?? []).some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword)
+
+type Found = ReadonlyMap<string, ReadonlyArray<Comment>>
+
+/** What a module says of each name that it exports, or of what it passes on under that name. */
+const exportsOf = (file: string): Found => {
+  const found = new Map<string, Array<Comment>>()
+  const add = (name: string, ...comments: ReadonlyArray<Comment>) => found.set(name, [...(found.get(name) ?? []), ...comments])
+  const locals = new Map<string, Array<Comment>>()
+  for (const statement of parse(file).statements) {
+    const comment = commentOf(statement)
+    const declare = (name: string) => {
+      if (isExported(statement)) add(name, comment)
+      locals.set(name, [...(locals.get(name) ?? []), comment])
+    }
+    if (ts.isVariableStatement(statement)) {
+      for (const { name } of statement.declarationList.declarations) {
+        const names = ts.isIdentifier(name)
+          ? [name.text]
+          : [...name.getText().matchAll(/\w+(?=\s*[,}])/g)].map(([text]) => text)
+        for (const text of names) declare(text)
+      }
+    } else if (
+      ts.isFunctionDeclaration(statement) ||
+      ts.isClassDeclaration(statement) ||
+      ts.isInterfaceDeclaration(statement) ||
+      ts.isTypeAliasDeclaration(statement) ||
+      ts.isModuleDeclaration(statement)
+    ) {
+      declare(statement.name!.text)
+    }
+  }
+  for (const statement of parse(file).statements) {
+    if (!ts.isExportDeclaration(statement)) continue
+    const from = statement.moduleSpecifier as { readonly text: string } | undefined
+    const there = from?.text.startsWith(".") ? target(file, from.text) : undefined
+    const clause = statement.exportClause
+    if (clause === undefined) for (const [name, comments] of exportsOf(there!)) add(name, ...comments)
+    else if (ts.isNamespaceExport(clause)) {
+      add(clause.name.text, { summary: moduleComment(there!).summary, tags: [...commentOf(statement).tags, "since"] })
+    } else {
+      for (const element of clause.elements) {
+        const own = (element.propertyName ?? element.name).text
+        const passed = there === undefined ? (locals.get(own) ?? []) : (exportsOf(there).get(own) ?? [])
+        add(element.name.text, commentOf(element), ...passed)
+      }
+    }
+  }
+  return found
+}
+
+/** The first comment of the file, which is about the module. */
+const moduleComment = (file: string): Comment => {
+  const text = /^\/\*\*([^]*?)\*\//.exec(parse(file).text)?.[1] ?? ""
+  return { summary: aboutModule(file), tags: [...text.matchAll(/@(\w+)/g)].map(([, tag]) => tag!) }
+}
+
+const hasSentence = ({ summary }: Comment): boolean => /[A-Za-z`].*[.:;)…`]/s.test(summary) && summary.length > 12
+
+describe("the API", () => {
+  it("has modules, and names in them", () => {
+    assert.isAbove(publicModules.length, 45)
+    assert.includeMembers([...exportsOf("src/filesystem/Filesystem.ts").keys()], ["make", "Edit", "Filesystem", "decorate"])
+    assert.includeMembers([...exportsOf("src/testing/index.ts").keys()], ["suite", "Law", "agreement"])
+  })
+
+  it("is told apart from what has no comment", () => {
+    const bare = exportsOf("src/engine/walk.ts")
+    assert.isTrue(bare.size === 0 || ![...bare.values()].flat().every(hasSentence))
+  })
+
+  for (const file of publicModules) {
+    const modules = [file, ...(file.endsWith("/index.ts") ? namespaces(file) : [])]
+    for (const module of modules) {
+      it(`${module} explains itself and each of its names`, () => {
+        const own = moduleComment(module)
+        assert.isTrue(hasSentence(own) && own.tags.includes("since"), `the module: ${own.summary}`)
+        const names = [...exportsOf(module)].filter(([, comments]) => !comments.some(({ tags }) => tags.includes("internal")))
+        const bare = names.filter(([, comments]) => !comments.some(hasSentence)).map(([name]) => name)
+        assert.deepStrictEqual(bare, [], "without a summary")
+        const ageless = names.filter(([, comments]) => !comments.some(({ tags }) => tags.includes("since")))
+        assert.deepStrictEqual(
+          ageless.map(([name]) => name),
+          [],
+          "without @since"
+        )
+      })
+    }
+  }
+})
+
+/** The modules that a barrel gives names to. */
+function namespaces(file: string): ReadonlyArray<string> {
+  return parse(file).statements.flatMap((statement) =>
+    ts.isExportDeclaration(statement) && statement.exportClause !== undefined && ts.isNamespaceExport(statement.exportClause)
+      ? [target(file, (statement.moduleSpecifier as unknown as { readonly text: string }).text)]
+      : []
+  )
+}

@@ -1,0 +1,421 @@
+/**
+ * Every program of the README and of the guides is compiled as its reader would compile it, and run: what it exports by the row below that
+ * says what comes of it, and what is a test by vitest.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { execFileSync, spawnSync } from "node:child_process"
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join, relative } from "node:path"
+import { pathToFileURL } from "node:url"
+import { busyboxRoot, describePodman } from "../backends/container/podman.ts"
+import { Filesystem, type FilesystemToolkit, type FsError, type HostMount, InMemory, type Snapshots } from "../../src/index.ts"
+import { Faults } from "../../src/testing/index.ts"
+import { onDisk } from "../scratch.ts"
+import { documents, fencesOf, root } from "./markdown.ts"
+
+type Service = Filesystem.Filesystem
+
+/** What its own test compiles and runs. */
+const elsewhere: ReadonlySet<string> = new Set(["src/guides/backend.md"])
+
+/** Beside the sources, which stand in for the package. */
+const directory = join(root, "test", ".readme")
+const source = (path: string) => relative(directory, join(root, "src", path))
+
+interface Program {
+  readonly name: string
+  readonly file: string
+  readonly isSuite: boolean
+  readonly exports: ReadonlyArray<string>
+}
+
+rmSync(directory, { recursive: true, force: true })
+mkdirSync(directory, { recursive: true })
+
+const programs: ReadonlyArray<Program> = documents
+  .filter((document) => !elsewhere.has(document))
+  .flatMap((document) => fencesOf(document))
+  .filter(({ language }) => language === "ts")
+  .map(({ body, document, line }) => {
+    const isSuite = /\b(?:suite\(|it\.)/.test(body)
+    const name = `${document.replace(/^.*\/|\.md$/g, "").replace(/\.md$/, "")}-${line}`
+    const file = join(directory, `${name}${isSuite ? ".test" : ""}.ts`)
+    writeFileSync(
+      file,
+      body
+        .replaceAll('from "fs-algebra/testing"', `from "${source("testing/index.ts")}"`)
+        .replaceAll('from "fs-algebra/debug"', `from "${source("debug/index.ts")}"`)
+        .replaceAll('from "fs-algebra"', `from "${source("index.ts")}"`)
+    )
+    return {
+      name: `${document}:${line}`,
+      file,
+      isSuite,
+      exports: [...body.matchAll(/^export const (\w+)/gm)].map(([, one]) => one!)
+    }
+  })
+
+const load = async <Module>(name: string): Promise<Module> => {
+  const found = programs.filter(({ exports }) => exports.includes(name))
+  assert.strictEqual(found.length, 1, `programs that export ${name}`)
+  return (await import(pathToFileURL(found[0]!.file).href)) as Module
+}
+
+const scratch = () => mkdtempSync(join(onDisk(), "guide-"))
+
+const within = <A, E>(program: Effect.Effect<A, E, Service>, tree: InMemory.Tree = {}) =>
+  Effect.runPromise(Effect.provide(program, InMemory.layer({ tree })))
+
+type Tool = { readonly success: boolean; readonly message: string }
+
+type FromRoot<A> = (root: string) => Effect.Effect<A, unknown>
+
+/** By what is exported; a program that exports several is run by any of them. */
+const runs: Readonly<Record<string, () => Promise<void>>> = {
+  // README
+  main: async () => {
+    const { main } = await load<{ main: FromRoot<ReadonlyArray<string>> }>("main")
+    const workspace = scratch()
+    assert.deepStrictEqual(await Effect.runPromise(main(workspace)), ["notes/todo.md:1: - [x] try fs-algebra"])
+    assert.strictEqual(readFileSync(join(workspace, "notes/todo.md"), "utf8"), "- [x] try fs-algebra\n")
+  },
+  readFile: async () => {
+    const { readFile } = await load<{ readFile: (parameters: { path: string }) => Effect.Effect<Tool, never, Service> }>(
+      "readFile"
+    )
+    const run = (path: string) => within(readFile({ path }), { "a.txt": "hello\n" })
+    assert.deepStrictEqual(await run("a.txt"), { success: true, message: "hello" })
+    assert.deepStrictEqual(await run("b.txt"), { success: false, message: "b.txt is not there; list first" })
+    assert.isFalse((await run("../up.txt")).success)
+  },
+  draft: async () => {
+    const { draft } = await load<{ draft: (root: string) => Layer.Layer<Service> }>("draft")
+    const workspace = scratch()
+    writeFileSync(join(workspace, "a.txt"), "as it was")
+    const program = Effect.gen(function* () {
+      const fs = yield* Filesystem.Filesystem
+      yield* fs.write("a.txt", "changed")
+      yield* fs.write("b.txt", "new")
+      return [yield* fs.readString("a.txt"), yield* fs.exists("b.txt")]
+    })
+    assert.deepStrictEqual(await Effect.runPromise(Effect.provide(program, draft(workspace))), ["changed", true])
+    assert.strictEqual(readFileSync(join(workspace, "a.txt"), "utf8"), "as it was")
+    assert.isFalse(existsSync(join(workspace, "b.txt")))
+  },
+  careful: () => past("careful", "history"),
+  // getting-started
+  firstGrep: async () => {
+    const { firstGrep } = await load<{ firstGrep: FromRoot<ReadonlyArray<string>> }>("firstGrep")
+    assert.deepStrictEqual(await Effect.runPromise(firstGrep(scratch())), ["notes/todo.md:1: - [ ] try fs-algebra"])
+  },
+  tick: async () => {
+    const { tick } = await load<{ tick: (path: string) => Effect.Effect<string, unknown, Service> }>("tick")
+    const both = Effect.gen(function* () {
+      const fs = yield* Filesystem.Filesystem
+      const said = [yield* tick("todo.md"), yield* tick("todo.md")]
+      // Somebody writes between the read and the edit.
+      yield* fs.write("todo.md", "- [ ] three\n")
+      const raced = {
+        ...fs,
+        edit: (...args: Parameters<typeof fs.edit>) => Effect.andThen(fs.write("todo.md", "theirs\n"), fs.edit(...args))
+      }
+      const beaten = yield* Effect.provideService(tick("todo.md"), Filesystem.Filesystem, raced)
+      return { said, beaten, text: yield* fs.readString("todo.md") }
+    })
+    assert.deepStrictEqual(await within(both, { "todo.md": "- [ ] one\n- [x] two\n" }), {
+      said: ["done: one", "all done"],
+      beaten: "somebody was faster; try again",
+      text: "theirs\n"
+    })
+  },
+  orEmpty: async () => {
+    const { orEmpty } = await load<{ orEmpty: (path: string) => Effect.Effect<string, unknown, Service> }>("orEmpty")
+    const all = Effect.forEach(["a.txt", "b.txt", "c.png"], orEmpty)
+    const tree = { "a.txt": "text", "c.png": Uint8Array.of(0x61, 0xff) }
+    assert.deepStrictEqual(await within(all, tree), ["text", "", "(binary from byte 1 on)"])
+  },
+  onDisk: async () => {
+    const { onDisk } = await load<{
+      onDisk: (root: string, gitDir: string) => Effect.Effect<ReadonlyArray<{ name: string }>, unknown>
+    }>("onDisk")
+    const entries = await Effect.runPromise(onDisk(scratch(), join(scratch(), "git")))
+    assert.deepStrictEqual(
+      entries.map(({ name }) => name),
+      ["a.txt", "b.txt"]
+    )
+  },
+  // configuration
+  configured: async () => {
+    const { configured } = await load<{ configured: Effect.Effect<{ readonly content: string }, unknown> }>("configured")
+    assert.strictEqual((await Effect.runPromise(configured)).content, "one")
+  },
+  // errors
+  titleOf: async () => {
+    const { titleOf } = await load<{ titleOf: (path: string) => Effect.Effect<string, never, Service> }>("titleOf")
+    const busy: FsError.Fault = { _tag: "AccessDenied", why: "busy" }
+    const said = Effect.gen(function* () {
+      const fs = yield* Filesystem.Filesystem
+      const locked = Faults.faulty([{ operation: "Open", fault: busy }])(fs)
+      return [
+        yield* titleOf("a.md"),
+        yield* titleOf("b.md"),
+        yield* titleOf("src"),
+        yield* Effect.provideService(titleOf("a.md"), Filesystem.Filesystem, locked)
+      ]
+    })
+    assert.deepStrictEqual(await within(said, { "a.md": "# A\nb\n", src: {} }), [
+      "# A",
+      "(no such file)",
+      'read "src": it is not a regular file',
+      "(in use)"
+    ])
+  },
+  // security
+  strict: async () => {
+    const { strict } = await load<{ strict: (root: string) => Layer.Layer<Service, { readonly _tag: string }> }>("strict")
+    const workspace = scratch()
+    const built = await Effect.runPromise(Effect.exit(Effect.scoped(Layer.build(strict(workspace)))))
+    // Wherever these tests run with /proc it is built; elsewhere the program has to be refused.
+    assert.strictEqual(built._tag === "Success", existsSync("/proc/self/fd"))
+  },
+  copied: async () => {
+    const { copied, preview } = await load<{
+      preview: FromRoot<ReadonlyArray<HostMount.Preview>>
+      copied: (
+        project: string
+      ) => Effect.Effect<{ readonly matches: ReadonlyArray<{ readonly path: string }> }, unknown, Service>
+    }>("copied")
+    const project = scratch()
+    mkdirSync(join(project, "docs/drafts"), { recursive: true })
+    for (const name of ["a.md", "b.txt", "drafts/c.md"]) writeFileSync(join(project, "docs", name), "text")
+    const [planned] = await Effect.runPromise(preview(project))
+    assert.deepStrictEqual(planned!.entries, ["docs/a.md"])
+    assert.deepStrictEqual(
+      (await within(copied(project))).matches.map(({ path }) => path),
+      ["reference/a.md", "reference/drafts/c.md"]
+    )
+  },
+  // snapshots
+  carefully: () => past("carefully", "inGit"),
+  joined: async () => {
+    const { joined } = await load<{ joined: Effect.Effect<unknown, unknown> }>("joined")
+    assert.deepStrictEqual(await Effect.runPromise(joined), { conflicts: [], text: "eins\ntwo\ndrei\n" })
+  },
+  moved: async () => {
+    const { moved } = await load<{ moved: Effect.Effect<ReadonlyArray<string>, unknown, Service> }>("moved")
+    assert.deepStrictEqual(await within(moved, { "a.txt": "one", src: { "b.ts": "two" } }), ["a.txt", "src/b.ts"])
+  },
+  // agents
+  handlers: async () => {
+    const { handlers, toolkit } = await load<{
+      readonly toolkit: typeof FilesystemToolkit.toolkit
+      readonly handlers: (root: string) => typeof FilesystemToolkit.layerContextual
+    }>("handlers")
+    const workspace = scratch()
+    writeFileSync(join(workspace, "a.txt"), "one\n")
+    writeFileSync(join(workspace, ".env"), "SECRET=1\n")
+    const edit = { path: "a.txt", old_string: "one", new_string: "two" }
+    const [unread, read, edited, searched] = await Effect.runPromise(
+      calls(toolkit, [
+        ["edit_file", edit],
+        ["read_file", { path: "a.txt" }],
+        ["edit_file", edit],
+        ["grep", { pattern: "SECRET", include_ignored: true }]
+      ]).pipe(Effect.provide(handlers(workspace)))
+    )
+    assert.deepStrictEqual([unread!.success, read!.success, edited!.success], [false, true, true])
+    assert.include(unread!.message, "read_file")
+    assert.include(searched!.message, "0 matches")
+    assert.strictEqual(readFileSync(join(workspace, "a.txt"), "utf8"), "two\n")
+  },
+  supervised: async () => {
+    const { supervised } = await load<{
+      readonly supervised: (ask: (what: string) => Effect.Effect<boolean>) => typeof FilesystemToolkit.layerContextual
+    }>("supervised")
+    const { toolkit } = await load<{ readonly toolkit: typeof FilesystemToolkit.toolkit }>("handlers")
+    const asked: Array<string> = []
+    const ask = (what: string) => Effect.sync(() => asked.push(what) > 1)
+    const [first, second, listed] = await Effect.runPromise(
+      calls(toolkit, [
+        ["write_file", { path: "a.txt", content: "one" }],
+        ["write_file", { path: "a.txt", content: "one" }],
+        ["ls", {}]
+      ]).pipe(Effect.provide(supervised(ask)))
+    )
+    assert.deepStrictEqual([first!.success, second!.success, listed!.success], [false, true, true])
+    assert.include(first!.message, "not approved")
+    assert.deepStrictEqual(asked, ["write_file", "write_file"])
+  },
+  countWords: async () => {
+    const { countWords } = await load<{
+      readonly countWords: {
+        readonly name: string
+        readonly handle: (parameters: { path: string }, call: never) => Effect.Effect<unknown, unknown, Service>
+      }
+    }>("countWords")
+    assert.strictEqual(countWords.name, "count_words")
+    const counted = await within(countWords.handle({ path: "a.txt" }, undefined as never), { "a.txt": " one two\nthree " })
+    assert.deepStrictEqual(counted, { message: "a.txt has 3 words.", value: { words: 3 } })
+  },
+  review: async () => {
+    const { review } = await load<{
+      readonly review: FromRoot<{
+        readonly dump: string | undefined
+        readonly said: ReadonlyArray<string>
+        readonly state: Option.Option<{
+          readonly files: ReadonlyArray<{ readonly version: number; readonly sizeBytes: number }>
+        }>
+      }>
+    }>("review")
+    const project = scratch()
+    mkdirSync(join(project, "docs"))
+    writeFileSync(join(project, "docs/guide.md"), "A guide that is far too long.\n")
+    writeFileSync(join(project, "docs/logo.svg"), "<svg/>")
+    const { dump, said, state } = await Effect.runPromise(review(project))
+    assert.include(said[0], "A guide that is far too long.")
+    assert.match(said[1]!, /^Wrote docs\/guide\.md/)
+    assert.deepStrictEqual(
+      Option.map(state, ({ files }) => files.map(({ sizeBytes, version }) => ({ sizeBytes, version }))),
+      Option.some([{ sizeBytes: 30, version: 1 }])
+    )
+    assert.strictEqual(readFileSync(join(project, "docs/guide.md"), "utf8"), "A guide that is far too long.\n")
+    assert.strictEqual(dump, join(project, "review.jsonl"))
+    const zipped = execFileSync("unzip", ["-p", join(project, "review.fs.zip"), "files/docs/guide.md"], { encoding: "utf8" })
+    assert.strictEqual(zipped, "Short.\n")
+  },
+  // debug
+  summary: async () => {
+    const { summary } = await load<{ summary: (path: string) => Effect.Effect<unknown, unknown> }>("summary")
+    const { review } = await load<{ readonly review: FromRoot<unknown> }>("review")
+    const project = scratch()
+    mkdirSync(join(project, "docs"))
+    writeFileSync(join(project, "docs/guide.md"), "A guide that is far too long.\n")
+    await Effect.runPromise(review(project))
+    assert.deepStrictEqual(await Effect.runPromise(summary(project)), {
+      sessions: 1,
+      tools: ["read_file: done", "write_file: done"],
+      files: ["docs/guide.md (7)"],
+      readme: undefined
+    })
+  },
+  watched: async () => {
+    const { watched } = await load<{ readonly watched: Effect.Effect<string, unknown, Service | Scope.Scope> }>("watched")
+    const asked = Effect.gen(function* () {
+      const url = yield* watched
+      return yield* Effect.promise(async () => (await fetch(new URL("api/filesystem/tree", url))).json() as Promise<unknown>)
+    })
+    assert.deepStrictEqual(await within(Effect.scoped(asked), { "a.txt": "one" }), [{ path: "a.txt", size_bytes: 3 }])
+  },
+  // journal
+  recorded: async () => {
+    const { recorded } = await load<{ recorded: (root: string, file: string) => Effect.Effect<unknown, unknown> }>("recorded")
+    const [workspace, file] = [scratch(), join(scratch(), "journal.ndjson")]
+    assert.deepStrictEqual(await Effect.runPromise(recorded(workspace, file)), {
+      plan: "1. try it\n",
+      was: "1. try it\n",
+      drift: []
+    })
+    assert.deepStrictEqual(readdirSync(workspace, { recursive: true }).sort(), ["notes", join("notes", "plan.md")])
+    const lines = readFileSync(file, "utf8").trimEnd().split("\n")
+    assert.isAbove(lines.length, 6)
+    assert.isTrue(lines.every((line) => typeof JSON.parse(line) === "object"))
+  },
+  apart: async () => {
+    type Found = { readonly matches: ReadonlyArray<{ readonly path: string; readonly lineContent: string }> }
+    const { apart } = await load<{ apart: FromRoot<Found> }>("apart")
+    const workspace = scratch()
+    const { matches } = await Effect.runPromise(apart(workspace))
+    assert.deepStrictEqual(
+      matches.map(({ lineContent, path }) => [path, lineContent]),
+      [["hello.txt", "from the other end"]]
+    )
+    assert.strictEqual(readFileSync(join(workspace, "hello.txt"), "utf8"), "from the other end\n")
+  }
+}
+
+/** Compiled and not run, and why. */
+const notRun: Readonly<Record<string, string>> = {
+  inContainer: "needs an engine of containers: it is run below where there is one",
+  serve: "needs a cluster of NATS servers by these names; test/journal runs the same on one server"
+}
+
+const calls = (
+  toolkit: typeof FilesystemToolkit.toolkit,
+  all: ReadonlyArray<readonly [name: "edit_file" | "grep" | "ls" | "read_file" | "write_file", parameters: object]>
+) =>
+  Effect.gen(function* () {
+    const kit = yield* toolkit
+    return yield* Effect.forEach(all, ([name, parameters]) =>
+      Effect.map(
+        Effect.flatMap(kit.handle(name, parameters as never), Stream.runLast),
+        (last) => Option.getOrThrow(last).result as Tool
+      )
+    )
+  })
+
+const past = async (program: string, layer: string): Promise<void> => {
+  type Past = Readonly<Record<string, unknown>>
+  const module = await load<Past>(program)
+  const work = module[program] as Effect.Effect<unknown, unknown, Service | Snapshots.Snapshots>
+  const past = module[layer] as (root: string, gitDir: string) => Layer.Layer<Service | Snapshots.Snapshots, unknown>
+  const [workspace, store] = [scratch(), join(scratch(), "git")]
+  writeFileSync(join(workspace, "a.txt"), "as it was")
+  const done = await Effect.runPromise(Effect.provide(work, past(workspace, store)))
+  assert.deepStrictEqual(done, { changes: ["Added notes", "Added notes/todo.md"], before: false })
+  assert.deepStrictEqual(readdirSync(workspace), ["a.txt"])
+  const log = execFileSync("git", ["--git-dir", store, "log", "--all", "--stat"], { encoding: "utf8" })
+  assert.include(log, "before the refactoring")
+}
+
+describe("the programs of the README and the guides", () => {
+  it("compile as their readers would compile them", () => {
+    writeFileSync(
+      join(directory, "tsconfig.json"),
+      JSON.stringify({
+        extends: "../../tsconfig.json",
+        include: ["*.ts"],
+        compilerOptions: { allowImportingTsExtensions: true }
+      })
+    )
+    const { status, stdout } = spawnSync("npx", ["tsc", "-p", directory, "--noEmit"], { cwd: root, encoding: "utf8" })
+    assert.strictEqual(status, 0, stdout)
+  })
+
+  it("that are tests pass", () => {
+    const config = join(directory, "vitest.config.ts")
+    writeFileSync(
+      config,
+      `export default { root: ${JSON.stringify(directory)}, test: { include: ["*.test.ts"], testTimeout: 120_000, maxWorkers: 1 } }\n`
+    )
+    const child = spawnSync("npx", ["vitest", "run", "--config", config], { cwd: root, encoding: "utf8", timeout: 300_000 })
+    assert.strictEqual(child.status, 0, child.stdout + child.stderr)
+  })
+
+  it("are run, each of them, or have a reason not to be", () => {
+    assert.isAbove(programs.length, 25)
+    const known = new Set([...Object.keys(runs), ...Object.keys(notRun)])
+    for (const { exports, isSuite, name } of programs) {
+      assert.isTrue(isSuite || exports.some((one) => known.has(one)), name)
+    }
+    const exported = new Set(programs.flatMap(({ exports }) => exports))
+    assert.deepStrictEqual(
+      [...known].filter((one) => !exported.has(one)),
+      []
+    )
+  })
+
+  for (const [name, run] of Object.entries(runs)) it(`${name} does what is said of it`, run)
+
+  describePodman("with podman", () => {
+    it("inContainer runs its command where its files are", async () => {
+      type InContainer = { readonly inContainer: (image: { readonly rootfs: string }) => Effect.Effect<string, unknown> }
+      const { inContainer } = await load<InContainer>("inContainer")
+      assert.strictEqual(await Effect.runPromise(inContainer({ rootfs: busyboxRoot() })), "made by 65534\n")
+    })
+  })
+})

@@ -1,0 +1,36 @@
+/**
+ * Makes what is documentation and made from the code: `node test/documentation/make.ts` the pages of the API in dist/docs, `abilities` the
+ * table of abilities, `pictures` those of the tour and of the debug view.
+ */
+import * as Effect from "effect/Effect"
+import { join } from "node:path"
+import { readGuide, root, writeGuide } from "./guides.ts"
+
+const pictures = join(root, "src", "guides", "pictures")
+
+const abilities = async (): Promise<ReadonlyArray<string>> => {
+  const { fill, tables } = await import("./abilities.ts")
+  writeGuide("abilities", fill(readGuide("abilities"), await Effect.runPromise(tables)))
+  return []
+}
+
+const made: Readonly<Record<string, () => Promise<ReadonlyArray<string>>>> = {
+  api: async () => (await import("./typedoc.ts")).makePages(join(root, "dist", "docs")),
+  abilities,
+  pictures: async () => {
+    await (await import("./tourPicture.ts")).makeTourPicture(join(pictures, "tour.png"))
+    await (await import("./debugPicture.ts")).makeDebugPicture(join(pictures, "debug.png"))
+    return []
+  }
+}
+
+const [what = "api"] = process.argv.slice(2)
+const make = made[what]
+if (make === undefined) {
+  console.error(`There is ${Object.keys(made).join(", ")}; not ${what}.`)
+  process.exitCode = 2
+} else {
+  const complaints = await make()
+  for (const complaint of complaints) console.error(complaint)
+  if (complaints.length > 0) process.exitCode = 1
+}

@@ -1,0 +1,88 @@
+/** Markdown as the tests of it need it: fences, headings with the anchors that hosts give them, tables by the section that they stand in. */
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+
+export const root = fileURLToPath(new URL("../..", import.meta.url))
+
+/** Relative to the project. */
+export const documents: ReadonlyArray<string> = [
+  "README.md",
+  ...readdirSync(join(root, "src/guides"))
+    .filter((name) => name.endsWith(".md"))
+    .sort()
+    .map((name) => `src/guides/${name}`)
+]
+
+export const textOf = (document: string): string => readFileSync(join(root, document), "utf8")
+
+export interface Fence {
+  readonly document: string
+  /** Of the first line of its body, from 1. */
+  readonly line: number
+  readonly language: string
+  readonly body: string
+}
+
+export const fencesOf = (document: string): ReadonlyArray<Fence> => {
+  const text = textOf(document)
+  return [...text.matchAll(/^```(\w*)\n([^]*?)^```$/gm)].map(({ 1: language, 2: body, index }) => ({
+    document,
+    line: text.slice(0, index).split("\n").length + 1,
+    language: language!,
+    body: body!
+  }))
+}
+
+/** Nothing in a fence is a heading, a link or a row. */
+export const proseOf = (document: string): string => textOf(document).replaceAll(/^```[^]*?^```$/gm, "")
+
+export interface Section {
+  readonly title: string
+  readonly depth: number
+  /** Up to the next heading of whatever depth. */
+  readonly text: string
+}
+
+export const sectionsOf = (document: string): ReadonlyArray<Section> => {
+  const parts = proseOf(document).split(/^(#{1,6}) (.+)$/m)
+  const sections: Array<Section> = []
+  for (let at = 1; at < parts.length; at += 3) {
+    sections.push({ title: parts[at + 1]!.trim(), depth: parts[at]!.length, text: parts[at + 2]! })
+  }
+  return sections
+}
+
+/** As GitHub makes them: letters, digits, "_" and "-" stay, blanks are "-", a title that comes again is numbered. */
+export const anchorsOf = (document: string): ReadonlySet<string> => {
+  const counts = new Map<string, number>()
+  return new Set(
+    sectionsOf(document).map(({ title }) => {
+      const anchor = title
+        .toLowerCase()
+        .replaceAll(/[^\p{L}\p{N}\p{M} _-]/gu, "")
+        .replaceAll(" ", "-")
+      const seen = counts.get(anchor) ?? 0
+      counts.set(anchor, seen + 1)
+      return seen === 0 ? anchor : `${anchor}-${seen}`
+    })
+  )
+}
+
+const rule = /^\|[\s:|-]+\|$/
+
+/** The cells of each row, without the heads of the tables. */
+export const rowsOf = (text: string): ReadonlyArray<ReadonlyArray<string>> => {
+  const lines = text.split("\n")
+  return lines
+    .filter((line, i) => line.startsWith("|") && !rule.test(line) && !rule.test(lines[i + 1] ?? ""))
+    .map((line) =>
+      line
+        .split(/(?<!\\)\|/)
+        .slice(1, -1)
+        .map((cell) => cell.trim())
+    )
+}
+
+/** What stands in backticks. */
+export const codeIn = (text: string): ReadonlyArray<string> => [...text.matchAll(/`([^`]+)`/g)].map(([, code]) => code!)
