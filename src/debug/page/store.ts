@@ -37,19 +37,22 @@ export const hrefOf = (view: View, path = "", params: Readonly<Record<string, st
   return `#/${way}${text === "" ? "" : `?${text}`}`
 }
 
-export const place = signal<Place>(placeOf(location.hash))
-addEventListener("hashchange", () => {
-  place.value = placeOf(location.hash)
-})
+let hash = location.hash
+export const place = signal<Place>(placeOf(hash))
+const arrive = (): void => {
+  if (location.hash === hash) return
+  hash = location.hash
+  place.value = placeOf(hash)
+}
+addEventListener("hashchange", arrive)
+// Where a link leads that was clicked, the next key finds one already.
+addEventListener("keydown", arrive, { capture: true })
 
-/** A step that "back" takes back, unless `replace`. */
+/** A step that "back" takes back, unless `replace`. One is there at once: the event comes later, and the next key may come before it. */
 export const go = (href: string, { replace = false }: { readonly replace?: boolean } = {}): void => {
-  if (!replace) {
-    location.hash = href
-    return
-  }
-  history.replaceState(null, "", href)
-  place.value = placeOf(location.hash)
+  if (replace) history.replaceState(null, "", href)
+  else location.hash = href
+  arrive()
 }
 
 export const meta = signal<Meta | undefined>(undefined)
@@ -139,7 +142,6 @@ const knows = async (asked: Promise<Meta>): Promise<boolean> => {
       snapshots.value = named
       dumps.value = listed
       problem.value = undefined
-      isStale.value = false
       version.value++
     })
     return true
@@ -155,8 +157,12 @@ export const failure = signal<string | undefined>(undefined)
 
 const byHand = async (asked: Promise<Meta>): Promise<boolean> => {
   failure.value = undefined
+  // What is told of from now on is newer than what is asked for.
+  const wasStale = isStale.value
+  isStale.value = false
   const known = asked.catch((error: unknown) => {
     failure.value = messageOf(error)
+    isStale.value ||= wasStale
     throw error
   })
   return knows(known)

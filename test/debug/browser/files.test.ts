@@ -121,7 +121,10 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
     await soon(names).not.toContain("readme.md")
     await page.keyboard.press("End")
     await soon(active).toBe("shortcut")
-    await page.keyboard.type("bl")
+    // Without a pause, which a slow machine would make.
+    await page.evaluate(
+      `for (const key of "bl") document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }))`
+    )
     await soon(active).toBe("blob.bin")
     await page.reload()
     await page.getByRole("treeitem", { name: "docs" }).waitFor()
@@ -275,8 +278,9 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
     await page.getByRole("button", { name: "Copy the path" }).click()
     await soon(copied).toBe("src/main.ts")
     await page.locator(".cm-line").first().waitFor()
-    await page.getByRole("button", { name: "Copy the content" }).click()
-    await page.locator(".file-tools [data-said=done]").waitFor()
+    // It says so for a moment only.
+    const said = page.locator(".file-tools [data-said=done]").waitFor()
+    await Promise.all([said, page.getByRole("button", { name: "Copy the content" }).click()])
     await soon(copied).toBe(source.join("\n"))
     // By the keys it is all of the file too, and not what is drawn of it.
     await page.evaluate("navigator.clipboard.writeText('')")
@@ -302,6 +306,11 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
     await page.waitForURL(/src\/item10\.ts/)
     await page.locator("body").press("k")
     await page.waitForURL(/src\/item2\.ts/)
+    // However fast they are pressed, each counts.
+    await page.evaluate(
+      `for (const key of "jjk") document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }))`
+    )
+    await page.waitForURL(/src\/item10\.ts/)
   })
 
   it("nothing complained but of the file that is missing", () =>

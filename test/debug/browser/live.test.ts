@@ -75,7 +75,7 @@ describe.skipIf(!hasChromium())("the debug view of a workspace where something h
     visit("journal", async (page) => {
       await rowsOf(page).filter({ hasText: "first.txt" }).first().waitFor()
       await write("second.txt", "second")
-      await rowsOf(page).filter({ hasText: "second.txt" }).first().waitFor()
+      await rowsOf(page).filter({ hasText: "FileWritten" }).filter({ hasText: "second.txt" }).first().waitFor()
       // The latest is on top.
       await soon(() => rowsOf(page).first().innerText()).toContain("second.txt")
       await rowsOf(page).first().click()

@@ -266,6 +266,37 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         await soon(() => rowsOf(page, "Changed files").count()).toBe(1)
       }))
 
+    it("show one at once, and not instead of what was chosen meanwhile", () =>
+      visit("events", async (page) => {
+        await rowsOf(page, "Events").first().waitFor()
+        const drawn = page.evaluate<string>(`new Promise((resolve) => {
+          const observer = new MutationObserver(() => {
+            const chip = document.querySelector(".chip.deleted")
+            if (chip === null || document.querySelector(".changed") === null) return
+            observer.disconnect()
+            chip.click()
+            setTimeout(() => resolve(location.hash), 500)
+          })
+          observer.observe(document, { childList: true, subtree: true })
+          location.hash = "#/changes"
+        })`)
+        assert.match(await drawn, /kind=deleted/)
+      }))
+
+    it("leave the focus where it was put meanwhile", () =>
+      visit("changes", async (page) => {
+        await rowsOf(page, "Changed files").first().waitFor()
+        const focused = await page.evaluate<string>(`(async () => {
+          const row = document.querySelector(".changed[tabindex='0']")
+          row.focus()
+          row.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowDown", bubbles: true }))
+          document.querySelector(".panel-search").focus()
+          for (let i = 0; i < 4; i++) await new Promise(requestAnimationFrame)
+          return document.activeElement.className
+        })()`)
+        assert.match(focused, /panel-search/)
+      }))
+
     it("stand side by side, with what is the same folded away", () =>
       visit("changes/src/values.ts?mode=split", async (page) => {
         await sideOf(page, "Before").waitFor()

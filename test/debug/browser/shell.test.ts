@@ -265,6 +265,12 @@ describe.skipIf(!hasChromium())("the page around the views", () => {
           await page.getByRole("link", { name: "All files" }).last().tap()
           await page.getByRole("tree").waitFor()
           await soon(overflow).toBe(0)
+          // What is typed after the key that leads back to the filter is the filter's.
+          await row(page, "a.ts").tap()
+          await page.locator(".cm-line").first().waitFor()
+          await page.keyboard.press("/")
+          await page.keyboard.type("b.t")
+          await soon(() => page.getByRole("combobox").inputValue()).toBe("b.t")
         },
         { options: phone }
       ))
@@ -326,9 +332,25 @@ describe.skipIf(!hasChromium())("the page around the views", () => {
         await page.getByText("This dump was written again").waitFor()
         // Nothing changes under the eyes of who reads.
         assert.strictEqual(await page.locator(".cm-line").innerText(), "of the older")
-        await page.locator(".banner").getByRole("button", { name: "Reload" }).click()
+        const banner = page.locator(".banner", { hasText: "This dump was written again" })
+        // It is written once more between what the server reads and when the page has it.
+        await page.route(
+          "**/api/reload",
+          async (route) => {
+            const read = await route.fetch()
+            await banner.waitFor({ state: "detached" })
+            await dump(directory, "older", { "both.txt": "for the third time" })
+            await banner.waitFor()
+            await route.fulfill({ response: read })
+          },
+          { times: 1 }
+        )
+        await banner.getByRole("button", { name: "Reload" }).click()
         await page.locator(".cm-line", { hasText: "written again" }).waitFor()
         await row(page, "old.txt").waitFor({ state: "detached" })
+        await banner.getByRole("button", { name: "Reload" }).click()
+        await page.locator(".cm-line", { hasText: "for the third time" }).waitFor()
+        await banner.waitFor({ state: "detached" })
       })
     } finally {
       await served.close()

@@ -130,15 +130,15 @@ const Code = ({ label = "Content", name, text }: { readonly name: string; readon
 
 const Formatted = ({ file }: { readonly file: FileContent }) => {
   const text = file.content ?? ""
-  const [laid, setLaid] = useState<{ of: string; text: string }>()
+  const [laid, setLaid] = useState<string>()
   useEffect(() => {
     let isGone = false
-    void json().then(({ formatted }) => isGone || setLaid({ of: text, text: formatted(text) }))
+    void json().then(({ formatted }) => isGone || setLaid(formatted(text)))
     return () => {
       isGone = true
     }
   }, [text])
-  return laid?.of === text || laid !== undefined ? <Code name="a.json" text={laid.text} label="Formatted" /> : null
+  return laid === undefined ? null : <Code name="a.json" text={laid} label="Formatted" />
 }
 
 const useUrl = (file: FileContent, type: string): string => {

@@ -19,7 +19,7 @@ export const FilesView = () => {
     // At once, so that no letter that follows is lost; where the tree gives way to a file it is brought back first.
     if (filter.current?.offsetParent !== null) return focus()
     go(fileHref(""))
-    requestAnimationFrame(focus)
+    queueMicrotask(focus)
   })
   const tree = shown.value?.tree
   const node = path === "" ? tree?.root : tree?.nodes.get(path)

@@ -3,6 +3,9 @@ import type { ComponentType } from "preact"
 import { useEffect, useState } from "preact/hooks"
 import { Trouble } from "../components.tsx"
 
+/** What has come is there at once the next time, before the next key. */
+const come = new Map<() => Promise<unknown>, unknown>()
+
 export const Later = <Props extends object>({
   load,
   with: props
@@ -11,12 +14,18 @@ export const Later = <Props extends object>({
   readonly load: () => Promise<ComponentType<Props>>
   readonly with: NoInfer<Props>
 }) => {
-  const [loaded, setLoaded] = useState<{ readonly component?: ComponentType<Props>; readonly error?: string }>({})
+  const [loaded, setLoaded] = useState<{ readonly component?: ComponentType<Props>; readonly error?: string }>(() =>
+    come.has(load) ? { component: come.get(load) as ComponentType<Props> } : {}
+  )
   const [turn, again] = useState(0)
   useEffect(() => {
+    if (come.has(load)) return undefined
     let isGone = false
     load().then(
-      (component) => isGone || setLoaded({ component }),
+      (component) => {
+        come.set(load, component)
+        if (!isGone) setLoaded({ component })
+      },
       (error: unknown) => isGone || setLoaded({ error: error instanceof Error ? error.message : String(error) })
     )
     return () => {

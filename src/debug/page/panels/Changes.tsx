@@ -1,5 +1,5 @@
 /** What differs between two times: which files, and how each. */
-import { useEffect, useMemo, useState } from "preact/hooks"
+import { useLayoutEffect, useMemo, useState } from "preact/hooks"
 import type { DiffEntry, SnapshotInfo } from "../../model.ts"
 import * as Api from "../api.ts"
 import { bytes, Empty, Trouble, useAsked, VirtualList } from "../components.tsx"
@@ -131,9 +131,9 @@ export const Changes = () => {
   const to_ = (index: number): void => go(hrefTo(rows[index]!.path), { replace: true })
   const focus = useFocus(chosen?.path, position)
   useListKeys("changed file", rows.length, position, to_)
-  // At a desk something is shown at once.
+  // At a desk something is shown at once, and not after what is clicked meanwhile.
   const first = rows[0]?.path
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (path === "" && first !== undefined && !isNarrow) go(hrefTo(first), { replace: true })
   }, [path === "", first, isNarrow])
 

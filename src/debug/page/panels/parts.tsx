@@ -14,12 +14,14 @@ export const useListKeys = (what: string, length: number, chosen: number, choose
     if (length === 0) return
     const list = document.activeElement?.closest(".panel-keys")
     choose(Math.max(0, Math.min(length - 1, index)))
-    // The focus goes along, as soon as the row is there.
-    if (list !== undefined && list !== null) {
-      requestAnimationFrame(() =>
-        requestAnimationFrame(() => list.querySelector<HTMLElement>('[aria-selected="true"]')?.focus({ preventScroll: true }))
-      )
+    if (list === undefined || list === null) return
+    // The focus goes along, as soon as the row is there, unless it has gone elsewhere meanwhile.
+    const follow = (): void => {
+      const { activeElement, body } = document
+      if (activeElement !== body && !list.contains(activeElement)) return
+      list.querySelector<HTMLElement>('[aria-selected="true"]')?.focus({ preventScroll: true })
     }
+    requestAnimationFrame(() => requestAnimationFrame(follow))
   }
   const next = (): void => to(chosen + 1)
   const previous = (): void => to(chosen < 0 ? 0 : chosen - 1)

@@ -159,14 +159,14 @@ const Snapshots = () => {
 }
 
 const Live = () =>
-  meta.value?.is_live !== true ? null : (
+  meta.value?.is_live !== true || isHeard.value === undefined ? null : (
     <span
-      class={`live ${isHeard.value === false ? "is-away" : ""}`}
+      class={`live ${isHeard.value ? "" : "is-away"}`}
       role="status"
-      title={isHeard.value === false ? "The server does not answer" : "Changes are shown as they happen"}
+      title={isHeard.value ? "Changes are shown as they happen" : "The server does not answer"}
     >
       <span class="live-dot" />
-      {isHeard.value === false ? "Away" : "Live"}
+      {isHeard.value ? "Live" : "Away"}
     </span>
   )
 
