@@ -20,6 +20,8 @@ import type { Orders } from "./restoreLoop.ts"
 /** The issue's own number; otherwise as many as show each way in which it can end. */
 const kills = isSoak ? 500 : 6
 const fewer = isSoak ? 100 : 3
+/** A machine that is busy with something else may have the kills come too early or too late: there are more then, so that some meet something. */
+const most = 20
 
 const loop = fileURLToPath(new URL("restoreLoop.ts", import.meta.url))
 
@@ -165,12 +167,12 @@ const killing = Effect.fnUntraced(function* (
   here: Place,
   orders: Orders,
   trees: readonly [Tree, Tree],
-  count: number,
+  { count, unfinished }: { readonly count: number; readonly unfinished: number },
   seed: number
 ) {
   const report: Report = { unfinished: 0, found: [0, 0], complaints: [] }
   const { end, one } = lives(join(here.top, "cache"), chooser(seed))
-  for (let kill = 0; kill < count; kill++) {
+  for (let kill = 0; kill < count || (report.unfinished < unfinished && kill < count + most); kill++) {
     // Which of both it begins with, it is mostly killed at.
     const [first, second] = orders.two
     const complaint = yield* one(kill % 2 === 0 ? orders : { ...orders, two: [second, first] }, here.root)
@@ -198,10 +200,10 @@ describe.runIf(hasGit)("processes that are killed", () => {
           within(here, (snapshots) => Effect.flatMap(snapshots.snapshot(), encode))
         )
         const orders: Orders = { root: here.root, store: here.gitDir, what: "restores", two: kept }
-        const report = yield* killing(here, orders, trees, kills, 1)
+        const report = yield* killing(here, orders, trees, { count: kills, unfinished: Math.ceil(kills / 4) }, 1)
         if (isSoak) console.log("restores that were killed", report)
         assert.deepStrictEqual(report.complaints, [])
-        assert.isAbove(report.unfinished, kills / 4)
+        assert.isAtLeast(report.unfinished, kills / 4)
         if (isSoak) assert.isAbove(Math.min(...report.found), 0)
         fsck(here)
       }),
@@ -222,7 +224,7 @@ describe.runIf(hasGit)("processes that are killed", () => {
           Fs.readdirSync(here.gitDir, { recursive: true, encoding: "utf8" }).filter((path) =>
             /tmp_|\.tmp-|packing|\.lock$|turns\/./.test(path)
           )
-        for (let kill = 0; kill < fewer; kill++) {
+        for (let kill = 0; kill < fewer || (littered === 0 && kill < fewer + most); kill++) {
           const complaint = yield* one(orders, undefined)
           if (complaint !== undefined) complaints.push(`kill ${kill}: ${complaint}`)
           if (litter().length > 0) littered++
@@ -262,7 +264,7 @@ describe.runIf(hasGit)("processes that are killed while archives are brought in"
           )
           const two = what === "imports" ? ([pathOf(0), pathOf(1)] as const) : (["s0", "s1"] as const)
           const orders: Orders = { root: here.root, store, what, two }
-          const report = yield* killing(here, orders, trees, fewer, 3)
+          const report = yield* killing(here, orders, trees, { count: fewer, unfinished: 1 }, 3)
           assert.deepStrictEqual(report.complaints, [])
           assert.isAbove(report.unfinished, 0)
         }),
