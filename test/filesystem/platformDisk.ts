@@ -2,16 +2,16 @@
 import { NodeFileSystem } from "@effect/platform-node"
 import { Context, Effect, FileSystem, Layer } from "effect"
 import * as Fs from "node:fs"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import type { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import * as Platform from "../../src/filesystem/Platform.ts"
+import { inMemory } from "../scratch.ts"
 import { modes, tree } from "./platformCases.ts"
 
 export const temporary = Effect.acquireRelease(
-  Effect.sync(() => Fs.realpathSync(Fs.mkdtempSync(join(tmpdir(), "fs-algebra-platform-")))),
+  Effect.sync(() => Fs.mkdtempSync(join(inMemory(), "platform-"))),
   (directory) => Effect.sync(() => Fs.rmSync(directory, { recursive: true, force: true }))
 )
 
