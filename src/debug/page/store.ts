@@ -45,8 +45,8 @@ const arrive = (): void => {
   place.value = placeOf(hash)
 }
 addEventListener("hashchange", arrive)
-// Where a link leads that was clicked, the next key finds one already.
-addEventListener("keydown", arrive, { capture: true })
+// Where a link leads that was clicked, the next key or click finds one already.
+for (const input of ["keydown", "click"]) addEventListener(input, arrive, { capture: true })
 
 /** A step that "back" takes back, unless `replace`. One is there at once: the event comes later, and the next key may come before it. */
 export const go = (href: string, { replace = false }: { readonly replace?: boolean } = {}): void => {

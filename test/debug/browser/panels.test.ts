@@ -283,6 +283,24 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         assert.match(await drawn, /kind=deleted/)
       }))
 
+    it("are chosen by a link and filtered by a chip at once, and neither takes the other back", () =>
+      visit("changes", async (page) => {
+        await rowsOf(page, "Changed files").nth(1).waitFor()
+        const [found, wanted] = await page.evaluate<[string, string]>(`(async () => {
+          const row = document.querySelectorAll(".changed")[1]
+          const wanted = row.getAttribute("href")
+          row.click()
+          for (let i = 0; i < 100; i++) await undefined
+          // A click by hand has its listeners one after the other, with what is due between them.
+          const chip = document.querySelector(".chip.modified")
+          dispatchEvent(new Event("click"))
+          for (let i = 0; i < 100; i++) await undefined
+          chip.click()
+          return [location.hash, wanted]
+        })()`)
+        assert.strictEqual(found, `${wanted}?kind=modified`)
+      }))
+
     it("leave the focus where it was put meanwhile", () =>
       visit("changes", async (page) => {
         await rowsOf(page, "Changed files").first().waitFor()
