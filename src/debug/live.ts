@@ -76,7 +76,7 @@ export const ofFiles = (fs: Algebra): Watch => {
   return { events: [events], problem: () => problem }
 }
 
-/** Where it ends, at first and whenever it has grown. */
+/** Where it ends, at first and whenever it has grown. While it cannot be read, which who asks about it is told, it is tried again. */
 export const ofJournal = (journal: Files | undefined): ReadonlyArray<Stream.Stream<LiveEvent>> =>
   journal === undefined
     ? []
@@ -90,6 +90,7 @@ export const ofJournal = (journal: Files | undefined): ReadonlyArray<Stream.Stre
           )
         ).pipe(
           Stream.map((last): LiveEvent => ({ type: "journal", last })),
-          Stream.catch(() => Stream.empty)
+          Stream.retry(Schedule.spaced(interval)),
+          Stream.orDie
         )
       ]

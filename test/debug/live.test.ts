@@ -122,6 +122,29 @@ describe("what happens is told as it happens", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("of the journal too, when it could not be read for a while", () =>
+    Effect.gen(function* () {
+      const fs = yield* filesystem({ a: "a" })
+      const inner = yield* Journal.makeMemory<Journal.Entry>()
+      const failure = new Journal.JournalError({ operation: "tail", reason: "io", detail: "not now" })
+      let failing = 2
+      const journal: typeof inner = {
+        ...inner,
+        tail: (after) => Stream.suspend(() => (failing-- > 0 ? Stream.fail(failure) : inner.tail(after)))
+      }
+      const { port } = yield* served({ source: { filesystem: fs }, journal })
+      const next = yield* listening(port)
+      assert.deepStrictEqual(yield* heard(next, "journal"), { type: "journal", last: 0 })
+      yield* inner.append(new FileSystemEntry.FileRead({ correlationId: "r", path: "a" }))
+      yield* heard(next, "journal", ({ last }) => last === 1)
+      // Also to who comes later.
+      const later = yield* listening(port)
+      yield* inner.append(new FileSystemEntry.FileRead({ correlationId: "s", path: "a" }))
+      yield* heard(later, "journal", ({ last }) => last === 2)
+      assert.strictEqual(failing, -1)
+    }).pipe(Effect.scoped)
+  )
+
   it.live("until the server ends, with listeners or not", () =>
     Effect.gen(function* () {
       const fs = yield* filesystem({ a: "a" })

@@ -152,6 +152,16 @@ describe.skipIf(!hasChromium())("the page around the views", () => {
           ).toBe(view)
         }
         await page.keyboard.press("1")
+        await page.locator("main.view-files").waitFor()
+        // A view that was there before is there again before the next key.
+        const isThere = await page.evaluate<boolean>(`(async () => {
+          document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "4", bubbles: true }))
+          for (let i = 0; i < 100; i++) await undefined
+          return document.querySelector("main.view-slices").children.length > 0
+        })()`)
+        assert.isTrue(isThere)
+        await page.keyboard.press("1")
+        await page.locator("main.view-files").waitFor()
         await page.keyboard.press("?")
         const help = page.getByRole("dialog", { name: "Keys" })
         await help.waitFor()
@@ -274,6 +284,29 @@ describe.skipIf(!hasChromium())("the page around the views", () => {
         },
         { options: phone }
       ))
+  })
+
+  it("says Live when the server is heard, and not before", async () => {
+    const served = await serveWorkspace(files)
+    const context = await browser.newContext(desk)
+    try {
+      const page = await context.newPage()
+      page.setDefaultTimeout(30_000)
+      let listen = (): void => {}
+      const may = new Promise<void>((resolve) => (listen = resolve))
+      await page.route("**/api/live", async (route) => {
+        await may
+        await route.continue()
+      })
+      await page.goto(served.url)
+      await row(page, "a.ts").waitFor()
+      assert.strictEqual(await page.locator(".live").count(), 0)
+      listen()
+      await page.getByText("Live", { exact: true }).waitFor()
+    } finally {
+      await context.close()
+      await served.close()
+    }
   })
 
   it("a server that goes is missed calmly, and found again when it is back", async () => {

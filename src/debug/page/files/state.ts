@@ -124,7 +124,7 @@ export const prepareFilter = (): void => {
 }
 export const marksOf = (node: Node): ReadonlySet<number> => filter.value?.marks(node) ?? new Set()
 
-const everywhere = { has: () => true } as unknown as ReadonlySet<string>
+const everywhere = { has: () => true }
 const inOrder = computed(() => (shown.value === undefined ? [] : rowsOf(shown.value.tree, everywhere)))
 
 /** The file `by` further in the whole tree, or in what the filter found. */

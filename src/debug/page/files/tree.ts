@@ -89,7 +89,7 @@ export const childrenOf = (parent: Node): ReadonlyArray<Node> => {
 }
 
 /** The rows, from above, where the directories of `open` are open. */
-export const rowsOf = (tree: Tree, open: ReadonlySet<string>): ReadonlyArray<Node> => {
+export const rowsOf = (tree: Tree, open: Pick<ReadonlySet<string>, "has">): ReadonlyArray<Node> => {
   const rows: Array<Node> = []
   const add = (parent: Node): void => {
     for (const child of childrenOf(parent)) {
