@@ -27,6 +27,7 @@ export default defineConfig({
   root: fileURLToPath(new URL("..", import.meta.url)),
   test: {
     include: ["test/**/*.test.ts"],
+    globalSetup: ["test/ownState.ts"],
     setupFiles: ["test/sameRuns.ts"],
     sequence: { sequencer: LongFirst },
     testTimeout: 120_000,

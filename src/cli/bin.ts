@@ -30,7 +30,7 @@ const Stream = await import("effect/Stream")
 const { IoError } = await import("../model/FsError.ts")
 const { OutputFailed, Screen } = await import("./screen.ts")
 const { quick } = await import("./mcpArgs.ts")
-const { stateDirectory } = await import("./stateDirectory.ts")
+const { stateDirectory } = await import("../runtime/stateDirectory.ts")
 
 const { env, stderr, stdin, stdout } = process
 

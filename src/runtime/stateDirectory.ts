@@ -1,8 +1,7 @@
-/**
- * Where a user's programs keep what they will want again: as each system has it, and nowhere at all where the environment does not say.
- */
+/** The directory in which a user's programs keep their state, as each system defines it. */
 import { posix, win32 } from "node:path"
 
+/** The facts of a machine on which the place of the state directory depends. */
 export interface Machine {
   readonly platform: string
   readonly environment: Readonly<Record<string, string | undefined>>
@@ -12,7 +11,10 @@ export interface Machine {
 const absolute = (path: string | undefined, { isAbsolute }: typeof posix): string | undefined =>
   path !== undefined && isAbsolute(path) ? path : undefined
 
-/** https://specifications.freedesktop.org/basedir-spec: a relative path in XDG_STATE_HOME is none. */
+/**
+ * Returns the state directory, or `undefined` where the system names none. A relative path in XDG_STATE_HOME counts as none
+ * (https://specifications.freedesktop.org/basedir-spec).
+ */
 export const stateDirectory = ({ environment, home, platform }: Machine): string | undefined => {
   if (platform === "win32") return absolute(environment["LOCALAPPDATA"], win32)
   const given = absolute(environment["XDG_STATE_HOME"], posix)

@@ -1,0 +1,95 @@
+import { assert, describe, it } from "@effect/vitest"
+import { execFileSync } from "node:child_process"
+import * as Fs from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { onTestFinished } from "vitest"
+import * as Installation from "../../src/runtime/installation.ts"
+
+const module = new URL("../../src/runtime/installation.ts", import.meta.url).href
+
+const scratch = (): string => {
+  const directory = Fs.mkdtempSync(join(tmpdir(), "fs-algebra-installation-"))
+  onTestFinished(() => Fs.rmSync(directory, { recursive: true, force: true }))
+  return directory
+}
+
+/** Asks another process, whose user has this state directory, for its private directory and for the code of a text. */
+const ask = (state: string, text = "text"): { readonly directory: string | null; readonly code: string } =>
+  JSON.parse(
+    execFileSync(
+      process.execPath,
+      [
+        "--input-type=module",
+        "-e",
+        `const i = await import(${JSON.stringify(module)})
+         console.log(JSON.stringify({ directory: i.directory() ?? null, code: i.codeOf(${JSON.stringify(text)}) }))`
+      ],
+      { env: { ...process.env, XDG_STATE_HOME: state, TMPDIR: join(state, "tmp") }, encoding: "utf8" }
+    )
+  )
+
+describe("installation", () => {
+  it("a code is accepted for its own text only", () => {
+    const code = Installation.codeOf("a")
+    assert.match(code, /^[0-9a-f]{32}$/)
+    assert.isTrue(Installation.isCodeOf("a", code))
+    assert.isFalse(Installation.isCodeOf("b", code))
+    assert.isFalse(Installation.isCodeOf("a", `${code}0`))
+    assert.isFalse(Installation.isCodeOf("a", ""))
+    assert.isFalse(Installation.isCodeOf("a", "é".repeat(32)))
+  })
+
+  it("two processes of one user make the same code, and those of another state directory do not", () => {
+    const [one, other] = [scratch(), scratch()]
+    assert.strictEqual(ask(one).code, ask(one).code)
+    assert.notStrictEqual(ask(one).code, ask(other).code)
+  })
+
+  it("the directory and the key are the user's alone", () => {
+    const state = scratch()
+    Fs.mkdirSync(join(state, "fs-algebra"), { mode: 0o755 })
+    assert.strictEqual(ask(state).directory, join(state, "fs-algebra"))
+    assert.strictEqual(Fs.statSync(join(state, "fs-algebra")).mode & 0o777, 0o700)
+    assert.strictEqual(Fs.statSync(join(state, "fs-algebra", "key")).mode & 0o777, 0o600)
+    assert.deepStrictEqual(Fs.readdirSync(join(state, "fs-algebra")), ["key"])
+  })
+
+  it("a key that others can read, a short one, a link and a directory in its place are not used", () => {
+    const forged = "k".repeat(32)
+    const place = (make: (key: string) => void): string => {
+      const state = scratch()
+      Fs.mkdirSync(join(state, "fs-algebra"), { mode: 0o700 })
+      make(join(state, "fs-algebra", "key"))
+      return state
+    }
+    const readable = place((key) => Fs.writeFileSync(key, forged, { mode: 0o644 }))
+    const short = place((key) => Fs.writeFileSync(key, "k", { mode: 0o600 }))
+    const link = place((key) => {
+      Fs.writeFileSync(`${key}.target`, forged, { mode: 0o600 })
+      Fs.symlinkSync(`${key}.target`, key)
+    })
+    const directory = place((key) => Fs.mkdirSync(key))
+    // A key that is not used is replaced by one that lives as long as the process, so two processes differ.
+    for (const state of [readable, short, link, directory]) assert.notStrictEqual(ask(state).code, ask(state).code)
+  })
+
+  it("a state directory that is a file gives way to one in the temporary directory", () => {
+    const state = scratch()
+    Fs.mkdirSync(join(state, "tmp"))
+    const file = join(state, "file")
+    Fs.writeFileSync(file, "")
+    const answer = JSON.parse(
+      execFileSync(
+        process.execPath,
+        [
+          "--input-type=module",
+          "-e",
+          `const i = await import(${JSON.stringify(module)}); console.log(JSON.stringify(i.directory() ?? null))`
+        ],
+        { env: { ...process.env, XDG_STATE_HOME: file, TMPDIR: join(state, "tmp") }, encoding: "utf8" }
+      )
+    )
+    assert.isTrue(String(answer).startsWith(join(state, "tmp")), answer)
+  })
+})
