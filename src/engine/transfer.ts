@@ -4,12 +4,12 @@
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Random from "effect/Random"
 import type { FileStat, TransferResult } from "../model/Entry.ts"
 import { type Fault, located } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { type Backend, type Child, keyOf, type Links, type WriteHow } from "../port/Backend.ts"
 import { TakingBack } from "../port/Rules.ts"
+import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import { accelerated, at as locate, exclusively, makeDirectories, makingDirectory, takingBack, undoing } from "./directories.ts"
 import * as Read from "./read.ts"
 import { isPinned, removeAt } from "./remove.ts"
@@ -257,22 +257,17 @@ const copyLeaf = (
   if (target === undefined || (target.kind === "file" && source.kind === "file")) {
     return put(port, from, { to, target, keepsModes }, made)
   }
-  return Effect.flatMap(besides(port, to), (aside) =>
-    Effect.onExit(
+  return TemporaryNames.using((name) => {
+    const aside = FsPath.join(FsPath.parent(to), name)
+    return Effect.onExit(
       Effect.tap(put(port, from, { to: aside, target: undefined, keepsModes }, { directories: [], leaves: [] }), () =>
         // The name that goes is ours, so that it needs no permission to delete.
         Effect.provideService(locate(to, port.rename(aside, to, { replace: true })), TakingBack, true)
       ),
       (exit) => (Exit.isSuccess(exit) ? Effect.void : takingBack(port.remove(aside)))
     )
-  )
+  })
 }
-
-/** A hidden name in the same directory, from which a rename replaces what a write would not. */
-const besides = (port: Backend, path: FsPath.FsPath): Effect.Effect<FsPath.FsPath> =>
-  Effect.map(Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER), (number) =>
-    FsPath.join(FsPath.parent(path), port.temporaryName?.() ?? `.~fsa-${number.toString(36)}.tmp`)
-  )
 
 const changed: Fault = { _tag: "IoError", detail: "it changed while it was copied" }
 

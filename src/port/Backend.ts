@@ -321,8 +321,6 @@ export interface Backend {
   /** Changes below the directory, at any depth. */
   readonly watch?: ((path: FsPath) => Stream.Stream<WatchEvent, Fault>) | undefined
 
-  /** A new name for a write in progress, hidden as `isTemporaryName` says, by which what a killed process left can be told. */
-  readonly temporaryName?: (() => string) | undefined
   readonly rules?: Rules | undefined
   readonly locks?: Locks | undefined
   readonly accelerations?: Accelerations | undefined

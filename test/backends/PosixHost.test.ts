@@ -11,6 +11,8 @@ import { join } from "node:path"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import type { Backend } from "../../src/port/Backend.ts"
+import * as TemporaryNames from "../../src/runtime/temporaryNames.ts"
+import * as Names from "../runtime/names.ts"
 import { failing, replacing, systemError } from "./posixFailures.ts"
 import {
   bytes,
@@ -579,27 +581,28 @@ describe("names", () => {
     })
   )
 
-  it.live("of writers that were killed are swept from a listed directory after an hour, others stay", () =>
+  it.live("of our killed writers are removed from a listed directory; forged ones stay, however old", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
-      const age = (name: string, minutes: number) => {
+      const dead = Names.dead()
+      const own = TemporaryNames.make()
+      const kept = [own, Names.forged(dead), Names.signed(Names.elsewhere), ".~fsa-0.tmp", "old.tmp"]
+      const directory = Names.signed(dead)
+      Fs.mkdirSync(join(root, directory))
+      for (const name of [...kept, Names.signed(dead), Names.signed(dead, "kind")]) {
         Fs.writeFileSync(join(root, name), "")
-        const at = Date.now() / 1000 - minutes * 60
-        Fs.utimesSync(join(root, name), at, at)
+        Fs.utimesSync(join(root, name), 1, 1)
       }
-      age(".~fsa-old.tmp", 61)
-      age(".~fsa-young.tmp", 59)
-      age("old.tmp", 600)
-      Fs.mkdirSync(join(root, ".~fsa-directory.tmp"))
-      Fs.utimesSync(join(root, ".~fsa-directory.tmp"), 1, 1)
-      yield* port.list(p("."))
-      assert.deepStrictEqual(Object.keys(tree(root)), [".~fsa-directory.tmp", ".~fsa-young.tmp", "old.tmp"])
+      const listed = (yield* port.list(p("."))).map(({ name }) => name)
+      assert.sameMembers(listed, [directory, ...kept])
+      assert.sameMembers(Fs.readdirSync(root), [directory, ...kept])
+      TemporaryNames.forget(own)
 
       const keeping = yield* host({ allowDelete: false })
-      Fs.writeFileSync(join(keeping.root, ".~fsa-old.tmp"), "")
-      Fs.utimesSync(join(keeping.root, ".~fsa-old.tmp"), 1, 1)
+      const left = Names.signed(dead)
+      Fs.writeFileSync(join(keeping.root, left), "")
       yield* keeping.port.list(p("."))
-      assert.deepStrictEqual(Object.keys(tree(keeping.root)), [".~fsa-old.tmp"])
+      assert.deepStrictEqual(Object.keys(tree(keeping.root)), [left])
     })
   )
 })
@@ -767,7 +770,7 @@ describe("renaming", () => {
   it.effect("takes the place of a directory that only looks empty, because a killed writer left something", () =>
     Effect.gen(function* () {
       const { port, root } = yield* fixture
-      Fs.writeFileSync(join(root, "empty", ".~fsa-left.tmp"), "")
+      Fs.writeFileSync(join(root, "empty", Names.signed(Names.dead())), "")
       yield* port.rename(p("full"), p("empty"), { replace: true })
       assert.deepStrictEqual(tree(root), { empty: "directory", "empty/x": "x", f: "f", g: "g", l: "-> g" })
     })

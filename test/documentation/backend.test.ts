@@ -51,7 +51,6 @@ const optional: { readonly [Key in keyof Backend.Backend as undefined extends Ba
   links: true,
   locks: true,
   rules: true,
-  temporaryName: true,
   watch: true
 }
 

@@ -13,6 +13,7 @@ import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { isTemporaryName, root as top } from "../../src/model/FsPath.ts"
 import { type Backend, type Child, keyOf } from "../../src/port/Backend.ts"
 import type { DirectoryHistory, Stamped } from "../../src/port/history.ts"
+import * as TemporaryNames from "../../src/runtime/temporaryNames.ts"
 import * as Arbitraries from "../../src/testing/Arbitraries.ts"
 import { plant } from "../../src/testing/Files.ts"
 import { directory, fastDirectory, faultOf, host, p, walks } from "../backends/posixHost.ts"
@@ -149,7 +150,7 @@ for (const [level, make] of walks) {
     it.effect("leave out what is being written, and take none of it away", () =>
       Effect.gen(function* () {
         const { port, root } = yield* host({}, make)
-        const temporary = port.temporaryName!()
+        const temporary = TemporaryNames.make()
         Fs.writeFileSync(join(root, temporary), "half")
         Fs.writeFileSync(join(root, "f"), "whole")
         assert.deepStrictEqual(
@@ -157,6 +158,7 @@ for (const [level, make] of walks) {
           ["f"]
         )
         assert.isTrue(Fs.existsSync(join(root, temporary)))
+        TemporaryNames.forget(temporary)
       })
     )
 

@@ -13,11 +13,12 @@ import { type FsPath, name, parent } from "../../model/FsPath.ts"
 import type { Commit } from "../../port/Backend.ts"
 import { attempt, isFault } from "./attempt.ts"
 import { type Confined, giveAwayOpen, look, maxLooks, type Place, unstable } from "./confined.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { codeOf } from "./errno.ts"
 import { closeQuietly, type Durability, settle, unlinkQuietly, write } from "./hostBytes.ts"
 import { inside, toStat } from "./hostFile.ts"
 import type { HostPath } from "./hostNames.ts"
-import { announce, forget, sweepBefore, temporaryName } from "./leftovers.ts"
+import { sweepBefore } from "./leftovers.ts"
 
 const alreadyExists: Fault = { _tag: "AlreadyExists" }
 const notAFile: Fault = { _tag: "NotAFile" }
@@ -48,18 +49,21 @@ const abandon = (
 }
 
 const openTemporary = (confined: Confined, place: Place, mode: number): Staged | undefined => {
-  const segment = temporaryName()
-  const descriptor = Fs.openSync(place.at(segment), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode)
+  const segment = TemporaryNames.make()
+  let descriptor: number | undefined
   let staged: Staged | undefined
   try {
+    descriptor = Fs.openSync(place.at(segment), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode)
     if (confined.holds(descriptor, place, segment)) {
       giveAwayOpen(confined, descriptor)
-      announce(segment)
       staged = { descriptor, place, segment, stat: undefined, isPublished: false }
     }
     return staged
   } finally {
-    if (staged === undefined) abandon(confined, { descriptor, place, segment })
+    if (staged === undefined) {
+      if (descriptor !== undefined) abandon(confined, { descriptor, place, segment })
+      TemporaryNames.forget(segment)
+    }
   }
 }
 
@@ -91,7 +95,7 @@ const stage = (confined: Confined, path: FsPath, mode: Mode): Staged | Fault => 
 const discard = (staged: Staged): void => {
   if (staged.stat === undefined) closeQuietly(staged.descriptor)
   if (!staged.isPublished) unlinkQuietly(staged.place.at(staged.segment))
-  forget(staged.segment)
+  TemporaryNames.forget(staged.segment)
   staged.place.release()
 }
 

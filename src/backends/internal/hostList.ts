@@ -1,10 +1,9 @@
 /**
  * A directory is listed as it is at one moment, and what killed writers have left in it is taken away on the way.
  */
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { Fault } from "../../model/FsError.ts"
-import { type FsPath, isTemporaryName, parent, root } from "../../model/FsPath.ts"
+import { type FsPath, parent, root } from "../../model/FsPath.ts"
 import type { Child } from "../../port/Backend.ts"
 import { attempt, isFault } from "./attempt.ts"
 import { type Confined, maxLooks, notFound, type Place, unstable } from "./confined.ts"
@@ -44,16 +43,8 @@ export const withDirectory = <A>(
   return look(maxLooks)
 }
 
-const sweepIn = (place: Place, stale: ReadonlyArray<Child>): Effect.Effect<void> =>
-  Effect.map(Clock.currentTimeMillis, (now) => {
-    for (const { name } of stale) sweep(place, name, now)
-  })
-
-/** `sweeps`: take away what killed writers have left in it. */
+/** Lists a directory. `sweeps`: remove the leftovers of killed writers in it, which are not listed then. */
 export const list = (confined: Confined, path: FsPath, sweeps: boolean): Effect.Effect<ReadonlyArray<Child>, Fault> =>
   withDirectory(confined, path, (place) =>
-    Effect.tap(children(place), (found) => {
-      const stale = sweeps ? found.filter(({ name }) => isTemporaryName(name)) : []
-      return stale.length === 0 ? Effect.void : sweepIn(place, stale)
-    })
+    Effect.map(children(place), (found) => (sweeps ? found.filter(({ name }) => !sweep(place, name)) : found))
   )

@@ -5,7 +5,7 @@
  */
 import * as Fs from "node:fs"
 import type { Fault } from "../../model/FsError.ts"
-import { fold, type FsPath, isTemporaryName, isWithin, name, parent, root } from "../../model/FsPath.ts"
+import { fold, type FsPath, isWithin, name, parent, root } from "../../model/FsPath.ts"
 import { isFault } from "./attempt.ts"
 import { type Confined, giveAway, isSameFile, look, maxLooks, type Place, unstable } from "./confined.ts"
 import { codeOf, fromErrno } from "./errno.ts"
@@ -62,18 +62,12 @@ export const remove = (confined: Confined, path: FsPath): Fault | undefined => {
 const misfit = (source: Fs.Stats, target: Fs.Stats): Fault | undefined =>
   source.isDirectory() === target.isDirectory() ? undefined : source.isDirectory() ? notADirectory : notAFile
 
-/** Takes away what killed writers have left; whether the directory is empty then. */
+/** Removes the leftovers of killed writers, and returns whether the directory is empty then. */
 const clear = (place: Place, segment: string): boolean => {
   const directory = place.enter(segment)
   if (isFault(directory)) return false
   try {
-    const children = childrenNow(directory)
-    if (!children.every(({ name }) => isTemporaryName(name))) return false
-    for (const { kind, name } of children) {
-      if (kind !== "directory") Fs.unlinkSync(directory.at(name))
-      else if (!sweep(directory, name)) return false
-    }
-    return true
+    return childrenNow(directory).every(({ name }) => sweep(directory, name))
   } finally {
     directory.release()
   }

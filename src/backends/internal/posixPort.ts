@@ -21,7 +21,6 @@ import { list } from "./hostList.ts"
 import * as Naming from "./hostNaming.ts"
 import * as Stamps from "./hostStamps.ts"
 import { removeTree } from "./hostTree.ts"
-import { temporaryName } from "./leftovers.ts"
 import { watch } from "./hostWatch.ts"
 import type { PosixHostOptions } from "./options.ts"
 
@@ -71,7 +70,6 @@ export const backend = (confined: Confined, options: PosixHostOptions, crew?: Cr
     attributes: { set: (path, values) => attempt(() => Attributes.setAttributes(confined, path, values, hardlinks)) },
     watch: (path) => watch(confined, path),
     rules,
-    temporaryName,
     history: Stamps.history(confined, options.root, confined.level === "race-free" ? exploreStamps : undefined),
     locks: { ...Locks.make({ caseSensitive: confined.caseSensitive }), claim: Claims.make(confined) },
     accelerations: {

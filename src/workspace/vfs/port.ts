@@ -6,7 +6,6 @@
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { temporaryName } from "../../backends/internal/leftovers.ts"
 import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, parent, root } from "../../model/FsPath.ts"
@@ -219,7 +218,6 @@ export const make = (source: Source, info: Info, rules: Rules, locks: Locks, has
         set: (path: FsPath, values: Parameters<Attributes["set"]>[1]) =>
           using((tree) => tree.port.attributes!.set(path, values))
       }
-    }),
-    temporaryName
+    })
   })
 }

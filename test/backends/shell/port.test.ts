@@ -12,7 +12,8 @@ import * as Port from "../../../src/backends/internal/shell/port.ts"
 import * as Session from "../../../src/backends/internal/shell/session.ts"
 import type { Fault } from "../../../src/model/FsError.ts"
 import { type Backend, type Handle, keyOf } from "../../../src/port/Backend.ts"
-import * as Identity from "../../../src/runtime/processIdentity.ts"
+import * as TemporaryNames from "../../../src/runtime/temporaryNames.ts"
+import * as Names from "../../runtime/names.ts"
 import { bytes, p } from "../posixHost.ts"
 import { directory, missing, shared, shells, start } from "./shells.ts"
 
@@ -342,30 +343,25 @@ for (const kind of shells) {
           assert.isTrue(Fs.lstatSync(join(root, name)).isFile())
         }
         Fs.mkdirSync(join(root, "e"))
-        const left = join(root, "e/.~fsa-0-0-0-000000000000000000.tmp")
+        const left = join(root, "e", Names.signed(Names.dead()))
         Fs.writeFileSync(left, "left")
-        Fs.utimesSync(left, 1, 1)
         yield* port.rename(p("d"), p("e"), { replace: true })
         assert.deepStrictEqual(Fs.readdirSync(join(root, "e")), ["x"])
       }
     )
 
     live("removes on a listing what killed writers have left, and nothing that may be in use", function* (port, root) {
-      const ended = execFileSync("sh", ["-c", "echo $$"], { encoding: "utf8" }).trim()
-      const [place] = Identity.self().split("-")
-      const name = (who: string, age: number) => {
-        const path = `.~fsa-${who}-${randomBytes(9).toString("hex")}.tmp`
-        Fs.writeFileSync(join(root, path), "left")
-        const then = Fs.statSync(join(root, path)).mtimeMs / 1000 - age
-        Fs.utimesSync(join(root, path), then, then)
-        return path
+      const dead = Names.dead()
+      const own = TemporaryNames.make()
+      const kept = [own, Names.forged(dead), Names.signed(Names.elsewhere), ".~fsa-0.tmp"]
+      for (const name of [...kept, Names.signed(dead), Names.signed(dead, "kind")]) {
+        Fs.writeFileSync(join(root, name), "left")
+        Fs.utimesSync(join(root, name), 1, 1)
       }
-      const kept = [name("elsewhere-1-1", 3000), name(Identity.self(), 3000)]
-      name("elsewhere-1-1", 4000)
-      name(`${place}-${Number(ended).toString(36)}-1`, 0)
       yield* put(port, "f", bytes("x"))
       yield* port.list(p("."))
       assert.sameMembers(Fs.readdirSync(root), ["f", ...kept])
+      TemporaryNames.forget(own)
     })
 
     live("leaves no temporary file where a stream breaks off with its shell", function* (_, root) {

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { spelt } from "../../../src/backends/internal/windows/keys.ts"
 import * as Schema from "effect/Schema"
 import { isFault } from "../../../src/backends/internal/attempt.ts"
-import { temporaryName } from "../../../src/backends/internal/leftovers.ts"
+import * as TemporaryNames from "../../../src/runtime/temporaryNames.ts"
 import {
   isWithinRoot,
   linkTarget,
@@ -115,7 +115,7 @@ describe("names that Windows cannot have", () => {
     })
   }
 
-  it("the names of our writes in progress are fine", () => assert.isUndefined(nameFault(temporaryName())))
+  it("the names of our writes in progress are fine", () => assert.isUndefined(TemporaryNames.during(nameFault)))
 
   it("a short name is taken where the program itself gives it", () => {
     assert.isUndefined(nameFault("RUNNER~1", "take"))

@@ -11,7 +11,6 @@ import { type FsPath, root } from "../../../model/FsPath.ts"
 import type { Attributes, Backend, Links, Rules } from "../../../port/Backend.ts"
 import { type CommonOptions, enforce, fromOptions, isReadOnly } from "../../../port/Rules.ts"
 import * as Locks from "../../../runtime/locks.ts"
-import { temporaryName } from "../leftovers.ts"
 import * as Bulk from "./bulk.ts"
 import { faultOf } from "./faults.ts"
 import { list } from "./listing.ts"
@@ -110,7 +109,6 @@ const backend = (place: Place.Place, options: Options): Backend => {
     links: linksOf(place),
     attributes: attributesOf(place),
     rules,
-    temporaryName,
     locks: Locks.make({ caseSensitive: true }),
     accelerations: {
       ...Bulk.accelerations({ place, list: listed, caseSensitive: true }),

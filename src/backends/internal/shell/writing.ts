@@ -8,24 +8,17 @@ import type { FileStat } from "../../../model/Entry.ts"
 import type { Fault } from "../../../model/FsError.ts"
 import { type FsPath, join, parent, root } from "../../../model/FsPath.ts"
 import type { Backend, Commit } from "../../../port/Backend.ts"
+import * as TemporaryNames from "../../../runtime/temporaryNames.ts"
 import { committed, type Mode } from "../atomicReplace.ts"
-import { announce, forget, temporaryName } from "../leftovers.ts"
 import { faultOf } from "./faults.ts"
 import { isFault, nameOf, type Place, understood } from "./place.ts"
 import { block } from "./reading.ts"
 import type { Reply } from "./session.ts"
 import { toStat } from "./stat.ts"
 
-/** A name for a write in progress, for as long as `use` runs. */
+/** Runs an effect with a temporary path beside the given one. */
 const withTemporary = <A, E, R>(path: FsPath, use: (temporary: FsPath) => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.suspend(() => {
-    const name = temporaryName()
-    announce(name)
-    return Effect.ensuring(
-      use(join(parent(path), name)),
-      Effect.sync(() => forget(name))
-    )
-  })
+  TemporaryNames.using((name) => use(join(parent(path), name)))
 
 /** A request that changes something. */
 export const changed = (

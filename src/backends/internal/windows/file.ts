@@ -3,12 +3,11 @@
  * directory that was asked for, or it is taken again.
  */
 import * as Effect from "effect/Effect"
-import * as Clock from "effect/Clock"
 import type * as Scope from "effect/Scope"
 import * as Fs from "node:fs"
 import type { FileStat, Kind } from "../../../model/Entry.ts"
 import type { Fault } from "../../../model/FsError.ts"
-import { type FsPath, isTemporaryName, parent, root } from "../../../model/FsPath.ts"
+import { type FsPath, parent, root } from "../../../model/FsPath.ts"
 import type { Child, Handle, Whole } from "../../../port/Backend.ts"
 import { isFault } from "../attempt.ts"
 import { maxLooks, notFound, unstable } from "../confined.ts"
@@ -128,15 +127,11 @@ const children = (walker: Walker, place: Place): Effect.Effect<ReadonlyArray<Chi
 
 const isGone = (fault: Fault): boolean => fault._tag === "NotFound" || fault._tag === "NotADirectory"
 
-const sweepIn = (walker: Walker, place: Place, found: ReadonlyArray<Child>): Effect.Effect<void> => {
-  const stale = found.filter(({ name }) => isTemporaryName(name))
-  if (stale.length === 0) return Effect.void
-  return Effect.map(Clock.currentTimeMillis, (now) => {
-    for (const { name } of stale) sweep(walker, place.at(name), name, now)
-  })
-}
+/** Removes leftovers, and returns the children without them. */
+const swept = (walker: Walker, place: Place, found: ReadonlyArray<Child>): ReadonlyArray<Child> =>
+  found.filter(({ name }) => !sweep(walker, place.at(name), name))
 
-/** `sweeps`: take away what killed writers have left in it. */
+/** Lists a directory. `sweeps`: remove the leftovers of killed writers in it. */
 export const list = (walker: Walker, path: FsPath, sweeps: boolean): Effect.Effect<ReadonlyArray<Child>, Fault> => {
   const listing = (left: number): Effect.Effect<ReadonlyArray<Child>, Fault> =>
     Effect.flatMap(
@@ -147,7 +142,7 @@ export const list = (walker: Walker, path: FsPath, sweeps: boolean): Effect.Effe
             Effect.flatMap(
               attempt(() => place.isSame()),
               (isSame): Effect.Effect<ReadonlyArray<Child>, Fault> =>
-                isSame ? Effect.as(sweeps ? sweepIn(walker, place, found) : Effect.void, found) : again(left)
+                isSame ? Effect.succeed(sweeps ? swept(walker, place, found) : found) : again(left)
             ),
           onFailure: (fault) => (isGone(fault) ? again(left) : Effect.fail(fault))
         })

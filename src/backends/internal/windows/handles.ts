@@ -10,9 +10,9 @@ import type { FileStat } from "../../../model/Entry.ts"
 import type { Fault } from "../../../model/FsError.ts"
 import { fold, type FsPath, isWithin, relative, root } from "../../../model/FsPath.ts"
 import type { Handle } from "../../../port/Backend.ts"
+import * as TemporaryNames from "../../../runtime/temporaryNames.ts"
 import { isFault } from "../attempt.ts"
 import { allocate, largest } from "../hostBytes.ts"
-import { announce, forget, temporaryName } from "../leftovers.ts"
 import { atOnce, attempt, patiently } from "./attempt.ts"
 import { closeQuietly, read, unlinkQuietly, write } from "./bytes.ts"
 import type { WindowsDisk, WindowsStats } from "./disk.ts"
@@ -110,15 +110,19 @@ const openCopy = (walker: Walker): Effect.Effect<Lease, Fault> =>
   attempt(() => {
     const top = walker.directory(root)
     if (isFault(top)) return top
-    const name = temporaryName()
+    const name = TemporaryNames.make()
     const at = top.at(name)
-    const lease = leaseOf(walker.disk.openSync(at, O_RDWR | O_CREAT | O_EXCL), true)
-    announce(name)
-    lease.whenClosed.push(() => {
-      unlinkQuietly(walker.disk, at)
-      forget(name)
-    })
-    return lease
+    let lease: Lease | undefined
+    try {
+      lease = leaseOf(walker.disk.openSync(at, O_RDWR | O_CREAT | O_EXCL), true)
+      lease.whenClosed.push(() => {
+        unlinkQuietly(walker.disk, at)
+        TemporaryNames.forget(name)
+      })
+      return lease
+    } finally {
+      if (lease === undefined) TemporaryNames.forget(name)
+    }
   })
 
 type Restore = <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>

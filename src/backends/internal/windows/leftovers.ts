@@ -1,21 +1,18 @@
-/**
- * What becomes of the hidden files of a writer that was killed, on a Windows disk: whoever lists their directory takes them away.
- */
-import { isOrphan, staleAfter } from "../leftovers.ts"
+/** Removes the temporary files of killed writers on a Windows disk, as `../leftovers.ts` says. */
+import * as TemporaryNames from "../../../runtime/temporaryNames.ts"
 import { lookAt, type Walker } from "./walk.ts"
 
-/** Removes what a killed writer has left by this name; whether it did. `now`, in milliseconds, for what only its age can tell. */
-export const sweep = ({ disk }: Walker, at: string, name: string, now?: number): boolean => {
-  const orphan = isOrphan(name)
-  if (orphan === false || (orphan === undefined && now === undefined)) return false
+/** Removes the leftover that has this name, and returns whether the name is free then. */
+export const sweep = ({ disk }: Walker, at: string, name: string): boolean => {
+  if (!TemporaryNames.isLeftover(name)) return false
   try {
     const found = lookAt(disk, at)
     if (found === undefined) return true
-    if (found.isDirectory() || !(orphan === true || now! - Number(found.mtimeMs) > staleAfter)) return false
+    if (found.isDirectory()) return false
     disk.unlinkSync(at)
     return true
   } catch {
-    // It stays hidden, and whoever lists the directory next tries again.
+    // The next process that lists the directory tries again.
     return false
   }
 }

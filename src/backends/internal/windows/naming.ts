@@ -5,12 +5,12 @@
  */
 import * as Effect from "effect/Effect"
 import type { Fault } from "../../../model/FsError.ts"
-import { fold, type FsPath, isTemporaryName, isWithin, root } from "../../../model/FsPath.ts"
+import { fold, type FsPath, isWithin, root } from "../../../model/FsPath.ts"
+import * as TemporaryNames from "../../../runtime/temporaryNames.ts"
 import { isFault } from "../attempt.ts"
 import { notADirectory, notFound } from "../confined.ts"
 import { codeOf } from "../errno.ts"
 import { absent } from "../hostFile.ts"
-import { temporaryName } from "../leftovers.ts"
 import { atOnce, attempt } from "./attempt.ts"
 import { unlinkQuietly } from "./bytes.ts"
 import { fromWindows, isDenied } from "./errors.ts"
@@ -65,15 +65,31 @@ const removeOpen = (walker: Walker, { at }: Spot): undefined | Fault => {
   const { disk } = walker
   const top = walker.directory(root)
   if (isFault(top)) return top
-  const hidden = top.at(temporaryName())
-  disk.renameSync(at, hidden)
+  const name = TemporaryNames.make()
+  const hidden = top.at(name)
   try {
-    disk.unlinkSync(hidden)
+    disk.renameSync(at, hidden)
+    try {
+      disk.unlinkSync(hidden)
+    } catch (error) {
+      disk.renameSync(hidden, at)
+      throw error
+    }
   } catch (error) {
-    disk.renameSync(hidden, at)
+    TemporaryNames.forget(name)
     throw error
   }
+  // A deleted file may keep its name until it is closed, and stays hidden so long.
+  if (isFree(walker, hidden)) TemporaryNames.forget(name)
   return undefined
+}
+
+const isFree = ({ look }: Walker, at: string): boolean => {
+  try {
+    return look(at) === undefined
+  } catch {
+    return false
+  }
 }
 
 export const remove = (walker: Walker, handles: Handles, path: FsPath): Effect.Effect<void, Fault> => {
@@ -93,13 +109,11 @@ export const remove = (walker: Walker, handles: Handles, path: FsPath): Effect.E
   return Effect.mapError(removed, absent)
 }
 
-/** Takes away what killed writers have left; whether the directory is empty then. */
+/** Removes the leftovers of killed writers, and returns whether the directory is empty then. */
 const clear = (walker: Walker, path: FsPath): boolean => {
   const place = walker.directory(path)
   if (isFault(place)) return false
-  return childrenNow(walker, place).every(
-    ({ kind, name }) => kind === "file" && isTemporaryName(name) && sweep(walker, place.at(name), name)
-  )
+  return childrenNow(walker, place).every(({ kind, name }) => kind === "file" && sweep(walker, place.at(name), name))
 }
 
 const occupied = new Set(["ENOTEMPTY", "EEXIST"])
@@ -146,10 +160,13 @@ const replaceDirectory = (walker: Walker, from: Spot, path: FsPath, to: string):
 /** A link to a directory is itself a directory to Windows' rename, which then replaces nothing. */
 const replaceLink = (walker: Walker, from: Spot, target: Spot, to: string): undefined => {
   const { disk } = walker
-  const aside = target.place.at(temporaryName())
-  disk.renameSync(to, aside)
-  inPlaceOf(walker, from.at, to, () => disk.renameSync(aside, to))
-  unlinkQuietly(disk, aside)
+  return TemporaryNames.during((name) => {
+    const aside = target.place.at(name)
+    disk.renameSync(to, aside)
+    inPlaceOf(walker, from.at, to, () => disk.renameSync(aside, to))
+    unlinkQuietly(disk, aside)
+    return undefined
+  })
 }
 
 /** Between two names of one file some systems do nothing, and say that it was done. */
@@ -181,9 +198,11 @@ const respell = (walker: Walker, from: Spot, to: Spot, replace: boolean): Fault 
   if (name === to.name) return replace ? undefined : alreadyExists
   disk.renameSync(from.at, to.at)
   if (walker.nameOf(to.place, to.name) === to.name) return undefined
-  const between = to.place.at(temporaryName())
-  disk.renameSync(from.at, between)
-  return inPlaceOf(walker, between, to.at, () => disk.renameSync(between, from.place.at(name)))
+  return TemporaryNames.during((temporary) => {
+    const between = to.place.at(temporary)
+    disk.renameSync(from.at, between)
+    return inPlaceOf(walker, between, to.at, () => disk.renameSync(between, from.place.at(name)))
+  })
 }
 
 /** One entry by two spellings of its name. */

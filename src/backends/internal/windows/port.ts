@@ -10,7 +10,6 @@ import { root } from "../../../model/FsPath.ts"
 import type { Backend, Rules } from "../../../port/Backend.ts"
 import { fromOptions, isReadOnly } from "../../../port/Rules.ts"
 import * as Locks from "../../../runtime/locks.ts"
-import { temporaryName } from "../leftovers.ts"
 import type { WindowsHostOptions } from "../options.ts"
 import { attempt } from "./attempt.ts"
 import * as File from "./file.ts"
@@ -51,7 +50,6 @@ export const backend = (walker: Walker, options: WindowsHostOptions): Backend =>
       make: (path, target) => attempt(() => Links.makeLink(walker, path, target))
     },
     rules,
-    temporaryName,
     locks: Locks.make({ caseSensitive: false }),
     accelerations: { read: (path, maxBytes) => File.whole(walker, path, maxBytes) }
   }

@@ -10,11 +10,11 @@ import type { FileStat } from "../../../model/Entry.ts"
 import type { Fault } from "../../../model/FsError.ts"
 import type { FsPath } from "../../../model/FsPath.ts"
 import type { Commit } from "../../../port/Backend.ts"
+import * as TemporaryNames from "../../../runtime/temporaryNames.ts"
 import { committed, type Mode } from "../atomicReplace.ts"
 import { isFault } from "../attempt.ts"
 import { codeOf } from "../errno.ts"
 import { allocate, type Durability, largest } from "../hostBytes.ts"
-import { announce, forget, temporaryName } from "../leftovers.ts"
 import { atOnce, attempt, isInUse, patiently } from "./attempt.ts"
 import { closeQuietly, type Progress, read, settle, unlinkQuietly, write } from "./bytes.ts"
 import type { WindowsDisk, WindowsStats } from "./disk.ts"
@@ -92,11 +92,14 @@ const openNew = (walker: Walker, place: Place, at: string, flags: number): Opene
 }
 
 const openTemporary = (walker: Walker, place: Place): Staged | undefined => {
-  const name = temporaryName()
-  const opened = openNew(walker, place, place.at(name), O_RDWR)
-  if (opened === undefined) return undefined
-  announce(name)
-  return { descriptor: opened.descriptor, place, name, stat: undefined, isPublished: false }
+  const name = TemporaryNames.make()
+  let opened: Opened | undefined
+  try {
+    opened = openNew(walker, place, place.at(name), O_RDWR)
+    return opened && { descriptor: opened.descriptor, place, name, stat: undefined, isPublished: false }
+  } finally {
+    if (opened === undefined) TemporaryNames.forget(name)
+  }
 }
 
 /** Fails where publishing would have to, so that a long stream is not read for nothing. */
@@ -110,7 +113,7 @@ const stage = (walker: Walker, path: FsPath, mode: Mode): Staged | Fault =>
 const discard = ({ disk }: Walker, staged: Staged): void => {
   if (staged.stat === undefined) closeQuietly(disk, staged.descriptor)
   if (!staged.isPublished) unlinkQuietly(disk, staged.place.at(staged.name))
-  forget(staged.name)
+  TemporaryNames.forget(staged.name)
 }
 
 /** A hidden file next to the path, open and empty, for as long as `use` runs; gone afterwards unless it was published. */

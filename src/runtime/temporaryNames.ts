@@ -1,0 +1,76 @@
+/**
+ * The names of temporary files and directories. A name says which process made it and carries a code that only this installation can
+ * make, so that a file of a stranger with a name of this form is never taken for one of ours: it is neither hidden nor removed.
+ *
+ * A name is in progress while the work that made it has not called `forget`, or while the other process that made it runs. It is a
+ * leftover when that work or process has ended. Every other name of this form is a stranger's, also one of a process that cannot be
+ * looked up here because it runs on another machine or in another container. The age of a file decides nothing.
+ */
+import * as Effect from "effect/Effect"
+import { randomBytes } from "node:crypto"
+import * as Installation from "./installation.ts"
+import * as Identity from "./processIdentity.ts"
+
+/** Marks the names of this copy of the module, of which there is one in each thread. */
+const thread = (): string => (threadMark ??= randomBytes(3).toString("hex"))
+let threadMark: string | undefined
+
+const inUse = new Set<string>()
+
+/** Makes a name that is in progress until `forget`. `kind`: lower-case letters that say what the name is for. */
+export const make = (kind?: string): string => {
+  const random = thread() + randomBytes(6).toString("hex")
+  const signed = `.~fsa-${kind === undefined ? "" : `${kind}-`}${Identity.self()}-${random}`
+  const name = `${signed}-${Installation.codeOf(signed)}.tmp`
+  inUse.add(name)
+  return name
+}
+
+/** Ends the progress of a name. A file that still has it is a leftover. */
+export const forget = (name: string): void => void inUse.delete(name)
+
+/** Runs a synchronous step with a name that is in progress meanwhile. */
+export const during = <A>(use: (name: string) => A): A => {
+  const name = make()
+  try {
+    return use(name)
+  } finally {
+    forget(name)
+  }
+}
+
+/** Runs an effect with a name that is in progress meanwhile. */
+export const using = <A, E, R>(use: (name: string) => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => make()),
+    use,
+    (name) => Effect.sync(() => forget(name))
+  )
+
+const form = /^(\.~fsa-(?:([a-z]+)-)?([0-9a-z]{1,13}-[0-9a-z]{1,8}-[0-9a-z]{1,14})-([0-9a-f]{18}))-([0-9a-f]{32})\.tmp$/
+
+/** A name that this installation made. */
+export interface Verified {
+  /** The process that made it, for `processIdentity`. */
+  readonly owner: string
+  readonly kind: string | undefined
+  readonly isOwnProcess: boolean
+  readonly state: "in progress" | "leftover"
+}
+
+/** Returns what a name of ours says; `undefined` for a stranger's. */
+export const verify = (name: string): Verified | undefined => {
+  if (!name.startsWith(".~fsa-")) return undefined
+  const [, signed, kind, owner, random, code] = form.exec(name) ?? []
+  if (owner === undefined || !Installation.isCodeOf(signed!, code!)) return undefined
+  const isOwnProcess = owner === Identity.self()
+  // A name of another thread counts as in progress, since a thread's end cannot be told.
+  const isDead = isOwnProcess && random!.startsWith(thread()) ? !inUse.has(name) : Identity.isDead(owner)
+  return isDead === undefined ? undefined : { owner, kind, isOwnProcess, state: isDead ? "leftover" : "in progress" }
+}
+
+/** Returns whether work of this installation that still runs has the name. Such an entry is hidden from every listing. */
+export const isInProgress = (name: string): boolean => verify(name)?.state === "in progress"
+
+/** Returns whether work of this installation that has ended left the name behind. Such an entry may be removed. */
+export const isLeftover = (name: string): boolean => verify(name)?.state === "leftover"

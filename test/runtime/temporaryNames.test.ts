@@ -1,0 +1,88 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import { spawn } from "node:child_process"
+import { fileURLToPath } from "node:url"
+import { isTemporaryName } from "../../src/model/FsPath.ts"
+import * as Identity from "../../src/runtime/processIdentity.ts"
+import * as TemporaryNames from "../../src/runtime/temporaryNames.ts"
+import * as Names from "./names.ts"
+
+const module = fileURLToPath(new URL("../../src/runtime/temporaryNames.ts", import.meta.url))
+
+/** Another process of this installation that has made a name and still runs. */
+const other = async () => {
+  const program = `import(${JSON.stringify(module)}).then(({ make }) => { console.log(make("exchange")); process.stdin.resume() })`
+  const child = spawn(process.execPath, ["-e", program], { stdio: ["pipe", "pipe", "inherit"] })
+  const ended = new Promise((resolve) => child.once("close", resolve))
+  const name = await new Promise<string>((resolve) => child.stdout.once("data", (text) => resolve(String(text).trim())))
+  return { child, ended, name }
+}
+
+describe("a temporary name", () => {
+  it("of this process is in progress until it is forgotten, and a leftover then", () => {
+    const name = TemporaryNames.make("claim")
+    assert.isTrue(isTemporaryName(name))
+    assert.isAtMost(name.length, 128)
+    const told = { owner: Identity.self(), kind: "claim", isOwnProcess: true }
+    assert.deepStrictEqual(TemporaryNames.verify(name), { ...told, state: "in progress" })
+    TemporaryNames.forget(name)
+    assert.deepStrictEqual(TemporaryNames.verify(name), { ...told, state: "leftover" })
+  })
+
+  it("is forgotten when its step or effect ends, also by an exception and a failure", () => {
+    const names: Array<string> = []
+    TemporaryNames.during((name) => assert.isTrue(TemporaryNames.isInProgress(names[names.push(name) - 1]!)))
+    assert.throws(() => TemporaryNames.during((name) => assert.fail(names[names.push(name) - 1]!)))
+    const exit = Effect.runSyncExit(
+      TemporaryNames.using((name) => {
+        assert.isTrue(TemporaryNames.isInProgress(name))
+        names.push(name)
+        return Effect.fail("no")
+      })
+    )
+    assert.isTrue(Exit.isFailure(exit))
+    assert.deepStrictEqual(names.map(TemporaryNames.isLeftover), [true, true, true])
+    assert.strictEqual(new Set(names).size, 3)
+  })
+
+  it("of another process is in progress while that runs or is stopped, and a leftover when it was killed", async () => {
+    const { child, ended, name } = await other()
+    assert.deepInclude(TemporaryNames.verify(name), { kind: "exchange", isOwnProcess: false, state: "in progress" })
+    child.kill("SIGSTOP")
+    assert.isTrue(TemporaryNames.isInProgress(name))
+    child.kill("SIGKILL")
+    await ended
+    assert.isFalse(TemporaryNames.isInProgress(name))
+    assert.isTrue(TemporaryNames.isLeftover(name))
+  })
+
+  it("of a process that cannot be looked up here is a stranger's", () => {
+    assert.isUndefined(TemporaryNames.verify(Names.signed(Names.elsewhere)))
+  })
+
+  it("without the right code is a stranger's, whichever process it names", () => {
+    const [dead, own] = [Names.dead(), TemporaryNames.make()]
+    assert.isTrue(TemporaryNames.isLeftover(Names.signed(dead)))
+    const names = [
+      Names.forged(dead),
+      Names.forged(dead, "exchange"),
+      Names.forged(Identity.self()),
+      own.replace(/^\.~fsa-/, ".~fsa-kind-"),
+      own.toUpperCase(),
+      own.replace("-", "_"),
+      `${own}.tmp`,
+      own.slice(0, -4),
+      ".~fsa-0.tmp",
+      ".~fsa-.tmp",
+      "a.txt",
+      ""
+    ]
+    for (const name of names) {
+      assert.isUndefined(TemporaryNames.verify(name), name)
+      assert.isFalse(TemporaryNames.isInProgress(name), name)
+      assert.isFalse(TemporaryNames.isLeftover(name), name)
+    }
+    TemporaryNames.forget(own)
+  })
+})
