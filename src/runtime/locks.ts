@@ -134,17 +134,22 @@ export const make = (options?: { readonly caseSensitive?: boolean | undefined })
     })
 
   const keyOf = (path: FsPath): FsPath => (folds ? fold(path) : path)
+  /** Takes each path from the innermost holder that has it, and what no holder has from everybody. */
+  const takingFrom = <A, E, R>(
+    holding: Held | undefined,
+    paths: ReadonlyArray<FsPath>,
+    effect: Effect.Effect<A, E, R>
+  ): Effect.Effect<A, E, R> => {
+    if (holding === undefined) return takingTurns(paths, effect)
+    const isOurs = (path: FsPath): boolean => holding.keys.some((key) => isWithin(key, keyOf(path)))
+    // What holds ours could only be waited for in vain.
+    const isFree = (path: FsPath): boolean => !isOurs(path) && !holding.keys.some((key) => isWithin(keyOf(path), key))
+    const elsewhere = paths.filter(isFree)
+    const ours = holding.turns.exclusive(paths.filter(isOurs), effect)
+    return elsewhere.length === 0 ? ours : takingFrom(heldBy(held, holding.above), elsewhere, ours)
+  }
   const exclusive: Locks["exclusive"] = (paths, effect) =>
-    Effect.withFiber((fiber) => {
-      const holding = heldBy(held, fiber.getRef(Holding))
-      if (holding === undefined) return takingTurns(paths, effect)
-      const isOurs = (path: FsPath): boolean => holding.keys.some((key) => isWithin(key, keyOf(path)))
-      // What holds ours could only be waited for in vain.
-      const isFree = (path: FsPath): boolean => !isOurs(path) && !holding.keys.some((key) => isWithin(keyOf(path), key))
-      const elsewhere = paths.filter(isFree)
-      const ours = holding.turns.exclusive(paths.filter(isOurs), effect)
-      return elsewhere.length === 0 ? ours : takingTurns(elsewhere, ours)
-    })
+    Effect.withFiber((fiber) => takingFrom(heldBy(held, fiber.getRef(Holding)), paths, effect))
 
   return {
     exclusive,

@@ -95,7 +95,6 @@ for (const [name, ground] of [
           ["write_file", { path: "moved.txt", content: "five\n", mode: "overwrite" }],
           ["rm", { path: "moved.txt" }],
           ["write_file", { path: "moved.txt", content: "six\n" }],
-          ["rm", { path: "d" }],
           ["rm", { path: "to-a" }]
         ]
         for (const [tool, params] of steps) {
@@ -134,6 +133,7 @@ for (const [name, ground] of [
       Effect.gen(function* () {
         const { call } = yield* session(yield* ground(files), Policy.readBeforeWrite)
         assert.include((yield* call("write_file", { path: "a.txt", content: "x" })).message, "edit_file")
+        yield* call("read_file", { path: "d/c.txt" })
         assert.include((yield* call("move", { from: "d", to: "a.txt" })).message, "overwrite")
       })
     )

@@ -215,6 +215,17 @@ describe("locks", () => {
     })
   )
 
+  it.effect("who is alone twice gets a path that only the outer one holds", () =>
+    Effect.gen(function* () {
+      const locks = make()
+      const inner = locks.alone([path("a")], locks.exclusive([path("b"), path("a/c")], Effect.succeed("went")))
+      const run = yield* Effect.forkChild(locks.alone([path(".")], inner))
+      for (let i = 0; i < 100 && run.pollUnsafe() === undefined; i++) yield* Effect.yieldNow
+      assert.deepStrictEqual(run.pollUnsafe(), Exit.succeed("went"))
+      assert.strictEqual(yield* locks.exclusive([path(".")], Effect.succeed("free again")), "free again")
+    })
+  )
+
   it.effect("what outlives the effect that was alone waits like anybody else", () =>
     Effect.gen(function* () {
       const locks = make()

@@ -80,10 +80,9 @@ export const transferring = ({ done, forgets, run }: Way) =>
       )
     )
     const { memory } = call
-    // Where it is not what was seen any more, neither is what is there now.
-    const seen = memory.seen(from)
     memory.forget(to)
+    // Where it is not what was seen any more, neither is what is there now.
+    memory.carry(from, to)
     if (forgets) memory.forget(from)
-    if (seen !== undefined) memory.saw(to, seen)
     return { message: `${done} ${from} to ${to}: ${amount(transferred)}`, value: transferred }
   })

@@ -8,6 +8,7 @@ import type { WriteResult } from "../../model/Entry.ts"
 import { AccessDenied, Conflict } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Memory } from "../memory.ts"
+import { unreadBelow } from "./unread.ts"
 
 const refusing = (operation: string, path: string): AccessDenied => new AccessDenied({ operation, path, why: "policy" })
 
@@ -58,6 +59,19 @@ export const guarded = (self: Algebra, memory: Memory, mutates: boolean): Algebr
             })
     })
 
+  /** Fails where a directory stands that holds a file that is not as it was seen. */
+  const treeAsSeen = (operation: string, path: string): Effect.Effect<void, AccessDenied> =>
+    Effect.matchEffect(self.stat(path), {
+      onFailure: () => Effect.void,
+      onSuccess: ({ isDirectory, isSymlink }) => {
+        const known = parsed(path)
+        if (!isDirectory || isSymlink === true || known === undefined || known === FsPath.root) return Effect.void
+        return Effect.flatMap(unreadBelow({ filesystem: self, view: self, memory }, known), (unread) =>
+          unread !== "too many" && unread.count === 0 ? Effect.void : Effect.fail(refusing(operation, path))
+        )
+      }
+    })
+
   /**
    * What is read to be changed must be what was seen. The type of reading has no Conflict; those who read in order to change have, and
    * there is nobody else here.
@@ -101,7 +115,10 @@ export const guarded = (self: Algebra, memory: Memory, mutates: boolean): Algebr
     delete: (path, options) =>
       Effect.matchEffect(self.stat(path), {
         onFailure: () => self.delete(path, options),
-        onSuccess: ({ isFile, isSymlink }) => {
+        onSuccess: ({ isDirectory, isFile, isSymlink }) => {
+          if (isDirectory && isSymlink !== true && options?.recursive === true) {
+            return alone(self, [parsed(path)], Effect.andThen(treeAsSeen("delete", path), self.delete(path, options)))
+          }
           if (!isFile || isSymlink === true) return self.delete(path, options)
           const known = seen(path)
           return known === undefined
@@ -115,7 +132,7 @@ export const guarded = (self: Algebra, memory: Memory, mutates: boolean): Algebr
         : self.copy(from, to, options),
     move: (from, to, options) => {
       const target = options?.overwrite === true ? asSeen("move", to) : Effect.void
-      const checked = Effect.andThen(asSeen("move", from), target)
+      const checked = Effect.andThen(Effect.andThen(asSeen("move", from), treeAsSeen("move", from)), target)
       return alone(self, [parsed(from), parsed(to)], Effect.andThen(checked, self.move(from, to, options)))
     }
   }

@@ -1,13 +1,17 @@
 /** Nothing is changed that was not looked at: what a model believes to be in a file is what it has read, and what is there still. */
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
+import { alone } from "../../history/replace.ts"
 import { Conflict } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { conflicting, shown } from "../advice.ts"
 import { listed } from "../changedLines.ts"
 import { type Refused, refused, type Touch } from "../definition.ts"
+import { plural } from "../text/words.ts"
+import * as Result from "../ToolResult.ts"
 import { type Invocation, layer, type Policy } from "./core.ts"
 import { guarded } from "./guarded.ts"
+import { mostEntries, unreadBelow } from "./unread.ts"
 
 /** What it brings back has been kept, and what it replaces is kept too. */
 const isOfThePast = ({ past }: Pick<Invocation, "past">): boolean => past === "restores"
@@ -22,12 +26,34 @@ const onlyCreates = ({ params, tool }: Invocation, { access }: Touch): boolean =
 
 type Finding = "free" | "unread" | Refused
 
+const tooMany = (path: string): Refused =>
+  refused(
+    `${shown(path)} holds more than ${mostEntries.toLocaleString("en")} entries, too many to tell whether each file was read, and nothing was changed.`,
+    "Take smaller directories below it one by one, or ask the user to do it."
+  )
+
+/** A directory goes with every file below it, so each of them is judged. */
+const findingBelow = (invocation: Invocation, path: FsPath.FsPath): Effect.Effect<Finding> =>
+  Effect.map(unreadBelow(invocation, path), (unread): Finding => {
+    if (unread === "too many") return tooMany(path)
+    const { count, named } = unread
+    if (count === 0) return "free"
+    const rest = count - named.length
+    const others = rest === 0 ? [] : [named.length === 0 ? `${rest} that cannot be shown` : plural(rest, "other")]
+    return refused(
+      `${shown(path)} holds files not read in this session as they are now: ${listed([...named.map(shown), ...others], "and")}. Nothing was changed.`,
+      "Read each with read_file first, then do this again; or ask the user to do it."
+    )
+  })
+
 const finding = Effect.fnUntraced(function* (invocation: Invocation, touch: Touch): Effect.fn.Return<Finding> {
   const { memory, tool, view } = invocation
   const { access, path } = touch
   if (access === "read" || path === FsPath.root || onlyCreates(invocation, touch)) return "free"
   const stat = yield* Effect.orElseSucceed(view.stat(path), () => undefined)
-  if (stat === undefined || !stat.isFile || (stat.isSymlink === true && access === "delete")) return "free"
+  if (stat === undefined || (stat.isSymlink === true && access === "delete")) return "free"
+  if (stat.isDirectory && access === "delete") return yield* findingBelow(invocation, path)
+  if (!stat.isFile) return "free"
   const expected = memory.seen(path)
   if (expected === undefined) return "unread"
   const actual = yield* Effect.orElseSucceed(view.version(path), () => expected)
@@ -46,26 +72,41 @@ const unread = (paths: ReadonlyArray<string>): Refused => {
   )
 }
 
+const judge = Effect.fnUntraced(function* (invocation: Invocation): Effect.fn.Return<void, Refused> {
+  const paths: Array<string> = []
+  for (const touch of invocation.touches) {
+    const found = yield* finding(invocation, touch)
+    if (found === "unread") paths.push(touch.path)
+    else if (found !== "free") return yield* Effect.fail(found)
+  }
+  if (paths.length > 0) yield* Effect.fail(unread(paths))
+})
+
+const isJudged = (invocation: Invocation): boolean => invocation.mutates && !isOfThePast(invocation)
+
 const policy: Policy = {
   name: "readBeforeWrite",
   guard: (self, memory, tool) => (isOfThePast(tool) ? self : guarded(self, memory, tool.does !== "reads")),
-  before: (invocation) =>
-    Effect.gen(function* () {
-      if (!invocation.mutates || isOfThePast(invocation)) return
-      const paths: Array<string> = []
-      for (const touch of invocation.touches) {
-        const found = yield* finding(invocation, touch)
-        if (found === "unread") paths.push(touch.path)
-        else if (found !== "free") return yield* Effect.fail(found)
-      }
-      if (paths.length > 0) yield* Effect.fail(unread(paths))
-    })
+  before: (invocation) => (isJudged(invocation) ? judge(invocation) : Effect.void),
+  // A file has a version that its removal compares. A directory has none, so it is judged again while nobody else may change it.
+  around: (invocation, call) =>
+    isJudged(invocation) && invocation.touches.some(({ access }) => access === "delete")
+      ? alone(
+          invocation.filesystem.port,
+          Effect.matchEffect(judge(invocation), {
+            onFailure: ({ advice, happened }) => Effect.succeed(Result.error(`${happened} ${advice}`)),
+            onSuccess: () => call
+          })
+        )
+      : call
 }
 
 /**
  * A file that is there can be overwritten, edited, removed or moved only after `read_file` has succeeded on the same path in the same
- * session, and only while it still is what was read. New files are free, and what the session writes itself counts as read. Removing
- * a directory needs no reading of what is in it.
+ * session, and only while it still is what was read. New files are free, and what the session writes itself counts as read.
+ *
+ * A directory can be removed or moved only when the same holds for every file below it. A file that the session cannot see or read
+ * counts as not read. A directory with more than 10,000 entries is refused.
  *
  * @since 0.1.0
  */

@@ -48,7 +48,10 @@ at http://127.0.0.1:8080/mcp until it is stopped.`,
     mountPoint: flags.text("mount-point", "PATH", "Paths may begin with this directory (default: the root as it was given)"),
     allow: flags.repeated("allow", "GLOB", "Only these may be touched (may be repeated)"),
     deny: flags.repeated("deny", "GLOB", "These are as if they were not there, also when allowed (may be repeated)"),
-    readBeforeWrite: flags.toggle("read-before-write", "Refuse to change a file that was not read as it is now"),
+    readBeforeWrite: flags.toggle(
+      "read-before-write",
+      "Refuse to change a file that was not read as it is now, or to remove or move a directory that holds one"
+    ),
     snapshots: flags.negatable("snapshots", "Offer snapshots; they are kept where those of the other commands are"),
     http,
     host: flags.ownAddress("Which of this machine's own addresses --http listens on")

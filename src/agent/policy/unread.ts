@@ -1,0 +1,97 @@
+/**
+ * Judges a whole directory before it is removed or moved: every file below it must have been read in the session, and must still be
+ * what was read. A file that cannot be judged counts as unread.
+ */
+import * as Effect from "effect/Effect"
+import { resolveLink } from "../../engine/resolve.ts"
+import type { Algebra } from "../../filesystem/Filesystem.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import { type Child, keyOf } from "../../port/Backend.ts"
+import type { Memory } from "../memory.ts"
+
+/** The most entries that are judged. A session remembers no more files than this. */
+export const mostEntries = 10_000
+
+const mostNamed = 5
+
+/** What a judgement needs. `filesystem` shows every file; `view` shows those that the session may know of. */
+export interface Judged {
+  readonly filesystem: Algebra
+  readonly view: Algebra
+  readonly memory: Memory
+}
+
+export interface Unread {
+  readonly count: number
+  /** The first ones by path, without those that the session may not know of. */
+  readonly named: ReadonlyArray<FsPath.FsPath>
+}
+
+interface Spot {
+  /** Where the entry is, and how the session names it. They differ below a link, and for names that no path can hold. */
+  readonly at: FsPath.FsPath
+  readonly named: FsPath.FsPath
+  readonly addressable: boolean
+}
+
+const below = ({ addressable, at, named }: Spot, child: Child): Spot => ({
+  at: FsPath.join(at, keyOf(child)),
+  named: FsPath.join(named, child.name),
+  addressable: addressable && child.addressable
+})
+
+interface Census {
+  readonly files: ReadonlyArray<Spot>
+  /** Directories that cannot be listed. */
+  readonly closed: ReadonlyArray<Spot>
+}
+
+const census = Effect.fnUntraced(function* ({ port }: Algebra, path: FsPath.FsPath): Effect.fn.Return<Census | "too many"> {
+  const top = yield* Effect.orElseSucceed(resolveLink(port, path), () => undefined)
+  const files: Array<Spot> = []
+  const closed: Array<Spot> = []
+  const pending: Array<Spot> = [{ at: top?.path ?? path, named: path, addressable: true }]
+  let looked = 0
+  for (let here = pending.pop(); here !== undefined; here = pending.pop()) {
+    const children = yield* Effect.catch(port.list(here.at), ({ _tag }) => Effect.succeed(_tag === "NotFound" ? [] : undefined))
+    if (children === undefined) closed.push(here)
+    for (const child of children ?? []) {
+      if (FsPath.isTemporaryName(child.name)) continue
+      if (++looked > mostEntries) return "too many"
+      if (child.kind === "directory") pending.push(below(here, child))
+      else if (child.kind === "file") files.push(below(here, child))
+    }
+  }
+  return { files, closed }
+})
+
+const byPath = (self: Spot, that: Spot): number => FsPath.compare(self.named, that.named)
+
+/** Names only what the session may know of. */
+const naming = Effect.fnUntraced(function* (spots: ReadonlyArray<Spot>, view: Algebra): Effect.fn.Return<Unread> {
+  const named: Array<FsPath.FsPath> = []
+  for (const spot of [...spots].sort(byPath)) {
+    if (named.length === mostNamed) break
+    if (spot.addressable && (yield* Effect.isSuccess(view.stat(spot.named)))) named.push(spot.named)
+  }
+  return { count: spots.length, named }
+})
+
+/** Returns the files below a directory that were not read as they are now. Contents are compared only when every file was read. */
+export const unreadBelow = Effect.fnUntraced(function* (
+  { filesystem, memory, view }: Judged,
+  path: FsPath.FsPath
+): Effect.fn.Return<Unread | "too many"> {
+  const found = yield* census(filesystem, path)
+  if (found === "too many") return found
+  const seen = ({ addressable, at, named }: Spot): string | undefined =>
+    addressable ? (memory.seen(named) ?? memory.seen(at)) : undefined
+  const unseen = [...found.closed, ...found.files.filter((file) => seen(file) === undefined)]
+  if (unseen.length > 0) return yield* naming(unseen, view)
+  const changed: Array<Spot> = []
+  for (const file of found.files) {
+    const version = yield* Effect.orElseSucceed(filesystem.version(file.at), () => undefined)
+    if (version !== seen(file)) changed.push(file)
+  }
+  return yield* naming(changed, view)
+})
