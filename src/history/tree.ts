@@ -2,6 +2,7 @@
  * A whole tree as a value: what is captured, compared and restored. Content is known by the id that git gives it, on every backend, so
  * that two trees of any origin can be compared without reading either again.
  */
+import type * as DateTime from "effect/DateTime"
 import * as Schema from "effect/Schema"
 import { compare, fold, type FsPath, join, root, segments } from "../model/FsPath.ts"
 import { hasherOf, idOf } from "./git/objects.ts"
@@ -13,6 +14,8 @@ export interface FileNode {
   readonly sizeBytes: number
   /** Of git's blob with this content: 40 hexadecimal digits. */
   readonly id: string
+  /** The time of modification that a file gets which is made from this node. It is not compared. */
+  readonly modifiedAt?: DateTime.Utc | undefined
 }
 
 export interface LinkNode {

@@ -146,11 +146,16 @@ export interface DriftOptions {
   readonly until?: number | undefined
   /** At one of these, or below. @default all */
   readonly paths?: ReadonlyArray<string> | undefined
+  /**
+   * Tell of entries too that the journal has never touched. Nothing is expected where the journal knows all of the directory; elsewhere
+   * `unknown` is, since the entry may have been there before the journal began. @default false
+   */
+  readonly all?: boolean | undefined
 }
 
 /**
- * Paths that the journal has touched where something else is now than it left, in path order. What was asked and never answered, as where
- * a process was killed, may have been done or not.
+ * Paths that the journal has touched where something else is now than it left, in path order: kind, content, target, and permission bits
+ * that the journal knows. What was asked and never answered, as where a process was killed, may have been done or not.
  *
  * @since 0.1.0
  */
@@ -176,10 +181,10 @@ export interface UndoOptions {
 }
 
 /**
- * Gives every path touched after the position what it was then: kind, content, target, permissions where the journal tells them. All or
- * nothing, whatever fails and whoever interrupts. Answers what has changed, in path order.
+ * Gives every path touched after the position what it was then: kind, content, target, and permission bits and times that were set, where
+ * the journal tells the former ones. All or nothing, whatever fails and whoever interrupts. Answers what has changed, in path order.
  *
- * Fails with Conflict, before anything is changed, where a content is no longer what the last entry left, with both versions; with
+ * Fails with Conflict, before anything is changed, where content or permission bits are no longer what the last entry left; with
  * NotRecorded where no entry tells what was there; and as writing and deleting do.
  *
  * @since 0.1.0
@@ -192,7 +197,8 @@ export const undo: (
   promoted("undo", Undo.undo(journal, fs, options))
 
 /**
- * Who changed what: every change that was asked for, when it was answered, and at the end those that never were.
+ * Tells every change that was asked for, when it was answered, and at the end those that never were. A change that was prepared in hidden
+ * names, as an undo or a restore prepares several files, is told as what it did to the names that listings show.
  *
  * @since 0.1.0
  */

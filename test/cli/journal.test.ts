@@ -324,29 +324,31 @@ describe("journal show", () => {
 
 describe("the help of journal", () => {
   const shell = kept({ "README.md": "text" })
-  it.live.each(["show", "tail", "verify", "replay", "undo"])("of %s has examples, and all of them are right usage", (name) =>
-    Effect.gen(function* () {
-      const here = yield* shell
-      const text = done(yield* here.run(["journal", name, "--help"]))
-      assert.match(text, /^DESCRIPTION\n {2}[A-Z]/m)
-      for (const line of text.split("\n")) assert.isAtMost(line.length, 130, line)
-      const examples = text
-        .slice(text.indexOf("EXAMPLES"))
-        .split("\n")
-        .filter((line) => line.startsWith(`  fs-algebra journal ${name} `))
-      assert.isAbove(examples.length, 0)
-      for (const example of examples) {
-        // The root is the current directory where none is given, and a journal lies outside of it.
-        assert.match(example, / \.\.\/work\.journal/)
-        const words = example
-          .replace(/ \| .*$/, "")
-          .trim()
-          .split(" ")
-          .slice(1)
-        const ran = yield* here.run(words)
-        assert.strictEqual(ran.code, 3, `${example}\n${ran.err}`)
-      }
-    })
+  it.live.each(["show", "tail", "drift", "verify", "replay", "undo"])(
+    "of %s has examples, and all of them are right usage",
+    (name) =>
+      Effect.gen(function* () {
+        const here = yield* shell
+        const text = done(yield* here.run(["journal", name, "--help"]))
+        assert.match(text, /^DESCRIPTION\n {2}[A-Z]/m)
+        for (const line of text.split("\n")) assert.isAtMost(line.length, 130, line)
+        const examples = text
+          .slice(text.indexOf("EXAMPLES"))
+          .split("\n")
+          .filter((line) => line.startsWith(`  fs-algebra journal ${name} `))
+        assert.isAbove(examples.length, 0)
+        for (const example of examples) {
+          // The root is the current directory where none is given, and a journal lies outside of it.
+          assert.match(example, / \.\.\/work\.journal/)
+          const words = example
+            .replace(/ \| .*$/, "")
+            .trim()
+            .split(" ")
+            .slice(1)
+          const ran = yield* here.run(words)
+          assert.strictEqual(ran.code, 3, `${example}\n${ran.err}`)
+        }
+      })
   )
 })
 
@@ -481,6 +483,44 @@ describe("journal replay and undo", () => {
       assert.deepStrictEqual(picture(here.root), after)
       const again = yield* here.run(["journal", "undo", "work", "--to", `${position}`])
       assert.match(done(again), /^It is as at position \d+ already\n$/)
+    })
+  )
+
+  it.live("--changes after an undo tells the files it brought back, and no names that nobody sees", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      yield* worked(here)
+      const position = yield* last(here)
+      done(yield* here.run(["journal", "undo", "work", "--to", "0"]))
+      const out = done(yield* here.run(["journal", "show", "work", "--changes"]))
+      assert.notInclude(out, ".~fsa")
+      assert.deepStrictEqual(doneChanges(yield* changes(here, "--after", `${position}`)).sort(), [
+        ["FileDelete", "docs"],
+        ["FileDelete", "large.bin"],
+        ["FileDelete", "lib"],
+        ["FileMakeDirectory", "src"],
+        ["FileWrite", "a.txt"],
+        ["FileWrite", "src/main.ts"]
+      ])
+    })
+  )
+
+  it.live("drift shows what was changed past the journal, and new files when asked", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      yield* worked(here)
+      assert.strictEqual(done(yield* here.run(["journal", "drift", "work"])), "")
+      Fs.writeFileSync(join(here.root, "a.txt"), "other\n")
+      Fs.writeFileSync(join(here.root, "docs", "planted.txt"), "new\n")
+      const found = yield* here.json(["journal", "drift", "work"])
+      assert.deepStrictEqual(
+        found.map((one) => (one as { readonly path: string }).path),
+        ["a.txt"]
+      )
+      const out = done(yield* here.run(["journal", "drift", "work", "--all"]))
+      assert.include(out, "docs/planted.txt: expected nothing; is file of 4 B")
+      const some = yield* here.json(["journal", "drift", "work", "--all", "--path", "docs"])
+      assert.strictEqual(some.length, 1)
     })
   )
 

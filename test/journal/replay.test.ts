@@ -179,6 +179,73 @@ describe("Replay.drift", () => {
     })
   )
 
+  it.effect("compares permission bits that the journal knows, and says both", () =>
+    Effect.gen(function* () {
+      const fs = yield* another()
+      yield* plant(fs.port, { a: "x", "d/x": "x", b: "x" })
+      const journal = yield* makeJournal
+      const recorded = yield* record(journal, fs)
+      yield* recorded.setAttributes("a", { mode: 0o600 })
+      yield* recorded.setAttributes("d", { mode: 0o700 })
+      yield* recorded.write("c", "x")
+      yield* recorded.write("b", "y")
+      yield* recorded.setAttributes("c", { mode: 0o640 })
+      assert.deepStrictEqual(yield* Replay.drift(journal, fs), [])
+      // The journal has not said anything of these bits.
+      yield* fs.setAttributes("b", { mode: 0o600 })
+      assert.deepStrictEqual(yield* Replay.drift(journal, fs), [])
+      yield* fs.setAttributes("a", { mode: 0o644 })
+      yield* fs.setAttributes("d", { mode: 0o755 })
+      yield* fs.setAttributes("c", { mode: 0o444 })
+      const found: ReadonlyArray<unknown> = yield* Replay.drift(journal, fs)
+      assert.deepStrictEqual(found, [
+        { path: "a", expected: { kind: "unknown", mode: 0o600 }, actual: { ...file("x"), mode: 0o644 } },
+        { path: "c", expected: { ...file("x"), mode: 0o640 }, actual: { ...file("x"), mode: 0o444 } },
+        { path: "d", expected: { kind: "unknown", mode: 0o700 }, actual: { kind: "directory", mode: 0o755 } }
+      ])
+    })
+  )
+
+  it.effect("tells of what the journal has never touched when asked, apart from what may have been there before", () =>
+    Effect.gen(function* () {
+      const fs = yield* another()
+      yield* plant(fs.port, { "was/there": "x", "moved/y": "y" })
+      const journal = yield* makeJournal
+      const recorded = yield* record(journal, fs)
+      yield* recorded.mkdir("made")
+      yield* recorded.write("was/here", "x")
+      yield* recorded.move("moved", "to")
+      yield* recorded.write("gone", "x")
+      yield* recorded.delete("gone")
+      assert.deepStrictEqual(
+        (yield* Replay.drift(journal, fs, { all: true })).map(({ expected, path }) => `${path} ${expected.kind}`),
+        ["to/y unknown", "was/there unknown"]
+      )
+      yield* plant(fs.port, { "made/new": "n", "made/sub/deep": "n", "was/new": "n", gone: "back" })
+      const found = yield* Replay.drift(journal, fs, { all: true })
+      assert.deepStrictEqual(
+        found.map(({ actual, expected, path }) => `${path} ${expected.kind} ${actual.kind}`),
+        [
+          "gone nothing file",
+          "made/new nothing file",
+          "made/sub nothing directory",
+          "made/sub/deep nothing file",
+          "to/y unknown file",
+          "was/new unknown file",
+          "was/there unknown file"
+        ]
+      )
+      assert.deepStrictEqual(
+        (yield* Replay.drift(journal, fs, { all: true, paths: ["made/sub"] })).map(({ path }) => path as string),
+        ["made/sub", "made/sub/deep"]
+      )
+      assert.deepStrictEqual(
+        (yield* Replay.drift(journal, fs)).map(({ path }) => path as string),
+        ["gone"]
+      )
+    })
+  )
+
   it.effect.prop(
     "finds nothing after a random program",
     [programs, Arbitraries.files],

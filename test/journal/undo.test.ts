@@ -5,11 +5,14 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
-import { Filesystem } from "../../src/filesystem/Filesystem.ts"
+import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import * as FileSystemEntry from "../../src/journal/FileSystemEntry.ts"
 import * as Replay from "../../src/journal/Replay.ts"
+import type { Fault } from "../../src/model/FsError.ts"
 import { fold, type FsPath } from "../../src/model/FsPath.ts"
+import type { Backend } from "../../src/port/Backend.ts"
 import { sha256 } from "../../src/runtime/hash.ts"
 import * as Arbitraries from "../../src/testing/Arbitraries.ts"
 import { directory as emptyDirectory, type Picture, plant } from "../../src/testing/Files.ts"
@@ -96,6 +99,161 @@ describe("Replay.undo", () => {
       assert.deepStrictEqual(yield* look(fs.port), before)
       assert.strictEqual((yield* fs.stat("a/small")).mode, 0o600)
       assert.strictEqual((yield* fs.stat("a")).mode, 0o750)
+    })
+  )
+
+  const attributesAt = (fs: Algebra, path: string) =>
+    Effect.map(fs.stat(path), ({ mode, modifiedAt }) => ({ mode, modified: modifiedAt?.epochMilliseconds }))
+
+  it.effect.each([
+    "was there before",
+    "was made",
+    "was made and set",
+    "was overwritten",
+    "was a directory",
+    "was the root"
+  ] as const)("brings back permission bits and times of what %s, and of nothing else; and takes that back too", (how) =>
+    Effect.gen(function* () {
+      const fs = yield* another()
+      const journal = yield* makeJournal
+      const recorded = yield* record(journal, fs)
+      const path = how === "was a directory" ? "d" : how === "was the root" ? "." : "a"
+      if (how === "was a directory") yield* plant(fs.port, { "d/x": "x" })
+      else if (how === "was there before" || how === "was overwritten") yield* fs.write("a", "x")
+      else if (how !== "was the root") yield* recorded.write("a", "x")
+      if (how === "was made and set")
+        yield* recorded.setAttributes("a", { mode: 0o640, modifiedAt: DateTime.makeUnsafe(7_000) })
+      const before = yield* attributesAt(fs, path)
+      const to = yield* journal.last
+      if (how === "was overwritten") yield* recorded.write("a", "y")
+      yield* recorded.setAttributes(path, { mode: 0o700, modifiedAt: DateTime.makeUnsafe(5_000) })
+      yield* recorded.setAttributes(path, { mode: 0o600 })
+      const last = yield* journal.last
+      const after = yield* attributesAt(fs, path)
+      assert.deepStrictEqual(yield* Replay.undo(journal, recorded, { to, dryRun: true }), [
+        { _tag: "Modified", path: path as FsPath }
+      ])
+      assert.deepStrictEqual(yield* attributesAt(fs, path), after, "a dry run changes nothing")
+      assert.deepStrictEqual(yield* Replay.undo(journal, recorded, { to }), [{ _tag: "Modified", path: path as FsPath }])
+      assert.strictEqual((yield* attributesAt(fs, path)).mode, before.mode)
+      // The time of a directory and of what was written since is another one.
+      if (path === "a" && how !== "was overwritten") assert.deepStrictEqual(yield* attributesAt(fs, path), before)
+      assert.deepStrictEqual(yield* Replay.undo(journal, recorded, { to }), [])
+      yield* Replay.undo(journal, recorded, { to: last })
+      const again = yield* attributesAt(fs, path)
+      // What is prepared in the root gives it another time.
+      assert.deepStrictEqual(path === "." ? { ...again, modified: after.modified } : again, after, "the undo undone")
+    })
+  )
+
+  it.effect("of a time alone changes only that", () =>
+    Effect.gen(function* () {
+      const fs = yield* another()
+      yield* fs.write("a", "x")
+      yield* fs.mkdir("d")
+      const before = [yield* attributesAt(fs, "a"), yield* attributesAt(fs, "d")]
+      const journal = yield* makeJournal
+      const recorded = yield* record(journal, fs)
+      yield* recorded.setAttributes("a", { modifiedAt: DateTime.makeUnsafe(5_000) })
+      yield* recorded.setAttributes("d", { modifiedAt: DateTime.makeUnsafe(5_000) })
+      assert.deepStrictEqual(
+        (yield* Replay.undo(journal, fs, { to: 0 })).map(({ path }) => path as string),
+        ["a", "d"]
+      )
+      assert.deepStrictEqual([yield* attributesAt(fs, "a"), yield* attributesAt(fs, "d")], before)
+    })
+  )
+
+  it.effect("puts times back where something else of it fails", () =>
+    Effect.gen(function* () {
+      const fs = yield* another()
+      yield* plant(fs.port, { a: "x", b: "x" })
+      const journal = yield* makeJournal
+      const recorded = yield* record(journal, fs)
+      yield* recorded.setAttributes("a", { modifiedAt: DateTime.makeUnsafe(5_000) })
+      yield* recorded.write("b", "y")
+      const refused: Fault = { _tag: "AccessDenied", why: "permission" }
+      const port = { ...fs.port, write: () => Effect.fail(refused) }
+      const error = yield* Effect.flip(Replay.undo(journal, make(port), { to: 0 }))
+      assert.strictEqual(error._tag, "AccessDenied")
+      assert.strictEqual((yield* attributesAt(fs, "a")).modified, 5_000)
+      assert.strictEqual(yield* fs.readString("b"), "y")
+    })
+  )
+
+  it.effect(
+    "is NotRecorded where no entry tells the former permission bits, and Conflict where others have set them since",
+    () =>
+      Effect.gen(function* () {
+        const fs = yield* another()
+        yield* fs.write("a", "x")
+        yield* fs.write("b", "x")
+        const journal = yield* makeJournal
+        const untold = yield* record(journal, fs, { previous: false })
+        yield* untold.setAttributes("a", { mode: 0o600 })
+        const error = yield* Effect.flip(Replay.undo(journal, fs, { to: 0 }))
+        assert.deepInclude(error, { _tag: "NotRecorded", path: "a" })
+        const to = yield* journal.last
+        const recorded = yield* record(journal, fs)
+        yield* recorded.setAttributes("b", { mode: 0o600 })
+        yield* fs.setAttributes("b", { mode: 0o640 })
+        assert.deepInclude(yield* Effect.flip(Replay.undo(journal, fs, { to })), { _tag: "Conflict", path: "b" })
+        assert.strictEqual((yield* fs.stat("b")).mode, 0o640)
+      })
+  )
+
+  it.effect("is told by changes as what it did, and never by the hidden names it goes through", () =>
+    Effect.gen(function* () {
+      const fs = yield* another()
+      yield* plant(fs.port, { "was/deep/x": "x", "was/y": "y", a: "one", gone: "g" })
+      const journal = yield* makeJournal
+      const recorded = yield* record(journal, fs)
+      yield* recorded.write("a", "two")
+      yield* recorded.delete("was", { recursive: true })
+      yield* recorded.delete("gone")
+      yield* recorded.write("new", "n")
+      const to = yield* journal.last
+      yield* Replay.undo(journal, recorded, { to: 0 })
+      const all = Array.from(yield* Stream.runCollect(Replay.changes(journal)))
+      const made = all.filter(({ position }) => position > to)
+      assert.deepStrictEqual(made.map(({ kind, outcome, path, version }) => [kind, path as string, outcome, version]).sort(), [
+        ["FileDelete", "new", "done", undefined],
+        ["FileMakeDirectory", "was", "done", undefined],
+        ["FileMakeDirectory", "was/deep", "done", undefined],
+        ["FileWrite", "a", "done", sha256(utf8("one"))],
+        ["FileWrite", "gone", "done", sha256(utf8("g"))],
+        ["FileWrite", "was/deep/x", "done", sha256(utf8("x"))],
+        ["FileWrite", "was/y", "done", sha256(utf8("y"))]
+      ])
+      assert.isFalse(all.some(({ path, to }) => `${path} ${to ?? ""}`.includes(".~fsa")))
+    })
+  )
+
+  it.effect("that fails and is taken back is told as having changed nothing for good", () =>
+    Effect.gen(function* () {
+      const fs = yield* another()
+      yield* plant(fs.port, { a: "one", b: "one" })
+      const journal = yield* makeJournal
+      const recorded = yield* record(journal, fs)
+      yield* recorded.delete("a")
+      yield* recorded.delete("b")
+      const to = yield* journal.last
+      const refused: Fault = { _tag: "AccessDenied", why: "permission" }
+      const port: Backend = {
+        ...fs.port,
+        rename: (from, to, options) => (to === "b" ? Effect.fail(refused) : fs.port.rename(from, to, options))
+      }
+      const again = yield* record(journal, make(port))
+      yield* Effect.flip(Replay.undo(journal, again, { to: 0 }))
+      const made = Array.from(yield* Stream.runCollect(Replay.changes(journal))).filter(({ position }) => position > to)
+      assert.deepStrictEqual(
+        made.map(({ kind, outcome, path }) => [kind, path as string, outcome]),
+        [
+          ["FileWrite", "a", "done"],
+          ["FileWrite", "b", "failed"],
+          ["FileDelete", "a", "done"]
+        ]
+      )
     })
   )
 

@@ -134,6 +134,31 @@ is written, or nothing.`,
   )
 )
 
+const drift = subcommandOn(unrecordedLayer("drift changes nothing"), "journal")(
+  "drift",
+  {
+    summary: "Show where the root is not what the journal left",
+    description: `Compare the root with what was recorded, and show each path that was changed since by others: what the journal left
+there, and what is there now. Permission bits are compared where the journal knows them. With --all also what the
+journal has never touched: expected is nothing where it knows all of a directory, and something where the entry may
+have been there before the journal began.`,
+    examples: [
+      ["../work.journal", "What was changed without the journal"],
+      ["../work.journal --all --path src", "New files in src too"]
+    ]
+  },
+  {
+    file,
+    to: flags.natural("to", "POSITION", "As the journal left it at this position (default: the last)"),
+    paths: flags.repeated("path", "PATH", "Only at this path and below (may be repeated)").pipe(Flag.withAlias("p")),
+    all: flags.toggle("all", "Show what the journal has never touched too")
+  },
+  Effect.fnUntraced(function* ({ file, ...options }) {
+    const { drift } = yield* Effect.promise(() => import("../journal/drift.ts"))
+    yield* told(file)(drift(file, options))
+  })
+)
+
 const undo = subcommandOn(unrecordedLayer("an undo is recorded in the journal that it undoes"), "journal")(
   "undo",
   {
@@ -161,7 +186,7 @@ journal, so that it can be taken back too.`,
 
 export const journal = Command.make("journal").pipe(
   Command.withSubcommands([
-    { group: "LOOK", commands: [show, tail, verify] },
+    { group: "LOOK", commands: [show, tail, drift, verify] },
     { group: "GO BACK", commands: [replay, undo] }
   ]),
   described({

@@ -8,7 +8,6 @@ import type { JournalError } from "../../journal/errors.ts"
 import type { Content } from "../../journal/FileSystemEntry.ts"
 import { Entry, type Recorded, type Scrivener } from "../../journal/Journal.ts"
 import * as Replay from "../../journal/Replay.ts"
-import { isTemporaryName } from "../../model/FsPath.ts"
 import { list } from "../answer.ts"
 import * as humanise from "../humanise.ts"
 import type { Look } from "../look.ts"
@@ -126,18 +125,13 @@ const changeLine = (look: Look, change: Replay.Change): string => {
   return row(look, position, at, [outcome === "done" ? look.green(verb) : look.red(verb), subject, how])
 }
 
-const isOwn = (path: string): boolean => path.split("/").some(isTemporaryName)
-
-/** What goes on among files that no listing shows, as in an undo of several, is nobody's change. */
-const isHidden = ({ path, to = path }: Replay.Change): boolean => isOwn(path) && isOwn(to)
-
 const printChanges = Effect.fnUntraced(function* (
   journal: Scrivener<Entry>,
   filter: Replay.Filter,
   { after = 0, before = Infinity, max = Number.MAX_SAFE_INTEGER, reverse }: Window
 ) {
   const meant = Replay.changes(journal, filter).pipe(
-    Stream.filter((change) => change.position > after && change.position < before && !isHidden(change))
+    Stream.filter((change) => change.position > after && change.position < before)
   )
   const shown = reverse
     ? Stream.unwrap(Effect.map(Stream.runCollect(Stream.takeRight(meant, max)), (all) => Stream.fromIterable(all.toReversed())))

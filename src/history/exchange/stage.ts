@@ -77,8 +77,12 @@ const writeFile = Effect.fnUntraced(function* <E>(
   const bytes = given instanceof Uint8Array ? given : checked(given, file, path)
   const stat = yield* Effect.mapError(port.write(at, bytes, "create"), (error) => shown(error, at, path))
   if (stat.sizeBytes !== file.sizeBytes) return yield* mismatch(path)
-  if (mode !== undefined && mode !== stat.mode && port.attributes !== undefined) {
-    yield* locate(path, port.attributes.set(at, { mode }))
+  const attributes = {
+    ...(mode === undefined || mode === stat.mode ? {} : { mode }),
+    ...(file.modifiedAt === undefined ? {} : { modifiedAt: file.modifiedAt })
+  }
+  if (Object.keys(attributes).length > 0 && port.attributes !== undefined) {
+    yield* locate(path, port.attributes.set(at, attributes))
   }
 })
 

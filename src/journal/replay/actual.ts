@@ -12,11 +12,12 @@ import { pathsOf } from "./load.ts"
 import type { Operation } from "./operations.ts"
 import { isHidden } from "./paths.ts"
 import type { Drift, State } from "./values.ts"
-import type { File, Node, World } from "./world.ts"
+import { attributesOf, type File, type Node, type World } from "./world.ts"
 
 export interface Comparison {
   readonly port: Backend
   readonly source: Source
+  readonly beginning: World["beginning"]
 }
 
 const nothing: State = { kind: "nothing" }
@@ -24,8 +25,13 @@ const nothing: State = { kind: "nothing" }
 const versionAt = (port: Backend, path: FsPath.FsPath): Effect.Effect<string, Fault> =>
   Effect.scoped(Effect.flatMap(port.open(path), Version.ofHandle))
 
+interface Found {
+  readonly at: FsPath.FsPath
+  readonly stat: FileStat | undefined
+}
+
 /** Where it really is, and what. */
-const find = (port: Backend, path: FsPath.FsPath): Effect.Effect<{ at: FsPath.FsPath; stat: FileStat | undefined }, Fault> =>
+const find = (port: Backend, path: FsPath.FsPath): Effect.Effect<Found, Fault> =>
   Effect.mapError(
     Effect.map(resolveLink(port, path), ({ path: at, stat }) => ({ at, stat })),
     (fault) => located(fault, path)
@@ -33,7 +39,10 @@ const find = (port: Backend, path: FsPath.FsPath): Effect.Effect<{ at: FsPath.Fs
 
 /** What is there. A file that may not be read is `unknown`. */
 export const stateAt = (port: Backend, path: FsPath.FsPath): Effect.Effect<State, Fault> =>
-  Effect.flatMap(find(port, path), ({ at, stat }): Effect.Effect<State, Fault> => {
+  Effect.flatMap(find(port, path), (found) => stateOfFound(port, found))
+
+const stateOfFound = (port: Backend, { at, stat }: Found): Effect.Effect<State, Fault> =>
+  Effect.suspend((): Effect.Effect<State, Fault> => {
     switch (stat?.kind) {
       case undefined:
         return Effect.succeed(nothing)
@@ -91,20 +100,37 @@ export const isSame = (expected: State, actual: State): boolean => {
   }
 }
 
-/** A file of another size need not be read to be known as another. */
-const compareAt = Effect.fnUntraced(function* (
-  { port, source }: Comparison,
+const permissions = 0o777
+
+const withMode = (state: State, mode: number): State =>
+  state.kind === "file" || state.kind === "directory" || state.kind === "unknown"
+    ? { ...state, mode: mode & permissions }
+    : state
+
+/** The difference at a path, without what is below it. Permission bits are compared where the journal knows them. */
+export const difference = Effect.fnUntraced(function* (
+  { beginning, port, source }: Comparison,
   path: FsPath.FsPath,
   node: Node
 ): Effect.fn.Return<Drift | undefined, ContentError> {
   const expected = yield* stateOf(source, path, node)
-  const actual = yield* stateAt(port, path)
-  return isSame(expected, actual) ? undefined : { path, expected, actual }
+  const found = yield* find(port, path)
+  const actual = yield* stateOfFound(port, found)
+  const known = attributesOf(beginning, node)?.mode.value
+  const mode = found.stat?.mode
+  if (known === undefined || mode === undefined) {
+    return isSame(expected, actual) ? undefined : { path, expected, actual }
+  }
+  const isSameMode = ((known ^ mode) & permissions) === 0
+  return isSame(expected, actual) && isSameMode
+    ? undefined
+    : { path, expected: withMode(expected, known), actual: withMode(actual, mode) }
 })
 
 /** Of something that has only been there all along, nothing is expected. */
 const isUntouched = (path: FsPath.FsPath, node: Node): boolean =>
-  (node.kind === "origin" && node.path === path) || (node.kind === "directory" && !node.isTouched)
+  (node.kind === "origin" && node.path === path && node.attributes === undefined) ||
+  (node.kind === "directory" && !node.isTouched && node.attributes?.mode.value === undefined)
 
 /** Everything that is known at a path and below, and is otherwise. What is being written is nobody's. */
 export const differences = Effect.fnUntraced(function* (
@@ -117,8 +143,8 @@ export const differences = Effect.fnUntraced(function* (
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     const [path, node] = next
     if (isHidden(path)) continue
-    if (path !== FsPath.root && !isUntouched(path, node)) {
-      const drift = yield* compareAt(comparison, path, node)
+    if (!isUntouched(path, node)) {
+      const drift = yield* difference(comparison, path, node)
       if (drift !== undefined) out.push(drift)
     }
     if (node.kind !== "directory") continue

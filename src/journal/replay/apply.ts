@@ -15,7 +15,17 @@ import type {
 } from "../FileSystemEntry.ts"
 import type { Operation } from "./operations.ts"
 import { toPath } from "./paths.ts"
-import { type File, type Known, type Node, nothing, type Part, unknown, type World } from "./world.ts"
+import {
+  attributesOf,
+  type File,
+  type Known,
+  newAttributes,
+  type Node,
+  nothing,
+  type Part,
+  unknown,
+  type World
+} from "./world.ts"
 
 /** What nothing has been answered for is carried out without what only the answer tells. */
 type Answer = Terminal | undefined
@@ -50,12 +60,14 @@ const write = (world: World, asked: FileWrite | FileWriteChunk, operation: Opera
             ? [{ origin: prior.path }]
             : []
   const parts = [...before, ...operation.parts.filter(isSome)]
-  world.set(path, { kind: "file", parts, mode: isNew ? undefined : modeOf(prior) })
+  world.set(path, { kind: "file", parts, attributes: newAttributes(isNew ? undefined : modeCell(world, prior)) })
 }
 
 const isSome = (content: Content): boolean => (content instanceof Uint8Array ? content.length : content.size) > 0
 
-const modeOf = (node: Node): number | undefined => ("mode" in node ? node.mode : undefined)
+/** Other content leaves a file its permission bits. */
+const modeCell = (world: World, prior: Node) =>
+  prior.kind === "directory" ? undefined : attributesOf(world.beginning, prior)?.mode
 
 const edit = (world: World, { edits }: FileEdit, given: FsPath.FsPath, answer: Answer): void => {
   const path = world.follow(given, "last")
@@ -63,27 +75,29 @@ const edit = (world: World, { edits }: FileEdit, given: FsPath.FsPath, answer: A
   const of: ReadonlyArray<Part> | undefined =
     prior.kind === "file" ? prior.parts : prior.kind === "origin" ? [{ origin: prior.path }] : undefined
   const version = answer?._tag === "FileEdited" ? answer.version : undefined
-  const file: File | undefined = of && { kind: "file", parts: [{ edits, of, version }], mode: modeOf(prior) }
+  const attributes = newAttributes(modeCell(world, prior))
+  const file: File | undefined = of && { kind: "file", parts: [{ edits, of, version }], attributes }
   world.set(path, file ?? unknown)
 }
 
-const knownOf = ({ content, kind, mode, target }: Removed): Known =>
+const knownOf = ({ content, kind, target }: Removed): Known =>
   kind === "file"
-    ? { kind, content, mode }
+    ? { kind, content }
     : kind === "directory"
-      ? { kind, mode }
+      ? { kind }
       : kind === "symlink" && target !== undefined
         ? { kind, target }
         : { kind: "other" }
 
-/** What was there, of which nothing but where it stood in the beginning was known. */
+/** Notes what was there, of which perhaps only the place in the beginning was known. */
 const reveal = (world: World, at: FsPath.FsPath, removed: Removed): void => {
   // No leaf and no recorder has written that.
   if (FsPath.segments(at).includes("..")) return
   const node = world.get(at)
+  const attributes = attributesOf(world.beginning, node)
+  if (attributes !== undefined) attributes.mode.value ??= removed.mode
   const origin = node.kind === "origin" ? node.path : node.kind === "directory" ? node.origin : undefined
   if (origin === undefined) return
-  if (modeOf(node) === undefined && removed.mode !== undefined) world.beginning.revealMode(origin, removed.mode)
   world.beginning.reveal(origin, knownOf(removed))
 }
 
@@ -101,7 +115,7 @@ const makeDirectory = (world: World, { existOk }: FileMakeDirectory, given: FsPa
   const prior = world.get(path)
   if (prior.kind === "origin" && existOk === false) {
     world.beginning.reveal(prior.path, nothing as Known)
-    world.set(path, { kind: "directory", entries: new Map(), isTouched: true })
+    world.set(path, { kind: "directory", entries: new Map(), attributes: newAttributes(), isTouched: true })
   } else if (prior.kind !== "directory") world.set(path, { ...world.enter(path), isTouched: true })
 }
 
@@ -125,18 +139,20 @@ const makeLink = (world: World, { target }: FileMakeLink, given: FsPath.FsPath):
   world.set(path, { kind: "symlink", target })
 }
 
-const setAttributes = (world: World, { mode }: FileSetAttributes, given: FsPath.FsPath, answer: Answer): void => {
-  if (mode === undefined) return
+const setAttributes = (world: World, asked: FileSetAttributes, given: FsPath.FsPath, answer: Answer): void => {
   const path = world.follow(given, "last")
   const node = world.get(path)
-  const previous = answer?._tag === "FileAttributesSet" ? answer.previous?.mode : undefined
-  const origin = node.kind === "origin" ? node.path : node.kind === "directory" ? node.origin : undefined
-  if (origin !== undefined && modeOf(node) === undefined && previous !== undefined) {
-    world.beginning.revealMode(origin, previous)
+  const known = attributesOf(world.beginning, node)
+  if (known === undefined || node.kind === "nothing" || node.kind === "symlink" || node.kind === "unknown") return
+  const previous = answer?._tag === "FileAttributesSet" ? answer.previous : undefined
+  known.mode.value ??= previous?.mode
+  known.modified.value ??= previous?.modified
+  const attributes = {
+    mode: asked.mode === undefined ? known.mode : { value: asked.mode },
+    modified: asked.modified === undefined ? known.modified : { value: asked.modified }
   }
-  if (node.kind === "nothing" || node.kind === "symlink" || node.kind === "unknown") return
-  if (path === FsPath.root) world.top = { ...world.top, mode }
-  else world.set(path, { ...node, mode })
+  if (path === FsPath.root) world.top = { ...world.top, attributes }
+  else world.set(path, { ...node, attributes })
 }
 
 const isDone = ({ answered }: Operation): boolean => answered !== undefined && answered.answer._tag !== "FileFault"

@@ -22,7 +22,7 @@ export const source = (operation: string, contents: ContentStore, beginning: Beg
 /** `undefined`: nobody has said. */
 export const nodeAt = (beginning: Beginning, path: FsPath.FsPath, key: (name: string) => string): Node | undefined => {
   const known = beginning.known.get(path)
-  const mode = beginning.modes.get(path) ?? (known !== undefined && "mode" in known ? known.mode : undefined)
+  const attributes = beginning.attributesAt(path)
   switch (known?.kind) {
     case "nothing":
       return { kind: "nothing" }
@@ -31,7 +31,7 @@ export const nodeAt = (beginning: Beginning, path: FsPath.FsPath, key: (name: st
     case "symlink":
       return known
     case "file":
-      return { kind: "file", parts: [{ origin: path }], mode }
+      return { kind: "file", parts: [{ origin: path }], attributes }
     default: {
       const entries: Directory["entries"] = new Map()
       for (const name of beginning.namesIn(path)) {
@@ -40,7 +40,7 @@ export const nodeAt = (beginning: Beginning, path: FsPath.FsPath, key: (name: st
       }
       return known === undefined && entries.size === 0 && path !== FsPath.root
         ? undefined
-        : { kind: "directory", entries, mode, isTouched: false }
+        : { kind: "directory", entries, attributes, isTouched: false }
     }
   }
 }

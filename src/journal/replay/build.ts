@@ -13,7 +13,7 @@ import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, keyOf } from "../../port/Backend.ts"
 import * as Beginning from "./beginning.ts"
 import { content, type ContentError, notRecorded, type Source } from "./contents.ts"
-import type { Directory, Node, World } from "./world.ts"
+import { type Attributes, attributesOf, type Directory, type Node, type World } from "./world.ts"
 
 interface Building {
   readonly world: World
@@ -85,25 +85,25 @@ const put = (building: Building, path: FsPath.FsPath, node: Node): Effect.Effect
       return Effect.gen(function* () {
         if ((yield* draft.stat(path))?.kind !== "file") yield* clear(draft, path)
         yield* draft.write(path, content(source, path, node), "replace")
-        yield* setMode(draft, path, node.mode)
+        yield* setMode(draft, path, node.attributes.mode.value)
       })
     case "origin": {
       if (base === undefined) {
         const known = Beginning.nodeAt(world.beginning, node.path, (name) => world.key(name))
         return known === undefined
           ? Effect.void
-          : put(building, path, node.mode === undefined ? known : withMode(known, node.mode))
+          : put(building, path, node.attributes === undefined ? known : withAttributes(known, node.attributes))
       }
       const moved = node.path === path ? Effect.void : Effect.andThen(clear(draft, path), copy(building, node.path, path))
-      return Effect.andThen(moved, setMode(draft, path, node.mode))
+      return Effect.andThen(moved, setMode(draft, path, node.attributes?.mode.value))
     }
     case "directory":
       return putDirectory(building, path, node)
   }
 }
 
-const withMode = (node: Node, mode: number): Node =>
-  node.kind === "file" || node.kind === "directory" ? { ...node, mode } : node
+const withAttributes = (node: Node, attributes: Attributes): Node =>
+  node.kind === "file" || node.kind === "directory" ? { ...node, attributes } : node
 
 /** What a directory of the beginning held besides what is known of it now. */
 const rest = ({ world }: Building, { entries, origin }: Directory): ReadonlyArray<readonly [name: string, node: Node]> => {
@@ -136,17 +136,9 @@ const putDirectory = Effect.fnUntraced(function* (
   if (base === undefined) {
     for (const [name, child] of rest(building, node)) yield* Effect.suspend(() => put(building, FsPath.join(at, name), child))
   }
-  yield* setMode(
-    draft,
-    at,
-    node.mode ?? (base === undefined && node.origin !== undefined ? modeIn(building, node.origin) : undefined)
-  )
+  const attributes = base === undefined ? attributesOf(building.world.beginning, node) : node.attributes
+  yield* setMode(draft, at, attributes?.mode.value)
 })
-
-const modeIn = ({ world: { beginning } }: Building, origin: FsPath.FsPath): number | undefined => {
-  const known = beginning.known.get(origin)
-  return beginning.modes.get(origin) ?? (known?.kind === "directory" ? known.mode : undefined)
-}
 
 export const build = Effect.fnUntraced(function* (
   world: World,

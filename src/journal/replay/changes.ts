@@ -4,9 +4,9 @@ import { sha256 } from "../../runtime/hash.ts"
 import type { JournalError } from "../errors.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
 import type { Filter } from "./filter.ts"
-import { isMeant } from "./filter.ts"
-import { pathsOf } from "./load.ts"
+import { isChangeMeant } from "./filter.ts"
 import { type Operation, operations } from "./operations.ts"
+import { Visible } from "./visible.ts"
 import type { Change } from "./values.ts"
 
 /** Of a whole content that is at hand, or known by its hash. */
@@ -63,8 +63,11 @@ const changeOf = (operation: Changing): Change => {
 }
 
 export const changes = (journal: Scrivener<Entry>, filter?: Filter): Stream.Stream<Change, JournalError> =>
-  operations(journal).pipe(
-    Stream.filter(isChanging),
-    Stream.filter((operation) => isMeant(filter, operation.asked, pathsOf(operation))),
-    Stream.map(changeOf)
-  )
+  Stream.suspend(() => {
+    const visible = new Visible()
+    return operations(journal).pipe(
+      Stream.filter(isChanging),
+      Stream.flatMap((operation) => Stream.fromIterable(visible.take(changeOf(operation), operation))),
+      Stream.filter((change) => isChangeMeant(filter, change))
+    )
+  })

@@ -4,6 +4,7 @@ import * as FsPath from "../../model/FsPath.ts"
 import * as FileSystemEntry from "../FileSystemEntry.ts"
 import type { Entry, Recorded } from "../Journal.ts"
 import { toPath } from "./paths.ts"
+import type { Change } from "./values.ts"
 
 /**
  * All that is given must hold; what is left out holds of everything.
@@ -38,6 +39,11 @@ export const isMeant = (
   paths: ReadonlyArray<FsPath.FsPath>
 ): boolean =>
   hasPath(filter, paths) && hasKind(filter, asked) && isAny(filter?.correlationIds, (id) => id === asked.correlationId)
+
+export const isChangeMeant = (filter: Filter | undefined, { correlationId, kind, path, to }: Change): boolean =>
+  hasPath(filter, to === undefined ? [path] : [path, to]) &&
+  isAny(filter?.kinds, (wanted) => wanted === kind) &&
+  isAny(filter?.correlationIds, (id) => id === correlationId)
 
 const pathsOf = (entry: Entry): ReadonlyArray<FsPath.FsPath> => [
   ...("path" in entry && entry.path !== undefined ? [toPath(entry.path)] : []),

@@ -4,6 +4,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import type * as DateTime from "effect/DateTime"
 import * as Read from "../../engine/read.ts"
 import { blobHasher, type Node as TreeNode } from "../../history/tree.ts"
 import type { FileStat } from "../../model/Entry.ts"
@@ -12,7 +13,7 @@ import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, keyOf } from "../../port/Backend.ts"
 import { content, type ContentError, digest, notRecorded, type Source } from "./contents.ts"
 import { isHidden } from "./paths.ts"
-import type { Directory, Node, World } from "./world.ts"
+import { type Attributes, attributesOf, type Directory, type Node, type World } from "./world.ts"
 
 const chunkSize = 65_536
 
@@ -21,6 +22,7 @@ export type Bytes = Stream.Stream<Uint8Array, ContentError>
 export interface Undoing {
   readonly port: Backend
   readonly source: Source
+  readonly beginning: World["beginning"]
   /** At the position. */
   readonly past: World
   /** As the journal has left it. */
@@ -46,12 +48,21 @@ export const placesIn = (world: World): ReadonlyMap<FsPath.FsPath, FsPath.FsPath
   return places
 }
 
-const fileOf = (sizeBytes: number, bytes: Bytes, mode: number | undefined): Effect.Effect<TreeNode, ContentError> =>
+const told = (attributes: Attributes | undefined) => ({
+  ...(attributes?.mode.value === undefined ? {} : { mode: attributes.mode.value }),
+  ...(attributes?.modified.value === undefined ? {} : { modifiedAt: attributes.modified.value })
+})
+
+const fileOf = (
+  sizeBytes: number,
+  bytes: Bytes,
+  attributes: { readonly mode?: number | undefined; readonly modifiedAt?: DateTime.Utc }
+): Effect.Effect<TreeNode, ContentError> =>
   Effect.suspend(() => {
     const hash = blobHasher(sizeBytes)
     return Effect.map(
       Stream.runForEachArray(bytes, (chunks) => Effect.sync(() => chunks.forEach((chunk) => hash.update(chunk)))),
-      (): TreeNode => ({ kind: "file", sizeBytes, id: hash.digest("hex"), ...(mode === undefined ? {} : { mode }) })
+      (): TreeNode => ({ kind: "file", sizeBytes, id: hash.digest("hex"), ...attributes })
     )
   })
 
@@ -82,7 +93,7 @@ export const treeAt = Effect.fnUntraced(function* (
     case "file": {
       const bytes = bytesAt(port, path)
       if (as !== undefined) undoing.contents.set(as, bytes)
-      return yield* fileOf(stat.sizeBytes, bytes, stat.mode)
+      return yield* fileOf(stat.sizeBytes, bytes, stat.mode === undefined ? {} : { mode: stat.mode })
     }
     case "directory": {
       const entries = new Map<string, TreeNode>()
@@ -98,8 +109,12 @@ export const treeAt = Effect.fnUntraced(function* (
   }
 })
 
-const withMode = (node: TreeNode | undefined, mode: number | undefined): TreeNode | undefined =>
-  node === undefined || node.kind === "symlink" || mode === undefined ? node : { ...node, mode }
+const withAttributes = (node: TreeNode | undefined, attributes: Attributes | undefined): TreeNode | undefined =>
+  node === undefined || node.kind === "symlink" ? node : { ...node, ...told(attributes) }
+
+/** Without the bits that something was given since. */
+const withoutMode = (node: TreeNode | undefined): TreeNode | undefined =>
+  node === undefined || node.kind === "symlink" ? node : { ...node, mode: undefined }
 
 /** Where what stood there in the beginning stands now: itself, or in what has been moved with it in. */
 const placeOf = ({ now, places }: Undoing, origin: FsPath.FsPath): FsPath.FsPath | undefined => {
@@ -141,7 +156,7 @@ const originTree = Effect.fnUntraced(function* (
   const { now } = undoing
   const { beginning } = now
   const known = beginning.known.get(origin)
-  const mode = beginning.modes.get(origin)
+  const attributes = beginning.attributesAt(origin)
   switch (known?.kind) {
     case "nothing":
       return undefined
@@ -150,12 +165,16 @@ const originTree = Effect.fnUntraced(function* (
     case "other":
       return yield* Effect.fail(special(origin))
     case "file":
-      return yield* putFile(undoing, as, { kind: "file", parts: [{ origin }] }, mode ?? known.mode)
+      return yield* putFile(undoing, as, { kind: "file", parts: [{ origin }], attributes })
   }
   const place = placeOf(undoing, origin)
   const node = place === undefined ? undefined : now.get(place)
   if (known === undefined && node === undefined) return yield* Effect.fail(unknown(undoing, as))
-  if (node?.kind === "origin" && except === nobody) return withMode(yield* treeAt(undoing, place!, as), mode)
+  if (node?.kind === "origin" && except === nobody) {
+    const tree = yield* treeAt(undoing, place!, as)
+    const isSet = node.attributes !== undefined && node.attributes.mode !== attributes.mode
+    return withAttributes(isSet ? withoutMode(tree) : tree, attributes)
+  }
   const entries = new Map<string, TreeNode>()
   const isOut = (name: string): boolean => except.has(now.key(name)) || FsPath.isTemporaryName(name)
   const add = (name: string, tree: TreeNode | undefined): void => {
@@ -175,20 +194,18 @@ const originTree = Effect.fnUntraced(function* (
     if (entries.has(name) || isOut(name)) continue
     add(name, yield* Effect.suspend(() => originTree(undoing, FsPath.join(origin, name), FsPath.join(as, name))))
   }
-  const own = mode ?? known?.mode
-  return { kind: "directory", entries, ...(own === undefined ? {} : { mode: own }) }
+  return withAttributes({ kind: "directory", entries }, attributes)
 })
 
 const putFile = Effect.fnUntraced(function* (
   undoing: Undoing,
   as: FsPath.FsPath,
-  file: Extract<Node, { readonly kind: "file" }>,
-  mode: number | undefined
+  file: Extract<Node, { readonly kind: "file" }>
 ): Effect.fn.Return<TreeNode, ContentError> {
   const bytes = content(undoing.source, as, file)
   const { sizeBytes } = yield* digest(undoing.source, as, file)
   undoing.contents.set(as, bytes)
-  return yield* fileOf(sizeBytes, bytes, mode)
+  return yield* fileOf(sizeBytes, bytes, told(file.attributes))
 })
 
 /** What is to be at a path. */
@@ -205,9 +222,9 @@ export const goalAt = Effect.fnUntraced(function* (
     case "symlink":
       return node
     case "file":
-      return yield* putFile(undoing, as, node, node.mode)
+      return yield* putFile(undoing, as, node)
     case "origin":
-      return withMode(yield* Effect.suspend(() => originTree(undoing, node.path, as)), node.mode)
+      return withAttributes(yield* Effect.suspend(() => originTree(undoing, node.path, as)), node.attributes)
     case "directory":
       return yield* goalDirectory(undoing, as, node)
   }
@@ -226,6 +243,7 @@ const goalDirectory = Effect.fnUntraced(function* (
     const tree = yield* Effect.suspend(() => goalAt(undoing, below, child))
     if (tree !== undefined) entries.set(name, tree)
   }
-  const mode = node.mode ?? (whole?.kind === "directory" ? whole.mode : undefined)
+  const attributes = attributesOf(undoing.now.beginning, node)
+  const mode = attributes?.mode.value ?? (whole?.kind === "directory" ? whole.mode : undefined)
   return { kind: "directory", entries, ...(mode === undefined ? {} : { mode }) }
 })

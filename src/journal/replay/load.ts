@@ -27,7 +27,8 @@ export interface LoadOptions {
   readonly isFurther: boolean
 }
 
-export const pathsOf = ({ path, to }: Operation): ReadonlyArray<FsPath> => (to === undefined ? [path] : [path, to])
+export const pathsOf = ({ path, to }: { readonly path: FsPath; readonly to?: FsPath | undefined }): ReadonlyArray<FsPath> =>
+  to === undefined ? [path] : [path, to]
 
 export const load = (
   journal: Scrivener<Entry>,

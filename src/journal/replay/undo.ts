@@ -2,6 +2,7 @@
  * The way back: what the journal knows of a position and of now are laid beside each other, and only where they differ, or have differed in
  * between, anything is looked at. All that differs is exchanged at once.
  */
+import type * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import { exchange, type Mismatch } from "../../history/exchange.ts"
@@ -13,6 +14,7 @@ import {
   type DirectoryNode,
   empty,
   graft,
+  inOrder,
   type Node as TreeNode
 } from "../../history/tree.ts"
 import { type Fault, located } from "../../model/FsError.ts"
@@ -20,14 +22,14 @@ import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, keyOf } from "../../port/Backend.ts"
 import { BringingBack } from "../../port/Rules.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
-import { differences, settle, stateAt } from "./actual.ts"
+import { difference, differences, settle, stateAt } from "./actual.ts"
 import * as Beginning from "./beginning.ts"
-import type { ContentError } from "./contents.ts"
+import { type ContentError, notRecorded } from "./contents.ts"
 import { goalAt, placesIn, treeAt, type Undoing } from "./goal.ts"
 import { load } from "./load.ts"
 import { isHidden, toPath } from "./paths.ts"
 import type { Drift, State } from "./values.ts"
-import type { Directory, Node } from "./world.ts"
+import { type Attributes, attributesOf, type Directory, type Node, type World } from "./world.ts"
 
 export interface Options {
   readonly to: number
@@ -43,13 +45,37 @@ interface Sides {
 
 interface Finding extends Undoing {
   readonly touched: ReadonlySet<FsPath.FsPath>
+  /** Whether the path itself is to be taken back. */
+  readonly isWithin: (path: FsPath.FsPath) => boolean
   readonly conflicts: Array<Drift>
+  /** Of what stays in its place and differs in time. */
+  readonly times: Array<Time>
+}
+
+interface Time {
+  readonly path: FsPath.FsPath
+  readonly was: DateTime.Utc | undefined
+  readonly becomes: DateTime.Utc
 }
 
 const originOf = (node: Node): FsPath.FsPath | undefined =>
   node.kind === "origin" ? node.path : node.kind === "directory" ? node.origin : undefined
 
 const entriesOf = (node: Node): Directory["entries"] => (node.kind === "directory" ? node.entries : new Map())
+
+const isOtherMode = (then: Attributes | undefined, now: Attributes | undefined): boolean =>
+  then !== now && then?.mode !== now?.mode && then?.mode.value !== now?.mode.value
+
+/** The time that has to be restored, if any: what was written since has another anyway. */
+const otherTime = (then: Attributes | undefined, now: Attributes | undefined): DateTime.Utc | undefined => {
+  const { value } = then?.modified ?? {}
+  return then?.modified === now?.modified || value?.epochMilliseconds === now?.modified.value?.epochMilliseconds
+    ? undefined
+    : value
+}
+
+const haveEqualAttributes = (then: Attributes | undefined, now: Attributes | undefined): boolean =>
+  !isOtherMode(then, now) && otherTime(then, now) === undefined
 
 /** The same directory, of which perhaps only one side knows that it is one. */
 const isOneDirectory = (a: Node, b: Node): boolean =>
@@ -58,18 +84,16 @@ const isOneDirectory = (a: Node, b: Node): boolean =>
   (a.kind === "directory" || b.kind === "directory") &&
   originOf(a) === originOf(b)
 
-const isEqual = (a: Node, b: Node): boolean => {
+const isEqual = (beginning: World["beginning"], a: Node, b: Node): boolean => {
   if (a === b) return true
-  if (a.kind !== b.kind) return false
-  if (a.kind === "origin" && b.kind === "origin") return a.path === b.path && a.mode === b.mode
+  if (a.kind !== b.kind || !haveEqualAttributes(attributesOf(beginning, a), attributesOf(beginning, b))) return false
+  if (a.kind === "origin" && b.kind === "origin") return a.path === b.path
   if (a.kind === "symlink" && b.kind === "symlink") return a.target === b.target
   if (a.kind === "file" && b.kind === "file") {
-    return a.mode === b.mode && a.parts.length === b.parts.length && a.parts.every((part, i) => part === b.parts[i])
+    return a.parts.length === b.parts.length && a.parts.every((part, i) => part === b.parts[i])
   }
   return a.kind === "nothing"
 }
-
-const modeOf = (node: Node): number | undefined => (node.kind === "directory" || node.kind === "origin" ? node.mode : undefined)
 
 const names = (...nodes: ReadonlyArray<Node>): ReadonlyMap<string, string> => {
   const out = new Map<string, string>()
@@ -111,15 +135,42 @@ const sidesOf = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Sides | undefined, ContentError> {
   if (isHidden(path) || !finding.isMeant(path)) return undefined
   if (isOneDirectory(then, now)) return yield* directorySides(finding, path, then, now)
-  if (isEqual(then, now)) {
+  const { beginning } = finding.now
+  if (isEqual(beginning, then, now)) {
     if (finding.touched.has(path)) yield* check(finding, path, now)
     return undefined
+  }
+  if (then.kind === "origin" && now.kind === "origin" && then.path === now.path) {
+    // Only attributes differ, so what is in a directory need not be read.
+    const stat = yield* Effect.mapError(finding.port.stat(path), (fault) => located(fault, path))
+    if (stat?.kind === "directory") return yield* directorySides(finding, path, then, now)
   }
   yield* check(finding, path, now)
   yield* strangers(finding, path, now)
   // What cannot be told need not be worked out.
   if (finding.conflicts.length > 0) return undefined
-  return { before: yield* treeAt(finding, path), after: yield* goalAt(finding, path, then) }
+  const before = yield* treeAt(finding, path)
+  const after = yield* goalAt(finding, path, then)
+  const attributes = attributesOf(beginning, now)
+  if (before !== undefined && after?.kind === before.kind && after.kind !== "symlink") {
+    if (after.mode === undefined && attributes?.mode.value !== undefined) {
+      return yield* Effect.fail(notRecorded("undo", path, "the permission bits that it had before were not recorded"))
+    }
+    if (after.kind === "file" && before.kind === "file" && after.id === before.id) {
+      yield* retime(finding, path, after.modifiedAt)
+    }
+  }
+  return { before, after }
+})
+
+const retime = Effect.fnUntraced(function* (
+  { isWithin, port, times }: Finding,
+  path: FsPath.FsPath,
+  becomes: DateTime.Utc | undefined
+): Effect.fn.Return<void, ContentError> {
+  if (becomes === undefined || port.attributes === undefined || !isWithin(path)) return
+  const was = (yield* Effect.mapError(port.stat(path), (fault) => located(fault, path)))?.modifiedAt
+  if (was?.epochMilliseconds !== becomes.epochMilliseconds) times.push({ path, was, becomes })
 })
 
 const directorySides = Effect.fnUntraced(function* (
@@ -138,16 +189,28 @@ const directorySides = Effect.fnUntraced(function* (
     if (sides?.before !== undefined) before.set(name, sides.before)
     if (sides?.after !== undefined) after.set(name, sides.after)
   }
-  const isOtherMode = modeOf(then) !== modeOf(now)
-  if (before.size === 0 && after.size === 0 && !isOtherMode) return undefined
+  const { beginning } = finding.now
+  const [past, present] = [attributesOf(beginning, then), attributesOf(beginning, now)]
+  const hasOtherMode = isOtherMode(past, present)
+  // A change of what is in it gives it another time anyway.
+  const time = before.size === 0 && after.size === 0 ? otherTime(past, present) : undefined
+  if (before.size === 0 && after.size === 0 && !hasOtherMode && time === undefined) return undefined
   const stat = yield* Effect.mapError(finding.port.stat(path), (fault) => located(fault, path))
   if (stat?.kind !== "directory") {
     finding.conflicts.push({ path, expected: { kind: "directory" }, actual: yield* stateAt(finding.port, path) })
     return undefined
   }
-  const origin = originOf(then)
-  const mode = modeOf(then) ?? (origin === undefined ? undefined : finding.now.beginning.modes.get(origin))
-  const modes = isOtherMode && mode !== undefined && stat.mode !== undefined
+  const mode = past?.mode.value
+  const modes = hasOtherMode && mode !== undefined && stat.mode !== undefined
+  if (hasOtherMode && mode === undefined && stat.mode !== undefined && finding.isWithin(path)) {
+    return yield* Effect.fail(notRecorded("undo", path, "the permission bits that it had before were not recorded"))
+  }
+  const drift = hasOtherMode ? yield* difference(finding, path, now) : undefined
+  if (drift !== undefined) {
+    finding.conflicts.push(drift)
+    return undefined
+  }
+  yield* retime(finding, path, time)
   return {
     before: { kind: "directory", entries: before, ...(modes ? { mode: stat.mode } : {}) },
     after: { kind: "directory", entries: after, ...(modes ? { mode } : {}) }
@@ -172,11 +235,49 @@ const asConflict = <E>(error: E | Fault | Mismatch): Effect.Effect<never, E | Fa
   return Effect.fail(isConflict ? { _tag: "Conflict", path: fault.path, expected: null } : (error as E | Fault))
 }
 
-const intersects = (paths: ReadonlyArray<FsPath.FsPath> | undefined, port: Backend) => {
+const among = (paths: ReadonlyArray<FsPath.FsPath> | undefined, port: Backend) => {
   const fold = (path: FsPath.FsPath): FsPath.FsPath => (port.info.caseSensitive ? path : FsPath.fold(path))
   const meant = paths?.map(fold)
-  return (path: FsPath.FsPath): boolean =>
-    meant === undefined || meant.some((wanted) => FsPath.isWithin(wanted, fold(path)) || FsPath.isWithin(fold(path), wanted))
+  const isWithin = (path: FsPath.FsPath): boolean =>
+    meant === undefined || meant.some((wanted) => FsPath.isWithin(wanted, fold(path)))
+  const isMeant = (path: FsPath.FsPath): boolean =>
+    isWithin(path) || meant!.some((wanted) => FsPath.isWithin(fold(path), wanted))
+  return { isWithin, isMeant }
+}
+
+const withTimes = (
+  changes: ReadonlyArray<Change>,
+  times: ReadonlyArray<Time>,
+  caseSensitive: boolean
+): ReadonlyArray<Change> => {
+  const known = new Set(changes.map(({ path }) => path))
+  const others = times.filter(({ path }) => !known.has(path)).map(({ path }): Change => ({ _tag: "Modified", path }))
+  return others.length === 0 ? changes : inOrder([...changes, ...others], caseSensitive)
+}
+
+const setTime = (port: Backend, path: FsPath.FsPath, modifiedAt: DateTime.Utc): Effect.Effect<void, Fault> =>
+  Effect.mapError(port.attributes!.set(path, { modifiedAt }), (fault) => located(fault, path))
+
+/** Sets the times first, and puts them back where one cannot be set or the effect fails. */
+const retiming = <E>(
+  port: Backend,
+  times: ReadonlyArray<Time>,
+  effect: Effect.Effect<void, E>
+): Effect.Effect<void, E | Fault> => {
+  const done: Array<Time> = []
+  const set = Effect.forEach(
+    times,
+    (time) => Effect.tap(setTime(port, time.path, time.becomes), () => Effect.sync(() => void done.push(time))),
+    { discard: true }
+  )
+  const back = Effect.suspend(() =>
+    Effect.forEach(done, ({ path, was }) => (was === undefined ? Effect.void : Effect.ignore(setTime(port, path, was))), {
+      discard: true
+    })
+  )
+  return times.length === 0
+    ? effect
+    : Effect.uninterruptibleMask((restore) => Effect.onError(Effect.andThen(set, restore(effect)), () => back))
 }
 
 const undoing = Effect.fnUntraced(function* (
@@ -188,18 +289,20 @@ const undoing = Effect.fnUntraced(function* (
   const { caseSensitive } = port.info
   const loaded = yield* load(journal, { caseSensitive, position: to, isFurther: true })
   const source = Beginning.source("undo", journal.contents, loaded.now.beginning)
-  const now = yield* settle({ port, source }, loaded.now, loaded.open)
+  const now = yield* settle({ beginning: loaded.now.beginning, port, source }, loaded.now, loaded.open)
   const wanted = paths?.map(toPath)
   const finding: Finding = {
     port,
     source: Beginning.source("undo", journal.contents, now.beginning),
+    beginning: now.beginning,
     past: loaded.past,
     now,
     places: placesIn(now),
-    isMeant: intersects(wanted, port),
+    ...among(wanted, port),
     contents: new Map(),
     touched: loaded.touched,
-    conflicts: []
+    conflicts: [],
+    times: []
   }
   const sides = yield* directorySides(finding, FsPath.root, finding.past.top, now.top)
   const [first] = finding.conflicts.sort((a, b) => FsPath.compare(a.path, b.path))
@@ -207,11 +310,15 @@ const undoing = Effect.fnUntraced(function* (
   const before = (sides?.before ?? empty) as DirectoryNode
   const whole = (sides?.after ?? empty) as DirectoryNode
   const after = wanted === undefined ? whole : graft(before, whole, wanted, caseSensitive)
-  const changes = treeDifferences(before, after, caseSensitive)
+  const changes = withTimes(treeDifferences(before, after, caseSensitive), finding.times, caseSensitive)
   if (dryRun === true || changes.length === 0) return changes
   const content = (path: FsPath.FsPath) => Effect.succeed(finding.contents.get(path)!)
   yield* Effect.provideService(
-    Effect.catch(exchange<Exclude<ContentError, Fault>>(port, { before, after, content }), asConflict),
+    retiming(
+      port,
+      finding.times,
+      Effect.catch(exchange<Exclude<ContentError, Fault>>(port, { before, after, content }), asConflict)
+    ),
     BringingBack,
     true
   )

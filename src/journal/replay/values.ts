@@ -38,17 +38,18 @@ export interface Change {
 }
 
 /**
- * What is at a path. `unknown`: something of which the journal does not know what.
+ * What is at a path. `unknown`: something of which the journal does not know what. `mode`: permission bits, where the journal knows
+ * them.
  *
  * @since 0.1.0
  */
 export type State =
   | { readonly kind: "nothing" }
-  | { readonly kind: "file"; readonly sizeBytes: number; readonly version: string }
-  | { readonly kind: "directory" }
+  | { readonly kind: "file"; readonly sizeBytes: number; readonly version: string; readonly mode?: number }
+  | { readonly kind: "directory"; readonly mode?: number }
   | { readonly kind: "symlink"; readonly target: string }
   | { readonly kind: "other" }
-  | { readonly kind: "unknown" }
+  | { readonly kind: "unknown"; readonly mode?: number }
 
 /**
  * A path at which the filesystem is not what the journal says.

@@ -3,6 +3,7 @@
  * under which it is known wherever it is moved. What comes to light of the beginning later, because a change tells what it took away,
  * is noted apart, and holds for every position before.
  */
+import type * as DateTime from "effect/DateTime"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Content, FileEdit } from "../FileSystemEntry.ts"
 
@@ -16,17 +17,35 @@ export type Part =
   | { readonly origin: FsPath.FsPath }
   | { readonly edits: FileEdit["edits"]; readonly of: ReadonlyArray<Part>; readonly version: string | undefined }
 
+/**
+ * The value of an attribute between two changes of it. Copies of a world share it, so that a value which comes to light later holds for
+ * the earlier positions too.
+ */
+export interface Cell<A> {
+  value?: A | undefined
+}
+
+export interface Attributes {
+  /** Permission bits. */
+  readonly mode: Cell<number>
+  /** Time of modification; each write begins a new one. */
+  readonly modified: Cell<DateTime.Utc>
+}
+
+export const newAttributes = (mode: Cell<number> = {}): Attributes => ({ mode, modified: {} })
+
 export interface File {
   readonly kind: "file"
   readonly parts: ReadonlyArray<Part>
-  readonly mode?: number | undefined
+  readonly attributes: Attributes
 }
 
 /** What stood at a path in the beginning, whatever it was. */
 export interface Origin {
   readonly kind: "origin"
   readonly path: FsPath.FsPath
-  readonly mode?: number | undefined
+  /** Left out where nobody has set any: they are those of the beginning. */
+  readonly attributes?: Attributes | undefined
 }
 
 export interface Directory {
@@ -35,7 +54,8 @@ export interface Directory {
   readonly entries: Map<string, { readonly name: string; readonly node: Node }>
   /** Where it stood in the beginning; left out for one of which everything is known. */
   readonly origin?: FsPath.FsPath | undefined
-  readonly mode?: number | undefined
+  /** Left out where nobody has set any: they are those of the origin. */
+  readonly attributes?: Attributes | undefined
   /** It has been made or moved itself, and not only something in it. */
   readonly isTouched: boolean
 }
@@ -58,14 +78,14 @@ export const unknown: Node = { kind: "unknown" }
 /** What has come to light of the beginning. */
 export type Known =
   | { readonly kind: "nothing" | "other" }
-  | { readonly kind: "file"; readonly content: Content | undefined; readonly mode?: number | undefined }
+  | { readonly kind: "file"; readonly content: Content | undefined }
   /** Everything in it is known too. */
-  | { readonly kind: "directory"; readonly mode?: number | undefined }
+  | { readonly kind: "directory" }
   | { readonly kind: "symlink"; readonly target: string }
 
 export class Beginning {
   readonly known = new Map<FsPath.FsPath, Known>()
-  readonly modes = new Map<FsPath.FsPath, number>()
+  readonly #attributes = new Map<FsPath.FsPath, Attributes>()
   readonly #names = new Map<FsPath.FsPath, Set<string>>()
   readonly #spellings = new Map<FsPath.FsPath, FsPath.FsPath>()
 
@@ -88,8 +108,12 @@ export class Beginning {
     }
   }
 
-  revealMode(path: FsPath.FsPath, mode: number): void {
-    if (!this.modes.has(path)) this.modes.set(path, mode)
+  attributesAt(path: FsPath.FsPath): Attributes {
+    const known = this.#attributes.get(path)
+    if (known !== undefined) return known
+    const attributes = newAttributes()
+    this.#attributes.set(path, attributes)
+    return attributes
   }
 
   /** Of what is known to have been in it, or to have not. */
@@ -101,7 +125,7 @@ export class Beginning {
     const copy = new Beginning()
     for (const path of this.#spellings.values()) copy.spelt(path)
     for (const [path, known] of this.known) copy.reveal(path, known)
-    for (const [path, mode] of this.modes) copy.revealMode(path, mode)
+    for (const [path, attributes] of this.#attributes) copy.#attributes.set(path, attributes)
     return copy
   }
 }
@@ -121,8 +145,22 @@ const entered = (node: Node, isTouched = false): Directory =>
   node.kind === "directory"
     ? node
     : node.kind === "origin"
-      ? { kind: "directory", entries: new Map(), origin: node.path, mode: node.mode, isTouched }
-      : { kind: "directory", entries: new Map(), isTouched }
+      ? { kind: "directory", entries: new Map(), origin: node.path, attributes: node.attributes, isTouched }
+      : { kind: "directory", entries: new Map(), attributes: newAttributes(), isTouched }
+
+/** The attributes of what can have some. */
+export const attributesOf = (beginning: Beginning, node: Node): Attributes | undefined => {
+  switch (node.kind) {
+    case "file":
+      return node.attributes
+    case "origin":
+      return node.attributes ?? beginning.attributesAt(node.path)
+    case "directory":
+      return node.attributes ?? (node.origin === undefined ? undefined : beginning.attributesAt(node.origin))
+    default:
+      return undefined
+  }
+}
 
 export const cloneNode = (node: Node): Node =>
   node.kind !== "directory"
