@@ -191,6 +191,9 @@ export interface DumpOptions<E = never> {
  * The two are replaced as one: whenever this ends, and if the process is killed, `loadSessionTree` finds the old pair or the new. Only
  * one process at a time may dump under one id. An earlier dump that lies in the filesystem itself is not in its archive.
  *
+ * Replaces an archive only if the `.jsonl` beside it names it, and a `.jsonl` only if it is a dump: other files of those names stay, and
+ * where the dump needs their place it fails with SessionError `invalid` before it writes.
+ *
  * Fails with SessionError `invalid`, `corrupt` (items that do not fit their schema) and `io`, and with what taking the archive fails with.
  *
  * @since 0.1.0
@@ -228,7 +231,7 @@ export interface LoadedTree {
 /**
  * The sessions of a dump and the archive that belongs to them. All is read and checked before the filesystem is changed; where that
  * fails there is no session, and it is as it was. Fails with SessionError `corrupt`, which says the line, also when the archive that
- * the file names is not there; `invalid` when the dump lies in the filesystem itself, where a restore would take it away.
+ * the file names is not there, is a link or no file, or has been changed; `invalid` when the dump lies in the filesystem itself, where a restore would take it away.
  *
  * @since 0.1.0
  */

@@ -397,6 +397,7 @@ describe("an archive as a file of the machine", () => {
         assert.deepStrictEqual(yield* failure(Archive.importArchiveOf(fs, at("fifo"))), ["NotAFile", at("fifo")])
         assert.deepStrictEqual(yield* failure(Archive.importArchiveOf(fs, "a\0b")), ["InvalidPath", "a\0b"])
         assert.deepStrictEqual(yield* failure(Archive.exportArchiveOf(fs, at("directory"))), ["NotAFile", at("directory")])
+        assert.deepStrictEqual(yield* failure(Archive.exportArchiveOf(fs, at("fifo"))), ["NotAFile", at("fifo")])
         assert.deepStrictEqual(yield* failure(Archive.exportArchiveOf(fs, at("file/a.zip"))), [
           "NotADirectory",
           at("file/a.zip")

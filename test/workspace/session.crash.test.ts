@@ -202,7 +202,10 @@ describe("beside a dump", () => {
       const living = yield* Effect.flatten(neighbour)
       assert.deepStrictEqual([Identity.isDead(dead), Identity.isDead(living)], [true, false])
       const kept = [hidden(dead), hidden(living, key), hidden("elsewhere-1-1", key), ".~fsa-dump.tmp", "other.jsonl"]
-      for (const name of [...kept, hidden(dead, key)]) real.mkdirSync(join(top, name, "d"), { recursive: true })
+      for (const name of [...kept, hidden(dead, key)]) {
+        real.mkdirSync(join(top, name))
+        for (const file of ["lines9", "archive", `${"0".repeat(64)}.fs.zip`]) real.writeFileSync(join(top, name, file), "")
+      }
       yield* TestClock.setTime(Date.now())
       yield* dump(yield* pair("one"), top)
       assert.deepStrictEqual(names(top), ["abc.fs.zip", "abc.jsonl", ...kept].sort())
@@ -222,8 +225,8 @@ describe("beside a dump", () => {
       yield* dump(yield* pair("two"), elsewhere)
       let isDone = false
       // The last thing that is asked before the archive is opened is whether it is there.
-      const put = (statSync: unknown): void => {
-        Object.assign(fs, { statSync })
+      const put = (lstatSync: unknown): void => {
+        Object.assign(fs, { lstatSync })
         syncBuiltinESMExports()
       }
       put((path: string, ...options: ReadonlyArray<never>) => {
@@ -231,11 +234,11 @@ describe("beside a dump", () => {
           isDone = true
           for (const name of ["abc.jsonl", "abc.fs.zip"]) real.renameSync(join(elsewhere, name), join(top, name))
         }
-        return (real.statSync as unknown as (...all: ReadonlyArray<unknown>) => unknown)(path, ...options)
+        return (real.lstatSync as unknown as (...all: ReadonlyArray<unknown>) => unknown)(path, ...options)
       })
       const outcome = yield* Effect.ensuring(
         found(top),
-        Effect.sync(() => put(real.statSync))
+        Effect.sync(() => put(real.lstatSync))
       )
       assert.isTrue(isDone)
       assert.deepStrictEqual(outcome, ["two", "two"])

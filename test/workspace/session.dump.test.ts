@@ -4,14 +4,16 @@ import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
 import { execFileSync } from "node:child_process"
+import { createHash } from "node:crypto"
 import * as Fs from "node:fs"
 import { join } from "node:path"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
-import { type Algebra, make as derive } from "../../src/filesystem/Filesystem.ts"
+import { type Algebra, Filesystem, make as derive } from "../../src/filesystem/Filesystem.ts"
 import * as Overlay from "../../src/filesystem/Overlay.ts"
 import { exportBytesOf } from "../../src/history/Archive.ts"
 import { alone } from "../../src/history/replace.ts"
+import * as SnapshotStore from "../../src/history/SnapshotStore.ts"
 import * as Slice from "../../src/model/Slice.ts"
 import { faulty } from "../../src/testing/Faults.ts"
 import { link, plant } from "../../src/testing/Files.ts"
@@ -302,6 +304,92 @@ describe("a dump", () => {
   )
 })
 
+describe("beside files of others a dump", () => {
+  const snapshotIn = (directory: string) =>
+    Effect.gen(function* () {
+      const filesystem = yield* memory
+      yield* filesystem.write("kept", "by a store")
+      const store = yield* Effect.provideService(SnapshotStore.make({ directory }), Filesystem, filesystem)
+      yield* store.snapshot("abc")
+    }).pipe(Effect.scoped)
+
+  it.effect("without a filesystem leaves an archive that it has not made", () =>
+    Effect.gen(function* () {
+      const top = yield* fastDirectory
+      Fs.chmodSync(top, 0o700)
+      yield* snapshotIn(top)
+      const before = sha256(join(top, "abc.fs.zip"))
+      const { session } = yield* pair("one")
+      for (let round = 0; round < 2; round++) {
+        const path = yield* Session.dumpSessionTree(session, top)
+        assert.strictEqual(sha256(join(top, "abc.fs.zip")), before)
+        assert.isUndefined((yield* Session.loadSessionTree(path!, { slices })).archive)
+      }
+    })
+  )
+
+  it.effect("with a filesystem is refused before it replaces an archive that it has not made", () =>
+    Effect.gen(function* () {
+      const top = yield* fastDirectory
+      Fs.chmodSync(top, 0o700)
+      const { filesystem, session } = yield* pair("one")
+      const refused = Effect.gen(function* () {
+        const before = names(top).map((name) => [name, Fs.lstatSync(join(top, name), { bigint: true }).ino])
+        const error = yield* Effect.flip(Session.dumpSessionTree(session, top, { filesystem }))
+        assert.isTrue(error._tag === "SessionError" && error.reason === "invalid")
+        assert.include(error.message, "move it away")
+        assert.deepStrictEqual(
+          names(top).map((name) => [name, Fs.lstatSync(join(top, name), { bigint: true }).ino]),
+          before
+        )
+      })
+      yield* snapshotIn(top)
+      yield* refused
+      yield* Session.dumpSessionTree(session, top)
+      yield* refused
+      Fs.unlinkSync(join(top, "abc.fs.zip"))
+      yield* Session.dumpSessionTree(session, top, { filesystem })
+      yield* snapshotIn(top)
+      yield* refused
+      Fs.unlinkSync(join(top, "abc.fs.zip"))
+      Fs.symlinkSync("nowhere", join(top, "abc.fs.zip"))
+      yield* refused
+    })
+  )
+
+  it.effect("is refused before it replaces a .jsonl that is no dump", () =>
+    Effect.gen(function* () {
+      const top = yield* fastDirectory
+      const { filesystem, session } = yield* pair("one")
+      for (const text of ["", '{"event":"mine"}\n', '["schemaVersion"]\n']) {
+        Fs.writeFileSync(join(top, "abc.jsonl"), text)
+        for (const options of [{}, { filesystem }]) {
+          const error = yield* Effect.flip(Session.dumpSessionTree(session, top, options))
+          assert.isTrue(error._tag === "SessionError" && error.reason === "invalid")
+        }
+        assert.strictEqual(Fs.readFileSync(join(top, "abc.jsonl"), "utf8"), text)
+      }
+    })
+  )
+
+  it.effect("leaves a leftover of its own name that holds other files, and does not go through a link of that name", () =>
+    Effect.gen(function* () {
+      const [top, elsewhere] = [yield* fastDirectory, yield* fastDirectory]
+      const { filesystem, session } = yield* pair("one")
+      const key = createHash("sha256").update("abc").digest("hex").slice(0, 16)
+      const hidden = (last: string) => join(top, `.~fsa-dump-${key}-elsewhere-1-1-${last.repeat(18)}.tmp`)
+      Fs.mkdirSync(join(hidden("a"), "d"), { recursive: true })
+      Fs.writeFileSync(join(hidden("a"), "notes.txt"), "mine")
+      Fs.writeFileSync(join(elsewhere, "archive"), "mine")
+      Fs.symlinkSync(elsewhere, hidden("b"))
+      yield* TestClock.setTime(Date.now() + 48 * 3_600_000)
+      yield* Session.dumpSessionTree(session, top, { filesystem })
+      assert.deepStrictEqual(names(hidden("a")), ["d", "notes.txt"])
+      assert.strictEqual(Fs.readFileSync(join(elsewhere, "archive"), "utf8"), "mine")
+    })
+  )
+})
+
 describe("a dump is resumed", () => {
   for (const [from, source] of kinds) {
     for (const [to, target] of kinds) {
@@ -454,6 +542,43 @@ describe("a dump is refused", () => {
       Fs.writeFileSync(zip, "")
       Fs.writeFileSync(path, Fs.readFileSync(path, "utf8").replace(/[0-9a-f]{64}/, "../../../../../etc/passwd"))
       assert.strictEqual(yield* refused, "corrupt")
+    })
+  )
+
+  it.effect("whose archive lies elsewhere: behind a link, beside a hidden link, or under a path that it names", () =>
+    Effect.gen(function* () {
+      const [top, elsewhere] = [yield* fastDirectory, yield* fastDirectory]
+      const { filesystem, session } = yield* pair("one")
+      const path = (yield* Session.dumpSessionTree(session, top, { filesystem }))!
+      const zip = join(top, "abc.fs.zip")
+      const hash = sha256(zip)
+      const into = yield* memory
+      yield* into.write("mine", "stays")
+      const refused = Effect.fnUntraced(function* (what: string) {
+        const error = yield* Effect.flip(Session.loadSessionTree(path, { slices, into }))
+        assert.isTrue(error._tag === "SessionError" && error.reason === "corrupt", what)
+        assert.deepStrictEqual(Object.keys(yield* shapeOf(into)), ["mine"])
+      })
+      Fs.renameSync(zip, join(elsewhere, "abc.fs.zip"))
+      Fs.symlinkSync(join(elsewhere, "abc.fs.zip"), zip)
+      yield* refused("a link")
+      Fs.unlinkSync(zip)
+      Fs.renameSync(join(elsewhere, "abc.fs.zip"), join(elsewhere, `${hash}.fs.zip`))
+      const key = createHash("sha256").update("abc").digest("hex").slice(0, 16)
+      const hidden = join(top, `.~fsa-dump-${key}-elsewhere-1-1-${"a".repeat(18)}.tmp`)
+      Fs.symlinkSync(elsewhere, hidden)
+      yield* refused("a hidden link")
+      Fs.unlinkSync(hidden)
+      execFileSync("mkfifo", [zip])
+      yield* refused("a FIFO")
+      Fs.unlinkSync(zip)
+      Fs.symlinkSync("/dev/zero", zip)
+      yield* refused("a device")
+      const text = Fs.readFileSync(path, "utf8")
+      for (const named of [`../${hash}`, join(elsewhere, hash), `${hash}/..`]) {
+        Fs.writeFileSync(path, text.replace(hash, named))
+        yield* refused(named)
+      }
     })
   )
 

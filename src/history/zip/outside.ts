@@ -83,11 +83,19 @@ export interface Opened {
   readonly file: string
 }
 
-/** A regular file, until the scope ends. Nothing else is waited for, as a FIFO would have it. */
-export const open = (path: string): Effect.Effect<Opened, Fault, Scope.Scope> =>
+/**
+ * Opens a regular file until the scope ends, and never waits, as opening a FIFO would. `follows`: whether a link of that name is followed,
+ * where the system can be told not to.
+ *
+ * @default follows: true
+ */
+export const open = (
+  path: string,
+  { follows = true }: { readonly follows?: boolean } = {}
+): Effect.Effect<Opened, Fault, Scope.Scope> =>
   Effect.flatMap(
     Effect.acquireRelease(
-      attempt(() => Fs.openSync(resolve(path), Fs.constants.O_RDONLY | (Fs.constants.O_NONBLOCK ?? 0))),
+      attempt(() => Fs.openSync(resolve(path), follows ? readable : readable | (Fs.constants.O_NOFOLLOW ?? 0))),
       closing
     ),
     (descriptor) =>
@@ -97,6 +105,8 @@ export const open = (path: string): Effect.Effect<Opened, Fault, Scope.Scope> =>
       })
   )
 
+const readable = Fs.constants.O_RDONLY | (Fs.constants.O_NONBLOCK ?? 0)
+
 export interface Target {
   /** With the links of its directory resolved. */
   readonly path: string
@@ -104,7 +114,8 @@ export interface Target {
   readonly made: ReadonlyArray<string>
 }
 
-const isDirectory = (path: string): boolean => Fs.statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
+/** Whether something stands there that no file may replace: a directory, a FIFO, a socket or a device, also behind a link. */
+const isTaken = (path: string): boolean => Fs.statSync(path, { throwIfNoEntry: false })?.isFile() === false
 
 /** Makes the directory of a file that is to come. */
 const prepare = (path: string): Target => {
@@ -161,7 +172,7 @@ export const write = <E, E2, R>(
       return Effect.acquireUseRelease(
         here(
           attempt(() => {
-            return isDirectory(target.path) ? notAFile : Fs.openSync(draft, "wx")
+            return isTaken(target.path) ? notAFile : Fs.openSync(draft, "wx")
           })
         ),
         (descriptor) =>

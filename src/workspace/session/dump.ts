@@ -13,8 +13,9 @@ import { insideOf } from "../../history/inside.ts"
 import { alone } from "../../history/replace.ts"
 import { attempt } from "../../history/zip/outside.ts"
 import type { Fault, FsError } from "../../model/FsError.ts"
-import type { SessionError } from "../../model/sessionError.ts"
+import { SessionError } from "../../model/sessionError.ts"
 import type { Operations } from "../Session.ts"
+import { type Earlier, earlierIn, isAsBefore } from "./earlier.ts"
 import { flushNames, hashOf, toError, writeNew } from "./files.ts"
 import { algebraOf, type Given } from "./given.ts"
 import { checkId, invalid, shown } from "./ids.ts"
@@ -141,41 +142,43 @@ const take = (
 }
 
 /** The root of a dump has no parent there, whatever it is in its program. */
-const writingOf = ({ named, tree }: Taken): ReadonlyArray<Writing> =>
+const writingOf = ({ named, tree }: Taken, earlier: Earlier): ReadonlyArray<Writing> =>
   tree.map(({ held, session }, index) => ({
     operations: session.operations,
     held,
     parentId: index === 0 ? undefined : session.parent?.operations.id,
-    archive: index === 0 ? named : undefined
+    archive: index === 0 ? named : undefined,
+    replaces: index === 0 && earlier.archive !== named?.sha256 ? earlier.archive : undefined
   }))
 
 const isDirectory = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
 const notAFile: Fault = { _tag: "NotAFile" }
 
-/** In one step as far as this process goes. Where it ends in between, the archive is found by its hash. */
-const commit = (staged: Staged, lines: string, named: Named): Effect.Effect<void, Fault> =>
+/**
+ * Puts both files in their places, in one step as far as this process goes. If it ends in between, the archive is found by its hash.
+ * Answers false, with nothing done, if another file has come into the place of the archive since it was looked at.
+ */
+const commit = (staged: Staged, lines: string, named: Named, earlier: Earlier): Effect.Effect<boolean, Fault> =>
   attempt(() => {
     const { at, places } = staged
-    if (isDirectory(places.lines) || isDirectory(places.archive)) return notAFile
+    if (isDirectory(places.lines) || (named !== null && isDirectory(places.archive))) return notAFile
+    if (!isAsBefore(places, earlier)) return false
     flushNames(at)
     flushNames(places.directory)
     Fs.renameSync(lines, places.lines)
     staged.isCommitted = true
     if (named) Fs.renameSync(hiddenArchive(at, named.sha256), places.archive)
-    else Fs.rmSync(places.archive, { force: true })
+    else if (earlier.archive !== undefined) Fs.rmSync(places.archive, { force: true })
     staged.isDone = true
     flushNames(places.directory)
-    return undefined
+    return true
   })
 
-const write = Effect.fnUntraced(function* (root: Session, staged: Staged, fs: Algebra | undefined) {
-  const taken = yield* take(root, staged, fs)
-  if (!taken.tree.some(({ held }) => holdsAny(held))) return undefined
-  const lines = join(staged.at, "lines")
+const writeLines = Effect.fnUntraced(function* (staged: Staged, lines: string, taken: Taken, earlier: Earlier) {
   const written = writeNew(lines, (append) =>
     Effect.forEach(
-      writingOf(taken),
+      writingOf(taken, earlier),
       (writing) => Effect.flatMap(encode(operation, writing), (bytes) => disk(staged, append(bytes))),
       { discard: true }
     )
@@ -183,7 +186,29 @@ const write = Effect.fnUntraced(function* (root: Session, staged: Staged, fs: Al
   yield* Effect.mapError(written, (problem) =>
     problem._tag === "SessionError" ? problem : toError(operation, staged.places.directory)(problem)
   )
-  yield* disk(staged, commit(staged, lines, taken.named))
+})
+
+const busy = new SessionError({ operation, reason: "io", detail: "it is replaced by one dump after another" })
+
+/** Tries again with what stands there by then, if another dump of the same name comes in between. */
+const publish = Effect.fnUntraced(function* (staged: Staged, taken: Taken) {
+  for (let left = maxTries; left > 0; left--) {
+    const earlier = yield* earlierIn(operation, staged.places, taken.named !== null)
+    const lines = join(staged.at, `lines${left}`)
+    yield* writeLines(staged, lines, taken, earlier)
+    if (yield* disk(staged, commit(staged, lines, taken.named, earlier))) return
+  }
+  return yield* Effect.fail(busy)
+})
+
+const maxTries = 9
+
+const write = Effect.fnUntraced(function* (root: Session, staged: Staged, fs: Algebra | undefined) {
+  // What cannot be replaced is told before all files are read.
+  yield* earlierIn(operation, staged.places, fs !== undefined)
+  const taken = yield* take(root, staged, fs)
+  if (!taken.tree.some(({ held }) => holdsAny(held))) return undefined
+  yield* publish(staged, taken)
   sweep(staged.places, yield* Clock.currentTimeMillis)
   return staged.places.lines
 })

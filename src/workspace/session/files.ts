@@ -103,6 +103,22 @@ export const eachLine = <E>(
     return Effect.flatMap(pieces(path, split), () => (length > 0 ? finish() : Effect.void))
   })
 
+/** Ends the reading of a file whose first line is known. */
+interface FirstLine {
+  readonly _tag: "FirstLine"
+  readonly line: Uint8Array
+}
+
+/** The first line of a file, without its newline; empty for an empty file. */
+export const firstLine = (path: string, longest: number): Effect.Effect<Uint8Array, Fault | Overlong> => {
+  const reading = eachLine(path, longest, (line) => Effect.fail<FirstLine>({ _tag: "FirstLine", line }))
+  return Effect.matchEffect(reading, {
+    onSuccess: () => Effect.succeed(new Uint8Array(0)),
+    onFailure: (problem): Effect.Effect<Uint8Array, Fault | Overlong> =>
+      problem._tag === "FirstLine" ? Effect.succeed(problem.line as Uint8Array) : Effect.fail(problem as Fault | Overlong)
+  })
+}
+
 const writeFully = (descriptor: number, bytes: Uint8Array, done = 0): Effect.Effect<void, Fault> =>
   done === bytes.length
     ? Effect.void

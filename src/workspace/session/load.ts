@@ -74,7 +74,8 @@ const readingsIn = Effect.fnUntraced(function* (path: string, slices: ReadonlyAr
   return [...readings.values()]
 })
 
-const isFile = (path: string): boolean => Fs.statSync(path, { throwIfNoEntry: false })?.isFile() === true
+/** Whether the entry itself is a file: the archive of a dump lies beside it, not where a link leads. */
+const isFile = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false })?.isFile() === true
 
 /** What has been looked at is what is restored, also where another dump takes its place meanwhile. */
 export interface OpenArchive {
@@ -91,10 +92,12 @@ const archiveOf = Effect.fnUntraced(function* (
   const places = placesOf(path)
   const adjacent = (yield* attempt(() => isFile(places.archive))) ? [places.archive] : []
   if (named === undefined)
-    return adjacent[0] === undefined ? undefined : { path: adjacent[0], opened: yield* openFile(adjacent[0]) }
+    return adjacent[0] === undefined
+      ? undefined
+      : { path: adjacent[0], opened: yield* openFile(adjacent[0], { follows: false }) }
   const { sha256 } = named
   for (const candidate of [...adjacent, ...(yield* attempt(() => hiddenArchives(places, sha256)))]) {
-    const opened = yield* openFile(candidate)
+    const opened = yield* openFile(candidate, { follows: false })
     if ((yield* hashOfOpened(opened)) === sha256) return { path: candidate, opened }
   }
   const detail = `the archive that it names is not there, or has been changed (SHA-256 ${sha256})`

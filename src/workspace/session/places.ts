@@ -50,15 +50,20 @@ const inUse = new Set<string>()
 /** Milliseconds after which what a writer of unknown fate has left is taken away. */
 const staleAfter = 24 * 60 * 60 * 1000
 
+/** Judges the entry itself, not what it leads to. */
+const isKind = (path: string, kind: "isFile" | "isDirectory"): boolean =>
+  Fs.lstatSync(path, { throwIfNoEntry: false })?.[kind]() === true
+
 const isLeft = (path: string, owner: string, now: number): boolean =>
   owner === Identity.self() ? !inUse.has(path) : (Identity.isDead(owner) ?? now - Fs.lstatSync(path).mtimeMs > staleAfter)
 
-/** Hidden directories of a dump, with whose each is. */
+/** Hidden directories of a dump, each with the process that made it. A link of such a name, or a file, is none. */
 const hiddenOf = ({ directory, name }: Places): ReadonlyArray<readonly [path: string, owner: string]> => {
   const key = keyOf(name)
   return Fs.readdirSync(directory).flatMap((entry): ReadonlyArray<readonly [string, string]> => {
     const found = hidden.exec(entry)
-    return found?.[1] === key ? [[join(directory, entry), found[2]!]] : []
+    const path = join(directory, entry)
+    return found?.[1] === key && isKind(path, "isDirectory") ? [[path, found[2]!]] : []
   })
 }
 
@@ -78,6 +83,20 @@ const removeQuietly = (path: string): void => {
   }
 }
 
+/** A name that a dump makes in its hidden directory. */
+const isOwn = (name: string): boolean =>
+  /^(archive|lines[1-9]?|[0-9a-f]{64}\.fs\.zip|\.~fsa-archive-[0-9a-f]{18}\.tmp)$/.test(name)
+
+/** Removes a leftover. Anything in it that no dump has made keeps it, with that in it. */
+const removeLeftover = (path: string): void => {
+  try {
+    for (const name of Fs.readdirSync(path)) if (isOwn(name)) Fs.unlinkSync(join(path, name))
+    Fs.rmdirSync(path)
+  } catch {
+    // The next dump tries again.
+  }
+}
+
 /** `keeps`: it holds the archive of a dump that counts, which could not be put in its place. */
 export const leave = (path: string, keeps: boolean): void => {
   inUse.delete(path)
@@ -87,7 +106,7 @@ export const leave = (path: string, keeps: boolean): void => {
 /** Takes away what others have left. `now` in milliseconds. */
 export const sweep = (places: Places, now: number): void => {
   try {
-    for (const [path, owner] of hiddenOf(places)) if (isLeft(path, owner, now)) removeQuietly(path)
+    for (const [path, owner] of hiddenOf(places)) if (isLeft(path, owner, now)) removeLeftover(path)
   } catch {
     // Somebody else sweeps too.
   }
@@ -100,4 +119,4 @@ export const hiddenArchive = (path: string, sha256: string): string => join(path
 export const hiddenArchives = (places: Places, sha256: string): ReadonlyArray<string> =>
   hiddenOf(places)
     .map(([path]) => hiddenArchive(path, sha256))
-    .filter((path) => Fs.statSync(path, { throwIfNoEntry: false })?.isFile() === true)
+    .filter((path) => isKind(path, "isFile"))

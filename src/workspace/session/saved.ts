@@ -20,6 +20,8 @@ export const longestText = 256 * 1024 * 1024
 /** The archive of a dump, or that there is none; left out where nothing is said. */
 export type Named = { readonly sha256: string } | null | undefined
 
+const Archive = Schema.Struct({ sha256: Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/)) })
+
 const Envelope = Schema.toCodecJson(
   Schema.Struct({
     schemaVersion: Schema.Literal(schemaVersion),
@@ -27,9 +29,8 @@ const Envelope = Schema.toCodecJson(
     parentId: Schema.optionalKey(Schema.String),
     createdAt: Schema.DateTimeUtc,
     tags: Schema.Record(Schema.String, Schema.String),
-    archive: Schema.optionalKey(
-      Schema.NullOr(Schema.Struct({ sha256: Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/)) }))
-    ),
+    archive: Schema.optionalKey(Schema.NullOr(Archive)),
+    replacedArchive: Schema.optionalKey(Archive),
     slices: Schema.Array(
       Schema.Struct({ name: Schema.String, policy: Schema.Literals(["state", "log"]), items: Schema.Array(Schema.Unknown) })
     )
@@ -72,12 +73,14 @@ export interface Writing {
   readonly held: ReadonlyArray<Held>
   readonly parentId: string | undefined
   readonly archive: Named
+  /** The SHA-256 of the archive of an earlier dump, which this one replaces: it may still stand in its place if the process is killed. */
+  readonly replaces?: string | undefined
 }
 
 /** The bytes of one JSON text and a newline. */
 export const encode = Effect.fnUntraced(function* (
   operation: string,
-  { archive, held, operations, parentId }: Writing
+  { archive, held, operations, parentId, replaces }: Writing
 ): Effect.fn.Return<Uint8Array, SessionError> {
   const { createdAt, id, tags } = operations
   const place: Place = { operation, where: `session ${shown(id)}, ` }
@@ -95,6 +98,7 @@ export const encode = Effect.fnUntraced(function* (
     createdAt: DateTime.formatIso(createdAt),
     tags,
     ...(archive === undefined ? undefined : { archive }),
+    ...(replaces === undefined ? undefined : { replacedArchive: { sha256: replaces } }),
     slices
   }
   const text = yield* Effect.try({
@@ -125,6 +129,25 @@ const parse = (place: Place, bytes: Uint8Array): Effect.Effect<unknown, SessionE
 
 const versionOf = (value: unknown): unknown =>
   typeof value === "object" && value !== null && "schemaVersion" in value ? value.schemaVersion : undefined
+
+const isArchive = Schema.is(Archive)
+
+/** The SHA-256 of each archive that a dump names as its own in its first line; none if that line cannot be read. */
+export const namedIn = (firstLine: Uint8Array): ReadonlySet<string> => {
+  const named = new Set<string>()
+  let value: unknown
+  try {
+    value = JSON.parse(Buffer.from(firstLine).toString())
+  } catch {
+    return named
+  }
+  if (typeof value !== "object" || value === null) return named
+  for (const key of ["archive", "replacedArchive"]) {
+    const archive: unknown = Object.hasOwn(value, key) ? (value as Readonly<Record<string, unknown>>)[key] : undefined
+    if (isArchive(archive)) named.add(archive.sha256)
+  }
+  return named
+}
 
 /** What is said to be newer is not judged by what this version knows. */
 const checkVersion = (place: Place, value: unknown): Effect.Effect<void, SessionError> => {
