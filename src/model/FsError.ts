@@ -50,10 +50,12 @@ const denied = {
  */
 export class AccessDenied extends Schema.TaggedError<AccessDenied>("fs-algebra/AccessDenied")("AccessDenied", {
   ...at,
-  why: Schema.Literals(["permission", "readOnly", "escape", "root", "link", "policy", "busy"])
+  why: Schema.Literals(["permission", "readOnly", "escape", "root", "link", "policy", "busy"]),
+  /** Says more, such as which process has the file. */
+  detail: Schema.optionalKey(Schema.String)
 }) {
   override get message(): string {
-    return sentence(this, `access denied, ${denied[this.why]}`)
+    return sentence(this, `access denied, ${denied[this.why]}${this.detail === undefined ? "" : `: ${this.detail}`}`)
   }
 }
 

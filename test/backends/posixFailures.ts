@@ -18,6 +18,7 @@ type Name =
   | "writeSync"
   | "write"
   | "openSync"
+  | "readdirSync"
   | "fchownSync"
   | "mkdirSync"
   | "readSync"

@@ -1,15 +1,18 @@
 /** What a process that holds a claim does to others: while it lives, when it has been stopped, when it was killed. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Deferred from "effect/Deferred"
+import { execFileSync } from "node:child_process"
 import * as Fs from "node:fs"
-import { join } from "node:path"
+import { createHash } from "node:crypto"
+import { basename, dirname, join } from "node:path"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { type Algebra, make } from "../../src/filesystem/Filesystem.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
-import { type Backend, portable } from "../../src/port/Backend.ts"
+import type { Backend } from "../../src/port/Backend.ts"
+import * as Installation from "../../src/runtime/installation.ts"
+import * as Identity from "../../src/runtime/processIdentity.ts"
 import { failing, systemError } from "../backends/posixFailures.ts"
 import { openDescriptors } from "../backends/posixHost.ts"
 import type { Order } from "./holder.ts"
@@ -32,24 +35,33 @@ const ground = Effect.gen(function* () {
   return { root, port, fs: make(port), claim: port.locks!.claim! } satisfies Ground as Ground
 })
 
-const claimsIn = (directory: string): ReadonlyArray<string> =>
-  Fs.readdirSync(directory).filter((name) => name.startsWith(".~fsa-claim-"))
+/** The directory in which the claims on a file lie. */
+const claimsOn = (file: string): string => {
+  const { dev, ino } = Fs.statSync(dirname(file))
+  const key = createHash("sha256")
+    .update(`${dev}:${ino}:${basename(file).toLowerCase()}`)
+    .digest("hex")
+    .slice(0, 32)
+  return join(Installation.directory()!, "claims", key)
+}
 
-/** The names of those that hold or want the file, or have waited long for it. */
-const entries = ({ root }: Ground): ReadonlyArray<string> =>
-  claimsIn(root).flatMap((name) => {
-    try {
-      return Fs.readdirSync(join(root, name))
-    } catch {
-      return []
-    }
-  })
+/** The names of those that hold or want a file, or have waited long for it. */
+const entriesOf = (file: string): ReadonlyArray<string> => {
+  try {
+    return Fs.readdirSync(claimsOn(file))
+  } catch {
+    return []
+  }
+}
 
-/** What a claim of this process on `f` is called: its directory, and its entry in that. */
-const namesOf = (self: Ground) =>
+/** The same for `f`. */
+const entries = ({ root }: Ground): ReadonlyArray<string> => entriesOf(join(root, "f"))
+
+/** The name of a claim of this process on `f`. */
+const nameOf = (self: Ground) =>
   self.claim(
     at("f"),
-    Effect.sync(() => [claimsIn(self.root)[0]!, entries(self)[0]!] as const)
+    Effect.sync(() => entries(self)[0]!)
   )
 
 /** Looks again and again, in real time. */
@@ -78,42 +90,35 @@ const fork = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.forkChild(effec
 const conditional = (fs: Algebra) => Effect.flatMap(fs.version("f"), (ifMatch) => fs.write("f", "mine", { ifMatch }))
 
 describe("a claim", () => {
-  it.live("is nothing that anybody sees, and leaves nothing", () =>
+  it.live("lies in the private directory of the installation, and leaves nothing", () =>
     Effect.gen(function* () {
       const self = yield* ground
-      const { claim, fs, root } = self
+      const { claim, root } = self
       yield* claim(
         at("f"),
         Effect.gen(function* () {
-          assert.strictEqual(claimsIn(root).length, 1)
           assert.strictEqual(entries(self).length, 1)
-          assert.deepStrictEqual(
-            (yield* fs.list(".")).map(({ name }) => name),
-            ["f"]
-          )
-          assert.deepStrictEqual(
-            (yield* fs.glob("**")).matches.map(({ path }) => path),
-            ["f"]
-          )
-          const error = yield* Effect.flip(fs.readString(claimsIn(root)[0]!))
-          assert.strictEqual(error._tag, "InvalidPath")
+          assert.deepStrictEqual(Fs.readdirSync(root), ["f"])
+          assert.strictEqual(Fs.statSync(claimsOn(join(root, "f"))).mode & 0o777, 0o700)
         })
       )
       assert.deepStrictEqual(Fs.readdirSync(root), ["f"])
+      assert.isFalse(Fs.existsSync(claimsOn(join(root, "f"))))
     }).pipe(Effect.scoped)
   )
 
   it.live("ends with success, failure, defect and interruption", () =>
     Effect.gen(function* () {
-      const { claim, root } = yield* ground
+      const self = yield* ground
+      const { claim, root } = self
       for (const effect of [Effect.void, Effect.fail("no"), Effect.die("no"), Effect.interrupt]) {
         yield* Effect.exit(claim(at("f"), effect))
-        assert.deepStrictEqual(Fs.readdirSync(root), ["f"])
+        assert.isFalse(Fs.existsSync(claimsOn(join(root, "f"))))
       }
       const running = yield* fork(claim(at("f"), Effect.never))
-      assert.strictEqual(claimsIn(root).length, 1)
+      assert.strictEqual(entries(self).length, 1)
       yield* Fiber.interrupt(running)
-      assert.deepStrictEqual(Fs.readdirSync(root), ["f"])
+      assert.isFalse(Fs.existsSync(claimsOn(join(root, "f"))))
     }).pipe(Effect.scoped)
   )
 
@@ -141,7 +146,7 @@ describe("a claim", () => {
           Effect.sync(() => order.push("second"))
         )
       )
-      yield* until(() => Fs.readdirSync(join(root, "d", claimsIn(join(root, "d"))[0]!)).some((name) => name.endsWith(".wait")))
+      yield* until(() => entriesOf(join(root, "d/f")).some((name) => name.endsWith(".wait")))
       yield* Deferred.succeed(gate, undefined)
       yield* Fiber.join(first)
       yield* Fiber.join(second)
@@ -312,6 +317,7 @@ describe("another process that has a file", () => {
       )
       assert.strictEqual(error._tag, "AccessDenied")
       assert.strictEqual((error as { readonly why?: string }).why, "busy")
+      assert.match(error.message, new RegExp(`process ${other.process.pid} .*${before[0]!.replaceAll(".", "\\.")}`))
       assert.isAtLeast(slept, 30_000)
       assert.isBelow(slept, 31_000)
       assert.deepStrictEqual(entries(self), before)
@@ -323,119 +329,90 @@ describe("another process that has a file", () => {
 })
 
 describe("what killed processes have left of claims", () => {
-  const left = Effect.gen(function* () {
-    const self = yield* ground
-    yield* self.fs.write("d/f", "old")
-    const other = yield* holder(self, "d/f")
-    other.process.kill("SIGKILL")
-    yield* Effect.promise(() => other.ended)
-    assert.strictEqual(claimsIn(join(self.root, "d")).length, 1)
-    return self
-  })
-
-  it.live("goes when the directory is listed", () =>
+  it.live("goes at the first claim of another process", () =>
     Effect.gen(function* () {
-      const { root } = yield* left
-      const fs = make(yield* PosixHost.make({ root }))
-      assert.deepStrictEqual(
-        (yield* fs.list("d")).map(({ name }) => name),
-        ["f"]
-      )
-      assert.deepStrictEqual(Fs.readdirSync(join(root, "d")), ["f"])
+      const self = yield* ground
+      const killed = yield* holder(self)
+      killed.process.kill("SIGKILL")
+      yield* Effect.promise(() => killed.ended)
+      assert.strictEqual(entries(self).length, 1)
+      yield* self.fs.write("g", "old")
+      const other = yield* holder(self, "g")
+      assert.isFalse(Fs.existsSync(claimsOn(join(self.root, "f"))))
+      other.process.kill("SIGKILL")
+      yield* Effect.promise(() => other.ended)
     }).pipe(Effect.scoped)
   )
 
-  const uses = [
-    "deleted",
-    "deleted with what is in it",
-    "deleted with what is in it step by step",
-    "moved",
-    "replaced"
-  ] as const
-  for (const use of uses) {
-    it.live(`does not keep a directory from being ${use}`, () =>
-      Effect.gen(function* () {
-        const { root } = yield* left
-        const port = yield* PosixHost.make({ root })
-        const fs = make(use.endsWith("step by step") ? portable(port) : port)
-        yield* fs.delete("d/f")
-        if (use === "deleted") assert.deepInclude(yield* fs.delete("d"), { directories: 1 })
-        else if (use === "moved") yield* fs.move("d", "e")
-        else if (use === "replaced") {
-          yield* fs.mkdir("e/x")
-          yield* fs.move("e", "d", { overwrite: true })
-          assert.deepStrictEqual(Fs.readdirSync(join(root, "d")), ["x"])
-        } else {
-          // Nothing of what is hidden counts.
-          Fs.writeFileSync(join(root, "d/g"), "x")
-          assert.deepStrictEqual(yield* fs.delete("d", { recursive: true }), { deleted: 1, directories: 1 })
-        }
-        assert.strictEqual(yield* fs.exists("d"), use === "replaced")
-      }).pipe(Effect.scoped)
-    )
+  /** An entry of a process that cannot be looked up here. */
+  const theirs = (self: Ground, mine: string): string => {
+    const name = mine.replace(/^[0-9a-z]+/, "0").replace(/\.[0-9a-f]{12}\./, ".0123456789ab.")
+    assert.notStrictEqual(name, mine)
+    Fs.mkdirSync(claimsOn(join(self.root, "f")))
+    Fs.writeFileSync(join(claimsOn(join(self.root, "f")), name), "")
+    return join(claimsOn(join(self.root, "f")), name)
   }
 
-  it.live("stays while its process may live: one of another machine, until it is a minute older than what is new", () =>
+  it.live("stays while a process that cannot be looked up gives signs of life, and goes two seconds after the last", () =>
     Effect.gen(function* () {
       const self = yield* ground
-      const mine = yield* namesOf(self)
-      const directory = join(self.root, mine[0])
-      Fs.mkdirSync(directory)
-      const theirs = join(directory, mine[1].replace(/^[0-9a-z]+/, "0").replace(/\.[0-9a-f]{12}\./, ".0123456789ab."))
-      assert.notStrictEqual(theirs, join(directory, mine[1]))
-      Fs.writeFileSync(theirs, "")
+      const entry = theirs(self, yield* nameOf(self))
       const writing = yield* fork(conditional(self.fs))
-      yield* until(() => isWaiting(self))
-      const now = Fs.statSync(theirs).mtimeMs / 1000
-      Fs.utimesSync(theirs, now - 50, now - 50)
+      yield* until(() => {
+        Fs.writeFileSync(entry, "")
+        return isWaiting(self)
+      })
+      const before = Fs.statSync(entry).mtimeMs / 1000
       // Each try makes an entry, and takes it back.
       for (let tries = 0; tries < 3; tries++) {
-        const { mtimeNs } = Fs.statSync(directory, { bigint: true })
-        yield* until(() => Fs.statSync(directory, { bigint: true }).mtimeNs !== mtimeNs)
+        const { mtimeNs } = Fs.statSync(dirname(entry), { bigint: true })
+        Fs.writeFileSync(entry, "")
+        yield* until(() => Fs.statSync(dirname(entry), { bigint: true }).mtimeNs !== mtimeNs)
       }
       assert.isUndefined(writing.pollUnsafe())
-      Fs.utimesSync(theirs, now - 120, now - 120)
+      Fs.utimesSync(entry, before - 3, before - 3)
       yield* Fiber.join(writing)
-      assert.deepStrictEqual(Fs.readdirSync(self.root), ["f"])
+      assert.isFalse(Fs.existsSync(entry))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("keeps nobody by a time in the future", () =>
+    Effect.gen(function* () {
+      const self = yield* ground
+      const entry = theirs(self, yield* nameOf(self))
+      Fs.utimesSync(entry, 2_208_988_800, 2_208_988_800)
+      yield* conditional(self.fs)
+      assert.isFalse(Fs.existsSync(entry))
     }).pipe(Effect.scoped)
   )
 
   it.live("is told from a live one by when its process started, not by its number alone", () =>
     Effect.gen(function* () {
       const self = yield* ground
-      const mine = yield* namesOf(self)
-      Fs.mkdirSync(join(self.root, mine[0]))
+      const mine = yield* nameOf(self)
+      Fs.mkdirSync(claimsOn(join(self.root, "f")))
       // This very process, as if it had had a predecessor with its number.
-      const [where, number, rest] = mine[1].split("-")
+      const [where, number, rest] = mine.split("-")
       const theirs = `${where}-${number}-1${rest!.slice(rest!.indexOf(".")).replace(/^\.[0-9a-f]{12}/, ".0123456789ab")}`
-      Fs.writeFileSync(join(self.root, mine[0], theirs), "")
+      Fs.writeFileSync(join(claimsOn(join(self.root, "f")), theirs), "")
       yield* conditional(self.fs)
-      assert.deepStrictEqual(Fs.readdirSync(self.root), ["f"])
+      assert.isFalse(Fs.existsSync(claimsOn(join(self.root, "f"))))
     }).pipe(Effect.scoped)
   )
 })
 
 describe("where a claim cannot be made", () => {
-  it.live("because something else has its name, nothing is written, and nothing goes through a link", () =>
+  it.live("because something else has its name, the version is checked without it", () =>
     Effect.gen(function* () {
       const self = yield* ground
-      const name = yield* self.claim(
-        at("f"),
-        Effect.sync(() => claimsIn(self.root)[0]!)
-      )
-      const outside = scratch()
-      for (const plant of [
-        () => Fs.writeFileSync(join(self.root, name), "in the way"),
-        () => Fs.symlinkSync(outside, join(self.root, name))
-      ]) {
-        plant()
-        const exit = yield* Effect.exit(conditional(self.fs))
-        assert.isTrue(Exit.isFailure(exit))
-        assert.strictEqual((yield* Effect.flip(conditional(self.fs)))._tag, "IoError")
-        assert.strictEqual(Fs.readFileSync(join(self.root, "f"), "utf8"), "old")
-        assert.deepStrictEqual(Fs.readdirSync(outside), [])
-        Fs.unlinkSync(join(self.root, name))
-      }
+      const claims = claimsOn(join(self.root, "f"))
+      Fs.mkdirSync(dirname(claims), { recursive: true })
+      Fs.writeFileSync(claims, "in the way")
+      yield* conditional(self.fs)
+      assert.strictEqual(Fs.readFileSync(join(self.root, "f"), "utf8"), "mine")
+      assert.strictEqual((yield* Effect.flip(self.fs.write("f", "x", { ifMatch: "0".repeat(64) })))._tag, "Conflict")
+      assert.strictEqual(Fs.readFileSync(claims, "utf8"), "in the way")
+      Fs.unlinkSync(claims)
     }).pipe(Effect.scoped)
   )
 
@@ -476,20 +453,66 @@ describe("where a claim cannot be made", () => {
   )
 
   it.runIf(isRoot || process.env["FS_ALGEBRA_NO_SKIP"] !== undefined)(
-    "because another user's process was killed, it is made all the same where both may write",
+    "because another user's process has one, it is made all the same: users do not wait for each other",
     async () => {
       const root = scratch()
       Fs.chmodSync(root, 0o1777)
       Fs.writeFileSync(join(root, "f"), "old")
       Fs.chmodSync(join(root, "f"), 0o666)
-      const killed = start("./holder.ts", { what: "hold", root, path: "f" } satisfies Order)
-      assert.strictEqual(await killed.line(), "held")
-      killed.process.kill("SIGKILL")
-      await killed.ended
+      const one = start("./holder.ts", { what: "hold", root, path: "f" } satisfies Order)
+      assert.strictEqual(await one.line(), "held")
       const other = start("./holder.ts", { what: "hold", root, path: "f", user: nobody } satisfies Order)
       assert.strictEqual(await other.line(), "held")
-      other.process.kill("SIGKILL")
-      await other.ended
+      for (const program of [one, other]) {
+        program.process.kill("SIGKILL")
+        await program.ended
+      }
     }
   )
+})
+
+describe("what a stranger plants in the names that claims once had", () => {
+  const name = `.~fsa-claim-${createHash("sha256").update("f").digest("hex").slice(0, 18)}.tmp`
+  const plants: ReadonlyArray<readonly [what: string, plant: (at: string) => void]> = [
+    ["a file", (at) => Fs.writeFileSync(at, "x")],
+    ["a link to the file itself", (at) => Fs.symlinkSync("f", at)],
+    ["a link that leads nowhere", (at) => Fs.symlinkSync("nowhere", at)],
+    ["a FIFO", (at) => execFileSync("mkfifo", [at])],
+    [
+      "a directory with an entry of the year 2040",
+      (at) => {
+        Fs.mkdirSync(at)
+        const entry = join(at, `${Identity.self()}.0123456789ab.0.claim`)
+        Fs.writeFileSync(entry, "")
+        Fs.utimesSync(entry, 2_208_988_800, 2_208_988_800)
+      }
+    ],
+    ["a directory that nobody may read", (at) => Fs.mkdirSync(at, { mode: 0 })],
+    [
+      "a directory with ten thousand entries",
+      (at) => {
+        Fs.mkdirSync(at)
+        for (let i = 0; i < 10_000; i++) Fs.writeFileSync(join(at, `0-0-0.0123456789ab.${i.toString(36)}.claim`), "")
+      }
+    ]
+  ]
+  for (const [what, plant] of plants) {
+    it.live(`neither hinders nor delays an edit, and is left alone: ${what}`, () =>
+      Effect.gen(function* () {
+        const { fs, root } = yield* ground
+        plant(join(root, name))
+        const before = Fs.lstatSync(join(root, name), { bigint: true })
+        const read: Array<string> = []
+        const reading = yield* failing("readdirSync", (path: unknown) => void read.push(String(path)))
+        yield* fs.edit("f", { oldText: "old", newText: "new" })
+        yield* conditional(fs)
+        assert.isFalse(read.some((path) => path.includes(".~fsa-")))
+        assert.isAtMost(reading.calls(), 12)
+        assert.strictEqual(Fs.readFileSync(join(root, "f"), "utf8"), "mine")
+        const after = Fs.lstatSync(join(root, name), { bigint: true })
+        assert.deepStrictEqual([after.ino, after.mtimeNs, after.ctimeNs], [before.ino, before.mtimeNs, before.ctimeNs])
+        if (after.isDirectory()) Fs.chmodSync(join(root, name), 0o700)
+      }).pipe(Effect.scoped)
+    )
+  }
 })

@@ -1,48 +1,54 @@
 /**
- * A claim keeps other processes from a file while its version is checked and the next one published. It is an entry in a hidden
- * directory beside the file, whose name says which process made it. Whoever wants the file makes its entry first and looks second, so
- * of two that want it at once the later one sees the earlier; who sees another that lives takes its own back and tries again a little
- * later. What a process that was killed has left is told by its name, and removed by the next: no name is ever used twice, so this
- * cannot hit one that lives.
+ * A claim keeps other processes of this user from a file while its version is checked and the next one is published. It is an entry
+ * in a directory of the installation's private directory, named after the file's directory (device and inode) and name, so that
+ * nobody else can plant one. The entry's name says which process made it. A process makes its entry first and looks for others second,
+ * so of two that come at once the later one sees the earlier; it takes its own entry back and tries again a little later. No name is
+ * used twice, so removing the entry of a killed process cannot hit one that lives.
  *
- * Chance decides between those who wait, since a queue would wait for a process that is busy with something else or was stopped. But
- * whoever has waited for long leaves a mark, and who comes after it lets it pass.
+ * Chance decides between those who wait, since a queue would wait for a process that is stopped. A process that has waited for long
+ * leaves a mark, and those that come after it let it pass.
+ *
+ * Where no claim can be made (there is no private directory, or the disk is full) the version is checked without one.
  */
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import { randomBytes } from "node:crypto"
 import * as Fs from "node:fs"
+import { join } from "node:path"
 import type { Fault } from "../../model/FsError.ts"
 import { fold, type FsPath, name, parent } from "../../model/FsPath.ts"
 import type { Locks } from "../../port/Backend.ts"
 import { sha256 } from "../../runtime/hash.ts"
+import * as Installation from "../../runtime/installation.ts"
 import * as Identity from "../../runtime/processIdentity.ts"
 import { attempt, isFault } from "./attempt.ts"
 import { type Confined, look, maxLooks, type Place } from "./confined.ts"
 import { codeOf } from "./errno.ts"
 import { closeQuietly, unlinkQuietly } from "./hostBytes.ts"
-import type { HostPath } from "./hostNames.ts"
 
-const busy: Fault = { _tag: "AccessDenied", why: "busy" }
-const obstructed: Fault = { _tag: "IoError", detail: "something else has the hidden name under which processes take turns" }
-
-/** Milliseconds in all, after which whoever waits gives up. */
+/** Milliseconds in all after which a waiting process gives up. */
 const patience = 30_000
-/** Milliseconds after which whoever waits says so. */
+/** Milliseconds after which a waiting process leaves a mark. */
 const politeness = 250
 /** Milliseconds between two tries: the most at first, and at last. */
 const [shortest, longest] = [2, 20] as const
-/** Milliseconds after which an entry is left over that nobody has refreshed, where it cannot be told whether its process lives. */
-const lease = 60_000
-const refreshed = 20_000
+/** Milliseconds without a sign of life after which an entry is stale whose process cannot be looked up here. */
+const lease = 2_000
+const refreshed = 500
+/** Directories of killed processes that one process removes at its first claim. */
+const maxSwept = 256
 
-/** The hidden directory of a file's claims. Where case or composition do not distinguish files they must not here; elsewhere they may. */
-const directoryOf = (file: string): string => `.~fsa-claim-${sha256(Buffer.from(fold(file.normalize()))).slice(0, 18)}.tmp`
+/** The directory in which the claims of all files lie. */
+const top = (): string | undefined => {
+  const directory = Installation.directory()
+  return directory === undefined ? undefined : join(directory, "claims")
+}
 
-/** Whether a hidden directory of this name is one of claims. */
-export const isClaims = (name: string): boolean => /^\.~fsa-claim-[0-9a-f]{18}\.tmp$/.test(name)
+/** The directory of one file's claims. Two names that are one file on some disks have one here everywhere. */
+const directoryOf = (all: string, { stats }: Place, file: string): string =>
+  join(all, sha256(Buffer.from(`${stats.dev}:${stats.ino}:${fold(file.normalize())}`)).slice(0, 32))
 
-/** One of these per thread and copy of this module: what another one holds in the same process is another's. */
+/** Names this copy of the module, of which there is one in each thread. */
 const owner = (): string => (ownName ??= `${Identity.self()}.${randomBytes(6).toString("hex")}`)
 let ownName: string | undefined
 
@@ -60,189 +66,131 @@ interface Entry {
 
 const pattern = /^(([0-9a-z-]+)\.[0-9a-f]{12})\.[0-9a-z]+\.(claim|wait)$/
 
-const entriesOf = (inside: Place): ReadonlyArray<Entry> =>
-  Fs.readdirSync(inside.directory, "utf8").flatMap((name) => {
+/** None where the directory has just been removed. */
+const namesIn = (inside: string): ReadonlyArray<string> => {
+  try {
+    return Fs.readdirSync(inside, "utf8")
+  } catch (error) {
+    if (codeOf(error) !== "ENOENT") throw error
+    return []
+  }
+}
+
+const entriesOf = (inside: string): ReadonlyArray<Entry> =>
+  namesIn(inside).flatMap((name) => {
     const found = pattern.exec(name)
     return found === null ? [] : [{ name, owner: found[1]!, identity: found[2]!, isMark: found[3] === "wait" }]
   })
 
-/** `undefined` where only its age can tell. */
+/** `undefined` for an entry of another thread or of a process that cannot be looked up here. */
 const isDead = (entry: Entry): boolean | undefined =>
   entry.owner === owner()
     ? !held.has(entry.name)
-    : // Another thread of this process, which may have been ended.
-      entry.identity === Identity.self()
+    : entry.identity === Identity.self()
       ? undefined
       : Identity.isDead(entry.identity)
 
-/** Against another entry, whose time comes from the same clock as its own: the disk's. */
-const isOlder = (inside: Place, entry: Entry, than: string): boolean => {
-  const [old, now] = [look(inside.at(entry.name)), look(inside.at(than))]
-  return old === undefined || (now !== undefined && now.mtimeMs - old.mtimeMs > lease)
+/** Compares two entries by the disk's clock. A time in the future is no sign of life. */
+const isStale = (inside: string, entry: Entry, than: string): boolean => {
+  const [other, own] = [look(join(inside, entry.name)), look(join(inside, than))]
+  return other === undefined || (own !== undefined && Math.abs(own.mtimeMs - other.mtimeMs) > lease)
 }
 
 /**
- * Whether others keep the file; what the dead have left goes. `own` is the entry that was made for this try; without it those are
- * passed over whose age would have to be compared with its.
+ * Returns an entry of another process that keeps the file, and removes those of processes that have ended. `own` is the entry that was
+ * made for this try; without it entries that only their age can tell are passed over.
  */
-const isTaken = (inside: Place, waits: boolean, own?: string): boolean => {
-  let taken = false
+const holderIn = (inside: string, waits: boolean, own?: string): Entry | undefined => {
+  let holder: Entry | undefined
   for (const entry of entriesOf(inside)) {
     if (entry.name === own) continue
-    const dead = isDead(entry) ?? (own === undefined ? undefined : isOlder(inside, entry, own))
-    if (dead === true) unlinkQuietly(inside.at(entry.name))
+    const dead = isDead(entry) ?? (own === undefined ? undefined : isStale(inside, entry, own))
+    if (dead === true) unlinkQuietly(join(inside, entry.name))
     // Marks are for those who come later, not for each other.
-    else if (dead === false && !(entry.isMark && waits)) taken = true
+    else if (dead === false && !(entry.isMark && waits)) holder = entry
   }
-  return taken
-}
-
-/** Whether it was done; not when it fails with this code. */
-const done = (run: () => void, code: string): boolean => {
-  try {
-    run()
-    return true
-  } catch (error) {
-    if (codeOf(error) !== code) throw error
-    return false
-  }
+  return holder
 }
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = Fs.constants
 
-/** Not, where the directory has just been removed. */
-const enrol = (inside: Place, name: string): boolean => {
-  const isMade = done(
-    () => closeQuietly(Fs.openSync(inside.at(name), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)),
-    "ENOENT"
-  )
-  if (isMade) held.add(name)
-  return isMade
-}
-
-const strike = (inside: Place, name: string): void => {
-  held.delete(name)
-  unlinkQuietly(inside.at(name))
-}
-
-const removeQuietly = (directory: HostPath): void => {
+/** Makes an entry; returns `false` where the directory has just been removed. */
+const enrol = (inside: string, name: string): boolean => {
   try {
-    Fs.rmdirSync(directory)
+    closeQuietly(Fs.openSync(join(inside, name), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600))
+  } catch (error) {
+    if (codeOf(error) !== "ENOENT") throw error
+    return false
+  }
+  held.add(name)
+  return true
+}
+
+const removeQuietly = (inside: string): void => {
+  try {
+    Fs.rmdirSync(inside)
   } catch {
     // Others are still in it, or have removed it.
   }
 }
 
-/** Whoever may write beside the file may claim it, and remove what was left: not only who made the directory first. */
-const share = (above: Place, inside: Place): void => {
-  const user = process.geteuid?.()
-  if (((above.stats.mode & 0o022) === 0 && above.stats.uid === user) || inside.stats.uid !== user) return
-  const descriptor = inside.open()
-  try {
-    if (Fs.readdirSync(inside.directory).length === 0) Fs.fchmodSync(descriptor, 0o777)
-  } finally {
-    closeQuietly(descriptor)
-  }
+const strike = (inside: string, name: string): void => {
+  held.delete(name)
+  unlinkQuietly(join(inside, name))
+  removeQuietly(inside)
 }
 
-/** The directory of claims, made where it is not there; `undefined` when it is removed at the same time. */
-const enter = (above: Place, segment: string): { readonly inside: Place; readonly isNew: boolean } | Fault | undefined => {
-  const isNew = done(() => Fs.mkdirSync(above.at(segment)), "EEXIST")
-  let inside: Place | Fault | undefined
-  try {
-    inside = above.enter(segment)
-    if (isFault(inside)) return inside._tag === "NotFound" ? undefined : inside._tag === "NotADirectory" ? obstructed : inside
-    if (isNew) share(above, inside)
-    return { inside, isNew }
-  } catch (error) {
-    if (inside !== undefined && !isFault(inside)) inside.release()
-    removeQuietly(above.at(segment))
-    throw error
+/** Makes an entry in a directory that others may remove at the same time; `undefined` where they do so again and again. */
+const enter = (inside: string, kind: "claim" | "wait"): string | undefined => {
+  for (let looks = 0; looks < maxLooks; looks++) {
+    Fs.mkdirSync(inside, { recursive: true, mode: 0o700 })
+    const name = newName(kind)
+    if (enrol(inside, name)) return name
   }
+  return undefined
 }
 
 interface Claim {
-  readonly inside: Place
+  readonly inside: string
   readonly name: string
 }
 
-/** One try in a directory of claims; `undefined` where it has just been removed. */
-const claimIn = (inside: Place, isNew: boolean, waits: boolean): string | "taken" | undefined => {
-  if (!isNew && isTaken(inside, waits)) return "taken"
-  const name = newName("claim")
-  if (!enrol(inside, name)) return undefined
+/** Tries once to claim the file. Returns the claim, or the entry of another process that keeps it, if that is known. */
+const claimOnce = (inside: string, waits: boolean): { readonly claim?: Claim; readonly holder?: Entry | undefined } => {
+  const known = holderIn(inside, waits)
+  if (known !== undefined) return { holder: known }
+  const name = enter(inside, "claim")
+  if (name === undefined) return {}
+  let holder: Entry | undefined
   let isMine = false
   try {
-    isMine = !isTaken(inside, waits, name)
-    return isMine ? name : "taken"
+    holder = holderIn(inside, waits, name)
+    isMine = holder === undefined
+    return isMine ? { claim: { inside, name } } : { holder }
   } finally {
     if (!isMine) strike(inside, name)
   }
 }
 
-const forbidden = new Set(["EACCES", "EPERM"])
-
-/** One try. `undefined` where others have the file, or want it now, or have made a directory of claims that is not yet open to all. */
-const claimOnce = (above: Place, segment: string, waits: boolean): Claim | Fault | undefined => {
+/** Says that this process has waited for long. A failure costs nothing but time. */
+const mark = (inside: string): Claim | undefined => {
   try {
-    return claimNow(above, segment, waits)
-  } catch (error) {
-    if (!forbidden.has(codeOf(error) ?? "") || look(above.at(segment)) === undefined) throw error
-    removeQuietly(above.at(segment))
+    const name = enter(inside, "wait")
+    return name === undefined ? undefined : { inside, name }
+  } catch {
     return undefined
   }
 }
 
-const claimNow = (above: Place, segment: string, waits: boolean): Claim | Fault | undefined => {
-  for (let looks = 0; looks < maxLooks; looks++) {
-    const entered = enter(above, segment)
-    if (entered === undefined) continue
-    if (isFault(entered)) return entered
-    const { inside, isNew } = entered
-    let claim: Claim | undefined
-    try {
-      const name = claimIn(inside, isNew, waits)
-      if (name === undefined) continue
-      if (name !== "taken") claim = { inside, name }
-      return claim
-    } finally {
-      if (claim === undefined) {
-        inside.release()
-        removeQuietly(above.at(segment))
-      }
-    }
-  }
-  return undefined
-}
+const pid = ({ identity }: Entry): number => Number.parseInt(identity.split("-")[1] ?? "", 36)
 
-/** Says that somebody has waited for long. What may go wrong with that only costs time. */
-const mark = (above: Place, segment: string): Claim | undefined => {
-  let inside: Place | undefined
-  let marked: Claim | undefined
-  try {
-    const entered = enter(above, segment)
-    if (entered === undefined || isFault(entered)) return undefined
-    inside = entered.inside
-    const name = newName("wait")
-    if (enrol(inside, name)) marked = { inside, name }
-  } catch {
-    // It goes on waiting without.
-  } finally {
-    if (marked === undefined && inside !== undefined) {
-      inside.release()
-      removeQuietly(above.at(segment))
-    }
-  }
-  return marked
-}
+const busy = (holder: Entry | undefined): Fault => ({
+  _tag: "AccessDenied",
+  why: "busy",
+  ...(holder && { detail: `process ${pid(holder)} checks or writes it (claim ${holder.name})` })
+})
 
-const leave = (above: Place, segment: string, { inside, name }: Claim): void => {
-  strike(inside, name)
-  inside.release()
-  removeQuietly(above.at(segment))
-}
-
-/** Of the real time, whatever clock the program has: what is waited for is another process. */
+/** Waits in real time, whatever clock the program has, since another process is waited for. */
 const pause = (milliseconds: number): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
     const timer = setTimeout(() => resume(Effect.void), milliseconds)
@@ -252,7 +200,7 @@ const pause = (milliseconds: number): Effect.Effect<void> =>
 type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 /** Interruptible only in the pauses, when it holds nothing but its mark. */
-const acquire = (above: Place, segment: string, restore: Restore): Effect.Effect<Claim, Fault> =>
+const acquire = (inside: string, restore: Restore): Effect.Effect<Claim, Fault> =>
   Effect.suspend(() => {
     let waited = 0
     let most: number = shortest
@@ -264,99 +212,88 @@ const acquire = (above: Place, segment: string, restore: Restore): Effect.Effect
       return restore(pause(milliseconds))
     })
     const next: Effect.Effect<Claim, Fault> = Effect.flatMap(
-      attempt(() => claimOnce(above, segment, marked !== undefined)),
-      (claim) => {
+      attempt(() => claimOnce(inside, marked !== undefined)),
+      ({ claim, holder }) => {
         if (claim !== undefined) return Effect.succeed(claim)
-        if (waited >= patience) return Effect.fail(busy)
-        if (waited >= politeness) marked ??= mark(above, segment)
+        if (waited >= patience) return Effect.fail(busy(holder))
+        if (waited >= politeness) marked ??= mark(inside)
         return Effect.andThen(waiting, next)
       }
     )
     return Effect.ensuring(
       next,
       Effect.sync(() => {
-        if (marked !== undefined) leave(above, segment, marked)
+        if (marked !== undefined) strike(marked.inside, marked.name)
       })
     )
   })
 
-/** Tells those who can tell nothing else of this process that it lives. */
+/** Gives a sign of life to processes that cannot look this one up. */
 const refresh = ({ inside, name }: Claim): void => {
   try {
-    Fs.writeFileSync(inside.at(name), ".", { flag: "r+" })
+    Fs.writeFileSync(join(inside, name), ".", { flag: "r+" })
   } catch {
-    // The next time, or never: only others on the same disk, elsewhere, would see it.
+    // The next refresh may succeed.
   }
 }
 
-const using = <A, E, R>(
-  above: Place,
-  segment: string,
-  claim: Claim,
-  effect: Effect.Effect<A, E, R>
-): Effect.Effect<A, E, R> => {
+const using = <A, E, R>(claim: Claim, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
   const timer = setInterval(() => refresh(claim), refreshed).unref()
   return Effect.ensuring(
     effect,
     Effect.sync(() => {
       clearInterval(timer)
-      leave(above, segment, claim)
+      strike(claim.inside, claim.name)
     })
   )
 }
 
-/** Where nothing can be made beside the file, what depends on its version may still be possible: appending to it, or removing it. */
-const isImpossible = (fault: Fault): boolean =>
-  fault._tag === "DiskFull" || (fault._tag === "AccessDenied" && fault["why"] !== "busy")
+let isSwept = false
 
-/**
- * The claims on the files of a root, for `Locks.claim`. Where the file's directory is not there, nor is the file, and nothing is
- * claimed; where nothing can be made in it, the check is as late as it can be without. Fails with AccessDenied `busy` when others have
- * the file for half a minute.
- */
+/** Removes what killed processes left, once in each process. */
+const sweepOnce = (all: string): void => {
+  if (isSwept) return
+  isSwept = true
+  try {
+    for (const directory of Fs.readdirSync(all, "utf8").slice(0, maxSwept)) {
+      const inside = join(all, directory)
+      for (const entry of entriesOf(inside)) if (isDead(entry) === true) unlinkQuietly(join(inside, entry.name))
+      removeQuietly(inside)
+    }
+  } catch {
+    // There is nothing, or something that another process may remove.
+  }
+}
+
+const isBusy = (fault: Fault): boolean => fault._tag === "AccessDenied" && fault["why"] === "busy"
+
+/** Where the claims on a path lie; `undefined` where its directory, and so the file, does not exist, or nothing can be claimed. */
+const placeOf = (confined: Confined, path: FsPath): string | Fault | undefined => {
+  const all = top()
+  if (all === undefined) return undefined
+  sweepOnce(all)
+  const above = confined.directory(parent(path))
+  if (isFault(above)) return above._tag === "NotFound" || above._tag === "NotADirectory" ? undefined : above
+  try {
+    return directoryOf(all, above, name(path))
+  } finally {
+    above.release()
+  }
+}
+
+/** Makes `Locks.claim` for a root. It fails with AccessDenied `busy` when other processes have the file for half a minute. */
 export const make =
   (confined: Confined): NonNullable<Locks["claim"]> =>
   <A, E, R>(path: FsPath, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R> =>
     Effect.uninterruptibleMask((restore) =>
       Effect.flatMap(
-        attempt(() => {
-          const above = confined.directory(parent(path))
-          return isFault(above) && (above._tag === "NotFound" || above._tag === "NotADirectory") ? undefined : above
-        }),
-        (above): Effect.Effect<A, E | Fault, R> => {
-          if (above === undefined) return restore(effect)
-          const segment = directoryOf(name(path))
-          return Effect.ensuring(
-            Effect.matchEffect(acquire(above, segment, restore), {
-              onSuccess: (claim) => using(above, segment, claim, restore(effect)),
-              onFailure: (fault): Effect.Effect<A, E | Fault, R> => (isImpossible(fault) ? restore(effect) : Effect.fail(fault))
-            }),
-            Effect.sync(() => above.release())
-          )
-        }
+        attempt(() => placeOf(confined, path)),
+        (inside): Effect.Effect<A, E | Fault, R> =>
+          inside === undefined
+            ? restore(effect)
+            : Effect.matchEffect(acquire(inside, restore), {
+                onSuccess: (claim) => using(claim, restore(effect)),
+                onFailure: (fault): Effect.Effect<A, E | Fault, R> => (isBusy(fault) ? Effect.fail(fault) : restore(effect))
+              })
       )
     )
-
-/**
- * Takes away what processes that were killed have left in a directory of claims, and the directory when nothing else is in it; whether
- * that was so. `now` in milliseconds, for what only its age can tell.
- */
-export const sweep = (above: Place, segment: string, now: number): boolean => {
-  let inside: Place | undefined
-  try {
-    const found = above.enter(segment)
-    if (isFault(found)) return false
-    inside = found
-    for (const entry of entriesOf(inside)) {
-      const found = look(inside.at(entry.name))
-      const dead = isDead(entry) ?? (found !== undefined && now - found.mtimeMs > 60 * lease)
-      if (dead) unlinkQuietly(inside.at(entry.name))
-    }
-    Fs.rmdirSync(above.at(segment))
-    return true
-  } catch {
-    return false
-  } finally {
-    inside?.release()
-  }
-}

@@ -4,13 +4,11 @@
  */
 import * as Fs from "node:fs"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
-import * as Claims from "./claims.ts"
 import { look, type Place } from "./confined.ts"
 import { childrenNow, isSmall } from "./hostEntries.ts"
 
 /** Removes the leftover that has this name, and returns whether the name is free then. Directories are left to whoever made them. */
-export const sweep = (place: Place, segment: string, now?: number): boolean => {
-  if (Claims.isClaims(segment)) return Claims.sweep(place, segment, now ?? 0)
+export const sweep = (place: Place, segment: string): boolean => {
   if (!TemporaryNames.isLeftover(segment)) return false
   const at = place.at(segment)
   try {
