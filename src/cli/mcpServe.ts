@@ -12,6 +12,7 @@ import { plan } from "../agent/mcp/plan.ts"
 import * as Server from "../agent/mcp/serve.ts"
 import { access } from "../agent/policy/access.ts"
 import { readBeforeWrite } from "../agent/policy/readBeforeWrite.ts"
+import { type MountPoint, withoutMount } from "../agent/toolPath.ts"
 import * as ToolSettings from "../agent/ToolSettings.ts"
 import * as Limits from "../model/Limits.ts"
 import { Complaint, wrongUsage } from "./exit.ts"
@@ -55,25 +56,32 @@ const wrongGlob = (error: unknown): Complaint =>
   new Complaint({
     error: { _tag: "UsageError" },
     message: error instanceof Error ? error.message : String(error),
-    hint: "Globs are those of the glob command; quote them for the shell.",
+    hint: "Each --allow and --deny takes one glob, as the glob command does; quote it for the shell.",
     code: wrongUsage
   })
 
+/** Reads a glob that begins with the directory's own path, as a shell completes it, as one of what is below. */
+const belowRoot = (glob: string, mountPoint: MountPoint): string => {
+  const below = withoutMount(glob, mountPoint)
+  return below !== glob && /^\/*$/.test(below) ? "**" : below
+}
+
 /** Whoever may not read a file may not change it either, so that one list is enough. */
-const rules = ({ allow, deny }: Input) =>
+const rules = ({ allow, deny }: Input, mountPoint: MountPoint) =>
   Effect.try({
-    try: () =>
-      allow.length === 0 && deny.length === 0
-        ? Layer.empty
-        : access({
-            ...(allow.length > 0 && { allow: { read: allow } }),
-            ...(deny.length > 0 && { deny: { read: deny } })
-          }),
+    try: () => {
+      if (allow.length === 0 && deny.length === 0) return Layer.empty
+      const globs = (all: ReadonlyArray<string>) => all.map((glob) => belowRoot(glob, mountPoint))
+      return access({
+        ...(allow.length > 0 && { allow: { read: globs(allow) } }),
+        ...(deny.length > 0 && { deny: { read: globs(deny) } })
+      })
+    },
     catch: wrongGlob
   })
 
-const policies = (input: Input) =>
-  Effect.map(rules(input), (rules) => (input.readBeforeWrite ? Layer.merge(rules, readBeforeWrite) : rules))
+const policies = (input: Input, { mountPoint }: ToolSettings.ToolSettingsShape) =>
+  Effect.map(rules(input, mountPoint), (rules) => (input.readBeforeWrite ? Layer.merge(rules, readBeforeWrite) : rules))
 
 const real = (path: string): string => {
   try {
@@ -94,10 +102,11 @@ const settings = ({ limits, mountPoint }: Input, root: string): ToolSettings.Too
 const ground = Effect.fnUntraced(function* (input: Input) {
   const { root } = yield* Settings
   const { directory } = yield* Screen
+  const chosen = settings(input, resolve(directory, root))
   return Layer.mergeAll(
     input.snapshots ? snapshotsLayer : (Layer.empty as unknown as typeof snapshotsLayer),
-    yield* policies(input),
-    Layer.succeed(ToolSettings.ToolSettings, settings(input, resolve(directory, root)))
+    yield* policies(input, chosen),
+    Layer.succeed(ToolSettings.ToolSettings, chosen)
   )
 })
 

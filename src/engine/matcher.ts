@@ -10,6 +10,7 @@ import picomatch from "picomatch"
 import type { Fault } from "../model/FsError.ts"
 import { codePoints } from "../model/FsPath.ts"
 import { compileExpression, NotAGlob } from "./automaton.ts"
+import { expanded, Malformed } from "./braces.ts"
 import { invalid, type PlanContext } from "./options.ts"
 import {
   ANY,
@@ -60,19 +61,33 @@ interface Compiled {
 
 const options = { dot: true, posix: true, regex: false, nonegate: true, strictSlashes: true } as const
 
-/** Into `out`; answers what is wrong with the pattern. */
-const addPath = (
-  text: string,
-  anchored: boolean,
-  shape: Omit<Row, "segments">,
-  caseSensitive: boolean,
-  out: Compiled
-): string | undefined => {
+/** A pattern without the "/" at its ends. */
+interface Trimmed {
+  readonly text: string
+  readonly anchored: boolean
+  /** Only directories. */
+  readonly directory: boolean
+}
+
+const trim = (pattern: string): Trimmed => {
+  const text = pattern.replace(/^(?:\.?\/)+/, "").replace(/\/$/, "")
+  return { text, anchored: text.includes("/") || /^\.?\//.test(pattern), directory: pattern.endsWith("/") }
+}
+
+const spelling = ({ anchored, text }: Trimmed): Row["segments"] => {
+  const names = text.split("/").map(exactly)
+  return anchored ? names : [GLOBSTAR, ...names]
+}
+
+/** Adds a pattern without braces that hold `**` to `out`; answers what is wrong with it. */
+const addPattern = (trimmed: Trimmed, pattern: number, caseSensitive: boolean, out: Compiled): string | undefined => {
+  const { anchored, directory, text } = trimmed
+  const shape = { pattern, directory }
   const glob = parse(text, anchored, !caseSensitive)
   if (typeof glob === "string") return glob
   const fold = caseSensitive ? undefined : foldCase
   const anywhere = anchored ? [] : [GLOBSTAR]
-  if (glob.itself) out.rows.push({ ...shape, segments: [...anywhere, ...text.split("/").map(exactly)] })
+  if (glob.itself) out.rows.push({ ...shape, segments: spelling(trimmed) })
   if (glob.rows !== undefined) {
     for (const segments of glob.rows) {
       const tests = segments.map((segment) => (segment === undefined ? GLOBSTAR : compileTest(segment, fold)))
@@ -89,6 +104,48 @@ const addPath = (
     throw error
   }
   out.reach.push({ ...shape, segments: [...glob.prefix.map((name) => literal(name, caseSensitive)), GLOBSTAR] })
+  return undefined
+}
+
+/** Adds a pattern to `out`; answers what is wrong with it. */
+const addPath = (
+  whole: string,
+  pattern: number,
+  { caseSensitive, strict }: { readonly caseSensitive: boolean; readonly strict: boolean },
+  out: Compiled
+): string | undefined => {
+  try {
+    const { doubt, patterns } = expanded(whole)
+    if (strict) {
+      const doubts = patterns.map((each) => expanded(each).doubt ?? doubtOf(trim(each).text))
+      const wrong = doubt ?? doubts.find((each) => each !== undefined)
+      if (wrong !== undefined) return wrong
+    }
+    for (const each of patterns) {
+      const trimmed = trim(each)
+      // No path is empty.
+      if (patterns.length > 1 && trimmed.text.trim() === "") continue
+      const wrong = addPattern(trimmed, pattern, caseSensitive, out)
+      if (wrong !== undefined) return wrong
+    }
+    // picomatch takes a path that is the pattern letter by letter.
+    const given = trim(whole)
+    if (patterns[0] !== whole) out.rows.push({ pattern, directory: given.directory, segments: spelling(given) })
+    return undefined
+  } catch (error) {
+    if (error instanceof Malformed) return error.message
+    throw error
+  }
+}
+
+/** Tells why a pattern without braces that hold `**` can match nothing, or not what it says. */
+const doubtOf = (text: string): string | undefined => {
+  if (text.trim() === "") return "one of its alternatives is blank"
+  const segments = text.split("/")
+  if (segments.includes("")) return "it has an empty segment, which no path has"
+  if (segments.includes(".")) return 'it has a "." segment, which no path has'
+  if (segments[0] === "~") return '"~" is no home directory here; patterns are relative to the root'
+  if (/^'.*'$/s.test(text)) return "it stands in quotation marks; leave them out"
   return undefined
 }
 
@@ -139,12 +196,14 @@ export interface CompileOptions {
   readonly dialect?: "path" | "fnmatch" | undefined
   /** Read as ignore rules are: the last pattern that matches decides, and `!` takes back. */
   readonly rules?: boolean | undefined
+  /** Refuses what a search takes but what may not mean what it looks like: a policy must not be silently without effect. */
+  readonly strict?: boolean | undefined
 }
 
 /** A matcher for all of these, or the fault of the first that is no pattern. */
 export const compile = (
   patterns: ReadonlyArray<string>,
-  { argument, dialect, rules = false }: CompileOptions,
+  { argument, dialect, rules = false, strict = false }: CompileOptions,
   { caseSensitive, limits }: PlanContext
 ): Matcher | Fault => {
   const out: Compiled = { rows: [], wide: [], reach: [] }
@@ -156,13 +215,15 @@ export const compile = (
     // `!(` opens an extglob, as it does for picomatch.
     const negated = rules && input[0] === "!" && input[1] !== "("
     const whole = negated ? input.slice(1) : input
-    const directory = whole.endsWith("/")
-    const text = whole.replace(/^(?:\.?\/)+/, "").replace(/\/$/, "")
+    const { directory, text } = trim(whole)
     if (text.trim() === "") return invalid(argument, "it is blank")
-    const shape = { pattern, directory }
-    const anchored = text.includes("/") || /^\.?\//.test(whole)
+    if (strict && !rules && /^!(?!\()/.test(whole)) {
+      return invalid(argument, `${JSON.stringify(input)}: "!" takes nothing back here; write "\\!" for the sign itself`)
+    }
     const refused =
-      dialect === "fnmatch" ? addFnmatch(text, shape, caseSensitive, out) : addPath(text, anchored, shape, caseSensitive, out)
+      dialect === "fnmatch"
+        ? addFnmatch(text, { pattern, directory }, caseSensitive, out)
+        : addPath(whole, pattern, { caseSensitive, strict }, out)
     if (refused !== undefined) return invalid(argument, `${JSON.stringify(input)}: ${refused}`)
     takesBack.push(negated)
   }

@@ -3,11 +3,11 @@
  * globstars, classes and braces in the places where everyone writes them. What is left (extglobs, quotes, a globstar within braces,
  * and whatever picomatch treats in a way of its own) is `wide`: its meaning is the expression that picomatch makes of it.
  *
- * What picomatch would quietly take as text because something is not closed, a user has mistyped: an open `[`, `{` or `(` and a
- * backslash at the end are refused, with the way to write them as text. Closers without an opener are text. Refused are also a range
- * that runs backwards, a range in braces over more than single letters or digits (picomatch reads `{8..12}` as a set of characters,
- * which nobody means), and a backslash before a letter or digit to which a regular expression would give a meaning of its own.
+ * What picomatch would quietly take as text because something is not closed, a user has mistyped: an open `[`, `{`, `(` or quotation mark and a
+ * backslash at the end are refused, with the way to write them as text. Closers without an opener are text. A range that runs backwards
+ * is refused too. What `braces.ts` rewrites (ranges, named classes, braces that hold a globstar) is not met here.
  */
+import { Malformed, maxDepth, maxExpansions, tooDeep, tooMany } from "./braces.ts"
 import { ANY, type CharClass, charClass, type Element, STAR } from "./segment.ts"
 
 const DOT = 46
@@ -35,15 +35,6 @@ export interface Glob {
   /** Whether it is worth asking for a path that is the pattern letter by letter, which picomatch takes too. */
   readonly itself: boolean
 }
-
-const maxExpansions = 1024
-
-/** Of braces, and of parentheses: deeper than any pattern of the standard length, and far from the end of the stack. */
-const maxDepth = 500
-
-const tooDeep = `it is nested more than ${maxDepth} deep`
-
-class Malformed extends Error {}
 
 const isChoice = (token: Token | undefined): token is Choice => typeof token === "object" && "options" in token
 
@@ -119,22 +110,12 @@ const read = (text: string, ignoreCase: boolean): Read => {
   const escape = (out: Array<Token>): void => {
     const next = text[at + 1]
     if (next === undefined) throw new Malformed('it ends with a backslash; write "\\\\" for the sign itself')
-    if (/[dDwWsSbBnrtvfcxuk0-9]/.test(next)) {
-      throw new Malformed(`"\\${next}" has no meaning in a glob; directories are separated by "/"`)
-    }
     // picomatch runs past the end of these and never comes back.
     if (text.startsWith("\\\\\\\\", at)) throw new Malformed("it has more than three backslashes in a row")
     at += 2
     if (next === "\\" || next === "/") wide = true
     doubled(next)
-    if (next === ".") dot(out)
-    else out.push(next === "/" ? SLASH : next.charCodeAt(0))
-  }
-  const dot = (out: Array<Token>): void => {
-    if (braces > 0 && out.at(-1) === DOT) {
-      throw new Malformed('".." in braces is a range between two letters or two digits; write out any other')
-    }
-    out.push(DOT)
+    out.push(next === "/" ? SLASH : next.charCodeAt(0))
   }
   const doubled = (sign: string): void => {
     if (short && /[+$^]/.test(sign) && text[at] === sign) wide = true
@@ -181,12 +162,6 @@ const read = (text: string, ignoreCase: boolean): Read => {
     out.push(certain ? set : { options: [[set], unitsOf(text.slice(opening, at))], set: true })
   }
   const braced = (out: Array<Token>): void => {
-    if (/^\{[A-Za-z0-9]\.\.[A-Za-z0-9]\}$/.test(text.slice(at, at + 6))) {
-      at += 6
-      wide = true
-      out.push(ANY)
-      return
-    }
     if (++braces > maxDepth) throw new Malformed(tooDeep)
     const options: Array<ReadonlyArray<Token>> = []
     do {
@@ -224,9 +199,6 @@ const read = (text: string, ignoreCase: boolean): Read => {
         if (parentheses === 0) divided = true
         wide = true
         break
-      case ".":
-        dot(out)
-        return
       default:
         doubled(sign)
     }
@@ -274,7 +246,7 @@ export const parse = (text: string, anchored: boolean, ignoreCase: boolean): Glo
     if (error instanceof Malformed) return error.message
     throw error
   }
-  if (width(found.tokens, false) > maxExpansions) return `its braces expand to more than ${maxExpansions} patterns`
+  if (width(found.tokens, false) > maxExpansions) return tooMany
   const many = width(found.tokens, true) > maxExpansions
   // picomatch lets `**` in `**.js`, and only there, run across "/".
   let wide = found.wide || many || (anchored && /^\*\*(?:\.\w+)+$/.test(text))

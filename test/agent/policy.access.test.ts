@@ -380,7 +380,24 @@ describe("access", () => {
     })
   )
 
-  it("a glob that is none is a mistake of the program", () => {
-    for (const glob of ["", "a/../b", "\0"]) assert.throws(() => Policy.access({ deny: { read: glob } }), RangeError)
+  it.effect("** in braces denies at every depth, the root included", () =>
+    Effect.gen(function* () {
+      for (const read of ["{**/.env*,**/keys/**}", "{**/.env*,keys}", "@(**/.env|**/keys/**)"]) {
+        const { call } = yield* session(
+          yield* memory({ ".env": secret, "keys/a": secret, "src/.env.local": secret, "src/keys/b": secret, "src/a": "a" }),
+          Policy.access({ deny: { read } })
+        )
+        for (const path of [".env", "keys/a", "src/.env.local", "src/keys/b"]) {
+          const isDenied = !(yield* call("read_file", { path })).success
+          assert.strictEqual(isDenied, !(read.startsWith("@") && path.endsWith(".local")), `${read} on ${path}`)
+        }
+        assert.isTrue((yield* call("read_file", { path: "src/a" })).success)
+      }
+    })
+  )
+
+  it("a glob that is none, or that may not mean what it looks like, is a mistake of the program", () => {
+    for (const glob of ["", "a/../b", "\0", ".env,*.pem", "src\\gen", "{.env}", "[[:constructor:]]", "!.env", "a//b", "{**/a"])
+      assert.throws(() => Policy.access({ deny: { read: glob } }), RangeError)
   })
 })

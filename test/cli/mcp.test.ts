@@ -3,7 +3,12 @@ import * as Effect from "effect/Effect"
 import { shell } from "./terminal.ts"
 
 describe("mcp", () => {
-  const files = { "a.txt": "a\n", ".env": "TOKEN=1\n", logs: { "x.log": "x\n" } }
+  const files = {
+    "a.txt": "a\n",
+    ".env": "TOKEN=1\n",
+    "key.pem": "TOKEN=2\n",
+    logs: { "x.log": "x\n", ".env.local": "TOKEN=3\n", deep: { "key.pem": "TOKEN=4\n" } }
+  }
 
   interface Answered {
     readonly id: unknown
@@ -66,6 +71,50 @@ describe("mcp", () => {
     })
   )
 
+  const secrets = [".env", "key.pem", "logs/.env.local", "logs/deep/key.pem"]
+  const reads = secrets.map((path) => ["read_file", { path }] as const)
+
+  it.live("--deny with ** in braces denies what each alternative names, at the root too", () =>
+    Effect.gen(function* () {
+      for (const deny of [
+        "{**/.env*,**/*.pem}",
+        "{**/.env*,*.pem}",
+        "{{**/.env,**/.env.*},**/*.pem}",
+        "**/{.env*,*.pem}",
+        "@(**/.env*|**/*.pem)"
+      ]) {
+        const { answers, code } = yield* asked(["--deny", deny], ...reads, [
+          "grep",
+          { pattern: "TOKEN", include_ignored: true }
+        ])
+        assert.strictEqual(code, 0, deny)
+        for (const answer of answers.slice(0, -1)) assert.isTrue(answer.result.isError, deny)
+        assert.notInclude(JSON.stringify(answers), "TOKEN=", deny)
+      }
+    })
+  )
+
+  it.live("--allow with ** in braces allows what each alternative names, at the root too", () =>
+    Effect.gen(function* () {
+      const { answers } = yield* asked(["--allow", "{**/a.txt,**/x.log}"], ["glob", { pattern: "**" }])
+      assert.deepStrictEqual(
+        answers[0]!.result.structuredContent.matches.map(({ path }: { path: string }) => path),
+        ["a.txt", "logs/x.log"]
+      )
+    })
+  )
+
+  it.live("a glob that begins with the directory's own path is one of what is below", () =>
+    Effect.gen(function* () {
+      const args = ["--mount-point", "/workspace", "--deny", "/workspace/.env"]
+      const { answers } = yield* asked(args, ["read_file", { path: ".env" }], ["read_file", { path: "a.txt" }])
+      assert.isTrue(answers[0]!.result.isError)
+      assert.isFalse(answers[1]!.result.isError)
+      const all = yield* asked(["--mount-point", "/workspace", "--deny", "/workspace/"], ["read_file", { path: "a.txt" }])
+      assert.isTrue(all.answers[0]!.result.isError)
+    })
+  )
+
   it.live("--mount-point is what paths may begin with", () =>
     Effect.gen(function* () {
       const { answers } = yield* asked(["--mount-point", "/workspace"], ["read_file", { path: "/workspace/a.txt" }])
@@ -80,7 +129,18 @@ describe("mcp", () => {
         [["--limits", "few"], 2, "limits"],
         [["--http", "70000"], 2, "70000"],
         [["--http", "0", "--host", "0.0.0.0"], 2, "host"],
-        [["--deny", "[z-a"], 2, "deny"]
+        [["--deny", "[z-a"], 2, "deny"],
+        [["--deny", ".env,*.pem"], 2, "deny"],
+        [["--deny", "logs//x.log"], 2, "empty segment"],
+        [["--deny", "./logs/."], 2, "segment"],
+        [["--deny", "logs\\x.log"], 2, "directories are separated"],
+        [["--deny", "{*.pem,logs/*}"], 2, "anchors"],
+        [["--deny", "{.env"], 2, "not closed"],
+        [["--deny", ""], 2, "blank"],
+        [["--deny", "../x"], 2, '".."'],
+        [["--allow", "[[:constructor:]]"], 2, "no class"],
+        [["--allow", "**", "--allow", "!.env"], 2, "takes nothing back"],
+        [["--deny", "{1..2000}"], 2, "1024"]
       ]
       for (const [args, code, said] of wrong) {
         const ended = yield* asked(args)

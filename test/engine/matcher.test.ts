@@ -5,6 +5,7 @@ import picomatch from "picomatch"
 import { type CompileOptions, compile, type Matcher, test } from "../../src/engine/matcher.ts"
 import { isFault, type PlanContext } from "../../src/engine/options.ts"
 import { standard, unlimited } from "../../src/model/Limits.ts"
+import { alternatives } from "./alternatives.ts"
 
 const sensitive: PlanContext = { limits: standard, caseSensitive: true }
 const insensitive: PlanContext = { limits: standard, caseSensitive: false }
@@ -27,8 +28,12 @@ const found = (matcher: Matcher, paths: ReadonlyArray<string>): ReadonlyArray<st
   paths.filter((path) => test(matcher, path))
 
 /** The meaning, word by word as it is decided: picomatch on the relative path, or on the name for what has no slash. */
-const oracle = (pattern: string, caseSensitive: boolean): ((path: string) => boolean) => {
-  const text = pattern.replace(/^(?:\.?\/)+/, "").replace(/\/$/, "")
+const meaning = (pattern: string, caseSensitive: boolean): ((path: string) => boolean) => {
+  // picomatch takes any dot after a range for any character.
+  const text = pattern
+    .replace(/(?<!\\)\{(\w)\.\.(\w)\}/g, "[$1-$2]")
+    .replace(/^(?:\.?\/)+/, "")
+    .replace(/\/$/, "")
   const anchored = text.includes("/") || /^\.?\//.test(pattern)
   const matches = picomatch(text, {
     dot: true,
@@ -39,6 +44,13 @@ const oracle = (pattern: string, caseSensitive: boolean): ((path: string) => boo
     nocase: !caseSensitive
   })
   return (path) => matches(anchored ? path : path.slice(path.lastIndexOf("/") + 1))
+}
+
+/** The union of the alternatives, where braces hold `**`. */
+const oracle = (pattern: string, caseSensitive: boolean): ((path: string) => boolean) => {
+  const each = alternatives(pattern).filter((text) => !/^(?:\.?\/)*$/.test(text))
+  const all = each.map((text) => meaning(text, caseSensitive))
+  return (path) => path === pattern || all.some((matches) => matches(path))
 }
 
 const join = (parts: ReadonlyArray<string>, separator: string, minLength: number, maxLength: number) =>
@@ -193,9 +205,13 @@ describe("matcher", () => {
       ["@(a|b", /"\(" is not closed/],
       ["a\\", /ends with a backslash/],
       ["[z-a]", /runs backwards/],
-      ["src\\data\\*", /"\\d" has no meaning/],
+      ['a"b', /quotation mark is not closed/],
       ["\\\\\\\\", /backslashes in a row/],
-      ["{8..12}", /range/],
+      ["{1..5000}", /range .* more than 1024/],
+      ["{1..40}{1..40}", /more than 1024/],
+      ["{1..9..}", /range/],
+      ["{a..5}", /range/],
+      ["{1..99999999999999999999}", /range/],
       ["{1..100000}", /range/],
       ["../a", /"\.\." segment/],
       ["a/..", /"\.\." segment/],

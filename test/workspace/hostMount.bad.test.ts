@@ -130,6 +130,10 @@ describe("a mount that asks for what cannot be", () => {
         [{ maxBytes: 1.5 }, /maxBytes/],
         [{ maxBytes: Number.NaN }, /maxBytes/],
         [{ include: ["../*"] }, /include/],
+        [{ exclude: [".env,*.pem"] }, /exclude/],
+        [{ exclude: ["secrets\\key"] }, /exclude/],
+        [{ exclude: ["{*.pem,secrets/*}"] }, /exclude/],
+        [{ include: ["*", "!.env"] }, /include/],
         [{ exclude: ["a\0"] }, /exclude/],
         [{ include: ["x".repeat(1001)] }, /include/]
       ]

@@ -12,23 +12,9 @@ import { adversarial } from "../../src/testing/Faults.ts"
 import { machine, pictureOf, plant } from "./mounting.ts"
 
 const names = ["a", "b", "a", "b", "A", "é.md", "x.md", ".h"] as const
-const globs = [
-  "*",
-  "**",
-  "*.md",
-  "a",
-  "a/",
-  "a/**",
-  "/b",
-  "**/a/*",
-  "b/*",
-  "{a,b}/x.md",
-  " ",
-  "[ab]",
-  "?",
-  "!a",
-  "!x.md"
-] as const
+const globs = ["*", "**", "*.md", "a", "a/", "a/**", "/b", "**/a/*", "b/*", "{a,b}/x.md", " ", "[ab]", "?"] as const
+/** Only what is left out can be taken back. */
+const exclusions = [...globs, "!a", "!x.md"] as const
 
 const Name = Schema.Literals(names)
 const Path = Schema.Array(Name).check(Schema.isMinLength(1), Schema.isMaxLength(3))
@@ -37,6 +23,7 @@ const Tree = Schema.Array(Schema.Tuple([Path, Schema.String.check(Schema.isMaxLe
   Schema.isMaxLength(12)
 )
 const Globs = Schema.Array(Schema.Literals(globs)).check(Schema.isMaxLength(3))
+const Exclusions = Schema.Array(Schema.Literals(exclusions)).check(Schema.isMaxLength(3))
 
 const Case = Schema.Struct({
   source: Tree,
@@ -46,7 +33,7 @@ const Case = Schema.Struct({
       hostPath: Schema.Literals([".", "a", "b", "a/b", "x.md"]),
       mountPath: Schema.OptionFromNullOr(Schema.Array(Name).check(Schema.isMaxLength(2))),
       include: Globs,
-      exclude: Globs
+      exclude: Exclusions
     })
   ).check(Schema.isMinLength(1), Schema.isMaxLength(3)),
   caseInsensitive: Schema.Boolean

@@ -90,7 +90,10 @@ describe("a mount of a directory", () => {
         [{ exclude: ["lib", "!lib/a.py"] }, [".hidden", "main.py"]],
         [{ include: ["main.py"], exclude: ["main.py"] }, []],
         [{ include: ["src/main.py"] }, []],
-        [{ include: ["{lib/a,main}.py"] }, ["lib/a.py", "main.py"]]
+        [{ include: ["lib/{a,c}.py", "main.{py,md}"] }, ["lib/a.py", "main.py"]],
+        [{ include: ["{**/*.txt,**/main.*}"] }, ["lib/b.txt", "main.py"]],
+        [{ exclude: ["{**/*.py,**/.hidden}"] }, ["lib/b.txt"]],
+        [{ exclude: ["{**/lib/**,**/.hidden}"] }, ["main.py"]]
       ]
       for (const [globs, files] of cases) {
         const fs = make(yield* InMemory.make())

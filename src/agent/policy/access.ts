@@ -36,7 +36,9 @@ const permits = (rules: Rules.Rules, { past }: Invocation, { access, path }: Tou
  * - A directory that holds anything that may not be deleted is neither removed nor moved.
  * - Programs in a sandbox are refused, since nothing could confine them; restoring a snapshot leaves out what may not be changed.
  *
- * A glob that is none is a mistake in the program: a defect.
+ * A glob that is none, or that may not mean what it looks like, is a mistake in the program: a RangeError. Such are a comma or `|` outside
+ * braces, braces or brackets that are not closed or choose nothing, classes that there are not, a backslash before a letter, `!` in front,
+ * and segments that no path has.
  *
  * @since 0.1.0
  */

@@ -47,7 +47,7 @@ interface Side {
 }
 
 const compile = (globs: string | ReadonlyArray<string>, argument: string, caseSensitive: boolean): Matcher.Matcher => {
-  const matcher = Matcher.compile(list(globs), { argument }, { caseSensitive, limits: unlimited })
+  const matcher = Matcher.compile(list(globs), { argument, strict: true }, { caseSensitive, limits: unlimited })
   if (isFault(matcher)) throw new RangeError(`access: ${argument}: ${String(matcher["detail"])}`)
   return matcher
 }

@@ -41,6 +41,31 @@ const rows: ReadonlyArray<Row> = [
   { what: "? is one character and never a slash", pattern: "s?a.py", expected: [] },
   { what: "? is one character", pattern: "?.py", expected: ["r.py", "s/.d/x.py", "s/a.py", "s/t/c.py"] },
   { what: "braces are alternatives", pattern: "{r,s/a}.py", expected: ["r.py", "s/a.py"] },
+  { what: "** in braces is zero or more segments", pattern: "{**/*.txt,**/r*}", expected: ["r.py", "readme", "s/n.txt"] },
+  {
+    what: "** in braces within a path is zero or more segments",
+    pattern: "s/{**/c,**/a,x}.py",
+    expected: ["s/a.py", "s/t/c.py"]
+  },
+  {
+    what: "two numbers in braces are a range",
+    pattern: "{8..12}.txt",
+    files: { "7.txt": "", "8.txt": "", "a/12.txt": "", "13.txt": "", "1.txt": "" },
+    expected: ["8.txt", "a/12.txt"]
+  },
+  {
+    what: "a range in braces keeps its zeros",
+    pattern: "{08..10}",
+    files: { "8": "", "08": "", "10": "" },
+    expected: ["08", "10"]
+  },
+  {
+    what: "brackets take classes of POSIX",
+    pattern: "a[[:space:]][[:digit:]_]",
+    files: { "a 1": "", "a _": "", "a b": "", ab1: "" },
+    expected: ["a 1", "a _"]
+  },
+  { what: "a backslash makes the next sign plain", pattern: "\\r\\.p\\y", expected: ["r.py"] },
   { what: "brackets are a class", pattern: "[rc].py", expected: ["r.py", "s/t/c.py"] },
   {
     what: "several patterns are alternatives, and match once",
@@ -79,6 +104,18 @@ const rows: ReadonlyArray<Row> = [
     pattern: "**",
     options: { exclude: ["*.py", "/readme"] },
     expected: ["s/n.txt"]
+  },
+  {
+    what: "an exclude with ** in braces leaves out at every depth",
+    pattern: "**",
+    options: { exclude: "{**/s/**,**/r*}" },
+    expected: [".h.py"]
+  },
+  {
+    what: "an exclude with ** in braces is taken back whole",
+    pattern: "**",
+    options: { exclude: ["**", "!{**/*.txt,**/readme,**/s/}"] },
+    expected: ["readme", "s/n.txt"]
   },
   {
     what: "a later exclude takes back an earlier one",

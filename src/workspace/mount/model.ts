@@ -38,7 +38,10 @@ export interface HostMount {
    * @default `hostPath` where that is relative, else its last name; a file is then that itself
    */
   readonly mountPath?: string | ReadonlyArray<string> | undefined
-  /** Globs as `Filesystem.glob` takes them, relative to the source; of a file, its name. Blank ones are ignored. @default everything */
+  /**
+   * Globs as `Filesystem.glob` takes them, relative to the source; of a file, its name. Blank ones are ignored; those that may not
+   * mean what they look like are refused. @default everything
+   */
   readonly include?: ReadonlyArray<string> | undefined
   /** Beats `include`; as the `exclude` of a glob. Where links are followed, also by where these lead. @default nothing */
   readonly exclude?: ReadonlyArray<string> | undefined

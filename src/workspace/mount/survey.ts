@@ -261,7 +261,7 @@ const compile = Effect.fnUntraced(function* (
   const context = { limits: yield* Limits, caseSensitive }
   const compiled = (argument: "include" | "exclude", patterns: ReadonlyArray<string>) => {
     if (patterns.length === 0) return Effect.succeed(undefined)
-    const matcher = Matcher.compile(patterns, { argument, rules: argument === "exclude" }, context)
+    const matcher = Matcher.compile(patterns, { argument, rules: argument === "exclude", strict: true }, context)
     return "_tag" in matcher
       ? Effect.fail(new MountError({ hostPath, reason: "invalid", detail: `${argument}: ${String(matcher["detail"])}` }))
       : Effect.succeed(matcher)

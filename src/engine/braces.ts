@@ -1,0 +1,315 @@
+/**
+ * Rewrites a glob before it is read. Braces that hold `**` become one pattern for each alternative, so that `**` is zero or more segments
+ * in them too: picomatch asks for at least one. Ranges such as `{1..12}` become alternatives, named classes such as `[[:space:]]` become
+ * ranges of characters, and a backslash before a letter or a digit, which picomatch hands on to the regular expression, goes.
+ */
+
+/** The number of patterns that the braces of one glob may stand for. */
+export const maxExpansions = 1024
+
+/** Of braces, and of parentheses: deeper than any pattern of the standard length, and far from the end of the stack. */
+export const maxDepth = 500
+
+export const tooDeep = `it is nested more than ${maxDepth} deep`
+
+export const tooMany = `its braces expand to more than ${maxExpansions} patterns`
+
+/** The text is no glob; the message says why. */
+export class Malformed extends Error {}
+
+export interface Expanded {
+  readonly patterns: ReadonlyArray<string>
+  /** The reason why the glob may not mean what it looks like, if there is one: a search takes it, a policy refuses it. */
+  readonly doubt: string | undefined
+}
+
+type Piece = string | Group
+
+interface Group {
+  readonly opening: string
+  readonly options: ReadonlyArray<ReadonlyArray<Piece>>
+  /** It stands for one of its options: braces with a comma, `@(…)`, `?(…)` and `(…)`. */
+  readonly chooses: boolean
+  /** It holds `**`, or a group does that it holds. */
+  readonly holdsGlobstar: boolean
+}
+
+/** A group that is being read. */
+interface Level {
+  readonly closing: "}" | ")"
+  holdsGlobstar: boolean
+}
+
+/** ASCII, without the "/" that no class matches in a path. Each body reads the same wherever it stands within brackets. */
+const classes: ReadonlyMap<string, string> = new Map([
+  ["alnum", "a-zA-Z0-9"],
+  ["alpha", "a-zA-Z"],
+  ["ascii", "\x01-.0-\x7f"],
+  ["blank", " - \t"],
+  ["cntrl", "\x01-\x1f\x7f"],
+  ["digit", "0-9"],
+  ["graph", "0-~!-."],
+  ["lower", "a-z"],
+  ["print", " -.0-~"],
+  ["punct", "{-~:-@[-`!-."],
+  ["space", "\t-\r "],
+  ["upper", "A-Z"],
+  ["word", "a-zA-Z0-9_"],
+  ["xdigit", "0-9A-Fa-f"]
+])
+
+const range = /\{(?:(-?\d{1,15})\.\.(-?\d{1,15})|([A-Za-z])\.\.([A-Za-z]))(?:\.\.(-?\d{1,15}))?\}/y
+
+/** Counts as bash does: down as well as up, by a step without its sign, and with zeros in front where one end has them. */
+const numbers = (from: string, to: string, step: number): ReadonlyArray<string> => {
+  const width = [from, to].some((end) => /^-?0\d/.test(end)) ? Math.max(from.length, to.length) : 0
+  const [first, last] = [Number(from), Number(to)]
+  const count = Math.floor(Math.abs(last - first) / step) + 1
+  if (count > maxExpansions) throw new Malformed(`the range {${from}..${to}} stands for more than ${maxExpansions} patterns`)
+  return Array.from({ length: count }, (_, index) => {
+    const value = first + (last < first ? -index : index) * step
+    const sign = value < 0 ? "-" : ""
+    return sign + String(Math.abs(value)).padStart(width - sign.length, "0")
+  })
+}
+
+/** Returns the glob that a range stands for. Between ends of one sign each that is a set, which costs no expansions. */
+const ranged = ([, from, to, first, last, by]: RegExpExecArray): string => {
+  const step = Math.abs(Number(by ?? 1)) || 1
+  const [low, high] = [first ?? from!, last ?? to!].sort() as [string, string]
+  if (step === 1 && low.length === 1 && high.length === 1) return `[${low}-${high}]`
+  const names =
+    first === undefined
+      ? numbers(from!, to!, step)
+      : numbers(String(first.charCodeAt(0)), String(last!.charCodeAt(0)), step).map((code) => {
+          const letter = String.fromCharCode(Number(code))
+          return /\w/.test(letter) ? letter : `\\${letter}`
+        })
+  return names.length === 1 ? names[0]! : `{${names.join(",")}}`
+}
+
+class Reading {
+  readonly #text: string
+  #at = 0
+  #depth = 0
+  #doubt: string | undefined
+
+  constructor(text: string) {
+    this.#text = text
+  }
+
+  get doubt(): string | undefined {
+    return this.#doubt
+  }
+
+  doubts(reason: string): void {
+    this.#doubt ??= reason
+  }
+
+  /** Reads up to the end, or to the sign that ends an option of the group. */
+  sequence(level: Level | undefined): ReadonlyArray<Piece> {
+    const out: Array<Piece> = []
+    const push = (text: string): void => {
+      const last = out.length - 1
+      if (typeof out[last] === "string") out[last] += text
+      else out.push(text)
+    }
+    let dots = 0
+    /** The sign right before, where it makes a parenthesis an extglob. */
+    let extglob = ""
+    while (this.#at < this.#text.length) {
+      const sign = this.#text[this.#at]!
+      if (level !== undefined && (sign === level.closing || sign === (level.closing === "}" ? "," : "|"))) break
+      if (sign === "{" || sign === "(") {
+        const group = sign === "{" ? this.#braces() : this.#parentheses(extglob)
+        if (typeof group === "string") push(group)
+        else {
+          if (sign === "(" && extglob !== "") out[out.length - 1] = (out.at(-1) as string).slice(0, -1)
+          out.push(group)
+          if (level !== undefined && group.holdsGlobstar) level.holdsGlobstar = true
+        }
+        dots = 0
+        extglob = ""
+        continue
+      }
+      const part = this.#part(sign, level)
+      if (part.startsWith("**") && level !== undefined) level.holdsGlobstar = true
+      dots = part === "." || part === "\\." ? dots + 1 : 0
+      if (dots === 2 && level?.closing === "}") {
+        throw new Malformed('".." in braces is a range between two whole numbers or two letters; write out any other')
+      }
+      extglob = /^(?:[@?!+]|\*+)$/.test(part) ? part.at(-1)! : ""
+      push(part)
+    }
+    return out
+  }
+
+  /** Reads one part that opens no group. */
+  #part(sign: string, level: Level | undefined): string {
+    const text = this.#text
+    const from = this.#at
+    if (sign === "\\") return this.#escape()
+    if (sign === "[") return this.#brackets()
+    if (sign === '"') return this.#quotation()
+    if (sign === "*") {
+      while (text[this.#at] === "*") this.#at++
+      return text.slice(from, this.#at)
+    }
+    this.#at++
+    if (sign === "]" || sign === "}" || sign === ")") {
+      this.doubts(`"${sign}" closes nothing; write "\\${sign}" for the sign itself`)
+    } else if (sign === "|" && level?.closing !== ")") {
+      this.doubts('"|" stands outside parentheses; give each pattern by itself, or write "\\|" for the sign itself')
+    } else if (sign === "," && level?.closing !== "}") {
+      this.doubts('"," stands outside braces; give each pattern by itself, or write "\\," for the sign itself')
+    }
+    return sign
+  }
+
+  #escape(): string {
+    const next = this.#text[this.#at + 1] ?? ""
+    this.#at += 2
+    if (!/[A-Za-z0-9]/.test(next)) return `\\${next}`
+    this.doubts(`"\\${next}" is the sign "${next}" itself; directories are separated by "/"`)
+    return next
+  }
+
+  #quotation(): string {
+    let out = '"'
+    for (this.#at++; this.#at < this.#text.length;) {
+      const sign = this.#text[this.#at]!
+      if (sign !== "\\") this.#at++
+      out += sign === "\\" ? this.#escape() : sign
+      if (sign === '"') return out
+    }
+    throw new Malformed('a quotation mark is not closed; write "\\"" for the sign itself')
+  }
+
+  #brackets(): string {
+    const text = this.#text
+    let at = this.#at + 1
+    if (text[at] === "!" || text[at] === "^") at++
+    if (text[at] === "]") at++
+    let out = text.slice(this.#at, at)
+    while (at < text.length && text[at] !== "]") {
+      const end = /\[[:.=]/.test(text.slice(at, at + 2)) ? text.indexOf(`${text[at + 1]}]`, at + 2) : -1
+      const body = end !== -1 && text[at + 1] === ":" ? classes.get(text.slice(at + 2, end)) : undefined
+      if (end !== -1 && body === undefined) this.doubts(`there is no class ${JSON.stringify(text.slice(at, end + 2))}`)
+      if (body !== undefined) {
+        // A class is no end of a range.
+        out = out.replace(/([^[!^\\])-$/, "$1\\-") + body
+        at = end + 2
+        if (text[at] === "-" && text[at + 1] !== "]") out += `\\${text[at++]}`
+      } else if (end !== -1 && text[at + 1] === ":") {
+        out += text.slice(at, end + 2)
+        at = end + 2
+      } else {
+        const part = text.slice(at, at + (text[at] === "\\" ? 2 : 1))
+        out += /^\\[A-Za-z0-9]$/.test(part) ? part[1] : part
+        at += part.length
+      }
+    }
+    this.#at = Math.min(at + 1, text.length)
+    return at < text.length ? `${out}]` : out
+  }
+
+  #braces(): Group | string {
+    range.lastIndex = this.#at
+    const found = range.exec(this.#text)
+    if (found === null) return this.#group("{", "}", '"{" is not closed; write "\\{" for the sign itself')
+    this.#at += found[0].length
+    const text = ranged(found)
+    return text.startsWith("{")
+      ? {
+          opening: "{",
+          options: text
+            .slice(1, -1)
+            .split(",")
+            .map((name) => [name]),
+          chooses: true,
+          holdsGlobstar: false
+        }
+      : text
+  }
+
+  #parentheses(sign: string): Group {
+    return this.#group(`${sign}(`, ")", '"(" is not closed; write "\\(" for the sign itself')
+  }
+
+  #group(opening: string, closing: "}" | ")", unclosed: string): Group {
+    if (++this.#depth > maxDepth) throw new Malformed(tooDeep)
+    this.#at++
+    if (opening === "(" && /^\?[=!<:]/.test(this.#text.slice(this.#at, this.#at + 2))) {
+      throw new Malformed("it holds a group that no glob has")
+    }
+    const level: Level = { closing, holdsGlobstar: false }
+    const options: Array<ReadonlyArray<Piece>> = [this.sequence(level)]
+    while (this.#at < this.#text.length && this.#text[this.#at] !== closing) {
+      this.#at++
+      options.push(this.sequence(level))
+    }
+    if (this.#at >= this.#text.length) throw new Malformed(unclosed)
+    this.#at++
+    this.#depth--
+    const chooses = closing === "}" ? options.length > 1 : /^[@?]?\($/.test(opening)
+    if (closing === "}" && !chooses) this.doubts('braces without a comma are text; write "\\{" for the sign itself')
+    if (!chooses && level.holdsGlobstar) this.doubts('"**" stands in an extglob, where it asks for at least one directory')
+    return { opening, options: opening === "?(" ? [[], ...options] : options, chooses, holdsGlobstar: level.holdsGlobstar }
+  }
+}
+
+const isGroup = (piece: Piece): piece is Group => typeof piece !== "string"
+
+const textOf = (pieces: ReadonlyArray<Piece>): string =>
+  pieces
+    .map((piece) => {
+      if (!isGroup(piece)) return piece
+      const isBrace = piece.opening === "{"
+      const options = piece.opening === "?(" ? piece.options.slice(1) : piece.options
+      return piece.opening + options.map(textOf).join(isBrace ? "," : "|") + (isBrace ? "}" : ")")
+    })
+    .join("")
+
+/** Counts the patterns that all braces stand for, whether they are expanded here or later. */
+const width = (pieces: ReadonlyArray<Piece>): number =>
+  pieces.reduce((product, piece) => {
+    if (!isGroup(piece)) return product
+    const isSum = piece.chooses && (piece.opening === "{" || piece.holdsGlobstar)
+    return product * piece.options.reduce((all, option) => (isSum ? all + width(option) : all * width(option)), isSum ? 0 : 1)
+  }, 1)
+
+const expand = (pieces: ReadonlyArray<Piece>): ReadonlyArray<string> => {
+  let out: ReadonlyArray<string> = [""]
+  for (const piece of pieces) {
+    const options = isGroup(piece) && piece.chooses && piece.holdsGlobstar ? piece.options.flatMap(expand) : [textOf([piece])]
+    out = out.flatMap((head) => options.map((option) => head + option))
+  }
+  return out
+}
+
+/** Tells how many of the patterns that the pieces stand for have a slash in them. */
+const slashes = (pieces: ReadonlyArray<Piece>): "all" | "some" | "none" => {
+  const each = new Set(
+    pieces.map((piece) => {
+      if (!isGroup(piece)) return piece.includes("/") ? "all" : "none"
+      const options = new Set(piece.options.map(slashes))
+      return options.size === 1 ? [...options][0] : "some"
+    })
+  )
+  return each.has("all") ? "all" : each.has("some") ? "some" : "none"
+}
+
+/**
+ * Returns the patterns whose union the glob is; throws Malformed for what is none. Where braces hold `**`, each alternative is a pattern
+ * of its own, with slashes of its own. Other braces stay, and a slash in any of their alternatives anchors them all.
+ */
+export const expanded = (text: string): Expanded => {
+  const reading = new Reading(text)
+  const pieces = reading.sequence(undefined)
+  if (width(pieces) > maxExpansions) throw new Malformed(tooMany)
+  const patterns = expand(pieces)
+  if (patterns.length === 1 && slashes(pieces) === "some") {
+    reading.doubts("a slash in one alternative anchors them all; give each pattern by itself")
+  }
+  return { patterns, doubt: reading.doubt }
+}
