@@ -16,7 +16,8 @@
  * (`readOnly`, `allowWrite`, `allowDelete`) has an overlay that commands cannot change at all; with `exec` these options are about the
  * Filesystem only.
  *
- * The engine is run as found in the PATH, with the environment of this process. Where root runs this program, the overlay directory is
+ * The engine is the first in the PATH, run with the environment of this process. Entries of the PATH that are relative or empty, or that
+ * lead into `hostDirectory`, a mount that can be written, or the root of an open filesystem, do not count. Where root runs this program, the overlay directory is
  * given to the user inside, and so is what the Filesystem makes in it; what a `hostDirectory` holds already keeps its owner, and so does
  * a `hostDirectory` that belongs to somebody else than root: there the user inside may do what others may. On hosts with SELinux a
  * shared directory needs a label: `runArguments: ["--security-opt", "label=disable"]`.
@@ -100,6 +101,12 @@ const exec = Effect.fnUntraced(function* (engine: Engine.Engine, planned: Plan, 
   return yield* promoted(Apart.make(engine, planned, options, life), planned)
 })
 
+/** Directories of the host that somebody may fill with programs: the shared one, and mounts that can be written. */
+const served = ({ hostDirectory, mounts }: Plan): ReadonlyArray<string> => [
+  ...(hostDirectory === undefined ? [] : [hostDirectory]),
+  ...mounts.filter(({ readOnly }) => !readOnly).map(({ source }) => source)
+]
+
 /**
  * A container for as long as the scope lives.
  *
@@ -111,7 +118,7 @@ export const make = (options: ContainerOptions): Effect.Effect<Container, Contai
     if ("_tag" in planned) {
       return yield* Effect.fail(Shared.promote(planned, shownPath(options.workdir ?? "/workspace")))
     }
-    const engine = yield* Engine.make(planned.engine)
+    const engine = yield* Engine.make(planned.engine, served(planned))
     yield* promoted(answers(engine), planned)
     yield* Effect.forkScoped(sweep(engine))
     const { port, running } = yield* (planned.strategy === "exec" ? exec : overlay)(engine, planned, options)

@@ -89,6 +89,9 @@ const stores = makeRegister()
 /** Until what it answers is called, the directory, which is there, is the root of a filesystem. */
 export const register = roots.add
 
+/** The roots of the filesystems that are open, resolved. */
+export const open = (): ReadonlyArray<string> => [...roots.directories]
+
 /** The same for what no workspace may reach. */
 export const registerStore = stores.add
 

@@ -3,15 +3,15 @@
  * a work tree, with an environment of which only the PATH is anybody's own. So no user's configuration, hook, filter, attribute or
  * trace can take part, whatever the variables of this process say.
  */
-import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type * as ChildProcess from "node:child_process"
 import type { ChildProcessWithoutNullStreams } from "node:child_process"
 import * as Fs from "node:fs"
-import { delimiter, isAbsolute, join, relative } from "node:path"
+import { join } from "node:path"
 import { Readable } from "node:stream"
 import { pipeline } from "node:stream/promises"
+import { configuredPath, find, type Program } from "../../runtime/programs.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
 
 export interface Git {
@@ -135,12 +135,6 @@ export const failureOf = (command: string, { code, error, signal, stderr }: End)
 
 const mostSaid = 2 ** 16
 
-interface Program {
-  readonly program: string
-  /** What git is given as PATH. */
-  readonly path: string
-}
-
 /** Loaded when git is first run: who keeps no history needs no processes. */
 const processes = (): typeof ChildProcess => process.getBuiltinModule("node:child_process")
 
@@ -243,40 +237,6 @@ const explained = ({ program }: Program, cwd: string, command: string, end: End)
     : storeFault("unavailable", `${cwd} is not there any more`)
 }
 
-const isProgram = (path: string): boolean => {
-  try {
-    Fs.accessSync(path, Fs.constants.X_OK)
-    return Fs.statSync(path).isFile()
-  } catch {
-    return false
-  }
-}
-
-const real = (path: string): string => {
-  try {
-    return Fs.realpathSync(path)
-  } catch {
-    return path
-  }
-}
-
-const isInside = (path: string, directory: string): boolean => {
-  const rest = relative(directory, path)
-  return rest === "" || (rest !== ".." && !rest.startsWith("../") && !isAbsolute(rest))
-}
-
-/** A relative or empty entry means a directory that depends on where the process is, and so on what others have put there. */
-const search = (path: string, avoid: ReadonlyArray<string>): Program | undefined => {
-  const shunned = avoid.map(real)
-  const entries = path
-    .split(delimiter)
-    .filter((entry) => isAbsolute(entry) && !shunned.some((directory) => isInside(real(entry), directory)))
-  const found = entries
-    .map((entry) => join(entry, "git"))
-    .find((file) => isProgram(file) && !shunned.some((directory) => isInside(real(file), directory)))
-  return found === undefined ? undefined : { program: found, path: entries.join(delimiter) }
-}
-
 const versionOf = (self: Program): Effect.Effect<string, StoreFault> =>
   Effect.flatMap(runWith(self, "/", [], ["version"], {}), ({ stdout }) => {
     const [, version] = /^git version (\d+\.\d+(?:\.\d+)*)/.exec(stdout.toString()) ?? []
@@ -292,14 +252,10 @@ const isAtLeast = (version: string, [major, minor]: readonly [number, number]): 
   return a > major || (a === major && b >= minor)
 }
 
-/** Where programs are, if nobody says it. */
-const usual = "/usr/local/bin:/usr/bin:/bin"
-
 /** The git in the PATH, for the git directory `directory`. Fails with "gitMissing" where there is none, or one too old. */
 export const make = (directory: string, { avoid = [], least = [2, 25] }: Options = {}): Effect.Effect<Git, StoreFault> =>
   Effect.gen(function* () {
-    const path = yield* Effect.orElseSucceed(Config.String("PATH"), () => usual)
-    const self = search(path, avoid)
+    const self = find("git", yield* configuredPath, avoid)
     if (self === undefined) return yield* Effect.fail(storeFault("gitMissing", `there is no git in the PATH; ${install}`))
     const version = yield* versionOf(self)
     if (!isAtLeast(version, least)) {

@@ -4,14 +4,15 @@
  */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
+import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as ChildProcess from "effect/process/ChildProcess"
-import * as ChildProcessSpawner from "effect/process/ChildProcessSpawner"
+import type * as ChildProcessSpawner from "effect/process/ChildProcessSpawner"
 import type * as Scope from "effect/Scope"
 import * as Fs from "node:fs"
-import { join } from "node:path"
+import { delimiter, join, relative } from "node:path"
 import * as Container from "../../../src/backends/Container.ts"
+import * as PosixHost from "../../../src/backends/PosixHost.ts"
 import { within } from "../../scratch.ts"
 
 const player = (place: string): string => `#!/bin/sh
@@ -107,25 +108,12 @@ const docker: Effect.Effect<Docker, never, Scope.Scope> = Effect.map(
 )
 
 /** Programs are looked for in this directory first, or there alone. */
-const finding = (directory: string, alone = false): Layer.Layer<ChildProcessSpawner.ChildProcessSpawner> =>
-  Layer.provide(
-    Layer.effect(
-      ChildProcessSpawner.ChildProcessSpawner,
-      Effect.map(ChildProcessSpawner.ChildProcessSpawner, (real) =>
-        ChildProcessSpawner.make((command) =>
-          ChildProcess.isStandardCommand(command)
-            ? real.spawn(
-                ChildProcess.make(command.command, command.args, {
-                  ...command.options,
-                  env: { PATH: alone ? directory : `${directory}:${process.env["PATH"]}` },
-                  extendEnv: true
-                })
-              )
-            : real.spawn(command)
-        )
-      )
-    ),
-    NodeServices.layer
+const finding = (directory: string, alone = false) =>
+  Layer.merge(
+    NodeServices.layer,
+    ConfigProvider.layer(
+      ConfigProvider.fromEnv({ env: { PATH: alone ? directory : `${directory}${delimiter}${process.env["PATH"]}` } })
+    )
   )
 
 const live = (
@@ -221,6 +209,63 @@ describe("docker", () => {
       )
       assert.strictEqual(error._tag, "Unavailable")
       assert.include(error.message, "docker is not installed, or not in the PATH")
+    })
+  )
+
+  for (const [where, entry] of [
+    ["in the shared directory", (place: string) => join(place, "shared/tools")],
+    ["in the shared directory, by a link", (place: string) => join(place, "by-link")],
+    ["behind a link in the shared directory", (place: string) => join(place, "shared/back")],
+    ["in a mount that can be written", (place: string) => join(place, "mounted")],
+    ["in the root of an open filesystem", (place: string) => join(place, "open")],
+    ["in the working directory, by a relative entry", (place: string) => relative(process.cwd(), join(place, "trap"))],
+    ["in the working directory, by an empty entry", () => ""],
+    ["in the working directory, by a dot", () => "."]
+  ] as const) {
+    live(`that lies ${where} is not run`, (self) =>
+      Effect.gen(function* () {
+        const { place } = self
+        for (const name of ["shared/tools", "mounted", "open", "trap"]) {
+          Fs.mkdirSync(join(place, name))
+          Fs.writeFileSync(join(place, name, "docker"), `#!/bin/sh\ntouch ${place}/executed\n`, { mode: 0o755 })
+        }
+        Fs.symlinkSync("shared/tools", join(place, "by-link"))
+        Fs.symlinkSync(join(place, "trap"), join(place, "shared/back"))
+        const path = `${entry(place)}${delimiter}${place}/bin`
+        const before = process.cwd()
+        yield* PosixHost.make({ root: join(place, "open") })
+        const made = Container.make({
+          engine: "docker",
+          image: "alpine",
+          hostDirectory: join(place, "shared"),
+          mounts: [{ source: join(place, "mounted"), target: "/mounted", readOnly: false }],
+          allowedRoots: [place]
+        })
+        yield* Effect.ensuring(
+          Effect.andThen(
+            Effect.sync(() => entry(place).length < 2 && process.chdir(join(place, "trap"))),
+            Effect.provide(Effect.scoped(made), finding(`${path}${delimiter}/usr/bin${delimiter}/bin`, true))
+          ),
+          Effect.sync(() => process.chdir(before))
+        )
+        assert.isFalse(Fs.existsSync(join(place, "executed")))
+        assert.notDeepEqual(self.calls(), [])
+      })
+    )
+  }
+
+  live("that is only in the shared directory is missing", (self) =>
+    Effect.gen(function* () {
+      const hostDirectory = join(self.place, "shared")
+      Fs.writeFileSync(join(hostDirectory, "docker"), `#!/bin/sh\ntouch ${self.place}/executed\n`, { mode: 0o755 })
+      const error = yield* Effect.flip(
+        Effect.provide(
+          Effect.scoped(Container.make({ engine: "docker", image: "alpine", hostDirectory })),
+          finding(hostDirectory, true)
+        )
+      )
+      assert.include(error.message, "entries that lead into a served directory do not count")
+      assert.isFalse(Fs.existsSync(join(self.place, "executed")))
     })
   )
 

@@ -9,6 +9,7 @@ import { type ChildProcessHandle, ChildProcessSpawner } from "effect/process/Chi
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { Fault } from "../../../model/FsError.ts"
+import { configuredPath, find } from "../../../runtime/programs.ts"
 import { collecting } from "./collecting.ts"
 
 export interface Ended {
@@ -50,10 +51,10 @@ export const failed = (program: string, what: string, { code, stderr }: Pick<End
   )
 }
 
-const missing = (program: string): Fault => unavailable(`${program} is not installed, or not in the PATH`)
-
-/** Where a file stands in the PATH in place of a directory, Node throws instead of telling. */
-const isNoDirectory = (defect: unknown): boolean => defect instanceof Error && "code" in defect && defect.code === "ENOTDIR"
+const missing = (program: string): Fault =>
+  unavailable(
+    `${program} is not installed, or not in the PATH, of which entries that lead into a served directory do not count`
+  )
 
 const notRun = (program: string, error: PlatformError): Fault => ({
   ...(error.reason._tag === "NotFound" ? missing(program) : unavailable(`${program} cannot be run: ${words(error.message)}`)),
@@ -70,14 +71,20 @@ export const codeOf = (handle: ChildProcessHandle): Effect.Effect<number | undef
 /** Bytes kept of what an engine says. */
 const most = 2 ** 16
 
-export const make = (program: string): Effect.Effect<Engine, never, ChildProcessSpawner> =>
-  Effect.map(ChildProcessSpawner, (spawner) => {
+/** Runs the engine of this name from the PATH. No program in the directories to avoid, which are absolute, is run. */
+export const make = (program: string, avoid: ReadonlyArray<string> = []): Effect.Effect<Engine, never, ChildProcessSpawner> =>
+  Effect.map(Effect.all([ChildProcessSpawner, configuredPath]), ([spawner, path]) => {
+    // Roots that were opened since are avoided too, so the engine is looked for each time.
     const start: Engine["start"] = (args, input) =>
-      Effect.mapError(
+      Effect.suspend(() => {
+        const found = find(program, path, avoid)
+        if (found === undefined) return Effect.fail(missing(program))
         // What runs inside hears of its client's end by its input; signals that the client would pass on are not needed.
-        spawner.spawn(ChildProcess.make(program, args, { stdin: inputOf(input), killSignal: "SIGKILL" })),
-        (error) => notRun(program, error)
-      ).pipe(Effect.catchDefect((defect) => (isNoDirectory(defect) ? Effect.fail(missing(program)) : Effect.die(defect))))
+        const options = { stdin: inputOf(input), killSignal: "SIGKILL", env: { PATH: found.path }, extendEnv: true } as const
+        return Effect.mapError(spawner.spawn(ChildProcess.make(found.program, args, options)), (error) =>
+          notRun(program, error)
+        )
+      })
     const run: Engine["run"] = (args) =>
       Effect.scoped(
         Effect.gen(function* () {
