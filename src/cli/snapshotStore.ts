@@ -4,11 +4,12 @@
  */
 import { createHash } from "node:crypto"
 import { existsSync, mkdirSync } from "node:fs"
-import { basename, dirname, join, resolve, sep } from "node:path"
+import { basename, dirname, join, resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import { Filesystem } from "../filesystem/Filesystem.ts"
 import { SnapshotError } from "../history/errors.ts"
 import type { Operations, SnapshotProgress } from "../history/Snapshots.ts"
+import { leadsInto } from "../runtime/openRoots.ts"
 import { Complaint, wrongUsage } from "./exit.ts"
 import * as humanise from "./humanise.ts"
 import { withProgress } from "./progress.ts"
@@ -60,9 +61,6 @@ export const storeName = (root: string): string => {
   return `${name === "" ? "root" : Array.from(name).slice(0, longestName).join("")}-${hash}`
 }
 
-const isInside = (path: string, root: string): boolean =>
-  path === root || path.startsWith(root.endsWith(sep) ? root : root + sep)
-
 /** Where the store of this root is, whether or not it is there yet. */
 export const storeDirectory = Effect.fnUntraced(function* (store: string | undefined) {
   const fs = yield* Filesystem
@@ -83,7 +81,7 @@ export const storeDirectory = Effect.fnUntraced(function* (store: string | undef
   }
   const place =
     store === undefined ? join(stateDirectory!, "fs-algebra", "snapshots", storeName(top)) : resolve(directory, store)
-  if (isDirectory && isInside(resolved(place), top)) {
+  if (isDirectory && leadsInto(place, [top])) {
     return yield* refusal(
       `the store of snapshots would lie inside the root: ${place}`,
       "Keep it outside of what it keeps, with every command for this root: --store DIR."

@@ -5,7 +5,7 @@
  * whoever works in them could reach it.
  */
 import * as Fs from "node:fs"
-import { dirname, isAbsolute, join, sep } from "node:path"
+import { dirname, isAbsolute, join, parse, sep } from "node:path"
 import type { Fault } from "../model/FsError.ts"
 
 const isMissing = (error: unknown): boolean => error instanceof Error && "code" in error && error.code === "ENOENT"
@@ -44,6 +44,49 @@ export const resolved = (path: string): string | undefined => {
 /** Whether a resolved path is the base, which is resolved too, or below it. */
 export const isInside = (base: string, path: string): boolean =>
   path === base || path.startsWith(base.endsWith(sep) ? base : base + sep)
+
+/** As many links as Linux follows. */
+const mostLinks = 40
+
+const textOf = (path: string): string | undefined => {
+  try {
+    return Fs.readlinkSync(path)
+  } catch {
+    return undefined
+  }
+}
+
+const namesOf = (path: string): ReadonlyArray<string> => path.split(sep).filter((name) => name !== "" && name !== ".")
+
+/**
+ * Whether an absolute path lies in one of the directories, which are resolved, or has a link on its way that does: who works there decides
+ * where such a path leads. A link that leads nowhere is followed to where a file would be made.
+ */
+export const leadsInto = (path: string, directories: ReadonlyArray<string>): boolean => {
+  const isIn = (at: string): boolean => directories.some((directory) => isInside(directory, at))
+  // Only the system knows a name in another case, or a short one of Windows, for what it is.
+  const real = resolved(path)
+  if (real !== undefined && isIn(real)) return true
+  let at = parse(path).root
+  let left = namesOf(path.slice(at.length))
+  let links = 0
+  if (isIn(at)) return true
+  while (left.length > 0) {
+    const [name, ...rest] = left as [string, ...Array<string>]
+    const next = name === ".." ? dirname(at) : join(at, name)
+    if (isIn(next)) return true
+    const text = textOf(next)
+    left = rest
+    if (text === undefined) {
+      at = next
+      continue
+    }
+    if (++links > mostLinks) return true
+    if (isAbsolute(text)) at = parse(text).root
+    left = [...namesOf(isAbsolute(text) ? text.slice(at.length) : text), ...rest]
+  }
+  return false
+}
 
 /** The path resolved, where it lies in one of the allowed directories; with none allowed, none does. */
 export const allowed = (path: string, bases: ReadonlyArray<string>): string | undefined => {
@@ -106,7 +149,7 @@ export const refusal = (argument: string, directory: string): Fault | undefined 
   const detail =
     real === undefined
       ? "it must be an absolute path that leads somewhere"
-      : isInsideAny(roots.directories, real)
+      : leadsInto(directory, open())
         ? "it lies inside the root of a filesystem, where its users could reach it"
         : undefined
   return detail === undefined ? undefined : { _tag: "InvalidArgument", argument, detail }

@@ -6,7 +6,7 @@
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Fs from "node:fs"
-import { delimiter, dirname, isAbsolute, join, parse, sep } from "node:path"
+import { delimiter, isAbsolute, join } from "node:path"
 import * as OpenRoots from "./openRoots.ts"
 
 export interface Program {
@@ -21,43 +21,6 @@ const usual = "/usr/local/bin:/usr/bin:/bin"
 
 /** The PATH of this process, as its configuration says. */
 export const configuredPath: Effect.Effect<string> = Effect.orElseSucceed(Config.String("PATH"), () => usual)
-
-/** As many links as Linux follows. */
-const mostLinks = 40
-
-const textOf = (path: string): string | undefined => {
-  try {
-    return Fs.readlinkSync(path)
-  } catch {
-    return undefined
-  }
-}
-
-const namesOf = (path: string): ReadonlyArray<string> => path.split(sep).filter((name) => name !== "" && name !== ".")
-
-/** Whether the path, or a link on its way, lies in one of the directories. They are resolved; so is every directory on the way. */
-const leadsInto = (path: string, directories: ReadonlyArray<string>): boolean => {
-  const isIn = (at: string): boolean => directories.some((directory) => OpenRoots.isInside(directory, at))
-  let at = parse(path).root
-  let left = namesOf(path.slice(at.length))
-  let links = 0
-  if (isIn(at)) return true
-  while (left.length > 0) {
-    const [name, ...rest] = left as [string, ...Array<string>]
-    const next = name === ".." ? dirname(at) : join(at, name)
-    if (isIn(next)) return true
-    const text = textOf(next)
-    left = rest
-    if (text === undefined) {
-      at = next
-      continue
-    }
-    if (++links > mostLinks) return true
-    if (isAbsolute(text)) at = parse(text).root
-    left = [...namesOf(isAbsolute(text) ? text.slice(at.length) : text), ...rest]
-  }
-  return false
-}
 
 const isProgram = (path: string): boolean => {
   try {
@@ -74,10 +37,10 @@ const isProgram = (path: string): boolean => {
  */
 export const find = (name: string, path: string, avoid: ReadonlyArray<string>): Program | undefined => {
   const shunned = [...avoid.map((directory) => OpenRoots.resolved(directory) ?? directory), ...OpenRoots.open()]
-  const entries = path.split(delimiter).filter((entry) => isAbsolute(entry) && !leadsInto(entry, shunned))
+  const entries = path.split(delimiter).filter((entry) => isAbsolute(entry) && !OpenRoots.leadsInto(entry, shunned))
   const names = process.platform === "win32" ? [`${name}.exe`] : [name]
   const program = entries
     .flatMap((entry) => names.map((file) => join(entry, file)))
-    .find((file) => isProgram(file) && !leadsInto(file, shunned))
+    .find((file) => isProgram(file) && !OpenRoots.leadsInto(file, shunned))
   return program === undefined ? undefined : { program, path: entries.join(delimiter) }
 }

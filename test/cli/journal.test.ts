@@ -104,6 +104,10 @@ describe("--journal", () => {
   it.live.each([
     ["inside the root", ["write", "b", "--text", "x", "--journal", "root/work"], 2, "inside the root"],
     ["in the root through a link", ["write", "b", "--text", "x", "--journal", "link/work"], 2, "inside the root"],
+    ["that a link makes in the root", ["write", "b", "--text", "x", "--journal", "dangling"], 2, "inside the root"],
+    ["that links make in the root", ["write", "b", "--text", "x", "--journal", "far"], 2, "inside the root"],
+    ["whose contents would lie in the root", ["write", "b", "--text", "x", "--journal", "split"], 2, "inside the root"],
+    ["behind a link in the root", ["write", "b", "--text", "x", "--journal", "root/back/work"], 2, "inside the root"],
     ["that is a directory", ["write", "b", "--text", "x", "--journal", "root"], 7, "is no file"],
     ["that is blank", ["write", "b", "--text", "x", "--journal", " "], 2, "blank"],
     ["that is no journal", ["write", "b", "--text", "x", "--journal", "notes"], 7, "is no journal"],
@@ -115,6 +119,10 @@ describe("--journal", () => {
     Effect.gen(function* () {
       const here = yield* kept(files)
       Fs.symlinkSync(here.root, join(here.top, "link"))
+      Fs.symlinkSync("root/new.journal", join(here.top, "dangling"))
+      Fs.symlinkSync("dangling", join(here.top, "far"))
+      Fs.symlinkSync("root/contents", join(here.top, "split.contents"))
+      Fs.symlinkSync("..", join(here.root, "back"))
       Fs.writeFileSync(join(here.top, "notes"), "some notes\n")
       const before = picture(here.top)
       const ran = yield* here.run(args)

@@ -118,11 +118,15 @@ describe.runIf(hasGit)("snapshot", () => {
   it.live.each([
     ["a state directory", []],
     ["--store", ["--store", "root/store"]],
-    ["--store through a link", ["--store", "way/store"]]
+    ["--store through a link", ["--store", "way/store"]],
+    ["--store at a link that leads nowhere yet", ["--store", "dangling"]],
+    ["--store behind a link of the root", ["--store", "root/back/store"]]
   ] as const)("refuses %s in the root, and proposes another", ([, args]) =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       Fs.symlinkSync(here.root, join(here.top, "way"))
+      Fs.symlinkSync("root/new-store", join(here.top, "dangling"))
+      Fs.symlinkSync("..", join(here.root, "back"))
       const before = picture(here.root)
       const ran = yield* here.run(["snapshot", ...args], { stateDirectory: join(here.root, ".local/state") })
       assert.deepStrictEqual([ran.code, ran.out], [2, ""])

@@ -3,8 +3,7 @@ import { resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { type Algebra, Filesystem } from "../../filesystem/Filesystem.ts"
-import { insideOf } from "../../history/inside.ts"
-import { isInside } from "../../runtime/openRoots.ts"
+import { leadsInto } from "../../runtime/openRoots.ts"
 import type { Complaint } from "../exit.ts"
 import { resolved } from "../resolved.ts"
 import { Screen } from "../screen.ts"
@@ -20,15 +19,13 @@ const inside = (file: string): Complaint =>
     "Keep it outside of what it records, where nothing that is recorded touches it."
   )
 
-/** Also where a container has the directory. */
-const isWithin = Effect.fnUntraced(function* ({ port }: Algebra, place: string) {
+/** Also where a container has the directory, and where a link in the root decides what is written. */
+const isWithin = Effect.fnUntraced(function* ({ port: { history } }: Algebra, place: string) {
   const { backend, root } = yield* Settings
   const { directory } = yield* Screen
-  const there = [place, contentsOf(place)].map(resolved)
-  if (backend === "container") {
-    return there.some((path) => isInside(resolved(resolve(directory, root)), path))
-  }
-  return there.some((path) => insideOf(port, path) !== undefined)
+  const top =
+    backend === "container" ? resolved(resolve(directory, root)) : history?._tag === "Directory" ? history.root : undefined
+  return top !== undefined && [place, contentsOf(place)].some((path) => leadsInto(path, [top]))
 })
 
 /**
