@@ -3,7 +3,9 @@
  * anything, and an export refuses what an import would; so what has been exported can be imported, here and elsewhere.
  *
  * A ZIP archive holds the tree under `files/`, and at its end `manifest.json` with `version` "1", `created_at`, `file_count` and
- * `total_bytes`. Modes, links and empty directories are carried as other tools carry them. The same tree and clock give the same bytes.
+ * `total_bytes`; with `layout: "plain"` it holds the tree at its top level and nothing else. Both are read, told apart by what is in them,
+ * and so are the ZIP archives of other tools. Modes, links and empty directories are carried as other tools carry them. The same tree and
+ * clock give the same bytes.
  *
  * @since 0.1.0
  */
@@ -25,10 +27,10 @@ import { at, count, type DirectoryNode } from "./tree.ts"
 import { largestArchive, type NameRules, refuse } from "./zip/names.ts"
 import * as Outside from "./zip/outside.ts"
 import { ahead } from "./zip/ahead.ts"
-import { type Contents, read } from "./zip/reader.ts"
+import { type Contents, readAny } from "./zip/reader.ts"
 import * as Spool from "./zip/spool.ts"
 import { survey, type SurveyOptions } from "./zip/survey.ts"
-import { Writer } from "./zip/writer.ts"
+import { type Layout, Writer } from "./zip/writer.ts"
 
 export {
   /** @since 0.1.0 */
@@ -61,6 +63,23 @@ const failureOf =
 const called = <A, E, R>(port: Backend, operation: string, self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   port.calls === undefined ? self : port.calls.effect({ operation, path: "." }, self)
 
+/**
+ * Options of an export.
+ *
+ * @since 0.1.0
+ */
+export interface ExportOptions {
+  /** What is left out, with all that is in it. @default nothing */
+  readonly excludes?: ((path: FsPath) => boolean) | undefined
+  /**
+   * `manifest`: the tree below `files/`, beside a `manifest.json`. `plain`: the tree at the top level, as other tools write it. A tar
+   * archive is always plain. Both can be imported.
+   *
+   * @default "manifest"
+   */
+  readonly layout?: "manifest" | "plain" | undefined
+}
+
 /** An archive in the making. */
 interface Exported {
   readonly bytes: Stream.Stream<Uint8Array, ArchiveError | Fault>
@@ -68,8 +87,12 @@ interface Exported {
   readonly files: () => number
 }
 
+interface MakeOptions extends SurveyOptions {
+  readonly layout?: Layout | undefined
+}
+
 interface Format {
-  readonly make: (port: Backend, options: SurveyOptions, now: number) => Effect.Effect<Exported, ArchiveError | Fault>
+  readonly make: (port: Backend, options: MakeOptions, now: number) => Effect.Effect<Exported, ArchiveError | Fault>
   readonly read: <E, R>(
     bytes: Stream.Stream<Uint8Array, E, R>,
     rules: NameRules
@@ -79,10 +102,10 @@ interface Format {
 const zip: Format = {
   make: (port, options, now) =>
     Effect.map(survey(port, options), (items) => {
-      const writer = new Writer(ahead(port, items), options.limits, now)
+      const writer = new Writer(ahead(port, items), options.limits, now, options.layout)
       return { bytes: writer.bytes(items), files: () => writer.manifest.fileCount }
     }),
-  read: (bytes, rules) => Effect.flatMap(Spool.filled(bytes, largestArchive(rules.limits)), (source) => read(source, rules))
+  read: (bytes, rules) => Effect.flatMap(Spool.filled(bytes, largestArchive(rules.limits)), (source) => readAny(source, rules))
 }
 
 const tar: Format = {
@@ -97,15 +120,19 @@ const tar: Format = {
   read: Tar.read
 }
 
-const exported = (
-  format: Format,
-  port: Backend,
-  excludes?: SurveyOptions["excludes"]
-): Effect.Effect<Exported, ArchiveError | Fault> =>
-  Effect.flatMap(Effect.all([Limits, Clock.currentTimeMillis]), ([limits, now]) => format.make(port, { limits, excludes }, now))
+const exported = (format: Format, port: Backend, options: ExportOptions): Effect.Effect<Exported, ArchiveError | Fault> =>
+  Effect.flatMap(Effect.all([Limits, Clock.currentTimeMillis]), ([limits, now]) =>
+    format.make(port, { ...options, limits }, now)
+  )
 
-const streamed = (format: Format, operation: string, { port }: Algebra): Stream.Stream<Uint8Array, ArchiveError | FsError> => {
-  const bytes = Stream.mapError(Stream.unwrap(Effect.map(exported(format, port), ({ bytes }) => bytes)), failureOf(operation))
+const streamed = (
+  format: Format,
+  operation: string,
+  { port }: Algebra,
+  options: ExportOptions
+): Stream.Stream<Uint8Array, ArchiveError | FsError> => {
+  const archive = Effect.map(exported(format, port, options), ({ bytes }) => bytes)
+  const bytes = Stream.mapError(Stream.unwrap(archive), failureOf(operation))
   return port.calls === undefined ? bytes : port.calls.stream({ operation, path: "." }, bytes)
 }
 
@@ -120,34 +147,27 @@ const joined = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Uin
  *
  * @since 0.1.0
  */
-export const exportZipOf = (fs: Algebra): Stream.Stream<Uint8Array, ArchiveError | FsError> => streamed(zip, "exportZip", fs)
+export const exportZipOf = (fs: Algebra, options: ExportOptions = {}): Stream.Stream<Uint8Array, ArchiveError | FsError> =>
+  streamed(zip, "exportZip", fs, options)
 
 /**
  * The same as a tar archive, names beginning at the root.
  *
  * @since 0.1.0
  */
-export const exportTarOf = (fs: Algebra): Stream.Stream<Uint8Array, ArchiveError | FsError> => streamed(tar, "exportTar", fs)
+export const exportTarOf = (fs: Algebra, options: ExportOptions = {}): Stream.Stream<Uint8Array, ArchiveError | FsError> =>
+  streamed(tar, "exportTar", fs, options)
 
 /**
  * The same ZIP archive as one array.
  *
  * @since 0.1.0
  */
-export const exportBytesOf = (fs: Algebra): Effect.Effect<Uint8Array, ArchiveError | FsError> => joined(exportZipOf(fs))
+export const exportBytesOf = (fs: Algebra, options?: ExportOptions): Effect.Effect<Uint8Array, ArchiveError | FsError> =>
+  joined(exportZipOf(fs, options))
 
 const only = (path: FsPath | undefined): SurveyOptions["excludes"] =>
   path === undefined ? undefined : (other) => other === path
-
-/**
- * What an archive holds.
- *
- * @since 0.1.0
- */
-export interface ExportOptions {
-  /** What is left out, with all that is in it. @default nothing */
-  readonly excludes?: ((path: FsPath) => boolean) | undefined
-}
 
 const either = (one: SurveyOptions["excludes"], other: SurveyOptions["excludes"]): SurveyOptions["excludes"] =>
   one === undefined || other === undefined ? (one ?? other) : (path) => one(path) || other(path)
@@ -168,10 +188,13 @@ export const exportArchiveOf = (
   const written = Effect.suspend(() => {
     let files = () => 0
     const bytes = (target: Outside.Target) =>
-      Effect.map(exported(zip, port, either(only(insideOf(port, target.path)), options.excludes)), (archive) => {
-        files = archive.files
-        return archive.bytes
-      })
+      Effect.map(
+        exported(zip, port, { ...options, excludes: either(only(insideOf(port, target.path)), options.excludes) }),
+        (archive) => {
+          files = archive.files
+          return archive.bytes
+        }
+      )
     return Effect.map(
       Outside.write(
         path,
@@ -243,13 +266,13 @@ const importingFile = (
 ): Effect.Effect<number, ArchiveError | FsError> =>
   importing(port, "importArchive", (rules) =>
     Effect.flatMap(opened, ({ descriptor, file, size }) =>
-      Effect.map(read(Spool.ofDescriptor(descriptor, size), rules), (contents): Opened => ({ ...contents, file }))
+      Effect.map(readAny(Spool.ofDescriptor(descriptor, size), rules), (contents): Opened => ({ ...contents, file }))
     )
   )
 
 /**
  * Makes a filesystem what a ZIP archive says: all names, sizes and contents are checked first, and on any failure nothing has changed.
- * Entries outside `files/` are checked and passed over. Answers the number of files and links. Needs both write and delete.
+ * Beside a manifest of ours, entries outside `files/` are checked and passed over; any other archive is the tree itself. Answers the number of files and links. Needs both write and delete.
  *
  * @since 0.1.0
  */
@@ -274,7 +297,7 @@ export const importTarOf = <E, R>(
  * @since 0.1.0
  */
 export const importBytesOf = (fs: Algebra, bytes: Uint8Array): Effect.Effect<number, ArchiveError | FsError> =>
-  importing(fs.port, "importZip", (rules) => read(Spool.ofBytes(bytes), rules))
+  importing(fs.port, "importZip", (rules) => readAny(Spool.ofBytes(bytes), rules))
 
 /**
  * The same from a file of the machine. One that lies in the workspace itself stays where it is, if its directory does. Failures out there
@@ -302,7 +325,7 @@ export const importOpenedOf = (fs: Algebra, opened: Outside.Opened): Effect.Effe
  * @since 0.1.0
  */
 export const exportZip: Stream.Stream<Uint8Array, ArchiveError | FsError, Filesystem> = Stream.unwrap(
-  Effect.map(Filesystem, exportZipOf)
+  Effect.map(Filesystem, (fs) => exportZipOf(fs))
 )
 
 /**
@@ -311,7 +334,7 @@ export const exportZip: Stream.Stream<Uint8Array, ArchiveError | FsError, Filesy
  * @since 0.1.0
  */
 export const exportTar: Stream.Stream<Uint8Array, ArchiveError | FsError, Filesystem> = Stream.unwrap(
-  Effect.map(Filesystem, exportTarOf)
+  Effect.map(Filesystem, (fs) => exportTarOf(fs))
 )
 
 /**
@@ -319,9 +342,8 @@ export const exportTar: Stream.Stream<Uint8Array, ArchiveError | FsError, Filesy
  *
  * @since 0.1.0
  */
-export const exportBytes: Effect.Effect<Uint8Array, ArchiveError | FsError, Filesystem> = Effect.flatMap(
-  Filesystem,
-  exportBytesOf
+export const exportBytes: Effect.Effect<Uint8Array, ArchiveError | FsError, Filesystem> = Effect.flatMap(Filesystem, (fs) =>
+  exportBytesOf(fs)
 )
 
 /**
@@ -329,8 +351,11 @@ export const exportBytes: Effect.Effect<Uint8Array, ArchiveError | FsError, File
  *
  * @since 0.1.0
  */
-export const exportArchive = (path: string): Effect.Effect<number, ArchiveError | FsError, Filesystem> =>
-  Effect.flatMap(Filesystem, (fs) => exportArchiveOf(fs, path))
+export const exportArchive = (
+  path: string,
+  options?: ExportOptions
+): Effect.Effect<number, ArchiveError | FsError, Filesystem> =>
+  Effect.flatMap(Filesystem, (fs) => exportArchiveOf(fs, path, options))
 
 /**
  * `importZipOf` the filesystem in force.

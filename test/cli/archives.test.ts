@@ -42,7 +42,7 @@ describe("export", () => {
   it.live.runIf(hasPython)("writes a ZIP that Python reads, and says what is in it", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
-      const out = done(yield* here.run(["export", "out.zip"]))
+      const out = done(yield* here.run(["export", "out.zip", "--manifest"]))
       assert.match(out, /^Exported to out\.zip, 4 files, \d+ B\n$/)
       const listed = python(
         here.top,
@@ -59,6 +59,24 @@ print(json.dumps({i.filename: z.read(i).decode() for i in z.infolist()}))`
         "files/empty/": "",
         "files/link": "a.txt"
       })
+    })
+  )
+  it.live.runIf(hasPython)("writes the tree at the top level of a ZIP unless a manifest is asked for, and imports both", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      done(yield* here.run(["export", "plain.zip"]))
+      done(yield* here.run(["export", "seed.zip", "--manifest"]))
+      const names = (zip: string) =>
+        JSON.parse(python(here.top, `import zipfile, json; print(json.dumps(zipfile.ZipFile("${zip}").namelist()))`)) as unknown
+      assert.deepStrictEqual(names("plain.zip"), ["a.txt", "empty/", "link", "src/", "src/grün.txt", "src/main.ts"])
+      const before = picture(here.root)
+      for (const zip of ["plain.zip", "seed.zip"]) {
+        change(here)
+        done(yield* here.run(["import", zip, "--no-safety"]))
+        assert.deepStrictEqual(picture(here.root), before)
+      }
+      const ran = yield* here.run(["export", "out.tar", "--manifest"])
+      assert.strictEqual(ran.code, 2)
     })
   )
   it.live.runIf(hasTar)("writes a tar that tar unpacks to the same tree", () =>

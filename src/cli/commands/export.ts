@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { type Algebra, Filesystem } from "../../filesystem/Filesystem.ts"
+import type { ExportOptions } from "../../history/Archive.ts"
 import { document } from "../answer.ts"
 import * as archives from "../archives.ts"
 import * as flags from "../flags.ts"
@@ -28,7 +29,7 @@ const Answer = Schema.Struct({
 
 const load = Effect.promise(() => import("../../history/Archive.ts"))
 
-const toOutput = Effect.fnUntraced(function* (fs: Algebra, format: archives.Format) {
+const toOutput = Effect.fnUntraced(function* (fs: Algebra, format: archives.Format, options: ExportOptions) {
   const screen = yield* Screen
   const { json } = yield* Settings
   if (json)
@@ -37,14 +38,19 @@ const toOutput = Effect.fnUntraced(function* (fs: Algebra, format: archives.Form
     return yield* archives.usage("an archive is nothing for a terminal", "Name a file, or send it into a pipe.")
   const { exportTarOf, exportZipOf } = yield* load
   let written = 0
-  const archive = format === "zip" ? exportZipOf(fs) : exportTarOf(fs)
+  const archive = format === "zip" ? exportZipOf(fs, options) : exportTarOf(fs, options)
   yield* Stream.runForEach(archive, (bytes) => {
     written += bytes.length
     return screen.write(bytes)
   }).pipe(withProgress("Exporting", () => humanise.bytes(written)))
 })
 
-const toFile = Effect.fnUntraced(function* (fs: Algebra, file: string, format: archives.Format, overwrite: boolean) {
+interface FileOptions extends ExportOptions {
+  readonly overwrite: boolean
+}
+
+const toFile = Effect.fnUntraced(function* (fs: Algebra, file: string, format: archives.Format, options: FileOptions) {
+  const { overwrite } = options
   const place = yield* archives.placeOf(file)
   const kind = archives.kindAt(place)
   if (kind === "directory") {
@@ -71,11 +77,11 @@ const toFile = Effect.fnUntraced(function* (fs: Algebra, file: string, format: a
   const { promote } = yield* Effect.promise(() => import("../../model/FsError.ts"))
   const files = yield* (
     format === "zip"
-      ? exportArchiveOf(fs, place)
+      ? exportArchiveOf(fs, place, options)
       : Effect.as(
           write(
             place,
-            () => exportTarOf(fs),
+            () => exportTarOf(fs, options),
             (fault) => promote(fault, "export", file)
           ),
           undefined
@@ -93,8 +99,9 @@ export const exportCommand = subcommand(
   {
     summary: "Write the whole tree into a ZIP or tar archive",
     description: `Write everything below the root into one archive: a ZIP, or a tar where the name ends in .tar. Permissions, empty
-directories and links inside the tree go with it; a link that leads out of it is refused. FILE is relative to
-the current directory, not to the root; - is standard output. The file is there when all of it is written, and not before.`,
+directories and links inside the tree go with it; a link that leads out of it is refused. A ZIP holds the tree at its top
+level; with --manifest below files/, beside a manifest.json that counts it. Both can be imported. FILE is relative to the
+current directory, not to the root; - is standard output. The file is there when all of it is written, and not before.`,
     examples: [
       ["- > backup.zip", "The tree as it is now; with a name instead of - it is written as one step"],
       ["lunch.tar --snapshot 'before lunch'", "A file, with the tree as a snapshot has it"],
@@ -105,10 +112,11 @@ the current directory, not to the root; - is standard output. The file is there 
     file: archives.file("Where to write it, relative to the current directory; - for standard output"),
     snapshot: flags.text("snapshot", "ID", "The tree as this snapshot has it (default: as it is now)"),
     format: archives.format,
+    manifest: flags.toggle("manifest", "Write a ZIP with a manifest.json, and the tree below files/"),
     overwrite: flags.toggle("overwrite", "Replace a file that is there"),
     store: flags.store
   },
-  Effect.fnUntraced(function* ({ file, format: given, overwrite, snapshot, store }) {
+  Effect.fnUntraced(function* ({ file, format: given, manifest, overwrite, snapshot, store }) {
     const fs = yield* Filesystem
     const format = yield* archives.formatOf(file, given)
     if (given === undefined && archives.isCompressed(file)) {
@@ -117,8 +125,12 @@ the current directory, not to the root; - is standard output. The file is there 
         "Name it .tar, or have it compressed: fs-algebra export - --format tar | gzip > FILE."
       )
     }
+    if (manifest && format === "tar") {
+      return yield* archives.usage("a tar archive has no manifest", "Name the file .zip, or leave out --manifest.")
+    }
+    const options = { layout: manifest ? "manifest" : "plain", overwrite } as const
     const write = (from: Algebra) =>
-      file === archives.standard ? toOutput(from, format) : toFile(from, file, format, overwrite)
+      file === archives.standard ? toOutput(from, format, options) : toFile(from, file, format, options)
     if (snapshot === undefined) return yield* write(fs)
     yield* withExistingStore(
       store,

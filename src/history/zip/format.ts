@@ -126,10 +126,10 @@ export const centralHeader = (entry: Written, time: number): Uint8Array => {
   return fields.bytes
 }
 
-/** What closes an archive whose central directory has `count` entries in `size` bytes from `offset`. */
-export const ending = (count: number, size: number, offset: number): Uint8Array => {
+/** What closes an archive whose central directory has `count` entries in `size` bytes from `offset`. `comment`: in ASCII. */
+export const ending = (count: number, size: number, offset: number, comment = ""): Uint8Array => {
   const isWide = count >= max16 || size >= max32 || offset >= max32
-  const fields = new Fields(isWide ? 56 + 20 + 22 : 22)
+  const fields = new Fields((isWide ? 56 + 20 + 22 : 22) + comment.length)
   if (isWide) {
     fields.four(signatures.end64).eight(44).two(45, 45).four(0, 0).eight(count, count, size, offset)
     fields
@@ -138,5 +138,6 @@ export const ending = (count: number, size: number, offset: number): Uint8Array 
       .four(1)
   }
   const few = Math.min(count, max16)
-  return fields.four(signatures.end).two(0, 0, few, few).four(Math.min(size, max32), Math.min(offset, max32)).two(0).bytes
+  fields.four(signatures.end).two(0, 0, few, few).four(Math.min(size, max32), Math.min(offset, max32))
+  return fields.two(comment.length).text(Buffer.from(comment, "latin1")).bytes
 }

@@ -32,6 +32,23 @@ export const write = ({ createdAt, fileCount, totalBytes }: Manifest): Uint8Arra
     )}\n`
   )
 
+/** The comment of an archive that holds a tree at its top level, where its content alone would not tell. */
+export const plainComment = "fs-algebra: plain"
+
+/** Bytes. */
+export const largestManifest = 1024 * 1024
+
+/** Whether bytes are a manifest of ours, of whatever version: a `manifest.json` of others tells of no files and bytes. */
+export const isOurs = (bytes: Uint8Array): boolean => {
+  try {
+    const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes))
+    if (typeof value !== "object" || value === null) return false
+    return Object.hasOwn(value, "file_count") && Object.hasOwn(value, "total_bytes")
+  } catch {
+    return false
+  }
+}
+
 const parsed = (bytes: Uint8Array): unknown => {
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes))

@@ -1,7 +1,10 @@
 /**
  * A ZIP archive as a tree whose contents can be asked for. All of it is checked before anything is answered: the directory at its end
  * first, then every name and size, then every content against its checksum, for which each is unpacked once. That pass also gives each
- * file the id by which trees are compared. What is not under `files/` is checked like everything else, and otherwise passed over.
+ * file the id by which trees are compared.
+ *
+ * Where a manifest of ours stands beside entries under `files/`, those are the tree, and all others are checked and passed over. Any other
+ * archive is a tree at its top level, also with a `manifest.json` of others in it.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -14,8 +17,9 @@ import { Draft } from "./draft.ts"
 import * as Format from "./format.ts"
 import * as Manifest from "./manifest.ts"
 import { Budget, checkLink, checkName, judged, type NameRules, pathOf, refuse } from "./names.ts"
-import { checkGap, checkLocal, directory, type Listed, textOf, Window } from "./records.ts"
+import { checkGap, checkLocal, type Directory, directory, type Listed, textOf, Window } from "./records.ts"
 import type { Source } from "./spool.ts"
+import type { Layout } from "./writer.ts"
 
 /** A tree that came from elsewhere, checked whole. */
 export interface Contents {
@@ -29,6 +33,11 @@ export interface Contents {
 
 export interface Archived extends Contents {
   readonly manifest: Manifest.Manifest
+}
+
+/** Any archive: without a manifest where the tree lies at the top level. */
+interface Read extends Contents {
+  readonly manifest: Manifest.Manifest | undefined
 }
 
 type Drafted<A> = { -readonly [K in keyof A]: A[K] }
@@ -71,28 +80,32 @@ const kindOf = ({ attributes, host, name }: Listed): Pick<Entry, "kind" | "mode"
   return { kind, mode: kind === "symlink" ? undefined : bits & 0o777 }
 }
 
-const checkSizes = (entry: Listed, kind: Node["kind"]): void => {
+const checkSizes = (entry: Listed, kind: Node["kind"], layout: Layout): void => {
   const { method, name, packed, size } = entry
   if (method === Format.stored && packed !== size) throw corrupt("it is stored, and its two sizes differ", name)
   if (size > packed * Codec.bestRatio) throw corrupt("it says that it packs more than can be packed", name)
   if (kind === "directory" && size !== 0) throw corrupt("a directory has no content", name)
   if (kind === "symlink" && size > largestLink) throw refuse("link", "the link's text is longer than any system takes", name)
-  if (name === Manifest.manifestName && size > largestManifest) throw refuse("tooLarge", "the manifest is too large", name)
-  const isHeld = kind === "symlink" || name === Manifest.manifestName
-  if (isHeld && packed > 2 * largestManifest) throw corrupt("it takes more room than it could need", name)
+  const isManifest = layout === "manifest" && name === Manifest.manifestName
+  if (isManifest && size > Manifest.largestManifest) throw refuse("tooLarge", "the manifest is too large", name)
+  const isHeld = kind === "symlink" || isManifest
+  if (isHeld && packed > 2 * Manifest.largestManifest) throw corrupt("it takes more room than it could need", name)
 }
 
 /** Bytes. */
 const largestLink = 4095
-const largestManifest = 1024 * 1024
 
-const entryOf = (listed: Listed, rules: NameRules): Entry => {
+/** What stands before the names of the tree. */
+const prefixOf = (layout: Layout): string => (layout === "plain" ? "" : Manifest.filesPrefix)
+
+const entryOf = (listed: Listed, rules: NameRules, layout: Layout): Entry => {
   const { name, size } = listed
   const place = checkName(name)
   const { kind, mode } = kindOf(listed)
-  checkSizes(listed, kind)
-  const isInside = place.startsWith(Manifest.filesPrefix)
-  if (isInside) pathOf(place.slice(Manifest.filesPrefix.length), name, rules)
+  checkSizes(listed, kind, layout)
+  const prefix = prefixOf(layout)
+  const isInside = place.startsWith(prefix)
+  if (isInside) pathOf(place.slice(prefix.length), name, rules)
   return {
     ...listed,
     kind,
@@ -125,27 +138,47 @@ class Reader {
     this.#rules = rules
   }
 
-  readonly read: Effect.Effect<Archived, ArchiveError | Fault> = Effect.gen({ self: this }, function* () {
+  /** `expected`: which layout it must have; any if it is left out. */
+  readonly read = Effect.fnUntraced({ self: this }, function* (expected: Layout | undefined): Effect.fn.Return<
+    Read,
+    ArchiveError | Fault
+  > {
     const { limits } = this.#rules
     const found = yield* directory(this.#source, limits.maxArchiveEntries + 1)
-    const manifest = yield* this.#manifest(found.entries)
-    const entries = yield* judged(() => found.entries.map((listed) => entryOf(listed, this.#rules)))
-    yield* judged(() => this.#spend(entries))
-    const tree = yield* judged(() => draftOf(entries))
-    yield* this.#check(entries, found.offset)
-    if (manifest === undefined) {
+    const layout = expected ?? (yield* this.#layoutOf(found))
+    const manifest = layout === "plain" ? undefined : yield* this.#manifest(found.entries)
+    const entries = yield* judged(() => found.entries.map((listed) => entryOf(listed, this.#rules, layout)))
+    yield* judged(() => this.#spend(entries, layout))
+    const tree = yield* judged(() => draftOf(entries, layout))
+    yield* this.#check(entries, found.offset, layout)
+    if (manifest === undefined && layout === "manifest") {
       return yield* Effect.fail(refuse("corrupt", "it has no manifest, so it is no archive of a filesystem"))
     }
-    yield* judged(() => checkCounts(manifest, tree))
+    if (manifest !== undefined) yield* judged(() => checkCounts(manifest, tree))
     return { manifest, tree, content: this.#content(tree, entries) }
   })
+
+  /** Tells by what the manifest says and by what stands beside it, not by its name. */
+  #layoutOf({ comment, entries }: Directory): Effect.Effect<Layout, ArchiveError | Fault> {
+    if (comment === Manifest.plainComment) return Effect.succeed("plain")
+    if (entries.length === 0) return Effect.fail(refuse("corrupt", "there is nothing in it"))
+    const listed = entries.find(({ name }) => name === Manifest.manifestName)
+    const isBeside = entries.length === 1 || entries.some(({ name }) => name.startsWith(Manifest.filesPrefix))
+    if (listed === undefined || !isBeside || listed.size > Manifest.largestManifest) return Effect.succeed("plain")
+    return Effect.gen({ self: this }, function* () {
+      const entry = yield* judged(() => entryOf(listed, this.#rules, "manifest"))
+      if (entry.kind !== "file") return "plain"
+      entry.data = yield* checkLocal(this.#window, entry)
+      return Manifest.isOurs(yield* this.#bytes(entry)) ? "manifest" : "plain"
+    })
+  }
 
   /** Before everything else, since another version may have other rules. */
   #manifest(entries: ReadonlyArray<Listed>): Effect.Effect<Manifest.Manifest | undefined, ArchiveError | Fault> {
     const listed = entries.find(({ name }) => name === Manifest.manifestName)
     if (listed === undefined) return Effect.succeed(undefined)
     return Effect.gen({ self: this }, function* () {
-      const entry = yield* judged(() => entryOf(listed, this.#rules))
+      const entry = yield* judged(() => entryOf(listed, this.#rules, "manifest"))
       if (entry.kind !== "file") return yield* Effect.fail(corrupt("the manifest is not a file", entry.name))
       entry.data = yield* checkLocal(this.#window, entry)
       const bytes = yield* this.#bytes(entry)
@@ -153,45 +186,45 @@ class Reader {
     })
   }
 
-  #spend(entries: ReadonlyArray<Entry>): void {
+  #spend(entries: ReadonlyArray<Entry>, layout: Layout): void {
     const budget = new Budget(this.#rules.limits)
     for (const { name, size } of entries) {
-      if (name === Manifest.manifestName) continue
+      if (layout === "manifest" && name === Manifest.manifestName) continue
       budget.enter()
       budget.spend(size, name)
     }
   }
 
   /** Every entry where it says, of the size and content that it says, and nothing between. */
-  readonly #check = Effect.fnUntraced({ self: this }, function* (entries: ReadonlyArray<Entry>, end: number): Effect.fn.Return<
-    void,
-    ArchiveError | Fault
-  > {
-    const inPlace = [...entries].sort((a, b) => a.offset - b.offset)
-    if (inPlace[0] !== undefined && inPlace[0].offset !== 0) {
-      return yield* Effect.fail(refuse("corrupt", "something stands before its first entry"))
-    }
-    let unpacked = 0
-    for (const [i, entry] of inPlace.entries()) {
-      entry.data = yield* checkLocal(this.#window, entry)
-      yield* checkGap(this.#window, entry, entry.data + entry.packed, inPlace[i + 1]?.offset ?? end)
-      if (entry.kind === "symlink") yield* this.#readLink(entry)
-      else entry.file.id = yield* this.#id(entry)
-      unpacked += entry.size + sliceBytes / sliceEntries
-      if (unpacked > sliceBytes) {
-        unpacked = 0
-        yield* Effect.yieldNow
+  readonly #check = Effect.fnUntraced(
+    { self: this },
+    function* (entries: ReadonlyArray<Entry>, end: number, layout: Layout): Effect.fn.Return<void, ArchiveError | Fault> {
+      const inPlace = [...entries].sort((a, b) => a.offset - b.offset)
+      if (inPlace[0] !== undefined && inPlace[0].offset !== 0) {
+        return yield* Effect.fail(refuse("corrupt", "something stands before its first entry"))
+      }
+      let unpacked = 0
+      for (const [i, entry] of inPlace.entries()) {
+        entry.data = yield* checkLocal(this.#window, entry)
+        yield* checkGap(this.#window, entry, entry.data + entry.packed, inPlace[i + 1]?.offset ?? end)
+        if (entry.kind === "symlink") yield* this.#readLink(entry, layout)
+        else entry.file.id = yield* this.#id(entry)
+        unpacked += entry.size + sliceBytes / sliceEntries
+        if (unpacked > sliceBytes) {
+          unpacked = 0
+          yield* Effect.yieldNow
+        }
       }
     }
-  })
+  )
 
-  #readLink(entry: Entry): Effect.Effect<void, ArchiveError | Fault> {
+  #readLink(entry: Entry, layout: Layout): Effect.Effect<void, ArchiveError | Fault> {
     return Effect.flatMap(this.#bytes(entry), (bytes) =>
       judged(() => {
         const target = textOf(bytes)
         if (target === undefined) throw refuse("link", "the link's text is not UTF-8", entry.name)
         const { isInside, place } = entry
-        checkLink((isInside ? place.slice(Manifest.filesPrefix.length) : place) as FsPath, target, entry.name)
+        checkLink((isInside ? place.slice(prefixOf(layout).length) : place) as FsPath, target, entry.name)
         entry.link.target = target
       })
     )
@@ -285,16 +318,17 @@ const checked = <E>(entry: Entry, bytes: Stream.Stream<Uint8Array, E>): Stream.S
     return Stream.concat(counted, end)
   })
 
-/** All names are entered, so that no two are the same anywhere; those under `files/` are the tree. */
-const draftOf = (entries: ReadonlyArray<Entry>): DirectoryNode => {
+/** All names are entered, so that no two are the same anywhere; those of the layout are the tree. */
+const draftOf = (entries: ReadonlyArray<Entry>, layout: Layout): DirectoryNode => {
   const draft = new Draft()
   for (const { file, kind, link, mode, name, place } of entries) {
     if (kind === "directory") draft.addDirectory(place, mode, name)
     else draft.add(place, kind === "file" ? file : link, name)
   }
+  // What the root may do is the business of the place where it is.
+  if (layout === "plain") return { kind: "directory", entries: draft.tree.entries }
   const files = draft.tree.entries.get(Manifest.filesPrefix.slice(0, -1))
   if (files !== undefined && files.kind !== "directory") throw corrupt("the place of the files is not a directory", "files")
-  // What the root may do is the business of the place where it is.
   return { kind: "directory", entries: files?.entries ?? new Map() }
 }
 
@@ -308,6 +342,10 @@ const checkCounts = ({ fileCount, totalBytes }: Manifest.Manifest, tree: Directo
   }
 }
 
-/** The source must stay as it is for as long as contents are asked for. */
+/** An archive with a manifest of ours. The source must stay as it is for as long as contents are asked for. */
 export const read = (source: Source, rules: NameRules): Effect.Effect<Archived, ArchiveError | Fault> =>
-  new Reader(source, rules).read
+  Effect.map(new Reader(source, rules).read("manifest"), (found) => ({ ...found, manifest: found.manifest! }))
+
+/** The same for an archive of any layout. */
+export const readAny = (source: Source, rules: NameRules): Effect.Effect<Contents, ArchiveError | Fault> =>
+  new Reader(source, rules).read(undefined)

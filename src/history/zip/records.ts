@@ -29,6 +29,8 @@ export interface Directory {
   readonly entries: ReadonlyArray<Listed>
   /** Where the entries end. */
   readonly offset: number
+  /** Of the whole archive. */
+  readonly comment: string
 }
 
 const corrupt = (detail: string, entry?: string) => refuse("corrupt", detail, entry)
@@ -70,6 +72,7 @@ interface End {
   readonly count: number
   readonly size: number
   readonly offset: number
+  readonly comment: string
 }
 
 const endLength = 22
@@ -88,7 +91,8 @@ const sentinels = (end: Buffer): End & { readonly disks: ReadonlyArray<number> }
   disks: [end.readUInt16LE(4), end.readUInt16LE(6)],
   count: end.readUInt16LE(10),
   size: end.readUInt32LE(12),
-  offset: end.readUInt32LE(16)
+  offset: end.readUInt32LE(16),
+  comment: end.toString("latin1", endLength)
 })
 
 const onOneDisk = (disks: ReadonlyArray<number>, counts: readonly [number, number]): void => {
@@ -106,7 +110,7 @@ const end64 = (record: Buffer, small: End): End => {
   if (record.readUInt32LE(0) !== signatures.end64 || wide(record, 4) !== end64Length - 12) {
     throw corrupt("its 64-bit end record is not where it says, or not of the form that is known")
   }
-  const found = { count: wide(record, 32), size: wide(record, 40), offset: wide(record, 48) }
+  const found = { count: wide(record, 32), size: wide(record, 40), offset: wide(record, 48), comment: small.comment }
   onOneDisk([record.readUInt32LE(16), record.readUInt32LE(20)], [wide(record, 24), found.count])
   agreed(small.count, max16, found.count)
   agreed(small.size, max32, found.size)
@@ -252,7 +256,7 @@ export const directory = Effect.fnUntraced(function* (
     at += headerLength + length
   }
   if (at !== end.offset + end.size) return yield* Effect.fail(corrupt("its directory is damaged"))
-  return { entries, offset: end.offset }
+  return { entries, offset: end.offset, comment: end.comment }
 })
 
 const localLength = 30

@@ -35,6 +35,13 @@ const longestName = 0xffff
 const modeOf = (type: number, mode: number | undefined): number | undefined =>
   mode === undefined ? undefined : type | (mode & 0o777)
 
+/** Where the tree lies in an archive: below `files/` beside a manifest, or at the top level without one. */
+export type Layout = "manifest" | "plain"
+
+/** Whether a tree at the top level could be taken for an archive with a manifest, or for one that has lost its content. */
+const isDoubtful = (items: ReadonlyArray<Item>): boolean =>
+  items.length === 0 || items.some(({ path }) => path === Manifest.manifestName)
+
 interface Made {
   readonly name: string
   readonly mode: number | undefined
@@ -46,13 +53,15 @@ export class Writer {
   readonly #now: number
   readonly #time: number
   readonly #central: Array<Uint8Array> = []
+  readonly #layout: Layout
   #offset = 0
   #files = 0
   #bytes = 0
 
   /** `now` in milliseconds since 1970. */
-  constructor(port: Backend, limits: LimitsShape, now: number) {
+  constructor(port: Backend, limits: LimitsShape, now: number, layout: Layout = "manifest") {
     this.#port = port
+    this.#layout = layout
     this.#budget = new Budget(limits)
     this.#now = now
     this.#time = Format.dosTime(now)
@@ -67,11 +76,12 @@ export class Writer {
     return Stream.concat(
       Stream.flatMap(this.#parts(items), (part) => part),
       Stream.sync(() => {
+        if (this.#layout === "plain") return this.#end(isDoubtful(items) ? Manifest.plainComment : "")
         const manifest = this.#whole(
           { name: Manifest.manifestName, mode: Format.fileType | 0o644 },
           Manifest.write(this.manifest)
         )
-        return Buffer.concat([...manifest, this.#end()])
+        return Buffer.concat([...manifest, this.#end("")])
       })
     )
   }
@@ -102,7 +112,7 @@ export class Writer {
 
   /** The whole entry, nothing where the file has gone; `undefined` where it is large. */
   #small(item: Item): Effect.Effect<ReadonlyArray<Uint8Array> | undefined, ArchiveError | Fault> {
-    const name = Manifest.filesPrefix + item.path
+    const name = this.#nameOf(item.path)
     if (item.kind === "directory") {
       if (item.mode === undefined && !item.isEmpty) return Effect.succeed([])
       return judged(() => this.#directory(`${name}/`, item.mode))
@@ -152,7 +162,7 @@ export class Writer {
       Effect.flatMap(contentOf(this.#port, path), (content) =>
         judged((): Bytes<ArchiveError | Fault> => {
           if (content === undefined) return Stream.empty
-          const name = Manifest.filesPrefix + path
+          const name = this.#nameOf(path)
           if (content._tag === "Whole") {
             const parts = this.#counted({ name, mode: modeOf(Format.fileType, content.mode) }, content.bytes)
             return Stream.succeed(Buffer.concat(parts))
@@ -254,8 +264,13 @@ export class Writer {
     return after
   }
 
-  #end(): Uint8Array {
+  /** The name of a path in the archive. */
+  #nameOf(path: FsPath): string {
+    return this.#layout === "plain" ? path : Manifest.filesPrefix + path
+  }
+
+  #end(comment: string): Uint8Array {
     const central = Buffer.concat(this.#central)
-    return Buffer.concat([central, Format.ending(this.#central.length, central.length, this.#offset)])
+    return Buffer.concat([central, Format.ending(this.#central.length, central.length, this.#offset, comment)])
   }
 }
