@@ -13,6 +13,7 @@ import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
 import type { ContentStore } from "./ContentStore.ts"
+import { LeafCheckpoint } from "./entries/checkpoint.ts"
 import { DaemonChanged } from "./entries/daemon.ts"
 import { JournalError } from "./errors.ts"
 import * as FileSystemEntry from "./FileSystemEntry.ts"
@@ -95,13 +96,13 @@ export interface Scrivener<E> {
 }
 
 /** @since 0.1.0 */
-export const Entry = Schema.Union([...FileSystemEntry.FileSystemEntry.members, DaemonChanged])
+export const Entry = Schema.Union([...FileSystemEntry.FileSystemEntry.members, DaemonChanged, LeafCheckpoint])
 /**
  * What the journal of a filesystem holds.
  *
  * @since 0.1.0
  */
-export type Entry = FileSystemEntry.FileSystemEntry | DaemonChanged
+export type Entry = FileSystemEntry.FileSystemEntry | DaemonChanged | LeafCheckpoint
 
 /**
  * The journal of file operations.

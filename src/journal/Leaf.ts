@@ -46,6 +46,10 @@ import * as Settings from "./leaf/settings.ts"
 
 export {
   /** @since 0.1.0 */
+  LeafCheckpoint
+} from "./entries/checkpoint.ts"
+export {
+  /** @since 0.1.0 */
   MockFS,
   /** @since 0.1.0 */
   PosixFS,

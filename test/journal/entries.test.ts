@@ -44,7 +44,7 @@ describe("entries", () => {
     const thirteen: ReadonlyArray<string> = FileSystemEntry.Thirteen.members.map((member) => member.fields._tag.schema.literal)
     assert.sameMembers([...thirteen], [...efferent, ...afferent])
     assert.strictEqual(thirteen.length, 13)
-    assert.sameMembers([...kinds], [...thirteen, ...pairs.flat(), "FileStarted", "DaemonChanged"])
+    assert.sameMembers([...kinds], [...thirteen, ...pairs.flat(), "FileStarted", "DaemonChanged", "LeafCheckpoint"])
   })
 
   it("bytes are base64 in JSON, or a reference", () => {

@@ -29,7 +29,9 @@ const isStat =
     entry._tag === "FileStat" && entry.correlationId === `stat-${n}`
 
 const ids = (entries: ReadonlyArray<Recorded<Entry>>): ReadonlyArray<string> =>
-  entries.map(({ entry }) => (entry._tag === "DaemonChanged" ? entry.daemon : entry.correlationId))
+  entries.map(({ entry }) =>
+    "correlationId" in entry ? entry.correlationId : entry._tag === "DaemonChanged" ? entry.daemon : ""
+  )
 const positions = (entries: ReadonlyArray<Recorded<Entry>>): ReadonlyArray<number> => entries.map(({ position }) => position)
 const count = (from: number, to: number): ReadonlyArray<number> =>
   Array.from({ length: to - from + 1 }, (_, index) => from + index)

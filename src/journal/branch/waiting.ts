@@ -89,7 +89,7 @@ export const make = Effect.fnUntraced(function* (
     for (const waiter of all) finish(waiter, Exit.fail(error))
   }
   const deliver = (entry: Entry): void => {
-    if (waiters.size === 0 || entry._tag === "DaemonChanged") return
+    if (waiters.size === 0 || !("correlationId" in entry)) return
     const waiter = waiters.get(entry.correlationId)
     if (waiter === undefined || !isAfferent(entry)) return
     waiter.isHeard = true

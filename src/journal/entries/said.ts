@@ -92,6 +92,8 @@ export const said = (entry: Entry): readonly [subject: string, detail: string] =
       ]
     case "FileStarted":
       return ["", `by ${entry.instance}`]
+    case "LeafCheckpoint":
+      return ["", `all answered up to ${entry.through}`]
     case "DaemonChanged":
       return [entry.daemon, words(entry.status, entry.failure)]
   }

@@ -52,7 +52,7 @@ export interface Dispatch {
 export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.Announced, clock: Clock.Clock): Dispatch => {
   const { instance, journal, settings } = self
   const { answered } = survey
-  const leaves = Registry.empty()
+  const leaves = survey.from.leaves.copy()
   const transfers = new Map<string, Transfer>()
   /** Writes in parts that are others'. */
   const foreign = new Set<string>()

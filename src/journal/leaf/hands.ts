@@ -18,6 +18,7 @@ import * as Locks from "../../runtime/locks.ts"
 import { JournalError } from "../errors.ts"
 import { type Afferent, isMutation, type Terminal } from "../FileSystemEntry.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
+import type { Answered } from "./answered.ts"
 import * as Deadlines from "./deadlines.ts"
 import * as Faults from "./faults.ts"
 import type { Answering, Work } from "./model.ts"
@@ -51,7 +52,7 @@ export interface Options {
   readonly clock: Clock.Clock
   /** In which intents are carried out. */
   readonly context: Context.Context<never>
-  readonly answered: Set<string>
+  readonly answered: Pick<Answered, "add">
 }
 
 const unreadable = (error: JournalError, work: Work): FsError =>

@@ -20,6 +20,8 @@ export interface Registry {
   readonly ownerOf: (path: FsPath.FsPath) => Announced | undefined
   /** Who answers for what nobody serves. */
   readonly first: () => Announced | undefined
+  /** Those that serve their paths, the first of them first. */
+  readonly running: () => ReadonlyArray<Announced>
   readonly isRunning: (instance: string) => boolean
   /** Announced, and not yet completed, superseded or not. */
   readonly unfinished: ReadonlyMap<string, Announced>
@@ -57,6 +59,7 @@ export const make = (from: { readonly running: Array<Announced>; readonly unfini
       return found
     },
     first: () => running[0],
+    running: () => running,
     isRunning: (instance) => running.some((leaf) => leaf.instance === instance),
     unfinished,
     copy: () => make({ running: [...running], unfinished: new Map(unfinished) })

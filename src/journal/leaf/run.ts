@@ -9,6 +9,8 @@ import { Limits } from "../../model/Limits.ts"
 import type { DaemonOptions, Running } from "../Daemon.ts"
 import type { JournalError } from "../errors.ts"
 import { type Entry, Journal, type Recorded } from "../Journal.ts"
+import type { Answered } from "./answered.ts"
+import * as Checkpoints from "./checkpoints.ts"
 import * as Dispatch from "./dispatch.ts"
 import * as Hands from "./hands.ts"
 import type { Serving } from "./model.ts"
@@ -17,19 +19,24 @@ import * as Survey from "./survey.ts"
 
 const superseded = Symbol()
 
+interface Going {
+  readonly dispatch: Dispatch.Dispatch
+  readonly answered: Answered
+  readonly checkpoints: Checkpoints.Checkpoints
+}
+
 /** Looks at one after another, and waits where something is to be done before the next. */
-const along = (
-  dispatch: Dispatch.Dispatch,
-  page: ReadonlyArray<Recorded<Entry>>,
-  from = 0
-): Effect.Effect<void, typeof superseded> =>
+const along = (going: Going, page: ReadonlyArray<Recorded<Entry>>, from = 0): Effect.Effect<void, typeof superseded> =>
   Effect.suspend(() => {
     for (let i = from; i < page.length; i++) {
-      const doing = dispatch.see(page[i]!)
+      going.answered.move(page[i]!)
+      going.checkpoints.see(page[i]!)
+      const doing = going.dispatch.see(page[i]!)
       if (doing === "superseded") return Effect.fail(superseded)
-      if (doing !== undefined) return Effect.flatMap(doing, () => along(dispatch, page, i + 1))
+      if (doing !== undefined) return Effect.flatMap(doing, () => along(going, page, i + 1))
     }
-    return dispatch.seen() ?? Effect.void
+    const [decided, due] = [going.dispatch.seen(), going.checkpoints.due()]
+    return Effect.andThen(decided ?? Effect.void, due ?? Effect.void)
   })
 
 export const make = (fs: Algebra, settings: Settings): DaemonOptions<JournalError, Journal> => {
@@ -53,8 +60,10 @@ export const make = (fs: Algebra, settings: Settings): DaemonOptions<JournalErro
     }))
     const serving: Serving = { fs, caller: Caller.make(fs.port), journal, settings, instance, tell: taken.tell }
     const dispatch = Dispatch.make(serving, taken, survey, me, clock)
+    const { answered, from } = survey
+    const going = { dispatch, answered, checkpoints: Checkpoints.make(journal, me, answered, from) }
     const reading = Effect.catchIf(
-      Stream.runForEachArray(journal.tail(), (page) => along(dispatch, page)),
+      Stream.runForEachArray(journal.tail(from.position), (page) => along(going, page)),
       (error) => error === superseded,
       () => Effect.void
     ) as Effect.Effect<void, JournalError>

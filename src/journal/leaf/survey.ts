@@ -1,5 +1,5 @@
 /**
- * What the journal says when a leaf begins: what has been answered, what has been begun, and which leaves there are. One whose place this
+ * What the journal says when a leaf begins, from the latest checkpoint on: what has been answered, what has been begun, and which leaves there are. One whose place this
  * leaf takes ends first, so that none of them does what the other does: a living one completes as soon as it has read of this one, one that
  * was killed is known to be dead, and of one of which nothing is known nothing is left after the time that it may take to complete.
  */
@@ -11,10 +11,14 @@ import type { DaemonChanged } from "../entries/daemon.ts"
 import type { JournalError } from "../errors.ts"
 import { type FileStarted, isTerminal } from "../FileSystemEntry.ts"
 import type { Entry, Recorded, Scrivener } from "../Journal.ts"
+import * as Answered from "./answered.ts"
+import * as Checkpoints from "./checkpoints.ts"
 import * as Registry from "./registry.ts"
 
 export interface Survey {
-  readonly answered: Set<string>
+  /** Up to where nothing is to be done, and the leaves there. */
+  readonly from: Checkpoints.Beginning
+  readonly answered: Answered.Answered
   /** Of what has not been answered. */
   readonly started: ReadonlyMap<string, FileStarted>
   /** By instance those before this one that did not say what they begin, and have not finished what they had in hand. */
@@ -37,16 +41,25 @@ export const make = Effect.fnUntraced(function* (
   /** How long one of which nothing is known is waited for, in milliseconds. */
   patience: number
 ): Effect.fn.Return<Survey | undefined, JournalError> {
-  const answered = new Set<string>()
+  const from = yield* Checkpoints.latest(journal, me.position)
+  const answered = Answered.make()
+  const over = Answered.make()
   const started = new Map<string, FileStarted>()
-  const silent = new Map<string, Registry.Announced>()
-  const leaves = Registry.empty()
+  const silent = new Map(from.silent)
+  const leaves = from.leaves.copy()
   let mine: Pick<Survey, "leaves" | "at"> | undefined
   let isSuperseded = false
-  let after = 0
+  // What a request after the checkpoint repeats may have been answered before it.
+  let after = Math.max(0, from.position - Answered.window)
 
-  const absorb = ({ at, entry, position }: Recorded<Entry>): void => {
+  const absorb = (recorded: Recorded<Entry>): void => {
+    const { at, entry, position } = recorded
     after = position
+    if (position <= from.position) {
+      answered.move(recorded)
+      return
+    }
+    over.move(recorded)
     if (entry._tag === "DaemonChanged") {
       const announced = leaves.see(entry, position)
       if (announced?.extended === false && position < me.position) silent.set(entry.instance, announced)
@@ -54,9 +67,9 @@ export const make = Effect.fnUntraced(function* (
       if (position === me.position) mine = { leaves: leaves.copy(), at }
       else if (announced !== undefined && position > me.position && Registry.supersedes(announced, me)) isSuperseded = true
     } else if (entry._tag === "FileStarted") {
-      if (!answered.has(entry.correlationId)) started.set(entry.correlationId, entry)
+      if (!over.has(entry.correlationId)) started.set(entry.correlationId, entry)
     } else if (isTerminal(entry)) {
-      answered.add(entry.correlationId)
+      answered.expect(entry.correlationId, position)
       started.delete(entry.correlationId)
     }
   }
@@ -70,7 +83,7 @@ export const make = Effect.fnUntraced(function* (
     }
     const before = [...leaves.unfinished.values()].filter((other) => Registry.supersedes(me, other) && isAwaited(other))
     // Who comes later waits in turn: what is this leaf's before that is still to be done.
-    if (before.length === 0) return { answered, started, silent, ...mine! }
+    if (before.length === 0) return { from, answered, started, silent, ...mine! }
     if (isSuperseded) return undefined
     yield* Effect.raceFirst(journal.waitFor(after, isDaemonChanged), Effect.sleep(pause))
   }

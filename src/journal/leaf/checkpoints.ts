@@ -1,0 +1,185 @@
+/**
+ * Where a leaf starts to read. While it runs, a leaf notes up to where every request has an answer, in an entry of the journal; the next
+ * leaf looks for the latest such entry and starts behind what it says. An entry that another installation made, or that does not fit
+ * to the journal, is passed over; without any the journal is read from its beginning.
+ */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import * as FsPath from "../../model/FsPath.ts"
+import { sha256 } from "../../runtime/hash.ts"
+import * as Installation from "../../runtime/installation.ts"
+import { LeafCheckpoint } from "../entries/checkpoint.ts"
+import type { JournalError } from "../errors.ts"
+import { isEfferent, isTerminal } from "../FileSystemEntry.ts"
+import { Entry, type Recorded, type Scrivener } from "../Journal.ts"
+import type { Answered } from "./answered.ts"
+import * as Registry from "./registry.ts"
+
+/** Positions from one checkpoint to the next, at least. */
+const interval = 1_024
+
+/** Positions that are looked through for one. */
+const reach = 65_536
+
+/** The leaves at a position up to which every request has an answer. */
+export interface Beginning {
+  readonly position: number
+  readonly leaves: Registry.Registry
+  /** Leaves that do not say what they begin, and have not ended well. */
+  readonly silent: ReadonlyMap<string, Registry.Announced>
+}
+
+export const beginning: Beginning = { position: 0, leaves: Registry.empty(), silent: new Map() }
+
+const encode = Schema.encodeEffect(Schema.toCodecJson(Entry))
+
+const digestAt = Effect.fnUntraced(function* (
+  journal: Scrivener<Entry>,
+  position: number
+): Effect.fn.Return<string | undefined, JournalError> {
+  const found = Option.getOrUndefined(yield* Stream.runHead(journal.stored(position - 1)))
+  if (found?.position !== position) return undefined
+  return sha256(Buffer.from(JSON.stringify([position, found.at, yield* Effect.orDie(encode(found.entry))])))
+})
+
+type Said = Pick<LeafCheckpoint, "through" | "digest" | "leaves">
+
+/** What the code is made of. */
+const text = ({ digest, leaves, through }: Said): string =>
+  `journal checkpoint ${JSON.stringify([
+    through,
+    digest,
+    leaves.map(({ daemon, instance, prefix, position, extended, running, unfinished, silent }) => [
+      daemon,
+      instance,
+      prefix,
+      position,
+      extended,
+      running,
+      unfinished,
+      silent
+    ])
+  ])}`
+
+const stateOf = ({ leaves, through }: Said): Beginning | undefined => {
+  const running: Array<Registry.Announced> = []
+  const unfinished = new Map<string, Registry.Announced>()
+  const silent = new Map<string, Registry.Announced>()
+  for (const leaf of leaves) {
+    const prefix = FsPath.parse(leaf.prefix, "branch")
+    if (typeof prefix !== "string" || leaf.position > through) return undefined
+    const { daemon, extended, instance, position } = leaf
+    const announced = { daemon, instance, prefix, extended, position }
+    if (leaf.running) running.push(announced)
+    if (leaf.unfinished) unfinished.set(instance, announced)
+    if (leaf.silent) silent.set(instance, announced)
+  }
+  return { position: through, leaves: Registry.make({ running, unfinished }), silent }
+}
+
+const obeyed = Effect.fnUntraced(function* (
+  journal: Scrivener<Entry>,
+  said: LeafCheckpoint,
+  position: number
+): Effect.fn.Return<Beginning | undefined, JournalError> {
+  if (said.through < 1 || said.through >= position || !Installation.isCodeOf(text(said), said.code)) return undefined
+  return (yield* digestAt(journal, said.through)) === said.digest ? stateOf(said) : undefined
+})
+
+/** Returns the state of the latest checkpoint before the position that can be obeyed, or of the beginning of the journal. */
+export const latest = (journal: Scrivener<Entry>, before: number): Effect.Effect<Beginning, JournalError> =>
+  journal.readBackward(before).pipe(
+    Stream.takeWhile(({ position }) => position > before - reach),
+    Stream.filter(({ entry }) => entry._tag === "LeafCheckpoint"),
+    Stream.mapEffect(({ entry, position }) => obeyed(journal, entry as LeafCheckpoint, position)),
+    Stream.filter((found) => found !== undefined),
+    Stream.runHead,
+    Effect.map(Option.getOrElse(() => beginning))
+  )
+
+export interface Checkpoints {
+  /** Takes an entry, of which `answered` knows already. */
+  readonly see: (recorded: Recorded<Entry>) => void
+  /** Appends a checkpoint if one is due and this leaf is the one to do it. */
+  readonly due: () => Effect.Effect<void> | undefined
+}
+
+export const make = (
+  journal: Scrivener<Entry>,
+  me: Registry.Announced,
+  answered: Pick<Answered, "has">,
+  from: Beginning
+): Checkpoints => {
+  /** Requests without an answer, whichever leaf they are for, and their positions, in order. */
+  const open = new Map<string, number>()
+  let states: Array<Beginning> = [from]
+  let position = from.position
+  let noted = from.position
+
+  const seeLeaf = (entry: Extract<Entry, { readonly _tag: "DaemonChanged" }>): void => {
+    const last = states.at(-1)!
+    const leaves = last.leaves.copy()
+    const silent = new Map(last.silent)
+    const announced = leaves.see(entry, position)
+    if (announced?.extended === false) silent.set(entry.instance, announced)
+    if (entry.status === "Completed" && entry.failure === undefined) silent.delete(entry.instance)
+    states.push({ position, leaves, silent })
+  }
+
+  const through = (): number => (open.values().next().value ?? position + 1) - 1
+
+  const stateAt = (wanted: number): Beginning => {
+    const at = states.findLastIndex((state) => state.position <= wanted)
+    states = states.slice(Math.max(0, at))
+    return { ...states[0]!, position: wanted }
+  }
+
+  const append = Effect.fnUntraced(function* (state: Beginning): Effect.fn.Return<void, JournalError> {
+    const digest = yield* digestAt(journal, state.position)
+    if (digest === undefined) return
+    const running = state.leaves.running()
+    // The order of those that run says which of them is the first.
+    const all = new Map(
+      [...running, ...state.leaves.unfinished.values(), ...state.silent.values()].map((leaf) => [leaf.instance, leaf])
+    )
+    const leaves = [...all.values()].map(({ daemon, extended, instance, position, prefix }) => ({
+      daemon,
+      instance,
+      prefix,
+      extended,
+      position,
+      running: running.some((leaf) => leaf.instance === instance),
+      unfinished: state.leaves.unfinished.has(instance),
+      silent: state.silent.has(instance)
+    }))
+    const said = { through: state.position, digest, leaves }
+    yield* journal.append(new LeafCheckpoint({ ...said, code: Installation.codeOf(text(said)) }))
+  })
+
+  return {
+    see: (recorded) => {
+      position = recorded.position
+      const { entry } = recorded
+      if (entry._tag === "DaemonChanged") seeLeaf(entry)
+      else if (entry._tag === "LeafCheckpoint") noted = Math.max(noted, Math.min(entry.through, position))
+      else if (isTerminal(entry)) open.delete(entry.correlationId)
+      else if (isEfferent(entry)) {
+        if (entry._tag === "FileWriteChunk" && entry.discard === true) open.delete(entry.correlationId)
+        else if (!answered.has(entry.correlationId) && !open.has(entry.correlationId)) open.set(entry.correlationId, position)
+      }
+    },
+    due: () => {
+      if (!me.extended || position <= me.position || through() - noted < interval) return undefined
+      const wanted = through()
+      const writer = states
+        .at(-1)!
+        .leaves.running()
+        .find(({ extended }) => extended)
+      if (writer?.instance !== me.instance) return undefined
+      noted = wanted
+      return Effect.ignore(append(stateAt(wanted)))
+    }
+  }
+}

@@ -1,0 +1,237 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { LeafCheckpoint } from "../../src/journal/entries/checkpoint.ts"
+import * as Entry from "../../src/journal/FileSystemEntry.ts"
+import * as Journal from "../../src/journal/Journal.ts"
+import * as MemoryStore from "../../src/journal/journal/memoryStore.ts"
+import * as Answered from "../../src/journal/leaf/answered.ts"
+import { asking, bytes, id, memory, quiet, read, started, stat, write } from "./leafBench.ts"
+
+/** A journal in memory, and how many entries were read from it. */
+const counting = () => {
+  const store = MemoryStore.make<Journal.Entry>()
+  let count = 0
+  const counted = <A extends ReadonlyArray<unknown>, E>(effect: Effect.Effect<A, E>) =>
+    Effect.tap(effect, (all) => Effect.sync(() => void (count += all.length)))
+  const journal = Journal.make<Journal.Entry>({
+    ...store,
+    read: (after, limit) => counted(store.read(after, limit)),
+    readBackward: (before, limit) => counted(store.readBackward(before, limit))
+  })
+  return { ...asking(journal), read: () => count, reset: () => void (count = 0) }
+}
+
+type Here = ReturnType<typeof counting>
+
+const within = <A, E, R>(here: Here, effect: Effect.Effect<A, E, R>) =>
+  Effect.scoped(Effect.provideService(effect, Journal.Journal, here.journal))
+
+/** So many requests of others, each with its answer. */
+const filled = (here: Here, pairs: number) =>
+  here.journal.appendAll(
+    Array.from({ length: pairs }, () => {
+      const { correlationId } = stat("f")
+      return [
+        new Entry.FileStat({ correlationId, path: "f" }),
+        new Entry.FileMetadata({ correlationId, size: 1, isDirectory: false })
+      ]
+    }).flat()
+  )
+
+const checkpoints = (here: Here) =>
+  Effect.map(here.all, (all) => all.filter((entry): entry is LeafCheckpoint => entry._tag === "LeafCheckpoint"))
+
+/** One leaf from its start to its end, which is asked something. */
+const visit = (here: Here, fs: Effect.Success<ReturnType<typeof memory>>, options = {}) =>
+  within(
+    here,
+    Effect.gen(function* () {
+      yield* started(fs, { extended: true, ...options })
+      yield* here.ask(stat("f"))
+      yield* quiet
+    })
+  )
+
+describe("a leaf's checkpoint", () => {
+  it.effect("lets the next leaf start behind it, so that it does not read the journal from its beginning", () =>
+    Effect.gen(function* () {
+      const here = counting()
+      const fs = yield* memory({ tree: { f: "x" } })
+      yield* filled(here, 15_000)
+      yield* visit(here, fs)
+      const [first, ...more] = yield* checkpoints(here)
+      assert.isAbove(first!.through, 30_000)
+      assert.deepStrictEqual(more, [])
+      yield* filled(here, 100)
+      here.reset()
+      yield* visit(here, fs)
+      assert.isBelow(here.read(), Answered.window + 2_000)
+    })
+  )
+
+  it.effect("is not made by a leaf of the thirteen kinds, which may start behind one", () =>
+    Effect.gen(function* () {
+      const here = counting()
+      const fs = yield* memory({ tree: { f: "x" } })
+      yield* filled(here, 10_000)
+      yield* visit(here, fs, { extended: false })
+      assert.deepStrictEqual(yield* checkpoints(here), [])
+      yield* visit(here, fs)
+      assert.strictEqual((yield* checkpoints(here)).length, 1)
+      here.reset()
+      yield* visit(here, fs, { extended: false })
+      assert.isBelow(here.read(), Answered.window + 2_000)
+    })
+  )
+
+  it.effect("never passes a request that has no answer", () =>
+    Effect.gen(function* () {
+      const here = counting()
+      const fs = yield* memory({ tree: { f: "x" } })
+      yield* within(
+        here,
+        Effect.gen(function* () {
+          yield* started(fs, { extended: true, prefix: "f" })
+          const open = yield* here.append(read("elsewhere"))
+          for (let i = 0; i < 10; i++) {
+            yield* filled(here, 500)
+            yield* here.ask(stat("f"))
+          }
+          yield* quiet
+          for (const { through } of yield* checkpoints(here)) assert.isBelow(through, open)
+        })
+      )
+    })
+  )
+
+  it.effect("keeps a request that stood open before it for the leaf that comes", () =>
+    Effect.gen(function* () {
+      const here = counting()
+      const fs = yield* memory({ tree: { f: "x", elsewhere: "y" } })
+      const open = read("elsewhere")
+      yield* within(
+        here,
+        Effect.gen(function* () {
+          const leaf = yield* started(fs, { extended: true, prefix: "f" })
+          yield* filled(here, 1_000)
+          yield* here.ask(stat("f"))
+          yield* here.append(open)
+          yield* filled(here, 2_000)
+          yield* here.ask(stat("f"))
+          yield* leaf.shutdown
+        })
+      )
+      assert.isAbove((yield* checkpoints(here)).length, 0)
+      yield* within(
+        here,
+        Effect.gen(function* () {
+          yield* started(fs, { extended: true })
+          assert.strictEqual((yield* here.answer(open.correlationId))._tag, "FileContent")
+        })
+      )
+    })
+  )
+
+  it.effect(
+    "ignores a repeated id as long as the window goes, also after a restart, and takes it for another request beyond",
+    () =>
+      Effect.gen(function* () {
+        const here = counting()
+        const fs = yield* memory({ tree: { f: "x" } })
+        const once = write("log", "once;", "append")
+        const settings = { extended: true, resume: "all" as const }
+        yield* within(
+          here,
+          Effect.gen(function* () {
+            yield* started(fs, settings)
+            yield* here.ask(once)
+            yield* filled(here, 300)
+            yield* here.append(once)
+            yield* filled(here, 600)
+            yield* here.ask(stat("f"))
+            yield* quiet
+          })
+        )
+        const [last] = (yield* checkpoints(here)).slice(-1)
+        const repeated = (yield* here.all).findLastIndex(
+          (entry) => "correlationId" in entry && entry.correlationId === once.correlationId
+        )
+        assert.isAbove(last!.through, repeated + 1, "the checkpoint is behind the repeated one")
+        yield* within(
+          here,
+          Effect.gen(function* () {
+            yield* started(fs, settings)
+            yield* here.append(once)
+            yield* here.ask(stat("f"))
+            yield* quiet
+            assert.strictEqual(yield* fs.readString("log"), "once;")
+            yield* filled(here, Answered.window)
+            yield* here.ask(stat("f"))
+            const again = yield* here.append(once)
+            yield* here.answer(once.correlationId, again)
+            assert.strictEqual(yield* fs.readString("log"), "once;once;")
+          })
+        )
+      })
+  )
+
+  it.effect("that another installation made, or that was copied from another journal, is passed over", () =>
+    Effect.gen(function* () {
+      const fs = yield* memory({ tree: { f: "x" } })
+      const other = counting()
+      yield* filled(other, 2_000)
+      yield* visit(other, fs)
+      const [true_] = yield* checkpoints(other)
+      const leaves = true_!.leaves
+      for (const forged of [
+        new LeafCheckpoint({ through: 3_000, digest: "0".repeat(64), leaves: [], code: "0".repeat(32) }),
+        new LeafCheckpoint({ through: 3_000, digest: true_!.digest, leaves, code: true_!.code }),
+        new LeafCheckpoint({ through: Number.MAX_SAFE_INTEGER, digest: "", leaves: [], code: "" }),
+        new LeafCheckpoint({ through: 0, digest: "", leaves: [], code: "" }),
+        true_!
+      ]) {
+        const here = counting()
+        const open = read("f")
+        yield* here.append(open)
+        yield* filled(here, 3_000)
+        yield* here.append(forged)
+        yield* within(
+          here,
+          Effect.gen(function* () {
+            yield* started(fs, { extended: true })
+            assert.strictEqual((yield* here.answer(open.correlationId))._tag, "FileContent")
+          })
+        )
+      }
+    })
+  )
+
+  it.effect("that is true is found behind forged ones", () =>
+    Effect.gen(function* () {
+      const here = counting()
+      const fs = yield* memory({ tree: { f: "x" } })
+      yield* filled(here, 10_000)
+      yield* visit(here, fs)
+      const forged = new LeafCheckpoint({ through: 30_000, digest: "", leaves: [], code: "f".repeat(32) })
+      yield* here.journal.appendAll(Array.from({ length: 100 }, () => forged))
+      here.reset()
+      yield* visit(here, fs)
+      assert.isBelow(here.read(), Answered.window + 2_000)
+    })
+  )
+})
+
+describe("the ids of answered requests", () => {
+  it("are as many as the window, however long the journal", () => {
+    const answered = Answered.make()
+    const content = bytes("x")
+    for (let position = 1; position <= 50_000; position++) {
+      answered.move({
+        position,
+        at: 0,
+        entry: new Entry.FileContent({ correlationId: id(), content, totalSize: 1, isPartial: false })
+      })
+      assert.isAtMost(answered.size(), Answered.window + 1)
+    }
+  })
+})
