@@ -90,41 +90,46 @@ const whyDenied: Readonly<Record<AccessDenied["why"], (path: string) => Said>> =
   })
 }
 
-const limits: Readonly<Record<string, (allowed: string) => string>> = {
-  maxFileSize: (allowed) =>
-    `Send at most ${allowed} characters or bytes at a time: write the first part, then add the rest by smaller edits or appends.`,
-  maxReadBytes: () => "Search it with grep for the part that matters; it is too large to be read or edited as a whole.",
-  maxListEntries: (allowed) => `Use glob with a narrower pattern: a listing holds at most ${allowed} entries.`
-}
+const limits: ReadonlyMap<string, (allowed: string) => string> = new Map([
+  [
+    "maxFileSize",
+    (allowed: string) =>
+      `Send at most ${allowed} characters or bytes at a time: write the first part, then add the rest by smaller edits or appends.`
+  ],
+  ["maxReadBytes", () => "Search it with grep for the part that matters; it is too large to be read or edited as a whole."],
+  ["maxListEntries", (allowed: string) => `Use glob with a narrower pattern: a listing holds at most ${allowed} entries.`]
+])
 
 /** By the last part of the name on the wire. */
-const whichArgument: Readonly<Record<string, string>> = {
-  old_string:
-    "Read the file again and copy old_string exactly, with enough lines around it to stand there once, or set replace_all.",
-  new_string: "Change new_string and do it again.",
-  if_match: "Leave if_match out, or give the version that read_file answered last.",
-  after: "Give as after what the previous answer named, and nothing else.",
-  to: "Choose a destination that is neither the source nor inside it."
-}
+const whichArgument: ReadonlyMap<string, string> = new Map([
+  [
+    "old_string",
+    "Read the file again and copy old_string exactly, with enough lines around it to stand there once, or set replace_all."
+  ],
+  ["new_string", "Change new_string and do it again."],
+  ["if_match", "Leave if_match out, or give the version that read_file answered last."],
+  ["after", "Give as after what the previous answer named, and nothing else."],
+  ["to", "Choose a destination that is neither the source nor inside it."]
+])
 
 const correctly = (name: string, detail: string, tool: string): string => {
   if (name === "pattern" && tool === "grep")
     return "Correct the pattern; to find a text as it stands, search with literal set to true."
   const last = name.slice(name.lastIndexOf(".") + 1)
-  const advice = detail === "must not be blank" ? undefined : whichArgument[last]
+  const advice = detail === "must not be blank" ? undefined : whichArgument.get(last)
   return advice ?? `Correct ${name} and call the tool again.`
 }
 
 /** The core's names of parameters that the tools call otherwise. */
-const wireNames: Readonly<Record<string, string>> = {
-  oldText: "old_string",
-  newText: "new_string",
-  ifMatch: "if_match",
-  maxMatches: "max_matches"
-}
+const wireNames: ReadonlyMap<string, string> = new Map([
+  ["oldText", "old_string"],
+  ["newText", "new_string"],
+  ["ifMatch", "if_match"],
+  ["maxMatches", "max_matches"]
+])
 
 const invalidArgument = ({ argument, detail, path }: InvalidArgument, tool: string): Said => {
-  const name = wireNames[argument] ?? argument
+  const name = wireNames.get(argument) ?? argument
   const where = path.trim() === "" || path === FsPath.root || argument === "path" ? "" : ` (for ${shown(path)})`
   return {
     happened: `The argument ${name} does not fit${where}: ${cut(detail, longestDetail)}.`,
@@ -263,7 +268,7 @@ const table: Table = {
   }),
   LimitExceeded: ({ actual, allowed, limit, path }) => ({
     happened: `${beginning(shown(path))} is over the limit ${limit}: ${actual} where ${allowed} are allowed.`,
-    advice: limits[limit]?.(allowed.toLocaleString("en-US")) ?? "Do it in smaller parts."
+    advice: limits.get(limit)?.(allowed.toLocaleString("en-US")) ?? "Do it in smaller parts."
   }),
   InvalidArgument: (failure, { tool }) => invalidArgument(failure, tool),
   Conflict: conflicting,

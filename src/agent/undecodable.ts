@@ -53,7 +53,7 @@ const meant = (name: string, known: ReadonlyArray<string>): string | undefined =
   if (name.length > longestName) return undefined
   const word = snake(name)
   if (known.includes(word)) return word
-  const alias = known.find((candidate) => learnt[candidate]?.includes(word))
+  const alias = known.find((candidate) => Object.hasOwn(learnt, candidate) && learnt[candidate]!.includes(word))
   if (alias !== undefined) return alias
   const [nearest] = known
     .map((candidate) => ({ candidate, distance: looksLike(word, candidate) }))
@@ -82,7 +82,10 @@ const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
 
 const at = (input: unknown, path: ReadonlyArray<PropertyKey>): unknown =>
   path.reduce<unknown>(
-    (value, key) => (typeof value === "object" && value !== null ? (value as Record<PropertyKey, unknown>)[key] : undefined),
+    (value, key) =>
+      typeof value === "object" && value !== null && Object.hasOwn(value, key)
+        ? (value as Record<PropertyKey, unknown>)[key]
+        : undefined,
     input
   )
 
@@ -104,7 +107,7 @@ const kinds: Readonly<Record<string, string>> = {
 
 const worded = (expected: string): string =>
   listed(
-    expected.split(" | ").map((part) => kinds[part] ?? part),
+    expected.split(" | ").map((part) => (Object.hasOwn(kinds, part) ? kinds[part]! : part)),
     "or"
   )
 
@@ -135,7 +138,13 @@ const namesAt = (definition: AnyDefinition, path: ReadonlyArray<PropertyKey>): R
   }
   const inside = path.reduce<Readonly<Record<string, unknown>>>((node, key) => {
     const { items, properties } = node
-    return resolved(typeof key === "number" ? items : isRecord(properties) ? properties[String(key)] : undefined)
+    return resolved(
+      typeof key === "number"
+        ? items
+        : isRecord(properties) && Object.hasOwn(properties, key)
+          ? properties[String(key)]
+          : undefined
+    )
   }, resolved(document.schema))
   return Object.keys(isRecord(inside["properties"]) ? inside["properties"] : {})
 }

@@ -17,14 +17,14 @@ const whyDenied: Readonly<Record<FsError.AccessDenied["why"], string>> = {
   busy: "Close what uses it, then try again."
 }
 
-const argumentAdvice: Readonly<Record<string, string>> = {
-  pattern: "Quote the pattern for your shell; to find plain text use grep --literal.",
-  oldText: "Give --old text exactly as it stands in the file, and enough of it to be there once; or use --first or --all.",
-  ifMatch: "Leave out either --if-match or --mode create.",
-  to: "Choose a destination that is neither the source nor inside it.",
-  image: "Say what the container is made of: --image IMAGE, or --rootfs DIR.",
-  after: "Give --after what the previous answer called its continuation, and nothing else."
-}
+const argumentAdvice: ReadonlyMap<string, string> = new Map([
+  ["pattern", "Quote the pattern for your shell; to find plain text use grep --literal."],
+  ["oldText", "Give --old text exactly as it stands in the file, and enough of it to be there once; or use --first or --all."],
+  ["ifMatch", "Leave out either --if-match or --mode create."],
+  ["to", "Choose a destination that is neither the source nor inside it."],
+  ["image", "Say what the container is made of: --image IMAGE, or --rootfs DIR."],
+  ["after", "Give --after what the previous answer called its continuation, and nothing else."]
+])
 
 type Advice = {
   readonly [Tag in FsError.FsError["_tag"]]: (
@@ -64,7 +64,7 @@ const advice: Advice = {
   InvalidArgument: ({ argument, operation }) =>
     argument === "pattern" && operation.startsWith("glob")
       ? String.raw`Quote the pattern for your shell; \ before a sign takes it for itself.`
-      : (argumentAdvice[argument] ?? "See --help for what it may be."),
+      : (argumentAdvice.get(argument) ?? "See --help for what it may be."),
   Conflict: ({ actual, path }, line) =>
     actual === undefined || actual === null
       ? `Look at it again: ${line("stat", path)}`

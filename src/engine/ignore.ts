@@ -72,20 +72,20 @@ const withoutTrailingSpaces = (line: string): string => {
   return line.slice(0, end)
 }
 
-const posix: Record<string, RegExp> = {
-  alnum: /[A-Za-z0-9]/,
-  alpha: /[A-Za-z]/,
-  blank: /[ \t]/,
-  cntrl: /[\0-\x1f\x7f]/,
-  digit: /[0-9]/,
-  graph: /[!-~]/,
-  lower: /[a-z]/,
-  print: /[ -~]/,
-  punct: /[!-/:-@[-`{-~]/,
-  space: /[ \t\n\v\f\r]/,
-  upper: /[A-Z]/,
-  xdigit: /[A-Fa-f0-9]/
-}
+const posix: ReadonlyMap<string, RegExp> = new Map([
+  ["alnum", /[A-Za-z0-9]/],
+  ["alpha", /[A-Za-z]/],
+  ["blank", /[ \t]/],
+  ["cntrl", /[\0-\x1f\x7f]/],
+  ["digit", /[0-9]/],
+  ["graph", /[!-~]/],
+  ["lower", /[a-z]/],
+  ["print", /[ -~]/],
+  ["punct", /[!-/:-@[-`{-~]/],
+  ["space", /[ \t\n\v\f\r]/],
+  ["upper", /[A-Z]/],
+  ["xdigit", /[A-Fa-f0-9]/]
+])
 
 /** The set that begins at `from`, and where it ends; `undefined` where git gives the whole rule up. */
 const bracket = (text: string, from: number, fold: boolean): { readonly set: CharClass; readonly next: number } | undefined => {
@@ -108,9 +108,9 @@ const bracket = (text: string, from: number, fold: boolean): { readonly set: Cha
       const end = text.indexOf("]", at + 2)
       if (end === -1) return undefined
       if (end > at + 2 && text[end - 1] === ":") {
-        const name = posix[text.slice(at + 2, end - 1)]
+        const name = posix.get(text.slice(at + 2, end - 1))
         if (name === undefined) return undefined
-        names.add(fold && (name === posix["upper"] || name === posix["lower"]) ? posix["alpha"]! : name)
+        names.add(fold && (name === posix.get("upper") || name === posix.get("lower")) ? posix.get("alpha")! : name)
         at = end
         unit = 0
       } else {

@@ -103,18 +103,18 @@ const pictureOf = (content: string | Uint8Array): string => {
  * @since 0.1.0
  */
 export const picture = (files: Files): Picture => {
-  const out: Record<string, string> = {}
+  const out = new Map<string, string>()
   for (const [key, entry] of Object.entries(files)) {
-    for (let at = FsPath.parent(key as FsPath.FsPath); at !== FsPath.root; at = FsPath.parent(at)) out[at] = "directory"
-    if (entry === directory) out[key] = "directory"
-    else if (typeof entry === "object" && "link" in entry) out[key] = `link -> ${entry.link}`
-    else out[key] = pictureOf(entry)
+    for (let at = FsPath.parent(key as FsPath.FsPath); at !== FsPath.root; at = FsPath.parent(at)) out.set(at, "directory")
+    if (entry === directory) out.set(key, "directory")
+    else if (typeof entry === "object" && "link" in entry) out.set(key, `link -> ${entry.link}`)
+    else out.set(key, pictureOf(entry))
   }
   return sorted(out)
 }
 
-const sorted = (record: Record<string, string>): Picture =>
-  Object.fromEntries(Object.entries(record).sort(([a], [b]) => FsPath.compare(a, b)))
+const sorted = (entries: ReadonlyMap<string, string>): Picture =>
+  Object.fromEntries([...entries].sort(([a], [b]) => FsPath.compare(a, b)))
 
 /**
  * What is there: everything, also the temporary files that no listing shows.
@@ -122,18 +122,18 @@ const sorted = (record: Record<string, string>): Picture =>
  * @since 0.1.0
  */
 export const capture = Effect.fnUntraced(function* (port: Backend): Effect.fn.Return<Picture, Fault> {
-  const out: Record<string, string> = {}
+  const out = new Map<string, string>()
   const stack: Array<FsPath.FsPath> = [FsPath.root]
   while (stack.length > 0) {
     const here = stack.pop()!
     for (const child of yield* port.list(here)) {
       const path = FsPath.join(here, keyOf(child))
       if (child.kind === "directory") {
-        out[path] = "directory"
+        out.set(path, "directory")
         stack.push(path)
-      } else if (child.kind === "file") out[path] = pictureOf(yield* contentOf(port, path))
-      else if (child.kind === "symlink" && port.links !== undefined) out[path] = `link -> ${yield* port.links.read(path)}`
-      else out[path] = child.kind
+      } else if (child.kind === "file") out.set(path, pictureOf(yield* contentOf(port, path)))
+      else if (child.kind === "symlink" && port.links !== undefined) out.set(path, `link -> ${yield* port.links.read(path)}`)
+      else out.set(path, child.kind)
     }
   }
   return sorted(out)

@@ -132,6 +132,8 @@ describe("exec", () => {
         "A=1",
         "--env",
         "B=x=y",
+        "--env",
+        "__proto__=z",
         "--timeout",
         "5",
         "--stdin",
@@ -141,7 +143,11 @@ describe("exec", () => {
       const { asked } = yield* inDirectory(args, { options: { input: "typed" } })
       const options = asked[0]?.options
       assert.strictEqual(options?.cwd, "src")
-      assert.deepStrictEqual(options?.env, { A: "1", B: "x=y" })
+      assert.deepStrictEqual(Object.entries(options?.env ?? {}), [
+        ["A", "1"],
+        ["B", "x=y"],
+        ["__proto__", "z"]
+      ])
       assert.strictEqual(Duration.toMillis(Duration.fromInputUnsafe(options?.timeout ?? 0)), 5000)
       assert.strictEqual(Buffer.from(options?.stdin as Uint8Array).toString(), "typed")
     })

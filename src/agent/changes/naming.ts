@@ -1,18 +1,18 @@
 /** What the tools that change files have in common: an argument is called what the model called it. */
 import { InvalidArgument } from "../../model/FsError.ts"
 
-const names: Readonly<Record<string, string>> = {
-  oldText: "old_string",
-  newText: "new_string",
-  ifMatch: "if_match",
-  changes: "edits"
-}
+const names: ReadonlyMap<string, string> = new Map([
+  ["oldText", "old_string"],
+  ["newText", "new_string"],
+  ["ifMatch", "if_match"],
+  ["changes", "edits"]
+])
 
 /** Of a filesystem's argument the name on the wire. */
 export const nameOf = (argument: string): string =>
   argument
     .split(".")
-    .map((part) => names[part] ?? part)
+    .map((part) => names.get(part) ?? part)
     .join(".")
 
 /** Of the core's words for what is to be done, those of the tool. */

@@ -17,7 +17,7 @@ export interface Early {
 export const early = (chosen: string, hasSnapshots: boolean): Early | undefined => {
   const all = [...seven, ...extras, ...(hasSnapshots ? snapshotTools : [])]
   const kits: Readonly<Record<string, ReadonlyArray<string>>> = { all, seven, vfs: four }
-  const names = kits[chosen] ?? chosen.split(",").map((name) => name.trim())
+  const names = (Object.hasOwn(kits, chosen) ? kits[chosen] : undefined) ?? chosen.split(",").map((name) => name.trim())
   const certain = names.find((name) => always.has(name))
   const isKnown = Object.hasOwn(kits, chosen) || names.every((name) => all.includes(name))
   return certain === undefined || !isKnown ? undefined : { names: new Set(names), certain }

@@ -70,7 +70,7 @@ export const fromErrno = (error: unknown, kind?: Kind): Fault => {
 
 /** The fault that a code stands for, where it is known better than the error says it. */
 export const faultOf = (code: string, error: SystemError, kind?: Kind): Fault => {
-  const row = table[code] ?? byNumber[error.errno ?? 0] ?? ioError
+  const row = (Object.hasOwn(table, code) ? table[code] : undefined) ?? byNumber[error.errno ?? 0] ?? ioError
   return { ...(typeof row === "function" ? row(error, kind, code) : row), cause: error }
 }
 

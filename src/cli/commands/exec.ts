@@ -33,13 +33,13 @@ const usage = (message: string, hint: string): Complaint =>
   new Complaint({ error: { _tag: "UsageError" }, message, hint, code: wrongUsage })
 
 const environment = Effect.fnUntraced(function* (settings: ReadonlyArray<string>) {
-  const env: Record<string, string> = {}
+  const env = new Map<string, string>()
   for (const setting of settings) {
     const at = setting.indexOf("=")
     if (at < 1) return yield* usage(`${JSON.stringify(setting)} sets no variable`, "Write --env NAME=VALUE.")
-    env[setting.slice(0, at)] = setting.slice(at + 1)
+    env.set(setting.slice(0, at), setting.slice(at + 1))
   }
-  return env
+  return Object.fromEntries(env)
 })
 
 const standardInput = Effect.gen(function* () {

@@ -200,7 +200,7 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): Changing => {
     rename: (from, to) => answer("rename", from, rename(from, to)),
     sink: (path, options) => {
       const flag = options?.flag ?? "w"
-      const mode = modes[flag]
+      const mode = Object.hasOwn(modes, flag) ? modes[flag] : undefined
       return mode === undefined || mode === "append" || options?.mode !== undefined
         ? Sink.unwrap(
             Effect.map(open(path, { ...options, flag }), (file) => Sink.mapEffect(Sink.forEach(file.writeAll), () => file.sync))
@@ -218,7 +218,7 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): Changing => {
       ),
     writeFile: (path, data, options) => {
       const flag = options?.flag ?? "w"
-      const mode = modes[flag]
+      const mode = Object.hasOwn(modes, flag) ? modes[flag] : undefined
       return mode === undefined || options?.mode !== undefined
         ? withHandle(path, { ...options, flag }, data)
         : answer(

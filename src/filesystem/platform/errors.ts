@@ -114,7 +114,9 @@ export const fromPlatform = (error: PlatformError.PlatformError, wrongKind: Faul
   const code = codeOf(cause)
   const known =
     code !== undefined
-      ? byCode[code]
+      ? Object.hasOwn(byCode, code)
+        ? byCode[code]
+        : undefined
       : reason._tag === "BadResource"
         ? wrongKind
         : byTag[reason._tag as PlatformError.SystemErrorTag]

@@ -141,7 +141,8 @@ export const make = (bridge: Bridge): FileSystem["open"] => {
   })
 
   const open = (path: string, options?: Options): Effect.Effect<File, PlatformError, Scope.Scope> => {
-    const plan = plans[options?.flag ?? "r"]
+    const flag = options?.flag ?? "r"
+    const plan = Object.hasOwn(plans, flag) ? plans[flag] : undefined
     if (plan === undefined) return Effect.fail(badArgument("open", `there is no flag ${String(options?.flag)}`))
     const noFollow = options?.noFollow === true
     let isClosed = false

@@ -50,7 +50,7 @@ export const faultOf = (error: unknown): Fault => {
   if (!isSystemError(error)) throw error
   const { code, errno } = error
   const detail = errno === undefined ? "the system reported an error" : getSystemErrorMessage(errno)
-  return { ...(table[code] ?? { _tag: "IoError", code, detail }), cause: error }
+  return { ...((Object.hasOwn(table, code) ? table[code] : undefined) ?? { _tag: "IoError", code, detail }), cause: error }
 }
 
 /** Starts a call of the thread pool and waits for its end, come what may: the descriptor may not be closed before. */

@@ -31,7 +31,8 @@ export class RouteError extends Schema.TaggedError<RouteError>("fs-algebra/Route
 /** By the name of the branch: what stands there up to this position is settled, and is not looked at. */
 export type Settled = Readonly<Record<string, number>>
 
-const settled = (after: Settled, branch: DeclaredBranch): number => after[branch.name] ?? 0
+const settled = (after: Settled, branch: DeclaredBranch): number =>
+  Object.hasOwn(after, branch.name) ? after[branch.name]! : 0
 
 const saying = (error: unknown): string =>
   error instanceof Error && error.message !== "" ? error.message : typeof error === "string" ? error : JSON.stringify(error)
