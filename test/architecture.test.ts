@@ -39,7 +39,16 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
   engine: { folders: ["model", "port", "runtime"], packages: is("picomatch") },
   filesystem: { folders: ["model", "port", "engine", "runtime"], packages: () => false },
   backends: {
-    folders: ["model", "port", "runtime", "filesystem/Filesystem.ts", "filesystem/Sandbox.ts", "filesystem/sandbox"],
+    // Opening a root finishes what a killed process has left there; loaded only where there is something to finish.
+    folders: [
+      "model",
+      "port",
+      "runtime",
+      "filesystem/Filesystem.ts",
+      "filesystem/Sandbox.ts",
+      "filesystem/sandbox",
+      "history/exchange/settle.ts"
+    ],
     packages: (specifier) => node(specifier) || is("effect/process", "@effect/platform-node")(specifier)
   },
   history: {

@@ -32,16 +32,18 @@ export type {
 } from "./internal/options.ts"
 
 /**
- * The port of a host directory, for as long as the scope lives; after that every call fails with Unavailable. Fails with NotFound,
- * NotADirectory or AccessDenied for the root (`policy` where it lies in an open store of snapshots), InvalidPath where it is not
+ * The port of a host directory, for as long as the scope lives; after that every call fails with Unavailable. A change of several files
+ * that a killed process has left unfinished in the directory is finished first. Fails with NotFound, NotADirectory or AccessDenied for the root (`policy` where it lies in an open store of snapshots), InvalidPath where it is not
  * absolute, and Unsupported where the machine cannot give the confinement that is required.
  *
  * @since 0.1.0
  */
 export const make = (options: PosixHostOptions): Effect.Effect<Backend, StatError | NotADirectory | Unsupported, Scope.Scope> =>
-  Effect.zipWith(PosixRoot.open("PosixHost", options), Crew.shared, (confined, crew) =>
-    enforce(backend(confined, options, crew))
-  )
+  Effect.gen(function* () {
+    const confined = yield* PosixRoot.open("PosixHost", options)
+    const port = enforce(backend(confined, options, yield* Crew.shared))
+    return yield* PosixRoot.settled("PosixHost", confined, options, port)
+  })
 
 /**
  * A filesystem whose root is a directory of the machine, for as long as the layer lives. Fails as `make` does.

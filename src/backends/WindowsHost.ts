@@ -28,9 +28,11 @@ import type { Backend } from "../port/Backend.ts"
 import { enforce } from "../port/Rules.ts"
 import * as OpenRoots from "../runtime/openRoots.ts"
 import * as Identity from "../runtime/processIdentity.ts"
+import * as Transactions from "../runtime/transactions.ts"
 import { isFault } from "./internal/attempt.ts"
 import type { WindowsHostOptions } from "./internal/options.ts"
 import { inStore, promoteRoot, tooWeak } from "./internal/rootFaults.ts"
+import { settled } from "./internal/settling.ts"
 import { attempt } from "./internal/windows/attempt.ts"
 import { parseRoot } from "./internal/windows/paths.ts"
 import { backend } from "./internal/windows/port.ts"
@@ -75,6 +77,16 @@ const openRoot = (options: WindowsHostOptions): Opened | Fault => {
   }
 }
 
+/** Opens a directory that holds the root, for what was recorded of both. */
+const openAbove = (root: string): Effect.Effect<Backend, Fault, Scope.Scope> =>
+  Effect.map(
+    Effect.acquireRelease(
+      attempt(() => Root.open(system, { root })),
+      ({ close }) => Effect.sync(close)
+    ),
+    (walker) => backend(walker, { root })
+  )
+
 /**
  * The port of a directory, for as long as the scope lives; after that every call fails with Unavailable. Fails with Unsupported on any
  * other system than Windows, and where more than `best-effort` confinement is required; with InvalidPath where the root is not absolute
@@ -86,7 +98,7 @@ const openRoot = (options: WindowsHostOptions): Opened | Fault => {
 export const make = (
   options: WindowsHostOptions
 ): Effect.Effect<Backend, StatError | NotADirectory | Unsupported, Scope.Scope> =>
-  Effect.map(
+  Effect.flatMap(
     Effect.acquireRelease(
       Effect.mapError(
         attempt(() => openRoot(options)),
@@ -94,7 +106,15 @@ export const make = (
       ),
       ({ close }) => Effect.sync(close)
     ),
-    ({ walker }) => enforce(backend(walker, options))
+    ({ walker }) => {
+      const port = enforce(backend(walker, options))
+      const found = Transactions.rootAt(OpenRoots.resolved(options.root) ?? options.root)
+      return found === undefined
+        ? Effect.succeed(port)
+        : Effect.mapError(settled(port, { ...found, isDurable: options.durability === "full", open: openAbove }), (fault) =>
+            promoteRoot(fault, "WindowsHost", options.root)
+          )
+    }
   )
 
 /**

@@ -49,6 +49,8 @@ export const caseless = (self: Backend): Backend => {
     info: { ...self.info, caseSensitive: false },
     accelerations: undefined,
     history: undefined,
+    // A path has several spellings here, of which a record could hold only one.
+    hostRoots: undefined,
     stat: (path) => on(path, self.stat),
     list: (path) => on(path, (at) => Effect.map(self.list(at), distinct)),
     open: (path) => on(path, self.open),

@@ -1,24 +1,24 @@
 /**
- * One tree is made into another in two parts. All that takes time or can go wrong is done in hiding, on the same disk; then what differs
- * is renamed into place. Whoever is stopped in the first part leaves nothing, in the second everything as it was; and whoever is killed
- * leaves a journal, by which the next start finishes it.
+ * A transaction makes one tree into another in two parts. All that takes time or can fail is staged in hiding, on the same disk; then what
+ * differs is renamed into place. A failure in the first part leaves nothing, one in the second leaves everything as it was. A process that
+ * is killed leaves a record outside of the tree, by which the next one that opens the tree finishes the transaction.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import { at as locate } from "../engine/directories.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { Backend } from "../port/Backend.ts"
-import { TakingBack } from "../port/Rules.ts"
+import * as Transactions from "../runtime/transactions.ts"
 import { inspect } from "./exchange/inspect.ts"
-import * as Journal from "./exchange/journal.ts"
-import { abandoned, inUse, makeToken, probeOf, type Region, stagingIn } from "./exchange/places.ts"
+import { makeToken, probeOf, type Region, stagingIn } from "./exchange/places.ts"
 import * as Plan from "./exchange/plan.ts"
+import * as Record from "./exchange/record.ts"
 import { type Content, keep, type Mismatch, stage } from "./exchange/stage.ts"
 import * as Staging from "./exchange/staging.ts"
 import { type Crossing, swap } from "./exchange/swap.ts"
 import type { DirectoryNode } from "./tree.ts"
 
-export { isUnreadable, recover } from "./exchange/recover.ts"
 export type { Content, Mismatch } from "./exchange/stage.ts"
 
 export interface Goal<E> {
@@ -37,17 +37,51 @@ type Crossings = Map<FsPath.FsPath, boolean>
 const isCrossing = (error: unknown): error is Crossing =>
   typeof error === "object" && error !== null && "_tag" in error && error._tag === "Crossing"
 
-const first: Region = { path: FsPath.root, isFlat: false }
-
-const journalAs = (token: string, name: keyof typeof Journal.names): FsPath.FsPath =>
-  FsPath.join(stagingIn(first, token), Journal.names[name])
-
-/** A few times, since what is left of it is of no use to anybody. */
-const persistently = (effect: Effect.Effect<void, Fault>): Effect.Effect<void> => {
-  const attempt = (left: number): Effect.Effect<void> =>
-    Effect.flatMap(Effect.exit(effect), (exit) => (Exit.isSuccess(exit) || left === 0 ? Effect.void : attempt(left - 1)))
+/** A few times, since what is left of it is of no use to anybody. Answers whether it was done. */
+const persistently = (effect: Effect.Effect<void, Fault>): Effect.Effect<boolean> => {
+  const attempt = (left: number): Effect.Effect<boolean> =>
+    Effect.flatMap(Effect.exit(effect), (exit) =>
+      Exit.isSuccess(exit) ? Effect.succeed(true) : left === 0 ? Effect.succeed(false) : attempt(left - 1)
+    )
   return attempt(2)
 }
+
+/** Keeps the record while the effect works, and drops it when nothing is left; what cannot be cleared away is left to recovery. */
+const recorded = <E>(
+  record: Record.Record,
+  state: () => Transactions.State,
+  effect: Effect.Effect<void, E>,
+  cleared: Effect.Effect<boolean>
+): Effect.Effect<void, E | Fault> =>
+  Effect.acquireUseRelease(
+    Effect.andThen(
+      Effect.sync(() => void Transactions.inUse.add(record.id)),
+      Effect.onError(record.prepare, () => Effect.sync(() => void Transactions.inUse.delete(record.id)))
+    ),
+    () => effect,
+    () =>
+      Effect.flatMap(cleared, (isCleared) => {
+        if (!isCleared) Transactions.abandoned.add(record.id)
+        Transactions.inUse.delete(record.id)
+        return isCleared ? record.drop(state()) : Effect.void
+      })
+  )
+
+/** The time by the clock of each disk, told by the times of files that are made there now. */
+const times = Effect.fnUntraced(function* (
+  port: Backend,
+  regions: ReadonlyArray<Region>,
+  token: string
+): Effect.fn.Return<ReadonlyMap<number, number>, Fault> {
+  const since = new Map<number, number>()
+  for (const [index, region] of regions.entries()) {
+    if (region.isFlat) continue
+    const at = FsPath.join(stagingIn(region, token), "begun")
+    const { modifiedAt } = yield* locate(region.path, port.write<never, never>(at, new Uint8Array(), "create"))
+    if (modifiedAt !== undefined) since.set(index, modifiedAt.epochMilliseconds)
+  }
+  return since
+})
 
 const exchangeOnce = <E>(
   port: Backend,
@@ -55,65 +89,57 @@ const exchangeOnce = <E>(
   plan: Plan.Plan,
   token: string
 ): Effect.Effect<void, Fault | Mismatch | Crossing | E> => {
-  let journal: "forward" | "back" | undefined
+  const record = Record.make(port, plan, token)
   const { regions } = plan
-  const turned = (from: "forward" | "back", to: "back" | "done"): Effect.Effect<void, Fault> =>
-    Effect.provideService(port.rename(journalAs(token, from), journalAs(token, to), { replace: true }), TakingBack, true)
-  const turning = Effect.suspend(() =>
-    Effect.ignoreCause(Effect.tap(turned("forward", "back"), () => Effect.sync(() => void (journal = "back"))))
-  )
+  let state: Transactions.State = "preparing"
+  let isStuck = false
+  const become = (next: Transactions.State): Effect.Effect<void, Fault> =>
+    Effect.tap(record.advance(state, next), () => Effect.sync(() => void (state = next)))
+  const made = Effect.gen(function* () {
+    yield* Staging.make(port, regions, token)
+    const digests = yield* stage(port, plan, token, goal, record.isKept)
+    yield* keep(port, plan, token)
+    const since = record.isKept ? yield* times(port, regions, token) : new Map<number, number>()
+    yield* Effect.uninterruptible(Effect.tap(record.forward(digests, since), () => Effect.sync(() => void (state = "forward"))))
+    yield* swap(port, plan, token, {
+      turning: Effect.ignoreCause(Effect.suspend(() => become("back"))),
+      onStuck: Effect.sync(() => void (isStuck = true))
+    })
+  })
   const cleared = Effect.suspend(() => {
-    if (abandoned.has(token)) return Effect.void
-    const settled = journal === undefined ? Effect.void : persistently(turned(journal, "done"))
+    if (isStuck) return Effect.succeed(false)
+    const settled = state === "preparing" ? Effect.succeed(true) : persistently(Effect.suspend(() => become("done")))
     return Effect.andThen(settled, persistently(Staging.remove(port, regions, token)))
   })
-  const made = Effect.gen(function* () {
-    // Of the other disks nobody would know before there is a journal.
-    if (regions.length > 1) {
-      yield* Staging.make(port, [first], token)
-      yield* port.write<never, never>(journalAs(token, "done"), Journal.encode({ regions, steps: [], modes: [] }), "create")
-    }
-    yield* Staging.make(port, regions.length > 1 ? regions.slice(1) : regions, token)
-    yield* stage(port, plan, token, goal)
-    yield* keep(port, plan, token)
-    yield* Effect.uninterruptible(
-      Effect.tap(port.write<never, never>(journalAs(token, "forward"), Journal.encode(plan), "create"), () =>
-        Effect.sync(() => void (journal = "forward"))
-      )
-    )
-    yield* swap(port, plan, token, { turning, onStuck: Effect.sync(() => void abandoned.add(token)) })
-  })
-  return Effect.acquireUseRelease(
-    Effect.sync(() => void inUse.add(token)),
-    () => made,
-    () =>
-      Effect.ensuring(
-        cleared,
-        Effect.sync(() => inUse.delete(token))
-      )
-  )
+  return recorded(record, () => state, made, cleared)
 }
 
 /** The highest directory on the same disk; it is on another than the root. */
-const topOfDisk = (port: Backend, directory: FsPath.FsPath, token: string): Effect.Effect<FsPath.FsPath, Fault> => {
-  const probe = probeOf(token)
-  let at = directory
-  const climb: Effect.Effect<void> = Effect.suspend(() => {
-    if (at === FsPath.root) return Effect.void
-    const up = FsPath.parent(at)
-    const renamed = port.rename(FsPath.join(at, probe), FsPath.join(up, probe), { replace: false })
-    return Effect.flatMap(Effect.exit(Effect.uninterruptible(renamed)), (exit) => {
-      if (!Exit.isSuccess(exit)) return Effect.void
-      at = up
-      return climb
+const topOfDisk = (port: Backend, directory: FsPath.FsPath, token: string): Effect.Effect<FsPath.FsPath, Fault> =>
+  Effect.suspend(() => {
+    const probe = probeOf(token)
+    const record = Record.make(port, { regions: [], steps: [], modes: [] }, token, [directory])
+    let at = directory
+    const climb: Effect.Effect<void> = Effect.suspend(() => {
+      if (at === FsPath.root) return Effect.void
+      const up = FsPath.parent(at)
+      const renamed = port.rename(FsPath.join(at, probe), FsPath.join(up, probe), { replace: false })
+      return Effect.flatMap(Effect.exit(Effect.uninterruptible(renamed)), (exit) => {
+        if (!Exit.isSuccess(exit)) return Effect.void
+        at = up
+        return climb
+      })
     })
+    const probed = Effect.acquireUseRelease(
+      port.makeDirectory(FsPath.join(directory, probe)),
+      () => climb,
+      () => Effect.asVoid(persistently(Effect.suspend(() => port.remove(FsPath.join(at, probe)))))
+    )
+    return Effect.map(
+      recorded(record, () => "preparing", probed, Effect.succeed(true)),
+      () => at
+    )
   })
-  return Effect.acquireUseRelease(
-    port.makeDirectory(FsPath.join(directory, probe)),
-    () => Effect.map(climb, () => at),
-    () => persistently(Effect.suspend(() => port.remove(FsPath.join(at, probe))))
-  )
-}
 
 /** Learns from a rename that was not possible; whether there was anything to learn. */
 const learn = Effect.fnUntraced(function* (

@@ -8,7 +8,7 @@ import type { Fault } from "../model/FsError.ts"
 import { type FsPath, root } from "../model/FsPath.ts"
 import type { Backend } from "../port/Backend.ts"
 import { BringingBack } from "../port/Rules.ts"
-import { exchange, isUnreadable, type Mismatch, recover } from "./exchange.ts"
+import { exchange, type Mismatch } from "./exchange.ts"
 import { taking } from "./exchange/turn.ts"
 import { scan, type ScanOptions } from "./scan.ts"
 import { type Change, differences, type DirectoryNode, type FileNode, graft } from "./tree.ts"
@@ -37,16 +37,9 @@ export const alone = <A, E, R>(port: Backend, effect: Effect.Effect<A, E, R>): E
 export const isPermitted = ({ info, rules }: Backend): boolean =>
   !info.readOnly && (rules?.permits === undefined || (rules.permits("write") && rules.permits("delete")))
 
-/**
- * Finishes what a killed exchange has left; where nobody may write it stays. A journal that cannot be read keeps nobody from working:
- * anybody who can write here could have left it. The caller holds the root.
- */
+/** Finishes what killed processes have left; where nobody may write it stays. */
 export const recovering = (port: Backend): Effect.Effect<void, Fault> =>
-  isPermitted(port)
-    ? Effect.catchIf(Effect.asVoid(recover(port)), isUnreadable, ({ detail, path }) =>
-        Effect.logWarning(`fs-algebra: ${JSON.stringify(path)}: ${detail}`)
-      )
-    : Effect.void
+  isPermitted(port) ? (port.hostRoots?.settle(() => true) ?? Effect.void) : Effect.void
 
 /** Answers what has changed, in path order. */
 export const replace = <E>(port: Backend, goal: Goal<E>): Effect.Effect<ReadonlyArray<Change>, Fault | Mismatch | E> =>

@@ -23,6 +23,7 @@ import type { FsPath, PathPolicy } from "../model/FsPath.ts"
 import type { Edit, Edited, EditPlan, MakeDirectoryPlan, MovePlan, RemovePlan, WritePlan } from "./changes.ts"
 import type { Explore, Visit } from "./explorer.ts"
 import type { History } from "./history.ts"
+import type { HostRoots } from "./hostRoots.ts"
 import type { Call, Operation } from "./Operation.ts"
 
 export type {
@@ -327,6 +328,8 @@ export interface Backend {
   /** For those who keep the past of the tree. Combinators drop it. */
   readonly history?: History | undefined
   readonly calls?: Calls | undefined
+  /** Where the files lie on this machine, for records of transactions that outlive the process. Left out where they lie in memory. */
+  readonly hostRoots?: HostRoots | undefined
 }
 
 /**
@@ -386,7 +389,7 @@ export const around = (self: Backend, advice: Advice): Backend => {
  * @since 0.1.0
  */
 export const mapPath = (self: Backend, into: (path: FsPath) => FsPath, out: (path: FsPath) => FsPath): Backend => {
-  const { accelerations, attributes, links, locks, rules, watch } = self
+  const { accelerations, attributes, hostRoots, links, locks, rules, watch } = self
   const permits = rules?.permits
   const pinned = rules?.pinned
   const keeps = rules?.keeps
@@ -399,6 +402,12 @@ export const mapPath = (self: Backend, into: (path: FsPath) => FsPath, out: (pat
   return {
     ...self,
     history: undefined,
+    hostRoots: hostRoots && {
+      all: hostRoots.all,
+      originOf: (path) => hostRoots.originOf(into(path)),
+      // What cannot be seen from here is not for those who look from here to refuse.
+      settle: (permits) => hostRoots.settle((path) => into(out(path)) !== path || permits(out(path)))
+    },
     stat: (path) => self.stat(into(path)),
     list: (path) => self.list(into(path)),
     open: (path) => self.open(into(path)),

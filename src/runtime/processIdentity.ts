@@ -117,3 +117,21 @@ export const isDead = (identity: string): boolean | undefined => {
   // Without an answer the owner of /proc hides other people's processes, or the process ends at this moment.
   return status === undefined ? undefined : asText(status.fields[STARTED]) !== started || hasEnded(status.fields)
 }
+
+/** A machine and the time since it was started, by which a process of an earlier boot is known to have ended. */
+export interface Boot {
+  readonly machine: string
+  readonly boot: string
+}
+
+const askBoot = (): Boot | undefined => {
+  const boot = quietly(() => Fs.readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim())
+  const machine = quietly(() => Fs.readFileSync("/etc/machine-id", "latin1").trim())
+  return boot === undefined || machine === undefined || machine === ""
+    ? undefined
+    : { boot, machine: digest(JSON.stringify([machine, hostname()])) }
+}
+
+/** Returns the boot of this machine; `undefined` where the system does not tell one boot from another. */
+export const boot = (): Boot | undefined => (knownBoot ??= { boot: askBoot() }).boot
+let knownBoot: { readonly boot: Boot | undefined } | undefined

@@ -48,6 +48,7 @@ const optional: { readonly [Key in keyof Backend.Backend as undefined extends Ba
   attributes: true,
   calls: true,
   history: true,
+  hostRoots: true,
   links: true,
   locks: true,
   rules: true,

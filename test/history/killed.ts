@@ -6,8 +6,9 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fs from "node:fs"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
-import { exchange, recover } from "../../src/history/exchange.ts"
+import { exchange } from "../../src/history/exchange.ts"
 import type { Backend } from "../../src/port/Backend.ts"
+import { Recovery } from "../../src/port/hostRoots.ts"
 import { goalOf, look, type Tree, unlike } from "./exchanging.ts"
 
 export interface Orders {
@@ -54,8 +55,11 @@ const counting = (port: Backend, call: number | undefined): Backend => {
 }
 
 const run = Effect.fnUntraced(function* ({ call, root, trees, what }: Orders) {
-  const port = yield* PosixHost.make({ root })
-  const recovered = yield* recover(port)
+  let recovered = "none"
+  const port = yield* Effect.provideService(PosixHost.make({ root }), Recovery, {
+    permits: () => true,
+    report: ({ outcome }) => Effect.sync(() => void (recovered = outcome))
+  })
   const found = look(root)
   const answer: Recovered = { recovered, unlike: [unlike(found, trees[0]), unlike(found, trees[1])] }
   say(answer)

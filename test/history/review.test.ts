@@ -11,14 +11,10 @@ import * as InMemory from "../../src/backends/InMemory.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import { storeFault } from "../../src/history/errors.ts"
-import { recover } from "../../src/history/exchange.ts"
 import { makeToken } from "../../src/history/exchange/places.ts"
-import { recovering } from "../../src/history/replace.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
 import * as Service from "../../src/history/snapshots/service.ts"
 import type { Kept, Strategy } from "../../src/history/snapshots/strategy.ts"
-import type { Fault } from "../../src/model/FsError.ts"
-import type { FsPath } from "../../src/model/FsPath.ts"
 import * as Identity from "../../src/runtime/processIdentity.ts"
 import { hasGit } from "./git/support.ts"
 
@@ -108,31 +104,6 @@ describe("snapshots, read once more", () => {
       const snapshots = Service.make(strategy as Strategy, port)
       yield* Effect.flip(snapshots.restore(wanted.snapshot, { safety: true, verify: true }))
       assert.deepStrictEqual(forgotten, [])
-    })
-  )
-
-  it.live("what else hinders the end of an exchange is not passed over for the sake of a forged one", () =>
-    Effect.gen(function* () {
-      const root = yield* directory
-      const [forged, failing] = [ofTheDead(), ofTheDead()]
-      for (const name of [forged, failing]) Fs.mkdirSync(join(root, name))
-      Fs.writeFileSync(join(root, forged, "journal"), "{ not JSON")
-      const port = yield* PosixHost.make({ root })
-      const broken: Fault = { _tag: "IoError", code: "EIO", detail: "the disk is broken" }
-      for (const order of [
-        [forged, failing],
-        [failing, forged]
-      ]) {
-        const list: typeof port.list = (path) =>
-          path === failing
-            ? Effect.fail(broken)
-            : Effect.map(port.list(path), (all) =>
-                all.toSorted((a, b) => order.indexOf(a.name as FsPath) - order.indexOf(b.name as FsPath))
-              )
-        for (const effect of [recover({ ...port, list }), recovering({ ...port, list })]) {
-          assert.deepInclude(yield* Effect.flip(effect), { _tag: "IoError", code: "EIO" })
-        }
-      }
     })
   )
 

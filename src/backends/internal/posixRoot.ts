@@ -5,15 +5,18 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Fs from "node:fs"
 import { isAbsolute } from "node:path"
-import type { Fault } from "../../model/FsError.ts"
-import type { Info } from "../../port/Backend.ts"
+import type { Fault, Unsupported } from "../../model/FsError.ts"
+import { root as top } from "../../model/FsPath.ts"
+import type { Backend, Info } from "../../port/Backend.ts"
 import * as OpenRoots from "../../runtime/openRoots.ts"
 import * as Identity from "../../runtime/processIdentity.ts"
 import { attempt, isFault } from "./attempt.ts"
 import type { Confined } from "./confined.ts"
 import * as HostRoot from "./hostRoot.ts"
 import type { HostOptions } from "./options.ts"
+import { backend as portOf } from "./posixPort.ts"
 import { inStore, promoteRoot, type RootError, tooWeak } from "./rootFaults.ts"
+import { settled as settledIn } from "./settling.ts"
 
 export type { RootError } from "./rootFaults.ts"
 
@@ -73,4 +76,42 @@ export const open = (backend: string, options: HostOptions): Effect.Effect<Confi
       ({ close }) => Effect.sync(close)
     ),
     ({ confined }) => confined
+  )
+
+/** Opens a directory that holds the root, for what was recorded of both. */
+const openAbove = (root: string): Effect.Effect<Backend, Fault, Scope.Scope> =>
+  Effect.map(
+    Effect.acquireRelease(
+      attempt(() => HostRoot.open(root)),
+      ({ close }) => Effect.sync(close)
+    ),
+    (confined) => portOf(confined, { root })
+  )
+
+/** What the root is, whatever has taken its path since it was opened. */
+const identify = (confined: Confined, root: string): Effect.Effect<{ path: string; device: string; inode: string }, Fault> =>
+  attempt(() => {
+    const place = confined.directory(top)
+    if (isFault(place)) return place
+    try {
+      const { dev, ino } = Fs.statSync(place.directory, { bigint: true })
+      return { path: Fs.realpathSync.native(root), device: String(dev), inode: String(ino) }
+    } finally {
+      place.release()
+    }
+  })
+
+/** The port of a root that was opened, which says where its files lie; what killed processes have left in it is finished first. */
+export const settled = (
+  backend: string,
+  confined: Confined,
+  { durability, root }: HostOptions,
+  port: Backend
+): Effect.Effect<Backend, Exclude<RootError, Unsupported>> =>
+  Effect.mapError(
+    Effect.flatMap(identify(confined, root), (identity) =>
+      settledIn(port, { ...identity, isDurable: durability === "full", open: openAbove })
+    ),
+    // Everything that is asked for here is there on every system.
+    (fault) => promoteRoot(fault, backend, root) as Exclude<RootError, Unsupported>
   )

@@ -130,9 +130,26 @@ export const make = (outerSide: Backend, at: FsPath.FsPath, innerSide: Backend):
     watch: outer.watch || inner.watch ? watch : undefined,
     rules: rulesOf(outer, inner, map),
     locks: outer.locks || inner.locks ? locksOf(outer, inner, map) : undefined,
+    hostRoots: hostRootsOf(outer.hostRoots, inner.hostRoots, at, map),
     calls: outer.calls
   }
 }
+
+const hostRootsOf = (
+  outer: Backend["hostRoots"],
+  inner: Backend["hostRoots"],
+  at: FsPath.FsPath,
+  { into, isInside }: Map
+): Backend["hostRoots"] =>
+  (outer ?? inner) && {
+    all: [...(outer?.all ?? []), ...(inner?.all ?? [])],
+    originOf: (path) => (isInside(path) ? inner?.originOf(into(path)) : outer?.originOf(path)),
+    settle: (permits) =>
+      Effect.andThen(
+        outer?.settle((path) => isInside(path) || permits(path)) ?? Effect.void,
+        inner?.settle((path) => permits(FsPath.below(at, path))) ?? Effect.void
+      )
+  }
 
 const infoOf = (outer: Info, inner: Info): Info => ({
   ...outer,

@@ -17,12 +17,12 @@ export interface Region {
 /** Of what is to come, and of what has gone. */
 export type Side = "new" | "old"
 
-const named = /^\.~fsa-exchange-([0-9a-z-]+)-[0-9a-f]{18}\.tmp$/
-
 export const makeToken = (): string => `.~fsa-exchange-${Identity.self()}-${randomBytes(9).toString("hex")}.tmp`
 
-/** The identity of the process that made the hidden directory; `undefined` for every other name. */
-export const ownerOf = (name: string): string | undefined => named.exec(name)?.[1]
+const named = /^\.~fsa-[0-9a-z-]+\.tmp$/
+
+/** Whether a record may call its staging directories by this name. */
+export const isToken = (name: string): boolean => named.test(name)
 
 const stem = (token: string): string => token.slice(0, -".tmp".length)
 
@@ -41,7 +41,3 @@ export const isSlotOf = (token: string, name: string): boolean =>
 
 /** A name by which two directories are tried for being on one disk. */
 export const probeOf = (token: string): string => `${stem(token)}-probe.tmp`
-
-/** Those of this process that are at work, and those that it had to leave as they were. */
-export const inUse = new Set<string>()
-export const abandoned = new Set<string>()

@@ -16,7 +16,7 @@ export interface Mark {
   readonly modified?: number
 }
 
-/** What a journal has to say of one place. */
+/** What a record has to say of one place. */
 export interface Move {
   readonly path: FsPath.FsPath
   /** Index of its region. */
@@ -32,6 +32,10 @@ export interface Move {
   opens?: number
   /** Mode of a new directory that could not have come with it, since that does not let it be moved. */
   shuts?: number
+  /** Of what is staged for it, as `digest.ts` says; only known to a record. */
+  digest?: string
+  /** Whether the digest is of permission bits too. */
+  hasBits?: boolean
 }
 
 export interface Step extends Move {

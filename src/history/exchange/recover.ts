@@ -1,67 +1,27 @@
 /**
- * What a process that was killed has left is thrown away where nobody could have seen anything of it yet, and else finished, as far
- * as the places still are as that process found them: what has been changed since is somebody's later work, and stays.
+ * A transaction of a process that was killed is thrown away where nobody could have seen anything of it yet, and finished elsewhere, as
+ * far as the places still are as that process found them: what has been changed since is somebody's later work, and stays. Everything
+ * that is put in place is compared first with what the record says of it; where one entry is another, nothing is changed.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { at as locate } from "../../engine/directories.ts"
-import { wholeAt } from "../../engine/read.ts"
 import type { FileStat } from "../../model/Entry.ts"
-import { type Fault, located } from "../../model/FsError.ts"
+import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, keyOf } from "../../port/Backend.ts"
 import { TakingBack } from "../../port/Rules.ts"
-import * as Identity from "../../runtime/processIdentity.ts"
+import { isAsStaged } from "./digest.ts"
 import { isMarked } from "./inspect.ts"
-import * as Journal from "./journal.ts"
-import { abandoned, inUse, ownerOf, type Region } from "./places.ts"
+import { probeOf, type Region, slotIn, stagingIn } from "./places.ts"
 import { type ModeChange, type Move, opened } from "./plan.ts"
+import type { Part } from "./record.ts"
 import * as Staging from "./staging.ts"
-import { type Crossing, open, putAside, putInPlace, setMode, slotOf } from "./swap.ts"
-
-const first: Region = { path: FsPath.root, isFlat: false }
-
-/** Milliseconds without a change, after which a process of which nothing can be told is taken for dead. */
-const staleAfter = 60 * 60 * 1000
-
-/** A journal is read whole. */
-const largest = 1024 * 1024 * 1024
-
-const unreadable = "ECORRUPT"
-
-const corrupt = (path: FsPath.FsPath): Fault =>
-  located(
-    {
-      _tag: "IoError",
-      code: unreadable,
-      detail: "the journal of an unfinished restore cannot be read; what belongs to it is kept beside it"
-    },
-    path
-  )
-
-/** What `recover` fails with when a journal cannot be read, and nothing worse has happened. */
-export const isUnreadable = (fault: Fault): boolean => fault._tag === "IoError" && fault["code"] === unreadable
+import { type Crossing, open, putAside, putInPlace, setMode } from "./swap.ts"
 
 const time = (stat: FileStat | undefined): number => stat?.modifiedAt?.epochMilliseconds ?? 0
 
-const isStale = Effect.fnUntraced(function* (port: Backend, staging: FsPath.FsPath): Effect.fn.Return<boolean, Fault> {
-  let last = time(yield* port.stat(staging))
-  for (const child of yield* port.list(staging)) {
-    last = Math.max(last, time(yield* port.stat(FsPath.join(staging, keyOf(child)))))
-  }
-  return (yield* Clock.currentTimeMillis) - last > staleAfter
-})
-
-/** Whether nobody is at work under this name any more. */
-export const isLeft = (port: Backend, token: string, owner: string): Effect.Effect<boolean, Fault> =>
-  Effect.suspend(() => {
-    if (inUse.has(token)) return Effect.succeed(false)
-    if (abandoned.has(token)) return Effect.succeed(true)
-    const isDead = Identity.isDead(owner)
-    return isDead === undefined ? isStale(port, FsPath.join(FsPath.root, token)) : Effect.succeed(isDead)
-  })
-
-/** Whether anything in a directory has been changed since the journal was written; what lies in the future has not. */
+/** Whether anything in a directory has been changed since the exchange began; what lies in the future has not. */
 const isTouched = Effect.fnUntraced(function* (
   port: Backend,
   top: FsPath.FsPath,
@@ -81,22 +41,23 @@ const isTouched = Effect.fnUntraced(function* (
 
 interface Unfinished {
   readonly port: Backend
-  readonly journal: Journal.Journal
+  readonly part: Part
   readonly token: string
   /** It was being taken back when it ended. */
   readonly isBack: boolean
-  /** When the journal was written. */
-  readonly since: number
 }
+
+const slotOf = ({ part, token }: Unfinished, move: Move, side: "new" | "old"): FsPath.FsPath =>
+  slotIn(part.regions[move.region]!, token, side, move.slot)
 
 /** What has its name but not yet its mode. */
 const shut = (port: Backend, { path, shuts }: Move, there: FileStat | undefined): Effect.Effect<void, Fault> =>
   shuts !== undefined && there?.kind === "directory" && there.mode === opened(shuts) ? setMode(port, path, shuts) : Effect.void
 
 const finishStep = Effect.fnUntraced(function* (self: Unfinished, move: Move): Effect.fn.Return<void, Fault | Crossing> {
-  const { isBack, journal, port, since, token } = self
+  const { isBack, part, port } = self
   const { keeps, next, path, was } = move
-  const [staged, aside] = [slotOf(journal, token, move, "new"), slotOf(journal, token, move, "old")]
+  const [staged, aside] = [slotOf(self, move, "new"), slotOf(self, move, "old")]
   const there = yield* locate(path, port.stat(path))
   const comes = next !== undefined && (yield* port.stat(staged)) !== undefined
   if (next !== undefined && !comes) return yield* shut(port, move, there)
@@ -105,7 +66,7 @@ const finishStep = Effect.fnUntraced(function* (self: Unfinished, move: Move): E
   if (isVacant) return yield* comes ? putInPlace(port, move, staged) : Effect.void
   if (was === undefined || there === undefined || (isAside && !keeps) || !isMarked(there, was)) return
   if (!keeps) {
-    if (was.kind === "directory" && (yield* isTouched(port, path, since))) return
+    if (was.kind === "directory" && (yield* isTouched(port, path, part.since ?? 0))) return
     yield* putAside(port, move, aside)
   }
   if (comes) yield* putInPlace(port, move, staged)
@@ -117,68 +78,85 @@ const finishMode = Effect.fnUntraced(function* (port: Backend, change: ModeChang
   if (there?.kind === kind && (there.mode === was || there.mode === opened(was))) yield* setMode(port, path, becomes)
 })
 
-const finish = Effect.fnUntraced(function* (self: Unfinished): Effect.fn.Return<void, Fault> {
-  const { journal, port } = self
-  yield* open(port, {
-    ...journal,
-    modes: yield* Effect.filter(journal.modes, ({ path, was }) =>
-      Effect.map(locate(path, port.stat(path)), (stat) => stat?.mode === was)
-    )
-  })
-  for (const step of journal.steps) {
-    yield* Effect.mapError(finishStep(self, step), (failed) => (failed._tag === "Crossing" ? failed.fault : failed))
-  }
-  for (let i = journal.modes.length - 1; i >= 0; i--) yield* finishMode(port, journal.modes[i]!)
-})
+const regionsOf = ({ regions }: Part): ReadonlyArray<Region> =>
+  regions.flatMap((region) => (region === undefined ? [] : [region]))
 
-/** What is no file, or too large, is no journal either. */
-const journalAt = Effect.fnUntraced(function* (port: Backend, path: FsPath.FsPath) {
-  const { bytes, stat } = yield* Effect.mapError(wholeAt(port, path, largest), (fault) =>
-    fault._tag === "NotAFile" || fault._tag === "LimitExceeded" ? corrupt(path) : located(fault, path)
-  )
-  const journal = Journal.decode(bytes)
-  return journal === undefined ? yield* Effect.fail(corrupt(path)) : { journal, since: time(stat) }
-})
-
-const recoverOne = Effect.fnUntraced(function* (
-  port: Backend,
-  token: string
-): Effect.fn.Return<"discarded" | "finished", Fault> {
-  const staging = FsPath.join(FsPath.root, token)
-  const found = new Set((yield* locate(staging, port.list(staging))).map(({ name }) => name))
-  const { back, done, forward } = Journal.names
-  const doneAt = FsPath.join(staging, done)
-  if (!found.has(forward) && !found.has(back)) {
-    const { journal } = found.has(done) ? yield* journalAt(port, doneAt) : { journal: undefined }
-    yield* Staging.remove(port, journal?.regions ?? [first], token)
-    return "discarded"
+/** Why a transaction cannot be finished; `undefined` where it can. Nothing is changed. */
+const refusal = Effect.fnUntraced(function* (self: Unfinished): Effect.fn.Return<string | undefined, Fault> {
+  const { part, port, token } = self
+  for (const region of regionsOf(part)) {
+    if (region.isFlat) continue
+    const staging = stagingIn(region, token)
+    const there = yield* locate(staging, port.stat(staging))
+    if (there?.kind !== "directory") return `its staging directory ${JSON.stringify(staging)} is not there any more`
   }
-  const isBack = found.has(back)
-  const at = FsPath.join(staging, isBack ? back : forward)
-  const { journal, since } = yield* journalAt(port, at)
-  yield* Effect.provideService(finish({ port, journal, token, isBack, since }), TakingBack, true)
-  yield* locate(at, port.rename(at, doneAt, { replace: true }))
-  yield* Staging.remove(port, journal.regions, token)
-  return "finished"
+  for (const move of part.steps) {
+    if (move.next === undefined) continue
+    const staged = slotOf(self, move, "new")
+    const there = yield* locate(staged, port.stat(staged))
+    if (there !== undefined && !(yield* isAsStaged(port, staged, move, there))) {
+      return `what is staged for ${JSON.stringify(move.path)} is not what was staged`
+    }
+  }
+  return undefined
 })
 
 /**
- * Finishes or throws away what exchanges of dead processes have left in the tree; `none` where there was nothing. The caller holds
- * the root. What belongs to a live process is left alone, and so is, with an IoError that says where, what cannot be read.
+ * Finishes the part of a transaction that lies in the root of this port. Answers why it cannot be finished, and has changed nothing then;
+ * `undefined` where it is done.
  */
-export const recover = Effect.fnUntraced(function* (port: Backend): Effect.fn.Return<"none" | "discarded" | "finished", Fault> {
-  let outcome: "none" | "discarded" | "finished" = "none"
-  let failed: Fault | undefined
-  for (const { kind, name } of yield* port.list(FsPath.root)) {
-    const owner = ownerOf(name)
-    if (owner === undefined || kind !== "directory" || !(yield* isLeft(port, name, owner))) continue
-    const one = yield* Effect.result(recoverOne(port, name))
-    if (one._tag === "Failure") {
-      if (failed === undefined || isUnreadable(failed)) failed = one.failure
-    } else {
-      abandoned.delete(name)
-      if (outcome !== "finished") outcome = one.success
+export const finish = Effect.fnUntraced(
+  function* (self: Unfinished): Effect.fn.Return<string | undefined, Fault> {
+    const { part, port } = self
+    const refused = yield* refusal(self)
+    if (refused !== undefined) return refused
+    yield* open(port, {
+      modes: yield* Effect.filter(part.modes, ({ path, was }) =>
+        Effect.map(locate(path, port.stat(path)), (stat) => stat?.mode === was)
+      )
+    })
+    for (const step of part.steps) {
+      yield* Effect.mapError(finishStep(self, step), (failed) => (failed._tag === "Crossing" ? failed.fault : failed))
     }
+    for (let i = part.modes.length - 1; i >= 0; i--) yield* finishMode(port, part.modes[i]!)
+    return undefined
+  },
+  Effect.provideService(TakingBack, true)
+)
+
+const isThere = (fault: Fault): boolean => fault._tag !== "NotFound" && fault._tag !== "NotADirectory"
+
+const removeProbe = Effect.fnUntraced(function* (
+  port: Backend,
+  token: string,
+  at: FsPath.FsPath
+): Effect.fn.Return<void, Fault> {
+  for (let here = at; ; here = FsPath.parent(here)) {
+    yield* Effect.catchIf(
+      port.remove(FsPath.join(here, probeOf(token))),
+      (fault) => !isThere(fault),
+      () => Effect.void
+    )
+    if (here === FsPath.root) return
   }
-  return failed === undefined ? outcome : yield* Effect.fail(failed)
 })
+
+/** A directory that was opened so that something could be staged in it. */
+const close = (port: Backend, { opens, path, was }: ModeChange): Effect.Effect<void, Fault> =>
+  opens
+    ? Effect.flatMap(locate(path, port.stat(path)), (there) =>
+        there?.kind === "directory" && there.mode === opened(was) ? setMode(port, path, was) : Effect.void
+      )
+    : Effect.void
+
+/** Removes what a transaction has staged in the root of this port, and its probes. `isUnchanged`: nothing had been put in place. */
+export const clear = (port: Backend, part: Part, token: string, isUnchanged: boolean): Effect.Effect<void, Fault> =>
+  Effect.provideService(
+    Effect.gen(function* () {
+      yield* Effect.forEach(part.probes, (at) => removeProbe(port, token, at), { discard: true })
+      yield* Staging.remove(port, regionsOf(part), token)
+      if (isUnchanged) yield* Effect.forEach(part.modes, (change) => close(port, change), { discard: true })
+    }),
+    TakingBack,
+    true
+  )

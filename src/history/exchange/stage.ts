@@ -5,11 +5,13 @@
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import type { Hash } from "node:crypto"
 import { at as locate } from "../../engine/directories.ts"
 import * as Read from "../../engine/read.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
+import { type Digested, digested, hasher, type Staged } from "./digest.ts"
 import { blobHasher, blobId, count, type FileNode, type Node } from "../tree.ts"
 import { modeOf, opened, type Plan, type Step } from "./plan.ts"
 import { slotIn } from "./places.ts"
@@ -24,6 +26,11 @@ export type Content<E> = (
   path: FsPath.FsPath,
   file: FileNode
 ) => Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, E | Fault>, E | Fault>
+
+interface Staging<E> {
+  readonly content: Content<E>
+  readonly isRecorded: boolean
+}
 
 export interface Source<E> {
   readonly content: Content<E>
@@ -45,7 +52,8 @@ interface Named {
 const checked = <E>(
   content: Stream.Stream<Uint8Array, E>,
   file: FileNode,
-  path: FsPath.FsPath
+  path: FsPath.FsPath,
+  hash: Hash | undefined
 ): Stream.Stream<Uint8Array, E | Mismatch> =>
   Stream.suspend(() => {
     const hasher = blobHasher(file.sizeBytes)
@@ -54,6 +62,7 @@ const checked = <E>(
       for (const bytes of chunks) {
         size += bytes.length
         hasher.update(bytes)
+        hash?.update(bytes)
       }
       return size > file.sizeBytes ? mismatch(path) : Effect.succeed(chunks)
     })
@@ -65,16 +74,19 @@ const checked = <E>(
 
 const isIt = (bytes: Uint8Array, file: FileNode): boolean => bytes.length === file.sizeBytes && blobId(bytes) === file.id
 
+/** Answers the hash of the content where the transaction is recorded, "" elsewhere. */
 const writeFile = Effect.fnUntraced(function* <E>(
   port: Backend,
   { at, path }: Named,
   file: FileNode,
   mode: number | undefined,
-  content: Content<E>
-): Effect.fn.Return<void, Fault | Mismatch | E> {
+  { content, isRecorded }: Staging<E>
+): Effect.fn.Return<string, Fault | Mismatch | E> {
   const given = yield* content(path, file)
   if (given instanceof Uint8Array && !isIt(given, file)) return yield* mismatch(path)
-  const bytes = given instanceof Uint8Array ? given : checked(given, file, path)
+  const hash = isRecorded ? hasher() : undefined
+  if (given instanceof Uint8Array) hash?.update(given)
+  const bytes = given instanceof Uint8Array ? given : checked(given, file, path, hash)
   const stat = yield* Effect.mapError(port.write(at, bytes, "create"), (error) => shown(error, at, path))
   if (stat.sizeBytes !== file.sizeBytes) return yield* mismatch(path)
   const attributes = {
@@ -84,6 +96,7 @@ const writeFile = Effect.fnUntraced(function* <E>(
   if (Object.keys(attributes).length > 0 && port.attributes !== undefined) {
     yield* locate(path, port.attributes.set(at, attributes))
   }
+  return hash?.digest("hex") ?? ""
 })
 
 const isPlain = (error: unknown): error is Readonly<Record<string, unknown>> =>
@@ -100,37 +113,46 @@ interface Pending extends Named {
   readonly node: Node
 }
 
-/** What a step puts in its place, whole, with all modes but the one that has to wait. */
+/** What a step puts in its place, whole, with all modes but the one that has to wait. Answers what was made. */
 const stageStep = Effect.fnUntraced(function* <E>(
   port: Backend,
   step: Step,
   at: FsPath.FsPath,
-  content: Content<E>,
+  staging: Staging<E>,
   done: Effect.Effect<void>
-): Effect.fn.Return<void, Fault | Mismatch | E> {
+): Effect.fn.Return<ReadonlyArray<Staged>, Fault | Mismatch | E> {
+  const { attributes } = port
   const modes: Array<readonly [named: Named, mode: number]> = []
+  const staged: Array<Staged> = []
   const pending: Array<Pending> = step.after === undefined ? [] : [{ at, path: step.path, node: step.after }]
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     const { node } = next
     if (node.kind === "directory") {
       yield* locate(next.path, port.makeDirectory(next.at))
-      const mode = modeOf(node)
-      if (mode !== undefined && port.attributes !== undefined) {
-        modes.push([next, next.at === at && step.shuts !== undefined ? opened(mode) : mode])
-      }
+      const given = attributes === undefined ? undefined : modeOf(node)
+      const mode = given !== undefined && next.at === at && step.shuts !== undefined ? opened(given) : given
+      if (mode !== undefined) modes.push([next, mode])
+      staged.push({ kind: "directory", path: next.at, mode })
       for (const [name, child] of node.entries) {
         pending.push({ at: FsPath.join(next.at, name), path: FsPath.join(next.path, name), node: child })
       }
       continue
     }
-    if (node.kind === "symlink") yield* makeLink(port, next, node.target)
-    else yield* writeFile(port, next, node, modeOf(node) ?? replacedMode(step), content)
+    if (node.kind === "symlink") {
+      yield* makeLink(port, next, node.target)
+      staged.push({ kind: "symlink", path: next.at, mode: undefined, target: node.target })
+    } else {
+      const mode = modeOf(node) ?? replacedMode(step)
+      const hash = yield* writeFile(port, next, node, mode, staging)
+      staged.push({ kind: "file", path: next.at, mode: attributes === undefined ? undefined : mode, hash })
+    }
     yield* done
   }
   for (let i = modes.length - 1; i >= 0; i--) {
     const [{ at, path }, mode] = modes[i]!
-    yield* locate(path, port.attributes!.set(at, { mode }))
+    yield* locate(path, attributes!.set(at, { mode }))
   }
+  return staged
 })
 
 /** A file that takes the place of another takes its mode too, where nothing else is known. */
@@ -140,19 +162,25 @@ const replacedMode = ({ after, before }: Step): number | undefined =>
 const leavesOf = (node: Node | undefined): number =>
   node === undefined ? 0 : node.kind === "directory" ? count(node).files : 1
 
+/** Answers, where the transaction is recorded, what its record has to say of each slot. */
 export const stage = Effect.fnUntraced(function* <E>(
   port: Backend,
   { regions, steps }: Plan,
   token: string,
-  { content, onProgress }: Source<E>
-): Effect.fn.Return<void, Fault | Mismatch | E> {
+  { content, onProgress }: Source<E>,
+  isRecorded: boolean
+): Effect.fn.Return<ReadonlyMap<number, Digested>, Fault | Mismatch | E> {
   const of = onProgress === undefined ? 0 : steps.reduce((sum, { after }) => sum + leavesOf(after), 0)
   let made = 0
   const done = onProgress === undefined ? Effect.void : Effect.suspend(() => onProgress(++made, of))
+  const digests = new Map<number, Digested>()
   for (const step of steps) {
     if (step.after === undefined) continue
-    yield* stageStep(port, step, slotIn(regions[step.region]!, token, "new", step.slot), content, done)
+    const at = slotIn(regions[step.region]!, token, "new", step.slot)
+    const staged = yield* stageStep(port, step, at, { content, isRecorded }, done)
+    if (isRecorded) digests.set(step.slot, digested(staged))
   }
+  return digests
 })
 
 /** What is larger is put aside itself, in the moment in which it is replaced. */

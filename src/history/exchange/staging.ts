@@ -39,6 +39,8 @@ const makeIn = Effect.fnUntraced(function* (port: Backend, region: Region, token
 export const make = (port: Backend, regions: ReadonlyArray<Region>, token: string): Effect.Effect<void, Fault> =>
   Effect.forEach(regions, (region) => (region.isFlat ? Effect.void : makeIn(port, region, token)), { discard: true })
 
+const isGone = ({ _tag }: Fault): boolean => _tag === "NotFound" || _tag === "NotADirectory"
+
 const nothingIfGone = (fault: Fault): Effect.Effect<void, Fault> =>
   fault._tag === "NotFound" ? Effect.void : Effect.fail(fault)
 
@@ -65,7 +67,8 @@ const removeSlots = Effect.fnUntraced(function* (
   { path }: Region,
   token: string
 ): Effect.fn.Return<void, Fault> {
-  for (const { kind, name } of yield* port.list(path)) {
+  const children = yield* Effect.catchIf(port.list(path), isGone, () => Effect.succeed([]))
+  for (const { kind, name } of children) {
     if (!isSlotOf(token, name)) continue
     const at = FsPath.join(path, name)
     yield* kind === "directory" ? removeWhole(port, at) : Effect.catch(port.remove(at), nothingIfGone)
@@ -81,7 +84,7 @@ const removeIn = Effect.fnUntraced(function* (port: Backend, region: Region, tok
   yield* writable(port, region.path, removeWhole(port, staging))
 })
 
-/** The first region's directory goes last, because it is where the others are known from. */
+/** Removes the staging directories, and the slots of regions that have none. */
 export const remove = (port: Backend, regions: ReadonlyArray<Region>, token: string): Effect.Effect<void, Fault> =>
   Effect.provideService(
     Effect.forEach([...regions].reverse(), (region) => locate(region.path, removeIn(port, region, token)), { discard: true }),

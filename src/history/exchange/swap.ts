@@ -27,7 +27,7 @@ export interface Moves {
   readonly modes: ReadonlyArray<ModeChange>
 }
 
-export const slotOf = ({ regions }: Moves, token: string, move: Move, side: Side): FsPath.FsPath =>
+const slotOf = ({ regions }: Moves, token: string, move: Move, side: Side): FsPath.FsPath =>
   slotIn(regions[move.region]!, token, side, move.slot)
 
 export const setMode = (port: Backend, path: FsPath.FsPath, mode: number): Effect.Effect<void, Fault> =>
@@ -66,7 +66,7 @@ const forward = (port: Backend, moves: Moves, token: string, move: Move): Effect
   return placed === undefined ? aside : Effect.andThen(aside, placed)
 }
 
-export const open = (port: Backend, { modes }: Moves): Effect.Effect<void> =>
+export const open = (port: Backend, { modes }: Pick<Moves, "modes">): Effect.Effect<void> =>
   Effect.forEach(modes, ({ opens, path, was }) => (opens ? Effect.ignore(setMode(port, path, opened(was))) : Effect.void), {
     discard: true
   })

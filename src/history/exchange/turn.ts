@@ -1,72 +1,129 @@
 /**
- * One tree is exchanged by one at a time, in whatever process: what another one looked at before may not be what this one leaves. Whoever
- * comes makes a hidden directory of its own first and looks for those of others second, so of two that come at once at least one sees
- * the other, and gives way. It lies in the tree, since that is all that those who exchange it have in common.
+ * One tree is exchanged by one transaction at a time, in whatever process of this installation: what one has looked at before may not be
+ * what another one leaves. Each makes an entry of its own among the records first and looks for those of others second, so of two that
+ * come at once at least one sees the other, and gives way.
  */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { randomInt } from "node:crypto"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
-import { TakingBack } from "../../port/Rules.ts"
-import { abandoned, inUse, makeToken, ownerOf } from "./places.ts"
-import { isLeft } from "./recover.ts"
+import * as Transactions from "../../runtime/transactions.ts"
 
-/** Milliseconds that are waited between two looks at least, and in all. */
-const [between, patience] = [10, 120_000] as const
+/** Milliseconds that are waited between two looks at least, in all, and for a process of which nothing can be told. */
+const [between, patience, shortPatience] = [10, 120_000, 2_000] as const
+
+/** Milliseconds after which a turn has ended whose process nothing can be told of. */
+const staleAfter = 60 * 60 * 1000
 
 /** Of the real time, whatever clock the program has: what is waited for is another process. */
-const pause = (milliseconds: number): Effect.Effect<void> =>
+export const pause = (milliseconds: number): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
     const timer = setTimeout(() => resume(Effect.void), milliseconds)
     return Effect.sync(() => clearTimeout(timer))
   })
 
-const busy: Fault = { _tag: "AccessDenied", path: FsPath.root, why: "busy" }
-
-const isAnybody = Effect.fnUntraced(function* (port: Backend, own: string): Effect.fn.Return<boolean, Fault> {
-  for (const { kind, name } of yield* port.list(FsPath.root)) {
-    const owner = ownerOf(name)
-    if (owner === undefined || name === own || kind !== "directory") continue
-    if (!(yield* isLeft(port, name, owner))) return true
-  }
-  return false
+/** The turns that the fiber has, within which others are no strangers. */
+const Held: Context.Reference<ReadonlySet<string>> = Context.Reference<ReadonlySet<string>>("fs-algebra/exchange/Held", {
+  defaultValue: () => new Set()
 })
 
-/** What cannot be removed is left for whoever comes next, and nobody takes it for one who is at work. */
-const leave = (port: Backend, token: string): Effect.Effect<void> =>
-  Effect.suspend(() => port.remove(FsPath.join(FsPath.root, token))).pipe(
-    Effect.catch((fault) => (fault._tag === "NotFound" ? Effect.void : Effect.fail(fault))),
-    // A defect leaves it there as a fault does.
-    Effect.sandbox,
-    Effect.retry({ times: 2 }),
-    Effect.catch(() => Effect.sync(() => void abandoned.add(token))),
-    Effect.provideService(TakingBack, true),
-    Effect.ensuring(Effect.sync(() => void inUse.delete(token)))
-  )
+const busy: Fault = { _tag: "AccessDenied", path: FsPath.root, why: "busy" }
 
-const enter = (port: Backend, token: string): Effect.Effect<void, Fault> =>
-  Effect.suspend(() => {
-    inUse.add(token)
-    return port.makeDirectory(FsPath.join(FsPath.root, token))
+const unknown = ({ file, header }: Transactions.Entry): Fault => ({
+  _tag: "Unavailable",
+  path: FsPath.root,
+  detail:
+    `process ${header.owner}, of which nothing can be told from here, has not ended a change of this directory; ` +
+    `where it has ended, remove ${JSON.stringify(file)}`
+})
+
+const unkept: Fault = {
+  _tag: "Unavailable",
+  path: FsPath.root,
+  detail:
+    "the record of this change cannot be kept, so nothing was changed; this user needs a private directory, " +
+    "in XDG_STATE_HOME, ~/.local/state or the temporary directory, and space on its disk"
+}
+
+const enter = (id: string, roots: ReadonlyArray<Transactions.Root>): Effect.Effect<void, Fault> =>
+  Effect.try({
+    try: () => {
+      const draft = Transactions.draft(id, Transactions.ownHeader("", roots), false)
+      if (draft === undefined) throw new Error("there is no private directory")
+      draft.publish("turn")
+    },
+    catch: (cause) => ({ ...unkept, cause })
   })
 
-/** Runs the effect while nobody else exchanges this tree. In memory there is nobody else. Fails with AccessDenied `busy`. */
+/** What cannot be removed is left for whoever comes next, and nobody takes it for one that is at work. */
+const leave = (id: string): Effect.Effect<void> =>
+  Effect.try(() => Transactions.drop(id, "turn")).pipe(
+    Effect.retry({ times: 2 }),
+    Effect.catch(() => Effect.sync(() => void Transactions.abandoned.add(id))),
+    Effect.ensuring(Effect.sync(() => void Transactions.inUse.delete(id)))
+  )
+
+/** The first of those that keep these roots from being changed. What dead processes have left of turns goes. */
+const other = (
+  own: string,
+  held: ReadonlySet<string>,
+  roots: ReadonlyArray<Transactions.Root>,
+  now: number
+): { readonly entry: Transactions.Entry; readonly isKnown: boolean } | undefined => {
+  for (const entry of Transactions.list(now).entries) {
+    if (entry.id === own || held.has(entry.id)) continue
+    if (!entry.header.roots.some((one) => roots.some((root) => Transactions.isRelated(one, root)))) continue
+    const isAlive = Transactions.isAlive(entry)
+    if (isAlive === true) return { entry, isKnown: true }
+    const isTurn = entry.state === "turn"
+    if (isAlive === undefined && !(isTurn && now - entry.modified > staleAfter)) return { entry, isKnown: false }
+    if (isTurn) Transactions.dropFile(entry.file)
+  }
+  return undefined
+}
+
+/**
+ * Runs the effect while nobody else exchanges this tree, or one that it is part of or holds. In memory there is nobody else. Fails with
+ * AccessDenied `busy` where others take too long, and with Unavailable where nothing can be told of them.
+ */
 export const taking = <A, E, R>(port: Backend, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R> => {
-  if (port.info.confinement === "virtual") return effect
+  const roots = port.hostRoots?.all ?? []
+  return roots.length === 0 ? effect : takingRoots(roots, effect)
+}
+
+export const takingRoots = <A, E, R>(
+  hostRoots: ReadonlyArray<Transactions.Root>,
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A, E | Fault, R> => {
+  const roots = hostRoots.map(({ device, inode, path }) => ({ path, device, inode }))
   const attempt = (waited: number): Effect.Effect<A, E | Fault, R> => {
-    const token = makeToken()
-    const tried: Effect.Effect<{ readonly value: A } | undefined, E | Fault, R> = Effect.acquireUseRelease(
-      Effect.onError(enter(port, token), () => leave(port, token)),
-      () =>
-        Effect.flatMap(isAnybody(port, token), (isBusy): Effect.Effect<{ readonly value: A } | undefined, E, R> =>
-          isBusy ? Effect.succeed(undefined) : Effect.map(effect, (value) => ({ value }))
+    const id = Transactions.makeId()
+    const tried: Effect.Effect<{ readonly value: A } | { readonly fault: Fault; readonly most: number }, E | Fault, R> =
+      Effect.acquireUseRelease(
+        Effect.onError(
+          Effect.suspend(() => {
+            Transactions.inUse.add(id)
+            return enter(id, roots)
+          }),
+          () => leave(id)
         ),
-      () => leave(port, token)
-    )
+        () =>
+          Effect.gen(function* () {
+            const held = yield* Held
+            const found = other(id, held, roots, yield* Clock.currentTimeMillis)
+            if (found === undefined) {
+              return { value: yield* Effect.provideService(effect, Held, new Set([...held, id])) }
+            }
+            return found.isKnown ? { fault: busy, most: patience } : { fault: unknown(found.entry), most: shortPatience }
+          }),
+        () => leave(id)
+      )
     return Effect.flatMap(tried, (done) => {
-      if (done !== undefined) return Effect.succeed(done.value)
-      if (waited > patience) return Effect.fail(busy)
+      if ("value" in done) return Effect.succeed(done.value)
+      if (waited > done.most) return Effect.fail(done.fault)
       const wait = between + randomInt(Math.min(500, between + waited))
       return Effect.andThen(pause(wait), attempt(waited + wait))
     })

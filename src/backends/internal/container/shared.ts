@@ -74,8 +74,9 @@ export const make = (
     const options = { root, allowDelete, allowWrite, policy, readOnly }
     const place = owner === undefined ? confined : { ...confined, owner }
     const directory = OpenRoots.resolved(root) ?? root
+    const port = backend(place, options, yield* Crew.shared, "Container")
     return {
-      port: backend(place, options, yield* Crew.shared, "Container"),
+      port: yield* PosixRoot.settled("Container", confined, options, port),
       directory,
       check: checked(confined, directory)
     }

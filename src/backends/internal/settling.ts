@@ -1,0 +1,45 @@
+/**
+ * A host's root as transactions know it, and the look at what killed processes have left in it, when it is opened and whenever somebody
+ * asks. Where there is nothing of that kind the look is one call of the system.
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { Fault } from "../../model/FsError.ts"
+import type { Backend } from "../../port/Backend.ts"
+import { type HostRoot, type HostRoots, Recovery } from "../../port/hostRoots.ts"
+import * as Transactions from "../../runtime/transactions.ts"
+
+/** The directory that was opened. */
+export interface Ground {
+  readonly path: string
+  readonly device: string
+  readonly inode: string
+  readonly isDurable: boolean
+  /** Opens a directory that holds it. */
+  readonly open: (path: string) => Effect.Effect<Backend, Fault, Scope.Scope>
+}
+
+const concerns = (root: HostRoot): boolean =>
+  Transactions.list().entries.some(
+    ({ header, state }) => state !== "turn" && header.roots.some((one) => Transactions.isRelated(one, root))
+  )
+
+/** The same port, which says where its files lie. Fails with Unavailable where others are exchanging names in the root and do not end. */
+export const settled = (port: Backend, { open, ...root }: Ground): Effect.Effect<Backend, Fault> =>
+  Effect.gen(function* () {
+    const { permits, report } = yield* Recovery
+    const reported = new Set<string>()
+    const settle: HostRoots["settle"] = (permitted) =>
+      Effect.suspend(() =>
+        concerns(root)
+          ? Effect.flatMap(
+              Effect.promise(() => import("../../history/exchange/settle.ts")),
+              ({ settle }) =>
+                settle({ root, port, open, reported, report, permits: (path) => permits(path) && permitted(path) })
+            )
+          : Effect.void
+      )
+    yield* settle(() => true)
+    const hostRoots: HostRoots = { all: [root], originOf: (path) => ({ root, path }), settle }
+    return { ...port, hostRoots }
+  })

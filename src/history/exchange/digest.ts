@@ -1,0 +1,108 @@
+/**
+ * A digest of what is staged for one step, a file, a link or a whole tree: its kinds, names, link texts and content, and its permission
+ * bits where all of them were given. Recovery compares it before it puts anything in place.
+ */
+import * as Effect from "effect/Effect"
+import { createHash, type Hash } from "node:crypto"
+import { at as locate } from "../../engine/directories.ts"
+import type { FileStat } from "../../model/Entry.ts"
+import { type Fault, located } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import { type Backend, keyOf } from "../../port/Backend.ts"
+import type { Move } from "./plan.ts"
+
+/** The hash of a file's content. */
+export const hasher = (): Hash => createHash("sha256")
+
+/** `mode`: left out of the digest where it is undefined. */
+interface Common {
+  readonly path: FsPath.FsPath
+  readonly mode: number | undefined
+}
+
+/** An entry that was staged. */
+export type Staged =
+  | (Common & { readonly kind: "file"; readonly hash: string })
+  | (Common & { readonly kind: "symlink"; readonly target: string })
+  | (Common & { readonly kind: "directory" })
+
+const sha256 = (value: unknown): string => hasher().update(JSON.stringify(value)).digest("hex")
+
+/** Returns the digest of a tree from its entries, in which every directory comes before what is in it. */
+const digestOf = (entries: ReadonlyArray<Staged>, hasBits: boolean): string => {
+  const inside = new Map<FsPath.FsPath, Array<readonly [name: string, digest: string]>>()
+  let digest = ""
+  for (let at = entries.length - 1; at >= 0; at--) {
+    const entry = entries[at]!
+    const bits = hasBits && entry.kind !== "symlink" ? entry.mode : null
+    const content =
+      entry.kind === "file"
+        ? entry.hash
+        : entry.kind === "symlink"
+          ? entry.target
+          : (inside.get(entry.path) ?? []).sort(([a], [b]) => FsPath.compare(a, b))
+    inside.delete(entry.path)
+    digest = sha256([entry.kind, bits, content])
+    const above = FsPath.parent(entry.path)
+    const siblings = inside.get(above)
+    if (siblings === undefined) inside.set(above, [[FsPath.name(entry.path), digest]])
+    else siblings.push([FsPath.name(entry.path), digest])
+  }
+  return digest
+}
+
+/** What a record says of a staged entry. */
+export type Digested = Required<Pick<Move, "digest" | "hasBits">>
+
+/** Returns what a record says of these entries: the bits are part of the digest where all of them are known. */
+export const digested = (entries: ReadonlyArray<Staged>): Digested => {
+  const hasBits = entries.every(({ kind, mode }) => kind === "symlink" || mode !== undefined)
+  return { digest: digestOf(entries, hasBits), hasBits }
+}
+
+const block = 1024 * 1024
+
+const hashAt = (port: Backend, path: FsPath.FsPath): Effect.Effect<string, Fault> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const { read } = yield* port.open(path)
+      const hash = hasher()
+      for (let offset = 0; ;) {
+        const bytes = yield* read(offset, block)
+        if (bytes.length === 0) return hash.digest("hex")
+        hash.update(bytes)
+        offset += bytes.length
+      }
+    })
+  )
+
+const noLinks: Fault = { _tag: "Unsupported", feature: "symbolic links" }
+
+const entryAt = (port: Backend, path: FsPath.FsPath, { kind, mode }: FileStat): Effect.Effect<Staged | undefined, Fault> => {
+  const common = { path, mode: mode === undefined ? undefined : mode & 0o777 }
+  if (kind === "file") return Effect.map(hashAt(port, path), (hash) => ({ ...common, kind, hash }))
+  if (kind === "directory") return Effect.succeed({ ...common, kind })
+  if (kind !== "symlink") return Effect.succeed(undefined)
+  return Effect.map(port.links?.read(path) ?? Effect.fail(located(noLinks, path)), (target) => ({ ...common, kind, target }))
+}
+
+/** Whether what stands at a path, of which `stat` tells, is what was staged for the step. */
+export const isAsStaged = Effect.fnUntraced(function* (
+  port: Backend,
+  top: FsPath.FsPath,
+  { digest, hasBits = false, next }: Move,
+  stat: FileStat
+): Effect.fn.Return<boolean, Fault> {
+  if (stat.kind !== next || digest === undefined) return false
+  const entries: Array<Staged> = []
+  const pending = [top]
+  for (let path = pending.pop(); path !== undefined; path = pending.pop()) {
+    const found = path === top ? stat : yield* locate(path, port.stat(path))
+    const entry = found && (yield* locate(path, entryAt(port, path, found)))
+    if (entry === undefined) return false
+    entries.push(entry)
+    if (entry.kind !== "directory") continue
+    for (const child of yield* locate(path, port.list(path))) pending.push(FsPath.join(path, keyOf(child)))
+  }
+  return digestOf(entries, hasBits) === digest
+})

@@ -1,0 +1,219 @@
+/**
+ * What becomes, when a root is opened, of the transactions that killed processes have left in it, in a directory of it, or in one that
+ * holds it: they are finished or cleared away where that is permitted and can be proven to be what was recorded, and reported elsewhere.
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { relative, sep } from "node:path"
+import type { Fault } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import { type Backend, mapPath } from "../../port/Backend.ts"
+import type { Recovery, Settled } from "../../port/hostRoots.ts"
+import { isInside } from "../../runtime/openRoots.ts"
+import * as Transactions from "../../runtime/transactions.ts"
+import { isToken } from "./places.ts"
+import { conclude, decode, type Part } from "./record.ts"
+import * as Recover from "./recover.ts"
+import { pause, takingRoots } from "./turn.ts"
+
+/** A root that is opened, and how. */
+export interface Opened {
+  readonly root: Transactions.Root
+  readonly port: Backend
+  /** Opens a directory that holds the root. */
+  readonly open: (path: string) => Effect.Effect<Backend, Fault, Scope.Scope>
+  readonly permits: (path: FsPath.FsPath) => boolean
+  readonly report: Recovery["report"]
+  /** What has been reported by this root, which is not repeated. */
+  readonly reported: Set<string>
+}
+
+/** Milliseconds that are waited for a process that is exchanging names. */
+const patience = 2_000
+
+const isSwapping = ({ state }: Transactions.Entry): boolean => state === "forward" || state === "back"
+
+const swapping = ({ header }: Transactions.Entry, root: Transactions.Root): Fault => ({
+  _tag: "Unavailable",
+  detail: `process ${header.owner} is changing files of ${JSON.stringify(root.path)} and has not come to an end; try again`
+})
+
+const isPermitted = ({ info, rules }: Backend): boolean =>
+  !info.readOnly && (rules?.permits === undefined || (rules.permits("write") && rules.permits("delete")))
+
+const toPath = (from: string, to: string): FsPath.FsPath => {
+  const path = relative(from, to)
+  return FsPath.fromSegments(path === "" ? [] : path.split(sep))
+}
+
+/** A root of a record as it concerns the root that is opened. */
+interface Concern {
+  readonly index: number
+  /** The root of the record seen from the one that is opened: itself, a directory in it, or one that holds it. */
+  readonly relation: "same" | "inside" | "above"
+}
+
+/** The roots of a record with which the one that is opened has files in common, as long as they are the directories that they were. */
+const concerns = (roots: ReadonlyArray<Transactions.Root>, opened: Transactions.Root): ReadonlyArray<Concern> =>
+  roots.flatMap((root, index): ReadonlyArray<Concern> => {
+    if (Transactions.isSame(root, opened)) return [{ index, relation: "same" }]
+    const isBelow = isInside(opened.path, root.path)
+    if (root.path === opened.path || !(isBelow || isInside(root.path, opened.path))) return []
+    const there = Transactions.rootAt(root.path)
+    return there !== undefined && Transactions.isSame(there, root) ? [{ index, relation: isBelow ? "inside" : "above" }] : []
+  })
+
+/** The paths that a transaction was to change. */
+const pathsOf = ({ modes, steps }: Part): ReadonlyArray<FsPath.FsPath> => [...steps, ...modes].map(({ path }) => path)
+
+const isReached = (part: Part, at: FsPath.FsPath): boolean =>
+  [...pathsOf(part), ...part.probes, ...part.regions.flatMap((region) => (region === undefined ? [] : [region.path]))].some(
+    (path) => FsPath.isWithin(at, path) || FsPath.isWithin(path, at)
+  )
+
+const told = (entry: Transactions.Entry, index: number, part: Part | undefined): Omit<Settled, "outcome"> => {
+  const paths = part === undefined ? [] : pathsOf(part)
+  return { root: entry.header.roots[index]!.path, owner: entry.header.owner, paths: paths.slice(0, 3), count: paths.length }
+}
+
+const notPermitted = "this filesystem may not change what it changes"
+
+/** What has to be put in order by hand. */
+const blocked = (detail: string, { file }: Transactions.Entry): string =>
+  `${detail}; look at both, and remove its record ${JSON.stringify(file)}`
+
+/** Finishes the part of one root, by a port of that root. */
+const settlePart = Effect.fnUntraced(function* (
+  entry: Transactions.Entry,
+  port: Backend,
+  part: Part
+): Effect.fn.Return<Pick<Settled, "outcome" | "detail">, Fault> {
+  const { header, state } = entry
+  const hasBegun = isSwapping(entry)
+  if (hasBegun) {
+    const detail = yield* Recover.finish({ port, part, token: header.token, isBack: state === "back" })
+    if (detail !== undefined) return { outcome: "left", detail: blocked(detail, entry) }
+  }
+  yield* Recover.clear(port, part, header.token, state === "preparing")
+  return { outcome: hasBegun ? "finished" : "cleared" }
+})
+
+const settleConcern = Effect.fnUntraced(function* (
+  self: Opened,
+  entry: Transactions.Entry,
+  parts: ReadonlyArray<Part>,
+  { index, relation }: Concern
+): Effect.fn.Return<Settled | undefined, Fault, Scope.Scope> {
+  const root = entry.header.roots[index]!
+  const part = parts[index]!
+  const base = relation === "above" ? toPath(root.path, self.root.path) : toPath(self.root.path, root.path)
+  if (relation === "above" && !isReached(part, base)) return undefined
+  const common = told(entry, index, part)
+  const fromOpened = (path: FsPath.FsPath): FsPath.FsPath | undefined =>
+    relation === "same"
+      ? path
+      : relation === "inside"
+        ? FsPath.below(base, path)
+        : FsPath.isWithin(base, path)
+          ? FsPath.relative(base, path)
+          : undefined
+  const mayChange = (path: FsPath.FsPath): boolean => {
+    const seen = fromOpened(path)
+    return seen === undefined || self.permits(seen)
+  }
+  if (!isPermitted(self.port) || !pathsOf(part).every(mayChange)) return { ...common, outcome: "left", detail: notPermitted }
+  const port =
+    relation === "same"
+      ? self.port
+      : relation === "above"
+        ? yield* self.open(root.path)
+        : mapPath(
+            self.port,
+            (path) => FsPath.below(base, path),
+            (path) => FsPath.relative(base, path)
+          )
+  return { ...common, ...(yield* settlePart(entry, port, part)) }
+})
+
+const unreadable = "its record could not be read; what it has staged stays where it is"
+
+/** Under the turn of the roots: what it was about may have been settled by others since. */
+const settleEntry = Effect.fnUntraced(function* (self: Opened, id: string): Effect.fn.Return<void, Fault, Scope.Scope> {
+  for (let left = 0; ;) {
+    const entry = latest(Transactions.list().entries).find((each) => each.id === id)
+    if (entry === undefined || !isLeft(entry)) return
+    const concern = concerns(entry.header.roots, self.root)[left]
+    if (concern === undefined) return
+    const body = Transactions.bodyOf(entry)
+    const parts = body === undefined ? undefined : decode(body, entry.header.roots.length)
+    if (parts === undefined || !isToken(entry.header.token)) {
+      Transactions.putAside(entry.file)
+      return yield* report(self, entry, { ...told(entry, concern.index, undefined), outcome: "left", detail: unreadable })
+    }
+    const settled = yield* settleConcern(self, entry, parts, concern)
+    if (settled !== undefined) yield* report(self, entry, settled)
+    if (settled === undefined || settled.outcome === "left") left++
+    else {
+      yield* conclude(entry, parts, concern.index)
+      Transactions.abandoned.delete(id)
+    }
+  }
+})
+
+const report = (self: Opened, { id, state }: Transactions.Entry, settled: Settled): Effect.Effect<void> => {
+  const key = JSON.stringify([id, state, settled.outcome, settled.detail])
+  if (self.reported.has(key)) return Effect.void
+  self.reported.add(key)
+  return self.report(settled)
+}
+
+const isLeft = (entry: Transactions.Entry): boolean => Transactions.isAlive(entry) === false
+
+/** A record that was written anew may still be there as it was before: of two with one id the later state counts. */
+const latest = (entries: ReadonlyArray<Transactions.Entry>): ReadonlyArray<Transactions.Entry> => {
+  const later = new Set(entries.flatMap(({ id, state }) => (state === "preparing" || state === "turn" ? [] : [id])))
+  return entries.filter(({ id, state }) => state !== "turn" && (state !== "preparing" || !later.has(id)))
+}
+
+const related = ({ root }: Opened): ReadonlyArray<Transactions.Entry> =>
+  latest(Transactions.list().entries).filter(({ header }) => header.roots.some((one) => Transactions.isRelated(one, root)))
+
+/** Waits until nobody exchanges names in the root any more. */
+const awaited = (self: Opened): Effect.Effect<void, Fault> => {
+  const attempt = (waited: number): Effect.Effect<void, Fault> =>
+    Effect.suspend(() => {
+      const swap = related(self).find((entry) => isSwapping(entry) && Transactions.isAlive(entry) === true)
+      if (swap === undefined) return Effect.void
+      if (waited >= patience) return Effect.fail(swapping(swap, self.root))
+      return Effect.andThen(pause(10), attempt(waited + 10))
+    })
+  return attempt(0)
+}
+
+/** What goes wrong with one of them is told, and keeps nobody from working with the rest. */
+const settleOne = (self: Opened, entry: Transactions.Entry): Effect.Effect<void> =>
+  Effect.scoped(Effect.suspend(() => takingRoots([...entry.header.roots, self.root], settleEntry(self, entry.id)))).pipe(
+    Effect.catch((fault) => {
+      const detail = fault._tag === "AccessDenied" && fault["why"] === "busy" ? "another process is at work there" : why(fault)
+      return report(self, entry, { ...told(entry, 0, undefined), outcome: "left", detail })
+    })
+  )
+
+const why = (fault: Fault): string => {
+  const { detail, path } = fault
+  return `${fault._tag}${typeof path === "string" ? ` ${JSON.stringify(path)}` : ""}${typeof detail === "string" ? `: ${detail}` : ""}`
+}
+
+/**
+ * Settles what concerns a root. Fails with Unavailable where a process that lives is exchanging names in it and does not come to an end in
+ * two seconds; whatever else goes wrong is reported.
+ */
+export const settle = Effect.fnUntraced(function* (self: Opened): Effect.fn.Return<void, Fault> {
+  yield* awaited(self)
+  for (const entry of related(self)) {
+    if (isLeft(entry)) yield* settleOne(self, entry)
+    else if (Transactions.isAlive(entry) === undefined) {
+      yield* report(self, entry, { ...told(entry, 0, undefined), outcome: "left" })
+    }
+  }
+})

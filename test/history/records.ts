@@ -1,0 +1,79 @@
+/** Records of transactions as tests find, change and forge them, and what opening a root makes of them. */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import * as PosixHost from "../../src/backends/PosixHost.ts"
+import type { Backend } from "../../src/port/Backend.ts"
+import { Recovery, type Settled } from "../../src/port/hostRoots.ts"
+import * as Identity from "../../src/runtime/processIdentity.ts"
+import * as Transactions from "../../src/runtime/transactions.ts"
+
+/** A process with our number that has started at another time has ended. */
+export const dead = (): string => Identity.self().replace(/[^-]+$/, "1")
+
+export const recordsDirectory = (): string => {
+  const directory = Transactions.directory()!
+  Fs.mkdirSync(directory, { recursive: true, mode: 0o700 })
+  return directory
+}
+
+export interface Kept {
+  readonly state: string
+  readonly header: { readonly owner: string; readonly token: string; readonly roots: ReadonlyArray<Transactions.Root> }
+  readonly body: string
+}
+
+/** Other tests, which run at the same time, keep their records in the same directory, and remove them. */
+const read = (name: string): Kept | undefined => {
+  const [, state] = /^[0-9a-f]{18}\.(preparing|forward|back|done)$/.exec(name) ?? []
+  if (state === undefined) return undefined
+  try {
+    const [header, ...body] = Fs.readFileSync(join(recordsDirectory(), name), "utf8").split("\n")
+    return { state, header: JSON.parse(header!) as Kept["header"], body: body.join("\n") }
+  } catch {
+    return undefined
+  }
+}
+
+/** The records of transactions in this root, turns left out. */
+export const recordsOf = (root: string): ReadonlyArray<Kept> => {
+  const path = Fs.existsSync(root) ? Fs.realpathSync(root) : root
+  return Fs.readdirSync(recordsDirectory()).flatMap((name) => {
+    const kept = read(name)
+    return kept !== undefined && kept.header.roots.some((each) => each.path === path) ? [kept] : []
+  })
+}
+
+let count = 0
+
+/** Writes a record as if it had been made of the directory by a process that is dead by now. */
+export const write = (root: string, { body, header, state }: Kept, owner = dead()): string => {
+  const id = (++count)
+    .toString(16)
+    .padStart(18, "0")
+    .replace(/^000000/, process.pid.toString(16).padStart(6, "0"))
+  const file = join(recordsDirectory(), `${id}.${state}`)
+  const roots = [Transactions.rootAt(Fs.realpathSync(root))!]
+  Fs.writeFileSync(file, `${JSON.stringify({ ...header, owner, roots })}\n${body}`, { mode: 0o600 })
+  return file
+}
+
+/** Opens the root as anybody would, and answers what was reported of unfinished transactions. */
+export const openingWith = <E>(
+  open: Effect.Effect<Backend, E, Scope.Scope>,
+  permits: Recovery["permits"] = () => true
+): Effect.Effect<ReadonlyArray<Settled>, E> =>
+  Effect.suspend(() => {
+    const said: Array<Settled> = []
+    return Effect.scoped(open).pipe(
+      Effect.provideService(Recovery, { permits, report: (settled) => Effect.sync(() => void said.push(settled)) }),
+      Effect.map(() => said)
+    )
+  })
+
+export const opening = (root: string, permits?: Recovery["permits"]) => openingWith(PosixHost.make({ root }), permits)
+
+/** What has become of the only unfinished transaction. */
+export const recovered = (root: string) =>
+  Effect.map(opening(root), (said): Settled["outcome"] | "none" => said[0]?.outcome ?? "none")
