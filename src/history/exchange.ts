@@ -9,6 +9,7 @@ import { at as locate } from "../engine/directories.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { Backend } from "../port/Backend.ts"
+import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import * as Transactions from "../runtime/transactions.ts"
 import { inspect } from "./exchange/inspect.ts"
 import { makeToken, probeOf, type Region, stagingIn } from "./exchange/places.ts"
@@ -169,12 +170,14 @@ export const exchange = <E>(port: Backend, goal: Goal<E>): Effect.Effect<void, F
       if (Plan.isFault(plan)) return Effect.fail(plan)
       if (plan.steps.length === 0 && plan.modes.length === 0) return Effect.void
       const token = makeToken()
-      return Effect.catch(
-        Effect.andThen(inspect(port, plan), exchangeOnce(port, goal, plan, token)),
-        (error): Effect.Effect<void, Fault | Mismatch | E> =>
+      return Effect.andThen(inspect(port, plan), exchangeOnce(port, goal, plan, token)).pipe(
+        Effect.catch((error): Effect.Effect<boolean, Fault | Mismatch | E> =>
           isCrossing(error)
-            ? Effect.flatMap(learn(port, crossings, error, token), (isNew) => (isNew ? attempt : Effect.fail(error.fault)))
+            ? Effect.filterOrFail(learn(port, crossings, error, token), Boolean, () => error.fault)
             : Effect.fail(error)
+        ),
+        Effect.ensuring(Effect.sync(() => TemporaryNames.forget(token))),
+        Effect.flatMap((isToBeTriedAgain) => (isToBeTriedAgain === true ? attempt : Effect.void))
       )
     })
     return attempt

@@ -17,11 +17,13 @@ let threadMark: string | undefined
 
 const inUse = new Set<string>()
 
+const sign = (signed: string): string => `${signed}-${Installation.codeOf(signed)}.tmp`
+
 /** Makes a name that is in progress until `forget`. `kind`: lower-case letters that say what the name is for. */
 export const make = (kind?: string): string => {
   const random = thread() + randomBytes(6).toString("hex")
   const signed = `.~fsa-${kind === undefined ? "" : `${kind}-`}${Identity.self()}-${random}`
-  const name = `${signed}-${Installation.codeOf(signed)}.tmp`
+  const name = sign(signed)
   inUse.add(name)
   return name
 }
@@ -47,7 +49,11 @@ export const using = <A, E, R>(use: (name: string) => Effect.Effect<A, E, R>): E
     (name) => Effect.sync(() => forget(name))
   )
 
-const form = /^(\.~fsa-(?:([a-z]+)-)?([0-9a-z]{1,13}-[0-9a-z]{1,8}-[0-9a-z]{1,14})-([0-9a-f]{18}))-([0-9a-f]{32})\.tmp$/
+const form =
+  /^((\.~fsa-(?:([a-z]+)-)?([0-9a-z]{1,13}-[0-9a-z]{1,8}-[0-9a-z]{1,14})-([0-9a-f]{18}))(-[a-z]+[0-9]*)?)-([0-9a-f]{32})\.tmp$/
+
+/** Returns the name of a part of what has a name of ours, which is in progress as long as that is. `part`: letters, then digits. */
+export const derive = (name: string, part: string): string => sign(`${form.exec(name)?.[2] ?? name}-${part}`)
 
 /** A name that this installation made. */
 export interface Verified {
@@ -55,22 +61,32 @@ export interface Verified {
   readonly owner: string
   readonly kind: string | undefined
   readonly isOwnProcess: boolean
+  /** Whether `derive` made it. */
+  readonly isPart: boolean
   readonly state: "in progress" | "leftover"
 }
 
 /** Returns what a name of ours says; `undefined` for a stranger's. */
 export const verify = (name: string): Verified | undefined => {
   if (!name.startsWith(".~fsa-")) return undefined
-  const [, signed, kind, owner, random, code] = form.exec(name) ?? []
+  const [, signed, base, kind, owner, random, part, code] = form.exec(name) ?? []
   if (owner === undefined || !Installation.isCodeOf(signed!, code!)) return undefined
   const isOwnProcess = owner === Identity.self()
   // A name of another thread counts as in progress, since a thread's end cannot be told.
-  const isDead = isOwnProcess && random!.startsWith(thread()) ? !inUse.has(name) : Identity.isDead(owner)
-  return isDead === undefined ? undefined : { owner, kind, isOwnProcess, state: isDead ? "leftover" : "in progress" }
+  const isDead = isOwnProcess && random!.startsWith(thread()) ? !inUse.has(sign(base!)) : Identity.isDead(owner)
+  return isDead === undefined
+    ? undefined
+    : { owner, kind, isOwnProcess, isPart: part !== undefined, state: isDead ? "leftover" : "in progress" }
 }
 
 /** Returns whether work of this installation that still runs has the name. Such an entry is hidden from every listing. */
 export const isInProgress = (name: string): boolean => verify(name)?.state === "in progress"
 
-/** Returns whether work of this installation that has ended left the name behind. Such an entry may be removed. */
-export const isLeftover = (name: string): boolean => verify(name)?.state === "leftover"
+/**
+ * Returns whether work of this installation that has ended left the name behind. Such an entry may be removed. A part of a transaction
+ * may not: it can be the only copy of a file, and only the record of the transaction says what becomes of it.
+ */
+export const isLeftover = (name: string): boolean => {
+  const verified = verify(name)
+  return verified?.state === "leftover" && !verified.isPart
+}

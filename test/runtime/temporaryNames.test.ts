@@ -86,3 +86,17 @@ describe("a temporary name", () => {
     TemporaryNames.forget(own)
   })
 })
+
+describe("a name derived from a temporary name", () => {
+  it("is in progress as long as that is, and is never a leftover that a listing removes", () => {
+    const name = TemporaryNames.make("exchange")
+    const part = TemporaryNames.derive(name, "old3")
+    assert.notStrictEqual(part, name)
+    assert.isTrue(TemporaryNames.isInProgress(part))
+    TemporaryNames.forget(name)
+    assert.isFalse(TemporaryNames.isInProgress(part))
+    assert.isTrue(TemporaryNames.isLeftover(name))
+    assert.isFalse(TemporaryNames.isLeftover(part))
+    assert.isUndefined(TemporaryNames.verify(part.replace("old3", "old4")))
+  })
+})

@@ -1,10 +1,9 @@
 /**
- * Where an exchange keeps what is not yet, or no longer, in its place: one hidden directory at the root, so that a rename is all that
- * is left to do, and one more in every other disk that lies in the tree. The name says which process made it.
+ * Where a transaction keeps what is not yet, or no longer, in its place: one hidden directory at the root, so that a rename is all that
+ * is left to do, and one more in every other disk that lies in the tree.
  */
-import { randomBytes } from "node:crypto"
 import * as FsPath from "../../model/FsPath.ts"
-import * as Identity from "../../runtime/processIdentity.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 
 /** A part of the tree within which a rename is enough. */
 export interface Region {
@@ -17,14 +16,13 @@ export interface Region {
 /** Of what is to come, and of what has gone. */
 export type Side = "new" | "old"
 
-export const makeToken = (): string => `.~fsa-exchange-${Identity.self()}-${randomBytes(9).toString("hex")}.tmp`
+/** Makes the name of the staging directories of a transaction, which is in progress until `TemporaryNames.forget`. */
+export const makeToken = (): string => TemporaryNames.make("exchange")
 
 const named = /^\.~fsa-[0-9a-z-]+\.tmp$/
 
 /** Whether a record may call its staging directories by this name. */
 export const isToken = (name: string): boolean => named.test(name)
-
-const stem = (token: string): string => token.slice(0, -".tmp".length)
 
 export const stagingIn = (region: Region, token: string): FsPath.FsPath => FsPath.join(region.path, token)
 
@@ -32,12 +30,16 @@ export const sideIn = (region: Region, token: string, side: Side): FsPath.FsPath
 
 export const slotIn = (region: Region, token: string, side: Side, slot: number): FsPath.FsPath =>
   region.isFlat
-    ? FsPath.join(region.path, `${stem(token)}-${side}-${slot}.tmp`)
+    ? FsPath.join(region.path, TemporaryNames.derive(token, `${side}${slot}`))
     : FsPath.join(sideIn(region, token, side), String(slot))
 
+const slotPart = /-((?:new|old)[0-9]+)-[0-9a-f]{32}\.tmp$/
+
 /** Of the slots that a flat region has. */
-export const isSlotOf = (token: string, name: string): boolean =>
-  name !== token && name.startsWith(`${stem(token)}-`) && FsPath.isTemporaryName(name)
+export const isSlotOf = (token: string, name: string): boolean => {
+  const part = slotPart.exec(name)?.[1]
+  return part !== undefined && TemporaryNames.derive(token, part) === name
+}
 
 /** A name by which two directories are tried for being on one disk. */
-export const probeOf = (token: string): string => `${stem(token)}-probe.tmp`
+export const probeOf = (token: string): string => TemporaryNames.derive(token, "probe")
