@@ -24,7 +24,7 @@ describe("a temporary name", () => {
     const name = TemporaryNames.make("claim")
     assert.isTrue(isTemporaryName(name))
     assert.isAtMost(name.length, 128)
-    const told = { owner: Identity.self(), kind: "claim", isOwnProcess: true }
+    const told = { owner: Identity.self(), kind: "claim", isOwnProcess: true, isPart: false }
     assert.deepStrictEqual(TemporaryNames.verify(name), { ...told, state: "in progress" })
     TemporaryNames.forget(name)
     assert.deepStrictEqual(TemporaryNames.verify(name), { ...told, state: "leftover" })
