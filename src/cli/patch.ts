@@ -10,6 +10,7 @@ import type { Kind } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import type { FsPath } from "../model/FsPath.ts"
 import type { Backend } from "../port/Backend.ts"
+import { atOnce } from "../runtime/steps.ts"
 import * as humanise from "./humanise.ts"
 
 /** Larger files are said to differ, and not how. */
@@ -89,7 +90,7 @@ const latin1 = ({ bytes }: Side): string => Buffer.from(bytes!).toString("latin1
 
 /** Without the two lines of names above them, which are ours to write. */
 const hunksOf = (before: string, after: string): string => {
-  const diff = unified("x", before, [{ start: 0, end: before.length, text: after }])
+  const diff = atOnce(unified("x", before, [{ start: 0, end: before.length, text: after }]))
   return diff.slice(diff.indexOf("\n", diff.indexOf("\n") + 1) + 1)
 }
 

@@ -2,7 +2,8 @@
  * A unified diff of replacements whose places are known. Only the lines that a replacement touches are compared, so a change of one
  * line costs the same in a large file as in a small one.
  */
-import * as TextDiff from "effect/TextDiff"
+import { perItem, type Steps, stride, TextBuilder } from "../runtime/steps.ts"
+import { blocks, type Lines, numbering } from "./lineDiff.ts"
 
 /** UTF-16 indices into the text before; `end` is exclusive. */
 export interface Replacement {
@@ -47,17 +48,18 @@ const backward = (text: string, at: number, lines: number): number => {
   return start
 }
 
-/** The replacements as changes of lines: those on the same lines are one. */
-const coarse = function* (before: string, replacements: ReadonlyArray<Replacement>): Generator<Change> {
+/** The replacements as changes of lines: those on the same lines are one. Numbers among them are steps. */
+const coarse = function* (before: string, replacements: ReadonlyArray<Replacement>): Generator<Change | number, void> {
+  const after = new TextBuilder()
+  let spent = 0
   for (let i = 0; i < replacements.length;) {
     const from = lineStart(before, replacements[i]!.start)
     let at = from
     let to = from
-    let after = ""
     let whole = true
     do {
       const { end, start, text } = replacements[i]!
-      after += before.slice(at, start) + text
+      after.add(before.slice(at, start) + text)
       // Whether `after` is whole lines, without looking at all of it again.
       if (text !== "") whole = text.endsWith("\n")
       else if (start > at) whole = isNewline(before, start - 1)
@@ -65,47 +67,64 @@ const coarse = function* (before: string, replacements: ReadonlyArray<Replacemen
       if (end > to) to = whole && isNewline(before, end - 1) ? end : lineEnd(before, end)
       else if (end === to && !whole) to = lineEnd(before, end)
       i++
+      spent += 2 * perItem
+      if (spent > stride) {
+        yield spent
+        spent = 0
+      }
     } while (i < replacements.length && replacements[i]!.start < to)
-    yield { from, to, after: after + before.slice(at, to) }
+    after.add(before.slice(at, to))
+    yield { from, to, after: after.take() }
   }
+  yield spent
 }
 
-const countLines = (text: string, from: number, to: number): number => {
+const countLines = function* (text: string, from: number, to: number): Steps<number> {
   let lines = 0
-  for (let at = from; at < to; at = lineEnd(text, at)) lines++
+  for (let at = from; at < to; at = lineEnd(text, at)) if (++lines % 1024 === 0) yield 1024 * perItem
+  yield (lines % 1024) * perItem
   return lines
 }
+
+/** Whether it has two lines or more. */
+const isMany = (text: string, from: number, to: number): boolean => from < to && lineEnd(text, from) < to
 
 /** What is left to be spent. */
 interface Budget {
   steps: number
 }
 
-/** The lines of a change that really differ. */
-const fine = function* (before: string, { after, from, to }: Change, budget: Budget): Generator<Change> {
-  const removed = countLines(before, from, to)
-  const added = countLines(after, 0, after.length)
-  if (removed < 2 && added < 2) {
-    if (before.slice(from, to) !== after) yield { from, to, after }
+const partOf = (text: string, { starts }: Lines, from: number, to: number): string => text.slice(starts[from], starts[to])
+
+/** The lines of a change that really differ. Numbers among them are steps. */
+const fine = function* (before: string, change: Change, budget: Budget): Generator<Change | number, void> {
+  const { after, from, to } = change
+  if (!isMany(before, from, to) && !isMany(after, 0, after.length)) {
+    if (before.slice(from, to) !== after) yield change
     return
   }
-  const maxEdits = Math.ceil(budget.steps / (removed + added))
-  const runs = TextDiff.lines(before.slice(from, to), after, { maxEdits })
-  const edits = runs.reduce((sum, { _tag, items }) => (_tag === "Equal" ? sum : sum + items.length), 0)
-  budget.steps = Math.max(0, budget.steps - Math.min(edits, maxEdits) * (removed + added))
-  let at = from
-  for (let i = 0; i < runs.length; i++) {
-    const { _tag, items } = runs[i]!
-    const text = items.join("")
-    if (_tag === "Equal") at += text.length
-    else if (_tag === "Insert") yield { from: at, to: at, after: text }
-    else {
-      const next = runs[i + 1]
-      if (next?._tag === "Insert") i++
-      yield { from: at, to: at + text.length, after: next?._tag === "Insert" ? next.items.join("") : "" }
-      at += text.length
+  const number = numbering()
+  const text = before.slice(from, to)
+  const old = yield* number(text)
+  const now = yield* number(after)
+  const lines = old.ids.length + now.ids.length
+  const maxEdits = Math.ceil(budget.steps / lines)
+  const common = yield* blocks(old.ids, now.ids, maxEdits)
+  let edits = lines
+  let [removed, added] = [0, 0]
+  for (const block of [...common, { before: old.ids.length, after: now.ids.length, length: 0 }]) {
+    if (block.before > removed || block.after > added) {
+      yield {
+        from: from + old.starts[removed]!,
+        to: from + old.starts[block.before]!,
+        after: partOf(after, now, added, block.after)
+      }
     }
+    edits -= 2 * block.length
+    removed = block.before + block.length
+    added = block.after + block.length
   }
+  budget.steps = Math.max(0, budget.steps - Math.min(edits, maxEdits) * lines)
 }
 
 const range = (start: number, lines: number): string =>
@@ -126,59 +145,75 @@ export const named = (path: string, hunks: string): string =>
 export const hunksOf = (diff: string): string => diff.slice(diff.indexOf("\n", diff.indexOf("\n") + 1) + 1)
 
 /**
- * The diff that `patch -p1` and `git apply` take, with three lines of context; empty where the text stays as it is.
+ * Makes the diff that `patch -p1` and `git apply` take, with three lines of context; empty where the text stays as it is.
  * The replacements are in order and do not overlap.
  */
-export const unified = (path: string, before: string, replacements: ReadonlyArray<Replacement>): string => {
-  let out = ""
-  let hunk = ""
+export const unified = function* (path: string, before: string, replacements: ReadonlyArray<Replacement>): Steps<string> {
+  const out = new TextBuilder()
+  const hunk = new TextBuilder()
   /** What of the text is behind us, and its lines, before and after; and those in this hunk. */
   let at = 0
   let line = 0
   let newLine = 0
   let removed = 0
   let added = 0
-  const put = (sign: string, text: string, from: number, to: number): void => {
+  const put = function* (sign: string, text: string, from: number, to: number): Steps<void> {
+    let spent = 0
     for (let start = from; start < to;) {
       const end = lineEnd(text, start)
-      hunk += sign + text.slice(start, end)
-      if (!isNewline(text, end - 1)) hunk += "\n\\ No newline at end of file\n"
+      hunk.add(sign + text.slice(start, end))
+      if (!isNewline(text, end - 1)) hunk.add("\n\\ No newline at end of file\n")
       if (sign !== "+") removed++
       if (sign !== "-") added++
       start = end
+      spent += 2 * perItem
+      if (spent > stride) {
+        yield spent
+        spent = 0
+      }
     }
+    yield spent
   }
-  const keep = (to: number): void => {
-    put(" ", before, at, to)
+  const keep = function* (to: number): Steps<void> {
+    yield* put(" ", before, at, to)
     at = to
   }
-  const close = (): void => {
-    if (hunk === "") return
-    keep(forward(before, at, context))
-    out += `@@ -${range(line, removed)} +${range(newLine, added)} @@\n${hunk}`
+  const close = function* (): Steps<void> {
+    if (hunk.length === 0) return
+    yield* keep(forward(before, at, context))
+    out.add(`@@ -${range(line, removed)} +${range(newLine, added)} @@\n`)
+    out.add(hunk.take())
     line += removed
     newLine += added
-    hunk = ""
     removed = 0
     added = 0
   }
   const budget: Budget = { steps: maxSteps }
   for (const block of coarse(before, replacements)) {
-    for (const { after, from, to } of fine(before, block, budget)) {
-      if (from > forward(before, at, 2 * context)) close()
-      if (hunk === "") {
+    if (typeof block === "number") {
+      yield block
+      continue
+    }
+    for (const change of fine(before, block, budget)) {
+      if (typeof change === "number") {
+        yield change
+        continue
+      }
+      const { after, from, to } = change
+      if (from > forward(before, at, 2 * context)) yield* close()
+      if (hunk.length === 0) {
         const start = backward(before, from, context)
-        const passed = countLines(before, at, start)
+        const passed = yield* countLines(before, at, start)
         line += passed
         newLine += passed
         at = start
       }
-      keep(from)
-      put("-", before, from, to)
-      put("+", after, 0, after.length)
+      yield* keep(from)
+      yield* put("-", before, from, to)
+      yield* put("+", after, 0, after.length)
       at = to
     }
   }
-  close()
-  return named(path, out)
+  yield* close()
+  return named(path, out.take())
 }

@@ -2,8 +2,10 @@
  * All edits or none, each looked for in the text as it was: so their order does not matter, none can undo or hide another, and what
  * would depend on the order, an overlap, is refused.
  */
+import type * as Effect from "effect/Effect"
 import type { Fault } from "../model/FsError.ts"
 import { codePoints } from "../model/FsPath.ts"
+import { atOnce, inSlices, perItem, type Steps, stride } from "../runtime/steps.ts"
 import { type Replacement, unified } from "./diff.ts"
 import { type Find, finder, indexOf, type Match, writer } from "./endings.ts"
 import { ambiguous, explain, lineAt } from "./nearest.ts"
@@ -70,56 +72,139 @@ interface Placed extends Replacement {
 }
 
 /** The matches that an edit means, or why there are none. */
-const select = (text: string, find: Find, edits: ReadonlyArray<Edit>, index: number): ReadonlyArray<Match> | Fault => {
+const select = function* (
+  text: string,
+  find: Find,
+  edits: ReadonlyArray<Edit>,
+  index: number
+): Steps<ReadonlyArray<Match> | Fault> {
   const { match = "unique", oldText } = edits[index]!
-  const found = find(oldText, maxReplacements + 1)
-  if (found.length === 0) return invalid(nameOf(edits, index, "oldText"), missing(text, edits, index))
+  const isExact = ({ end, start }: Match): boolean => end - start === oldText.length
+  const found = yield* find(oldText, maxReplacements + 1, match === "first" ? isExact : undefined)
+  if (found.length === 0) return invalid(nameOf(edits, index, "oldText"), yield* missing(text, edits, index))
   if (match === "all") return found
-  const exact = found.filter(({ end, start }) => end - start === oldText.length)
+  if (match === "first") return [isExact(found.at(-1)!) ? found.at(-1)! : found[0]!]
+  const exact: Array<Match> = []
+  for (const [index, match] of found.entries()) {
+    if (isExact(match)) exact.push(match)
+    if (index % 1024 === 1023) yield 1024 * 2
+  }
   const preferred = exact.length === 0 ? found : exact
-  if (match === "first") return preferred.slice(0, 1)
   return preferred.length === 1
     ? preferred
-    : invalid(nameOf(edits, index, "oldText"), ambiguous(text, preferred, maxReplacements))
+    : invalid(nameOf(edits, index, "oldText"), yield* ambiguous(text, preferred, maxReplacements))
 }
 
-const missing = (text: string, edits: ReadonlyArray<Edit>, index: number): string => {
+const missing = function* (text: string, edits: ReadonlyArray<Edit>, index: number): Steps<string> {
   const { oldText } = edits[index]!
-  const maker = edits.findIndex(({ newText }, other) => other !== index && indexOf(newText, oldText) !== -1)
-  return maker === -1
-    ? explain(text, oldText)
-    : `it does not occur in the file as it is; edits[${maker}] would put it there, but every edit is looked for in the text before all edits, so make these two one`
+  for (const [maker, { newText }] of edits.entries()) {
+    yield perItem + newText.length
+    if (maker !== index && (yield* indexOf(newText, oldText)) !== -1) {
+      return `it does not occur in the file as it is; edits[${maker}] would put it there, but every edit is looked for in the text before all edits, so make these two one`
+    }
+  }
+  return yield* explain(text, oldText)
+}
+
+/** Sorts by place what is sorted in itself, run by run. */
+const inOrder = function* (runs: Array<Array<Placed>>): Steps<Array<Placed>> {
+  let rest = runs
+  while (rest.length > 1) {
+    const merged: Array<Array<Placed>> = []
+    for (let i = 0; i < rest.length; i += 2) {
+      const [a, b = []] = [rest[i]!, rest[i + 1]]
+      const out: Array<Placed> = []
+      let [x, y] = [0, 0]
+      while (x < a.length || y < b.length) {
+        out.push(y === b.length || (x < a.length && a[x]!.start <= b[y]!.start) ? a[x++]! : b[y++]!)
+        if (out.length % 1024 === 0) yield 1024 * perItem
+      }
+      yield perItem
+      merged.push(out)
+    }
+    rest = merged
+  }
+  return rest[0] ?? []
 }
 
 /** The replacements of all edits in order, or the fault that keeps every one of them from being made. */
-const place = (text: string, edits: ReadonlyArray<Edit>, maxInserted: number): Array<Placed> | Fault => {
+const place = function* (text: string, edits: ReadonlyArray<Edit>, maxInserted: number): Steps<Array<Placed> | Fault> {
   const find = finder(text)
-  const placed: Array<Placed> = []
+  const runs: Array<Array<Placed>> = []
   let inserted = 0
+  let count = 0
   for (const [index, edit] of edits.entries()) {
-    const found = select(text, find, edits, index)
+    const found = yield* select(text, find, edits, index)
     if ("_tag" in found) return found
     inserted += codePoints(edit.newText) * found.length
     if (inserted > maxInserted) return exceeded("maxFileSize", maxInserted, inserted)
-    const count = placed.length + found.length
+    count += found.length
     if (count > maxReplacements) return exceeded("maxReplacements", maxReplacements, count)
-    const write = writer(text, edit.oldText, edit.newText)
-    for (const match of found) placed.push({ start: match.start, end: match.end, text: write(match), edit: index })
+    const write = yield* writer(text, edit.oldText, edit.newText)
+    const placed: Array<Placed> = []
+    let spent = edit.newText.length
+    for (const match of found) {
+      const written = write(match)
+      const put = typeof written === "string" ? written : yield* written
+      placed.push({ start: match.start, end: match.end, text: put, edit: index })
+      spent += perItem
+      if (spent > stride) {
+        yield spent
+        spent = 0
+      }
+    }
+    yield spent
+    runs.push(placed)
   }
-  if (edits.length > 1) placed.sort((a, b) => a.start - b.start)
+  const placed = yield* inOrder(runs)
   for (let i = 1; i < placed.length; i++) {
     const before = placed[i - 1]!
     const { edit, start } = placed[i]!
     if (start < before.end) {
       const both = `edits[${Math.min(before.edit, edit)}] and edits[${Math.max(before.edit, edit)}]`
-      return invalid("edits", `${both} overlap on line ${lineAt(text, start)}; make them one`)
+      return invalid("edits", `${both} overlap on line ${yield* lineAt(text, start)}; make them one`)
     }
+    if (i % 1024 === 0) yield 1024 * perItem
   }
   return placed
 }
 
+const applying = function* (
+  bytes: Uint8Array,
+  edits: ReadonlyArray<Edit>,
+  path: string,
+  maxInserted: number
+): Steps<Edited | Fault> {
+  const fault = check(edits)
+  if (fault !== undefined) return fault
+  const document = yield* documentOf(bytes)
+  if ("_tag" in document) return document
+  const { text } = document
+  const placed = yield* place(text, edits, maxInserted)
+  if ("_tag" in placed) return placed
+  const points = edits.map(({ newText }) => codePoints(newText))
+  let units = text.length
+  let inserted = 0
+  for (const [index, replacement] of placed.entries()) {
+    units += replacement.text.length - (replacement.end - replacement.start)
+    // It may have become longer by the CRs of the place.
+    inserted += points[replacement.edit]! + replacement.text.length - edits[replacement.edit]!.newText.length
+    if (index % 1024 === 0) yield 1024 * perItem
+  }
+  if (inserted > maxInserted) return exceeded("maxFileSize", maxInserted, inserted)
+  // What could not be read as text again, and its diff, which is as long where all of it changes.
+  if (units > maxStringLength) return exceeded("maxStringLength", maxStringLength, units)
+  try {
+    const spliced = yield* splice(document, placed)
+    return { bytes: spliced, replacements: placed.length, diff: yield* unified(path, text, placed), inserted }
+  } catch (error) {
+    if (error instanceof RangeError) return exceeded("maxStringLength", maxStringLength, text.length + units)
+    throw error
+  }
+}
+
 /**
- * Makes the edits in the content of a file; `path` is for the diff's header.
+ * Makes the edits in the content of a file, in slices; `path` is for the diff's header.
  *
  * Answers InvalidArgument for edits that `check` refuses, that overlap, or whose `oldText` does not occur as often as `match` demands,
  * saying where it does, or what is nearest; NotText for what is neither UTF-8 nor UTF-16 with a byte order mark; LimitExceeded for
@@ -127,34 +212,17 @@ const place = (text: string, edits: ReadonlyArray<Edit>, maxInserted: number): A
  *
  * @default maxInserted: no bound
  */
+export const applied = (
+  bytes: Uint8Array,
+  edits: ReadonlyArray<Edit>,
+  path: string,
+  maxInserted = Number.POSITIVE_INFINITY
+): Effect.Effect<Edited | Fault> => inSlices(() => applying(bytes, edits, path, maxInserted))
+
+/** The same at once, without a pause. */
 export const apply = (
   bytes: Uint8Array,
   edits: ReadonlyArray<Edit>,
   path: string,
   maxInserted = Number.POSITIVE_INFINITY
-): Edited | Fault => {
-  const fault = check(edits)
-  if (fault !== undefined) return fault
-  const document = documentOf(bytes)
-  if ("_tag" in document) return document
-  const { text } = document
-  const placed = place(text, edits, maxInserted)
-  if ("_tag" in placed) return placed
-  const points = edits.map(({ newText }) => codePoints(newText))
-  let units = text.length
-  let inserted = 0
-  for (const replacement of placed) {
-    units += replacement.text.length - (replacement.end - replacement.start)
-    // It may have become longer by the CRs of the place.
-    inserted += points[replacement.edit]! + replacement.text.length - edits[replacement.edit]!.newText.length
-  }
-  if (inserted > maxInserted) return exceeded("maxFileSize", maxInserted, inserted)
-  // What could not be read as text again, and its diff, which is as long where all of it changes.
-  if (units > maxStringLength) return exceeded("maxStringLength", maxStringLength, units)
-  try {
-    return { bytes: splice(document, placed), replacements: placed.length, diff: unified(path, text, placed), inserted }
-  } catch (error) {
-    if (error instanceof RangeError) return exceeded("maxStringLength", maxStringLength, text.length + units)
-    throw error
-  }
-}
+): Edited | Fault => atOnce(applying(bytes, edits, path, maxInserted))

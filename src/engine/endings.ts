@@ -5,6 +5,8 @@
  * line before. A text with a CR speaks for itself: it is matched literally, and so is written what replaces it.
  */
 
+import { perItem, type Steps, stride, TextBuilder } from "../runtime/steps.ts"
+
 /** UTF-16 indices; `end` is exclusive. */
 export interface Match {
   readonly start: number
@@ -13,78 +15,120 @@ export interface Match {
 
 const speaks = (oldText: string): boolean => oldText.includes("\r")
 
-/** Answers the matches in order, without overlap, from the left; no more than `limit`. Those that are no longer than the text sought are exact. */
-export type Find = (oldText: string, limit: number) => ReadonlyArray<Match>
+/**
+ * Finds the matches in order, without overlap, from the left: no more than `limit`, and none behind the first that `isEnough` accepts.
+ * Those that are no longer than the text sought are exact.
+ */
+export type Find = (oldText: string, limit: number, isEnough?: (match: Match) => boolean) => Steps<ReadonlyArray<Match>>
 
 export const finder = (text: string): Find => {
   const crlf = text.includes("\r\n")
   let unix: string | undefined
-  return (oldText, limit) => {
-    if (!crlf || speaks(oldText) || !oldText.includes("\n")) return search(text, oldText, limit, (index) => index)
-    unix ??= text.replaceAll("\r\n", "\n")
-    return search(unix, oldText, limit, original(text))
+  return function* (oldText, limit, isEnough = () => false) {
+    const isPlain = !crlf || speaks(oldText) || !oldText.includes("\n")
+    const searched = isPlain ? text : (unix ??= yield* eachPiece(text, (piece) => piece.replaceAll("\r\n", "\n")))
+    const back = isPlain ? undefined : original(text)
+    const found: Array<Match> = []
+    let spent = 0
+    for (let from = 0; found.length < limit;) {
+      const at = yield* indexOf(searched, oldText, from)
+      if (at === -1) break
+      const next = at + oldText.length
+      const match = back === undefined ? { start: at, end: next } : { start: yield* back(at), end: yield* back(next) }
+      found.push(match)
+      if (isEnough(match)) break
+      spent += next - from + perItem
+      if (spent > stride) {
+        yield spent
+        spent = 0
+      }
+      from = next
+    }
+    yield spent
+    return found
   }
 }
 
-const search = (text: string, oldText: string, limit: number, back: (index: number) => number): ReadonlyArray<Match> => {
-  const found: Array<Match> = []
-  for (let at = indexOf(text, oldText); at !== -1 && found.length < limit;) {
-    const next = at + oldText.length
-    found.push({ start: back(at), end: back(next) })
-    at = indexOf(text, oldText, next)
+/** Makes something of each piece of a text. No piece ends between CR and LF. */
+const eachPiece = function* (text: string, make: (piece: string) => string): Steps<string> {
+  const out: Array<string> = []
+  for (let at = 0; at < text.length;) {
+    const end = at + stride
+    const next = text.charCodeAt(end - 1) === 13 ? end + 1 : end
+    out.push(make(text.slice(at, next)))
+    yield 4 * stride
+    at = next
   }
-  return found
+  return out.join("")
 }
 
 /** V8 prepares for no more of what it seeks; for a longer text the time that it takes is the product of both lengths. */
 const maxHead = 250
 
 /** As the method of strings, but in linear time: of a long text its beginning is sought so, and the rest as Knuth, Morris and Pratt do. */
-export const indexOf = (text: string, sought: string, from = 0): number => {
-  if (sought.length <= maxHead) return text.indexOf(sought, from)
-  const head = sought.slice(0, maxHead)
+export const indexOf = function* (text: string, sought: string, from = 0): Steps<number> {
+  const head = sought.length <= maxHead ? sought : sought.slice(0, maxHead)
   let borders: Int32Array | undefined
   let at = from
   /** So much of what is sought stands before `at`; no place before that is left. */
   let matched = 0
+  let spent = 0
   while (at - matched + sought.length <= text.length) {
+    if (spent > stride) {
+      yield spent
+      spent = 0
+    }
     if (matched === sought.length) return at - matched
     if (matched === 0) {
-      const begin = text.indexOf(head, at)
-      if (begin === -1) return -1
+      const begin = text.slice(at, at + stride + head.length - 1).indexOf(head)
+      if (begin === -1) {
+        at += stride
+        spent += stride
+        continue
+      }
       matched = head.length
-      at = begin + matched
+      at += begin + matched
+      spent += begin + matched
     } else if (text.charCodeAt(at) === sought.charCodeAt(matched)) {
       at++
       matched++
+      spent++
     } else {
-      borders ??= bordersOf(sought)
+      borders ??= yield* bordersOf(sought)
       matched = borders[matched]!
+      spent++
     }
   }
   return -1
 }
 
 /** For each length of a beginning of the text the longest shorter one that it ends with. */
-const bordersOf = (text: string): Int32Array => {
+const bordersOf = function* (text: string): Steps<Int32Array> {
   const borders = new Int32Array(text.length + 1)
   let border = 0
   for (let i = 1; i < text.length; i++) {
     while (border > 0 && text.charCodeAt(i) !== text.charCodeAt(border)) border = borders[border]!
     if (text.charCodeAt(i) === text.charCodeAt(border)) border++
     borders[i + 1] = border
+    if (i % stride === 0) yield 2 * stride
   }
   return borders
 }
 
 /** From indices into the text with its CRLFs made LFs to those in the text itself, which must be asked in ascending order. */
-const original = (text: string): ((index: number) => number) => {
+const original = (text: string): ((index: number) => Steps<number>) => {
   let crlf = text.indexOf("\r\n")
   let dropped = 0
-  return (index) => {
+  return function* (index) {
+    let spent = 0
     while (crlf !== -1 && crlf - dropped < index) {
       dropped++
       crlf = text.indexOf("\r\n", crlf + 2)
+      spent += perItem
+      if (spent > stride) {
+        yield spent
+        spent = 0
+      }
     }
     return index + dropped
   }
@@ -92,21 +136,50 @@ const original = (text: string): ((index: number) => number) => {
 
 const bareNewline = /(?<!\r)\n/g
 
-/** What is put in for the matches of one edit, which must be asked in order. */
-export const writer = (text: string, oldText: string, newText: string): ((match: Match) => string) => {
-  const literal = () => newText
-  if (speaks(oldText) || newText.search(bareNewline) === -1 || !text.includes("\r\n")) return literal
-  const crlf = newText.replaceAll(bareNewline, "\r\n")
-  const newlines = oldText.split("\n").length - 1
+/** Answers what is put in for the matches of one edit, which must be asked in order. */
+export const writer = function* (
+  text: string,
+  oldText: string,
+  newText: string
+): Steps<(match: Match) => string | Steps<string>> {
+  const literal = (): string => newText
+  if (speaks(oldText) || !newText.includes("\n") || !text.includes("\r\n")) return literal
+  const crlf = yield* eachPiece(newText, (piece) => piece.replaceAll(bareNewline, "\r\n"))
+  const before = yield* bareLines(oldText)
+  const newlines = before.length - 1
   if (newlines === 0) {
     const isCrlf = endsWithCrlf(text)
     return ({ end }) => (isCrlf(end) ? crlf : newText)
   }
+  let after: ReadonlyArray<string> | undefined
+  const aligning = function* (matched: string): Steps<string> {
+    after ??= yield* bareLines(newText)
+    return yield* aligned(matched, before, after)
+  }
   return ({ end, start }) => {
     const carriageReturns = end - start - oldText.length
     if (carriageReturns === 0) return newText
-    return carriageReturns === newlines ? crlf : aligned(text.slice(start, end), oldText, newText)
+    return carriageReturns === newlines ? crlf : aligning(text.slice(start, end))
   }
+}
+
+/** The parts of a text between LFs. An LF that follows a CR is an ordinary character. */
+const bareLines = function* (text: string): Steps<ReadonlyArray<string>> {
+  const out: Array<string> = []
+  let from = 0
+  let spent = 0
+  for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) {
+    spent += perItem
+    if (spent > stride) {
+      yield spent
+      spent = 0
+    }
+    if (text.charCodeAt(at - 1) === 13) continue
+    out.push(text.slice(from, at))
+    from = at + 1
+  }
+  out.push(text.slice(from))
+  return out
 }
 
 /** Whether the line at an index ends in CRLF; ascending, so that a long line is looked through once. */
@@ -119,22 +192,35 @@ const endsWithCrlf = (text: string): ((index: number) => boolean) => {
   }
 }
 
-/** `newText` where the lines that `oldText` matched end differently. */
-const aligned = (matched: string, oldText: string, newText: string): string => {
-  const endings = matched.match(/\r?\n/g)!
-  const before = oldText.split("\n")
-  const after = newText.split(bareNewline)
+const endingsOf = function* (text: string): Steps<ReadonlyArray<string>> {
+  const out: Array<string> = []
+  for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) {
+    if (out.push(text.charCodeAt(at - 1) === 13 ? "\r\n" : "\n") % 1024 === 0) yield 1024 * perItem
+  }
+  return out
+}
+
+/** The new lines where those matched end differently. */
+const aligned = function* (matched: string, before: ReadonlyArray<string>, after: ReadonlyArray<string>): Steps<string> {
+  const endings = yield* endingsOf(matched)
   const most = Math.min(before.length, after.length)
   let head = 0
-  while (head < most && before[head] === after[head]) head++
+  while (head < most && before[head] === after[head]) {
+    if (++head % 1024 === 0) yield 1024 * perItem
+  }
   let tail = 0
-  while (tail < most - head && before.at(-1 - tail) === after.at(-1 - tail)) tail++
-  let out = after[0]!
+  while (tail < most - head && before.at(-1 - tail) === after.at(-1 - tail)) {
+    if (++tail % 1024 === 0) yield 1024 * perItem
+  }
+  const out = new TextBuilder()
+  out.add(after[0]!)
   let ending = endings[0]!
   for (let i = 1; i < after.length; i++) {
     const kept = i <= head ? i - 1 : i >= after.length - tail ? i - 1 - after.length + before.length : -1
     ending = endings[kept] ?? ending
-    out += ending + after[i]!
+    out.add(ending + after[i]!)
+    if (i % 1024 === 0) yield 2 * 1024 * perItem
   }
-  return out
+  yield (endings.length + after.length) % 1024
+  return out.take()
 }

@@ -3,6 +3,7 @@
  * else what in the file is nearest to it and how that differs. However large the file, the work stays bounded, and where that left
  * something out, the sentence says so.
  */
+import { atOnce, perItem, type Steps, stride } from "../runtime/steps.ts"
 import { indexOf, type Match } from "./endings.ts"
 
 const maxPlaces = 10
@@ -14,33 +15,34 @@ const maxQuoted = 120
 /** UTF-16 units of combining marks in a row, which are sorted in the square of the time. */
 const maxMarks = 100
 
-/** 1-based. */
-export const lineAt = (text: string, index: number): number => {
+/** Counts the line at an index, 1-based. */
+export const lineAt = function* (text: string, index: number): Steps<number> {
   let line = 1
-  for (let at = text.indexOf("\n"); at !== -1 && at < index; at = text.indexOf("\n", at + 1)) line++
+  for (let at = text.indexOf("\n"); at !== -1 && at < index; at = text.indexOf("\n", at + 1)) {
+    if (++line % 1024 === 0) yield 1024 * perItem
+  }
+  yield (line % 1024) * perItem
   return line
 }
 
 const and = (words: ReadonlyArray<string | number>): string =>
   words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`
 
-/** Why a text that occurs several times cannot be told apart; of more than `limit` places only that they are more is known. */
-export const ambiguous = (text: string, places: ReadonlyArray<Match>, limit: number): string => {
+/** Says why a text that occurs several times cannot be told apart; of more than `limit` places only that they are more is known. */
+export const ambiguous = function* (text: string, places: ReadonlyArray<Match>, limit: number): Steps<string> {
   const lines: Array<number> = []
   let line = 1
-  let from = 0
-  let more = 0
-  for (const { start } of places) {
-    if (lines.length === maxPlaces) {
-      more++
-      continue
-    }
-    for (let at = text.indexOf("\n", from); at !== -1 && at < start; at = text.indexOf("\n", from)) {
-      line++
-      from = at + 1
+  let newline = text.indexOf("\n")
+  let told = 0
+  for (; told < places.length && lines.length < maxPlaces; told++) {
+    const { start } = places[told]!
+    for (; newline !== -1 && newline < start; newline = text.indexOf("\n", newline + 1)) {
+      if (++line % 1024 === 0) yield 1024 * perItem
     }
     if (lines.at(-1) !== line) lines.push(line)
+    if (told % 1024 === 1023) yield 1024 * perItem
   }
+  const more = places.length - told
   const shown = more === 0 ? and(lines) : `${lines.join(", ")} and in ${more} more places`
   const where = lines.length === 1 && more === 0 ? "line" : "lines"
   return `it occurs ${places.length > limit ? `more than ${limit}` : places.length} times, on ${where} ${shown}; give more of the text around it so that one place is left, or ask for the first or for all of them`
@@ -48,35 +50,50 @@ export const ambiguous = (text: string, places: ReadonlyArray<Match>, limit: num
 
 const absent = "it does not occur in the file"
 
-/** Why a text that does not occur may have been expected to. */
-export const explain = (text: string, sought: string): string => {
+/** Says why a text that does not occur may have been expected to. */
+export const explain = function* (text: string, sought: string): Steps<string> {
   if (text === "" || text === "\uFEFF") return `${absent}, which is empty`
   if (sought.trim() === "") return `${absent}; it is only white space, so name the text beside it`
-  const numbered = withoutNumbers(text, sought)
+  const numbered = yield* withoutNumbers(text, sought)
   if (numbered !== undefined) return numbered
   if (sought.endsWith("\n") && text.endsWith(sought.trimEnd())) {
-    return `${absent}, which ends on line ${lineAt(text, text.length)} without a newline`
+    return `${absent}, which ends on line ${yield* lineAt(text, text.length)} without a newline`
   }
-  const wanted = soughtLines(text, sought)
-  const file = linesOf(text, wanted)
+  const wanted = yield* soughtLines(text, sought)
+  const file = yield* linesOf(text, wanted)
   const detail =
-    wanted.lines.length === 0 ? undefined : (variants(file, wanted, sought) ?? overlap(file, wanted) ?? similar(file, wanted))
+    wanted.lines.length === 0
+      ? undefined
+      : ((yield* variants(file, wanted, sought)) ?? (yield* overlap(file, wanted)) ?? (yield* similar(file, wanted)))
   const bounds = [...file.bounds, ...wanted.bounds]
   return `${absent}${detail === undefined ? ", nor anything much like it" : `; ${detail}`}${
     bounds.length === 0 ? "" : ` (only compared: ${and(bounds)})`
   }`
 }
 
+/** The number that a listing shows before a line. */
+const number = /^ *\d+(?: \| ?|\t|→)/
+
 /** Lines copied from a listing, with the numbers that it shows before them. */
-const withoutNumbers = (text: string, sought: string): string | undefined => {
-  const number = /^ *\d+(?: \| ?|\t|→)/
-  const lines = sought.split("\n")
-  if (!lines.every((line) => line === "" || number.test(line))) return undefined
-  const bare = lines.map((line) => line.replace(number, "")).join("\n")
-  const at = bare.trim() === "" ? -1 : indexOf(text, bare)
+const withoutNumbers = function* (text: string, sought: string): Steps<string | undefined> {
+  const lines: Array<string> = []
+  let isBlank = true
+  for (let from = 0; from <= sought.length;) {
+    const newline = sought.indexOf("\n", from)
+    const line = sought.slice(from, newline === -1 ? sought.length : newline)
+    const shown = line === "" ? line : number.exec(line)?.[0]
+    if (shown === undefined) return undefined
+    const bare = line.slice(shown.length)
+    isBlank &&= bare.trim() === ""
+    if (lines.push(bare) % 256 === 0) yield 256 * 4 * perItem
+    if (newline === -1) break
+    from = newline + 1
+  }
+  if (isBlank) return undefined
+  const at = yield* indexOf(text, lines.join("\n"))
   return at === -1
     ? undefined
-    : `${absent}: its lines begin with line numbers; without these it occurs on line ${lineAt(text, at)}`
+    : `${absent}: its lines begin with line numbers; without these it occurs on line ${yield* lineAt(text, at)}`
 }
 
 /** A line that is not blank. */
@@ -122,39 +139,51 @@ const normal = (text: string): string => {
 
 const fold = (text: string): string => lower(blanks(plain(text)))
 
-const notBlank = (lines: ReadonlyArray<string>, first: number): ReadonlyArray<Line> => {
+/** Folding one unit of text, which may be normalized, costs so many units of work. */
+const perFold = 8
+
+const notBlank = function* (lines: ReadonlyArray<string>, first: number): Steps<ReadonlyArray<Line>> {
   const out: Array<Line> = []
+  let spent = 0
   for (const [index, line] of lines.entries()) {
     const folded = fold(line)
     if (folded !== "") out.push({ number: first + index, text: line.endsWith("\r") ? line.slice(0, -1) : line, folded })
+    spent += perItem + perFold * line.length
+    if (spent > stride) {
+      yield spent
+      spent = 0
+    }
   }
+  yield spent
   return out
 }
 
 /** The file's lines; of a large file those around the first place that has the longest line sought, or else a word of it. */
-const linesOf = (text: string, sought: Sought): Lines => {
-  if (text.length <= maxUnits && !exceeds(text, maxLines)) return { lines: notBlank(text.split("\n"), 1), bounds: [] }
-  const at = anchor(text, sought)
+const linesOf = function* (text: string, sought: Sought): Steps<Lines> {
+  if (text.length <= maxUnits && !exceeds(text, maxLines)) {
+    return { lines: yield* notBlank(text.split("\n"), 1), bounds: [] }
+  }
+  const at = yield* anchor(text, sought)
   const earliest = Math.max(0, at - maxUnits / 2)
   let from = at
   for (let i = 0; i < maxLines / 2 && from > earliest; i++) from = text.lastIndexOf("\n", from - 2) + 1
   from = Math.max(from, earliest)
   const lines = text.slice(from, from + maxUnits).split("\n", maxLines)
-  const first = lineAt(text, from)
+  const first = yield* lineAt(text, from)
   return {
-    lines: notBlank(lines, first),
+    lines: yield* notBlank(lines, first),
     bounds: [`${span(first, first + lines.length - 1)} of this large file`]
   }
 }
 
-const anchor = (text: string, { lines }: Sought): number => {
+const anchor = function* (text: string, { lines }: Sought): Steps<number> {
   if (lines.length === 0) return 0
   const line = longestOf(lines, ({ text }) => text.trim().length)
     .text.trim()
     .slice(0, 1000)
   const words = line.match(/[\p{L}\p{N}_]{4,}/gu) ?? []
   for (const word of [line, ...words.sort((a, b) => b.length - a.length).slice(0, 5)]) {
-    const at = indexOf(text, word)
+    const at = yield* indexOf(text, word)
     if (at !== -1) return at
   }
   return 0
@@ -178,37 +207,65 @@ interface Sought extends Lines {
   readonly closes: boolean
 }
 
-const soughtLines = (text: string, sought: string): Sought => {
-  const all = sought.replaceAll("\r\n", "\n").split("\n")
-  const from = all.length <= maxSought ? 0 : Math.max(0, agreeing(text, all) - maxSought / 2)
+/** Lines of the text sought that are looked at to learn which of them to compare. */
+const mostSought = 100_000
+
+const soughtLines = function* (text: string, sought: string): Steps<Sought> {
+  const units = lengthOfLines(sought, mostSought)
+  const all = sought.slice(0, units).replaceAll("\r\n", "\n").split("\n")
+  yield 4 * units
+  const count = all.length + (units < sought.length ? (yield* lineAt(sought.slice(units), sought.length - units)) - 1 : 0)
+  const from = all.length <= maxSought ? 0 : Math.max(0, (yield* agreeing(text, all)) - maxSought / 2)
   const some = all.slice(from, from + maxSought).join("\n")
   const part = some.slice(0, maxUnits).split("\n")
   const isCut = some.length > maxUnits
-  const lines = notBlank(part, from + 1)
-  const which = `${isCut ? "the beginning of " : ""}${span(from + 1, from + part.length)} of its ${all.length}`
+  const lines = yield* notBlank(part, from + 1)
+  const which = `${isCut ? "the beginning of " : ""}${span(from + 1, from + part.length)} of its ${count}`
   return {
     lines,
-    bounds: part.length === all.length && !isCut ? [] : [which],
+    bounds: part.length === count && !isCut ? [] : [which],
     opens: lines[0]?.number === 1,
-    closes: lines.at(-1)?.number === all.length
+    closes: lines.at(-1)?.number === count
   }
 }
 
+/** UTF-16 units of as many lines, without the last one's terminator. */
+const lengthOfLines = (text: string, lines: number): number => {
+  let at = -1
+  for (let i = 0; i < lines; i++) {
+    at = text.indexOf("\n", at + 1)
+    if (at === -1) return text.length
+  }
+  return at
+}
+
 /** How many lines from the first are in the file as they are; fewer than are compared anyway count as none. */
-const agreeing = (text: string, sought: ReadonlyArray<string>): number => {
-  const file = text.replaceAll("\r\n", "\n")
-  let at = indexOf(file, `${sought.slice(0, maxSought).join("\n")}\n`)
-  if (at === -1) return 0
-  let lines = 0
-  while (lines < sought.length && file.startsWith(`${sought[lines]}\n`, at)) at += sought[lines++]!.length + 1
-  return lines
+const agreeing = function* (text: string, sought: ReadonlyArray<string>): Steps<number> {
+  for (const ending of ["\n", "\r\n"]) {
+    let at = yield* indexOf(text, `${sought.slice(0, maxSought).join(ending)}${ending}`)
+    if (at === -1) continue
+    let lines = 0
+    let spent = 0
+    while (lines < sought.length && text.startsWith(sought[lines]!, at)) {
+      at += sought[lines]!.length
+      if (text[at] === "\r") at++
+      if (text[at++] !== "\n") break
+      spent += perItem + sought[lines++]!.length
+      if (spent > stride) {
+        yield spent
+        spent = 0
+      }
+    }
+    return lines
+  }
+  return 0
 }
 
 /** Whether a line of the file stands to one sought as it must: equal, or where text begins or ends within a line, with it in it. */
 const relation = ({ closes, lines, opens }: Sought, index: number): ((line: string, sought: string) => boolean) => {
   const first = opens && index === 0
   const last = closes && index === lines.length - 1
-  if (first && last) return (line, sought) => indexOf(line, sought) !== -1
+  if (first && last) return (line, sought) => atOnce(indexOf(line, sought)) !== -1
   if (first) return (line, sought) => line.endsWith(sought)
   if (last) return (line, sought) => line.startsWith(sought)
   return (line, sought) => line === sought
@@ -217,13 +274,24 @@ const relation = ({ closes, lines, opens }: Sought, index: number): ((line: stri
 const span = (from: number, to: number): string => (from === to ? `line ${from}` : `lines ${from}-${to}`)
 
 /** Text that is the same but for white space, line endings, case or characters that look alike. */
-const variants = ({ lines }: Lines, sought: Sought, text: string): string | undefined => {
+const variants = function* ({ lines }: Lines, sought: Sought, text: string): Steps<string | undefined> {
   const wanted = sought.lines
   const relations = wanted.map((_, index) => relation(sought, index))
   const places: Array<number> = []
+  let spent = 0
   for (let at = 0; at + wanted.length <= lines.length && places.length < 4; at++) {
-    if (wanted.every((line, index) => relations[index]!(lines[at + index]!.folded, line.folded))) places.push(at)
+    let same = 0
+    while (same < wanted.length && relations[same]!(lines[at + same]!.folded, wanted[same]!.folded)) {
+      spent += perItem + lines[at + same++]!.folded.length
+    }
+    if (same === wanted.length) places.push(at)
+    spent += perItem + (lines[at + same]?.folded.length ?? 0)
+    if (spent > stride) {
+      yield spent
+      spent = 0
+    }
   }
+  yield spent
   const at = places[0]
   if (at === undefined) return undefined
   const reasons = new Set<string>()
@@ -231,6 +299,7 @@ const variants = ({ lines }: Lines, sought: Sought, text: string): string | unde
   for (const [index, line] of wanted.entries()) {
     const found = lines[at + index]!
     const why = differences(found.text, line.text, relations[index]!)
+    yield 4 * perFold * (found.text.length + line.text.length)
     for (const reason of why) reasons.add(reason)
     if (why.length > 0 && example === "") {
       const on = wanted.length === 1 ? "" : `on line ${found.number} `
@@ -271,7 +340,7 @@ const differences = (
 }
 
 /** Several lines of which some are the same: where most of them stand in a row, and the first that is not. */
-const overlap = ({ lines }: Lines, sought: Sought): string | undefined => {
+const overlap = function* ({ lines }: Lines, sought: Sought): Steps<string | undefined> {
   const wanted = sought.lines
   const known = new Map<string, Array<number>>()
   for (const [index, { folded }] of wanted.entries()) {
@@ -282,13 +351,21 @@ const overlap = ({ lines }: Lines, sought: Sought): string | undefined => {
   // One for each place where the first line sought could stand, also before the file and so that it ends after it.
   const weights = new Int32Array(wanted.length + lines.length)
   let best = 0
+  let spent = 0
   for (const [at, { folded }] of lines.entries()) {
     for (const index of known.get(folded) ?? []) {
       const place = at - index + wanted.length
       weights[place]! += Math.min(folded.length, 40)
       if (weights[place]! > weights[best]!) best = place
+      spent += 4
+    }
+    spent += perItem + folded.length
+    if (spent > stride) {
+      yield spent
+      spent = 0
     }
   }
+  yield spent
   // A bracket that is the same says nothing.
   if (weights[best]! < 4) return undefined
   const at = best - wanted.length
@@ -312,13 +389,19 @@ const pairs = (text: string): ReadonlyArray<number> => {
 }
 
 /** The line that has most pairs of characters in common with the longest line sought. */
-const similar = ({ lines }: Lines, { lines: wanted }: Sought): string | undefined => {
+const similar = function* ({ lines }: Lines, { lines: wanted }: Sought): Steps<string | undefined> {
   const line = longestOf(wanted, ({ folded }) => folded.length)
   const sought = new Set(pairs(line.folded.slice(0, 1000)))
+  let spent = 0
   let best = 0
   let nearest: Line | undefined
   for (const candidate of lines) {
     const own = pairs(candidate.folded)
+    spent += perItem + 8 * own.length
+    if (spent > stride) {
+      yield spent
+      spent = 0
+    }
     let common = 0
     for (const pair of own) if (sought.has(pair)) common++
     // A line may hold what is sought as a part, so its length counts only up to twice that.

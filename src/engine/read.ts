@@ -76,8 +76,7 @@ export const wholeAt = (port: Backend, at: FsPath, maxBytes: number): Effect.Eff
 export const whole = (port: Backend, path: FsPath, maxBytes: number): Effect.Effect<Whole, Fault> =>
   following(port, path, (at) => wholeAt(port, at, maxBytes))
 
-export const versionOf = (whole: Whole): Effect.Effect<string, Fault> =>
-  whole.version ?? Effect.sync(() => Version.ofBytes(whole.bytes))
+export const versionOf = (whole: Whole): Effect.Effect<string, Fault> => whole.version ?? Version.computed(whole.bytes)
 
 export interface Window {
   readonly bytes: Uint8Array
@@ -105,7 +104,9 @@ export const window = (
       const found = Effect.map(bytes, (content): Window => ({ bytes: content, offset: start, sizeBytes: size }))
       if (!version) return found
       return length === size
-        ? Effect.map(found, (window): Window => ({ ...window, version: Version.ofBytes(window.bytes) }))
+        ? Effect.flatMap(found, (window) =>
+            Effect.map(Version.computed(window.bytes), (version): Window => ({ ...window, version }))
+          )
         : Effect.flatMap(found, (window) => Effect.map(Version.ofHandle(handle), (version): Window => ({ ...window, version })))
     })
   )

@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Pull from "effect/Pull"
 import * as Stream from "effect/Stream"
 import type { Fault } from "../model/FsError.ts"
+import { atOnce, inSlices, perItem, type Steps, stride } from "../runtime/steps.ts"
 
 /** UTF-16 units that a JavaScript string can hold in V8. */
 export const maxStringLength = 2 ** 29 - 24
@@ -20,14 +21,15 @@ const encoder = new TextEncoder()
 const notText = (encoding: string, offset: number): Fault => ({ _tag: "NotText", encoding, offset })
 
 /**
- * The text that the bytes are, a byte order mark included as U+FEFF. `encoding` is any label that the WHATWG Encoding Standard knows.
+ * Decodes the text that the bytes are, a byte order mark included as U+FEFF. `encoding` is any label that the WHATWG Encoding Standard
+ * knows.
  *
  * Answers InvalidArgument for other labels, NotText with the offset of the first byte that belongs to no character, and
  * LimitExceeded for more text than a string can hold.
  *
  * @default encoding: "utf-8"
  */
-export const decode = (bytes: Uint8Array, encoding = "utf-8"): string | Fault => {
+export const decoded = function* (bytes: Uint8Array, encoding = "utf-8"): Steps<string | Fault> {
   let decoder = utf8
   if (encoding !== "utf-8") {
     try {
@@ -36,13 +38,30 @@ export const decode = (bytes: Uint8Array, encoding = "utf-8"): string | Fault =>
       return { _tag: "InvalidArgument", argument: "encoding", detail: `${JSON.stringify(encoding)} is no known text encoding` }
     }
   }
+  const out: Array<string> = []
+  let units = 0
   try {
-    return decoder.decode(bytes)
+    const isLong = bytes.length > pieceSize
+    if (isLong && decoder === utf8) decoder = decoderOf(encoding)
+    for (let at = 0; at < bytes.length; at += pieceSize) {
+      const text = decoder.decode(bytes.subarray(at, at + pieceSize), { stream: isLong && at + pieceSize < bytes.length })
+      out.push(text)
+      units += text.length
+      yield (text.length === pieceSize ? 1 : perDecoded) * (pieceSize / 4)
+    }
   } catch {
-    const offset = decoder.encoding === "utf-8" ? illFormedAt(bytes) : undecodableAt(bytes, decoder.encoding)
-    return offset === undefined ? tooLong(unitsOf(bytes, decoder.encoding)) : notText(decoder.encoding, offset)
+    const offset = decoder.encoding === "utf-8" ? yield* illFormedIn(bytes) : yield* undecodableAt(bytes, decoder.encoding)
+    if (offset !== undefined) return notText(decoder.encoding, offset)
   }
+  if (units > maxStringLength) return tooLong(units)
+  return out.length === 1 ? out[0]! : out.join("")
 }
+
+/** The same at once, without a pause. */
+export const decode = (bytes: Uint8Array, encoding = "utf-8"): string | Fault => atOnce(decoded(bytes, encoding))
+
+/** Decoding what is not ASCII, a quarter of a byte, in units of work. */
+const perDecoded = 8
 
 const tooLong = (actual: number): Fault => ({
   _tag: "LimitExceeded",
@@ -52,12 +71,18 @@ const tooLong = (actual: number): Fault => ({
 })
 
 /**
- * The offset of the first ill-formed sequence of UTF-8, which is where its first byte stands, also when it is only cut short by the
- * end; `undefined` where there is none. The bounds of the second byte exclude overlong forms, surrogates and what is beyond U+10FFFF.
+ * Finds the first ill-formed sequence of UTF-8, which is where its first byte stands, also when it is only cut short by the end;
+ * `undefined` where there is none. The bounds of the second byte exclude overlong forms, surrogates and what is beyond U+10FFFF.
  */
-export const illFormedAt = (bytes: Uint8Array): number | undefined => {
+export const illFormedAt = (bytes: Uint8Array): number | undefined => atOnce(illFormedIn(bytes))
+
+const illFormedIn = function* (bytes: Uint8Array): Steps<number | undefined> {
   const end = bytes.length
-  for (let at = 0; at < end;) {
+  for (let at = 0, pause = stride; at < end;) {
+    if (at > pause) {
+      yield stride
+      pause = at + stride
+    }
     const lead = bytes[at]!
     if (lead < 0x80) {
       at++
@@ -79,40 +104,40 @@ export const illFormedAt = (bytes: Uint8Array): number | undefined => {
  * The same for any encoding: the length of the longest prefix that is text by itself. An encoding may have states, so every search
  * starts at the front; each coarser step says where the next finer one has to begin looking.
  */
-const undecodableAt = (bytes: Uint8Array, encoding: string): number | undefined => {
+const undecodableAt = function* (bytes: Uint8Array, encoding: string): Steps<number | undefined> {
   let from = 0
   for (const step of [pieceSize, 1024, 16, 1]) {
     const decoder = decoderOf(encoding)
-    for (const piece of pieces(bytes.subarray(0, from))) decoder.decode(piece, { stream: true })
+    for (const piece of pieces(bytes.subarray(0, from))) {
+      decoder.decode(piece, { stream: true })
+      yield 4 * pieceSize
+    }
     try {
       for (; from < bytes.length; from += step) {
         decoder.decode(bytes.subarray(from, from + step), { stream: from + step < bytes.length })
+        yield perItem + 4 * step
       }
       return undefined
     } catch {
       // `from` is the step that holds the byte at which decoding stopped.
     }
   }
-  while (from > 0 && !isText(bytes.subarray(0, from), encoding)) from--
+  while (from > 0 && !(yield* isText(bytes.subarray(0, from), encoding))) from--
   return from
 }
 
-const isText = (bytes: Uint8Array, encoding: string): boolean => {
+const isText = function* (bytes: Uint8Array, encoding: string): Steps<boolean> {
   try {
     const decoder = decoderOf(encoding)
-    for (const piece of pieces(bytes)) decoder.decode(piece, { stream: true })
+    for (const piece of pieces(bytes)) {
+      decoder.decode(piece, { stream: true })
+      yield 4 * pieceSize
+    }
     decoder.decode()
     return true
   } catch {
     return false
   }
-}
-
-const unitsOf = (bytes: Uint8Array, encoding: string): number => {
-  const decoder = decoderOf(encoding)
-  let units = 0
-  for (const piece of pieces(bytes)) units += decoder.decode(piece, { stream: true }).length
-  return units
 }
 
 /** Bytes decoded at once: above this, V8 makes strings many times slower. */
@@ -157,48 +182,39 @@ export const checkPage = (offset: number, limit: number): Fault | undefined =>
       : undefined
 
 /**
- * `limit` lines from line `offset` on (0-based; -1 is all of them). Lines end at LF or CRLF only, and a last terminator begins no
- * further line. Past the end the window is empty, at `offset: totalLines`.
+ * Cuts out `limit` lines from line `offset` on (0-based; -1 is all of them). Lines end at LF or CRLF only, and a last terminator begins
+ * no further line. Past the end the window is empty, at `offset: totalLines`.
  *
  * `content` lacks the terminator of the window's last line, and `endsWithNewline` says whether there is one: true for every window
  * that has a line after it, what the file does for the last window, false for a window without lines. So pages put together, each
  * with its terminator, are the file.
  */
-export const page = (text: string, offset: number, limit: number): Page => {
-  let line = 0
-  let start = 0
-  while (line < offset && start < text.length) {
-    start = afterLine(text, start)
-    line++
-  }
-  const first = line
-  const stop = limit === -1 ? Number.POSITIVE_INFINITY : first + limit
-  let end = start
-  if (stop === Number.POSITIVE_INFINITY) {
-    line += countLines(text, start)
-    end = text.length
-  } else {
-    while (line < stop && end < text.length) {
-      end = afterLine(text, end)
-      line++
-    }
-  }
-  const window = { content: content(text, start, end), offset: first, limit: line - first }
+export const paged = function* (text: string, offset: number, limit: number): Steps<Page> {
+  const [start, first] = yield* skipLines(text, 0, offset)
+  const stop = limit === -1 ? Number.POSITIVE_INFINITY : limit
+  const [end, lines] = yield* skipLines(text, start, stop)
+  const window = { content: content(text, start, end), offset: first, limit: lines }
   const endsWithNewline = end > start && text.charCodeAt(end - 1) === 10
-  return end < text.length
-    ? { ...window, totalLines: line + countLines(text, end), truncated: true, next: line, endsWithNewline }
-    : { ...window, totalLines: line, truncated: false, endsWithNewline }
+  const next = first + lines
+  if (end >= text.length) return { ...window, totalLines: next, truncated: false, endsWithNewline }
+  const [, more] = yield* skipLines(text, end, Number.POSITIVE_INFINITY)
+  return { ...window, totalLines: next + more, truncated: true, next, endsWithNewline }
 }
 
-const afterLine = (text: string, from: number): number => {
-  const newline = text.indexOf("\n", from)
-  return newline === -1 ? text.length : newline + 1
-}
+/** The same at once, without a pause. */
+export const page = (text: string, offset: number, limit: number): Page => atOnce(paged(text, offset, limit))
 
-const countLines = (text: string, from: number): number => {
+/** Answers the index behind so many lines from an index on, and how many lines there were. */
+const skipLines = function* (text: string, from: number, most: number): Steps<readonly [end: number, lines: number]> {
+  let at = from
   let lines = 0
-  for (let at = from; at < text.length; at = afterLine(text, at)) lines++
-  return lines
+  while (lines < most && at < text.length) {
+    const newline = text.indexOf("\n", at)
+    at = newline === -1 ? text.length : newline + 1
+    if (++lines % 1024 === 0) yield 1024 * perItem
+  }
+  yield (lines % 1024) * perItem
+  return [at, lines]
 }
 
 const content = (text: string, start: number, end: number): string => {
@@ -220,11 +236,13 @@ export const lines = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stre
       const splitter = makeSplitter()
       let ended = false
       const more = Pull.catchDone(
-        Effect.map(pull, (chunks) => {
-          for (const chunk of chunks) {
-            for (const piece of pieces(chunk)) splitter.feed(piece)
-          }
-        }),
+        Effect.flatMap(pull, (chunks) =>
+          inSlices(function* () {
+            for (const chunk of chunks) {
+              for (const piece of pieces(chunk)) yield splitter.feed(piece)
+            }
+          })
+        ),
         () => {
           ended = true
           splitter.end()
@@ -243,8 +261,8 @@ export const lines = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stre
   )
 
 interface Splitter {
-  /** At most `pieceSize` bytes. Nothing is taken in after a fault. */
-  readonly feed: (piece: Uint8Array) => void
+  /** Takes at most `pieceSize` bytes, none after a fault, and answers the units of work. */
+  readonly feed: (piece: Uint8Array) => number
   /** There are no more bytes: what is left over is the last line, or the beginning of a character that never came. */
   readonly end: () => void
   /** The lines that were completed since it was asked last. */
@@ -291,11 +309,13 @@ const makeSplitter = (): Splitter => {
   }
   return {
     feed: (piece) => {
-      if (fault !== undefined) return
+      if (fault !== undefined) return 0
+      const before = found.length
       const bytes = pending.length === 0 ? piece : concat(pending, piece)
       const whole = bytes.length - unfinished(bytes)
       pending = whole === bytes.length ? none : bytes.slice(whole)
       decode(bytes.subarray(0, whole))
+      return piece.length + 2 * perItem * (found.length - before)
     },
     end: () => {
       if (fault !== undefined) return

@@ -11,8 +11,22 @@ const blockSize = 512 * 1024
 /** Bytes hashed before other fibers get their turn: some 4 ms. */
 const sliceSize = 4 * 1024 * 1024
 
-/** The version of content that is at hand. */
+/** Computes the version of content that is at hand. */
 export const ofBytes: (bytes: Uint8Array) => string = sha256
+
+/** Computes the same in slices. */
+export const computed = (bytes: Uint8Array): Effect.Effect<string> =>
+  bytes.length <= sliceSize
+    ? Effect.sync(() => sha256(bytes))
+    : Effect.suspend(() => {
+        const hash = hasher()
+        let at = 0
+        const next: Effect.Effect<string> = Effect.suspend(() => {
+          hash.update(bytes.subarray(at, (at += sliceSize)))
+          return at < bytes.length ? Effect.andThen(Effect.yieldNow, next) : Effect.sync(hash.digest)
+        })
+        return next
+      })
 
 /**
  * Takes up the whole content of the handle, block by block. What is appended to the file afterwards can be given to the same hasher,
@@ -34,11 +48,11 @@ export const absorb = Effect.fnUntraced(function* (handle: Handle, into: Hasher)
   }
 })
 
-const computed = (handle: Handle): Effect.Effect<string, Fault> =>
+const ofContent = (handle: Handle): Effect.Effect<string, Fault> =>
   Effect.suspend(() => {
     const hash = hasher()
     return Effect.map(absorb(handle, hash), hash.digest)
   })
 
 /** The version of an open file, from the backend where it keeps one, else from the content in constant memory. */
-export const ofHandle = (handle: Handle): Effect.Effect<string, Fault> => handle.version ?? computed(handle)
+export const ofHandle = (handle: Handle): Effect.Effect<string, Fault> => handle.version ?? ofContent(handle)

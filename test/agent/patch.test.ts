@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import { atOnce } from "../../src/runtime/steps.ts"
 import { applyTo, replaced } from "../../src/agent/patch/apply.ts"
 import { parse } from "../../src/agent/patch/parse.ts"
 import * as Memory from "../../src/agent/memory.ts"
@@ -312,7 +313,7 @@ describe("patches that are huge end all the same", () => {
     const hunks = rows(100_000, (n) => `@@\n-line ${2 * n}\n+line ${2 * n}!\n`)
     const parsed = parse(`*** Begin Patch\n*** Update File: x\n${hunks}*** End Patch\n`)
     if ("_tag" in parsed) return assert.fail(parsed.happened)
-    const applied = applyTo(parsed[0]!, text, "x")
+    const applied = atOnce(applyTo(parsed[0]!, text, "x"))
     if ("_tag" in applied) return assert.fail(applied.happened)
     assert.isTrue(replaced(text, applied.replacements) === becomes)
   })
@@ -346,7 +347,7 @@ describe("patches that are huge end all the same", () => {
   for (const [claim, text, patch] of hostile) {
     it(claim, () => {
       const parsed = parse(patch)
-      const result = "_tag" in parsed ? parsed : applyTo(parsed[0]!, text, "x")
+      const result = "_tag" in parsed ? parsed : atOnce(applyTo(parsed[0]!, text, "x"))
       assert.property(result, "_tag")
       assert.isBelow(JSON.stringify(result).length, 3000)
     })

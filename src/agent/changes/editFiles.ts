@@ -64,7 +64,7 @@ const work = Effect.fnUntraced(function* (call: Call, file: FileEdits): Effect.f
   if (ifMatch !== undefined && ifMatch !== version) {
     return yield* Effect.fail(new Conflict({ operation: call.tool, path, expected: ifMatch, actual: version! }))
   }
-  const edited = Edit.apply(content, edits, path, call.settings.limits.maxFileSize)
+  const edited = yield* Edit.applied(content, edits, path, call.settings.limits.maxFileSize)
   if ("_tag" in edited) return yield* Effect.fail(given(file, call)(promote(edited, call.tool, path)))
   return { file, edited, change: { path, before: version!, after: edited.bytes } }
 })

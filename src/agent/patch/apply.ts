@@ -3,6 +3,7 @@
  * patch has it where the file agrees with the patch on line endings, and else as those that they replace or follow.
  */
 import type { Replacement } from "../../engine/diff.ts"
+import { perItem, type Steps } from "../../runtime/steps.ts"
 import type { Refused } from "../definition.ts"
 import { ambiguous, misplaced, tooMuch } from "./explain.ts"
 import { type Level, type Lines, linesOf } from "./lines.ts"
@@ -134,10 +135,10 @@ const withoutLast = (patch: FilePatch, hunk: Hunk): Hunk | undefined => {
   return isNewline ? { ...hunk, lines: hunk.lines.slice(0, -1), atEnd: true } : undefined
 }
 
-/** All hunks, or why the first that has no place has none; `path` is for the message. */
-export const applyTo = (patch: FilePatch, text: string, path: string): Applied | Refused => {
+/** Applies all hunks, or says why the first that has no place has none; `path` is for the message. */
+export const applyTo = function* (patch: FilePatch, text: string, path: string): Steps<Applied | Refused> {
   const all = patch.hunks.flatMap((hunk) => hunk.lines)
-  const lines = linesOf(text, all.some((line) => line.text.startsWith("\uFEFF")) ? "within" : "apart")
+  const lines = yield* linesOf(text, all.some((line) => line.text.startsWith("\uFEFF")) ? "within" : "apart")
   const speaks = all.some((line) => line.text.endsWith("\r"))
   const { find } = finder(lines, patch.form)
   const replacements: Array<Replacement> = []
@@ -146,16 +147,16 @@ export const applyTo = (patch: FilePatch, text: string, path: string): Applied |
   let shift = 0
   for (const [index, given] of patch.hunks.entries()) {
     let hunk = given
-    let found = find(hunk, from, shift)
+    let found = yield* find(hunk, from, shift)
     const shorter = found._tag === "Nowhere" ? withoutLast(patch, hunk) : undefined
     if (shorter !== undefined) {
-      const other = find(shorter, from, shift)
+      const other = yield* find(shorter, from, shift)
       if (other._tag === "At" && other.line + oldLines(shorter).length === lines.count) [hunk, found] = [shorter, other]
     }
     const where = { path, patch, index, lines, from, shift }
     if (found._tag === "TooMuch") return tooMuch(where)
     if (found._tag === "Several") return ambiguous(where, found.places, found.anchor)
-    if (found._tag === "Nowhere") return misplaced(where, found.anchor)
+    if (found._tag === "Nowhere") return yield* misplaced(where, found.anchor)
     const indent = found.level === 3 ? indentOf(lines, hunk, found.line) : undefined
     const put = indented(hunk, indent ?? asIs)
     const endings = endingsOf(lines, hunk, found.level, speaks)
@@ -164,6 +165,7 @@ export const applyTo = (patch: FilePatch, text: string, path: string): Applied |
       const text = endings === "as the patch" ? asPatch(run.added) : asFile(lines, run, saysEnd)
       replacements.push({ start: lines.start(run.from), end: lines.start(run.to), text })
     }
+    yield 8 * perItem * hunk.lines.length
     from = found.line + oldLines(hunk).length
     if (hunk.above !== undefined) shift = found.line - hunk.above
     if (found.level > 1 || (hunk.above !== undefined && found.line !== hunk.above)) {

@@ -1,5 +1,6 @@
 /** Why a hunk was not applied, so that the next attempt can succeed: what it expects, what stands there, and where to read again. */
 import { explain } from "../../engine/nearest.ts"
+import { atOnce, type Steps } from "../../runtime/steps.ts"
 import { type Refused, refused } from "../definition.ts"
 import { linesOf, type Lines } from "./lines.ts"
 import { type FilePatch, type Hunk, newLines, oldLines, quoted } from "./model.ts"
@@ -65,15 +66,15 @@ const stated = (where: Where): string | undefined => {
 }
 
 /** The hunk without where it says to be, so that it is looked for everywhere. */
-const anywhere = (where: Where, lines: Hunk["lines"]): number | undefined => {
+const anywhere = function* (where: Where, lines: Hunk["lines"]): Steps<number | undefined> {
   if (lines.length === 0) return undefined
-  const found = finder(where.lines, where.patch.form).find({ at: 0, lines, anchors: [], atEnd: false }, 0, 0)
+  const found = yield* finder(where.lines, where.patch.form).find({ at: 0, lines, anchors: [], atEnd: false }, 0, 0)
   return found._tag === "At" ? found.line + 1 : found._tag === "Several" ? found.places[0]! + 1 : undefined
 }
 
 const asOld = (lines: Hunk["lines"]): Hunk["lines"] => lines.map(({ text }) => ({ sign: "-", text }))
 
-export const misplaced = (where: Where, anchor?: string): Refused => {
+export const misplaced = function* (where: Where, anchor?: string): Steps<Refused> {
   const hunk = hunkOf(where)
   const { count, text } = where.lines
   const old = oldLines(hunk)
@@ -88,7 +89,7 @@ export const misplaced = (where: Where, anchor?: string): Refused => {
     const what = `it adds lines ${place}${end}, and ${above}the file has ${count} lines`
     return failed(where, what, readAgain(where, Math.max(1, count)))
   }
-  const earlier = anywhere(where, asOld(old))
+  const earlier = yield* anywhere(where, asOld(old))
   if (earlier !== undefined) {
     const why = hunk.lines.some(({ open }) => open)
       ? `its lines stand at line ${earlier}, but it says that they are the end of the file, which has ${count} lines`
@@ -97,13 +98,13 @@ export const misplaced = (where: Where, anchor?: string): Refused => {
         : `its lines stand at line ${earlier}, but the hunk before it ends at line ${where.from}; hunks go down the file and do not overlap`
     return failed(where, why, readAgain(where, earlier))
   }
-  const done = newLines(hunk).length > 0 ? anywhere(where, asOld(newLines(hunk))) : undefined
+  const done = newLines(hunk).length > 0 ? yield* anywhere(where, asOld(newLines(hunk))) : undefined
   if (done !== undefined) {
     return failed(where, `what it would make of the file stands at line ${done} already`, readAgain(where, done))
   }
   const there = stated(where)
   const sought = old.map((line) => line.text).join("\n")
-  const why = `${there === undefined ? "" : `${there}; `}its text was looked for, and ${explain(text, sought)}`
+  const why = `${there === undefined ? "" : `${there}; `}its text was looked for, and ${yield* explain(text, sought)}`
   return failed(where, why, readAgain(where, nearby(where, why)))
 }
 
@@ -117,7 +118,7 @@ const nearby = (where: Where, why: string): number => {
 
 /** What remains of a file that the patch removes. */
 export const remains = (path: string, patch: FilePatch, text: string): Refused => {
-  const { body, count } = linesOf(text)
+  const { body, count } = atOnce(linesOf(text))
   return refused(
     `${path} (line ${patch.at} of the patch) is to be removed, but ${count} of its lines are not in the patch, the first of them ${quoted(body(0))}.`,
     `Nothing was changed. Read ${path} again, and remove it with *** Delete File in a *** Begin Patch, or with rm.`

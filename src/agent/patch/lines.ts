@@ -3,6 +3,8 @@
  * the same is looser from level to level, and a level is prepared only when the one before has not sufficed.
  */
 
+import { perItem, type Steps, stride } from "../../runtime/steps.ts"
+
 /** 0: every character; 1: but line endings; 2: but blanks at a line's end; 3: but blanks around it. */
 export type Level = 0 | 1 | 2 | 3
 
@@ -14,7 +16,7 @@ export interface Lines {
   readonly ending: (line: number) => "" | "\n" | "\r\n"
   /** Without its ending. */
   readonly body: (line: number) => string
-  readonly index: (level: Level) => Index
+  readonly index: (level: Level) => Steps<Index>
 }
 
 export interface Index {
@@ -36,11 +38,12 @@ const keys: ReadonlyArray<(text: string, open: boolean) => string> = [
   (text) => text.trim()
 ]
 
-const indexOf = (lines: Omit<Lines, "index">, level: Level): Index => {
+const indexOf = function* (lines: Omit<Lines, "index">, level: Level): Steps<Index> {
   const key = keys[level]!
   const known = new Map<string, number>()
   const ids = new Int32Array(lines.count)
   const counts: Array<number> = []
+  let spent = 0
   for (let line = 0; line < lines.count; line++) {
     const end = lines.start(line + 1)
     const open = lines.text.charCodeAt(end - 1) !== 10
@@ -49,7 +52,13 @@ const indexOf = (lines: Omit<Lines, "index">, level: Level): Index => {
     if (id === undefined) known.set(text, (id = counts.push(0) - 1))
     counts[id]!++
     ids[line] = id
+    spent += 2 * perItem + text.length
+    if (spent > stride) {
+      yield spent
+      spent = 0
+    }
   }
+  yield spent + 2 * (lines.count + counts.length)
   const firsts = new Int32Array(counts.length + 1)
   for (const [id, count] of counts.entries()) firsts[id + 1] = firsts[id]! + count
   const filled = firsts.slice()
@@ -63,16 +72,18 @@ const indexOf = (lines: Omit<Lines, "index">, level: Level): Index => {
   }
 }
 
-const startsOf = (text: string, first: number): ReadonlyArray<number> => {
+const startsOf = function* (text: string, first: number): Steps<ReadonlyArray<number>> {
   const starts = [first]
-  for (let at = text.indexOf("\n", first); at !== -1; at = text.indexOf("\n", at + 1)) starts.push(at + 1)
+  for (let at = text.indexOf("\n", first); at !== -1; at = text.indexOf("\n", at + 1)) {
+    if (starts.push(at + 1) % 1024 === 0) yield 1024 * perItem
+  }
   if (starts.at(-1) !== text.length) starts.push(text.length)
   return starts
 }
 
-/** Only LF ends a line. A byte order mark stands before the first, unless `mark` says that it is a part of that. */
-export const linesOf = (text: string, mark: "apart" | "within" = "apart"): Lines => {
-  const starts = startsOf(text, mark === "apart" && text.startsWith("\uFEFF") ? 1 : 0)
+/** Finds the lines. Only LF ends a line. A byte order mark stands before the first, unless `mark` says that it is a part of that. */
+export const linesOf = function* (text: string, mark: "apart" | "within" = "apart"): Steps<Lines> {
+  const starts = yield* startsOf(text, mark === "apart" && text.startsWith("\uFEFF") ? 1 : 0)
   const start = (line: number): number => starts[line]!
   const ending = (line: number): "" | "\n" | "\r\n" => {
     const end = start(line + 1)
@@ -87,5 +98,10 @@ export const linesOf = (text: string, mark: "apart" | "within" = "apart"): Lines
     body: (line: number) => text.slice(start(line), start(line + 1) - ending(line).length)
   }
   const indexes: Array<Index | undefined> = []
-  return { ...lines, index: (level) => (indexes[level] ??= indexOf(lines, level)) }
+  return {
+    ...lines,
+    index: function* (level) {
+      return (indexes[level] ??= yield* indexOf(lines, level))
+    }
+  }
 }

@@ -6,6 +6,7 @@
  * ends of lines may differ, and if that finds nothing, those at their beginnings; an `@@` line must stand above the place, and picks the
  * first one below it.
  */
+import { perItem, type Steps, stride } from "../../runtime/steps.ts"
 import type { Index, Level, Lines } from "./lines.ts"
 import { type FilePatch, type Hunk, type Line, oldLines } from "./model.ts"
 
@@ -18,7 +19,7 @@ export type Found =
 
 export interface Finder {
   /** `from`: lines before it are taken; `shift`: by so much other hunks stood further down than they said. */
-  readonly find: (hunk: Hunk, from: number, shift: number) => Found
+  readonly find: (hunk: Hunk, from: number, shift: number) => Steps<Found>
 }
 
 /** Lines compared for one file. More than any patch needs that was made for it. */
@@ -33,9 +34,9 @@ const several = (...places: ReadonlyArray<number>): Found => ({ _tag: "Several",
 interface Sought {
   readonly stands: (at: number) => boolean
   /** The first place from here on, or -1. */
-  readonly next: (from: number) => number
+  readonly next: (from: number) => Steps<number>
   /** The last place up to here, not above `least`, or -1. */
-  readonly last: (to: number, least: number) => number
+  readonly last: (to: number, least: number) => Steps<number>
 }
 
 /** The first of ascending numbers that is at least this. */
@@ -50,7 +51,12 @@ const lowerBound = (numbers: Int32Array, least: number): number => {
   return low
 }
 
-const none: Sought = { stands: () => false, next: () => -1, last: () => -1 }
+const never = function* (): Steps<number> {
+  yield 1
+  return -1
+}
+
+const none: Sought = { stands: () => false, next: never, last: never }
 
 interface Meter {
   spent: number
@@ -71,46 +77,48 @@ const soughtIn = (index: Index, lines: ReadonlyArray<Line>, meter: Meter): Sough
     return same === ids.length
   }
   const isDone = (): boolean => meter.spent > maxComparisons
+  let told = meter.spent
+  const search = function* (first: number, step: 1 | -1, isWithin: (place: number) => boolean): Steps<number> {
+    for (let i = first; i >= 0 && i < places.length && isWithin(places[i]! - rare) && !isDone(); i += step) {
+      if (stands(places[i]! - rare)) return places[i]! - rare
+      if (meter.spent - told > stride) {
+        yield 2 * (meter.spent - told)
+        told = meter.spent
+      }
+    }
+    return -1
+  }
   return {
     stands,
-    next: (from) => {
-      for (let i = lowerBound(places, from + rare); i < places.length && !isDone(); i++) {
-        if (stands(places[i]! - rare)) return places[i]! - rare
-      }
-      return -1
-    },
-    last: (to, least) => {
-      for (let i = lowerBound(places, to + rare + 1) - 1; i >= 0 && places[i]! - rare >= least && !isDone(); i--) {
-        if (stands(places[i]! - rare)) return places[i]! - rare
-      }
-      return -1
-    }
+    next: (from) => search(lowerBound(places, from + rare), 1, () => true),
+    last: (to, least) => search(lowerBound(places, to + rare + 1) - 1, -1, (place) => place >= least)
   }
 }
 
 /** The place nearest to where it should be, between both directions. */
-const nearest = (sought: Sought, expected: number, from: number): Found | number => {
+const nearest = function* (sought: Sought, expected: number, from: number): Steps<Found | number> {
   if (expected >= from && sought.stands(expected)) return expected
-  const below = sought.next(Math.max(expected, from))
-  const above = sought.last(Math.max(expected, from) - 1, from)
+  const below = yield* sought.next(Math.max(expected, from))
+  const above = yield* sought.last(Math.max(expected, from) - 1, from)
   if (below === -1 || above === -1) return Math.max(below, above)
   const [down, up] = [below - expected, expected - above]
   return down === up ? several(above, below) : down < up ? below : above
 }
 
-const only = (sought: Sought, from: number): Found | number => {
-  const first = sought.next(from)
-  const second = first === -1 ? -1 : sought.next(first + 1)
+const only = function* (sought: Sought, from: number): Steps<Found | number> {
+  const first = yield* sought.next(from)
+  const second = first === -1 ? -1 : yield* sought.next(first + 1)
   return second === -1 ? first : several(first, second)
 }
 
 /** The first place below any of the lines that the last anchor could be, if they agree on one. */
-const belowAnchors = (sought: Sought, anchors: ReadonlyArray<number>): Found | number => {
+const belowAnchors = function* (sought: Sought, anchors: ReadonlyArray<number>): Steps<Found | number> {
   let place = -1
   for (const anchor of anchors) {
     // Some repeat the line itself as context.
-    const below = sought.next(anchor + 1)
-    const found = below === -1 ? sought.next(anchor) : below
+    const below = yield* sought.next(anchor + 1)
+    const found = below === -1 ? yield* sought.next(anchor) : below
+    yield 4
     if (found === -1) break
     if (place !== -1 && place !== found) return several(place, found)
     place = found
@@ -135,9 +143,9 @@ const lookCost = 10
 /** Every line that an anchor may be: it is the line, or is but for blanks around it, or begins it. */
 const anchorLines = (lines: Lines, meter: Meter) => {
   const known = new Map<string, ArrayLike<number>>()
-  const look = (anchor: string): ArrayLike<number> => {
+  const look = function* (anchor: string): Steps<ArrayLike<number>> {
     for (const level of [1, 3] as const) {
-      const index = lines.index(level)
+      const index = yield* lines.index(level)
       const id = index.idOf(anchor, false)
       if (id !== -1) return index.places(id)
     }
@@ -145,12 +153,16 @@ const anchorLines = (lines: Lines, meter: Meter) => {
     const found: Array<number> = []
     meter.spent += lines.count * lookCost
     if (meter.spent > maxComparisons) return found
-    for (let line = 0; line < lines.count; line++) if (lines.body(line).trimStart().startsWith(beginning)) found.push(line)
+    for (let line = 0; line < lines.count; line++) {
+      if (lines.body(line).trimStart().startsWith(beginning)) found.push(line)
+      if (line % 256 === 0) yield 256 * lookCost * 2
+    }
     return found
   }
-  return (anchor: string): ArrayLike<number> => {
+  return function* (anchor: string): Steps<ArrayLike<number>> {
     let found = known.get(anchor)
-    if (found === undefined) known.set(anchor, (found = look(anchor)))
+    if (found === undefined) known.set(anchor, (found = yield* look(anchor)))
+    yield 4 * found.length
     meter.spent += found.length
     return found
   }
@@ -161,10 +173,10 @@ export const finder = (lines: Lines, form: FilePatch["form"]): Finder => {
   const linesLike = anchorLines(lines, meter)
 
   /** Where the last of the anchors may stand, each below one of those before it. */
-  const anchored = (anchors: ReadonlyArray<string>, from: number): ReadonlyArray<number> | Found => {
+  const anchored = function* (anchors: ReadonlyArray<string>, from: number): Steps<ReadonlyArray<number> | Found> {
     let found: ReadonlyArray<number> | undefined
     for (const anchor of anchors) {
-      const like = linesLike(anchor)
+      const like = yield* linesLike(anchor)
       if (meter.spent > maxComparisons) return { _tag: "TooMuch" }
       found = found === undefined ? Array.from(like).filter((line) => line >= from) : firstsBelow(found, like)
       if (found.length === 0) return { _tag: "Nowhere", anchor }
@@ -173,34 +185,41 @@ export const finder = (lines: Lines, form: FilePatch["form"]): Finder => {
   }
 
   /** A hunk that only adds: nothing tells where but what it says. */
-  const addition = (hunk: Hunk, from: number, shift: number): Found => {
+  const addition = function* (hunk: Hunk, from: number, shift: number): Steps<Found> {
     const { above, anchors, atEnd } = hunk
     const isLast = hunk.lines.some(({ open }) => open)
     const at = (line: number): Found => (isLast && line < lines.count ? nowhere : { _tag: "At", line, level: 0 })
     if (atEnd || (anchors.length === 0 && above === undefined)) return at(lines.count)
     if (above !== undefined) return above + shift >= from && above + shift <= lines.count ? at(above + shift) : nowhere
-    const places = anchored(anchors, from)
+    const places = yield* anchored(anchors, from)
     if (!Array.isArray(places)) return places as Found
     return places.length === 1 ? at(places[0]! + 1) : { _tag: "Several", places: places.slice(0, 2), anchor: anchors.at(-1)! }
   }
 
-  const atLevel = (hunk: Hunk, old: ReadonlyArray<Line>, from: number, shift: number, level: Level): Found | number => {
-    const sought = soughtIn(lines.index(level), old, meter)
+  const atLevel = function* (
+    hunk: Hunk,
+    old: ReadonlyArray<Line>,
+    from: number,
+    shift: number,
+    level: Level
+  ): Steps<Found | number> {
+    const sought = soughtIn(yield* lines.index(level), old, meter)
     const end = lines.count - old.length
     if (hunk.lines.some(({ open }) => open)) return end >= from && sought.stands(end) ? end : -1
     if (hunk.atEnd && end >= from && sought.stands(end)) return end
-    if (hunk.above !== undefined) return nearest(sought, hunk.above + shift, from)
-    if (hunk.anchors.length === 0) return only(sought, from)
-    const anchors = anchored(hunk.anchors, from)
-    return Array.isArray(anchors) ? belowAnchors(sought, anchors) : (anchors as Found)
+    if (hunk.above !== undefined) return yield* nearest(sought, hunk.above + shift, from)
+    if (hunk.anchors.length === 0) return yield* only(sought, from)
+    const anchors = yield* anchored(hunk.anchors, from)
+    return Array.isArray(anchors) ? yield* belowAnchors(sought, anchors) : (anchors as Found)
   }
 
   return {
-    find: (hunk, from, shift) => {
+    find: function* (hunk, from, shift) {
       const old = oldLines(hunk)
-      if (old.length === 0) return addition(hunk, from, shift)
+      yield 2 * perItem * old.length
+      if (old.length === 0) return yield* addition(hunk, from, shift)
       for (const level of levels[form]) {
-        const found = atLevel(hunk, old, from, shift, level)
+        const found = yield* atLevel(hunk, old, from, shift, level)
         if (meter.spent > maxComparisons) return { _tag: "TooMuch" }
         if (typeof found !== "number") return found
         if (found !== -1) return { _tag: "At", line: found, level }

@@ -7,6 +7,7 @@ import { documentOf, splice } from "../../engine/splice.ts"
 import { encode } from "../../engine/text.ts"
 import { type FsError, LimitExceeded, promote } from "../../model/FsError.ts"
 import { codePoints, type FsPath } from "../../model/FsPath.ts"
+import { inSlices } from "../../runtime/steps.ts"
 import type { FileChange } from "../changes/apply.ts"
 import { type Call, type Refused, refused, type ToolFailure } from "../definition.ts"
 import { applyTo, type Deviation, replaced } from "./apply.ts"
@@ -84,30 +85,35 @@ interface Patched {
 }
 
 /** The bytes with the hunks applied; everything outside of them is copied. */
-const patched = (call: Call, path: FsPath, bytes: Uint8Array, patch: FilePatch): Effect.Effect<Patched, ToolFailure> => {
-  if (patch.hunks.length === 0) return Effect.succeed({ bytes, addedLines: 0, removedLines: 0, deviations: [] })
-  const document = documentOf(bytes)
-  if ("_tag" in document) return Effect.fail(promote(document, call.tool, path))
-  const applied = applyTo(patch, document.text, path)
-  if ("_tag" in applied) return Effect.fail(applied)
+const patched = Effect.fnUntraced(function* (
+  call: Call,
+  path: FsPath,
+  bytes: Uint8Array,
+  patch: FilePatch
+): Effect.fn.Return<Patched, ToolFailure> {
+  if (patch.hunks.length === 0) return { bytes, addedLines: 0, removedLines: 0, deviations: [] }
+  const document = yield* inSlices(() => documentOf(bytes))
+  if ("_tag" in document) return yield* Effect.fail(promote(document, call.tool, path))
+  const applied = yield* inSlices(() => applyTo(patch, document.text, path))
+  if ("_tag" in applied) return yield* Effect.fail(applied)
   const { replacements, ...counts } = applied
   if (patch.to === undefined) {
     const left = replaced(document.text, replacements)
-    return left === "" || left === "\uFEFF"
-      ? Effect.succeed({ bytes: empty, ...counts })
-      : Effect.fail(remains(path, patch, left))
+    if (left !== "" && left !== "\uFEFF") return yield* Effect.fail(remains(path, patch, left))
+    return { bytes: empty, ...counts }
   }
   for (const { text } of replacements) {
     const written = encode(text)
-    if ("_tag" in written) return Effect.fail(promote({ ...written, argument: "patch" }, call.tool, path))
+    if ("_tag" in written) return yield* Effect.fail(promote({ ...written, argument: "patch" }, call.tool, path))
   }
   const fault = checkInserted(
     call,
     path,
     replacements.map(({ text }) => text)
   )
-  return fault === undefined ? Effect.succeed({ bytes: splice(document, replacements), ...counts }) : Effect.fail(fault)
-}
+  if (fault !== undefined) return yield* Effect.fail(fault)
+  return { bytes: yield* inSlices(() => splice(document, replacements)), ...counts }
+})
 
 const lineCount = (bytes: Uint8Array): number => {
   let lines = bytes.length > 0 && bytes.at(-1) !== 10 ? 1 : 0

@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { documentOf } from "../../engine/splice.ts"
+import { inSlices } from "../../runtime/steps.ts"
 import { applyChanges, type Changed } from "../changes/apply.ts"
 import { type Call, define, type ToolFailure, type Touch } from "../definition.ts"
 import type { Deviation } from "../patch/apply.ts"
@@ -27,12 +28,13 @@ const touchesOf = ({ from, to }: Section): ReadonlyArray<Touch> => [
   ...(from === undefined || from === to ? [] : [{ access: "delete" as const, path: from }])
 ]
 
-const remember = ({ memory }: Call, { action, change, path }: Outcome, version: string | null): void => {
+const remember = Effect.fnUntraced(function* ({ memory }: Call, { action, change, path }: Outcome, version: string | null) {
   if (action === "deleted" || action === "moved") memory.forget(path)
-  if (change.after === null || version === null) return
-  const document = documentOf(change.after)
+  const { after } = change
+  if (after === null || version === null) return
+  const document = yield* inSlices(() => documentOf(after))
   memory.saw(change.path, version, "_tag" in document ? undefined : document.text)
-}
+})
 
 /** What did not count when a hunk was looked for. */
 const passedOver = ({ indented, level }: Deviation): string =>
@@ -105,7 +107,7 @@ export const applyPatch = define({
       Effect.map(applied(call, outcomes), (changed) => ({ outcomes, changed }))
     )
     const { changed, outcomes } = yield* Effect.retry(attempt, { times: 4, while: ({ _tag }) => _tag === "Conflict" })
-    for (const [index, outcome] of outcomes.entries()) remember(call, outcome, changed[index]!.version)
+    for (const [index, outcome] of outcomes.entries()) yield* remember(call, outcome, changed[index]!.version)
     const head = `applied the patch: ${plural(outcomes.length, "file")} changed`
     const rest = (shown: number): string => `and ${plural(outcomes.length + 1 - shown, "more file")}`
     return {

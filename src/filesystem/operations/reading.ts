@@ -6,6 +6,7 @@ import * as Text from "../../engine/text.ts"
 import * as Version from "../../engine/version.ts"
 import type { ReadBytesResult } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
+import { inSlices } from "../../runtime/steps.ts"
 import type { Algebra } from "../Filesystem.ts"
 import { type Caller, checkWhole, reading as asReader, tags } from "./call.ts"
 
@@ -13,6 +14,23 @@ const everything = Number.POSITIVE_INFINITY
 const chunkSize = 65_536
 
 const nothing = new Uint8Array(0)
+
+/** Bytes of a file that is decoded and cut at once. */
+const smallFile = 65_536
+
+/** Decodes a file, and lets other fibers run meanwhile where it is large. */
+const textOf = (bytes: Uint8Array, encoding: string | undefined): Effect.Effect<string, Fault> => {
+  const answer = (text: string | Fault) => (typeof text === "string" ? Effect.succeed(text) : Effect.fail(text))
+  return bytes.length <= smallFile
+    ? answer(Text.decode(bytes, encoding))
+    : Effect.flatMap(
+        inSlices(() => Text.decoded(bytes, encoding)),
+        answer
+      )
+}
+
+const pageOf = (text: string, offset: number, limit: number): Effect.Effect<Text.Page> =>
+  text.length <= smallFile ? Effect.succeed(Text.page(text, offset, limit)) : inSlices(() => Text.paged(text, offset, limit))
 
 const checkEncoding = (encoding: string | undefined): Fault | undefined => {
   if (encoding === undefined) return undefined
@@ -30,22 +48,18 @@ export const reading = (self: Caller): Pick<Algebra, "read" | "readString" | "re
         const fault = Text.checkPage(offset, limit) ?? checkEncoding(options?.encoding)
         if (fault !== undefined) return Effect.fail(fault)
         return Eager.flatMap(Read.whole(port, path, limits.maxReadBytes), (whole) => {
-          const text = Text.decode(whole.bytes, options?.encoding)
-          if (typeof text !== "string") return Effect.fail(text)
-          const page = { path, ...Text.page(text, offset, limit) }
+          const text = textOf(whole.bytes, options?.encoding)
+          const page = Eager.flatMap(text, (text) => pageOf(text, offset, limit))
           return options?.version === true
-            ? Effect.map(Read.versionOf(whole), (version) => ({ ...page, version }))
-            : Effect.succeed(page)
+            ? Effect.flatMap(page, (page) => Effect.map(Read.versionOf(whole), (version) => ({ path, ...page, version })))
+            : Eager.map(page, (page) => ({ path, ...page }))
         })
       }),
     readString: (input, encoding) =>
       call("readString", input, tags.read, asReader, (path, limits) => {
         const fault = checkEncoding(encoding)
         if (fault !== undefined) return Effect.fail(fault)
-        return Eager.flatMap(Read.whole(port, path, limits.maxReadBytes), (whole) => {
-          const text = Text.decode(whole.bytes, encoding)
-          return typeof text === "string" ? Effect.succeed(text) : Effect.fail(text)
-        })
+        return Eager.flatMap(Read.whole(port, path, limits.maxReadBytes), (whole) => textOf(whole.bytes, encoding))
       }),
     readBytes: (input, options) =>
       call("readBytes", input, tags.readBytes, asReader, (path, limits) => {

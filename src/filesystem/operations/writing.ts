@@ -137,20 +137,19 @@ export const writing = (self: Caller): Pick<Algebra, "write" | "writeBytes" | "s
   ): Effect.Effect<EditResult, Fault> =>
     Effect.flatMap(Read.wholeAt(port, at, limits.maxReadBytes), (whole) => {
       const expected = options?.ifMatch
-      const apply = Effect.suspend((): Effect.Effect<EditResult, Fault> => {
-        const edited = Edit.apply(whole.bytes, edits, path, limits.maxFileSize)
-        if (isFault(edited)) return Effect.fail(edited)
+      const apply = Effect.gen(function* (): Effect.fn.Return<EditResult, Fault> {
+        const edited = yield* Edit.applied(whole.bytes, edits, path, limits.maxFileSize)
+        if (isFault(edited)) return yield* Effect.fail(edited)
         const answer: EditResult = {
           path,
           bytesWritten: edited.bytes.length,
           mode: "replace",
           replacements: edited.replacements,
           diff: edited.diff,
-          ...(options?.version === true ? { version: Version.ofBytes(edited.bytes) } : {})
+          ...(options?.version === true ? { version: yield* Version.computed(edited.bytes) } : {})
         }
-        return options?.dryRun === true
-          ? Effect.succeed(answer)
-          : Effect.as(port.write<never, never>(at, edited.bytes, "replace"), answer)
+        if (options?.dryRun !== true) yield* port.write<never, never>(at, edited.bytes, "replace")
+        return answer
       })
       return expected === undefined
         ? apply

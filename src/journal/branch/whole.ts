@@ -97,13 +97,14 @@ const editByReading = (
     )
   )
   const attempt = (left: number): Effect.Effect<Edited, Fault> =>
-    Effect.flatMap(read, (bytes) => {
+    Effect.gen(function* (): Effect.fn.Return<Edited, Fault> {
+      const bytes = yield* read
       const before = extended ? Version.ofBytes(bytes) : undefined
       if (ifMatch !== undefined && before !== ifMatch) {
-        return Effect.fail<Fault>({ _tag: "Conflict", expected: ifMatch, actual: before })
+        return yield* Effect.fail<Fault>({ _tag: "Conflict", expected: ifMatch, actual: before })
       }
-      const edited = Edit.apply(bytes, edits, path, limits.maxFileSize)
-      if ("_tag" in edited) return Effect.fail(edited)
+      const edited = yield* Edit.applied(bytes, edits, path, limits.maxFileSize)
+      if ("_tag" in edited) return yield* Effect.fail(edited)
       const answer: Edited = {
         bytesWritten: edited.bytes.length,
         replacements: edited.replacements,
@@ -111,7 +112,7 @@ const editByReading = (
         ...(version && { version: Version.ofBytes(edited.bytes) })
       }
       const written = calls.write<never, never>({ path, createMode: "replace", ifMatch: before }, edited.bytes, undefined)
-      return Effect.catch(Effect.as(written, answer), (fault) =>
+      return yield* Effect.catch(Effect.as(written, answer), (fault) =>
         fault._tag === "Conflict" && ifMatch === undefined && left > 0 ? attempt(left - 1) : Effect.fail(fault)
       )
     })

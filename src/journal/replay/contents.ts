@@ -41,12 +41,15 @@ const edited = (
   path: FsPath,
   { edits, of, version }: Extract<Part, { readonly edits: unknown }>
 ): Effect.Effect<Uint8Array, ContentError> =>
-  Effect.flatMap(Stream.runCollect(streamOf(source, path, of)), (chunks) => {
-    const out = Edit.apply(joined(chunks), edits, path, Number.POSITIVE_INFINITY)
-    return !isFault(out) && (version === undefined || sha256(out.bytes) === version)
-      ? Effect.succeed(out.bytes)
-      : Effect.fail(notRecorded(source.operation, path, "an edit was made of another content than the entries before it left"))
-  })
+  Effect.flatMap(Stream.runCollect(streamOf(source, path, of)), (chunks) =>
+    Effect.flatMap(Edit.applied(joined(chunks), edits, path), (out) =>
+      !isFault(out) && (version === undefined || sha256(out.bytes) === version)
+        ? Effect.succeed(out.bytes)
+        : Effect.fail(
+            notRecorded(source.operation, path, "an edit was made of another content than the entries before it left")
+          )
+    )
+  )
 
 type Single = Exclude<Part, { readonly all: unknown }>
 

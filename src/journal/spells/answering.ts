@@ -3,7 +3,7 @@ import { Buffer } from "node:buffer"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { apply, type Edited } from "../../engine/edit.ts"
+import { applied, type Edited } from "../../engine/edit.ts"
 import { decode } from "../../engine/text.ts"
 import { type Fault, promote } from "../../model/FsError.ts"
 import type { JournalError } from "../errors.ts"
@@ -107,8 +107,8 @@ const edited = (
   understood: Extract<AnyUnderstood, { readonly spell: "edit_file" }>,
   before: number
 ): Effect.Effect<Edited | Fault, JournalError> =>
-  Effect.map(wholeOf(context, context.id("read"), before), (bytes) =>
-    isFault(bytes) ? bytes : apply(bytes, editsOf(understood.parameters), understood.parameters.path)
+  Effect.flatMap(wholeOf(context, context.id("read"), before), (bytes) =>
+    isFault(bytes) ? Effect.succeed(bytes) : applied(bytes, editsOf(understood.parameters), understood.parameters.path)
   )
 
 const onContent = (

@@ -6,6 +6,7 @@ import { decode } from "../../../engine/text.ts"
 import { type Fault, type FsError, promote } from "../../../model/FsError.ts"
 import type { FsPath } from "../../../model/FsPath.ts"
 import type { Backend } from "../../../port/Backend.ts"
+import { inSlices, perItem, type Steps } from "../../../runtime/steps.ts"
 
 const maxBytes = 1024 * 1024
 
@@ -36,15 +37,24 @@ const sideAt = Effect.fnUntraced(function* (port: Backend, path: FsPath): Effect
 
 const nothing: Side = { isFile: false, text: "" }
 
-/** Without the line of the name, which begins so too. */
-const countLines = (diff: string, sign: string): number =>
-  diff === "" ? 0 : diff.split("\n").filter((line) => line.startsWith(sign)).length - 1
+/** Counts the lines with this sign, without the line of the name, which begins so too. */
+const countLines = function* (diff: string, sign: string): Steps<number> {
+  let count = 0
+  for (let at = diff.indexOf(`\n${sign}`); at !== -1; at = diff.indexOf(`\n${sign}`, at + 1)) {
+    if (++count % 1024 === 0) yield 1024 * perItem
+  }
+  // The first line, of the name before, follows no line.
+  return sign === "+" ? Math.max(0, count - 1) : count
+}
 
-/** What was not there, or is no more, is /dev/null: so that `git apply` makes or removes the file. */
+/** Names /dev/null for what was not there, or is no more: so that `git apply` makes or removes the file. */
 const named = (diff: string, isNew: boolean, isGone: boolean): string => {
   if (diff === "") return ""
-  const [first, second, ...rest] = diff.split("\n")
-  return [isNew ? "--- /dev/null" : first, isGone ? "+++ /dev/null" : second, ...rest].join("\n")
+  const first = diff.indexOf("\n")
+  const second = diff.indexOf("\n", first + 1)
+  const from = isNew ? "--- /dev/null" : diff.slice(0, first)
+  const to = isGone ? "+++ /dev/null" : diff.slice(first + 1, second)
+  return `${from}\n${to}${diff.slice(second)}`
 }
 
 /** With `undefined` for the side that has nothing there. */
@@ -55,7 +65,10 @@ export const patchOf = (path: FsPath, before: Backend | undefined, after: Backen
     const isFile = old.isFile || now.isFile
     if (!isFile) return { isFile, diff: "" }
     if (old.text === undefined || now.text === undefined) return { isFile, diff: "" }
-    const diff = unified(path, old.text, [{ start: 0, end: old.text.length, text: now.text }])
-    const lines = { added: countLines(diff, "+"), removed: countLines(diff, "-") }
-    return { isFile, lines, diff: named(diff, before === undefined, after === undefined) }
+    const [from, to] = [old.text, now.text]
+    return yield* inSlices(function* () {
+      const diff = yield* unified(path, from, [{ start: 0, end: from.length, text: to }])
+      const lines = { added: yield* countLines(diff, "+"), removed: yield* countLines(diff, "-") }
+      return { isFile, lines, diff: named(diff, before === undefined, after === undefined) }
+    })
   }).pipe(Effect.mapError((fault) => promote(fault, "diff", path)))

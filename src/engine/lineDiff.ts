@@ -1,0 +1,235 @@
+/**
+ * The lines two texts have in common, by Myers' algorithm in linear space, as in `effect/TextDiff`, but in steps: comparing takes time
+ * in proportion to lines times differences, and nothing else may have to wait for that.
+ */
+import { perItem, type Steps, stride } from "../runtime/steps.ts"
+
+/** Lines that both texts have: `length` of them, from line `before` of the one and `after` of the other, counted from 0. */
+export interface Block {
+  readonly before: number
+  readonly after: number
+  readonly length: number
+}
+
+interface Region {
+  readonly aLo: number
+  readonly aHi: number
+  readonly bLo: number
+  readonly bHi: number
+}
+
+interface Snake {
+  readonly x: number
+  readonly y: number
+  readonly u: number
+  readonly v: number
+}
+
+export interface Lines {
+  /** Equal numbers are equal lines, the terminator among them. */
+  readonly ids: ReadonlyArray<number>
+  /** Where each line starts, and behind the last where it ends. */
+  readonly starts: ReadonlyArray<number>
+}
+
+/** A string longer than 16,383 units is hashed by its length alone, so that a map of such strings would compare each with all. */
+const maxKey = 4096
+
+/** Numbers the lines of several texts alike. A line ends with LF, or with the text. */
+export const numbering = (): ((text: string) => Steps<Lines>) => {
+  const known = new Map<string, number>()
+  const idOf = (key: string): number => {
+    let id = known.get(key)
+    if (id === undefined) known.set(key, (id = known.size))
+    return id
+  }
+  return function* (text) {
+    const ids: Array<number> = []
+    const starts: Array<number> = [0]
+    let spent = 0
+    for (let at = 0; at < text.length;) {
+      const newline = text.indexOf("\n", at)
+      const end = newline === -1 ? text.length : newline + 1
+      let id = 0
+      if (end - at <= maxKey) id = idOf(text.slice(at, end))
+      else {
+        for (let from = at; from < end; from += maxKey) {
+          // No line begins like a key of pieces, which names the piece before.
+          id = idOf(`\n${from === at ? "" : id}\n${text.slice(from, Math.min(end, from + maxKey))}`)
+          yield maxKey
+        }
+      }
+      ids.push(id)
+      spent += perItem + Math.min(end - at, maxKey)
+      if (spent > stride) {
+        yield spent
+        spent = 0
+      }
+      starts.push((at = end))
+    }
+    yield spent
+    return { ids, starts }
+  }
+}
+
+/**
+ * The blocks of common lines in order, as many lines as possible, unless that needs more than `maxEdits` added and removed lines: then
+ * less is found to be common.
+ */
+export const blocks = function* (
+  a: ReadonlyArray<number>,
+  b: ReadonlyArray<number>,
+  maxEdits: number
+): Steps<ReadonlyArray<Block>> {
+  const out: Array<Block> = []
+  const push = (before: number, after: number, length: number): void => {
+    if (length === 0) return
+    const last = out[out.length - 1]
+    if (last !== undefined && last.before + last.length === before && last.after + last.length === after) {
+      out[out.length - 1] = { before: last.before, after: last.after, length: last.length + length }
+    } else out.push({ before, after, length })
+  }
+  // The searches meet after half of the edits.
+  const maxD = Math.ceil(Math.max(0, maxEdits) / 2)
+  // The furthest x on each diagonal, forwards and backwards. More diagonals than edits are never looked at.
+  const offset = Math.min(a.length + b.length, maxD) + 1
+  const forward = new Int32Array(2 * offset + 1)
+  const backward = new Int32Array(2 * offset + 1)
+  // A generator's own loops run slowly, so the inner ones are functions, which leave here how much they have compared.
+  let compared = 0
+
+  /** Searches one edit further from the beginning. */
+  const onward = ({ aHi, aLo, bHi, bLo }: Region, d: number): Snake | undefined => {
+    const n = aHi - aLo
+    const m = bHi - bLo
+    const delta = n - m
+    const isOdd = (delta & 1) === 1
+    for (let k = -d; k <= d; k += 2) {
+      const left = forward[offset + k - 1]!
+      const right = forward[offset + k + 1]!
+      let x = k === -d || (k !== d && left < right) ? right : left + 1
+      let y = x - k
+      const x0 = x
+      while (x < n && y < m && a[aLo + x] === b[bLo + y]) {
+        x++
+        y++
+      }
+      forward[offset + k] = x
+      compared += x - x0 + 1
+      if (isOdd && k >= delta - (d - 1) && k <= delta + (d - 1) && x + backward[offset + delta - k]! >= n) {
+        return { x: aLo + x0, y: bLo + x0 - k, u: aLo + x, v: bLo + y }
+      }
+    }
+    return undefined
+  }
+
+  /** Searches one edit further from the end. */
+  const homeward = ({ aHi, aLo, bHi, bLo }: Region, d: number): Snake | undefined => {
+    const n = aHi - aLo
+    const m = bHi - bLo
+    const delta = n - m
+    const isEven = (delta & 1) === 0
+    for (let k = -d; k <= d; k += 2) {
+      const left = backward[offset + k - 1]!
+      const right = backward[offset + k + 1]!
+      let x = k === -d || (k !== d && left < right) ? right : left + 1
+      let y = x - k
+      const x0 = x
+      while (x < n && y < m && a[aHi - x - 1] === b[bHi - y - 1]) {
+        x++
+        y++
+      }
+      backward[offset + k] = x
+      compared += x - x0 + 1
+      if (isEven && k >= delta - d && k <= delta + d && x + forward[offset + delta - k]! >= n) {
+        return { x: aHi - x, y: bHi - y, u: aHi - x0, v: bHi - x0 + k }
+      }
+    }
+    return undefined
+  }
+
+  /** The furthest place that `limit` edits reach, which must be within the region so that both parts are smaller. */
+  const furthest = ({ aHi, aLo, bHi, bLo }: Region, limit: number): Snake | undefined => {
+    const n = aHi - aLo
+    const m = bHi - bLo
+    let best = 0
+    let x = 0
+    let y = 0
+    for (let k = -limit; k <= limit; k += 2) {
+      const xf = forward[offset + k]!
+      const yf = xf - k
+      if (xf <= n && yf >= 0 && yf <= m && xf + yf > best) {
+        best = xf + yf
+        x = aLo + xf
+        y = bLo + yf
+      }
+      const xb = backward[offset + k]!
+      const yb = xb - k
+      if (xb <= n && yb >= 0 && yb <= m && xb + yb > best) {
+        best = xb + yb
+        x = aHi - xb
+        y = bHi - yb
+      }
+    }
+    compared += limit
+    return best > 0 && best < n + m ? { x, y, u: x, v: y } : undefined
+  }
+
+  /** The middle of a shortest way, or the furthest place reached; `undefined` where none within the region was. */
+  const split = function* (region: Region): Steps<Snake | undefined> {
+    const limit = Math.min((region.aHi - region.aLo + region.bHi - region.bLo + 1) >> 1, maxD)
+    forward[offset + 1] = 0
+    backward[offset + 1] = 0
+    for (let d = 0; d <= limit; d++) {
+      const snake = onward(region, d) ?? homeward(region, d)
+      if (snake !== undefined) return snake
+      if (compared > stride) {
+        yield compared
+        compared = 0
+      }
+    }
+    return furthest(region, limit)
+  }
+
+  /** How many lines are the same from an index on in either, or, by -1, back from it. */
+  const alike = (x: number, y: number, step: 1 | -1, most: number): number => {
+    let same = 0
+    while (same < most && a[x + step * same] === b[y + step * same]) same++
+    compared += same + 1
+    return same
+  }
+
+  // Regions may nest deeper than calls can.
+  const stack: Array<Region | Block> = [{ aLo: 0, aHi: a.length, bLo: 0, bHi: b.length }]
+  while (stack.length > 0) {
+    const task = stack.pop()!
+    if ("length" in task) {
+      push(task.before, task.after, task.length)
+      continue
+    }
+    let { aHi, aLo, bHi, bLo } = task
+    const prefix = alike(aLo, bLo, 1, Math.min(aHi - aLo, bHi - bLo))
+    push(aLo, bLo, prefix)
+    aLo += prefix
+    bLo += prefix
+    const suffix = alike(aHi - 1, bHi - 1, -1, Math.min(aHi - aLo, bHi - bLo))
+    aHi -= suffix
+    bHi -= suffix
+    stack.push({ before: aHi, after: bHi, length: suffix })
+    const snake = aLo < aHi && bLo < bHi ? yield* split({ aLo, aHi, bLo, bHi }) : undefined
+    if (snake !== undefined) {
+      stack.push(
+        { aLo: snake.u, aHi, bLo: snake.v, bHi },
+        { before: snake.x, after: snake.y, length: snake.u - snake.x },
+        { aLo, aHi: snake.x, bLo, bHi: snake.y }
+      )
+    }
+    compared += perItem
+    if (compared > stride) {
+      yield compared
+      compared = 0
+    }
+  }
+  yield compared
+  return out
+}

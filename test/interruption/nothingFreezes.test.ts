@@ -1,0 +1,105 @@
+/**
+ * Nothing that a stranger's file holds stops the event loop. Each row is a computation over content of an odd shape. Twice the content
+ * costs at most two and a half times the steps, and the event loop gets its turn after a bounded number of steps. No clock is looked at.
+ */
+import { type Counted, counted } from "../steps.ts"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import * as Edit from "../../src/engine/edit.ts"
+import * as Filesystem from "../../src/filesystem/Filesystem.ts"
+
+/** Steps in a row: some 5 ms, and far fewer than any row takes in all that has to pause. */
+const maxHold = 2_500_000
+const maxGrowth = 2.5
+const size = 200_000
+/** Below so many steps what is done once outweighs the rest. */
+const least = 20_000
+
+const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text)
+const filled = (unit: string, length: number): string => unit.repeat(Math.ceil(length / unit.length)).slice(0, length)
+
+/** Content of so many UTF-16 units. */
+type Shape = (length: number) => string
+
+const shapes: Readonly<Record<string, Shape>> = {
+  "minified JSON in one line": (length) => filled('{"a":1,"b":2},', length),
+  "line ends only": (length) => filled("\n", length),
+  "CRLF only": (length) => filled("\r\n", length),
+  "NUL only": (length) => filled("\0", length),
+  "equal lines": (length) => filled("the same line again\n", length),
+  "two lines in turn": (length) => filled("a\nb\n", length),
+  "surrogate pairs": (length) => filled("😀", length & ~1),
+  "one line that ends in CRLF": (length) => `${filled("a,", length)}\r\n`,
+  "letters of two bytes": (length) => filled("é", length)
+}
+
+interface Row {
+  readonly name: string
+  /** Of content so long. What it prepares is not counted. */
+  readonly make: (length: number) => Effect.Effect<unknown, unknown>
+  readonly size?: number
+}
+
+const edits: Readonly<Record<string, (text: string) => ReadonlyArray<Edit.Edit>>> = {
+  "a text that must be unique and is everywhere": (text) => [
+    { oldText: text.includes(",") ? "," : text.slice(0, 2), newText: "x" }
+  ],
+  "all occurrences": (text) => [{ oldText: text.includes(",") ? "," : text.slice(0, 2), newText: "x\ny", match: "all" }],
+  "the first occurrence": (text) => [{ oldText: text.includes(",") ? "," : text.slice(0, 2), newText: "x\ny", match: "first" }],
+  "a text that is nowhere": (text) => [{ oldText: `${text.slice(0, 240)}!`, newText: "x" }],
+  "a long text that is nowhere": (text) => [{ oldText: `${text.slice(0, text.length / 2)}!`, newText: "x" }],
+  "the whole text": (text) => [{ oldText: text, newText: text.replaceAll(/[a,\n]/g, "xy") }],
+  "two texts that overlap": (text) => [
+    { oldText: text.slice(-2), newText: "x", match: "all" },
+    { oldText: text.slice(-4), newText: "x", match: "all" }
+  ]
+}
+
+/** The diff of a million changed lines is cut off after a fixed number of steps, which takes longest. */
+const long = new Set(["all occurrences", "the whole text"])
+
+const rows: ReadonlyArray<Row> = Object.entries(shapes).flatMap(([shape, of]) =>
+  Object.entries(edits)
+    .filter(([edit]) => !long.has(edit) || shape === "minified JSON in one line" || shape === "CRLF only")
+    .map(([edit, make]) => ({
+      name: `an edit of ${edit}, in ${shape}`,
+      make: (length: number) => {
+        const text = of(length)
+        return Edit.applied(utf8(text), make(text), "f")
+      }
+    }))
+)
+
+const growth = (small: Counted, large: Counted): number => large.total / Math.max(small.total, least)
+
+describe("the event loop gets its turn and the work grows with the content:", () => {
+  for (const { make, name, size: own = size } of rows) {
+    it(name, async () => {
+      const small = await counted(make(own))
+      const large = await counted(make(2 * own))
+      const said = `${small.total} steps, twice as much ${large.total}, ${large.longest} in a row`
+      assert.isAtMost(growth(small, large), maxGrowth, said)
+      assert.isAtMost(large.longest, maxHold, said)
+    })
+  }
+})
+
+describe("an edit of a large file", () => {
+  it("can be interrupted, and the file stays as it was", async () => {
+    const text = filled('{"a":1,"b":2},', 2_000_000)
+    const after = await Effect.runPromise(
+      Effect.gen(function* () {
+        const fs = yield* Filesystem.Filesystem
+        yield* fs.write("data.json", text)
+        const editing = yield* Effect.forkChild(fs.edit("data.json", [{ oldText: ",", newText: ";\n", match: "all" }]))
+        // An edit that does not pause is over when this fiber goes on.
+        for (let turns = 0; turns < 5; turns++) yield* Effect.yieldNow
+        yield* Fiber.interrupt(editing)
+        return yield* fs.readString("data.json")
+      }).pipe(Effect.provide(Filesystem.layer(InMemory.make())))
+    )
+    assert.isTrue(after === text)
+  })
+})
