@@ -80,7 +80,7 @@ export interface DaemonOptions<E, R> {
   /** When `run` has ended, in whatever way: finishes what it has left in hand. Nothing interrupts it. @default nothing */
   readonly stop?: Effect.Effect<void, E, R> | undefined
   /** What else the entries about it say. */
-  readonly says?: Pick<DaemonChanged, "prefix" | "extended"> | undefined
+  readonly says?: Pick<DaemonChanged, "prefix" | "extended" | "grace"> | undefined
 }
 
 /**

@@ -9,12 +9,13 @@
  * - A write in parts is carried out when the last part is there, in its place in the order. Its content is what the journal holds.
  * - `FileList` with a pattern lists what `Filesystem.glob` matches, of every kind; not recursive, only what stands in the directory itself.
  *
- * Several leaves may serve one journal: each claims the paths from its `prefix` down, the longest prefix has it, and what nobody claims
- * is answered NotFound after `grace`, by the one that is there longest. A leaf of the same name or the same prefix as an earlier one takes
+ * Several leaves may serve one journal: each claims the paths from its `prefix` down, the longest prefix has it. A request that
+ * no leaf serves is answered Unavailable, "no leaf serves this path", after `grace`, by the leaf that is there longest. When a leaf ends,
+ * what it had open passes to the leaf that owns the path then. A leaf of the same name or the same prefix as an earlier one takes
  * its place: that one finishes what it has in hand and completes. After a leaf was killed, the one that takes its place answers what it
  * left: reads as ever, changes with IoError "not executed" (`resume`). Whether a change had been made before the kill it tells where that
  * leaf was `extended`; else it says that it may have been. One that was killed on this machine is known to be dead; any other that has not
- * completed is waited for, twice as long as `timeout` at most.
+ * completed is waited for, twice as long as `timeout` at most. A leaf that died on this machine is reported as Completed by another one.
  *
  * @since 0.1.0
  */
@@ -87,7 +88,7 @@ export interface LeafOptions {
   readonly timeout?: Duration.Input | undefined
   /** How long the next part of a write may be waited for. @default 60 seconds */
   readonly idle?: Duration.Input | undefined
-  /** After which what nobody claims is answered NotFound. @default 5 seconds */
+  /** How long a request may wait for a leaf that serves its path, before it is answered Unavailable. @default 5 seconds */
   readonly grace?: Duration.Input | undefined
   /**
    * What becomes of changes that stood unanswered in the journal before the leaf did: `reads`: IoError "not executed"; `all`: carried out,

@@ -12,6 +12,9 @@ import { faulty } from "../../src/testing/Faults.ts"
 import { asked, chunk, id, journaled, list, many, memory, quiet, read, remove, started, stat, write } from "./leafBench.ts"
 
 const kindOf = (answer: Entry.Afferent): string => (answer._tag === "FileFault" ? answer.faultKind : answer._tag)
+/** The whole error, if the answer holds one. */
+const errorOf = (answer: Entry.Afferent): string =>
+  answer._tag === "FileFault" ? (answer.error?._tag ?? answer.faultKind) : answer._tag
 const messageOf = (answer: Entry.Afferent): string => (answer._tag === "FileFault" ? answer.message : "")
 
 /** What each step on a path does first. */
@@ -30,13 +33,15 @@ const first = (
 
 const now = Effect.map(asked, ({ all }) => all).pipe(Effect.flatten)
 
-const answersTo = (...intents: ReadonlyArray<Entry.Efferent>) =>
+const answersAs = (name: (answer: Entry.Afferent) => string, intents: ReadonlyArray<Entry.Efferent>) =>
   Effect.map(now, (all) =>
     intents.map(({ correlationId }) => {
       const found = all.find((entry) => Entry.isTerminal(entry) && entry.correlationId === correlationId)
-      return found === undefined ? undefined : kindOf(found as Entry.Afferent)
+      return found === undefined ? undefined : name(found as Entry.Afferent)
     })
   )
+const answersTo = (...intents: ReadonlyArray<Entry.Efferent>) => answersAs(kindOf, intents)
+const errorsOf = (...intents: ReadonlyArray<Entry.Efferent>) => answersAs(errorOf, intents)
 
 const appendAll = (...intents: ReadonlyArray<Entry.Efferent>) =>
   Effect.flatMap(asked, ({ append }) => Effect.forEach(intents, append, { discard: true }))
@@ -264,7 +269,7 @@ describe("what another program has open", () => {
 })
 
 describe("what nobody serves", () => {
-  it.effect("is NotFound after five seconds, and once, however many leaves there are", () =>
+  it.effect("is Unavailable after five seconds, once, however many leaves there are", () =>
     journaled(
       Effect.gen(function* () {
         for (const prefix of ["a", "b", "b/c"]) yield* started(yield* memory({ tree: {} }), { prefix })
@@ -274,14 +279,14 @@ describe("what nobody serves", () => {
         yield* TestClock.adjust("4999 millis")
         yield* quiet
         assert.deepStrictEqual(
-          yield* answersTo(...intents),
+          yield* errorsOf(...intents),
           intents.map(() => undefined)
         )
         yield* TestClock.adjust("1 millis")
         yield* quiet
         assert.deepStrictEqual(
-          yield* answersTo(...intents),
-          intents.map(() => "NotFound")
+          yield* errorsOf(...intents),
+          intents.map(() => "Unavailable")
         )
         yield* TestClock.adjust("1 minute")
         yield* quiet
@@ -303,7 +308,7 @@ describe("what nobody serves", () => {
         yield* quiet
         yield* TestClock.adjust("2 seconds")
         yield* quiet
-        assert.deepStrictEqual(yield* answersTo(intent), ["NotFound"])
+        assert.deepStrictEqual(yield* errorsOf(intent), ["Unavailable"])
       })
     )
   )
@@ -318,18 +323,18 @@ describe("what nobody serves", () => {
         yield* quiet
         yield* TestClock.adjust("4 seconds")
         yield* quiet
-        assert.deepStrictEqual(yield* answersTo(one), [undefined])
+        assert.deepStrictEqual(yield* errorsOf(one), [undefined])
         yield* TestClock.adjust("1 second")
         yield* quiet
-        assert.deepStrictEqual(yield* answersTo(one), ["NotFound"])
+        assert.deepStrictEqual(yield* errorsOf(one), ["Unavailable"])
         yield* appendAll(other)
         yield* quiet
         yield* TestClock.adjust("2 seconds")
         yield* quiet
-        assert.deepStrictEqual(yield* answersTo(other), [undefined])
+        assert.deepStrictEqual(yield* errorsOf(other), [undefined])
         yield* first.shutdown
         yield* quiet
-        assert.deepStrictEqual(yield* answersTo(other), ["NotFound"])
+        assert.deepStrictEqual(yield* errorsOf(other), ["Unavailable"])
       })
     )
   )
@@ -344,7 +349,7 @@ describe("what nobody serves", () => {
         yield* TestClock.adjust("2 seconds")
         yield* started(yield* memory({ tree: { b: { f: "here" } } }), { prefix: "b" })
         yield* quiet
-        assert.deepStrictEqual(yield* answersTo(intent), ["FileContent"])
+        assert.deepStrictEqual(yield* errorsOf(intent), ["FileContent"])
         yield* TestClock.adjust("1 minute")
         yield* quiet
         assert.strictEqual((yield* now).filter(Entry.answers(intent.correlationId)).length, 1)
@@ -365,8 +370,8 @@ describe("what nobody serves", () => {
         yield* TestClock.adjust("1 minute")
         yield* quiet
         assert.deepStrictEqual(
-          (yield* now).filter(Entry.answers(intent.correlationId)).map((entry) => kindOf(entry)),
-          ["NotFound"]
+          (yield* now).filter(Entry.answers(intent.correlationId)).map((entry) => errorOf(entry)),
+          ["Unavailable"]
         )
       })
     )

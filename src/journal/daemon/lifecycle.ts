@@ -89,10 +89,9 @@ export const make = Effect.fnUntraced(function* <E, R>(
       })
     )
 
-  const begin = (position: number): Effect.Effect<void> =>
+  const begin = (position: number, leave: () => void): Effect.Effect<void> =>
     Effect.suspend(() => {
       become("Running")
-      const leave = Instance.enter(instance)
       const run = Effect.suspend(() => options.run({ instance, position }))
       return Effect.flatMap(Effect.forkDetach(Effect.provideContext(run, context)), (fiber) => {
         runner = fiber
@@ -107,17 +106,22 @@ export const make = Effect.fnUntraced(function* <E, R>(
       if (status === "Running") return Effect.void
       if (status === "Completed") return Effect.fail(fails("start", "completed", failure))
       const prepared = restore(Effect.provideContext(options.start ?? Effect.void, context))
+      // Before it is announced, so that nobody takes an announced run for one that is over.
+      const leave = Instance.enter(instance)
       return Effect.matchCauseEffect(
         Effect.flatMap(prepared, () => say("Running")),
         {
-          onSuccess: begin,
+          onSuccess: (position) => begin(position, leave),
           onFailure: (cause) =>
-            Cause.hasInterruptsOnly(cause)
-              ? Effect.interrupt
-              : Effect.andThen(
-                  complete(cause),
-                  Effect.suspend(() => Effect.fail(fails("start", "failed", cause)))
-                )
+            Effect.andThen(
+              Effect.sync(leave),
+              Cause.hasInterruptsOnly(cause)
+                ? Effect.interrupt
+                : Effect.andThen(
+                    complete(cause),
+                    Effect.suspend(() => Effect.fail(fails("start", "failed", cause)))
+                  )
+            )
         }
       )
     })

@@ -1,7 +1,8 @@
 /** A leaf's note in the journal, from which the next one starts. */
 import * as Schema from "effect/Schema"
 
-const position = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+/** A whole number of at least 0. */
+const whole = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
 /**
  * A leaf says up to where every request has an answer, so that the next leaf need not read the journal from its beginning. Only leaves with
@@ -12,7 +13,7 @@ const position = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
  */
 export class LeafCheckpoint extends Schema.TaggedClass<LeafCheckpoint>("fs-algebra/LeafCheckpoint")("LeafCheckpoint", {
   /** Every request up to this position has an answer. */
-  through: position,
+  through: whole,
   /** The SHA-256 of the entry at that position. */
   digest: Schema.String,
   /** The leaves at that position. */
@@ -22,7 +23,9 @@ export class LeafCheckpoint extends Schema.TaggedClass<LeafCheckpoint>("fs-algeb
       instance: Schema.String,
       prefix: Schema.String,
       extended: Schema.Boolean,
-      position,
+      /** Milliseconds. */
+      grace: whole,
+      position: whole,
       /** It serves its paths. */
       running: Schema.Boolean,
       /** It has not said that it has ended. */

@@ -17,5 +17,7 @@ export class DaemonChanged extends Schema.TaggedClass<DaemonChanged>("fs-algebra
   /** Of a leaf, which always says it: the paths it serves are those from this one down; "." is all of them. */
   prefix: Schema.optionalKey(Schema.String),
   /** Of a leaf: it appends FileStarted before each change. @default false */
-  extended: Schema.optionalKey(Schema.Boolean)
+  extended: Schema.optionalKey(Schema.Boolean),
+  /** Of a leaf: how many milliseconds it waits for a leaf that serves a path, before it says that there is none. @default 5,000 */
+  grace: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)))
 }) {}

@@ -51,12 +51,13 @@ const text = ({ digest, leaves, through }: Said): string =>
   `journal checkpoint ${JSON.stringify([
     through,
     digest,
-    leaves.map(({ daemon, instance, prefix, position, extended, running, unfinished, silent }) => [
+    leaves.map(({ daemon, instance, prefix, position, extended, grace, running, unfinished, silent }) => [
       daemon,
       instance,
       prefix,
       position,
       extended,
+      grace,
       running,
       unfinished,
       silent
@@ -70,8 +71,8 @@ const stateOf = ({ leaves, through }: Said): Beginning | undefined => {
   for (const leaf of leaves) {
     const prefix = FsPath.parse(leaf.prefix, "branch")
     if (typeof prefix !== "string" || leaf.position > through) return undefined
-    const { daemon, extended, instance, position } = leaf
-    const announced = { daemon, instance, prefix, extended, position }
+    const { daemon, extended, grace, instance, position } = leaf
+    const announced = { daemon, instance, prefix, extended, grace, position }
     if (leaf.running) running.push(announced)
     if (leaf.unfinished) unfinished.set(instance, announced)
     if (leaf.silent) silent.set(instance, announced)
@@ -144,11 +145,12 @@ export const make = (
     const all = new Map(
       [...running, ...state.leaves.unfinished.values(), ...state.silent.values()].map((leaf) => [leaf.instance, leaf])
     )
-    const leaves = [...all.values()].map(({ daemon, extended, instance, position, prefix }) => ({
+    const leaves = [...all.values()].map(({ daemon, extended, grace, instance, position, prefix }) => ({
       daemon,
       instance,
       prefix,
       extended,
+      grace,
       position,
       running: running.some((leaf) => leaf.instance === instance),
       unfinished: state.leaves.unfinished.has(instance),

@@ -6,6 +6,9 @@ import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 
+/** In a millisecond. */
+const nanos = 1_000_000
+
 export interface Deadlines<Key> {
   /** From now on. */
   readonly renew: (key: Key) => void
@@ -18,7 +21,8 @@ export interface Deadlines<Key> {
 export const make = <Key>(clock: Clock.Clock, millis: number, expired: (key: Key) => Effect.Effect<void>): Deadlines<Key> => {
   const due = new Map<Key, number>()
   const some = Latch.makeUnsafe(false)
-  const now = (): number => clock.currentTimeMillisUnsafe()
+  // A wall clock that is set back would put off every deadline.
+  const now = (): number => Number(clock.monotonicTimeNanosUnsafe())
 
   const step: Effect.Effect<void> = Effect.suspend(() => {
     const next = due.entries().next().value
@@ -28,7 +32,7 @@ export const make = <Key>(clock: Clock.Clock, millis: number, expired: (key: Key
     }
     const [key, at] = next
     const left = at - now()
-    if (left > 0) return Effect.sleep(left)
+    if (left > 0) return Effect.sleep(Math.ceil(left / nanos))
     due.delete(key)
     return expired(key)
   })
@@ -36,7 +40,7 @@ export const make = <Key>(clock: Clock.Clock, millis: number, expired: (key: Key
   return {
     renew: (key) => {
       due.delete(key)
-      due.set(key, now() + millis)
+      due.set(key, now() + millis * nanos)
       if (due.size === 1) some.openUnsafe()
     },
     drop: (key) => void due.delete(key),

@@ -6,9 +6,11 @@ import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
-import type { DaemonChanged } from "../entries/daemon.ts"
-import { type Efferent, FileFault, FileWrite, FileWriteChunk, isEfferent, isMutation, isTerminal } from "../FileSystemEntry.ts"
+import * as Instance from "../daemon/instance.ts"
+import { DaemonChanged } from "../entries/daemon.ts"
+import { type Efferent, FileFault, FileWriteChunk, isEfferent, isMutation, isTerminal } from "../FileSystemEntry.ts"
 import type { Entry, Recorded } from "../Journal.ts"
+import * as Charge from "./charge.ts"
 import * as Deadlines from "./deadlines.ts"
 import * as Faults from "./faults.ts"
 import type { Hands } from "./hands.ts"
@@ -21,22 +23,13 @@ type Doing = Effect.Effect<void> | undefined
 
 type Intent = Exclude<Efferent, FileWriteChunk>
 
-/** What nobody serves, and when it was asked. */
-interface Unclaimed {
-  /** Without the content. */
-  readonly intent: Efferent
-  readonly path: FsPath.FsPath
-  readonly at: number
-  isDue: boolean
-}
-
 const noPath: Fault = { _tag: "InvalidPath", detail: "the first part of a write must name one" }
 
 const nothing = new Uint8Array(0)
 
-/** What is asked, without the content. */
-const without = (intent: Intent): Intent =>
-  intent._tag === "FileWrite" ? new FileWrite({ ...intent, content: nothing }, { disableChecks: true }) : intent
+/** How often it is checked whether the leaf in charge of an open request is dead, in milliseconds, unless the grace is longer. */
+const leastPulse = 1_000
+
 const firstOf = (chunk: FileWriteChunk): FileWriteChunk =>
   new FileWriteChunk({ ...chunk, data: nothing }, { disableChecks: true })
 
@@ -53,82 +46,28 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
   const { instance, journal, settings } = self
   const { answered } = survey
   const leaves = survey.from.leaves.copy()
-  const transfers = new Map<string, Transfer>()
-  /** Writes in parts that are others'. */
-  const foreign = new Set<string>()
-  const unclaimed = new Map<string, Unclaimed>()
+  /** By correlation id, in the order of the journal. */
+  const open = new Map<string, Charge.Open>()
+  /** Leaves that announce no changes and have not ended cleanly: what they had may have been carried out. */
+  const silent = new Map(survey.silent)
+  /** Those of other leaves that have ended without saying so. */
+  const reported = new Set<string>()
   let position = 0
   let postponed: Array<{ readonly until: number; readonly decide: () => Doing }> = []
-
-  const isFirst = (): boolean => leaves.first()?.instance === instance
 
   const refuse = (intent: Efferent, shown: string, fault: Fault): Doing => {
     const error = Faults.errorOf(fault, intent, shown)
     return hands.say(Faults.answer(error, intent.correlationId, shown, settings.extended))
   }
-  const ioError = (intent: Efferent, shown: string, detail: string): Doing => refuse(intent, shown, { _tag: "IoError", detail })
   const shownOf = (intent: Efferent): string => intent.path ?? "."
+  const isMine = (request: Charge.Open): boolean => request.charge?.instance === instance
+  const isOpen = (request: Charge.Open): boolean => open.get(request.intent.correlationId) === request
 
-  // ── whose it is ──
-
-  type Whose = "mine" | "nobody's" | "another's"
-
-  /** What stood in the journal before this leaf did: another's, unless that one is no more, or could leave it to this one in time. */
-  const whoseBefore = (path: FsPath.FsPath | undefined, at: number): Whose => {
-    const then = path === undefined ? undefined : leaves.ownerOf(path)
-    const now = path === undefined ? undefined : survey.leaves.ownerOf(path)
-    const inCharge = then ?? leaves.first()
-    if (inCharge !== undefined && survey.leaves.isRunning(inCharge.instance)) {
-      const isLeft = then === undefined && now?.instance === instance && survey.at - at < settings.grace / 2
-      return isLeft ? "mine" : "another's"
-    }
-    if ((now ?? survey.leaves.first())?.instance !== instance) return "another's"
-    return now === undefined && path !== undefined ? "nobody's" : "mine"
-  }
-  const whose = (path: FsPath.FsPath | undefined, recorded: Recorded<Entry>): Whose => {
-    if (recorded.position < me.position) return whoseBefore(path, recorded.at)
-    const owner = path === undefined ? undefined : leaves.ownerOf(path)
-    if (owner !== undefined) return owner.instance === instance ? "mine" : "another's"
-    return path !== undefined ? "nobody's" : isFirst() ? "mine" : "another's"
-  }
-
-  // ── what nobody serves ──
-
-  const notServed = ({ intent }: Unclaimed): Doing => {
-    const path = shownOf(intent)
-    const error = Faults.errorOf({ _tag: "NotFound" }, intent, path)
-    return hands.say(
-      new FileFault({
-        correlationId: intent.correlationId,
-        faultKind: "NotFound",
-        path,
-        message: `${error.operation} ${JSON.stringify(path)}: no leaf serves this path`,
-        ...(settings.extended ? { error } : {})
-      })
-    )
-  }
-  const due = (): Doing => {
-    if (!isFirst()) return undefined
-    const all = [...unclaimed.values()].filter(({ isDue }) => isDue)
-    for (const { intent } of all) unclaimed.delete(intent.correlationId)
-    return all.length === 0 ? undefined : Effect.forEach(all, (one) => notServed(one) ?? Effect.void, { discard: true })
-  }
-  const graces = Deadlines.make<Unclaimed>(clock, settings.grace, (one) => {
-    one.isDue = true
-    return postpone(due)
-  })
-  const wait = (intent: Efferent, path: FsPath.FsPath, at: number): void => {
-    const { correlationId } = intent
-    const one = { intent, path, at, isDue: false }
-    unclaimed.set(correlationId, one)
-    graces.renew(one)
-  }
-  const forget = (correlationId: string): void => {
-    const one = unclaimed.get(correlationId)
-    if (one !== undefined) graces.drop(one)
-    unclaimed.delete(correlationId)
-    foreign.delete(correlationId)
-  }
+  /** Runs all of them one after another. */
+  const all = (requests: ReadonlyArray<Charge.Open>, what: (request: Charge.Open) => Doing): Doing =>
+    requests.length === 0
+      ? undefined
+      : Effect.forEach(requests, (request) => Effect.suspend(() => what(request) ?? Effect.void), { discard: true })
 
   /** Decides when all that the journal holds now has been seen. */
   const postpone = (decide: () => Doing): Effect.Effect<void> =>
@@ -141,29 +80,137 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
       }
     })
 
+  // ── the leaf in charge ──
+
+  const graces: Deadlines.Deadlines<Charge.Open> = Deadlines.make(clock, me.grace, (request) => {
+    request.isDue = true
+    return due(request)
+  })
+  const due = (request: Charge.Open): Effect.Effect<void> =>
+    postpone(() => (isOpen(request) && isMine(request) && request.isDue ? notServed(request) : undefined))
+  const pulse = Math.max(me.grace, leastPulse)
+  const pulses: Deadlines.Deadlines<Charge.Open> = Deadlines.make(clock, pulse, (request) =>
+    postpone(() => {
+      if (!isOpen(request) || pulses.has(request)) return undefined
+      if (isMine(request)) {
+        request.heldFor += pulse
+        return onMine(request)
+      }
+      pulses.renew(request)
+      return report(request.charge)
+    })
+  )
+  const idles: Deadlines.Deadlines<Charge.Open> = Deadlines.make(clock, settings.idle, (request) =>
+    postpone(() =>
+      isOpen(request) && isMine(request) && !idles.has(request)
+        ? drop(request, { _tag: "Timeout", detail: `its next part did not come within ${settings.idle} ms` })
+        : undefined
+    )
+  )
+
+  const forget = (correlationId: string): void => {
+    const request = open.get(correlationId)
+    if (request === undefined) return
+    for (const deadlines of [graces, pulses, idles]) deadlines.drop(request)
+    open.delete(correlationId)
+  }
+  const drop = (request: Charge.Open, fault: Fault): Doing => {
+    forget(request.intent.correlationId)
+    return refuse(request.intent, request.shown, fault)
+  }
+
+  /** Says in the place of a leaf that it has ended, if it is known to be dead, so that what it was in charge of passes on. */
+  const report = (leaf: Registry.Announced | undefined): Doing => {
+    if (leaf === undefined || reported.has(leaf.instance) || Instance.isOver(leaf.instance) !== true) return undefined
+    const { daemon, extended, prefix } = leaf
+    const ended = new DaemonChanged({
+      daemon,
+      instance: leaf.instance,
+      status: "Completed",
+      failure: "it ended without saying so",
+      prefix,
+      extended
+    })
+    return Effect.matchEffect(journal.append(ended), {
+      onFailure: () => Effect.void,
+      onSuccess: () => Effect.sync(() => void reported.add(leaf.instance))
+    })
+  }
+
+  /** A leaf that had it and was superseded may still be at it, for as long as the survey waits for such a leaf. */
+  const isHeldByAnother = ({ heldFor, tried }: Charge.Open): boolean =>
+    heldFor < 2 * settings.timeout &&
+    tried.some(
+      (leaf) =>
+        leaf.instance !== instance &&
+        leaves.unfinished.has(leaf.instance) &&
+        // The survey has waited for those that this leaf supersedes.
+        !(leaf.position < me.position && Registry.supersedes(me, leaf)) &&
+        Instance.isOver(leaf.instance) !== true
+    )
+
+  /** Goes on with a request that this leaf is in charge of. */
+  const onMine = (request: Charge.Open): Doing => {
+    if (!request.serves) return request.isDue ? due(request) : undefined
+    if (isHeldByAnother(request)) return void pulses.renew(request)
+    return act(request)
+  }
+  const onCharge = (request: Charge.Open): Doing => {
+    if (request.serves) {
+      graces.drop(request)
+      request.isDue = false
+    } else if (!request.isDue && !graces.has(request)) graces.renew(request)
+    if (isMine(request)) {
+      pulses.drop(request)
+      return onMine(request)
+    }
+    idles.drop(request)
+    return void pulses.renew(request)
+  }
+
+  const mayHaveBegun = ({ intent, started, tried }: Charge.Open): boolean =>
+    isMutation(intent) && (started !== undefined || tried.some((leaf) => silent.has(leaf.instance)))
+
+  const notServed = (request: Charge.Open): Doing => {
+    const { intent, shown } = request
+    forget(intent.correlationId)
+    const doubt = mayHaveBegun(request) ? "; the leaf that had it has ended without an answer, and may have carried it out" : ""
+    const error = Faults.errorOf({ _tag: "Unavailable", detail: `no leaf serves this path${doubt}` }, intent, shown)
+    // Whole also from a leaf of the thirteen, which have no word for it.
+    return hands.say(
+      new FileFault({ correlationId: intent.correlationId, faultKind: "IoError", path: shown, message: error.message, error })
+    )
+  }
+
   // ── in hand ──
 
-  const leftBy = (intent: Efferent, path: FsPath.FsPath, recorded: Pick<Recorded<Entry>, "position">): Left | undefined => {
-    if (recorded.position >= me.position || !isMutation(intent)) return undefined
-    const then = leaves.ownerOf(path)?.instance
-    // One that came later may have been told to resume all.
-    const mayHave = (leaf: Registry.Announced): boolean =>
-      leaf.instance === then || (leaf.position > recorded.position && FsPath.isWithin(leaf.prefix, path))
-    return {
-      started: survey.started.get(intent.correlationId),
-      isUncertain: [...survey.silent.values()].some(mayHave)
-    }
+  const isLeft = ({ position, tried }: Charge.Open): boolean =>
+    position < me.position || tried.some((leaf) => leaf.instance !== instance)
+  const leftBy = (request: Charge.Open): Left | undefined => {
+    const { intent, started, tried } = request
+    if (!isLeft(request) || !isMutation(intent)) return undefined
+    const begunBy = started?.instance
+    // A leaf of other files can compare nothing.
+    const isElsewhere = tried.some((leaf) => leaf.instance === begunBy && !Registry.supersedes(me, leaf))
+    return isElsewhere
+      ? { started: undefined, isUncertain: true }
+      : { started, isUncertain: tried.some((leaf) => silent.has(leaf.instance)) }
   }
-  const take = (
-    intent: Efferent,
-    shown: string,
-    path: FsPath.FsPath,
-    to: FsPath.FsPath | undefined,
-    at: number,
-    left: Left | undefined,
-    transfer?: Transfer
-  ): Doing => {
-    const work: Work = { intent, shown, path, to, position: at, transfer, left, isAnswered: false, hasBegun: false }
+  const take = (request: Charge.Open, to: FsPath.FsPath | undefined): Doing => {
+    const { intent, shown, transfer } = request
+    const left = leftBy(request)
+    forget(intent.correlationId)
+    const work: Work = {
+      intent,
+      shown,
+      path: request.path!,
+      to,
+      position: request.wholeAt ?? request.position,
+      transfer,
+      left,
+      isAnswered: false,
+      hasBegun: false
+    }
     hands.take(
       work,
       Effect.suspend(() => perform(self, work))
@@ -171,131 +218,145 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
     return hands.room()
   }
 
-  const onIntent = (intent: Intent, recorded: Recorded<Entry>): Doing => {
-    const { correlationId, path: shown } = intent
-    if (hands.holds(correlationId) || transfers.has(correlationId)) return inFlight(intent, shown)
-    if (answered.has(correlationId)) return undefined
-    if (unclaimed.has(correlationId)) return isFirst() ? inFlight(intent, shown) : undefined
-    const parsed = FsPath.parse(shown, "branch")
-    const path = typeof parsed === "string" ? parsed : undefined
-    const mine = whose(path, recorded)
-    if (mine === "another's") return undefined
-    if (mine === "nobody's") return void wait(without(intent), path!, recorded.at)
-    const fault = refusal(settings, intent)
-    if (fault !== undefined) return refuse(intent, shown, fault)
-    if (typeof parsed !== "string") return refuse(intent, shown, parsed)
-    const refused = refusedPath(settings, parsed)
-    if (refused !== undefined) return refuse(intent, shown, refused)
-    const to = intent._tag === "FileMove" ? FsPath.parse(intent.to, "branch") : undefined
-    if (typeof to === "object") return refuse(intent, intent._tag === "FileMove" ? intent.to : shown, to)
-    if (to !== undefined) {
-      const refused = refusedPath(settings, to) ?? elsewhere(to, recorded)
-      if (refused !== undefined) return refuse(intent, shown, refused)
+  /** Carries out a request, or answers why it cannot be; a write in parts when it is whole. */
+  const act = (request: Charge.Open): Doing => {
+    const { intent, path, transfer } = request
+    const fault = refusal(settings, intent) ?? request.fault ?? (path === undefined ? noPath : refusedPath(settings, path))
+    if (fault !== undefined) return drop(request, fault)
+    if (transfer !== undefined) {
+      const { maxFileSize } = settings.limits
+      if (transfer.next > maxFileSize) {
+        const allowed = Math.floor(maxFileSize)
+        return drop(request, { _tag: "LimitExceeded", limit: "maxFileSize", allowed, actual: transfer.next })
+      }
+      if (request.wholeAt === undefined) {
+        // What was not complete when this leaf got it goes on only where changes do.
+        if (!isLeft(request) || settings.resumesChanges) return void idles.renew(request)
+        return drop(request, {
+          _tag: "IoError",
+          detail: "not executed: it was not complete when the leaf that had it ended"
+        })
+      }
     }
-    return take(intent, shown, parsed, to, recorded.position, leftBy(intent, parsed, recorded))
+    const to = intent._tag === "FileMove" ? FsPath.parse(intent.to, "branch") : undefined
+    if (typeof to === "object") {
+      forget(intent.correlationId)
+      return refuse(intent, intent._tag === "FileMove" ? intent.to : request.shown, to)
+    }
+    const refused = to === undefined ? undefined : (refusedPath(settings, to) ?? elsewhere(to))
+    return refused === undefined ? take(request, to) : drop(request, refused)
   }
-  const inFlight = (intent: Efferent, shown: string): Doing =>
-    ioError(intent, shown, "another entry with this correlation id is still being carried out")
-  const elsewhere = (to: FsPath.FsPath, { position }: Recorded<Entry>): Fault | undefined =>
-    (position < me.position ? survey.leaves : leaves).ownerOf(to)?.instance === instance
+  const elsewhere = (to: FsPath.FsPath): Fault | undefined =>
+    leaves.ownerOf(to)?.instance === instance
       ? undefined
       : { _tag: "IoError", code: "EXDEV", detail: "another leaf serves the path that it is to be moved to" }
 
-  // ── in parts ──
+  // ── what is asked ──
 
-  const idles: Deadlines.Deadlines<Transfer> = Deadlines.make<Transfer>(clock, settings.idle, (transfer) =>
-    postpone(() => {
-      const { correlationId } = transfer.first
-      if (transfers.get(correlationId) !== transfer || idles.has(transfer)) return undefined
-      return drop(transfer, { _tag: "Timeout", detail: `its next part did not come within ${settings.idle} ms` })
+  const isAfterStart = (): boolean => position > me.position
+
+  const add = (intent: Efferent, at: number, fault?: Fault): Charge.Open => {
+    const isParts = intent._tag === "FileWriteChunk"
+    const parsed = intent.path === undefined ? noPath : FsPath.parse(intent.path, "branch")
+    const path = typeof parsed === "string" && fault === undefined ? parsed : undefined
+    const request: Charge.Open = {
+      intent,
+      shown: shownOf(intent),
+      path,
+      position,
+      transfer: isParts && path !== undefined ? { first: intent, path, position, next: 0 } : undefined,
+      wholeAt: isParts ? undefined : position,
+      fault: fault ?? (typeof parsed === "string" ? undefined : parsed),
+      started: survey.started.get(intent.correlationId),
+      charge: undefined,
+      serves: false,
+      since: at,
+      isDue: false,
+      heldFor: 0,
+      tried: []
+    }
+    open.set(intent.correlationId, request)
+    Charge.assign(request, leaves, at)
+    return request
+  }
+  const inFlight = (intent: Efferent): Doing =>
+    refuse(intent, shownOf(intent), {
+      _tag: "IoError",
+      detail: "another entry with this correlation id is still being carried out"
     })
-  )
-  const drop = (transfer: Transfer, fault: Fault): Doing => {
-    transfers.delete(transfer.first.correlationId)
-    idles.drop(transfer)
-    return refuse(transfer.first, shownOf(transfer.first), fault)
+
+  const onIntent = (intent: Intent, { at }: Recorded<Entry>): Doing => {
+    const { correlationId } = intent
+    if (hands.holds(correlationId)) return inFlight(intent)
+    if (answered.has(correlationId)) return undefined
+    const held = open.get(correlationId)
+    if (held !== undefined) return isAfterStart() && isMine(held) ? inFlight(intent) : undefined
+    const request = add(intent, at)
+    return isAfterStart() ? onCharge(request) : undefined
   }
-  const give = (correlationId: string): Doing => {
-    const transfer = transfers.get(correlationId)
-    if (transfer !== undefined) idles.drop(transfer)
-    transfers.delete(correlationId)
-    return void forget(correlationId)
+
+  /** Puts one part of a write behind those before it. */
+  const append = (request: Charge.Open, transfer: Transfer, chunk: FileWriteChunk): void => {
+    const { first, next } = transfer
+    if (request.fault !== undefined || request.wholeAt !== undefined) return
+    if (chunk.offset !== next) {
+      request.fault = { _tag: "IoError", detail: `a part at offset ${chunk.offset} came where ${next} was next` }
+    } else if (chunk.path !== undefined && chunk.path !== first.path) {
+      request.fault = { _tag: "IoError", detail: "a later part names another path than the first" }
+    } else {
+      transfer.next += chunk.data instanceof Uint8Array ? chunk.data.length : chunk.data.size
+      if (chunk.isFinal) request.wholeAt = position
+    }
   }
-  const begin = (chunk: FileWriteChunk, recorded: Recorded<Entry>): Doing => {
-    const shown = chunk.path
-    const parsed = shown === undefined ? noPath : FsPath.parse(shown, "branch")
-    const path = typeof parsed === "string" ? parsed : undefined
-    const mine = whose(path, recorded)
-    if (mine !== "mine") {
-      foreign.add(chunk.correlationId)
-      return mine === "nobody's" ? void wait(firstOf(chunk), path!, recorded.at) : undefined
-    }
-    const fault = refusal(settings, chunk) ?? (path === undefined ? (parsed as Fault) : refusedPath(settings, path))
-    if (fault !== undefined) return refuse(chunk, shownOf(chunk), fault)
-    const transfer: Transfer = { first: firstOf(chunk), path: path!, position: recorded.position, next: 0 }
-    transfers.set(chunk.correlationId, transfer)
-    return add(transfer, chunk, recorded)
-  }
-  const add = (transfer: Transfer, chunk: FileWriteChunk, recorded: Recorded<Entry>): Doing => {
-    const { first, path } = transfer
-    if (chunk.offset !== transfer.next) {
-      return drop(transfer, {
-        _tag: "IoError",
-        detail: `a part at offset ${chunk.offset} came where ${transfer.next} was next`
-      })
-    }
-    if (chunk.path !== undefined && chunk.path !== first.path) {
-      return drop(transfer, { _tag: "IoError", detail: "a later part names another path than the first" })
-    }
-    transfer.next += chunk.data instanceof Uint8Array ? chunk.data.length : chunk.data.size
-    const { maxFileSize } = settings.limits
-    if (transfer.next > maxFileSize) {
-      const allowed = Math.floor(maxFileSize)
-      return drop(transfer, { _tag: "LimitExceeded", limit: "maxFileSize", allowed, actual: transfer.next })
-    }
-    if (!chunk.isFinal) return void (recorded.position > me.position && idles.renew(transfer))
-    transfers.delete(first.correlationId)
-    idles.drop(transfer)
-    return take(first, shownOf(first), path, undefined, recorded.position, leftBy(first, path, recorded), transfer)
-  }
-  const onChunk = (chunk: FileWriteChunk, recorded: Recorded<Entry>): Doing => {
+  const onChunk = (chunk: FileWriteChunk, { at }: Recorded<Entry>): Doing => {
     const { correlationId } = chunk
-    if (chunk.discard === true) return give(correlationId)
-    const transfer = transfers.get(correlationId)
-    if (transfer !== undefined) return add(transfer, chunk, recorded)
-    if (hands.holds(correlationId)) return inFlight(chunk, shownOf(chunk))
-    if (answered.has(correlationId) || foreign.has(correlationId)) return undefined
-    if (chunk.offset === 0) return begin(chunk, recorded)
-    return whose(undefined, recorded) === "mine"
-      ? ioError(chunk, shownOf(chunk), `a part at offset ${chunk.offset} came where none was before`)
-      : undefined
-  }
-  /** What was not complete when this leaf began goes on only where changes do. */
-  const leaveBehind = (): Doing => {
-    const all = [...transfers.values()]
-    if (settings.resumesChanges) {
-      all.forEach(idles.renew)
-      return undefined
+    if (chunk.discard === true) return void forget(correlationId)
+    const held = open.get(correlationId)
+    if (held === undefined) {
+      if (hands.holds(correlationId)) return inFlight(chunk)
+      if (answered.has(correlationId)) return undefined
     }
-    const detail = "not executed: it was not complete when the leaf that had it ended"
-    return all.length === 0
-      ? undefined
-      : Effect.forEach(all, (transfer) => drop(transfer, { _tag: "IoError", detail }) ?? Effect.void, { discard: true })
+    const detail = `a part at offset ${chunk.offset} came where none was before`
+    const request = held ?? add(firstOf(chunk), at, chunk.offset === 0 ? undefined : { _tag: "IoError", detail })
+    if (request.transfer === undefined) {
+      if (held !== undefined) return isAfterStart() && isMine(held) ? inFlight(chunk) : undefined
+    } else append(request, request.transfer, chunk)
+    if (!isAfterStart()) return undefined
+    if (held === undefined) return onCharge(request)
+    return isMine(request) && request.serves && !pulses.has(request) ? act(request) : undefined
   }
 
   // ── other leaves ──
 
+  /** In the order of the journal, a write in parts where its last part stands. */
+  const inOrder = (requests: ReadonlyArray<Charge.Open>): ReadonlyArray<Charge.Open> =>
+    [...requests].sort((one, other) => (one.wholeAt ?? one.position) - (other.wholeAt ?? other.position))
+
   const onDaemon = (changed: DaemonChanged, recorded: Recorded<Entry>): Doing | "superseded" => {
+    const { at } = recorded
     const announced = leaves.see(changed, recorded.position)
-    if (recorded.position === me.position) return leaveBehind()
-    if (announced !== undefined && recorded.position > me.position) {
-      if (Registry.supersedes(announced, me)) return "superseded"
-      // The newcomer takes what it could come in time for.
-      for (const [correlationId, { at, path }] of unclaimed) {
-        if (FsPath.isWithin(announced.prefix, path) && recorded.at - at < settings.grace / 2) forget(correlationId)
-      }
+    let moved: Array<Charge.Open>
+    if (announced !== undefined) {
+      moved = [...open.values()].filter((request) => Charge.pass(request, announced, leaves, at))
+    } else {
+      if (changed.status === "Running") return undefined
+      moved = [...open.values()].filter(({ charge }) => charge?.instance === changed.instance)
+      for (const request of moved) Charge.assign(request, leaves, at)
     }
-    return due()
+    if (recorded.position < me.position) return undefined
+    if (recorded.position === me.position) return all(inOrder([...open.values()]), onCharge)
+    if (announced === undefined) {
+      if (changed.instance === instance) return "superseded"
+      if (changed.failure === undefined) silent.delete(changed.instance)
+    } else {
+      if (Registry.supersedes(announced, me)) return "superseded"
+      if (!announced.extended) silent.set(announced.instance, announced)
+    }
+    // What a superseded leaf still had is free now.
+    const freed = [...open.values()].filter(
+      (request) => isMine(request) && pulses.has(request) && !moved.includes(request) && !isHeldByAnother(request)
+    )
+    return all(inOrder([...moved, ...freed]), onCharge)
   }
 
   return {
@@ -306,7 +367,13 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
       if (isEfferent(entry)) return entry._tag === "FileWriteChunk" ? onChunk(entry, recorded) : onIntent(entry, recorded)
       if (isTerminal(entry)) {
         answered.add(entry.correlationId)
-        forget(entry.correlationId)
+        const request = open.get(entry.correlationId)
+        // A fault of this leaf about another entry with the id of a write in parts, which goes on.
+        const goesOn = request?.transfer !== undefined && request.serves && isMine(request) && isAfterStart()
+        if (!goesOn) forget(entry.correlationId)
+      } else if (entry._tag === "FileStarted") {
+        const request = open.get(entry.correlationId)
+        if (request !== undefined) request.started = entry
       }
       return undefined
     },
@@ -316,6 +383,6 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
       postponed = postponed.filter(({ until }) => until > position)
       return Effect.forEach(ready, ({ decide }) => decide() ?? Effect.void, { discard: true })
     },
-    watch: Effect.raceFirst(graces.run, idles.run)
+    watch: Effect.raceAllFirst([graces.run, idles.run, pulses.run])
   }
 }

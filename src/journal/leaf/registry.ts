@@ -10,8 +10,13 @@ export interface Announced {
   readonly instance: string
   readonly prefix: FsPath.FsPath
   readonly extended: boolean
+  /** How long it waits for an owner of a path that has none, in milliseconds. */
+  readonly grace: number
   readonly position: number
 }
+
+/** The grace of a leaf that does not say its own, in milliseconds. */
+export const defaultGrace = 5_000
 
 export interface Registry {
   /** Answers the leaf that an entry announces. */
@@ -22,7 +27,6 @@ export interface Registry {
   readonly first: () => Announced | undefined
   /** Those that serve their paths, the first of them first. */
   readonly running: () => ReadonlyArray<Announced>
-  readonly isRunning: (instance: string) => boolean
   /** Announced, and not yet completed, superseded or not. */
   readonly unfinished: ReadonlyMap<string, Announced>
   readonly copy: () => Registry
@@ -45,7 +49,14 @@ export const make = (from: { readonly running: Array<Announced>; readonly unfini
         unfinished.delete(instance)
         return undefined
       }
-      const announced = { daemon, instance, prefix, extended: changed.extended === true, position }
+      const announced = {
+        daemon,
+        instance,
+        prefix,
+        extended: changed.extended === true,
+        grace: changed.grace ?? defaultGrace,
+        position
+      }
       running = [...running.filter((other) => !supersedes(announced, other)), announced]
       unfinished.set(instance, announced)
       return announced
@@ -60,7 +71,6 @@ export const make = (from: { readonly running: Array<Announced>; readonly unfini
     },
     first: () => running[0],
     running: () => running,
-    isRunning: (instance) => running.some((leaf) => leaf.instance === instance),
     unfinished,
     copy: () => make({ running: [...running], unfinished: new Map(unfinished) })
   }

@@ -44,7 +44,8 @@ export const make = (fs: Algebra, settings: Settings): DaemonOptions<JournalErro
 
   const run = Effect.fnUntraced(function* ({ instance, position }: Running): Effect.fn.Return<void, JournalError, Journal> {
     const journal = yield* Journal
-    const me = { daemon: settings.name, instance, prefix: settings.prefix, extended: settings.extended, position }
+    const { extended, grace, name, prefix } = settings
+    const me = { daemon: name, instance, prefix, extended, grace, position }
     // What one has begun takes that long, and what it has not begun by then it lets go.
     const survey = yield* Survey.make(journal, me, 2 * settings.timeout)
     if (survey === undefined) return
@@ -72,7 +73,7 @@ export const make = (fs: Algebra, settings: Settings): DaemonOptions<JournalErro
 
   return {
     name: settings.name,
-    says: { prefix: settings.prefix, extended: settings.extended },
+    says: { prefix: settings.prefix, extended: settings.extended, grace: settings.grace },
     run,
     stop: Effect.suspend(() =>
       hands === undefined ? Effect.void : Effect.raceAllFirst([hands.idle, hands.broken, hands.watch])

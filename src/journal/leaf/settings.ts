@@ -5,6 +5,7 @@ import { InvalidArgument, promote } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import * as Limits from "../../model/Limits.ts"
 import type { LeafOptions } from "../Leaf.ts"
+import { defaultGrace } from "./registry.ts"
 
 export interface Settings {
   readonly name: string
@@ -89,7 +90,8 @@ const read = (fs: Algebra, options: LeafOptions): Settings => {
     concurrency: whole("concurrency", options.concurrency, 16, 1),
     timeout: millis("timeout", options.timeout, 30_000, 1),
     idle: millis("idle", options.idle, 60_000, 1),
-    grace: millis("grace", options.grace, 5_000, 0),
+    // Announced in the journal, which holds whole numbers.
+    grace: Math.min(Math.ceil(millis("grace", options.grace, defaultGrace, 0)), Number.MAX_SAFE_INTEGER),
     resumesChanges: choice("resume", options.resume, ["reads", "all"]) === "all",
     extended: flag("extended", options.extended, false),
     limits: options.limits ?? Limits.standard,
