@@ -77,7 +77,7 @@ const whyDenied: Readonly<Record<AccessDenied["why"], (path: string) => Said>> =
     advice: "Name the files or directories below it instead."
   }),
   link: (path) => ({
-    happened: `${beginning(path)} goes through a symbolic link, which this filesystem does not follow.`,
+    happened: `${beginning(path)} goes through a symbolic link, or is a file with several names, which this filesystem refuses.`,
     advice: "Name what the link leads to by its own path."
   }),
   permission: (path) => ({

@@ -12,7 +12,7 @@ const whyDenied: Readonly<Record<FsError.AccessDenied["why"], string>> = {
   readOnly: "This filesystem only answers; nothing in it can be changed.",
   escape: "Follow the link yourself, and choose a --root that contains its target.",
   root: "Name something below the root instead.",
-  link: "Name the target of the link instead.",
+  link: "Name the target of the link instead; a file with several names is refused with --hardlinks reject.",
   policy: "Ask whoever set the policy.",
   busy: "Close what uses it, then try again."
 }

@@ -39,6 +39,15 @@ const goesNowhere = (flag: string): Complaint =>
     code: wrongUsage
   })
 
+/** Says where hard links cannot be told: a flag that is not kept is not passed over. */
+export const unjudged = (where: string): Complaint =>
+  new Complaint({
+    error: { _tag: "UsageError" },
+    message: `--hardlinks reject cannot be kept ${where}`,
+    hint: "Leave out --hardlinks reject, and see that no file below the root has a second name.",
+    code: wrongUsage
+  })
+
 /**
  * Whoever owns the directory is who works on it inside, so that nothing in it changes hands. Only root has to say so: anybody else's
  * engine makes the container's user theirs.
@@ -79,9 +88,11 @@ const named =
       : FsError.promote(FsError.toFault(error), opening, root)
 
 /** Errors name the directory as it was given. */
-export const containerLayer: Layer.Layer<Filesystem | Sandbox, FsError.FsError, Settings | Screen> = Layer.unwrap(
+export const containerLayer: Layer.Layer<Filesystem | Sandbox, FsError.FsError | Complaint, Settings | Screen> = Layer.unwrap(
   Effect.gen(function* () {
-    const { container, root } = yield* Settings
+    const { container, hardlinks, root } = yield* Settings
+    // A program in a container reads a file by any of its names.
+    if (hardlinks === "reject") return yield* unjudged("with a container")
     const { directory } = yield* Screen
     const open = yield* Engine
     const { engine, rootfs } = container

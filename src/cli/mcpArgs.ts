@@ -8,6 +8,7 @@ import type { Input } from "./mcpServe.ts"
 export interface Quick {
   readonly root: string
   readonly backend: "host" | "memory"
+  readonly hardlinks?: "allow" | "reject" | undefined
   readonly journal?: string | undefined
   readonly input: Input
 }
@@ -19,6 +20,7 @@ const toggle = { type: "boolean" } as const
 const options = {
   root: text,
   backend: text,
+  hardlinks: text,
   journal: text,
   tools: text,
   limits: text,
@@ -56,6 +58,7 @@ export const quick = ([command, ...args]: ReadonlyArray<string>): Quick | undefi
   const names = tokens.flatMap((token) => (token.kind === "option" ? [token.name] : []))
   if (names.length < tokens.length || !isOnce(names)) return undefined
   const backend = oneOf(values.backend, ["host", "memory"])
+  const hardlinks = oneOf(values.hardlinks, ["allow", "reject"])
   const limits = oneOf(values.limits, ["agent", "standard", "unlimited"])
   const host = oneOf(values.host, ["127.0.0.1", "::1"])
   const port = portOf(values.http)
@@ -63,6 +66,7 @@ export const quick = ([command, ...args]: ReadonlyArray<string>): Quick | undefi
     values.root?.trim() === "" ||
     values.journal?.trim() === "" ||
     backend === undefined ||
+    hardlinks === undefined ||
     limits === undefined ||
     host === undefined
   )
@@ -71,6 +75,7 @@ export const quick = ([command, ...args]: ReadonlyArray<string>): Quick | undefi
   return {
     root: values.root ?? ".",
     backend,
+    ...(values.hardlinks !== undefined && { hardlinks }),
     ...(values.journal !== undefined && { journal: values.journal }),
     input: {
       tools: values.tools ?? "all",

@@ -149,11 +149,20 @@ interface Told extends Quick {
   readonly version: string
 }
 
-const settled = ({ backend, journal, root }: Quick) =>
+const settled = ({ backend, hardlinks, journal, root }: Quick) =>
   Layer.merge(
     workspaceLayer.pipe(
       Layer.provideMerge(
-        Layer.succeed(Settings, { command: "mcp", root, backend, container: noContainer, mounts: [], journal, json: false })
+        Layer.succeed(Settings, {
+          command: "mcp",
+          root,
+          backend,
+          hardlinks,
+          container: noContainer,
+          mounts: [],
+          journal,
+          json: false
+        })
       )
     ),
     Layer.succeed(Limits.Limits, limits)

@@ -30,6 +30,8 @@ export class Settings extends Context.Service<
     readonly backend: "host" | "memory" | "container"
     /** What the container is made of, where there is one. */
     readonly container: Container
+    /** Whether files with several names are read and appended to. @default "allow" */
+    readonly hardlinks?: "allow" | "reject" | undefined
     /** In the order in which they were typed. */
     readonly mounts: ReadonlyArray<MountFlag>
     /** The file in which changes are recorded, as it was typed. */

@@ -25,6 +25,11 @@ export const base = Command.make(program).pipe(
       Flag.withMetavar("BACKEND"),
       Flag.withDefault("host" as const)
     ),
+    hardlinks: Flag.Literals("hardlinks", ["allow", "reject"]).pipe(
+      Flag.withDescription("Whether a file with several names (hard links) is read and appended to"),
+      Flag.withMetavar("HARDLINKS"),
+      Flag.withDefault("allow" as const)
+    ),
     mount: Flag.String("mount").pipe(
       Flag.withDescription("Copy a directory to TARGET in the copy in memory, or a file into it (may be repeated)"),
       Flag.withMetavar("SOURCE[:TARGET]"),
@@ -58,6 +63,7 @@ export const base = Command.make(program).pipe(
 interface Flags {
   readonly root: string
   readonly backend: "host" | "memory" | "container"
+  readonly hardlinks: "allow" | "reject"
   readonly mount: ReadonlyArray<MountFlag>
   readonly image: string | undefined
   readonly rootfs: string | undefined
@@ -66,11 +72,15 @@ interface Flags {
   readonly json: boolean
 }
 
-export const toSettings = ({ backend, engine, image, journal, json, mount, root, rootfs }: Flags, command: string) => ({
+export const toSettings = (
+  { backend, engine, hardlinks, image, journal, json, mount, root, rootfs }: Flags,
+  command: string
+) => ({
   command,
   root,
   backend,
   container: { engine, image, rootfs },
+  hardlinks,
   mounts: mount,
   journal,
   json

@@ -14,7 +14,7 @@ import { remark } from "./answer.ts"
 import { reportedLayer } from "./failure.ts"
 import { journalless, recorded } from "./journal/recording.ts"
 import { hydrate, type Hydrated, type HydrateOptions } from "./hydrate.ts"
-import { containerLayer, imageless } from "./container.ts"
+import { containerLayer, imageless, unjudged } from "./container.ts"
 import { bytes, count } from "./humanise.ts"
 import type { Complaint } from "./exit.ts"
 import { errorLook } from "./look.ts"
@@ -25,19 +25,22 @@ import { Settings } from "./settings.ts"
 
 /** Opens an absolute directory of the machine. */
 export interface OpenHost {
-  (root: string): Layer.Layer<Filesystem, FsError.FsError>
+  (root: string, hardlinks?: "allow" | "reject"): Layer.Layer<Filesystem, FsError.FsError>
 }
 
 /** The machine's own directories, unless a test has others. */
 export const Host: Context.Reference<OpenHost> = Context.Reference<OpenHost>("fs-algebra/cli/Host", {
-  defaultValue: () => (root) =>
+  defaultValue: () => (root, hardlinks) =>
     Layer.unwrap(
-      Effect.map(
-        Effect.promise(() =>
-          process.platform === "win32" ? import("../backends/WindowsHost.ts") : import("../backends/PosixHost.ts")
-        ),
-        (host) => host.layer({ root })
-      )
+      process.platform === "win32"
+        ? Effect.map(
+            Effect.promise(() => import("../backends/WindowsHost.ts")),
+            (host) => host.layer({ root })
+          )
+        : Effect.map(
+            Effect.promise(() => import("../backends/PosixHost.ts")),
+            (host) => host.layer({ root, hardlinks })
+          )
     )
 })
 
@@ -53,11 +56,14 @@ const real = (path: string): string => {
 /** Errors name the directory as it was given. */
 const directoryLayer = Layer.unwrap(
   Effect.gen(function* () {
-    const { root } = yield* Settings
+    const { hardlinks, root } = yield* Settings
     const { directory } = yield* Screen
     const open = yield* Host
+    if (hardlinks === "reject" && process.platform === "win32") return yield* unjudged("on Windows")
     const named = (error: FsError.FsError): FsError.FsError => FsError.promote(FsError.toFault(error), opening, root)
-    return Layer.catch(open(real(resolve(directory, root))), (error) => Layer.effect(Filesystem, Effect.fail(named(error))))
+    return Layer.catch(open(real(resolve(directory, root)), hardlinks), (error) =>
+      Layer.effect(Filesystem, Effect.fail(named(error)))
+    )
   })
 )
 

@@ -38,7 +38,7 @@ const denied = {
   readOnly: "it may be read but not changed here",
   escape: "a link on this path leads out of the root",
   root: "the root, or a directory that something is mounted on, cannot be removed, moved or replaced",
-  link: "the path goes through a symbolic link, which this filesystem refuses",
+  link: "the path goes through a symbolic link, or the file has several names (hard links), which this filesystem refuses",
   policy: "a policy forbids it",
   busy: "it is in use by another process; try again later"
 } as const

@@ -35,6 +35,12 @@ describe("the plain forms of mcp", () => {
       journal: "../work",
       input: plain
     })
+    assert.deepStrictEqual(quick(["mcp", "--hardlinks", "reject"]), {
+      root: ".",
+      backend: "host",
+      hardlinks: "reject",
+      input: plain
+    })
     assert.deepStrictEqual(quick(["mcp", "--no-snapshots", "--mount-point", "/w", "--http", "0", "--host", "::1"])?.input, {
       ...plain,
       snapshots: false,
@@ -57,6 +63,7 @@ describe("the plain forms of mcp", () => {
       "mcp --",
       "mcp --root",
       "mcp --journal",
+      "mcp --hardlinks sometimes",
       "mcp --journal= --root .",
       "mcp --root -x",
       "mcp --root a --root b",

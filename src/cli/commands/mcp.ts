@@ -31,6 +31,7 @@ at http://127.0.0.1:8080/mcp until it is stopped.`,
       ["--root ~/notes", "What a client's configuration starts"],
       ["--root . --read-only", "Look, do not touch: no tool that changes anything is even listed"],
       ["--deny '**/.env*' --deny '.git/**' --read-before-write", "Some files are nobody's business"],
+      ["--deny '**/.env*' --hardlinks reject", "Also where a secret file has a second name"],
       ["--backend memory", "On a copy, which goes when the agent does"],
       ["--backend memory --mount ../shared:lib --mount notes.md", "With other files in it"]
     ]

@@ -1,0 +1,107 @@
+/** `--hardlinks reject`: a second name of a file that is denied shows nothing of it, by any command and over MCP. */
+import { assert, describe, it } from "@effect/vitest"
+import { spawnSync } from "node:child_process"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { onDisk } from "../scratch.ts"
+
+const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url))
+
+const reject = ["--hardlinks", "reject"]
+
+/** Runs the command line in a new directory, where `public.txt` is a second name of `.env`. */
+const run = (args: ReadonlyArray<string>, input = "") => {
+  const root = Fs.mkdtempSync(join(onDisk(), "hardlinks-"))
+  try {
+    Fs.writeFileSync(join(root, ".env"), "SECRET\n")
+    Fs.linkSync(join(root, ".env"), join(root, "public.txt"))
+    Fs.writeFileSync(join(root, "a.txt"), "one name\n")
+    const env = { PATH: process.env["PATH"], HOME: `${root}/none`, XDG_STATE_HOME: `${root}.state` }
+    const { status, stderr, stdout } = spawnSync(process.execPath, [bin, ...args], { cwd: root, env, input, encoding: "utf8" })
+    return { code: status, out: stdout, err: stderr, secret: Fs.readFileSync(join(root, ".env"), "utf8") }
+  } finally {
+    Fs.rmSync(root, { recursive: true, force: true })
+    Fs.rmSync(`${root}.state`, { recursive: true, force: true })
+  }
+}
+
+const initialize = {
+  id: "init",
+  method: "initialize",
+  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "t", version: "1" } }
+}
+
+/** What a client is answered that reads the file by its other name, searches, and changes it. */
+const asked = (args: ReadonlyArray<string>) => {
+  const calls: ReadonlyArray<readonly [string, object]> = [
+    ["read_file", { path: "public.txt" }],
+    ["grep", { pattern: "SECRET" }],
+    ["copy", { from: "public.txt", to: "copied.txt" }],
+    ["edit_file", { path: "public.txt", old_string: "SECRET", new_string: "x" }],
+    ["write_file", { path: "public.txt", content: "x", mode: "append" }],
+    ["read_file", { path: "a.txt" }]
+  ]
+  const messages = [
+    initialize,
+    ...calls.map(([name, input], id) => ({ id, method: "tools/call", params: { name, arguments: input } }))
+  ]
+  const lines = messages.map((message) => `${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`).join("")
+  return run(["mcp", "--no-snapshots", "--deny", ".env", ...args], lines)
+}
+
+const isHardlinkless = process.platform === "win32"
+
+describe.skipIf(isHardlinkless)("--hardlinks", () => {
+  for (const args of [
+    ["cat", "public.txt"],
+    ["grep", "SECRET"],
+    ["edit", "public.txt", "--old", "SECRET", "--new", "x"],
+    ["cp", "public.txt", "copied.txt"],
+    ["cat", "public.txt", "--backend", "memory"]
+  ]) {
+    it(`reject keeps the content of a file with several names from ${args.join(" ")}`, () => {
+      const { code, err, out, secret } = run([...args, ...reject])
+      assert.notStrictEqual(code, 0, out)
+      assert.notInclude(out + err, "SECRET")
+      assert.strictEqual(secret, "SECRET\n")
+    })
+  }
+
+  it("reject says why, and how it is allowed", () => {
+    const { err } = run(["cat", "public.txt", ...reject])
+    assert.include(err, "several names")
+    assert.include(err, "--hardlinks reject")
+  })
+
+  it("allow, the default, reads such a file", () => {
+    for (const args of [[], ["--hardlinks", "allow"]]) assert.strictEqual(run(["cat", "public.txt", ...args]).out, "SECRET\n")
+  })
+
+  for (const [how, args] of [
+    ["read by the quick command line", []],
+    ["read by the full command line", ["--json"]]
+  ] as const) {
+    it(`reject keeps a denied file's other name from MCP, ${how}`, () => {
+      const { out, secret } = asked([...reject, ...args])
+      assert.notInclude(out, "SECRET\\n")
+      assert.include(out, "one name")
+      assert.strictEqual(secret, "SECRET\n")
+    })
+  }
+
+  it("without it a denied file is read by its other name", () => {
+    assert.include(asked([]).out, "SECRET")
+  })
+
+  it("reject is refused where it cannot be kept", () => {
+    for (const args of [
+      ["exec", "--image", "x", ...reject, "--", "cat", "public.txt"],
+      ["ls", "--backend", "container", "--image", "x", ...reject]
+    ]) {
+      const { code, err } = run(args)
+      assert.strictEqual(code, 2, err)
+      assert.include(err, "--hardlinks reject cannot be kept with a container")
+    }
+  })
+})
