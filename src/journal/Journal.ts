@@ -7,6 +7,7 @@
  * @since 0.1.0
  */
 import * as Context from "effect/Context"
+import type * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
@@ -17,6 +18,7 @@ import { LeafCheckpoint } from "./entries/checkpoint.ts"
 import { DaemonChanged } from "./entries/daemon.ts"
 import { JournalError } from "./errors.ts"
 import * as FileSystemEntry from "./FileSystemEntry.ts"
+import * as Compacting from "./journal/compacting.ts"
 import * as FileStore from "./journal/fileStore.ts"
 import * as Following from "./journal/following.ts"
 import * as MemoryStore from "./journal/memoryStore.ts"
@@ -194,6 +196,8 @@ export const layerFile = (options: FileOptions): Layer.Layer<Journal, JournalErr
  */
 export interface Verified {
   readonly entries: number
+  /** Of a journal that was compacted: the position up to which entries are gone. */
+  readonly after?: number
   readonly chained: boolean
   /** Of a chained journal, the hash that its end has: kept elsewhere it shows later whether lines were cut off. */
   readonly head?: string
@@ -211,3 +215,42 @@ export interface Verified {
  */
 export const verify = (path: string, options: Pick<FileOptions, "contents"> = {}): Effect.Effect<Verified, JournalError> =>
   Verifying.verify(Entry, path, options.contents ?? `${path}.contents`)
+
+/**
+ * The entries that a compaction removes.
+ *
+ * @since 0.1.0
+ */
+export interface CompactOptions extends Pick<FileOptions, "contents"> {
+  /** Entries before this position, or older than this time, go. */
+  readonly before: number | DateTime.Utc
+}
+
+/**
+ * The result of a compaction.
+ *
+ * @since 0.1.0
+ */
+export interface Compacted {
+  /** Entries that were removed. */
+  readonly removed: number
+  /** The position of the first entry that is there. */
+  readonly first: number
+  /** Contents over 4 KiB that were removed, because no entry names them any more. */
+  readonly contents: number
+  /** Why fewer went than were asked for: a leaf still needs them. */
+  readonly kept?: "unanswered" | "recent"
+}
+
+/**
+ * Removes the entries before a position from a journal of file operations in a file, and the contents that only they name. The others keep
+ * their positions, and `verify` its `head`. Then `undo` and `tree` to an earlier position are NotRecorded, and reading after an earlier
+ * position but 0 fails with `compacted`. The last entry stays. In a journal of leaves so does what they need: requests without an answer, and
+ * the latest 4,096 positions.
+ *
+ * After a crash the journal is the old one or the new one. Nobody may write it meanwhile: `busy`. Who reads along opens it anew.
+ *
+ * @since 0.1.0
+ */
+export const compact = (path: string, options: CompactOptions): Effect.Effect<Compacted, JournalError> =>
+  Compacting.compact(path, options)

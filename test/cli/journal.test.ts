@@ -332,7 +332,7 @@ describe("journal show", () => {
 
 describe("the help of journal", () => {
   const shell = kept({ "README.md": "text" })
-  it.live.each(["show", "tail", "drift", "verify", "replay", "undo"])(
+  it.live.each(["show", "tail", "drift", "verify", "replay", "undo", "compact"])(
     "of %s has examples, and all of them are right usage",
     (name) =>
       Effect.gen(function* () {
@@ -453,6 +453,36 @@ describe("journal verify", () => {
       const missing = yield* verify(here)
       assert.strictEqual(missing.code, 1)
       assert.include(missing.err, "1 missing, 0 damaged")
+    })
+  )
+})
+
+describe("journal compact", () => {
+  it.live("removes the oldest entries, says so, and verify and undo go on from there", () =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      yield* worked(here)
+      const position = yield* last(here)
+      const out = done(yield* here.run(["journal", "compact", "work", "--before", "5"]))
+      assert.include(out, "Removed 4 entries")
+      assert.include(out, "begins at position 5")
+      assert.strictEqual((yield* shown(here))[0]!.position, 5)
+      assert.include(done(yield* here.run(["journal", "verify", "work"])), "entries up to 4 are gone")
+      const ran = yield* here.run(["journal", "undo", "work", "--to", "2"])
+      assert.strictEqual(ran.code, 3, ran.err)
+      assert.include(ran.err, "compacted")
+      done(yield* here.run(["journal", "undo", "work", "--to", "4"]))
+      assert.isAbove(yield* last(here), position)
+    })
+  )
+
+  it.live.each(["0", "soon", "-3", "1e3", ""])("--before %s is wrong usage, and nothing changes", (before) =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      yield* worked(here)
+      const text = Fs.readFileSync(join(here.top, "work"), "utf8")
+      assert.strictEqual((yield* here.run(["journal", "compact", "work", `--before=${before}`])).code, 2)
+      assert.strictEqual(Fs.readFileSync(join(here.top, "work"), "utf8"), text)
     })
   )
 })

@@ -214,7 +214,7 @@ describe("a file journal after a crash", () => {
       write_(path, [header!, lines[0]!, lines[1]!.replace('"v":1', '"v":2')])
       const failure = yield* failureOf(path)
       assert.deepStrictEqual([failure.reason, failure.position], ["version", 2])
-      write_(path, ['{"format":"fs-algebra/journal","v":2,"chained":false,"more":true}', ...lines])
+      write_(path, ['{"format":"fs-algebra/journal","v":3,"chained":false,"more":true}', ...lines])
       assert.strictEqual((yield* failureOf(path)).reason, "version")
     })
   )

@@ -228,7 +228,6 @@ describe("the ids of answered requests", () => {
     for (let position = 1; position <= 50_000; position++) {
       answered.move({
         position,
-        at: 0,
         entry: new Entry.FileContent({ correlationId: id(), content, totalSize: 1, isPartial: false })
       })
       assert.isAtMost(answered.size(), Answered.window + 1)

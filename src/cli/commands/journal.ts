@@ -106,6 +106,29 @@ head was kept. In one that is not, a line that still makes sense may have been c
   })
 )
 
+const compact = looking(
+  "compact",
+  {
+    summary: "Remove the oldest entries of a journal",
+    description: `Remove the entries before a position, or older than a time, and the contents that only they name. The others keep their
+positions, and verify shows the same head. What is gone can neither be undone nor shown any more: an undo to an earlier
+position fails. The last entry stays, and so does what a leaf still needs. After a crash FILE is the old journal or the
+new one.`,
+    examples: [
+      ["../work.journal --before 5000", "Keep entry 5000 and what came after it"],
+      ["../work.journal --before 2026-01-31", "Keep what was recorded since"]
+    ]
+  },
+  {
+    file,
+    before: flags.requiredText("before", "WHEN", "What comes before this position, or was recorded before this time, goes")
+  },
+  Effect.fnUntraced(function* ({ file, ...options }) {
+    const { compact } = yield* Effect.promise(() => import("../journal/compact.ts"))
+    yield* told(file)(compact(file, options))
+  })
+)
+
 const replay = looking(
   "replay",
   {
@@ -187,7 +210,8 @@ journal, so that it can be taken back too.`,
 export const journal = Command.make("journal").pipe(
   Command.withSubcommands([
     { group: "LOOK", commands: [show, tail, drift, verify] },
-    { group: "GO BACK", commands: [replay, undo] }
+    { group: "GO BACK", commands: [replay, undo] },
+    { group: "KEEP SMALL", commands: [compact] }
   ]),
   described({
     summary: "Look at what was recorded with --journal, and undo it",

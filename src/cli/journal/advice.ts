@@ -15,6 +15,7 @@ const next: Readonly<Record<JournalError["reason"], readonly [code: number, hint
   tooLarge: [exitCodeOf("LimitExceeded"), "Do it in smaller parts."],
   unavailable: [systemFailed, "Start what it is on, then try again."],
   version: [unsound, "Use a newer fs-algebra."],
+  compacted: [wrongUsage, "Give a later position, or none; journal verify says where the journal begins."],
   io: [systemFailed, "Check the disk and what may be read and written, then try again."]
 }
 

@@ -14,6 +14,7 @@ import { existing } from "./file.ts"
 const Answer = Schema.Struct({
   file: Schema.String,
   entries: Schema.Int,
+  after: Schema.optionalKey(Schema.Int),
   chained: Schema.Boolean,
   head: Schema.optionalKey(Schema.String),
   torn: Schema.Boolean,
@@ -36,9 +37,10 @@ const incomplete = (file: string, { damaged, missing }: Verified["contents"]): C
     code: notAsWritten
   })
 
-const said = (look: Look, file: string, { chained, contents, entries, head, torn }: Verified): string => {
+const said = (look: Look, file: string, { after, chained, contents, entries, head, torn }: Verified): string => {
   const lines = [
     `${look.name(file)} is sound: ${humanise.count(entries, "entry")}, ${humanise.count(contents.referenced, "content")}`,
+    ...(after === undefined ? [] : [`compacted: entries up to ${after} are gone`]),
     chained
       ? `chained${head === undefined ? "" : `, with the head ${head}`}`
       : "not chained, so that not every change would show",

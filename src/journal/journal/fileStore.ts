@@ -37,7 +37,7 @@ export const openFile = (path: string, flags: number): Effect.Effect<number, Jou
   )
 
 /** The one name of the file by which writers keep each other off, whatever links lead to it. Its directory is there. */
-const realPath = (path: string): string =>
+export const realPath = (path: string): string =>
   Fs.existsSync(path) ? Fs.realpathSync(path) : join(Fs.realpathSync(dirname(path)), basename(path))
 
 /** What a file without a whole first line becomes. */

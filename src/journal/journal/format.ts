@@ -15,6 +15,15 @@ const version = 1
 export const headerOf = (chained: boolean): string =>
   `{"format":"fs-algebra/journal","v":${version},"chained":${String(chained)}}\n`
 
+/**
+ * The first line of a journal that was compacted: entries up to `after` are gone, and `chain` is the hash of the last of them. `served`:
+ * leaves worked on it.
+ */
+export const compactedHeaderOf = ({ after, chain, served }: Header): string =>
+  `{"format":"fs-algebra/journal","v":2,"chained":${String(chain !== undefined)},"after":${after},"served":${String(served)}${
+    chain === undefined ? "" : `,"chain":"${chain}"`
+  }}\n`
+
 /** The longest that a first line may be, also one of a later version. */
 export const longestHeader = 256
 
@@ -46,20 +55,37 @@ const jsonOf = (bytes: Uint8Array): Record<string, unknown> | undefined => {
 
 const isLater = (value: unknown): boolean => typeof value === "number" && Number.isInteger(value) && value > version
 
+export interface Header {
+  /** The position of the last entry that was removed; 0 if none was. */
+  readonly after: number
+  /** The hash that the first entry continues. */
+  readonly chain: Chain
+  /** Leaves are known to have worked on it. */
+  readonly served: boolean
+}
+
+const readCompacted = ({ after, chain, served }: Record<string, unknown>, line: string): Header | undefined => {
+  if (!isCount(after) || !(chain === undefined || (typeof chain === "string" && /^[0-9a-f]{64}$/.test(chain)))) return undefined
+  const header = { after, chain, served: served === true }
+  return line === compactedHeaderOf(header) ? header : undefined
+}
+
 /**
- * Whether it is chained, from the beginning of the file; `undefined` where the first line was not written to its end, so that there is no
- * entry either.
+ * Returns what the first line of a file says; `undefined` where it was not written to its end, so that there is no entry either.
  */
-export const readHeader = (start: Uint8Array): { readonly chained: boolean } | undefined | JournalError => {
+export const readHeader = (start: Uint8Array): Header | undefined | JournalError => {
   const text = Buffer.from(start).toString("latin1")
   for (const chained of [false, true]) {
     const header = headerOf(chained)
-    if (text.startsWith(header)) return { chained }
+    if (text.startsWith(header)) return { after: 0, chain: startOf(chained), served: false }
     if (header.startsWith(text)) return undefined
   }
   const end = start.indexOf(10)
   const said = end < 0 ? undefined : jsonOf(start.subarray(0, end))
-  return said?.["format"] === "fs-algebra/journal" && isLater(said["v"]) ? later() : corrupt("it is no journal of fs-algebra")
+  if (said?.["format"] !== "fs-algebra/journal") return corrupt("it is no journal of fs-algebra")
+  const compacted = readCompacted(said, text.slice(0, end + 1))
+  if (compacted !== undefined) return compacted
+  return isLater(said["v"]) && said["v"] !== 2 ? later() : corrupt("it is no journal of fs-algebra")
 }
 
 const digest = (previous: string, body: Uint8Array): string => sha256(Buffer.concat([Buffer.from(previous), body]))

@@ -33,6 +33,15 @@ interface Known<E> {
   end: number
 }
 
+/** From the beginning a journal is read from its first entry; who names a later position must not miss any behind it. */
+const compacted = (after: number, last: number): JournalError =>
+  new JournalError({
+    operation: "Journal.read",
+    reason: "compacted",
+    position: after + 1,
+    detail: `the journal was compacted, and the entries up to ${last} are gone; read it from the beginning, or from ${last} on`
+  })
+
 export const make = <E>(descriptor: number, from: Point, decode: Decode<E>): Pages<E> => {
   /** Of each block: the position of its first entry, and where it begins. */
   const firsts: Array<number> = []
@@ -113,6 +122,7 @@ export const make = <E>(descriptor: number, from: Point, decode: Decode<E>): Pag
     },
     last: () => last,
     read: (after, limit) => {
+      if (after > 0 && after < from.position) return compacted(after, from.position)
       const first = Math.max(from.position, after) + 1
       if (first > last) return []
       const block = blockOf(first)

@@ -1,7 +1,7 @@
 /** Reads a journal's file on from a point, group by group, checking that each line is the one that must stand there. */
 import * as Effect from "effect/Effect"
 import { JournalError } from "../errors.ts"
-import { type Chain, follow, follows, type Line, longestHeader, readHeader, readLine, readTail, startOf } from "./format.ts"
+import { type Chain, follow, follows, type Line, longestHeader, readHeader, readLine, readTail } from "./format.ts"
 import { attempt, readAt } from "./system.ts"
 
 /** A place between two groups. */
@@ -32,7 +32,7 @@ const operation = "Journal.read"
 const chunkSize = 512 * 1024
 
 /** The point behind the first line; `undefined` where that is not whole. */
-export const start = (descriptor: number): Effect.Effect<Point | undefined, JournalError> =>
+export const start = (descriptor: number): Effect.Effect<(Point & { readonly served: boolean }) | undefined, JournalError> =>
   Effect.flatMap(
     attempt(operation, () => {
       const bytes = Buffer.alloc(longestHeader)
@@ -42,7 +42,9 @@ export const start = (descriptor: number): Effect.Effect<Point | undefined, Jour
       const header = readHeader(bytes)
       if (header instanceof JournalError) return Effect.fail(header)
       return Effect.succeed(
-        header === undefined ? undefined : { position: 0, offset: bytes.indexOf(10) + 1, chain: startOf(header.chained) }
+        header === undefined
+          ? undefined
+          : { position: header.after, offset: bytes.indexOf(10) + 1, chain: header.chain, served: header.served }
       )
     }
   )

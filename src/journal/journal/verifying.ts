@@ -15,7 +15,7 @@ const isRef = (value: object): value is ContentRef =>
   "sha256" in value && typeof value.sha256 === "string" && "size" in value && typeof value.size === "number"
 
 /** Those in an entry as it stands in the JSON. */
-const collect = (value: unknown, into: Map<string, number>): void => {
+export const collect = (value: unknown, into: Map<string, number>): void => {
   if (typeof value !== "object" || value === null) return
   if (isRef(value)) into.set(value.sha256, value.size)
   else for (const inner of Object.values(value)) collect(inner, into)
@@ -61,7 +61,8 @@ export const verify = <E, I>(
       }
       const { point, rest } = yield* scan(descriptor, from, visit)
       return {
-        entries: point.position,
+        entries: point.position - from.position,
+        ...(from.position === 0 ? {} : { after: from.position }),
         chained: point.chain !== undefined,
         ...(point.chain === undefined ? {} : { head: point.chain }),
         torn: rest > 0,

@@ -4,18 +4,19 @@
  * later decides as the one before it did.
  */
 import { isTerminal } from "../FileSystemEntry.ts"
-import type { Entry, Recorded } from "../Journal.ts"
 
 /** Positions from an answer to a request with its id, up to which they are one. */
 export const window = 4_096
 
 export interface Answered {
   /** Moves on to an entry, and notes an answer. */
-  readonly move: (recorded: Recorded<Entry>) => void
+  readonly move: (recorded: { readonly position: number; readonly entry: unknown }) => void
   /** Notes an answer that stands further on. */
   readonly expect: (correlationId: string, position: number) => void
   /** Whether the id has an answer further on, or at most `window` positions back. */
   readonly has: (correlationId: string) => boolean
+  /** The position of that answer behind the entry. */
+  readonly find: (correlationId: string) => number | undefined
   /** Notes an answer that is about to be appended. */
   readonly add: (correlationId: string) => void
   /** How many ids are remembered. */
@@ -38,6 +39,10 @@ export const make = (): Answered => {
       behind.delete(correlationId)
     }
   }
+  const find = (correlationId: string): number | undefined => {
+    const position = behind.get(correlationId)
+    return position !== undefined && now - position <= window ? position : undefined
+  }
   return {
     move: ({ entry, position }) => {
       now = position
@@ -48,11 +53,8 @@ export const make = (): Answered => {
       forget()
     },
     expect: (correlationId, position) => void ahead.set(correlationId, position),
-    has: (correlationId) => {
-      if (ahead.has(correlationId)) return true
-      const position = behind.get(correlationId)
-      return position !== undefined && now - position <= window
-    },
+    has: (correlationId) => ahead.has(correlationId) || find(correlationId) !== undefined,
+    find,
     add: (correlationId) => {
       if (behind.get(correlationId) !== now) note(correlationId, Number.POSITIVE_INFINITY)
     },

@@ -39,7 +39,13 @@ const digestAt = Effect.fnUntraced(function* (
   journal: Scrivener<Entry>,
   position: number
 ): Effect.fn.Return<string | undefined, JournalError> {
-  const found = Option.getOrUndefined(yield* Stream.runHead(journal.stored(position - 1)))
+  const found = yield* Stream.runHead(journal.stored(position - 1)).pipe(
+    Effect.map(Option.getOrUndefined),
+    Effect.catchIf(
+      ({ reason }) => reason === "compacted",
+      () => Effect.undefined
+    )
+  )
   if (found?.position !== position) return undefined
   return sha256(Buffer.from(JSON.stringify([position, found.at, yield* Effect.orDie(encode(found.entry))])))
 })

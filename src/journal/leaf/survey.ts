@@ -34,6 +34,14 @@ const pause = 100
 
 const isDaemonChanged = (entry: Entry): entry is DaemonChanged => entry._tag === "DaemonChanged"
 
+/** Entries behind a position, as far as a compacted journal still has them. */
+const storedAfter = (journal: Scrivener<Entry>, after: number): Stream.Stream<Recorded<Entry>, JournalError> =>
+  Stream.catchIf(
+    journal.stored(after),
+    ({ reason }) => reason === "compacted",
+    () => journal.stored()
+  )
+
 /** `undefined`: another leaf has taken this one's place while it waited, and waits for the same. */
 export const make = Effect.fnUntraced(function* (
   journal: Scrivener<Entry>,
@@ -75,7 +83,7 @@ export const make = Effect.fnUntraced(function* (
   }
   const until = (yield* Clock.currentTimeMillis) + patience
   for (;;) {
-    yield* Stream.runForEachArray(journal.stored(after), (page) => Effect.sync(() => page.forEach(absorb)))
+    yield* Stream.runForEachArray(storedAfter(journal, after), (page) => Effect.sync(() => page.forEach(absorb)))
     const left = until - (yield* Clock.currentTimeMillis)
     const isAwaited = ({ instance, position }: Registry.Announced): boolean => {
       const isOver = position < me.position ? Instance.isOver(instance) : true

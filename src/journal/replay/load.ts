@@ -1,10 +1,12 @@
 /** A journal read once, from its beginning: what is known of the tree at one position, and at the end. */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
-import type { FsPath } from "../../model/FsPath.ts"
+import { type FsPath, root } from "../../model/FsPath.ts"
 import type { JournalError } from "../errors.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
 import { apply, isChange } from "./apply.ts"
+import { NotRecorded } from "./errors.ts"
 import { type Operation, operations } from "./operations.ts"
 import { World } from "./world.ts"
 
@@ -33,8 +35,13 @@ export const pathsOf = ({ path, to }: { readonly path: FsPath; readonly to?: FsP
 export const load = (
   journal: Scrivener<Entry>,
   { caseSensitive, isFurther, position = Number.POSITIVE_INFINITY }: LoadOptions
-): Effect.Effect<Loaded, JournalError> =>
-  Effect.suspend(() => {
+): Effect.Effect<Loaded, JournalError | NotRecorded> =>
+  Effect.flatMap(Stream.runHead(journal.stored()), (first): Effect.Effect<Loaded, JournalError | NotRecorded> => {
+    const gone = Option.match(first, { onNone: () => 0, onSome: ({ position }) => position - 1 })
+    if (position < gone) {
+      const detail = `the journal was compacted: its entries up to ${gone} are gone, and with them what was there at ${position}`
+      return Effect.fail(new NotRecorded({ operation: "Replay", path: root, detail }))
+    }
     const now = new World(caseSensitive)
     let past: World | undefined
     const touched = new Set<FsPath>()

@@ -1,0 +1,50 @@
+/** `journal compact`: the oldest entries of a journal go. */
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import type { Compacted } from "../../journal/Journal.ts"
+import { document } from "../answer.ts"
+import * as humanise from "../humanise.ts"
+import type { Look } from "../look.ts"
+import { withProgress } from "../progress.ts"
+import { existing, usage } from "./file.ts"
+
+const Answer = Schema.Struct({
+  file: Schema.String,
+  removed: Schema.Int,
+  first: Schema.Int,
+  contents: Schema.Int,
+  kept: Schema.optionalKey(Schema.Literals(["unanswered", "recent"]))
+})
+
+const beforeOf = (text: string) => {
+  if (/^[1-9][0-9]*$/.test(text) && Number.isSafeInteger(Number(text))) return Effect.succeed(Number(text))
+  const time = /^\d{4}-/.test(text) ? DateTime.make(text) : Option.none()
+  return Option.isSome(time)
+    ? Effect.succeed(DateTime.toUtc(time.value))
+    : usage(
+        `"${text}" is no position and no time`,
+        "Give a position, from 1 on, or a time such as 2026-01-31 or 2026-01-31T12:00:00Z."
+      )
+}
+
+const reasons: Readonly<Record<NonNullable<Compacted["kept"]>, string>> = {
+  unanswered: "a leaf has still to answer what was asked there",
+  recent: "a leaf needs the latest ones to know requests that are repeated"
+}
+
+const said = (look: Look, file: string, { contents, first, kept, removed }: Compacted): string =>
+  `${
+    removed === 0
+      ? `Nothing goes from ${look.name(file)}`
+      : `Removed ${humanise.count(removed, "entry")} and ${humanise.count(contents, "content")} from ${look.name(file)}`
+  }; it begins at position ${look.yellow(`${first}`)}${kept === undefined ? "" : `, since ${reasons[kept]}`}\n`
+
+export const compact = Effect.fnUntraced(function* (file: string, { before }: { readonly before: string }) {
+  const path = yield* existing(file)
+  const until = yield* beforeOf(before)
+  const { compact } = yield* Effect.promise(() => import("../../journal/Journal.ts"))
+  const compacted = yield* compact(path, { before: until }).pipe(withProgress(`Compacting ${file}`))
+  yield* document(Answer, { file, ...compacted }, (look) => said(look, file, compacted))
+})

@@ -1,0 +1,257 @@
+/**
+ * A journal without its oldest entries is written beside it and then takes its name. Its first line says up to where entries are gone and
+ * with which hash they ended, so that the chain of the others goes on and their positions stay.
+ */
+import type * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
+import * as Fs from "node:fs"
+import { dirname, join, resolve } from "node:path"
+import { JournalError } from "../errors.ts"
+import { isEfferent, isTerminal } from "../FileSystemEntry.ts"
+import type { Compacted } from "../Journal.ts"
+import * as Answered from "../leaf/answered.ts"
+import { claim } from "./claim.ts"
+import { openFile, realPath } from "./fileStore.ts"
+import { compactedHeaderOf } from "./format.ts"
+import { type Placed, scan, start } from "./scan.ts"
+import { attempt, closeQuietly, codeOf, readAt } from "./system.ts"
+import { collect } from "./verifying.ts"
+
+const operation = "Journal.compact"
+
+/** The calls by which a journal is compacted, in their order, so that a test can end the process at each. */
+export interface Disk {
+  readonly create: (path: string, mode: number) => number
+  readonly write: (descriptor: number, bytes: Uint8Array) => number
+  readonly sync: (descriptor: number) => void
+  readonly rename: (from: string, to: string) => void
+  readonly syncDirectory: (path: string) => void
+  readonly unlink: (path: string) => void
+}
+
+export const real: Disk = {
+  create: (path, mode) => Fs.openSync(path, "wx", mode),
+  write: (descriptor, bytes) => Fs.writeSync(descriptor, bytes),
+  sync: (descriptor) => Fs.fsyncSync(descriptor),
+  rename: (from, to) => Fs.renameSync(from, to),
+  syncDirectory: (path) => {
+    const descriptor = Fs.openSync(path, Fs.constants.O_RDONLY)
+    try {
+      Fs.fsyncSync(descriptor)
+    } finally {
+      Fs.closeSync(descriptor)
+    }
+  },
+  unlink: (path) => Fs.unlinkSync(path)
+}
+
+const failure = (reason: JournalError["reason"], detail: string): JournalError =>
+  new JournalError({ operation, reason, detail })
+
+/** What a journal holds, as far as it decides which entries may go. */
+class Inventory {
+  /** Where appends end: the position of the last entry of each, and the offset behind it. */
+  readonly #positions: Array<number> = []
+  readonly #offsets: Array<number> = []
+  /** The last position at which each content is named. */
+  readonly contents = new Map<string, number>()
+  readonly #answered = Answered.make()
+  readonly #open = new Map<string, number>()
+  /** Requests that repeat an id, with the position of the answer that they repeat. */
+  readonly #repeated: Array<readonly [answer: number, position: number]> = []
+  readonly #leaves: Array<{ readonly instance: string; readonly from: number; until: number }> = []
+  /** The first entry that is not older than the time. */
+  firstSince = Number.POSITIVE_INFINITY
+  isServed: boolean
+
+  constructor(isServed: boolean) {
+    this.isServed = isServed
+  }
+
+  add(group: ReadonlyArray<Placed>, since: number): void {
+    for (const { at, entry, position } of group) {
+      if (at >= since) this.firstSince = Math.min(this.firstSince, position)
+      const named = new Map<string, number>()
+      collect(entry, named)
+      for (const sha256 of named.keys()) this.contents.set(sha256, position)
+      this.#see(entry, position)
+    }
+    const { length, offset, position } = group.at(-1)!
+    this.#positions.push(position)
+    this.#offsets.push(offset + length)
+  }
+
+  /** The end of the last append up to the position; `undefined` if there is none. */
+  endUpTo(position: number): { readonly position: number; readonly offset: number } | undefined {
+    let [low, high] = [0, this.#positions.length]
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (this.#positions[middle]! <= position) low = middle + 1
+      else high = middle
+    }
+    return low === 0 ? undefined : { position: this.#positions[low - 1]!, offset: this.#offsets[low - 1]! }
+  }
+
+  /** The last position that may go, and why no later one. */
+  mayGo(wanted: number, last: number): { readonly position: number; readonly kept?: Compacted["kept"] } {
+    let position = Math.min(wanted, last - 1)
+    if (!this.isServed) return { position }
+    let kept: Compacted["kept"]
+    const keep = (first: number, why: Compacted["kept"]): void => {
+      if (first > position) return
+      position = first - 1
+      kept = why
+    }
+    keep(last - Answered.window + 1, "recent")
+    const firstOpen = this.#open.values().next().value ?? Number.POSITIVE_INFINITY
+    keep(firstOpen, "unanswered")
+    // Which leaf may have begun it is decided by when each was there.
+    for (const { from, until } of this.#leaves) if (until > firstOpen) keep(from, "unanswered")
+    // A repeated request is told by the answer before it.
+    for (const [answer, at] of this.#repeated.toReversed()) if (at > position) keep(answer, "recent")
+    return { position: Math.max(0, position), ...(kept === undefined ? {} : { kept }) }
+  }
+
+  /** Entries are told by their tags: to decode all of a long journal would take too long. */
+  #see(entry: unknown, position: number): void {
+    this.#answered.move({ position, entry })
+    if (isTerminal(entry)) this.#open.delete(entry.correlationId)
+    else if (isEfferent(entry)) {
+      const { correlationId } = entry
+      const answer = this.#answered.find(correlationId)
+      if (entry._tag === "FileWriteChunk" && entry.discard === true) this.#open.delete(correlationId)
+      else if (answer !== undefined) this.#repeated.push([answer, position])
+      else if (!this.#open.has(correlationId)) this.#open.set(correlationId, position)
+    } else if (isLeafChanged(entry)) {
+      this.isServed = true
+      const { instance, status } = entry
+      if (status === "Running") this.#leaves.push({ instance, from: position, until: Number.POSITIVE_INFINITY })
+      else for (const leaf of this.#leaves) if (leaf.instance === instance) leaf.until = Math.min(leaf.until, position)
+    }
+  }
+}
+
+const isLeafChanged = (entry: unknown): entry is { readonly instance: string; readonly status: string } =>
+  Predicate.hasProperty(entry, "_tag") && entry._tag === "DaemonChanged" && Predicate.hasProperty(entry, "prefix")
+
+const chunkSize = 1024 * 1024
+
+const writeAll = (disk: Disk, descriptor: number, bytes: Uint8Array): void => {
+  for (let done = 0; done < bytes.length;) {
+    const written = disk.write(descriptor, bytes.subarray(done))
+    if (written === 0) throw Object.assign(new Error("the disk is full"), { code: "ENOSPC" })
+    done += written
+  }
+}
+
+/** Others may run between two pieces. */
+const copy = (disk: Disk, from: number, to: number, start: number, end: number): Effect.Effect<void, JournalError> => {
+  const next = (at: number): Effect.Effect<void, JournalError> =>
+    at >= end
+      ? Effect.void
+      : Effect.flatMap(
+          attempt(operation, () => {
+            const bytes = Buffer.allocUnsafe(Math.min(chunkSize, end - at))
+            const read = readAt(from, bytes, at)
+            writeAll(disk, to, bytes.subarray(0, read))
+            return read
+          }),
+          (read) =>
+            read === 0
+              ? Effect.fail(failure("corrupt", "entries that were there are gone from its file"))
+              : Effect.andThen(Effect.yieldNow, next(at + read))
+        )
+  return Effect.suspend(() => next(start))
+}
+
+const unlinkIfThere = (disk: Disk, path: string): void => {
+  if (Fs.lstatSync(path, { throwIfNoEntry: false }) !== undefined) disk.unlink(path)
+}
+
+const hashLength = 64
+/** What follows the hash in a line. */
+const afterHash = '"}\n'.length
+
+const hashBefore = (descriptor: number, offset: number): string => {
+  const bytes = Buffer.alloc(hashLength)
+  readAt(descriptor, bytes, offset - afterHash - hashLength)
+  return bytes.toString("latin1")
+}
+
+/** Removes the files of contents that no entry names; nothing else that lies there. */
+const sweep = (disk: Disk, directory: string, isNamed: (sha256: string) => boolean): number => {
+  let removed = 0
+  const stats = Fs.lstatSync(directory, { throwIfNoEntry: false })
+  if (stats?.isDirectory() !== true) return 0
+  for (const folder of Fs.readdirSync(directory, { withFileTypes: true })) {
+    if (!folder.isDirectory() || !/^[0-9a-f]{2}$/.test(folder.name)) continue
+    for (const file of Fs.readdirSync(join(directory, folder.name), { withFileTypes: true })) {
+      if (!file.isFile() || !/^[0-9a-f]{62}$/.test(file.name) || isNamed(folder.name + file.name)) continue
+      disk.unlink(join(directory, folder.name, file.name))
+      removed++
+    }
+  }
+  return removed
+}
+
+export const compact = (
+  given: string,
+  options: { readonly before: number | DateTime.Utc; readonly contents?: string | undefined },
+  disk: Disk = real
+): Effect.Effect<Compacted, JournalError> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const { before } = options
+      if (typeof before === "number" && (!Number.isSafeInteger(before) || before < 1)) {
+        return yield* failure("invalid", "before must be a position, from 1 on, or a time")
+      }
+      const path = yield* attempt(operation, () => realPath(resolve(given)))
+      const stats = yield* attempt(operation, () => Fs.statSync(path))
+      yield* claim(path)
+      const descriptor = yield* openFile(path, Fs.constants.O_RDONLY)
+      const from = yield* start(descriptor)
+      if (from === undefined) return { removed: 0, first: 1, contents: 0 }
+      const inventory = new Inventory(from.served)
+      const since = typeof before === "number" ? Number.POSITIVE_INFINITY : before.epochMilliseconds
+      const { point } = yield* scan(descriptor, from, (group) => void inventory.add(group, since))
+      const wanted = (typeof before === "number" ? before : inventory.firstSince) - 1
+      const { kept, position } = inventory.mayGo(wanted, point.position)
+      const end = inventory.endUpTo(position)
+      const why = kept === undefined ? {} : { kept }
+      if (end === undefined) return { removed: 0, first: from.position + 1, contents: 0, ...why }
+      const chain = from.chain === undefined ? undefined : hashBefore(descriptor, end.offset)
+      const header = { after: end.position, chain, served: inventory.isServed }
+      const draft = `${path}.compacting`
+      yield* attempt(operation, () => unlinkIfThere(disk, draft))
+      const target = yield* Effect.acquireRelease(
+        attempt(operation, () => disk.create(draft, stats.mode & 0o777)),
+        (target) => Effect.sync(() => closeQuietly(target))
+      )
+      yield* Effect.onError(
+        Effect.gen(function* () {
+          yield* attempt(operation, () => writeAll(disk, target, Buffer.from(compactedHeaderOf(header))))
+          yield* copy(disk, descriptor, target, end.offset, point.offset)
+          yield* attempt(operation, () => {
+            disk.sync(target)
+            disk.rename(draft, path)
+          })
+        }),
+        () =>
+          Effect.sync(() => {
+            try {
+              disk.unlink(draft)
+            } catch (error) {
+              if (codeOf(error) === undefined) throw error
+            }
+          })
+      )
+      const contents = yield* attempt(operation, () => {
+        disk.syncDirectory(dirname(path))
+        // Another directory may be that of other journals too.
+        if (options.contents !== undefined) return 0
+        return sweep(disk, `${resolve(given)}.contents`, (sha256) => (inventory.contents.get(sha256) ?? 0) > end.position)
+      })
+      return { removed: end.position - from.position, first: end.position + 1, contents, ...why }
+    })
+  )
