@@ -273,7 +273,7 @@ describe("what nobody serves", () => {
     journaled(
       Effect.gen(function* () {
         for (const prefix of ["a", "b", "b/c"]) yield* started(yield* memory({ tree: {} }), { prefix })
-        const intents = [stat("x"), write("/y/z", "1"), chunk(id(), 0, "x", { path: "w" }), list("/"), stat("bb")]
+        const intents = [stat("x"), write("/y/z", "1"), chunk(id(), 0, "x", { path: "w" }), list("nobody"), stat("bb")]
         yield* appendAll(...intents)
         yield* quiet
         yield* TestClock.adjust("4999 millis")

@@ -5,7 +5,7 @@ import { hunksOf } from "../../engine/diff.ts"
 import * as Edit from "../../engine/edit.ts"
 import * as Version from "../../engine/version.ts"
 import type { Fault } from "../../model/FsError.ts"
-import type { DeleteResult } from "../../model/Entry.ts"
+import type { DeleteResult, TransferResult } from "../../model/Entry.ts"
 import { type FsPath, isTemporaryName } from "../../model/FsPath.ts"
 import * as Limits from "../../model/Limits.ts"
 import type { Accelerations, Backend, Child, Edited, EditPlan, Whole, WriteHow, WritePlan } from "../../port/Backend.ts"
@@ -148,6 +148,9 @@ const editWith =
     )
   }
 
+/** Another leaf serves the other end: the engine moves step by step, by copying. */
+const isCrossing = (fault: Fault): boolean => fault._tag === "IoError" && fault["code"] === "EXDEV"
+
 const nothing: DeleteResult = { deleted: 0, directories: 0 }
 
 /** What stands for a listing that could not be had. */
@@ -201,19 +204,22 @@ export const make = (means: Means): Accelerations => {
         : Effect.fail(unsupported("making of directories")),
     move: (path, to, { createParents, overwrite }) =>
       extended
-        ? Effect.map(
-            calls.ask(
-              (correlationId) =>
-                new FileMove({
-                  correlationId,
-                  path,
-                  to,
-                  ...(overwrite && { overwrite }),
-                  ...(!createParents && { createParents })
-                }),
-              locatedFaultOf
+        ? Effect.catch(
+            Effect.map(
+              calls.ask(
+                (correlationId) =>
+                  new FileMove({
+                    correlationId,
+                    path,
+                    to,
+                    ...(overwrite && { overwrite }),
+                    ...(!createParents && { createParents })
+                  }),
+                locatedFaultOf
+              ),
+              ({ bytes, directories, files }): TransferResult | undefined => ({ files, directories, bytes })
             ),
-            ({ bytes, directories, files }) => ({ files, directories, bytes })
+            (fault) => (isCrossing(fault) ? Effect.succeed(undefined) : Effect.fail(fault))
           )
         : Effect.fail(unsupported("moving"))
   }

@@ -28,6 +28,8 @@ export class LeafCheckpoint extends Schema.TaggedClass<LeafCheckpoint>("fs-algeb
       position: whole,
       /** It serves its paths. */
       running: Schema.Boolean,
+      /** It has ended and was not replaced. */
+      down: Schema.Boolean,
       /** It has not said that it has ended. */
       unfinished: Schema.Boolean,
       /** It did not say what it began, and has not ended well. */

@@ -46,21 +46,34 @@ const give = (request: Open, leaf: Announced | undefined, serves: boolean, at: n
   if (serves && leaf !== undefined) request.tried.push(leaf)
 }
 
-/** Gives a request to the owner of its path, or to the first leaf. A request without a valid path is served by the first. */
+/** The leaf that serves a path: its owner, or the first leaf for a directory that only holds prefixes, and for what is no path. */
+const serverOf = (path: FsPath.FsPath | undefined, leaves: Registry): Announced | undefined => {
+  const owner = path === undefined ? undefined : leaves.ownerOf(path)
+  return owner ?? (path === undefined || leaves.namesIn(path).length > 0 ? leaves.first() : undefined)
+}
+
+/** Gives a request to the leaf that serves its path, or to the first leaf. */
 export const assign = (request: Open, leaves: Registry, at: number): void => {
   const first = leaves.first()
-  const owner = request.path === undefined ? first : leaves.ownerOf(request.path)
+  const owner = serverOf(request.path, leaves)
   give(request, owner ?? first, owner !== undefined, at)
 }
 
 /** Passes a request to a leaf that was just announced, if it is that leaf's from now on. Returns whether it is. */
 export const pass = (request: Open, leaf: Announced, leaves: Registry, at: number): boolean => {
   const { charge, path, serves, since } = request
-  const owns = path === undefined || leaves.ownerOf(path)?.instance === leaf.instance
+  const server = serverOf(path, leaves)
+  const owns = server?.instance === leaf.instance
   // The successor waits until the leaf in charge has ended, so the request is the successor's, even if the path is not.
   const succeeds = charge === undefined || supersedes(leaf, charge)
   // The second half of the grace keeps the newcomer and the leaf in charge from answering at the same time.
   const inTime = charge !== undefined && !serves && owns && at - since < charge.grace / 2
-  if (succeeds || inTime) give(request, leaf, owns, at)
-  return succeeds || inTime
+  if (succeeds || inTime) {
+    give(request, leaf, owns, at)
+    return true
+  }
+  // The directory that holds the newcomer's prefix is there now.
+  const isFound = !serves && server !== undefined && server.instance === charge?.instance
+  if (isFound) give(request, charge, true, at)
+  return isFound
 }

@@ -57,7 +57,7 @@ const text = ({ digest, leaves, through }: Said): string =>
   `journal checkpoint ${JSON.stringify([
     through,
     digest,
-    leaves.map(({ daemon, instance, prefix, position, extended, grace, running, unfinished, silent }) => [
+    leaves.map(({ daemon, instance, prefix, position, extended, grace, running, down, unfinished, silent }) => [
       daemon,
       instance,
       prefix,
@@ -65,6 +65,7 @@ const text = ({ digest, leaves, through }: Said): string =>
       extended,
       grace,
       running,
+      down,
       unfinished,
       silent
     ])
@@ -72,6 +73,7 @@ const text = ({ digest, leaves, through }: Said): string =>
 
 const stateOf = ({ leaves, through }: Said): Beginning | undefined => {
   const running: Array<Registry.Announced> = []
+  const down: Array<Registry.Announced> = []
   const unfinished = new Map<string, Registry.Announced>()
   const silent = new Map<string, Registry.Announced>()
   for (const leaf of leaves) {
@@ -80,10 +82,11 @@ const stateOf = ({ leaves, through }: Said): Beginning | undefined => {
     const { daemon, extended, grace, instance, position } = leaf
     const announced = { daemon, instance, prefix, extended, grace, position }
     if (leaf.running) running.push(announced)
+    if (leaf.down) down.push(announced)
     if (leaf.unfinished) unfinished.set(instance, announced)
     if (leaf.silent) silent.set(instance, announced)
   }
-  return { position: through, leaves: Registry.make({ running, unfinished }), silent }
+  return { position: through, leaves: Registry.make({ running, unfinished, down }), silent }
 }
 
 const obeyed = Effect.fnUntraced(function* (
@@ -147,9 +150,10 @@ export const make = (
     const digest = yield* digestAt(journal, state.position)
     if (digest === undefined) return
     const running = state.leaves.running()
+    const down = state.leaves.down()
     // The order of those that run says which of them is the first.
     const all = new Map(
-      [...running, ...state.leaves.unfinished.values(), ...state.silent.values()].map((leaf) => [leaf.instance, leaf])
+      [...running, ...down, ...state.leaves.unfinished.values(), ...state.silent.values()].map((leaf) => [leaf.instance, leaf])
     )
     const leaves = [...all.values()].map(({ daemon, extended, grace, instance, position, prefix }) => ({
       daemon,
@@ -159,6 +163,7 @@ export const make = (
       grace,
       position,
       running: running.some((leaf) => leaf.instance === instance),
+      down: down.some((leaf) => leaf.instance === instance),
       unfinished: state.leaves.unfinished.has(instance),
       silent: state.silent.has(instance)
     }))

@@ -207,6 +207,8 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
       to,
       position: request.wholeAt ?? request.position,
       transfer,
+      mounts: leaves.namesIn(request.path!),
+      isOwn: leaves.ownerOf(request.path!)?.instance === instance,
       left,
       isAnswered: false,
       hasBegun: false
@@ -243,11 +245,13 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
       forget(intent.correlationId)
       return refuse(intent, intent._tag === "FileMove" ? intent.to : request.shown, to)
     }
+    const goes = intent._tag === "FileDelete" || intent._tag === "FileMove"
+    if (goes && leaves.isPinned(path!)) return drop(request, { _tag: "AccessDenied", why: "root" })
     const refused = to === undefined ? undefined : (refusedPath(settings, to) ?? elsewhere(to))
     return refused === undefined ? take(request, to) : drop(request, refused)
   }
   const elsewhere = (to: FsPath.FsPath): Fault | undefined =>
-    leaves.ownerOf(to)?.instance === instance
+    leaves.ownerOf(to)?.instance === instance && !leaves.isPinned(to)
       ? undefined
       : { _tag: "IoError", code: "EXDEV", detail: "another leaf serves the path that it is to be moved to" }
 

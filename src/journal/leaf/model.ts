@@ -42,6 +42,10 @@ export interface Work {
   /** Of the intent, or of its last part. */
   readonly position: number
   readonly transfer: Transfer | undefined
+  /** The names at the path that lead to the prefixes of other leaves. */
+  readonly mounts: ReadonlyArray<string>
+  /** The path is this leaf's, and not only a directory that holds prefixes. */
+  readonly isOwn: boolean
   /** What is true of one that stood in the journal before this leaf did; `undefined` for all others. */
   readonly left: Left | undefined
   /** Nothing more is said of it. */

@@ -5,6 +5,7 @@ import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type Efferent, isMutation } from "../FileSystemEntry.ts"
 import * as Changing from "./changing.ts"
+import * as Composing from "./composing.ts"
 import * as Looking from "./looking.ts"
 import type { Answering, Serving, Work } from "./model.ts"
 import { recover } from "./recovery.ts"
@@ -78,6 +79,6 @@ export const perform = (self: Serving, work: Work): Answering =>
     ? recover(
         self,
         work,
-        Effect.suspend(() => execute(self, work))
+        Effect.suspend(() => Composing.compose(self, work, execute(self, work)))
       )
-    : execute(self, work)
+    : Composing.compose(self, work, execute(self, work))

@@ -29,6 +29,12 @@ export interface Registry {
   readonly running: () => ReadonlyArray<Announced>
   /** Announced, and not yet completed, superseded or not. */
   readonly unfinished: ReadonlyMap<string, Announced>
+  /** Those that have ended and were not replaced. */
+  readonly down: () => ReadonlyArray<Announced>
+  /** The names in a directory that lead to the prefixes of leaves, of those that are down too. */
+  readonly namesIn: (path: FsPath.FsPath) => ReadonlyArray<string>
+  /** Whether the path is the prefix of a leaf, or holds one: such a directory is always there. The root is none. */
+  readonly isPinned: (path: FsPath.FsPath) => boolean
   readonly copy: () => Registry
 }
 
@@ -36,15 +42,21 @@ export interface Registry {
 export const supersedes = (self: Pick<Announced, "daemon" | "prefix">, that: Pick<Announced, "daemon" | "prefix">): boolean =>
   self.daemon === that.daemon || self.prefix === that.prefix
 
-export const make = (from: { readonly running: Array<Announced>; readonly unfinished: Map<string, Announced> }): Registry => {
+export const make = (from: {
+  readonly running: Array<Announced>
+  readonly unfinished: Map<string, Announced>
+  readonly down: Array<Announced>
+}): Registry => {
   const { unfinished } = from
-  let { running } = from
+  let { down, running } = from
+  const known = (): ReadonlyArray<Announced> => [...running, ...down]
   return {
     see: (changed, position) => {
       const prefix = changed.prefix === undefined ? undefined : FsPath.parse(changed.prefix, "branch")
       if (typeof prefix !== "string") return undefined
       const { daemon, instance } = changed
       if (changed.status !== "Running") {
+        down = [...down, ...running.filter((other) => other.instance === instance)]
         running = running.filter((other) => other.instance !== instance)
         unfinished.delete(instance)
         return undefined
@@ -58,6 +70,7 @@ export const make = (from: { readonly running: Array<Announced>; readonly unfini
         position
       }
       running = [...running.filter((other) => !supersedes(announced, other)), announced]
+      down = down.filter((other) => !supersedes(announced, other))
       unfinished.set(instance, announced)
       return announced
     },
@@ -72,8 +85,17 @@ export const make = (from: { readonly running: Array<Announced>; readonly unfini
     first: () => running[0],
     running: () => running,
     unfinished,
-    copy: () => make({ running: [...running], unfinished: new Map(unfinished) })
+    down: () => down,
+    namesIn: (path) => {
+      const depth = FsPath.segments(path).length
+      const below = known().flatMap(({ prefix }) =>
+        prefix !== path && FsPath.isWithin(path, prefix) ? [FsPath.segments(prefix)[depth]!] : []
+      )
+      return [...new Set(below)].sort()
+    },
+    isPinned: (path) => path !== FsPath.root && known().some(({ prefix }) => FsPath.isWithin(path, prefix)),
+    copy: () => make({ running: [...running], unfinished: new Map(unfinished), down: [...down] })
   }
 }
 
-export const empty = (): Registry => make({ running: [], unfinished: new Map() })
+export const empty = (): Registry => make({ running: [], unfinished: new Map(), down: [] })

@@ -52,6 +52,8 @@ const performCall = (
       position,
       transfer: undefined,
       left: undefined,
+      mounts: [],
+      isOwn: true,
       isAnswered: false,
       hasBegun: false
     }

@@ -1,0 +1,108 @@
+/**
+ * Directories that hold the prefixes of leaves. They are there as if the leaves were mounted, whatever the leaf that answers for them has at
+ * the path: they are listed in their parents, and hold what the owner of the path has beside the prefixes.
+ */
+import * as Effect from "effect/Effect"
+import * as Matcher from "../../engine/matcher.ts"
+import { isFault } from "../../engine/options.ts"
+import type { FileEntry } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+import type { FsPath } from "../../model/FsPath.ts"
+import * as FsPaths from "../../model/FsPath.ts"
+import { FileListing, FileMetadata, type FileList } from "../FileSystemEntry.ts"
+import { directoryMade } from "./changing.ts"
+import { errorOf } from "./faults.ts"
+import type { Answering, Serving, Work } from "./model.ts"
+
+const unchecked = { disableChecks: true } as const
+
+const directory = ({ intent }: Work): FileMetadata =>
+  new FileMetadata({ correlationId: intent.correlationId, size: 0, isDirectory: true, kind: "directory" }, unchecked)
+
+const entryOf = (name: string): FileEntry => ({
+  name,
+  path: name as FsPath,
+  kind: "directory",
+  isFile: false,
+  isDirectory: true,
+  addressable: true
+})
+
+const fail = (work: Work, fault: Fault): Answering => Effect.fail(errorOf(fault, work.intent, work.shown))
+
+/** What the owner of the path has there; nothing if there is no owner, or if the owner has no directory there. */
+const own = <A>(
+  work: Work,
+  execute: Answering,
+  otherwise: A
+): Effect.Effect<Effect.Success<Answering> | A, Effect.Error<Answering>> =>
+  work.isOwn
+    ? Effect.catch(execute, (error) =>
+        error._tag === "NotFound" || error._tag === "NotADirectory" ? Effect.succeed(otherwise) : Effect.fail(error)
+      )
+    : Effect.succeed(otherwise)
+
+const list = (self: Serving, work: Work, { correlationId, pattern, recursive }: FileList, execute: Answering): Answering => {
+  if (recursive === true && work.mounts.length > 0) {
+    return fail(work, { _tag: "IoError", detail: "several leaves serve what is below it; list each directory by itself" })
+  }
+  const matcher =
+    pattern === undefined
+      ? undefined
+      : Matcher.compile(
+          [pattern],
+          { argument: "pattern" },
+          { limits: self.settings.limits, caseSensitive: self.fs.port.info.caseSensitive }
+        )
+  if (matcher !== undefined && isFault(matcher)) return fail(work, matcher)
+  const shown = work.mounts.filter((name) => matcher === undefined || Matcher.test(matcher, name, true)).map(entryOf)
+  return Effect.map(own(work, execute, undefined), (listing) => {
+    const beside = listing?._tag === "FileListing" ? listing.entries.filter(({ name }) => !work.mounts.includes(name)) : []
+    const entries = [...beside, ...shown].sort((one, other) => FsPaths.compare(one.path, other.path))
+    return new FileListing({ correlationId, entries }, unchecked)
+  })
+}
+
+/** The prefix of a leaf is a directory, unless the leaf has something else there. */
+const unlessMissing = (self: Serving, work: Work, execute: Answering): Answering => {
+  const { intent } = work
+  if (intent._tag !== "FileStat" && intent._tag !== "FileList") return execute
+  return Effect.catch(execute, (error) =>
+    error._tag !== "NotFound"
+      ? Effect.fail(error)
+      : intent._tag === "FileStat"
+        ? Effect.succeed(directory(work))
+        : list(self, work, intent, Effect.fail(error))
+  )
+}
+
+/** Returns what answers a request at a directory that holds prefixes, or is this leaf's own; any other request is carried out as it is. */
+export const compose = (self: Serving, work: Work, execute: Answering): Answering => {
+  const { intent, mounts, path } = work
+  const { prefix } = self.settings
+  if (mounts.length === 0) {
+    if (prefix === FsPaths.root) return execute
+    if (path === prefix) return unlessMissing(self, work, execute)
+    const needsParent =
+      ("createParents" in intent && intent.createParents === false) || ("parents" in intent && intent.parents === false)
+    return needsParent && self.settings.allowWrite
+      ? Effect.andThen(Effect.ignore(self.fs.mkdir(prefix, { parents: true, existOk: true })), execute)
+      : execute
+  }
+  switch (intent._tag) {
+    case "FileStat":
+      return Effect.map(own(work, execute, directory(work)), (found) =>
+        found._tag === "FileMetadata" && found.isDirectory ? found : directory(work)
+      )
+    case "FileList":
+      return list(self, work, intent, execute)
+    case "FileMakeDirectory":
+      return intent.existOk === false ? fail(work, { _tag: "AlreadyExists" }) : Effect.succeed(directoryMade(work))
+    case "FileSetAttributes":
+      return work.isOwn ? execute : fail(work, { _tag: "AccessDenied", why: "root" })
+    case "FileMakeLink":
+      return fail(work, { _tag: "AlreadyExists" })
+    default:
+      return fail(work, { _tag: "NotAFile" })
+  }
+}
