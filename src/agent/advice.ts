@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import type { AccessDenied, InvalidArgument } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { ArchiveError, SnapshotError, SnapshotRestoreError } from "../history/errors.ts"
+import { inSlices } from "../runtime/steps.ts"
 import { changedLines, listed } from "./changedLines.ts"
 import type { Call, ToolFailure } from "./definition.ts"
 import { existingDirectory, nearby } from "./nearby.ts"
@@ -146,7 +147,7 @@ const whatChanged = ({ expected, path }: Conflict, { filesystem, memory }: Knowi
   const before = expected === null ? undefined : memory.textOf(expected)
   if (before === undefined) return Effect.succeed("")
   return filesystem.readString(path).pipe(
-    Effect.map((after) => changedLines(before, after)),
+    Effect.flatMap((after) => inSlices(() => changedLines(before, after))),
     Effect.map((lines) => (lines === undefined ? "" : `; ${lines}`)),
     Effect.orElseSucceed(() => "")
   )

@@ -1,6 +1,9 @@
 /** Where a text differs from what it was, in the line numbers of what it is now, so that a model knows what to read again. */
-import * as TextDiff from "effect/TextDiff"
+import { blocks, type Lines, numbering } from "../engine/lineDiff.ts"
+import type { Steps } from "../runtime/steps.ts"
 
+/** Comparing takes steps in proportion to lines times differences. So many are spent; beyond them more is told as changed than is. */
+const maxSteps = 4_000_000
 const maxEdits = 2000
 const mostRanges = 3
 
@@ -10,31 +13,30 @@ interface Range {
 }
 
 /** 1-based and inclusive; where lines are only gone, the one before them and the one after. */
-const rangesOf = (before: string, after: string): ReadonlyArray<Range> => {
+const rangesOf = function* (before: string, after: string): Steps<ReadonlyArray<Range>> {
+  const number = numbering()
+  const old: Lines = yield* number(before)
+  const now: Lines = yield* number(after)
+  const last = now.ids.length
+  const most = Math.min(maxEdits, Math.ceil(maxSteps / (old.ids.length + last + 1)))
+  const common = yield* blocks(old.ids, now.ids, most)
   const ranges: Array<Range> = []
-  const last = after === "" ? 0 : after.split("\n").length - (after.endsWith("\n") ? 1 : 0)
-  let line = 1
-  let isOpen = false
-  for (const { _tag, items } of TextDiff.lines(before, after, { maxEdits })) {
-    if (_tag === "Equal") {
-      line += items.length
-      isOpen = false
-      continue
+  let [gone, line] = [0, 0]
+  for (const block of [...common, { before: old.ids.length, after: last, length: 0 }]) {
+    if (block.after > line) ranges.push({ from: line + 1, to: block.after })
+    else if (block.before > gone) {
+      const from = Math.min(line + 1, Math.max(1, last))
+      ranges.push({ from, to: from })
     }
-    const end = _tag === "Insert" ? line + items.length - 1 : line
-    const start = _tag === "Insert" || line <= last ? line : Math.max(1, last)
-    const previous = ranges.at(-1)
-    if (isOpen && previous !== undefined) ranges[ranges.length - 1] = { from: previous.from, to: Math.max(previous.from, end) }
-    else ranges.push({ from: start, to: Math.max(start, Math.min(end, Math.max(last, 1))) })
-    if (_tag === "Insert") line += items.length
-    isOpen = true
+    gone = block.before + block.length
+    line = block.after + block.length
   }
   return ranges
 }
 
-/** "lines 3-5 and 9 changed"; `undefined` where nothing has. */
-export const changedLines = (before: string, after: string): string | undefined => {
-  const ranges = rangesOf(before, after)
+/** Says "lines 3-5 and 9 changed"; `undefined` where nothing has. */
+export const changedLines = function* (before: string, after: string): Steps<string | undefined> {
+  const ranges = yield* rangesOf(before, after)
   if (ranges.length === 0) return undefined
   const shown = ranges.length > mostRanges ? [{ from: ranges[0]!.from, to: ranges.at(-1)!.to }] : ranges
   const words = shown.map(({ from, to }) => (from === to ? String(from) : `${from}-${to}`))

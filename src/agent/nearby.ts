@@ -6,7 +6,9 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import type { Algebra } from "../filesystem/Filesystem.ts"
+import type { FileEntry } from "../model/Entry.ts"
 import * as FsPath from "../model/FsPath.ts"
+import { inSlices, perItem, type Steps } from "../runtime/steps.ts"
 
 const wanted = 3
 const longestName = 256
@@ -35,24 +37,33 @@ export const looksLike = (name: string, candidate: string): number => {
   const a = FsPath.fold(name)
   const b = FsPath.fold(candidate)
   if (a === "" || a.length > longestName || b.length > longestName) return Number.POSITIVE_INFINITY
+  const most = Math.max(1, Math.floor(a.length / 3))
+  if (b.startsWith(a)) return b.length - a.length
+  // No distance is less than the difference in length.
+  if (Math.abs(a.length - b.length) > most) return Number.POSITIVE_INFINITY
   const distance = editDistance(a, b)
-  return distance <= Math.max(1, Math.floor(a.length / 3)) || b.startsWith(a) ? distance : Number.POSITIVE_INFINITY
+  return distance <= most ? distance : Number.POSITIVE_INFINITY
 }
 
-const inSameDirectory = (fs: Algebra, path: FsPath.FsPath) => {
-  const parent = FsPath.parent(path)
+/** Finds the entries of a directory that look like a name, nearest first. Comparing takes the product of both lengths. */
+export const alike = function* (path: FsPath.FsPath, entries: ReadonlyArray<FileEntry>): Steps<ReadonlyArray<FsPath.FsPath>> {
   const name = FsPath.name(path)
-  return Effect.map(fs.list(parent), (entries) =>
-    entries
-      // A link that leads nowhere stands there itself.
-      .filter((entry) => entry.addressable && entry.path !== path)
-      .map((entry) => ({ path: entry.path, distance: looksLike(name, entry.name) }))
-      .filter((candidate) => candidate.distance < Number.POSITIVE_INFINITY)
-      .sort((a, b) => a.distance - b.distance)
-      .slice(0, wanted)
-      .map((candidate) => candidate.path)
-  )
+  const found: Array<{ readonly path: FsPath.FsPath; readonly distance: number }> = []
+  for (const entry of entries) {
+    yield perItem + 8 * name.length * entry.name.length
+    // A link that leads nowhere stands there itself.
+    if (!entry.addressable || entry.path === path) continue
+    const distance = looksLike(name, entry.name)
+    if (distance < Number.POSITIVE_INFINITY) found.push({ path: entry.path, distance })
+  }
+  return found
+    .sort((a, b) => a.distance - b.distance)
+    .slice(0, wanted)
+    .map((candidate) => candidate.path)
 }
+
+const inSameDirectory = (fs: Algebra, path: FsPath.FsPath) =>
+  Effect.flatMap(fs.list(FsPath.parent(path)), (entries) => inSlices(() => alike(path, entries)))
 
 /** Looking through everything is worth a moment, not more. */
 const elsewhere = (fs: Algebra, path: FsPath.FsPath) => {

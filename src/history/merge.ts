@@ -5,6 +5,7 @@
 import * as Effect from "effect/Effect"
 import { fold, type FsPath, join, root, segments } from "../model/FsPath.ts"
 import { type Conflict, conflict } from "./merge/conflict.ts"
+import { inSlices } from "../runtime/steps.ts"
 import { mergeText, type Side } from "./merge/text.ts"
 import { type FileMerge, inPathOrder, mergeTrees } from "./merge/trees.ts"
 import { at, blobId, type Change, differences, type DirectoryNode, type FileNode, type Node } from "./tree.ts"
@@ -116,7 +117,8 @@ const joinFile = Effect.fnUntraced(function* <E>(
   const read = (source: Source<E>, node: FileNode | undefined) =>
     node === undefined ? Effect.succeed(new Uint8Array()) : (readFrom(source, path, node, caseSensitive) ?? nowhere(path))
   const before = yield* read(base, file.base)
-  const text = mergeText(before, yield* read(ours, file.ours), yield* read(theirs, file.theirs), prefer)
+  const [mine, other] = [yield* read(ours, file.ours), yield* read(theirs, file.theirs)]
+  const text = yield* inSlices(() => mergeText(before, mine, other, prefer))
   if (text._tag === "Binary") return { path, conflict: conflict(path, "binary", file) }
   if (text._tag === "TooLarge") return { path, conflict: conflict(path, "size", file) }
   if (text._tag === "Merged") return { path, bytes: text.bytes }

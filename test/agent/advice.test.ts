@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { describe as describeFailure } from "../../src/agent/advice.ts"
+import { atOnce } from "../../src/runtime/steps.ts"
 import { changedLines } from "../../src/agent/changedLines.ts"
 import { type Call, refused, type ToolFailure } from "../../src/agent/definition.ts"
 import * as Memory from "../../src/agent/memory.ts"
@@ -269,6 +270,6 @@ describe("changedLines", () => {
   ]
   for (const [before, after, expected] of cases) {
     it(`${JSON.stringify(before)} to ${JSON.stringify(after)}: ${expected ?? "nothing"}`, () =>
-      assert.strictEqual(changedLines(before, after), expected))
+      assert.strictEqual(atOnce(changedLines(before, after)), expected))
   }
 })

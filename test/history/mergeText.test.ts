@@ -5,12 +5,13 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { type Hunk, mergeText, type TextMerge } from "../../src/history/merge/text.ts"
+import { atOnce } from "../../src/runtime/steps.ts"
 import { hasGit, saysNoGit } from "../differential/engines.ts"
 import { bytes, latin1, mutated, pick, type Random, random } from "./mergeSupport.ts"
 
 type Triple = readonly [base: string, ours: string, theirs: string]
 
-const merge = (...[base, ours, theirs]: Triple): TextMerge => mergeText(bytes(base), bytes(ours), bytes(theirs))
+const merge = (...[base, ours, theirs]: Triple): TextMerge => atOnce(mergeText(bytes(base), bytes(ours), bytes(theirs)))
 
 const clean = (result: TextMerge): string | undefined => (result._tag === "Merged" ? latin1(result.bytes) : undefined)
 
@@ -115,7 +116,7 @@ describe("mergeText", () => {
 
   it("a conflict is settled for one side and the rest is merged all the same", () => {
     const three = [bytes("a\nb\nc\n"), bytes("A\nb\nX\n"), bytes("a\nb\nY\n")] as const
-    const [ours, theirs] = [mergeText(...three), mergeText(...three, "theirs")]
+    const [ours, theirs] = [atOnce(mergeText(...three)), atOnce(mergeText(...three, "theirs"))]
     assert.strictEqual(ours._tag === "Conflicts" && latin1(ours.bytes), "A\nb\nX\n")
     assert.strictEqual(theirs._tag === "Conflicts" && latin1(theirs.bytes), "A\nb\nY\n")
   })

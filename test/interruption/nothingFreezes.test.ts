@@ -7,6 +7,15 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as InMemory from "../../src/backends/InMemory.ts"
+import { changedLines } from "../../src/agent/changedLines.ts"
+import { alike } from "../../src/agent/nearby.ts"
+import { applyTo } from "../../src/agent/patch/apply.ts"
+import { parse } from "../../src/agent/patch/parse.ts"
+import * as Text from "../../src/engine/text.ts"
+import { mergeText } from "../../src/history/merge/text.ts"
+import type { FileEntry } from "../../src/model/Entry.ts"
+import type * as FsPath from "../../src/model/FsPath.ts"
+import { inSlices } from "../../src/runtime/steps.ts"
 import * as Edit from "../../src/engine/edit.ts"
 import * as Filesystem from "../../src/filesystem/Filesystem.ts"
 
@@ -60,7 +69,7 @@ const edits: Readonly<Record<string, (text: string) => ReadonlyArray<Edit.Edit>>
 /** The diff of a million changed lines is cut off after a fixed number of steps, which takes longest. */
 const long = new Set(["all occurrences", "the whole text"])
 
-const rows: ReadonlyArray<Row> = Object.entries(shapes).flatMap(([shape, of]) =>
+const editing: ReadonlyArray<Row> = Object.entries(shapes).flatMap(([shape, of]) =>
   Object.entries(edits)
     .filter(([edit]) => !long.has(edit) || shape === "minified JSON in one line" || shape === "CRLF only")
     .map(([edit, make]) => ({
@@ -71,6 +80,74 @@ const rows: ReadonlyArray<Row> = Object.entries(shapes).flatMap(([shape, of]) =>
       }
     }))
 )
+
+/** Lines of a few kinds in an order that repeats itself nowhere, which makes comparing them hardest. */
+const shuffled = (length: number, kinds: number, seed: number): string => {
+  const lines: Array<number> = []
+  let state = seed
+  for (let units = 0; units < length; units += 3) {
+    state = (state * 1_103_515_245 + 12_345) % 2 ** 31
+    lines.push((state >> 8) % kinds)
+  }
+  return lines.join("\n")
+}
+
+const entry = (name: string): FileEntry => ({
+  name,
+  path: `d/${name}` as FsPath.FsPath,
+  kind: "file",
+  isFile: true,
+  isDirectory: false,
+  sizeBytes: 0,
+  addressable: true
+})
+
+const others: ReadonlyArray<Row> = [
+  ...[2, 50].map((kinds) => ({
+    name: `what another changed in a text of ${kinds} kinds of lines`,
+    make: (length: number) => inSlices(() => changedLines(shuffled(length, kinds, 1), shuffled(length, kinds, 2)))
+  })),
+  ...[2, 50].map((kinds) => ({
+    name: `a merge of three texts of ${kinds} kinds of lines`,
+    make: (length: number) => {
+      const [base, ours, theirs] = [1, 2, 3].map((seed) => utf8(shuffled(length / 4, kinds, seed)))
+      return inSlices(() => mergeText(base!, ours!, theirs!))
+    }
+  })),
+  ...["\n", "a\r\n", "\0", "é"].map((unit) => ({
+    name: `a page at the end of a file of ${JSON.stringify(unit)}`,
+    make: (length: number) => {
+      const text = filled(unit, 4 * length)
+      return inSlices(() => Text.paged(text, text.length - 10, 5))
+    }
+  })),
+  ...["utf-8", "shift_jis", "iso-2022-jp", "gb18030"].map((encoding) => ({
+    name: `${encoding} with a bad byte at its end`,
+    make: (length: number) => {
+      const bytes = utf8(`${filled("ab\n", 4 * length)}.`)
+      bytes[bytes.length - 1] = 0xff
+      return inSlices(() => Text.decoded(bytes, encoding))
+    }
+  })),
+  {
+    name: "names that look like a missing one",
+    make: (length) => {
+      const name = filled("edcba", 79)
+      const entries = Array.from({ length: length / 100 }, (_, index) => entry(filled(`abcde${index}`, 80)))
+      return inSlices(() => alike(`d/${name}` as FsPath.FsPath, entries))
+    }
+  },
+  {
+    name: "a hunk that nearly stands on every line of a file",
+    make: (length) => {
+      const parsed = parse(`*** Begin Patch\n*** Update File: x\n@@\n${" a\n".repeat(200)}-b\n+c\n*** End Patch\n`)
+      if ("_tag" in parsed) throw new Error(parsed.happened)
+      return inSlices(() => applyTo(parsed[0]!, filled("a\n", length), "x"))
+    }
+  }
+]
+
+const rows = [...editing, ...others]
 
 const growth = (small: Counted, large: Counted): number => large.total / Math.max(small.total, least)
 

@@ -12,9 +12,16 @@ export type Budget = Pick<ToolSettingsShape, "budget" | "measure">
  */
 export const fit = (count: number, render: (shown: number) => string, { budget, measure }: Budget): number => {
   const fits = (shown: number): boolean => measure(render(shown)) <= budget
+  // All of them need no hint how to get the rest, so they may fit where fewer do not.
   if (count <= 1 || fits(count)) return count
+  // From few items on: of a million no more are rendered again than about twice of what fits.
   let low = 1
-  let high = count
+  let high = 2
+  while (high < count && fits(high)) {
+    low = high
+    high *= 2
+  }
+  high = Math.min(high, count)
   while (high - low > 1) {
     const middle = (low + high) >> 1
     if (fits(middle)) low = middle

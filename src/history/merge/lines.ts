@@ -2,14 +2,12 @@
  * What changed between two texts, by lines, where git would put it. Of the many shortest ways to tell one, the one is taken in which
  * each run of changes is moved as far down as it goes, so that both sides of a merge name the same place for the same change.
  */
-import * as TextDiff from "effect/TextDiff"
+import { blocks, type Lines as Numbered, numbering as numberingText } from "../../engine/lineDiff.ts"
+import { perItem, type Steps, stride } from "../../runtime/steps.ts"
 
 /** A text whose lines are known by number: equal numbers are equal bytes, the terminator among them. */
-export interface Lines {
+export interface Lines extends Numbered {
   readonly bytes: Uint8Array
-  readonly ids: ReadonlyArray<number>
-  /** Where each line starts, and behind the last where it ends. */
-  readonly starts: ReadonlyArray<number>
 }
 
 /** The lines `from` to `to` before became the lines `start` to `end`; counted from 0, ends exclusive, never the same range empty twice. */
@@ -21,22 +19,11 @@ export interface Edit {
 }
 
 /** Numbers the lines of several texts alike. A line ends with LF, or with the text; CR is a byte as any other. */
-export const numbering = (): ((bytes: Uint8Array) => Lines) => {
-  const known = new Map<string, number>()
-  return (bytes) => {
+export const numbering = (): ((bytes: Uint8Array) => Steps<Lines>) => {
+  const number = numberingText()
+  return function* (bytes) {
     const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1")
-    const ids: Array<number> = []
-    const starts: Array<number> = [0]
-    for (let at = 0; at < text.length;) {
-      const newline = text.indexOf("\n", at)
-      const end = newline === -1 ? text.length : newline + 1
-      const line = text.slice(at, end)
-      let id = known.get(line)
-      if (id === undefined) known.set(line, (id = known.size))
-      ids.push(id)
-      starts.push((at = end))
-    }
-    return { bytes, ids, starts }
+    return { bytes, ...(yield* number(text)) }
   }
 }
 
@@ -46,8 +33,6 @@ export const numbering = (): ((bytes: Uint8Array) => Lines) => {
  */
 const maxSteps = 20_000_000
 
-const isSame = (a: number, b: number): boolean => a === b
-
 /**
  * A comparison by its unchanged lines: how many changed ones stand before each, and after the last, on either side.
  */
@@ -56,18 +41,22 @@ interface Gaps {
   readonly after: Array<number>
 }
 
-const compare = (before: ReadonlyArray<number>, after: ReadonlyArray<number>): Gaps => {
+const compare = function* (before: ReadonlyArray<number>, after: ReadonlyArray<number>): Steps<Gaps> {
   const maxEdits = Math.ceil(maxSteps / (before.length + after.length + 1))
-  const gaps: Gaps = { before: [0], after: [0] }
-  for (const { _tag, items } of TextDiff.diffWith(isSame)(before, after, { maxEdits })) {
-    if (_tag === "Delete") gaps.before[gaps.before.length - 1]! += items.length
-    else if (_tag === "Insert") gaps.after[gaps.after.length - 1]! += items.length
-    else {
-      for (let i = 0; i < items.length; i++) {
-        gaps.before.push(0)
-        gaps.after.push(0)
-      }
+  const gaps: Gaps = { before: [], after: [] }
+  const end = { before: before.length, after: after.length, length: 0 }
+  let [removed, added] = [0, 0]
+  for (const block of [...(yield* blocks(before, after, maxEdits)), end]) {
+    gaps.before.push(block.before - removed)
+    gaps.after.push(block.after - added)
+    for (let i = 1; i < block.length; i++) {
+      gaps.before.push(0)
+      gaps.after.push(0)
+      if (i % stride === 0) yield stride
     }
+    removed = block.before + block.length
+    added = block.after + block.length
+    yield perItem + (block.length % stride)
   }
   return gaps
 }
@@ -76,7 +65,7 @@ const compare = (before: ReadonlyArray<number>, after: ReadonlyArray<number>): G
  * Moves each run of changed lines down as far as lines like its own follow, taking in the runs that it meets, and back to the last
  * place where the other side has changed lines too.
  */
-const slide = (ids: ReadonlyArray<number>, gaps: Array<number>, others: ReadonlyArray<number>): void => {
+const slide = function* (ids: ReadonlyArray<number>, gaps: Array<number>, others: ReadonlyArray<number>): Steps<void> {
   const last = gaps.length - 1
   let gap = 0
   /** The first line of the run. */
@@ -95,24 +84,41 @@ const slide = (ids: ReadonlyArray<number>, gaps: Array<number>, others: Readonly
   }
   const canRise = (): boolean => gap > 0 && ids[at - 1] === ids[at + gaps[gap]! - 1]
   const canSink = (): boolean => gap < last && ids[at] === ids[at + gaps[gap]!]
+  let spent = 0
   for (; gap <= last; at += gaps[gap++]! + 1) {
+    if (++spent > stride) {
+      yield spent
+      spent = 0
+    }
     if (gaps[gap] === 0) continue
     let size: number
     let both: number
     do {
       size = gaps[gap]!
-      while (canRise()) up()
+      while (canRise()) {
+        up()
+        spent += 4
+        if (spent > stride) {
+          yield spent
+          spent = 0
+        }
+      }
       both = others[gap]! > 0 ? gap : -1
       while (canSink()) {
         down()
         if (others[gap]! > 0) both = gap
+        spent += 4
+        if (spent > stride) {
+          yield spent
+          spent = 0
+        }
       }
     } while (gaps[gap] !== size)
     for (let steps = both === -1 ? 0 : gap - both; steps > 0; steps--) up()
   }
 }
 
-const editsOf = ({ after, before }: Gaps): ReadonlyArray<Edit> => {
+const editsOf = function* ({ after, before }: Gaps): Steps<ReadonlyArray<Edit>> {
   const out: Array<Edit> = []
   let from = 0
   let start = 0
@@ -122,14 +128,15 @@ const editsOf = ({ after, before }: Gaps): ReadonlyArray<Edit> => {
     if (removed > 0 || added > 0) out.push({ from, to: from + removed, start, end: start + added })
     from += removed
     start += added
+    if (gap % stride === stride - 1) yield stride
   }
   return out
 }
 
-/** In order, with at least one unchanged line between any two. */
-export const edits = (before: Lines, after: Lines): ReadonlyArray<Edit> => {
-  const gaps = compare(before.ids, after.ids)
-  slide(before.ids, gaps.before, gaps.after)
-  slide(after.ids, gaps.after, gaps.before)
-  return editsOf(gaps)
+/** Finds the edits in order, with at least one unchanged line between any two. */
+export const edits = function* (before: Lines, after: Lines): Steps<ReadonlyArray<Edit>> {
+  const gaps = yield* compare(before.ids, after.ids)
+  yield* slide(before.ids, gaps.before, gaps.after)
+  yield* slide(after.ids, gaps.after, gaps.before)
+  return yield* editsOf(gaps)
 }

@@ -2,6 +2,7 @@
  * A merge of three texts as bytes: by lines, and every byte of the answer is a byte of one of them. What one side changed is taken;
  * changes of both that overlap or touch are a conflict, as in git, unless both came to the same lines.
  */
+import { perItem, type Steps } from "../../runtime/steps.ts"
 import { type Edit, edits, type Lines, numbering } from "./lines.ts"
 
 /** Whole lines. */
@@ -91,11 +92,12 @@ const isEqual = (a: Uint8Array, b: Uint8Array): boolean => a.length === b.length
 
 const merged = (bytes: Uint8Array): TextMerge => ({ _tag: "Merged", bytes })
 
-const join = (base: Lines, ours: Lines, theirs: Lines, prefer: Side): TextMerge => {
+const join = function* (base: Lines, ours: Lines, theirs: Lines, prefer: Side): Steps<TextMerge> {
   const parts: Array<Uint8Array> = []
   const hunks: Array<Hunk> = []
   let at = 0
-  for (const region of regions(edits(base, ours), edits(base, theirs))) {
+  for (const region of regions(yield* edits(base, ours), yield* edits(base, theirs))) {
+    yield 4 * perItem + region.to - region.from
     parts.push(bytesOf(base, [at, region.from]))
     at = region.to
     const mine = region.ours.length === 0 ? undefined : spanOf(region, region.ours)
@@ -113,15 +115,20 @@ const join = (base: Lines, ours: Lines, theirs: Lines, prefer: Side): TextMerge 
 }
 
 /**
- * Joins what `ours` and `theirs` made of `base`, which is empty where they have no origin in common.
+ * Joins, in steps, what `ours` and `theirs` made of `base`, which is empty where they have no origin in common.
  *
  * @default prefer: "ours"
  */
-export const mergeText = (base: Uint8Array, ours: Uint8Array, theirs: Uint8Array, prefer: Side = "ours"): TextMerge => {
+export const mergeText = function* (
+  base: Uint8Array,
+  ours: Uint8Array,
+  theirs: Uint8Array,
+  prefer: Side = "ours"
+): Steps<TextMerge> {
   if (isEqual(ours, theirs) || isEqual(base, theirs)) return merged(ours)
   if (isEqual(base, ours)) return merged(theirs)
   if (![base, ours, theirs].every(isText)) return { _tag: "Binary" }
   if ([base, ours, theirs].some(hasTooManyLines)) return { _tag: "TooLarge" }
   const lines = numbering()
-  return join(lines(base), lines(ours), lines(theirs), prefer)
+  return yield* join(yield* lines(base), yield* lines(ours), yield* lines(theirs), prefer)
 }

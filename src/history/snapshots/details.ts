@@ -1,10 +1,11 @@
 /** What a snapshot changed, counted when somebody asks: taking one is not held up by it. */
 import * as Effect from "effect/Effect"
-import * as TextDiff from "effect/TextDiff"
+import { blocks, numbering } from "../../engine/lineDiff.ts"
 import { wholeAt } from "../../engine/read.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
+import { inSlices, type Steps } from "../../runtime/steps.ts"
 import type { Change } from "../tree.ts"
 import type { Details } from "./operations.ts"
 import type { Kept, Problem, Strategy } from "./strategy.ts"
@@ -34,15 +35,14 @@ const read = (port: Backend | undefined, path: FsPath): Effect.Effect<Uint8Array
             : Effect.map(wholeAt(port, path, maxBytes), ({ bytes }) => bytes)
       )
 
-const linesOf = (before: Uint8Array, after: Uint8Array): Lines => {
+const linesOf = function* (before: Uint8Array, after: Uint8Array): Steps<Lines> {
   if (isBinary(before) || isBinary(after)) return { added: 0, removed: 0 }
   const text = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1")
-  let [added, removed] = [0, 0]
-  for (const { _tag, items } of TextDiff.lines(text(before), text(after), { maxEdits })) {
-    if (_tag === "Insert") added += items.length
-    else if (_tag === "Delete") removed += items.length
-  }
-  return { added, removed }
+  const number = numbering()
+  const [old, now] = [yield* number(text(before)), yield* number(text(after))]
+  let common = 0
+  for (const { length } of yield* blocks(old.ids, now.ids, maxEdits)) common += length
+  return { added: now.ids.length - common, removed: old.ids.length - common }
 }
 
 const countLines = Effect.fnUntraced(function* (
@@ -55,7 +55,7 @@ const countLines = Effect.fnUntraced(function* (
   for (const { path } of changes) {
     const [old, now] = [yield* read(before, path), yield* read(after, path)]
     if (old === undefined || now === undefined) return undefined
-    const lines = linesOf(old, now)
+    const lines = yield* inSlices(() => linesOf(old, now))
     added += lines.added
     removed += lines.removed
     yield* Effect.yieldNow
