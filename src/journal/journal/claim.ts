@@ -36,7 +36,8 @@ const isDead = (name: string): boolean | undefined => {
 
 const isOlder = (directory: string, name: string, own: string): boolean => {
   const [now, old] = [own, name].map((name) => Fs.statSync(join(directory, name), { throwIfNoEntry: false })?.mtimeMs)
-  return old === undefined || (now !== undefined && now - old > lease)
+  // Nobody who refreshes an entry gives it a time that is yet to come.
+  return old === undefined || (now !== undefined && Math.abs(now - old) > lease)
 }
 
 /** What the dead have left goes. */
@@ -64,11 +65,18 @@ const leave = (directory: string, name: string): void => {
   removeQuietly(directory)
 }
 
+const linked = new JournalError({
+  operation,
+  reason: "invalid",
+  detail: "the directory by which its writers know each other, the name of the journal with .lock, is a link"
+})
+
 /** Another that leaves may remove the directory in between. */
 const enrol = (directory: string, name: string): void => {
   for (let looks = 0; ; looks++) {
     try {
       makeDirectories(directory)
+      if (Fs.lstatSync(directory).isSymbolicLink()) throw linked
       Fs.closeSync(Fs.openSync(join(directory, name), "wx", 0o600))
       held.add(name)
       return

@@ -30,15 +30,40 @@ export interface FileStoreOptions {
   readonly chained: boolean
 }
 
+/** A pipe in the place of a journal would otherwise be waited for. Windows has no such flag. */
+const { O_NONBLOCK }: { readonly O_NONBLOCK?: number } = Fs.constants
+
+/** Opens a file, and nothing else that has its name. */
 export const openFile = (path: string, flags: number): Effect.Effect<number, JournalError, Scope.Scope> =>
-  Effect.acquireRelease(
-    attempt(operation, () => Fs.openSync(path, flags, 0o600)),
-    (descriptor) => Effect.sync(() => closeQuietly(descriptor))
+  Effect.tap(
+    Effect.acquireRelease(
+      attempt(operation, () => Fs.openSync(path, flags | (O_NONBLOCK ?? 0), 0o600)),
+      (descriptor) => Effect.sync(() => closeQuietly(descriptor))
+    ),
+    (descriptor) =>
+      Effect.flatMap(
+        attempt(operation, () => Fs.fstatSync(descriptor).isFile()),
+        (isFile) => (isFile ? Effect.void : Effect.fail(noFile))
+      )
   )
 
-/** The one name of the file by which writers keep each other off, whatever links lead to it. Its directory is there. */
-export const realPath = (path: string): string =>
-  Fs.existsSync(path) ? Fs.realpathSync(path) : join(Fs.realpathSync(dirname(path)), basename(path))
+const noFile = new JournalError({ operation, reason: "invalid", detail: "what has the name of the journal is no file" })
+
+const dangling = new JournalError({
+  operation,
+  reason: "invalid",
+  detail: "a link has the name of the journal and leads to nothing; a journal is not made at the end of a link"
+})
+
+/**
+ * The one name of the file by which writers keep each other off, whatever links lead to it. Its directory is there. Throws for a link that
+ * leads to nothing: whoever made it would choose where a journal is made.
+ */
+export const realPath = (path: string): string => {
+  if (Fs.existsSync(path)) return Fs.realpathSync(path)
+  if (Fs.lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true) throw dangling
+  return join(Fs.realpathSync(dirname(path)), basename(path))
+}
 
 /** What a file without a whole first line becomes. */
 const begin = (descriptor: number, { chained, fsync, path }: FileStoreOptions): Effect.Effect<Point, JournalError> =>

@@ -31,6 +31,12 @@ const operation = "Journal.read"
 /** Bytes that are read at a time, at first. */
 const chunkSize = 512 * 1024
 
+/** Bytes that a line may have: as many as the largest append can. */
+const longestLine = 768 * 1024 * 1024
+
+const tooLong = (position: number): JournalError =>
+  new JournalError({ operation, reason: "corrupt", position, detail: `entry ${position} is longer than any that is written` })
+
 /** The point behind the first line; `undefined` where that is not whole. */
 export const start = (descriptor: number): Effect.Effect<(Point & { readonly served: boolean }) | undefined, JournalError> =>
   Effect.flatMap(
@@ -79,7 +85,8 @@ const step = (going: Going, bytes: Uint8Array): JournalError | undefined => {
 export const scan = (
   descriptor: number,
   from: Point,
-  visit: (group: ReadonlyArray<Placed>) => JournalError | undefined
+  visit: (group: ReadonlyArray<Placed>) => JournalError | undefined,
+  longest = longestLine
 ): Effect.Effect<Scanned, JournalError> => {
   const going: Going = { point: from, group: [], ahead: from }
   /** Answers how many of the bytes are whole lines. */
@@ -106,6 +113,7 @@ export const scan = (
       (bytes) => {
         const taken = take(bytes)
         if (taken instanceof JournalError) return Effect.fail(taken)
+        if (taken === 0 && bytes.length >= longest) return Effect.fail(tooLong(going.ahead.position + 1))
         // A line may be longer than what was read.
         if (bytes.length === size) return Effect.andThen(Effect.yieldNow, next(taken === 0 ? size * 2 : chunkSize))
         const odd = readTail(bytes.subarray(taken), going.ahead.position + 1)

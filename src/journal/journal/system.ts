@@ -16,6 +16,7 @@ export const codeOf = (error: unknown): string | undefined => (isSystemError(err
 
 /** What is not an error of the system is a mistake in this program, and is thrown on. */
 export const ioError = (operation: string, error: unknown): JournalError => {
+  if (error instanceof JournalError) return error
   if (!isSystemError(error)) throw error
   const { code, errno } = error
   const said = errno === undefined || errno >= 0 ? "the system reported an error" : getSystemErrorMessage(errno)

@@ -16,9 +16,13 @@ const isRef = (value: object): value is ContentRef =>
 
 /** Those in an entry as it stands in the JSON. */
 export const collect = (value: unknown, into: Map<string, number>): void => {
-  if (typeof value !== "object" || value === null) return
-  if (isRef(value)) into.set(value.sha256, value.size)
-  else for (const inner of Object.values(value)) collect(inner, into)
+  // An entry of others may be nested deeper than calls can be.
+  const pending = [value]
+  for (let next = pending.pop(); pending.length > 0 || next !== undefined; next = pending.pop()) {
+    if (typeof next !== "object" || next === null) continue
+    if (isRef(next)) into.set(next.sha256, next.size)
+    else for (const inner of Object.values(next)) pending.push(inner)
+  }
 }
 
 const checkAll = (directory: string, refs: ReadonlyMap<string, number>): Effect.Effect<Verified["contents"], JournalError> =>
