@@ -217,7 +217,7 @@ export interface Mcp extends Adapter {
   readonly layerStdio: Layer.Layer<never, PromptError | SectionError, Stdio>
   /** Where the server listens, and who may reach it, is for the HTTP server to say. */
   readonly layerHttp: (
-    options?: Pick<HttpOptions, "path" | "allowedOrigins">
+    options?: Pick<HttpOptions, "path" | "allowedOrigins" | "maxSessions" | "sessionIdleTimeout">
   ) => Layer.Layer<never, PromptError | SectionError, HttpRouter.HttpRouter>
   /** For a server of effect/ai that has other things too, or another transport. */
   readonly registrations: Layer.Layer<never, PromptError | SectionError, Server.McpServer>

@@ -4,6 +4,7 @@
  *
  * @since 0.1.0
  */
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Stdio } from "effect/Stdio"
@@ -47,6 +48,10 @@ export interface HttpOptions extends Options {
   readonly path?: HttpRouter.PathInput | undefined
   /** Which pages of browsers may ask; programs have no origin. @default none */
   readonly allowedOrigins?: ReadonlyArray<string> | undefined
+  /** Beyond this the session that was idle for longest ends; with none idle, a new one is refused with 503. @default 1000 */
+  readonly maxSessions?: number | undefined
+  /** A session without a request for this long ends. @default "1 day" */
+  readonly sessionIdleTimeout?: Duration.Input | undefined
 }
 
 const server = Effect.promise(() => import("./mcp/server.ts"))
@@ -77,7 +82,8 @@ export const layerStdio = (options?: Options): Layer.Layer<never, never, Filesys
   Layer.effectDiscard(Effect.forkScoped(runStdio(options)))
 
 /**
- * Serves many clients over HTTP, each with a session of its own that it may end. Where the server listens, and who may reach it, is for
+ * Serves many clients over HTTP, each with a session of its own that it may end. A session ends too when it was idle for long, or when
+ * there are too many: its client is then answered 404, and begins another. Where the server listens, and who may reach it, is for
  * the HTTP server to say: there is no other authentication. Change notices are for standard input and output alone.
  *
  * @since 0.1.0

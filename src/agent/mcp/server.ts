@@ -7,6 +7,7 @@ import * as Server from "effect/ai/McpServer"
 import type * as HttpRouter from "effect/http/HttpRouter"
 import type { Filesystem } from "../../filesystem/Filesystem.ts"
 import type { HttpOptions, Options } from "../McpServer.ts"
+import * as Bounded from "./bounded.ts"
 import * as Flow from "./flow.ts"
 import { plan, type Plan } from "./plan.ts"
 import { logsToStderr, protocols, serve } from "./serve.ts"
@@ -29,7 +30,7 @@ export const overStdio = <E, R>(planning: Planning<E, R>): Effect.Effect<void, E
 
 export const overHttp = <E, R>(
   planning: Planning<E, R>,
-  options: Pick<HttpOptions, "path" | "allowedOrigins">
+  options: Pick<HttpOptions, "path" | "allowedOrigins" | "maxSessions" | "sessionIdleTimeout">
 ): Layer.Layer<never, E, R | HttpRouter.HttpRouter> =>
   Layer.unwrap(
     Effect.map(planning(Flow.make()), ({ info, registrations }) =>
@@ -41,7 +42,7 @@ export const overHttp = <E, R>(
         allowSessionTermination: true,
         allowSubscriptions: false,
         registrations
-      }).pipe(Layer.provide(Versions.layer))
+      }).pipe(Layer.provide(Versions.layer), Layer.provide(Bounded.layer(options)))
     )
   ).pipe(Layer.provide(logsToStderr)) as unknown as Layer.Layer<never, E, R | HttpRouter.HttpRouter>
 

@@ -1,0 +1,122 @@
+/**
+ * Bounds the sessions of an HTTP server. A server of effect/ai keeps each session until its client ends it, and most clients never do.
+ * The bound stands between that server and the router: it sees which sessions begin and are used, and ends one as its client would,
+ * through the server's own DELETE route. A client whose session has ended is answered 404, and begins another as the protocol says.
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as HttpEffect from "effect/http/HttpEffect"
+import * as Headers from "effect/http/Headers"
+import * as HttpRouter from "effect/http/HttpRouter"
+import type * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+
+export interface Bounds {
+  readonly maxSessions?: number | undefined
+  readonly sessionIdleTimeout?: Duration.Input | undefined
+}
+
+const header = "mcp-session-id"
+
+interface Session {
+  /** Requests that are not answered yet. */
+  requests: number
+  usedAt: number
+}
+
+type Handler = (request: HttpServerRequest.HttpServerRequest) => Effect.Effect<HttpServerResponse.HttpServerResponse>
+
+const full = HttpServerResponse.text("Too many sessions are in use. Try again later.\n", {
+  status: 503,
+  headers: { "retry-after": "1" }
+})
+
+const bounding = ({ maxSessions = 1000, sessionIdleTimeout = "1 day" }: Bounds) => {
+  const patience = Duration.toMillis(sessionIdleTimeout)
+  /** The one that was used last comes last. */
+  const sessions = new Map<string, Session>()
+  let terminate: Handler | undefined
+
+  const touch = (id: string, session: Session, now: number): void => {
+    session.usedAt = now
+    sessions.delete(id)
+    sessions.set(id, session)
+  }
+  const end = (id: string, request: HttpServerRequest.HttpServerRequest) => {
+    sessions.delete(id)
+    const asked = request.modify({ headers: Headers.fromInput({ [header]: id }) })
+    return terminate === undefined ? Effect.void : Effect.asVoid(terminate(asked))
+  }
+  const idle = (isOver: (session: Session) => boolean): ReadonlyArray<string> =>
+    [...sessions].filter(([, session]) => session.requests === 0 && isOver(session)).map(([id]) => id)
+
+  const begun = Effect.fnUntraced(function* (
+    request: HttpServerRequest.HttpServerRequest,
+    response: HttpServerResponse.HttpServerResponse,
+    now: number
+  ) {
+    const made = response.headers[header]
+    if (made === undefined || sessions.has(made)) return response
+    const [oldest] = sessions.size < maxSessions ? [] : idle(() => true)
+    if (sessions.size >= maxSessions && oldest === undefined) {
+      yield* end(made, request)
+      return full
+    }
+    if (oldest !== undefined) yield* end(oldest, request)
+    sessions.set(made, { requests: 0, usedAt: now })
+    return response
+  })
+
+  const posting = (handler: Handler): Handler =>
+    Effect.fnUntraced(function* (request) {
+      const now = yield* Clock.currentTimeMillis
+      const expired = idle(({ usedAt }) => now - usedAt >= patience)
+      yield* Effect.forEach(expired, (id) => end(id, request), { discard: true })
+      const id = request.headers[header]
+      const session = id === undefined ? undefined : sessions.get(id)
+      if (id === undefined || session === undefined) {
+        const response = yield* handler(request)
+        // The server names the session in a handler of its own, which runs before this one.
+        return yield* Effect.withFiber((fiber) => {
+          HttpEffect.appendPreResponseHandlerUnsafe(fiber.context, (_, response) => begun(request, response, now))
+          return Effect.succeed(response)
+        })
+      }
+      session.requests++
+      touch(id, session, now)
+      return yield* Effect.ensuring(
+        handler(request),
+        Effect.map(Clock.currentTimeMillis, (then) => {
+          session.requests--
+          if (sessions.get(id) === session) touch(id, session, then)
+        })
+      )
+    })
+
+  const deleting = (handler: Handler): Handler => {
+    terminate = handler
+    return (request) =>
+      Effect.tap(handler(request), ({ status }) =>
+        Effect.sync(() => status === 204 && sessions.delete(request.headers[header] ?? ""))
+      )
+  }
+  return { deleting, posting }
+}
+
+/** A router that bounds the sessions of the one server whose routes are added to it. */
+export const layer = (bounds: Bounds): Layer.Layer<HttpRouter.HttpRouter, never, HttpRouter.HttpRouter> =>
+  Layer.effect(
+    HttpRouter.HttpRouter,
+    Effect.map(HttpRouter.HttpRouter, (router) => {
+      const { deleting, posting } = bounding(bounds)
+      const add: typeof router.add = (method, path, handler, options) => {
+        // The handlers of that server fail with nothing and need nothing, which the router's type cannot say.
+        const bounded =
+          method === "POST" ? posting(handler as never) : method === "DELETE" ? deleting(handler as never) : handler
+        return router.add(method, path, bounded as typeof handler, options)
+      }
+      return { ...router, add }
+    })
+  )

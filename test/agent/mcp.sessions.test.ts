@@ -1,0 +1,132 @@
+/** Sessions of the HTTP server are bounded in number and end when they are idle. The clock is the test's. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import * as TestClock from "effect/testing/TestClock"
+import * as HttpEffect from "effect/http/HttpEffect"
+import * as HttpRouter from "effect/http/HttpRouter"
+import type * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as McpServer from "../../src/agent/McpServer.ts"
+import * as Tool from "../../src/agent/Tool.ts"
+import { Filesystem } from "../../src/filesystem/Filesystem.ts"
+import { memory } from "./changing.ts"
+
+const initialize = {
+  method: "initialize",
+  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "t", version: "1" } }
+}
+
+const serving = Effect.fnUntraced(function* (options: McpServer.HttpOptions = {}) {
+  const layer = McpServer.layerHttp(options).pipe(Layer.provide(Layer.succeed(Filesystem, yield* memory({}))))
+  const app = yield* HttpRouter.toHttpEffect(layer)
+  const answer = HttpEffect.toWebHandlerWith<never, HttpServerRequest.HttpServerRequest | Scope.Scope>(
+    yield* Effect.context<never>()
+  )(app)
+  const send = (method: string, body?: object, session?: string) =>
+    Effect.promise(() =>
+      answer(
+        new Request("http://localhost/mcp", {
+          method,
+          headers: {
+            "content-type": "application/json",
+            accept: "application/json, text/event-stream",
+            ...(session !== undefined && { "mcp-session-id": session })
+          },
+          ...(body !== undefined && { body: JSON.stringify({ jsonrpc: "2.0", id: 1, ...body }) })
+        })
+      )
+    )
+  return {
+    /** Begins a session, and answers its id. */
+    begin: Effect.map(send("POST", initialize), ({ headers, status }) => {
+      assert.strictEqual(status, 200)
+      return headers.get("mcp-session-id")!
+    }),
+    refused: Effect.map(send("POST", initialize), ({ status }) => status),
+    ping: (session: string) => Effect.map(send("POST", { method: "ping" }, session), ({ status }) => status),
+    end: (session: string) => Effect.map(send("DELETE", undefined, session), ({ status }) => status),
+    call: (session: string, name: string) => send("POST", { method: "tools/call", params: { name, arguments: {} } }, session)
+  }
+})
+
+describe("sessions over HTTP", () => {
+  it.effect("are as many as allowed, however many are begun; the one that was idle for longest ends", () =>
+    Effect.gen(function* () {
+      const { begin, ping } = yield* serving({ maxSessions: 3 })
+      const ids: Array<string> = []
+      for (let i = 0; i < 50; i++) ids.push(yield* begin)
+      const alive: Array<string> = []
+      for (const id of ids) if ((yield* ping(id)) === 200) alive.push(id)
+      assert.deepStrictEqual(alive, ids.slice(-3))
+      assert.strictEqual(yield* ping(ids[0]!), 404)
+    })
+  )
+
+  it.effect("that are used stay, and those that are not go", () =>
+    Effect.gen(function* () {
+      const { begin, ping } = yield* serving({ maxSessions: 2 })
+      const [one, two] = [yield* begin, yield* begin]
+      assert.strictEqual(yield* ping(one), 200)
+      const three = yield* begin
+      assert.deepStrictEqual([yield* ping(one), yield* ping(two), yield* ping(three)], [200, 404, 200])
+    })
+  )
+
+  it.effect("end after the time without a request", () =>
+    Effect.gen(function* () {
+      const { begin, ping } = yield* serving({ sessionIdleTimeout: "1 hour" })
+      const [idle, used] = [yield* begin, yield* begin]
+      yield* TestClock.adjust("59 minutes")
+      assert.strictEqual(yield* ping(used), 200)
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual([yield* ping(idle), yield* ping(used)], [404, 200])
+      yield* TestClock.adjust("1 hour")
+      assert.strictEqual(yield* ping(used), 404)
+    })
+  )
+
+  it.effect("that a client ends make room", () =>
+    Effect.gen(function* () {
+      const { begin, end, ping } = yield* serving({ maxSessions: 2 })
+      const [one, two] = [yield* begin, yield* begin]
+      assert.strictEqual(yield* end(two), 204)
+      const three = yield* begin
+      assert.deepStrictEqual([yield* ping(one), yield* ping(two), yield* ping(three)], [200, 404, 200])
+    })
+  )
+
+  it.effect("with a request that runs do not end; where all are busy a new one is refused for a while", () =>
+    Effect.gen(function* () {
+      const [started, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const slow = Tool.make({
+        name: "slow",
+        description: "Waits.",
+        value: Schema.Null,
+        handle: () =>
+          Effect.as(Effect.andThen(Deferred.succeed(started, undefined), Deferred.await(gate)), {
+            message: "done",
+            value: null
+          })
+      })
+      const { begin, call, ping, refused } = yield* serving({
+        maxSessions: 1,
+        sessionIdleTimeout: "1 hour",
+        extra: [slow]
+      })
+      const busy = yield* begin
+      const running = yield* Effect.forkChild(call(busy, "slow"))
+      yield* Deferred.await(started)
+      yield* TestClock.adjust("2 hours")
+      assert.strictEqual(yield* refused, 503)
+      yield* Deferred.succeed(gate, undefined)
+      assert.strictEqual((yield* Fiber.join(running)).status, 200)
+      assert.strictEqual(yield* ping(busy), 200)
+      const next = yield* begin
+      assert.deepStrictEqual([yield* ping(busy), yield* ping(next)], [404, 200])
+    })
+  )
+})
