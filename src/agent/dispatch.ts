@@ -13,6 +13,8 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { randomUUID } from "node:crypto"
 import { type Algebra, Filesystem } from "../filesystem/Filesystem.ts"
+import { type FsError, promote } from "../model/FsError.ts"
+import * as FsPath from "../model/FsPath.ts"
 import { Limits } from "../model/Limits.ts"
 import { describe } from "./advice.ts"
 import type { AnyDefinition, Call, Definition, Refused, ToolFailure } from "./definition.ts"
@@ -96,6 +98,10 @@ const wrapped = <V, R>(
 ): Effect.Effect<Result.ToolResult<V>, never, R> =>
   policies.reduce((inner, policy) => policy.around?.(invocation, inner) ?? inner, run)
 
+/** Another process may have been killed since the last call, amid a change of several files: nobody is shown half of it. */
+const whole = ({ filesystem: { port } }: Call, tool: string): Effect.Effect<void, FsError> =>
+  Effect.mapError(port.hostRoots?.settle(() => true) ?? Effect.void, (fault) => promote(fault, tool, FsPath.root))
+
 const described = (failure: ToolFailure, call: Call): Effect.Effect<Result.ToolResult<never>> =>
   Effect.map(describe(failure, call), Result.error)
 
@@ -121,7 +127,7 @@ const answering = <N extends string, P extends Schema.Struct.Fields, V extends S
         filesystem: base,
         view: call.filesystem
       }
-      const run = Effect.matchEffect(definition.handle(params, call), {
+      const run = Effect.matchEffect(Effect.andThen(whole(call, definition.name), definition.handle(params, call)), {
         onFailure: (failure): Effect.Effect<Result.ToolResult<V["Type"]>> => described(failure, call),
         onSuccess: ({ message, value }) => Effect.succeed(Result.ok<V["Type"]>(message, value))
       })

@@ -12,15 +12,19 @@ import { plan } from "../agent/mcp/plan.ts"
 import * as Server from "../agent/mcp/serve.ts"
 import { access } from "../agent/policy/access.ts"
 import { readBeforeWrite } from "../agent/policy/readBeforeWrite.ts"
+import { type AccessOptions, make as makeRules } from "../agent/policy/rules.ts"
 import { type MountPoint, withoutMount } from "../agent/toolPath.ts"
 import * as ToolSettings from "../agent/ToolSettings.ts"
+import type { FsPath } from "../model/FsPath.ts"
 import * as Limits from "../model/Limits.ts"
+import { Recovery } from "../port/hostRoots.ts"
 import { Complaint, wrongUsage } from "./exit.ts"
 import { reported } from "./failure.ts"
 import { limits } from "./limits.ts"
 import type { Quick } from "./mcpArgs.ts"
 import type { Address } from "./mcpHttp.ts"
 import { snapshotsLayer } from "./mcpSnapshots.ts"
+import { telling } from "./recovery.ts"
 import { Screen } from "./screen.ts"
 import { noContainer, Settings } from "./settings.ts"
 import { workspaceLayer } from "./workspace.ts"
@@ -67,18 +71,37 @@ const belowRoot = (glob: string, mountPoint: MountPoint): string => {
 }
 
 /** Whoever may not read a file may not change it either, so that one list is enough. */
-const rules = ({ allow, deny }: Input, mountPoint: MountPoint) =>
+const accessOf = ({ allow, deny }: Input, mountPoint: MountPoint): AccessOptions => {
+  const globs = (all: ReadonlyArray<string>) => all.map((glob) => belowRoot(glob, mountPoint))
+  return {
+    ...(allow.length > 0 && { allow: { read: globs(allow) } }),
+    ...(deny.length > 0 && { deny: { read: globs(deny) } })
+  }
+}
+
+const rules = (input: Input, mountPoint: MountPoint) =>
   Effect.try({
-    try: () => {
-      if (allow.length === 0 && deny.length === 0) return Layer.empty
-      const globs = (all: ReadonlyArray<string>) => all.map((glob) => belowRoot(glob, mountPoint))
-      return access({
-        ...(allow.length > 0 && { allow: { read: globs(allow) } }),
-        ...(deny.length > 0 && { deny: { read: globs(deny) } })
-      })
-    },
+    try: () => (input.allow.length === 0 && input.deny.length === 0 ? Layer.empty : access(accessOf(input, mountPoint))),
     catch: wrongGlob
   })
+
+/** Recovery may change what the tools may; globs that are none, of which the command complains later, permit nothing. */
+const permitsOf = (input: Input, mountPoint: MountPoint): ((path: FsPath) => boolean) => {
+  if (input.readOnly) return () => false
+  try {
+    const options = accessOf(input, mountPoint)
+    const both = [makeRules(options, true), makeRules(options, false)]
+    return (path) => both.every((rules) => rules.asFile("write", path) && rules.asFile("delete", path))
+  } catch {
+    return () => false
+  }
+}
+
+export const recovery = Effect.fnUntraced(function* (input: Input) {
+  const { root } = yield* Settings
+  const { directory } = yield* Screen
+  return yield* telling(permitsOf(input, settings(input, resolve(directory, root)).mountPoint))
+})
 
 const policies = (input: Input, { mountPoint }: ToolSettings.ToolSettingsShape) =>
   Effect.map(rules(input, mountPoint), (rules) => (input.readBeforeWrite ? Layer.merge(rules, readBeforeWrite) : rules))
@@ -149,9 +172,10 @@ interface Told extends Quick {
   readonly version: string
 }
 
-const settled = ({ backend, hardlinks, journal, root }: Quick) =>
+const settled = ({ backend, hardlinks, input, journal, root }: Quick) =>
   Layer.merge(
     workspaceLayer.pipe(
+      Layer.provide(Layer.effect(Recovery, recovery(input))),
       Layer.provideMerge(
         Layer.succeed(Settings, {
           command: "mcp",

@@ -5,7 +5,10 @@
 import type * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as Command from "effect/cli/Command"
+import { Recovery } from "../port/hostRoots.ts"
 import { type Failure, reported } from "./failure.ts"
+import { everything } from "./recovery.ts"
+import type { Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
 import { settingsOf } from "./sharedFlags.ts"
 import { workspaceLayer } from "./workspace.ts"
@@ -35,18 +38,24 @@ export const described =
       )
     )
 
-/** With what it works on. `within`: the command that it is one of. */
+/**
+ * With what it works on. `within`: the command that it is one of. `recovery`: what it may do about a change that a killed process has left
+ * unfinished.
+ */
 export const subcommandOn =
   <LA, LE, LR>(layer: Layer.Layer<LA, LE, LR>, within?: string) =>
   <const Name extends string, const Config extends Command.Command.Config, E extends Failure, R>(
     name: Name,
     about: About,
     config: Config,
-    handler: (input: Command.Command.Config.Infer<Config>) => Effect.Effect<void, E, R>
+    handler: (input: Command.Command.Config.Infer<Config>) => Effect.Effect<void, E, R>,
+    recovery: (input: Command.Command.Config.Infer<Config>) => Effect.Effect<Recovery, never, Screen | Settings> = () =>
+      everything
   ) =>
     Command.make(name, config, (input) => reported(handler(input))).pipe(
       described(about),
       Command.provide(layer),
+      Command.provideEffect(Recovery, recovery),
       Command.provideEffect(Settings, settingsOf(within === undefined ? name : `${within} ${name}`))
     )
 

@@ -35,10 +35,12 @@ const reading = ({ accelerations }: Backend): Accelerations | undefined => accel
  */
 export const readOnly = (self: Algebra): Algebra => {
   const { port } = self
+  const { hostRoots } = port
   return make({
     ...around(port, (operation, next) => (isMutation(operation) ? denied("readOnly") : next)),
     info: { ...port.info, readOnly: true },
     rules: { ...port.rules, permits: () => false },
+    hostRoots: hostRoots && { ...hostRoots, settle: () => hostRoots.settle(() => false) },
     accelerations: reading(port)
   })
 }

@@ -9,7 +9,7 @@ import * as InMemory from "../../src/backends/InMemory.ts"
 import { Engine, type OpenContainer } from "../../src/cli/container.ts"
 import { run } from "../../src/cli/main.ts"
 import { OutputFailed, Screen, type ScreenShape } from "../../src/cli/screen.ts"
-import { Host } from "../../src/cli/workspace.ts"
+import { Host, type OpenHost } from "../../src/cli/workspace.ts"
 import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import { Unavailable } from "../../src/model/FsError.ts"
 
@@ -34,6 +34,8 @@ export interface RunOptions extends Partial<Omit<ScreenShape, "write" | "warn" |
   readonly statuses?: Array<string> | undefined
   /** A line to standard error that has this is followed by Ctrl-C. */
   readonly endsAt?: RegExp | undefined
+  /** @default the filesystem of the shell, whatever the root */
+  readonly host?: OpenHost | undefined
   /** @default none is installed */
   readonly engine?: OpenContainer | undefined
 }
@@ -55,7 +57,7 @@ const inputOf = (input: RunOptions["input"]): Stream.Stream<Uint8Array> =>
 export const shellOver = (fs: Algebra): Shell => {
   const go: Shell["run"] = (args, options = {}) =>
     Effect.suspend(() => {
-      const { closesAfter, endsAt, engine = noEngine, input, statuses, ...rest } = options
+      const { closesAfter, endsAt, engine = noEngine, host, input, statuses, ...rest } = options
       const out: Array<Uint8Array> = []
       const err: Array<string> = []
       const ended = Deferred.makeUnsafe<number>()
@@ -87,7 +89,7 @@ export const shellOver = (fs: Algebra): Shell => {
       }
       return Effect.raceFirst(run(args, { version: "1.2.3" }), Deferred.await(ended)).pipe(
         Effect.provideService(Screen, screen),
-        Effect.provideService(Host, () => Layer.succeed(Filesystem, fs)),
+        Effect.provideService(Host, host ?? (() => Layer.succeed(Filesystem, fs))),
         Effect.provideService(Engine, engine),
         Effect.map((code) => {
           const bytes = Buffer.concat(out)

@@ -43,7 +43,7 @@ const seesText = (rules: Rules, link: FsPath.FsPath, text: string): boolean => {
 }
 
 const confine = (self: Backend, rules: Rules): Backend => {
-  const { attributes, links, watch } = self
+  const { attributes, hostRoots, links, watch } = self
   const may = (access: Access, path: FsPath.FsPath, kind: Kind | undefined): boolean =>
     isOurs(path) || (kind === "directory" ? rules.asDirectory(access, path) : rules.asFile(access, path))
   const maySee = (path: FsPath.FsPath, kind: Kind | undefined): boolean => isOurs(path) || sees(rules, path, kind)
@@ -107,6 +107,11 @@ const confine = (self: Backend, rules: Rules): Backend => {
     ...self,
     accelerations: undefined,
     history: undefined,
+    hostRoots: hostRoots && {
+      ...hostRoots,
+      settle: (permits) =>
+        hostRoots.settle((path) => may("write", path, "file") && may("delete", path, "file") && permits(path))
+    },
     rules: { ...self.rules, keeps: (path) => self.rules?.keeps?.(path) ?? (may("delete", path, "file") ? undefined : refusal) },
     stat,
     list,

@@ -19,6 +19,8 @@ const http = flags
   .port("http", "Listen for HTTP on this port of this machine, any free one for 0, and say where on standard error")
   .pipe(Flag.optional, Flag.map(Option.getOrUndefined))
 
+const served = Effect.promise(() => import("../mcpServe.ts"))
+
 export const mcp = subcommand(
   "mcp",
   {
@@ -58,10 +60,11 @@ at http://127.0.0.1:8080/mcp until it is stopped.`,
     host: flags.ownAddress("Which of this machine's own addresses --http listens on")
   },
   Effect.fnUntraced(function* ({ host, http: port, ...input }) {
-    const { serve } = yield* Effect.promise(() => import("../mcpServe.ts"))
+    const { serve } = yield* served
     const version = yield* ProgramVersion
     yield* serve({ ...input, http: port === undefined ? undefined : { host: host ?? "127.0.0.1", port } }, version)
-  })
+  }),
+  ({ host: _, ...input }) => Effect.flatMap(served, ({ recovery }) => recovery({ ...input, http: undefined }))
 ).pipe(
   Command.validate(({ host, http }) =>
     host !== undefined && http === undefined

@@ -3,7 +3,9 @@
  */
 import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
+import { Recovery } from "../../port/hostRoots.ts"
 import { reported } from "../failure.ts"
+import { everything } from "../recovery.ts"
 import { Settings } from "../settings.ts"
 import { settingsOf } from "../sharedFlags.ts"
 import { described } from "../subcommand.ts"
@@ -26,5 +28,6 @@ an edit and its difference, a conflict, a typed failure. Nothing on disk is touc
       ["--root ~/src/project", "On another one"]
     ]
   }),
+  Command.provideEffect(Recovery, () => everything),
   Command.provideEffect(Settings, settingsOf("tour"))
 )

@@ -1,0 +1,182 @@
+/** What commands show of a directory in which a process was killed while it changed several files, and of one that a stranger prepared. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { execFileSync } from "node:child_process"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import * as PosixHost from "../../src/backends/PosixHost.ts"
+import { exchange } from "../../src/history/exchange.ts"
+import type { Backend } from "../../src/port/Backend.ts"
+import { fastDirectory } from "../backends/posixHost.ts"
+import { file, goalOf, look, plant, tree, type Tree } from "../history/exchanging.ts"
+import { type Kept, recordsOf, write } from "../history/records.ts"
+import { shell, type Ran } from "./terminal.ts"
+
+const before = tree({
+  a: file("one old\n"),
+  d: tree({ b: file("two old\n"), c: file("three old\n") }),
+  ".git": tree({ hooks: tree({}) })
+})
+const after = tree({
+  a: file("one new\n"),
+  d: tree({ b: file("two new\n"), e: file("three new\n") }),
+  ".git": tree({ hooks: tree({ "post-merge": file("# new\n", 0o755) }) })
+})
+
+interface Moment {
+  readonly path: string
+  readonly kept: ReadonlyArray<Kept>
+}
+
+/** The directory before each rename of a transaction, which makes it a mixture, and before and after all of them. */
+const moments = Effect.gen(function* () {
+  const top = yield* fastDirectory
+  const root = join(top, "root")
+  plant(root, before)
+  const port = yield* PosixHost.make({ root })
+  const all: Array<Moment> = []
+  const copied = Effect.sync(() => {
+    const path = join(top, `copy-${all.length}`)
+    execFileSync("cp", ["-a", root, path])
+    all.push({ path, kept: recordsOf(root) })
+  })
+  const watched: Backend = { ...port, rename: (from, to, how) => Effect.andThen(copied, port.rename(from, to, how)) }
+  yield* exchange(watched, goalOf(before, after))
+  assert.isAbove(all.length, 4)
+  return { top, all }
+})
+
+/** A command over a directory of the machine, as a terminal runs it. */
+const typed = (root: string, args: ReadonlyArray<string>, input?: string): Effect.Effect<Ran> =>
+  Effect.flatMap(shell({}), ({ run }) =>
+    run([...args, "--root", root], {
+      host: (directory) => PosixHost.layer({ root: directory }),
+      stateDirectory: join(root, "../state"),
+      input
+    })
+  )
+
+const call = (id: number, name: string, input: object): string =>
+  JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name, arguments: input } })
+
+const initialize = JSON.stringify({
+  jsonrpc: "2.0",
+  id: 0,
+  method: "initialize",
+  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "t", version: "1" } }
+})
+
+const asked = (root: string, args: ReadonlyArray<string>): Effect.Effect<Ran> =>
+  typed(
+    root,
+    ["mcp", ...args],
+    [initialize, call(1, "grep", { pattern: "old|new" }), call(2, "glob", { pattern: "**" })]
+      .map((line) => `${line}\n`)
+      .join("")
+  )
+
+const commands: ReadonlyArray<readonly [name: string, run: (root: string) => Effect.Effect<Ran>]> = [
+  ["ls", (root) => typed(root, ["ls", "d"])],
+  ["cat", (root) => typed(root, ["cat", "a", "d/b"])],
+  ["grep", (root) => typed(root, ["grep", "old|new"])],
+  ["glob", (root) => typed(root, ["glob", "**"])],
+  ["tree", (root) => typed(root, ["tree"])],
+  ["mcp", (root) => asked(root, [])]
+]
+
+const shownOf = ({ code, out }: Ran): string =>
+  JSON.stringify([
+    code,
+    // Answers of a server come in any order.
+    out.split("\n").sort().join("\n")
+  ])
+
+describe("a command over a directory in which a process was killed amid a change of several files", () => {
+  for (const [name, run] of commands) {
+    it.live(`${name} shows the old tree or the new one, and says what has become of the change`, () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { all, top } = yield* moments
+          const whole = (tree: Tree): Effect.Effect<string> =>
+            Effect.suspend(() => {
+              const root = join(top, "whole")
+              Fs.rmSync(root, { recursive: true, force: true })
+              plant(root, tree)
+              return Effect.map(run(root), shownOf)
+            })
+          const [old, made] = [yield* whole(before), yield* whole(after)]
+          assert.notStrictEqual(old, made)
+          for (const { kept, path } of all) {
+            const root = join(top, "whole")
+            Fs.rmSync(root, { recursive: true, force: true })
+            Fs.renameSync(path, root)
+            for (const each of kept) write(root, each)
+            const ran = yield* run(root)
+            assert.strictEqual(shownOf(ran), made)
+            assert.include(ran.err, "finished the unfinished change of")
+            assert.deepStrictEqual(look(root), after)
+          }
+        })
+      )
+    )
+  }
+
+  it.live("mcp --read-only reports it and changes nothing", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const { all } = yield* moments
+        const { kept, path } = all[2]!
+        const files = kept.map((each) => write(path, each))
+        const found = look(path)
+        const { err } = yield* asked(path, ["--read-only"])
+        assert.include(err, "left the unfinished change of")
+        assert.deepStrictEqual(look(path), found)
+        for (const file of files) Fs.rmSync(file)
+      })
+    )
+  )
+
+  it.live("mcp --deny leaves what it would change of denied paths, and says so", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const { all } = yield* moments
+        const { kept, path } = all[2]!
+        const files = kept.map((each) => write(path, each))
+        const found = look(path)
+        for (const glob of [".git", ".git/**", "**/post-merge"]) {
+          const { err } = yield* asked(path, ["--deny", glob])
+          assert.include(err, "left the unfinished change of")
+          assert.deepStrictEqual(look(path), found)
+        }
+        assert.include((yield* asked(path, ["--deny", "*.pem"])).err, "finished the unfinished change of")
+        for (const file of files) assert.isFalse(Fs.existsSync(file))
+      })
+    )
+  )
+})
+
+describe("a directory that a stranger has prepared", () => {
+  const step = { path: ".git/hooks/pre-commit", region: 0, slot: 0, next: "file", keeps: false }
+  const journal = JSON.stringify({ version: 1, regions: [{ path: ".", isFlat: false }], steps: [step], modes: [] })
+
+  it.live("is obeyed by no command, and nothing is installed", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const root = join(yield* fastDirectory, "root")
+        plant(root, before)
+        const staging = join(root, ".~fsa-exchange-a-1-1-0123456789abcdef01.tmp")
+        Fs.mkdirSync(join(staging, "new"), { recursive: true })
+        Fs.writeFileSync(join(staging, "new/0"), "#!/bin/sh\n", { mode: 0o755 })
+        Fs.writeFileSync(join(staging, "journal"), journal)
+        const longAgo = new Date(2020, 0, 1)
+        for (const path of ["new/0", "new", "journal", ""]) Fs.utimesSync(join(staging, path), longAgo, longAgo)
+        const found = look(root)
+        for (const args of [["ls"], ["snapshot"], ["snapshots"], ["mcp", "--deny", ".git"]]) {
+          const { err } = yield* args[0] === "mcp" ? asked(root, args.slice(1)) : typed(root, args)
+          assert.notInclude(err, "unfinished")
+          assert.deepStrictEqual(look(root), found)
+        }
+      })
+    )
+  )
+})
