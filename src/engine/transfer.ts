@@ -259,12 +259,43 @@ const copyLeaf = (
   }
   return TemporaryNames.using((name) => {
     const aside = FsPath.join(FsPath.parent(to), name)
+    const copied = (from: FsPath.FsPath, to: FsPath.FsPath, by: typeof copyFile) =>
+      by(port, from, { to, target: undefined, keepsModes }, { directories: [], leaves: [] })
     return Effect.onExit(
-      Effect.tap(put(port, from, { to: aside, target: undefined, keepsModes }, { directories: [], leaves: [] }), () =>
+      Effect.tap(copied(from, aside, put), () =>
         // The name that goes is ours, so that it needs no permission to delete.
-        Effect.provideService(locate(to, port.rename(aside, to, { replace: true })), TakingBack, true)
+        Effect.provideService(
+          Effect.catchIf(locate(to, port.rename(aside, to, { replace: true })), isCrossing, () =>
+            Effect.tap(locate(to, replaceByCopying(port, to, copied(aside, to, put), target, copied)), () =>
+              Effect.ignore(port.remove(aside))
+            )
+          ),
+          TakingBack,
+          true
+        )
       ),
       (exit) => (Exit.isSuccess(exit) ? Effect.void : takingBack(port.remove(aside)))
+    )
+  })
+}
+
+/** Where nothing can be renamed: the old entry is copied, removed, and made again when the new one cannot be. */
+const replaceByCopying = (
+  port: Backend,
+  to: FsPath.FsPath,
+  made: Effect.Effect<TransferResult, Fault>,
+  { kind }: FileStat,
+  copied: (from: FsPath.FsPath, to: FsPath.FsPath, by: typeof copyFile) => Effect.Effect<TransferResult, Fault>
+): Effect.Effect<void, Fault> => {
+  const by = kind === "file" ? copyFile : copyLink
+  return TemporaryNames.using((name) => {
+    const kept = FsPath.join(FsPath.parent(to), name)
+    const put = Effect.andThen(port.remove(to), made)
+    return Effect.uninterruptible(
+      Effect.andThen(
+        copied(to, kept, by),
+        Effect.onError(put, () => Effect.ignore(copied(kept, to, by)))
+      ).pipe(Effect.ensuring(Effect.ignore(port.remove(kept))))
     )
   })
 }

@@ -11,6 +11,7 @@ import * as FsPath from "../model/FsPath.ts"
 import type { Backend } from "../port/Backend.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import * as Transactions from "../runtime/transactions.ts"
+import { copying } from "./exchange/copying.ts"
 import { inspect } from "./exchange/inspect.ts"
 import { makeToken, probeOf, type Region, stagingIn } from "./exchange/places.ts"
 import * as Plan from "./exchange/plan.ts"
@@ -165,15 +166,25 @@ const learn = Effect.fnUntraced(function* (
 export const exchange = <E>(port: Backend, goal: Goal<E>): Effect.Effect<void, Fault | Mismatch | E> =>
   Effect.suspend(() => {
     const crossings: Crossings = new Map()
+    let moving = port
     const attempt: Effect.Effect<void, Fault | Mismatch | E> = Effect.suspend(() => {
       const plan = Plan.make(port, goal.before, goal.after, crossings)
       if (Plan.isFault(plan)) return Effect.fail(plan)
       if (plan.steps.length === 0 && plan.modes.length === 0) return Effect.void
       const token = makeToken()
-      return Effect.andThen(inspect(port, plan), exchangeOnce(port, goal, plan, token)).pipe(
+      return Effect.andThen(inspect(port, plan), exchangeOnce(moving, goal, plan, token)).pipe(
         Effect.catch((error): Effect.Effect<boolean, Fault | Mismatch | E> =>
           isCrossing(error)
-            ? Effect.filterOrFail(learn(port, crossings, error, token), Boolean, () => error.fault)
+            ? Effect.filterOrFail(
+                Effect.map(learn(port, crossings, error, token), (isNew) => {
+                  if (isNew || moving !== port) return isNew
+                  // Not even names of one directory can be exchanged by a rename.
+                  moving = copying(port)
+                  return true
+                }),
+                Boolean,
+                () => error.fault
+              )
             : Effect.fail(error)
         ),
         Effect.ensuring(Effect.sync(() => TemporaryNames.forget(token))),

@@ -163,3 +163,27 @@ export const adversarial = (self: Algebra): Algebra => {
           )
   })
 }
+
+/**
+ * A port that answers EXDEV to every rename that would otherwise succeed, as the port allows: what has to move something can only copy it.
+ *
+ * @since 0.1.0
+ */
+export const renameless = (self: Algebra): Algebra => {
+  const port = portable(self.port)
+  const succeeds = Effect.fnUntraced(function* (from: FsPath.FsPath, to: FsPath.FsPath, replace: boolean) {
+    const [source, target, parent] = yield* Effect.all([port.stat(from), port.stat(to), port.stat(FsPath.parent(to))])
+    if (source === undefined || parent?.kind !== "directory" || FsPath.isWithin(from, to)) return false
+    if (target === undefined || !replace) return target === undefined
+    if (source.kind !== "directory" || target.kind !== "directory")
+      return source.kind !== "directory" && target.kind !== "directory"
+    return (yield* port.list(to)).length === 0
+  })
+  return make({
+    ...port,
+    rename: (from, to, { replace }) =>
+      Effect.flatMap(succeeds(from, to, replace), (isRename) =>
+        isRename ? Effect.fail(crossing) : port.rename(from, to, { replace })
+      )
+  })
+}

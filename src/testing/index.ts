@@ -36,6 +36,8 @@ export {
   /** @since 0.1.0 */
   adversarial,
   /** @since 0.1.0 */
+  renameless,
+  /** @since 0.1.0 */
   faulty
 } from "./Faults.ts"
 export {

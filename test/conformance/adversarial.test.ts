@@ -1,4 +1,4 @@
-import { adversarial, suite } from "../../src/testing/index.ts"
+import { adversarial, laws, renameless, suite } from "../../src/testing/index.ts"
 import { decorate } from "../../src/filesystem/Filesystem.ts"
 import { caseless, combinators, decorated, programs } from "./filesystems.ts"
 
@@ -7,3 +7,12 @@ suite("adversarial InMemory where case does not distinguish", decorate(adversari
 for (const [name, layer] of combinators.filter(([name]) => name === "overlay")) {
   suite(`adversarial ${name}`, decorate(adversarial)(layer), { programs })
 }
+
+/** A law of a port that can rename, at least within one directory. */
+const renames =
+  /^(?:an open file stays what it was when its name is renamed|port rename (?:gives|moves a link|replaces|with replace moves))/
+
+suite("InMemory whose rename always answers EXDEV", decorated(renameless), {
+  programs,
+  laws: laws.filter(({ name }) => !renames.test(name))
+})

@@ -9,7 +9,7 @@ import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { make } from "../../src/filesystem/Filesystem.ts"
 import { exchange } from "../../src/history/exchange.ts"
 import type { Backend } from "../../src/port/Backend.ts"
-import { faulty, type Planned, type Step } from "../../src/testing/Faults.ts"
+import { faulty, type Planned, renameless, type Step } from "../../src/testing/Faults.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
 import { allKinds, goalOf, look, lookIn, plant, plantIn, type Tree, unlike } from "./exchanging.ts"
 
@@ -46,6 +46,9 @@ const memory: Make = Effect.gen(function* () {
   yield* Effect.orDie(plantIn(port, inMemory.before))
   return { ...inMemory, port, look: Effect.orDie(lookIn(port)) }
 })
+
+/** Every rename answers EXDEV, so that all is moved by copying. */
+const copied: Make = Effect.map(memory, (ground) => ({ ...ground, port: renameless(make(ground.port)).port }))
 
 const host: Make = Effect.gen(function* () {
   const root = join(yield* fastDirectory, "root")
@@ -97,6 +100,7 @@ const ways: ReadonlyArray<readonly [claim: string, planned: Pick<Planned, "fault
 
 for (const [name, ground, stride] of [
   ["in memory", memory, 1],
+  ["in memory where only copying moves", copied, process.env["FS_ALGEBRA_SOAK"] === undefined ? 3 : 1],
   ["on a host", host, process.env["FS_ALGEBRA_SOAK"] === undefined ? 5 : 1]
 ] as const) {
   describe(`an exchange ${name}, of which one step`, () => {

@@ -11,6 +11,7 @@ import { type Fault, located } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
 import { TakingBack } from "../../port/Rules.ts"
+import { isCrossing } from "./copying.ts"
 import { type Region, type Side, slotIn } from "./places.ts"
 import { isShut, type ModeChange, type Move, opened } from "./plan.ts"
 
@@ -32,8 +33,6 @@ const slotOf = ({ regions }: Moves, token: string, move: Move, side: Side): FsPa
 
 export const setMode = (port: Backend, path: FsPath.FsPath, mode: number): Effect.Effect<void, Fault> =>
   port.attributes === undefined ? Effect.void : locate(path, port.attributes.set(path, { mode }))
-
-const isCrossing = (fault: Fault): boolean => fault._tag === "IoError" && fault["code"] === "EXDEV"
 
 const renamed = (
   port: Backend,

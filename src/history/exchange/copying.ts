@@ -1,0 +1,122 @@
+/**
+ * A rename for ports that answer EXDEV to every rename: a copy, and then the removal of the original. A failure leaves the original as it
+ * was and nothing of the copy. Unlike a rename, a copy that is killed can leave a part of a directory behind.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Read from "../../engine/read.ts"
+import { removeTree } from "../../engine/remove.ts"
+import type { FileStat } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import { type Backend, keyOf } from "../../port/Backend.ts"
+
+const notFound: Fault = { _tag: "NotFound" }
+const exists: Fault = { _tag: "AlreadyExists" }
+const noCopy: Fault = {
+  _tag: "IoError",
+  code: "ENOTSUP",
+  detail: "it is neither a file, a link nor a directory, and cannot be copied"
+}
+
+const chunk = 64 * 1024
+
+export const isCrossing = (fault: Fault): boolean => fault._tag === "IoError" && fault["code"] === "EXDEV"
+
+const setAttributes = (port: Backend, path: FsPath.FsPath, { kind, mode, modifiedAt }: FileStat): Effect.Effect<void, Fault> =>
+  port.attributes === undefined
+    ? Effect.void
+    : port.attributes.set(path, { ...(kind !== "symlink" && mode !== undefined && { mode }), modifiedAt })
+
+const copyFile = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath, replace: boolean): Effect.Effect<void, Fault> =>
+  Effect.scoped(
+    Effect.flatMap(port.open(from), (handle) => {
+      const content = Read.chunks(handle, 0, handle.stat.sizeBytes, chunk)
+      return Effect.andThen(port.write(to, content, replace ? "replace" : "create"), setAttributes(port, to, handle.stat))
+    })
+  )
+
+const copyLink = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): Effect.Effect<void, Fault> => {
+  const { links } = port
+  return links === undefined ? Effect.fail(noCopy) : Effect.flatMap(links.read(from), (target) => links.make(to, target))
+}
+
+/** Copies one entry; of a directory only itself, writable until it has been filled. */
+const copyOne = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath, stat: FileStat): Effect.Effect<void, Fault> => {
+  if (stat.kind === "file") return copyFile(port, from, to, false)
+  if (stat.kind === "symlink") return Effect.andThen(copyLink(port, from, to), setAttributes(port, to, stat))
+  return stat.kind === "directory" ? port.makeDirectory(to) : Effect.fail(noCopy)
+}
+
+/** Copies what is missing at `to` of what stands at `from`, and gives directories their modes and times at the end. */
+const fill = Effect.fnUntraced(function* (
+  port: Backend,
+  from: FsPath.FsPath,
+  to: FsPath.FsPath
+): Effect.fn.Return<void, Fault> {
+  const filled: Array<readonly [to: FsPath.FsPath, stat: FileStat]> = []
+  const pending: Array<readonly [from: FsPath.FsPath, to: FsPath.FsPath]> = [[from, to]]
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    const [source, target] = next
+    const stat = yield* port.stat(source)
+    if (stat === undefined) return yield* Effect.fail(notFound)
+    if ((yield* port.stat(target)) === undefined) yield* copyOne(port, source, target, stat)
+    if (stat.kind !== "directory") continue
+    filled.push([target, stat])
+    for (const child of yield* port.list(source)) {
+      pending.push([FsPath.join(source, keyOf(child)), FsPath.join(target, keyOf(child))])
+    }
+  }
+  for (const [path, stat] of filled.reverse()) yield* setAttributes(port, path, stat)
+})
+
+const removeWhole = (port: Backend, path: FsPath.FsPath): Effect.Effect<void, Fault> =>
+  Effect.flatMap(port.stat(path), (stat) => {
+    if (stat === undefined) return Effect.void
+    return stat.kind === "directory" ? Effect.asVoid(removeTree(port, path)) : port.remove(path)
+  })
+
+/** Repeats an effect that must not fail for long, since what it does keeps the tree whole. */
+const surely = (effect: Effect.Effect<void, Fault>): Effect.Effect<boolean> =>
+  Effect.map(Effect.exit(Effect.retry(effect, { times: 2 })), Exit.isSuccess)
+
+/** Lets everything below be removed, whatever modes it came with. */
+const loosened = Effect.fnUntraced(function* (port: Backend, top: FsPath.FsPath): Effect.fn.Return<void, Fault> {
+  const { attributes } = port
+  if (attributes === undefined || (yield* port.stat(top))?.kind !== "directory") return
+  const pending = [top]
+  for (let path = pending.pop(); path !== undefined; path = pending.pop()) {
+    yield* attributes.set(path, { mode: 0o700 })
+    for (const child of yield* port.list(path)) if (child.kind === "directory") pending.push(FsPath.join(path, keyOf(child)))
+  }
+})
+
+/** The copy stands whole before the first byte of the original goes. */
+const moved = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath, replace: boolean): Effect.Effect<void, Fault> =>
+  Effect.uninterruptibleMask(
+    Effect.fnUntraced(function* (restore) {
+      const [source, target] = [yield* port.stat(from), yield* port.stat(to)]
+      if (source === undefined) return yield* Effect.fail(notFound)
+      if (target !== undefined && !replace) return yield* Effect.fail(exists)
+      const isFile = source.kind === "file" && target?.kind === "file"
+      if (target !== undefined && !isFile) yield* port.remove(to)
+      const withdrawn = surely(Effect.andThen(Effect.ignore(loosened(port, to)), removeWhole(port, to)))
+      const copied = isFile ? copyFile(port, from, to, true) : fill(port, from, to)
+      yield* Effect.onError(restore(copied), () => withdrawn)
+      const loose = source.kind === "directory" ? Effect.ignore(loosened(port, from)) : Effect.void
+      const gone = yield* Effect.exit(restore(Effect.andThen(loose, removeWhole(port, from))))
+      // The original is made whole again before the copy goes; where it cannot be, the copy is the only whole one.
+      if (Exit.isSuccess(gone) || !(yield* surely(fill(port, to, from)))) return
+      yield* withdrawn
+      return yield* Effect.failCause(gone.cause)
+    })
+  )
+
+/** Returns the port with renames that copy where it answers EXDEV. */
+export const copying = (port: Backend): Backend => ({
+  ...port,
+  rename: (from, to, options) =>
+    Effect.catch(port.rename(from, to, options), (fault) =>
+      isCrossing(fault) ? moved(port, from, to, options.replace) : Effect.fail(fault)
+    )
+})

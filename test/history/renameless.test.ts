@@ -1,0 +1,107 @@
+/** What changes many files at once, on a backend whose every rename answers EXDEV: all or nothing, by copying. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import * as PosixHost from "../../src/backends/PosixHost.ts"
+import { Filesystem, make } from "../../src/filesystem/Filesystem.ts"
+import * as Archive from "../../src/history/Archive.ts"
+import * as Snapshots from "../../src/history/Snapshots.ts"
+import { faulty, renameless } from "../../src/testing/Faults.ts"
+import { capture, directory, type Files, link, picture, plant } from "../../src/testing/Files.ts"
+import * as HostMount from "../../src/workspace/HostMount.ts"
+import { fastDirectory } from "../backends/posixHost.ts"
+
+const before: Files = { a: "a", "d/b": "b", "d/e/c": "c", empty: directory, way: link("d/b") }
+
+const memory = Effect.map(InMemory.make(), make)
+const host = Effect.flatMap(fastDirectory, (root) => Effect.map(Effect.orDie(PosixHost.make({ root })), make))
+
+const grounds = [
+  ["memory", memory],
+  ["a host", host]
+] as const
+
+/** One whose writes to a file of this name fail, so that what has been done until then is taken back. */
+const failing = (name: string) =>
+  faulty([{ operation: "Write", path: new RegExp(`(?:^|/)${name}$`), fault: { _tag: "DiskFull" } }])
+
+const snapshotsOf = (fs: Parameters<typeof renameless>[0]) =>
+  Effect.map(Layer.build(Snapshots.layerArchive.pipe(Layer.provide(Layer.succeed(Filesystem, fs)))), (services) =>
+    Context.get(services, Snapshots.Snapshots)
+  )
+
+for (const [name, made] of grounds) {
+  describe(`where only copying moves, on ${name},`, () => {
+    const ground = Effect.gen(function* () {
+      const fs = renameless(yield* made)
+      yield* plant(fs.port, before)
+      return fs
+    })
+
+    it.live("a snapshot is restored whole", () =>
+      Effect.gen(function* () {
+        const fs = yield* ground
+        const snapshots = yield* snapshotsOf(fs)
+        const first = yield* snapshots.snapshot({})
+        yield* fs.write("a", "changed")
+        yield* fs.write("new/deep/file", "new")
+        yield* fs.delete("d", { recursive: true })
+        yield* snapshots.restore(first)
+        assert.deepStrictEqual(yield* capture(fs.port), picture(before))
+      }).pipe(Effect.scoped)
+    )
+
+    it.live("a transaction that fails is rolled back", () =>
+      Effect.gen(function* () {
+        const fs = yield* ground
+        const snapshots = yield* snapshotsOf(fs)
+        const exit = yield* Effect.exit(
+          snapshots.transaction(
+            Effect.gen(function* () {
+              yield* fs.write("a", "changed")
+              yield* fs.delete("d", { recursive: true })
+              yield* fs.write("d", "a file now")
+              return yield* Effect.fail("no")
+            })
+          )
+        )
+        assert.strictEqual(exit._tag, "Failure")
+        assert.deepStrictEqual(yield* capture(fs.port), picture(before))
+      }).pipe(Effect.scoped)
+    )
+
+    it.live("an archive is imported whole, or not at all", () =>
+      Effect.gen(function* () {
+        const source = yield* memory
+        yield* plant(source.port, { a: "other", "d/e/c": "other", "x/y/z": "z" })
+        const bytes = yield* Archive.exportBytesOf(source)
+        const fs = yield* ground
+        assert.strictEqual((yield* Effect.exit(Archive.importBytesOf(failing("z")(fs), bytes)))._tag, "Failure")
+        assert.deepStrictEqual(yield* capture(fs.port), picture(before))
+        yield* Archive.importBytesOf(fs, bytes)
+        assert.strictEqual(yield* fs.readString("x/y/z"), "z")
+        assert.strictEqual(yield* fs.readString("d/e/c"), "other")
+      }).pipe(Effect.scoped)
+    )
+
+    it.live("mounts are copied in whole, or not at all", () =>
+      Effect.gen(function* () {
+        const root = yield* fastDirectory
+        Fs.mkdirSync(join(root, "src/deep"), { recursive: true })
+        Fs.writeFileSync(join(root, "src/a"), "mounted")
+        Fs.writeFileSync(join(root, "src/deep/z"), "z")
+        const fs = yield* ground
+        const mounts = [{ hostPath: "src", mountPath: "d" }]
+        const failed = yield* Effect.exit(HostMount.hydrate(failing("z")(fs), mounts, { allowedRoots: [root] }))
+        assert.strictEqual(failed._tag, "Failure")
+        assert.deepStrictEqual(yield* capture(fs.port), picture(before))
+        yield* HostMount.hydrate(fs, mounts, { allowedRoots: [root] })
+        assert.deepStrictEqual(yield* capture(fs.port), picture({ ...before, "d/a": "mounted", "d/deep/z": "z" }))
+      }).pipe(Effect.scoped)
+    )
+  })
+}
