@@ -206,7 +206,9 @@ describe("the guide to configuration", () => {
   })
 
   it("has each environment variable that the command reads", () => {
-    const sources = ["bin.ts", "stateDirectory.ts"].map((file) => readFileSync(join(root, "src/cli", file), "utf8")).join("\n")
+    const sources = ["cli/bin.ts", "runtime/stateDirectory.ts"]
+      .map((file) => readFileSync(join(root, "src", file), "utf8"))
+      .join("\n")
     const read = new Set([...sources.matchAll(/\b(?:env|environment)(?:\["(\w+)"\]|\.([A-Z]\w+))/g)].map(([, a, b]) => a ?? b!))
     assert.isAbove(read.size, 5)
     const told = rowsOf(sections.find(({ title }) => title === "Environment variables")!.text).map(([name]) => plain(name!))
