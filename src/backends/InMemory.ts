@@ -117,7 +117,7 @@ const checkName = (key: string, path: FsPath.FsPath, options: InMemoryOptions, l
   if (parsed !== key || parsed === FsPath.root || key.includes("/")) {
     return new InvalidPath({ operation, path, detail: "a key of the tree must be a single name" })
   }
-  const fault = FsPath.checkLimits(path, limits)
+  const fault = FsPath.uncreatable(parsed) ?? FsPath.checkLimits(path, limits)
   return fault && (promote(fault, operation, path) as TreeError)
 }
 

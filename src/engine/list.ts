@@ -4,6 +4,7 @@ import type { FileEntry } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { Backend, Child } from "../port/Backend.ts"
+import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import { following } from "./resolve.ts"
 
 const entry = (path: FsPath.FsPath, child: Child, sizeBytes: number): FileEntry => ({
@@ -19,7 +20,7 @@ const entry = (path: FsPath.FsPath, child: Child, sizeBytes: number): FileEntry 
 export const list = (port: Backend, path: FsPath.FsPath, maxEntries: number): Effect.Effect<ReadonlyArray<FileEntry>, Fault> =>
   following(port, path, (at) =>
     Effect.flatMap(port.list(at), (all) => {
-      const children = all.filter((child) => !FsPath.isTemporaryName(child.name))
+      const children = all.filter((child) => !TemporaryNames.isInProgress(child.name))
       if (children.length > maxEntries) {
         return Effect.fail<Fault>({
           _tag: "LimitExceeded",

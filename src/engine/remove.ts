@@ -4,6 +4,7 @@ import type { DeleteResult, FileStat } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { type Backend, type Child, keyOf, type RemovePlan } from "../port/Backend.ts"
+import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import { accelerated, at as locate, inTurn } from "./directories.ts"
 import { resolveLink } from "./resolve.ts"
 import { guarded, precondition } from "./write.ts"
@@ -72,10 +73,13 @@ export const removeAt = (
   }))
 }
 
-/** A directory that shows nothing may hold what a killed writer left behind; it is empty all the same. */
+/** A part of a transaction can be the only copy of a file. */
+const mayGo = (name: string): boolean => TemporaryNames.verify(name)?.isPart === false
+
+/** Removes the temporary files in a directory that holds nothing else, and returns whether it did. */
 const sweep = Effect.fnUntraced(function* (port: Backend, at: FsPath.FsPath): Effect.fn.Return<boolean, Fault> {
   const children = yield* port.list(at)
-  if (!children.every((child) => FsPath.isTemporaryName(child.name))) return false
+  if (!children.every((child) => mayGo(child.name))) return false
   // Some of it may have gone since, by the hand of who made it or of who listed it.
   for (const child of children) yield* Effect.catch(port.remove(FsPath.join(at, child.name)), ignoreGone)
   return true
@@ -107,7 +111,7 @@ export const removeTree = Effect.fnUntraced(function* (
     const listed = locate(here.path, port.list(here.path))
     for (const child of yield* here.path === top ? listed : Effect.catch(listed, nothingIfGone)) {
       const path = FsPath.join(here.path, keyOf(child))
-      const isHidden = here.isHidden || FsPath.isTemporaryName(child.name)
+      const isHidden = here.isHidden || TemporaryNames.isOurs(child.name)
       if (child.kind === "directory") stack.push({ path, isHidden, listed: false })
       else {
         yield* Effect.catch(locate(path, port.remove(path)), ignoreGone)

@@ -77,7 +77,7 @@ const ends = Effect.fnUntraced(function* (
   if (!overwrite) return yield* Effect.fail(located(exists, to))
   if (target.kind === "directory") {
     const children = yield* locate(to, port.list(to))
-    if (children.some((child) => !FsPath.isTemporaryName(child.name))) return yield* Effect.fail(located(notEmpty, to))
+    if (children.some((child) => !TemporaryNames.isInProgress(child.name))) return yield* Effect.fail(located(notEmpty, to))
   }
   const fault = replaces(source, target)
   if (fault !== undefined) return yield* Effect.fail(located(fault, to))
@@ -209,7 +209,7 @@ const allBelow = Effect.fnUntraced(function* (
   const directories = [top]
   for (let next = directories.pop(); next !== undefined; next = directories.pop()) {
     for (const child of yield* locate(next, port.list(next))) {
-      if (FsPath.isTemporaryName(child.name)) continue
+      if (TemporaryNames.isInProgress(child.name)) continue
       const path = FsPath.join(next, keyOf(child))
       out.push({ path, child })
       if (child.kind === "directory") directories.push(path)

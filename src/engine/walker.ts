@@ -9,6 +9,7 @@ import * as FsPath from "../model/FsPath.ts"
 import { type Backend, type Child, keyOf } from "../port/Backend.ts"
 import type { Explorer, Visit } from "../port/explorer.ts"
 import { keyIn } from "../port/order.ts"
+import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import * as Ignore from "./ignore.ts"
 import type * as Matcher from "./matcher.ts"
 import { isFault, type Why } from "./options.ts"
@@ -249,8 +250,8 @@ export class Walker<A> {
 
   /** What has to be looked at before it can be decided about the children, where that is anything. */
   #enter(directory: Directory, all: ReadonlyArray<Child>): Effect.Effect<void> | undefined {
-    const children = all.some(({ name }) => FsPath.isTemporaryName(name))
-      ? all.filter(({ name }) => !FsPath.isTemporaryName(name))
+    const children = all.some(({ name }) => TemporaryNames.isInProgress(name))
+      ? all.filter(({ name }) => !TemporaryNames.isInProgress(name))
       : all
     const { ignore } = directory
     const rules = ignore === undefined ? undefined : Ignore.enter(ignore, this.#port, directory.at, children)

@@ -9,6 +9,7 @@ import type { FileStat } from "../model/Entry.ts"
 import { type Fault, located } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { type Backend, type Commit, keyOf, type WriteHow } from "../port/Backend.ts"
+import * as TemporaryNames from "../runtime/temporaryNames.ts"
 
 export interface Bounds {
   readonly maxBytes: number
@@ -29,7 +30,7 @@ const worth = (path: FsPath.FsPath, stat: FileStat | undefined): Usage =>
     ? none
     : { bytes: stat.kind === "file" ? stat.sizeBytes : 0, files: isNamed(path) ? 1 : 0 }
 
-const isNamed = (path: FsPath.FsPath): boolean => !FsPath.isTemporaryName(FsPath.name(path))
+const isNamed = (path: FsPath.FsPath): boolean => !TemporaryNames.isOurs(FsPath.name(path))
 
 /** Everything there is, but writes in progress. */
 export const measure = Effect.fnUntraced(function* (port: Backend): Effect.fn.Return<Usage, Fault> {
@@ -40,7 +41,7 @@ export const measure = Effect.fnUntraced(function* (port: Backend): Effect.fn.Re
     const here = stack.pop()!
     const children = yield* Effect.mapError(port.list(here), (fault) => located(fault, here))
     for (const child of children) {
-      if (FsPath.isTemporaryName(child.name)) continue
+      if (TemporaryNames.isInProgress(child.name)) continue
       const path = FsPath.join(here, keyOf(child))
       if (child.kind === "directory") {
         stack.push(path)

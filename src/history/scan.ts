@@ -8,10 +8,11 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { chunks, range } from "../engine/read.ts"
 import { type Fault, located } from "../model/FsError.ts"
-import { type FsPath, isTemporaryName, join, root } from "../model/FsPath.ts"
+import { type FsPath, join, root } from "../model/FsPath.ts"
 import { type Backend, keyOf } from "../port/Backend.ts"
 import type { Reading, Visit } from "../port/explorer.ts"
 import type { DirectoryHistory, Stamped } from "../port/history.ts"
+import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import { blobHasher, blobId, type DirectoryNode, type FileNode, type LinkNode, type Node } from "./tree.ts"
 
 /** A file or link with what the disk told of it when it was read. */
@@ -276,7 +277,7 @@ const survey = Effect.fnUntraced(function* <E>(port: Backend, options: ScanOptio
     let links: Array<Looked> | undefined
     for (const child of children) {
       const { kind, segment, sizeBytes, stamp } = child
-      if (isTemporaryName(segment) || excludes?.(join(here.path, segment)) === true) continue
+      if (TemporaryNames.isInProgress(segment) || excludes?.(join(here.path, segment)) === true) continue
       const before = here.before?.entries.get(segment)
       if (kind === "directory") {
         directories++

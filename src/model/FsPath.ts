@@ -65,13 +65,12 @@ const isAscii = (input: string): boolean => {
   return true
 }
 
-const kept = invalid("names of this form are kept for writes in progress")
+const kept = invalid("names of this form are kept for temporary files; choose another")
 
-/** Names that atomic writes use while they work: hidden from listings, refused from callers. */
 const temporary = /^\.~fsa-[^/]*\.tmp$/i
 
 /**
- * Whether a name is one of ours for a write in progress: never listed, never accepted from a caller.
+ * Whether a name has the form of our temporary files. Callers may not create such a name. A file that has one may still be anybody's.
  *
  * @since 0.1.0
  */
@@ -138,9 +137,7 @@ export const parse = (input: string, policy: PathPolicy = "standard"): FsPath | 
   if (shape === 2) return whyInvalid(input)
   if (policy === "vfs" && !isAscii(input)) return invalid("it has characters outside ASCII, which this workspace does not take")
   if (input === "" || input === "." || input === "/") return root
-  if (shape === 0) {
-    return input.includes("~") && input.split("/").some(isTemporaryName) ? kept : (input as FsPath)
-  }
+  if (shape === 0) return input as FsPath
   const out: Array<string> = []
   const segments = (input.charCodeAt(0) === SLASH ? input.slice(1) : input).split("/")
   for (let i = 0; i < segments.length; i++) {
@@ -154,12 +151,19 @@ export const parse = (input: string, policy: PathPolicy = "standard"): FsPath | 
       if (out.length === 0) return invalid("it climbs above the root")
       out.pop()
     } else {
-      if (isTemporaryName(segment)) return kept
       out.push(segment)
     }
   }
   return out.length === 0 ? root : (out.join("/") as FsPath)
 }
+
+/**
+ * The fault of a path that no caller may create, because it has, or leads through, a name kept for temporary files.
+ *
+ * @since 0.1.0
+ */
+export const uncreatable = (path: FsPath): Fault | undefined =>
+  path.includes(".~") && path.split("/").some(isTemporaryName) ? kept : undefined
 
 /**
  * What in a link's text no path may hold, wherever it leads: control characters, lone surrogates, names kept for writes in progress.

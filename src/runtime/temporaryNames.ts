@@ -90,3 +90,14 @@ export const isLeftover = (name: string): boolean => {
   const verified = verify(name)
   return verified?.state === "leftover" && !verified.isPart
 }
+
+/** Returns whether this installation made the name, in work that runs or has ended. */
+export const isOurs = (name: string): boolean => verify(name) !== undefined
+
+const some = (path: string, test: (name: string) => boolean): boolean => path.includes(".~fsa-") && path.split("/").some(test)
+
+/** Returns whether a path has, or leads through, a name that this installation made. */
+export const isPathOfOurs = (path: string): boolean => some(path, isOurs)
+
+/** Returns whether a path has, or leads through, a name that is in progress, in any spelling that a disk without case takes for it. */
+export const isPathInProgress = (path: string): boolean => path.includes(".~") && some(path.toLowerCase(), isInProgress)

@@ -13,6 +13,7 @@ import type { Fault } from "../../src/model/FsError.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
 import * as Limits from "../../src/model/Limits.ts"
 import type { Backend, Commit } from "../../src/port/Backend.ts"
+import * as TemporaryNames from "../../src/runtime/temporaryNames.ts"
 
 const at = (path: string) => path as FsPath
 const utf8 = (text: string) => new TextEncoder().encode(text)
@@ -412,8 +413,11 @@ describe("accelerations", () => {
       const port = yield* InMemory.make({
         tree: { keep: "k", d: { a: "1", l: { link: "../keep" }, e: {}, f: { g: { h: "2" } } } }
       })
-      yield* put(port, "d/.~fsa-x.tmp", "a write in progress")
-      assert.deepStrictEqual(yield* port.accelerations!.removeTree!(at("d")), { deleted: 3, directories: 4 })
+      yield* put(port, "d/.~fsa-x.tmp", "a stranger's")
+      const removed = yield* TemporaryNames.using((temporary) =>
+        Effect.andThen(put(port, `d/${temporary}`, "a write in progress"), port.accelerations!.removeTree!(at("d")))
+      )
+      assert.deepStrictEqual(removed, { deleted: 4, directories: 4 })
       assert.deepStrictEqual(yield* names(port), ["keep"])
     })
   )

@@ -6,6 +6,7 @@ import * as Fs from "node:fs"
 import { join } from "node:path"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import type { Backend } from "../../src/port/Backend.ts"
+import * as Names from "../runtime/names.ts"
 import { failing, systemError } from "./posixFailures.ts"
 import { fastDirectory, faultOf, host, openDescriptors, p, tree } from "./posixHost.ts"
 
@@ -27,13 +28,14 @@ const dig = (top: string, levels: number, name: string): void => {
 const canDig = Fs.existsSync("/proc/self/fd")
 
 describe("removing a tree", () => {
-  it.effect("takes all of it and counts it, hidden files too but not as files", () =>
+  it.effect("takes all of it and counts it, but for our own temporary files", () =>
     Effect.gen(function* () {
       const { outside, port, root } = yield* host()
       Fs.writeFileSync(join(outside, "f"), "kept")
       Fs.mkdirSync(join(root, "t/a/b"), { recursive: true })
       Fs.mkdirSync(join(root, "t/empty"))
-      for (const name of ["t/f", "t/a/g", "t/a/b/h", "t/a/.~fsa-left.tmp", "t/.hidden"]) Fs.writeFileSync(join(root, name), "")
+      for (const name of ["t/f", "t/a/g", "t/a/b/h", `t/a/${Names.signed(Names.dead())}`, "t/a/.~fsa-0.tmp", "t/.hidden"])
+        Fs.writeFileSync(join(root, name), "")
       Fs.symlinkSync(outside, join(root, "t/a/out"))
       Fs.symlinkSync("nowhere", join(root, "t/dangling"))
       for (const name of [Buffer.from([0xff]), Buffer.from("a\nb")]) {
@@ -42,7 +44,7 @@ describe("removing a tree", () => {
         Fs.writeFileSync(Buffer.concat([odd, Buffer.from("/inner")]), "")
       }
       Fs.mkdirSync(join(root, "beside"))
-      assert.deepStrictEqual(yield* removeTree(port, "t"), { deleted: 8, directories: 6 })
+      assert.deepStrictEqual(yield* removeTree(port, "t"), { deleted: 9, directories: 6 })
       assert.deepStrictEqual(tree(root), { beside: "directory" })
       assert.deepStrictEqual(tree(outside), { f: "kept" })
     })

@@ -53,7 +53,7 @@ export const beyond: ReadonlyArray<readonly [reason: string, is: (law: Law) => b
       /deleting a tree/
     )
   ],
-  ["nothing is put aside under another name", named(/^the file of a write in progress/, /that shows nothing/)],
+  ["no step writes without making parents", named(/with the name of a temporary file is/)],
   [
     "it writes by the steps of the port",
     named(

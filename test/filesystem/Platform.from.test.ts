@@ -5,6 +5,7 @@ import { join } from "node:path"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
 import * as Platform from "../../src/filesystem/Platform.ts"
+import * as TemporaryNames from "../../src/runtime/temporaryNames.ts"
 import { nodes, onDisk, overMemory, temporary } from "./platformDisk.ts"
 
 const p = (path: string) => path as FsPath
@@ -244,12 +245,17 @@ describe("Platform.fromFileSystem", () => {
     Effect.gen(function* () {
       const base = yield* overMemory()
       const fs = yield* over(base, { root: "/" })
-      yield* fs.port.write<never, never>(p(".~fsa-left.tmp"), new Uint8Array(1), "create")
-      const [name] = yield* base.readDirectory("/")
-      assert.deepStrictEqual(yield* fs.list(), [])
-      for (const call of [fs.stat(name!), fs.readBytes(name!), fs.write(name!, "x")]) {
-        assert.strictEqual((yield* Effect.flip<unknown, { readonly _tag: string }, never>(call))._tag, "InvalidPath")
-      }
+      yield* TemporaryNames.using((temporary) =>
+        Effect.gen(function* () {
+          yield* fs.port.write<never, never>(p(temporary), new Uint8Array(1), "create")
+          const [name] = yield* base.readDirectory("/")
+          assert.match(name!, /^\.~fsa-.*\.tmp.+$/)
+          assert.deepStrictEqual(yield* fs.list(), [])
+          for (const call of [fs.stat(name!), fs.readBytes(name!), fs.write(name!, "x"), fs.stat(temporary)]) {
+            assert.strictEqual((yield* Effect.flip<unknown, { readonly _tag: string }, never>(call))._tag, "InvalidPath")
+          }
+        })
+      )
     })
   )
 

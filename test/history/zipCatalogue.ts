@@ -90,7 +90,6 @@ const names: ReadonlyArray<Row> = [
   named("files/\u007f"),
   named(""),
   named("/"),
-  named("files/.~fsa-1.tmp"),
   named(Buffer.from([...Buffer.from("files/"), 0xff, 0xfe])),
   named(Buffer.from([...Buffer.from("files/"), 0xc0, 0xaf])),
   named(Buffer.from([...Buffer.from("files/"), 0xed, 0xa0, 0x80])),

@@ -8,6 +8,7 @@ import { make } from "../../src/filesystem/Filesystem.ts"
 import { around } from "../../src/port/Backend.ts"
 import { picture } from "../../src/testing/Files.ts"
 import * as HostMount from "../../src/workspace/HostMount.ts"
+import * as TemporaryNames from "../../src/runtime/temporaryNames.ts"
 import { grounds, host, memory } from "../agent/changing.ts"
 import { machine, pictureOf, plant, refused } from "./mounting.ts"
 
@@ -146,12 +147,14 @@ describe("a mount of a directory", () => {
     })
   )
 
-  it.live("copies neither what writes in progress have left nor, into any file, more than was there", () =>
+  it.live("copies no write in progress, and a stranger's file with such a name as any", () =>
     Effect.gen(function* () {
-      const root = yield* machine({ "d/.~fsa-1234.tmp": "half", "d/a": "a" })
+      const own = TemporaryNames.make()
+      const root = yield* machine({ [`d/${own}`]: "half", "d/.~fsa-1234.tmp": "theirs", "d/a": "a" })
       const fs = yield* host({})
       yield* HostMount.hydrate(fs, [{ hostPath: "d" }], { allowedRoots: [root] })
-      assert.deepStrictEqual(yield* pictureOf(fs), picture({ "d/a": "a" }))
+      TemporaryNames.forget(own)
+      assert.deepStrictEqual(yield* pictureOf(fs), picture({ "d/.~fsa-1234.tmp": "theirs", "d/a": "a" }))
     })
   )
 

@@ -16,6 +16,7 @@ import type { DeleteResult, FileStat } from "../../model/Entry.ts"
 import type { Fault, FsError } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, keyOf } from "../../port/Backend.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 
 interface Census {
   readonly counted: DeleteResult
@@ -38,7 +39,7 @@ const census = Effect.fnUntraced(function* (
   for (let here = pending.pop(); here !== undefined; here = pending.pop()) {
     directories++
     for (const child of yield* locate(here.path, port.list(here.path))) {
-      if (FsPath.isTemporaryName(child.name)) continue
+      if (TemporaryNames.isInProgress(child.name)) continue
       if (child.kind === "other") return undefined
       const key = keyOf(child)
       if (child.kind === "directory") {

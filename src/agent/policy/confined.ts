@@ -12,6 +12,7 @@ import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, type Child, follow, keyOf } from "../../port/Backend.ts"
 import { TakingBack } from "../../port/Rules.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { Access } from "../definition.ts"
 import type { Rules } from "./rules.ts"
 
@@ -19,7 +20,7 @@ const refusal: Fault = { _tag: "AccessDenied", why: "policy" }
 const denied: Effect.Effect<never, Fault> = Effect.fail(refusal)
 
 /** Of a write in progress: no caller's path and no link leads there, and what comes from it or goes to it is judged at its other end. */
-const isOurs = (path: FsPath.FsPath): boolean => path.includes(".~") && FsPath.segments(path).some(FsPath.isTemporaryName)
+const isOurs = (path: FsPath.FsPath): boolean => TemporaryNames.isPathInProgress(path)
 
 type Kind = FileStat["kind"]
 
@@ -68,7 +69,7 @@ const confine = (self: Backend, rules: Rules): Backend => {
     const pending = [{ at: top, named: top }]
     for (let here = pending.pop(); here !== undefined; here = pending.pop()) {
       for (const child of yield* self.list(here.at)) {
-        if (FsPath.isTemporaryName(child.name)) continue
+        if (TemporaryNames.isInProgress(child.name)) continue
         const named = FsPath.join(here.named, child.name)
         if (!permits(named, child)) return yield* denied
         if (child.kind === "directory") pending.push({ at: FsPath.join(here.at, keyOf(child)), named })

@@ -7,6 +7,7 @@ import { resolveLink } from "../../engine/resolve.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type Child, keyOf } from "../../port/Backend.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { Memory } from "../memory.ts"
 
 /** The most entries that are judged. A session remembers no more files than this. */
@@ -56,7 +57,7 @@ const census = Effect.fnUntraced(function* ({ port }: Algebra, path: FsPath.FsPa
     const children = yield* Effect.catch(port.list(here.at), ({ _tag }) => Effect.succeed(_tag === "NotFound" ? [] : undefined))
     if (children === undefined) closed.push(here)
     for (const child of children ?? []) {
-      if (FsPath.isTemporaryName(child.name)) continue
+      if (TemporaryNames.isInProgress(child.name)) continue
       if (++looked > mostEntries) return "too many"
       if (child.kind === "directory") pending.push(below(here, child))
       else if (child.kind === "file") files.push(below(here, child))

@@ -7,9 +7,10 @@ import * as Effect from "effect/Effect"
 import * as Fs from "node:fs"
 import type { Kind } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
-import { type FsPath, isTemporaryName } from "../../model/FsPath.ts"
+import { type FsPath } from "../../model/FsPath.ts"
 import type { Child } from "../../port/Backend.ts"
 import type { DirectoryHistory, Stamped } from "../../port/history.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { Listing } from "../../runtime/lister.ts"
 import { attempt, isFault } from "./attempt.ts"
 import { type Confined, look, type Place } from "./confined.ts"
@@ -63,7 +64,7 @@ export const ofListing = ({ kinds: codes, names, stats }: Listing): ReadonlyArra
 export const stampsOf = (place: Place, children: ReadonlyArray<Child>): ReadonlyArray<Stamped> => {
   const out: Array<Stamped> = []
   for (const { addressable, name, key = name } of children) {
-    const stats = isTemporaryName(name) ? undefined : look(place.at(key))
+    const stats = TemporaryNames.isInProgress(name) ? undefined : look(place.at(key))
     if (stats !== undefined) out.push(addressable ? stamped(name, stats) : { ...stamped(name, stats), addressable, key })
   }
   return out

@@ -6,8 +6,9 @@
 import * as Effect from "effect/Effect"
 import * as Fs from "node:fs"
 import { type Fault, located } from "../../model/FsError.ts"
-import { type FsPath, isTemporaryName, join, name, parent, root } from "../../model/FsPath.ts"
+import { type FsPath, join, name, parent, root } from "../../model/FsPath.ts"
 import type { Child } from "../../port/Backend.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { attempt, isFault } from "./attempt.ts"
 import { type Confined, isSameFile, look, type Place, unstable } from "./confined.ts"
 import { codeOf } from "./errno.ts"
@@ -107,7 +108,7 @@ const removal = (holder: Place, path: FsPath) => {
   const enter = (above: Frame | undefined, holder: Place, segment: string): void => {
     const place = holder.enter(segment)
     if (isFault(place)) return
-    const isHidden = above?.isHidden === true || isTemporaryName(segment)
+    const isHidden = above?.isHidden === true || TemporaryNames.isOurs(segment)
     const depth = (above?.depth ?? -1) + 1
     current = { above, depth, path: at, segment, stats: statsOf(place), place, isHidden, entries: undefined, readings: 0 }
     let distant: Frame | undefined = current
@@ -116,7 +117,8 @@ const removal = (holder: Place, path: FsPath) => {
   }
 
   const unlink = (place: Place, segment: string, isHidden = false): void => {
-    if (done(() => Fs.unlinkSync(place.at(segment)), "ENOENT", "EISDIR") && !isHidden && !isTemporaryName(segment)) deleted++
+    if (done(() => Fs.unlinkSync(place.at(segment)), "ENOENT", "EISDIR") && !isHidden && !TemporaryNames.isOurs(segment))
+      deleted++
   }
 
   const start = (): void => {

@@ -12,6 +12,7 @@ import type { WatchEvent } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, join, name, parent, parse } from "../../model/FsPath.ts"
 import type { Child } from "../../port/Backend.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { attempt, isFault } from "./attempt.ts"
 import { type Confined, look, type Place } from "./confined.ts"
 import { fromErrno } from "./errno.ts"
@@ -46,7 +47,7 @@ const ofWatching = (fault: Fault): Fault => (fault._tag === "DiskFull" ? { ...to
 
 const isGone = (fault: Fault): boolean => fault._tag === "NotFound" || fault._tag === "NotADirectory"
 
-const isVisible = (name: string): boolean => parse(name) === name
+const isVisible = (name: string): boolean => parse(name) === name && !TemporaryNames.isOurs(name)
 
 const inodeOf = (stats: Fs.Stats): number | undefined => (stats.isDirectory() ? stats.ino : undefined)
 

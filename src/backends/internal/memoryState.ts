@@ -8,20 +8,10 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 import * as SchemaTransformation from "effect/SchemaTransformation"
-import {
-  checkLimits,
-  compare,
-  fold,
-  type FsPath,
-  isTemporaryName,
-  join,
-  name,
-  parent,
-  parse,
-  root
-} from "../../model/FsPath.ts"
+import { checkLimits, compare, fold, type FsPath, join, name, parent, parse, root } from "../../model/FsPath.ts"
 import { Limits, type LimitsShape } from "../../model/Limits.ts"
 import { make as makeSlice, replaceLatest, type Slice } from "../../model/Slice.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import * as Children from "./memoryChildren.ts"
 import * as Content from "./memoryContent.ts"
 import type { Captured, Directory, Node } from "./memoryTree.ts"
@@ -90,7 +80,7 @@ const encode = (state: TreeState): Form => {
     } else {
       directories.push({ path, createdAt, modifiedAt, mode })
       Children.forEach(node.children, (child) => {
-        if (!isTemporaryName(child.name)) pending.push([join(path, child.name), child])
+        if (!TemporaryNames.isInProgress(child.name)) pending.push([join(path, child.name), child])
       })
     }
   }

@@ -6,7 +6,8 @@
 import type * as DateTime from "effect/DateTime"
 import type { WatchEvent } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
-import { fold, type FsPath, isTemporaryName, isWithin, join, name, root } from "../../model/FsPath.ts"
+import { fold, type FsPath, isWithin, join, name, root } from "../../model/FsPath.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import * as Children from "./memoryChildren.ts"
 import * as Content from "./memoryContent.ts"
 
@@ -352,7 +353,7 @@ export const make = (options: {
       if (node.kind === "directory") {
         directories++
         Children.forEach(node.children, (child) => pending.push([listening ? join(at, child.name) : at, child]))
-      } else if (!isTemporaryName(node.name)) deleted++
+      } else if (!TemporaryNames.isOurs(node.name)) deleted++
     }
     for (let i = gone.length - 1; i >= 0; i--) listener.tell("Removed", gone[i]!)
     return { deleted, directories }

@@ -10,11 +10,14 @@ import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { Limits, type LimitsShape } from "../../model/Limits.ts"
 import type { Backend } from "../../port/Backend.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 
 export const notFound: Fault = { _tag: "NotFound" }
 export const notAFile: Fault = { _tag: "NotAFile" }
 export const notADirectory: Fault = { _tag: "NotADirectory" }
 export const readOnly: Fault = { _tag: "AccessDenied", why: "readOnly" }
+
+const inProgress: Fault = { _tag: "InvalidPath", detail: "it belongs to a write in progress" }
 
 export const invalid = (argument: string, detail: string): Fault => ({ _tag: "InvalidArgument", argument, detail })
 export const unsupported = (feature: string): Fault => ({ _tag: "Unsupported", feature })
@@ -45,7 +48,10 @@ export const tags = {
 export type Action = "read" | "write" | "delete"
 
 export const reading: ReadonlyArray<Action> = ["read"]
+/** Of what changes something that exists. */
 export const writing: ReadonlyArray<Action> = ["write"]
+/** Of what may make something new, for which some names are refused. */
+export const creating: ReadonlyArray<Action> = ["write"]
 export const deleting: ReadonlyArray<Action> = ["delete"]
 export const moving: ReadonlyArray<Action> = ["write", "delete"]
 
@@ -95,7 +101,8 @@ export const make = (port: Backend): Caller => {
 
   const parse = (input: string, limits: LimitsShape): FsPath.FsPath | Fault => {
     const path = FsPath.parse(input, policy)
-    return typeof path === "string" ? (FsPath.checkLimits(path, limits) ?? path) : path
+    if (typeof path !== "string") return path
+    return FsPath.checkLimits(path, limits) ?? (TemporaryNames.isPathInProgress(path) ? inProgress : path)
   }
 
   const reject = (fault: Fault, operation: string, input: string, expected: Tags) => {
@@ -117,6 +124,8 @@ export const make = (port: Backend): Caller => {
       if (!reads && !actions.every((action) => may(action))) return Effect.fail(readOnly)
       const path = parse(input, limits)
       if (typeof path !== "string") return Effect.fail(path)
+      const fault = actions === creating ? FsPath.uncreatable(path) : undefined
+      if (fault !== undefined) return Effect.fail(fault)
       if (!reads && !actions.every((action) => may(action, path))) return Effect.fail(readOnly)
       return body(path, limits)
     })

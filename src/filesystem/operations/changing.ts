@@ -12,6 +12,7 @@ import type { Algebra } from "../Filesystem.ts"
 import {
   type Action,
   type Caller,
+  creating,
   deleting,
   invalid,
   isWhole,
@@ -52,6 +53,8 @@ export const changing = (
       if (typeof source !== "string") return Effect.fail(located(source, shownPath(from)))
       const target = parse(to, limits)
       if (typeof target !== "string") return Effect.fail(located(target, shownPath(to)))
+      const kept = FsPath.uncreatable(target)
+      if (kept !== undefined) return Effect.fail(located(kept, shownPath(to)))
       if (operation === "move" && !may("delete", source)) return Effect.fail(located(readOnly, from))
       if (!may("write", target)) return Effect.fail(located(readOnly, to))
       if (operation === "move" && source === FsPath.root) return Effect.fail(located(pinnedRoot, from))
@@ -74,7 +77,7 @@ export const changing = (
         })
       ),
     mkdir: (input, options) =>
-      call("mkdir", input, tags.mkdir, writing, (path) =>
+      call("mkdir", input, tags.mkdir, creating, (path) =>
         mkdir(port, path, { parents: options?.parents !== false, existOk: options?.existOk !== false })
       ),
     copy: (from, to, options) =>
@@ -94,7 +97,7 @@ export const changing = (
         )
       }),
     symlink: (input, target) =>
-      call("symlink", input, tags.link, writing, (path) => {
+      call("symlink", input, tags.link, creating, (path) => {
         const fault = checkTarget(target)
         if (fault !== undefined) return Effect.fail(fault)
         const links = port.links

@@ -17,7 +17,7 @@ import type { LimitsShape } from "../../model/Limits.ts"
 import type { Edited, EditPlan } from "../../port/Backend.ts"
 import { hasher } from "../../runtime/hash.ts"
 import type { Algebra, EditOptions, Precondition, WriteOptions } from "../Filesystem.ts"
-import { type Caller, invalid, isFault, notAFile, notFound, reading, tags, writing as asWriter } from "./call.ts"
+import { type Caller, creating, invalid, isFault, notAFile, notFound, reading, tags, writing as changing } from "./call.ts"
 
 const modes: ReadonlyArray<WriteMode> = ["create", "overwrite", "append", "replace", "appendExisting"]
 
@@ -115,7 +115,7 @@ export const writing = (self: Caller): Pick<Algebra, "write" | "writeBytes" | "s
   const sink: Algebra["sink"] = (input, options) =>
     Sink.fromTransform((upstream) =>
       Effect.map(
-        call<WriteResult, Effect.Error<ReturnType<Algebra["write"]>>>("sink", input, tags.write, asWriter, (path, limits) => {
+        call<WriteResult, Effect.Error<ReturnType<Algebra["write"]>>>("sink", input, tags.write, creating, (path, limits) => {
           const fault = checkOptions(options) ?? (path === FsPath.root ? notAFile : undefined)
           if (fault !== undefined) return Effect.fail(fault)
           const plan = planOf(options, limits)
@@ -160,14 +160,14 @@ export const writing = (self: Caller): Pick<Algebra, "write" | "writeBytes" | "s
 
   return {
     write: (input, content, options) =>
-      call("write", input, tags.write, asWriter, (path, limits) => {
+      call("write", input, tags.write, creating, (path, limits) => {
         const fault = checkOptions(options)
         if (fault !== undefined) return Effect.fail(fault)
         const bytes = encoded(content, limits)
         return isFault(bytes) ? Effect.fail(bytes) : writeAll(path, bytes, planOf(options, limits))
       }),
     writeBytes: (input, content, options) =>
-      call("writeBytes", input, tags.write, asWriter, (path, limits) => {
+      call("writeBytes", input, tags.write, creating, (path, limits) => {
         const fault =
           checkOptions(options) ??
           (content instanceof Uint8Array
@@ -178,7 +178,7 @@ export const writing = (self: Caller): Pick<Algebra, "write" | "writeBytes" | "s
     sink,
     edit: (input, edits, options) => {
       const dryRun = options?.dryRun === true
-      return call("edit", input, tags.edit, dryRun ? reading : asWriter, (path, limits) => {
+      return call("edit", input, tags.edit, dryRun ? reading : changing, (path, limits) => {
         const list: ReadonlyArray<Edit.Edit> = Array.isArray(edits) ? edits : [edits as Edit.Edit]
         const fault = checkPrecondition(options) ?? Edit.check(list) ?? checkTexts(list, limits)
         if (fault !== undefined) return Effect.fail(fault)

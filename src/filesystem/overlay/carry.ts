@@ -5,13 +5,13 @@
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Random from "effect/Random"
 import type * as Stream from "effect/Stream"
 import * as Read from "../../engine/read.ts"
 import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 
 const noLinks: Fault = { _tag: "IoError", code: "ENOTSUP", detail: "there are no links on this backend" }
 const notAFile: Fault = { _tag: "NotAFile" }
@@ -25,8 +25,8 @@ export const aside = <A, E, R>(
   path: FsPath.FsPath,
   use: (aside: FsPath.FsPath) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> =>
-  Effect.flatMap(Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER), (number) => {
-    const hidden = FsPath.join(FsPath.parent(path), `.~fsa-${number.toString(36)}.tmp`)
+  TemporaryNames.using((name) => {
+    const hidden = FsPath.join(FsPath.parent(path), name)
     return Effect.onExit(use(hidden), (exit) => (Exit.isSuccess(exit) ? Effect.void : Effect.ignore(port.remove(hidden))))
   })
 

@@ -9,6 +9,7 @@ import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, type Child, keyOf } from "../../port/Backend.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { Layers } from "./layers.ts"
 
 export interface Difference {
@@ -82,7 +83,7 @@ export const differences = Effect.fnUntraced(function* (layers: Layers): Effect.
   ): Effect.fn.Return<Map<string, Child>, Fault> {
     const byName = new Map<string, Child>()
     for (const child of has ? yield* port.list(path) : []) {
-      if (!FsPath.isTemporaryName(child.name)) byName.set(isCaseSensitive ? child.name : FsPath.fold(child.name), child)
+      if (!TemporaryNames.isInProgress(child.name)) byName.set(isCaseSensitive ? child.name : FsPath.fold(child.name), child)
     }
     return byName
   })

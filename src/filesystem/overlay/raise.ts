@@ -7,6 +7,7 @@ import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { keyOf } from "../../port/Backend.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { carry, setMode, setTime } from "./carry.ts"
 import { type Layers, notFound } from "./layers.ts"
 
@@ -67,7 +68,7 @@ export const make = ({ below, list, lower, spelt, upper }: Layers): Raise => {
     while (stack.length > 0) {
       const here = stack.pop()!
       for (const child of yield* list(here)) {
-        if (FsPath.isTemporaryName(child.name)) continue
+        if (TemporaryNames.isInProgress(child.name)) continue
         const path = FsPath.join(here, keyOf(child))
         if (child.kind !== "directory") {
           yield* leaf(path)

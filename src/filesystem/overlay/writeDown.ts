@@ -10,6 +10,7 @@ import type { FileStat } from "../../model/Entry.ts"
 import { type Fault, located } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, keyOf } from "../../port/Backend.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { carry, setMode, setTime, withContent } from "./carry.ts"
 import { type Difference, differences } from "./differences.ts"
 import type { Layers } from "./layers.ts"
@@ -27,7 +28,7 @@ const removeAll = (port: Backend, path: FsPath.FsPath): Effect.Effect<void, Faul
 const empty = Effect.fnUntraced(function* (layers: Layers, directory: FsPath.FsPath): Effect.fn.Return<void, Fault> {
   const { lower, upper } = layers
   for (const child of yield* upper.list(directory)) {
-    if (FsPath.isTemporaryName(child.name)) continue
+    if (TemporaryNames.isInProgress(child.name)) continue
     const path = FsPath.join(directory, keyOf(child))
     if (child.kind !== "directory" || (yield* lower.stat(path))?.kind !== "directory") yield* removeAll(upper, path)
     else {

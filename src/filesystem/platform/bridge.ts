@@ -13,6 +13,7 @@ import type { FileStat, Kind } from "../../model/Entry.ts"
 import type { Fault, FsError } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Backend, Child } from "../../port/Backend.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { Algebra } from "../Filesystem.ts"
 import { type Action, type Caller, make as makeCaller, reading, tags } from "../operations/call.ts"
 import { badArgument, toPlatform } from "./errors.ts"
@@ -55,7 +56,9 @@ export const make = (fs: Algebra): Bridge => {
   const failure: Bridge["failure"] = (method, path, error) => {
     if (error._tag !== "NotFound" && error._tag !== "InvalidPath") return Effect.fail(toPlatform(error, method, path))
     const parsed = FsPath.parse(error.path, port.rules?.policy)
-    if (typeof parsed !== "string") return Effect.fail(toPlatform(error, method, path, "BadArgument"))
+    if (typeof parsed !== "string" || (error._tag === "InvalidPath" && FsPath.uncreatable(parsed) !== undefined)) {
+      return Effect.fail(toPlatform(error, method, path, "BadArgument"))
+    }
     return error._tag === "InvalidPath"
       ? Effect.fail(toPlatform(error, method, path))
       : Effect.flatMap(isBlocked(parsed), (blocked) =>
@@ -75,7 +78,7 @@ export const make = (fs: Algebra): Bridge => {
         Effect.map(
           following(port, path, (at) => port.list(at)),
           (children) =>
-            children.filter((child) => !FsPath.isTemporaryName(child.name)).sort((a, b) => FsPath.compare(a.name, b.name))
+            children.filter((child) => !TemporaryNames.isInProgress(child.name)).sort((a, b) => FsPath.compare(a.name, b.name))
         )
       ),
     failure,

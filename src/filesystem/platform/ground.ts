@@ -8,11 +8,11 @@ import * as Effect from "effect/Effect"
 import type { File, FileSystem } from "effect/FileSystem"
 import * as Option from "effect/Option"
 import type { PlatformError } from "effect/PlatformError"
-import * as Random from "effect/Random"
 import type { FileStat, Kind } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { Limits, unlimited } from "../../model/Limits.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { fromPlatform } from "./errors.ts"
 
 const notFound: Fault = { _tag: "NotFound" }
@@ -31,8 +31,6 @@ export interface Ground {
   readonly reach: (path: FsPath.FsPath) => Effect.Effect<File.Info, Fault>
   /** What has the name, where something could be put: its directory is there. */
   readonly place: (path: FsPath.FsPath) => Effect.Effect<File.Info | undefined, Fault>
-  /** A name for a write in progress, in the directory of the path. */
-  readonly beside: (path: FsPath.FsPath) => Effect.Effect<FsPath.FsPath>
   /** A name of `fs` as one of ours. */
   readonly nameOf: (name: string) => string
 }
@@ -55,10 +53,12 @@ export const ask = <A, R>(effect: Effect.Effect<A, PlatformError, R>, wrongKind?
 const numberOf = Effect.fnUntraced(function* (fs: FileSystem, above: string): Effect.fn.Return<string> {
   for (let number = 0; ; number++) {
     const suffix = number === 0 ? "" : String(number)
-    const isRefused = yield* Effect.match(fs.access(`${above}.~fsa-0.tmp${suffix}`), {
-      onFailure: ({ reason }) => reason._tag === "BadArgument" && number < 8,
-      onSuccess: () => false
-    })
+    const isRefused = yield* TemporaryNames.using((name) =>
+      Effect.match(fs.access(above + name + suffix), {
+        onFailure: ({ reason }) => reason._tag === "BadArgument" && number < 8,
+        onSuccess: () => false
+      })
+    )
     if (!isRefused) return suffix
   }
 })
@@ -69,10 +69,10 @@ export const make = (fs: FileSystem, top: string): Effect.Effect<Ground> => {
   return Effect.map(numberOf(fs, above), (suffix) => {
     const nameOf = (name: string): string => {
       const shown = name.slice(0, name.length - suffix.length)
-      return suffix !== "" && name.endsWith(suffix) && FsPath.isTemporaryName(shown) ? shown : name
+      return suffix !== "" && name.endsWith(suffix) && TemporaryNames.isOurs(shown) ? shown : name
     }
     const isReserved = (name: string): boolean => nameOf(name) !== name
-    const spelled = (name: string): string => (FsPath.isTemporaryName(name) ? name + suffix : name)
+    const spelled = (name: string): string => (TemporaryNames.isOurs(name) ? name + suffix : name)
     const at = (path: FsPath.FsPath): string => {
       if (path === FsPath.root) return top
       return above + (suffix === "" || !path.includes(".~") ? path : path.split("/").map(spelled).join("/"))
@@ -107,10 +107,6 @@ export const make = (fs: FileSystem, top: string): Effect.Effect<Ground> => {
       reach: (path) =>
         Effect.flatMap(seek(path), (info) => (info === undefined ? Effect.fail(notFound) : Effect.succeed(info))),
       place: (path) => Effect.flatMap(check(path), (fault) => (fault === undefined ? look(path) : Effect.fail(fault))),
-      beside: (path) =>
-        Effect.map(Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER), (number) =>
-          FsPath.join(FsPath.parent(path), `.~fsa-${number.toString(36)}.tmp`)
-        ),
       nameOf
     }
   })

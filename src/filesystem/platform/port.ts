@@ -8,6 +8,7 @@ import type { WatchEvent } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Attributes, Backend, Child, Handle, Info, Links, Rules } from "../../port/Backend.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import * as Locks from "../../runtime/locks.ts"
 import { fromPlatform } from "./errors.ts"
 import { ask, type Ground, kindOf, toStat } from "./ground.ts"
@@ -29,7 +30,7 @@ const escaped = (name: string): string =>
     unit === "\\" ? "\\\\" : `\\x${unit.charCodeAt(0).toString(16).padStart(2, "0")}`
   )
 
-const isExpressible = (name: string): boolean => FsPath.isTemporaryName(name) || FsPath.parse(name) === name
+const isExpressible = (name: string): boolean => FsPath.parse(name) === name
 
 /** What decoders put in the place of bytes that are no text: a name that has it may be none that can be asked for. */
 const isDoubtful = (name: string): boolean => name.includes("\ufffd")
@@ -43,7 +44,7 @@ const secondsOf = (time: DateTime.Utc): number | Date =>
       : time.epochMilliseconds / 1000 + 5e-7
 
 export const make = (ground: Ground, info: Info, rules: Rules): Backend => {
-  const { at, beside, fs, look, nameOf, place, reach, seek } = ground
+  const { at, fs, look, nameOf, place, reach, seek } = ground
 
   const childOf = ({ name, type }: { readonly name: string; readonly type: File.Type }): Child =>
     isExpressible(name)
@@ -121,11 +122,15 @@ export const make = (ground: Ground, info: Info, rules: Rules): Backend => {
    */
   const removeDirectory = Effect.fnUntraced(function* (path: FsPath.FsPath): Effect.fn.Return<void, Fault> {
     if ((yield* entries(path)).length > 0) return yield* Effect.fail(notEmpty)
-    const aside = yield* beside(path)
-    yield* ask(fs.rename(at(path), at(aside)))
-    if ((yield* entries(aside)).length === 0) return yield* ask(fs.remove(at(aside), { recursive: true }))
-    yield* ask(fs.rename(at(aside), at(path)))
-    return yield* Effect.fail(notEmpty)
+    yield* TemporaryNames.using(
+      Effect.fnUntraced(function* (name) {
+        const aside = FsPath.join(FsPath.parent(path), name)
+        yield* ask(fs.rename(at(path), at(aside)))
+        if ((yield* entries(aside)).length === 0) return yield* ask(fs.remove(at(aside), { recursive: true }))
+        yield* ask(fs.rename(at(aside), at(path)))
+        return yield* Effect.fail(notEmpty)
+      })
+    )
   }, Effect.uninterruptible)
 
   const remove = (path: FsPath.FsPath): Effect.Effect<void, Fault> =>
@@ -189,7 +194,7 @@ export const make = (ground: Ground, info: Info, rules: Rules): Backend => {
 
   const isVisible = (path: string): boolean => {
     const parsed = FsPath.parse(path)
-    return parsed === path && !path.split("/").some((name) => FsPath.isTemporaryName(nameOf(name)))
+    return parsed === path && !path.split("/").some((name) => TemporaryNames.isOurs(nameOf(name)))
   }
 
   const watch = (path: FsPath.FsPath): Stream.Stream<WatchEvent, Fault> =>

@@ -10,8 +10,9 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
-import { type FsPath, root } from "../../model/FsPath.ts"
+import { type FsPath, join, parent, root } from "../../model/FsPath.ts"
 import type { Backend, WriteHow } from "../../port/Backend.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { fromPlatform } from "./errors.ts"
 import { ask, type Ground, permissions, toStat } from "./ground.ts"
 
@@ -27,7 +28,7 @@ const committed = <A, E, R>(how: WriteHow | undefined, publish: Effect.Effect<A,
   how?.commit === undefined ? publish : how.commit(publish)
 
 export const make = (ground: Ground): Backend["write"] => {
-  const { at, beside, fs, look, place } = ground
+  const { at, fs, look, place } = ground
 
   const admits = (found: File.Info | undefined, mode: "create" | "replace" | "append"): Effect.Effect<void, Fault> =>
     found === undefined
@@ -55,9 +56,10 @@ export const make = (ground: Ground): Backend["write"] => {
     given: boolean,
     use: (aside: FsPath) => Effect.Effect<A, E, R>
   ): Effect.Effect<A, E, R> =>
-    Effect.flatMap(beside(path), (aside) =>
-      Effect.onExit(use(aside), (exit) => (given && Exit.isSuccess(exit) ? Effect.void : discard(aside)))
-    )
+    TemporaryNames.using((name) => {
+      const aside = join(parent(path), name)
+      return Effect.onExit(use(aside), (exit) => (given && Exit.isSuccess(exit) ? Effect.void : discard(aside)))
+    })
 
   /** The old file's owner, where that is permitted, and its permission bits, which a change of owner may take away. */
   const inherit = Effect.fnUntraced(function* (path: FsPath, old: File.Info): Effect.fn.Return<void, Fault> {

@@ -8,6 +8,7 @@ import type { FileStat } from "../../model/Entry.ts"
 import { type Fault, located } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, type Child, keyOf } from "../../port/Backend.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { DirectoryNode, Node } from "../tree.ts"
 import { isFixed, type Mark, type Plan, type Step } from "./plan.ts"
 
@@ -41,7 +42,7 @@ const isAsKnown = (stat: FileStat, node: Node): boolean =>
   stat.kind === node.kind && (node.kind !== "file" || node.sizeBytes === stat.sizeBytes)
 
 const unexpected = (children: ReadonlyArray<Child>, known: DirectoryNode): Child | undefined =>
-  children.find((child) => !FsPath.isTemporaryName(child.name) && known.entries.get(keyOf(child))?.kind !== child.kind)
+  children.find((child) => !TemporaryNames.isInProgress(child.name) && known.entries.get(keyOf(child))?.kind !== child.kind)
 
 const inspectWhole = Effect.fnUntraced(function* (
   port: Backend,

@@ -6,10 +6,11 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as Read from "../../engine/read.ts"
 import { type Fault, located } from "../../model/FsError.ts"
-import { type FsPath, isTemporaryName, join, root } from "../../model/FsPath.ts"
+import { type FsPath, join, root } from "../../model/FsPath.ts"
 import type { LimitsShape } from "../../model/Limits.ts"
 import { type Backend, type Child, type Handle } from "../../port/Backend.ts"
 import { inWalkOrder } from "../../port/order.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { ArchiveError } from "../errors.ts"
 import { Budget, checkLink, collisionKey, judged, type NameRules, pathOf, refuse } from "./names.ts"
 
@@ -91,7 +92,7 @@ export const survey = Effect.fnUntraced(function* (
   const list = (path: FsPath): Effect.Effect<Entered, ArchiveError | Fault> =>
     Effect.flatMap(port.list(path), (all) =>
       judged(() => {
-        const children = all.filter(({ name }) => !isTemporaryName(name) && excludes?.(join(path, name)) !== true)
+        const children = all.filter(({ name }) => !TemporaryNames.isInProgress(name) && excludes?.(join(path, name)) !== true)
         checkChildren(path, children, rules)
         return { path, children: inWalkOrder(children, true), next: 0 }
       })

@@ -1,17 +1,18 @@
 /**
- * Names of writes in progress, which no leaf takes from a caller: what is put aside through a branch bears another there, and is hidden
- * here as it is everywhere.
+ * Maps the names of temporary files, which no leaf takes from a caller: an entry that a branch puts aside has another name at the leaf,
+ * and is hidden here. Names that are not ours are a stranger's and stay as they are.
  */
-import { type FsPath, isTemporaryName } from "../../model/FsPath.ts"
+import { type FsPath } from "../../model/FsPath.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 
 const ours = ".~fsa-"
 const theirs = ".~branch-"
 
-const swapped = (name: string): string => (isTemporaryName(name) ? theirs + name.slice(ours.length) : name)
+const swapped = (name: string): string => (TemporaryNames.isOurs(name) ? theirs + name.slice(ours.length) : name)
 
 const back = (name: string): string => {
   const shown = name.startsWith(theirs) ? ours + name.slice(theirs.length) : name
-  return isTemporaryName(shown) ? shown : name
+  return TemporaryNames.isOurs(shown) ? shown : name
 }
 
 /** A path as the leaf is asked for it. */

@@ -6,9 +6,10 @@ import * as Edit from "../../engine/edit.ts"
 import * as Version from "../../engine/version.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { DeleteResult, TransferResult } from "../../model/Entry.ts"
-import { type FsPath, isTemporaryName } from "../../model/FsPath.ts"
+import type { FsPath } from "../../model/FsPath.ts"
 import * as Limits from "../../model/Limits.ts"
 import type { Accelerations, Backend, Child, Edited, EditPlan, Whole, WriteHow, WritePlan } from "../../port/Backend.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { Scrivener, Entry } from "../Journal.ts"
 import { FileDelete, FileEdit, type FileFault, FileMakeDirectory, FileMove } from "../FileSystemEntry.ts"
 import type { Calls } from "./calls.ts"
@@ -174,7 +175,8 @@ const removeWith =
       // What shows nothing is empty here, and is removed step by step.
       return Effect.flatMap(
         Effect.orElseSucceed(list(path), () => shown),
-        (children) => (children.every(({ name }) => isTemporaryName(name)) ? Effect.succeed(undefined) : Effect.fail(fault))
+        (children) =>
+          children.every(({ name }) => TemporaryNames.isOurs(name)) ? Effect.succeed(undefined) : Effect.fail(fault)
       )
     })
   }

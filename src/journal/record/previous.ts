@@ -10,6 +10,7 @@ import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, type Handle, keyOf, type Whole } from "../../port/Backend.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { ContentStore } from "../ContentStore.ts"
 import { JournalError } from "../errors.ts"
 import type { Content, Removed } from "../FileSystemEntry.ts"
@@ -142,7 +143,7 @@ export const removedBelow = Effect.fnUntraced(function* (
     const content = yield* smallest(contents, removed.content)
     out.push(content === undefined ? removed : { ...removed, content })
     if (stat.kind !== "directory") continue
-    const keys = (yield* port.list(path)).filter(({ name }) => !FsPath.isTemporaryName(name)).map(keyOf)
+    const keys = (yield* port.list(path)).filter(({ name }) => !TemporaryNames.isInProgress(name)).map(keyOf)
     for (const key of keys.sort(FsPath.compare).reverse()) pending.push(FsPath.join(path, key))
   }
   return out

@@ -2,8 +2,9 @@
 import * as Effect from "effect/Effect"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import { located } from "../../model/FsError.ts"
-import { compare, type FsPath, isTemporaryName, join, root } from "../../model/FsPath.ts"
+import { compare, type FsPath, join, root } from "../../model/FsPath.ts"
 import { keyOf } from "../../port/Backend.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { JournalError } from "../errors.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
 import { type Comparison, differences, settle, stateAt } from "./actual.ts"
@@ -25,7 +26,7 @@ const untold = Effect.fnUntraced(function* (
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     const [path, node] = next
     for (const child of yield* Effect.mapError(port.list(path), (fault) => located(fault, path))) {
-      if (isTemporaryName(child.name)) continue
+      if (TemporaryNames.isInProgress(child.name)) continue
       const below = join(path, keyOf(child))
       const known = world.child(node, keyOf(child))
       const isTouched = node.kind === "directory" && node.entries.has(world.key(keyOf(child)))

@@ -11,6 +11,7 @@ import type { FileStat } from "../../model/Entry.ts"
 import { type Fault, located } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, keyOf } from "../../port/Backend.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { content, type ContentError, digest, notRecorded, type Source } from "./contents.ts"
 import { isHidden } from "./paths.ts"
 import { type Attributes, attributesOf, type Directory, type Node, type World } from "./world.ts"
@@ -98,7 +99,7 @@ export const treeAt = Effect.fnUntraced(function* (
     case "directory": {
       const entries = new Map<string, TreeNode>()
       for (const child of yield* Effect.mapError(port.list(path), (fault) => located(fault, path))) {
-        if (FsPath.isTemporaryName(child.name)) continue
+        if (TemporaryNames.isInProgress(child.name)) continue
         const name = keyOf(child)
         const below = as === undefined ? undefined : FsPath.join(as, name)
         const node = yield* Effect.suspend(() => treeAt(undoing, FsPath.join(path, name), below))
@@ -176,7 +177,7 @@ const originTree = Effect.fnUntraced(function* (
     return withAttributes(isSet ? withoutMode(tree) : tree, attributes)
   }
   const entries = new Map<string, TreeNode>()
-  const isOut = (name: string): boolean => except.has(now.key(name)) || FsPath.isTemporaryName(name)
+  const isOut = (name: string): boolean => except.has(now.key(name)) || TemporaryNames.isInProgress(name)
   const add = (name: string, tree: TreeNode | undefined): void => {
     if (tree !== undefined) entries.set(name, tree)
   }

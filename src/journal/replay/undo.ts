@@ -21,6 +21,7 @@ import { type Fault, located } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, keyOf } from "../../port/Backend.ts"
 import { BringingBack } from "../../port/Rules.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
 import { difference, differences, settle, stateAt } from "./actual.ts"
 import * as Beginning from "./beginning.ts"
@@ -113,7 +114,7 @@ const strangers = Effect.fnUntraced(function* (
     const [path, node] = next
     if (node.kind !== "directory" || (yield* port.stat(path))?.kind !== "directory") continue
     for (const child of yield* Effect.mapError(port.list(path), (fault) => located(fault, path))) {
-      if (FsPath.isTemporaryName(child.name)) continue
+      if (TemporaryNames.isInProgress(child.name)) continue
       const below = FsPath.join(path, keyOf(child))
       const known = now.child(node, keyOf(child))
       if (known.kind !== "nothing") pending.push([below, known])

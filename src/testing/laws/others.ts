@@ -1,10 +1,11 @@
 /** What a disk may hold that nobody writes through a filesystem: FIFOs and devices, names that are no paths, files of writes that died. */
 import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
+import type { FsError } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import { arrange, chapter, leaves } from "../chapter.ts"
 import { equal, fails, has, holds } from "../expect.ts"
-import { directory } from "../Files.ts"
 import { abilities, Bench, type Law } from "../Law.ts"
 import { changingCalls, collect, paths, possible, readingCalls, utf8 } from "../operations.ts"
 
@@ -26,9 +27,15 @@ const opening = new Set([
   "edit"
 ])
 
-const leftover = ".~fsa-0000.tmp"
+/** A name of the form that temporary files have, which nobody but a stranger gives to a file. */
+const strange = ".~fsa-0000.tmp"
 
-const leave = (fs: Algebra, path: string) => Effect.asVoid(fs.port.write<never, never>(path as FsPath, utf8("half"), "create"))
+/** Puts a stranger's file there, as another program would. Returns `false` where the port itself refuses such a name. */
+const leave = (fs: Algebra, path: string): Effect.Effect<boolean, unknown> =>
+  Effect.matchEffect(fs.port.write<never, never>(path as FsPath, utf8("a hit"), "create"), {
+    onSuccess: () => Effect.succeed(true),
+    onFailure: (fault) => (fault._tag === "InvalidPath" ? Effect.succeed(false) : Effect.fail(fault))
+  })
 
 export const otherLaws: ReadonlyArray<Law> = [
   other.law(
@@ -90,30 +97,72 @@ export const otherLaws: ReadonlyArray<Law> = [
     yield* leaves(fs, {})
   }),
 
-  temporary.law("the file of a write in progress is never shown", "behaviours: regressions", function* (fs) {
+  temporary.law("a stranger's file with the name of a temporary file is shown as any file", "C-49", function* (fs) {
     yield* arrange(fs, { "d/a": "hit" })
-    yield* leave(fs, `d/${leftover}`)
+    if (!(yield* leave(fs, `d/${strange}`))) return
+    const both = [`d/${strange}`, "d/a"]
     yield* equal(
       (yield* fs.list("d")).map(({ name }) => name),
-      ["a"]
+      [strange, "a"]
     )
-    yield* equal(paths(yield* collect(fs.walk())), ["d", "d/a"])
-    yield* equal(paths((yield* fs.glob("**")).matches), ["d/a"])
-    yield* equal(paths((yield* fs.grep("a|hit")).matches), ["d/a"])
-    yield* equal(yield* fs.exists(`d/${leftover}`), false)
+    yield* equal(paths(yield* collect(fs.walk())), ["d", ...both])
+    yield* equal(paths((yield* fs.glob("**")).matches), both)
+    yield* equal(paths((yield* fs.glob("**/*.tmp")).matches), [`d/${strange}`])
+    yield* equal(paths((yield* fs.grep("hit")).matches), both)
+    yield* equal(paths((yield* fs.grep("hit", { path: `d/${strange}` })).matches), [`d/${strange}`])
+    yield* equal(yield* fs.exists(`d/${strange}`), true)
+    yield* has(yield* fs.stat(`./d/${strange}`), { kind: "file", sizeBytes: 5 })
+    yield* equal(yield* fs.readString(`d/${strange}`), "a hit")
+    yield* fs.edit(`d/${strange}`, { oldText: "a ", newText: "no " })
+    yield* leaves(fs, { "d/a": "hit", [`d/${strange}`]: "no hit" })
   }),
-  temporary.law("the file of a write in progress is not copied", "C-49", function* (fs) {
+  sweeping.law(
+    "a stranger's file with the name of a temporary file is copied, counted and removed as any file",
+    "C-49",
+    function* (fs) {
+      yield* arrange(fs, { "d/a": "x" })
+      if (!(yield* leave(fs, `d/${strange}`))) return
+      yield* fails(fs.delete("d"), "DirectoryNotEmpty")
+      yield* equal(yield* fs.copy("d", "e"), { files: 2, directories: 1, bytes: 6 })
+      yield* leaves(fs, { "d/a": "x", [`d/${strange}`]: "a hit", "e/a": "x", [`e/${strange}`]: "a hit" })
+      yield* equal(yield* fs.move(`d/${strange}`, "b"), { files: 1, directories: 0, bytes: 5 })
+      yield* equal(yield* fs.delete("e", { recursive: true }), { deleted: 2, directories: 1 })
+      yield* equal(yield* leave(fs, `d/${strange}`), true)
+      yield* equal(yield* fs.delete(`d/${strange}`), { deleted: 1, directories: 0 })
+      yield* leaves(fs, { "d/a": "x", b: "a hit" })
+    }
+  ),
+  temporary.law("no caller creates a name of the form that temporary files have", "C-49", function* (fs) {
     yield* arrange(fs, { "d/a": "x" })
-    yield* leave(fs, `d/${leftover}`)
-    yield* equal(yield* fs.copy("d", "e"), { files: 1, directories: 1, bytes: 1 })
-    yield* leaves(fs, { "d/a": "x", [`d/${leftover}`]: "half", "e/a": "x" })
+    const links = abilities(fs, yield* Bench).has("links")
+    for (const path of [strange, `d/${strange}`, `${strange}/x`, `new/../d/./${strange}`, ".~FSA-x.TMP"]) {
+      const calls: ReadonlyArray<Effect.Effect<unknown, FsError>> = [
+        fs.write(path, "x"),
+        fs.writeBytes(path, utf8("x")),
+        Stream.run(Stream.make(utf8("x")), fs.sink(path)),
+        fs.mkdir(path),
+        fs.copy("d", path),
+        fs.copy("d/a", path),
+        fs.move("d/a", path),
+        ...(links ? [fs.symlink(path, "a")] : [])
+      ]
+      for (const call of calls) yield* fails(call, "InvalidPath")
+    }
+    yield* leaves(fs, { "d/a": "x" })
   }),
-  sweeping.law("a directory that shows nothing is empty", "C-15, C-49", function* (fs) {
-    yield* arrange(fs, { d: directory, "e/b": "y" })
-    yield* leave(fs, `d/${leftover}`)
-    yield* equal(yield* fs.delete("d"), { deleted: 1, directories: 1 })
-    yield* leave(fs, `e/${leftover}`)
-    yield* equal(yield* fs.delete("e", { recursive: true }), { deleted: 1, directories: 1 })
-    yield* leaves(fs, {})
+  temporary.law("a write in progress is hidden", "C-49", function* (fs) {
+    yield* arrange(fs, { "d/a": "hit" })
+    const look = Effect.gen(function* () {
+      yield* equal(
+        (yield* fs.list("d")).map(({ name }) => name),
+        ["a"]
+      )
+      yield* equal(paths(yield* collect(fs.walk())), ["d", "d/a"])
+      yield* equal(paths((yield* fs.glob("**")).matches), ["d/a"])
+      yield* equal(paths((yield* fs.grep("a|hit")).matches), ["d/a"])
+    })
+    const content = Stream.concat(Stream.make(utf8("hi")), Stream.drain(Stream.fromEffect(look)))
+    yield* Stream.run(Stream.concat(content, Stream.make(utf8("t"))), fs.sink("d/b"))
+    yield* leaves(fs, { "d/a": "hit", "d/b": "hit" })
   })
 ]

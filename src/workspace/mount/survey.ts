@@ -9,6 +9,7 @@ import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { Limits } from "../../model/Limits.ts"
 import { type Child, keyOf } from "../../port/Backend.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import * as OpenRoots from "../../runtime/openRoots.ts"
 import { type LeftOut, MountError } from "./model.ts"
 import type { Request } from "./request.ts"
@@ -128,7 +129,7 @@ class Surveying {
 
   #child(place: Place, child: Child): Effect.Effect<void, MountError> {
     const { kind, name } = child
-    if (FsPath.isTemporaryName(name)) return Effect.void
+    if (TemporaryNames.isInProgress(name)) return Effect.void
     const at = FsPath.join(place.at, keyOf(child))
     if (kind === "symlink") return this.#link(place, child, at)
     if (place.isLinked && this.#isHidden(at, kind === "directory")) return Effect.void

@@ -16,8 +16,9 @@ import { children } from "../../backends/internal/hostEntries.ts"
 import { openFile } from "../../backends/internal/hostFile.ts"
 import * as HostRoot from "../../backends/internal/hostRoot.ts"
 import type { Fault } from "../../model/FsError.ts"
-import { type FsPath, isTemporaryName, join, root } from "../../model/FsPath.ts"
+import { type FsPath, join, root } from "../../model/FsPath.ts"
 import { type Child, keyOf } from "../../port/Backend.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 
 /** Files of one directory that are copied at a time: as many as the pool has threads. */
 const concurrency = 4
@@ -105,7 +106,7 @@ const copyLevel = (source: Confined, target: Confined, path: FsPath): Effect.Eff
       return Effect.map(
         Effect.flatMap(children(from), (all) =>
           Effect.forEach(
-            all.filter(({ name }) => !isTemporaryName(name)),
+            all.filter(({ name }) => !TemporaryNames.isInProgress(name)),
             copyChild,
             { concurrency, discard: true }
           )
@@ -156,7 +157,7 @@ const copyPlainly = (from: string, to: string): Effect.Effect<void, Fault> =>
           preserveTimestamps: true,
           verbatimSymlinks: true,
           mode: Fs.constants.COPYFILE_FICLONE,
-          filter: (path) => !isTemporaryName(Path.basename(path))
+          filter: (path) => !TemporaryNames.isInProgress(Path.basename(path))
         }),
       catch: (cause): Fault => ({ _tag: "IoError", detail: "the directory could not be copied", cause })
     })

@@ -6,6 +6,7 @@ import type * as DateTime from "effect/DateTime"
 import * as HashMap from "effect/HashMap"
 import * as Option from "effect/Option"
 import * as FsPath from "../../model/FsPath.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { VfsFile, VirtualFileSystem } from "./value.ts"
 
 /** By path, folded where case does not distinguish. Nothing changes it. */
@@ -88,8 +89,7 @@ const bySegments = (self: VfsFile, that: VfsFile): number => {
 }
 
 /** What is in the making, and moves to where it belongs when it is done. */
-export const isHidden = (path: FsPath.FsPath): boolean =>
-  path.includes(".~fsa-") && FsPath.segments(path).some(FsPath.isTemporaryName)
+export const isHidden: (path: FsPath.FsPath) => boolean = TemporaryNames.isPathOfOurs
 
 const shown = (self: Files): ReadonlyArray<VfsFile> =>
   [...HashMap.values(self.byPath)].filter((file) => !isHidden(pathOf(file))).sort(bySegments)

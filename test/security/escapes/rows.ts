@@ -333,9 +333,7 @@ const spelt: ReadonlyArray<Layout> = [
       "in/\ud800",
       "\udc00/in",
       "in/\u001b[2J"
-    ]
-      .concat([".~fsa-x.tmp", "in/.~fsa-x.tmp", "in/.~fsa-x.tmp/file", ".~FSA-x.TMP"])
-      .map((path) => ({ path, leads: invalid }))
+    ].map((path) => ({ path, leads: invalid }))
   },
   {
     claim: "what is no string is no path",

@@ -299,9 +299,9 @@ remove() {
 # Removes a tree; says with a character for each how many directories there were, and after a newline how many others.
 rmtree() {
   seek "$1" || return
-  find "$1" -name '.~fsa-*.tmp' -prune -o -type d -exec printf '%.0sd' {} +
+  find "$1" -type d -exec printf '%.0sd' {} +
   echo
-  find "$1" -name '.~fsa-*.tmp' -prune -o ! -type d -exec printf '%.0sf' {} +
+  find "$1" ! -type d -exec printf '%.0sf' {} +
   rm -rf -- "$1"
 }
 
