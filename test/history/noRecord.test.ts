@@ -1,0 +1,42 @@
+/** A change of several files by a process that can have no private directory, and so no record outlives it. */
+import { assert, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { spawnSync } from "node:child_process"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { before } from "../agent/changesKilled.ts"
+import { fastDirectory } from "../backends/posixHost.ts"
+import { file, look, plant, tree } from "./exchanging.ts"
+
+const script = fileURLToPath(new URL("../agent/changesKilled.ts", import.meta.url))
+
+it.live.skipIf(process.platform === "win32")(
+  "a change that cannot be recorded is refused, says what to do, and changes nothing",
+  () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const root = join(yield* fastDirectory, "root")
+        plant(
+          root,
+          tree({
+            "a.txt": file(before["a.txt"]!),
+            d: tree({ "b.txt": file(before["d/b.txt"]!) }),
+            gone: file(before["gone"]!),
+            old: file(before["old"]!)
+          })
+        )
+        const found = look(root)
+        const nowhere = "/dev/null/nowhere"
+        const { status, stderr } = spawnSync(process.execPath, [script, root, "0"], {
+          encoding: "utf8",
+          env: { PATH: process.env["PATH"], XDG_STATE_HOME: nowhere, HOME: nowhere, TMPDIR: nowhere }
+        })
+        assert.notStrictEqual(status, 0)
+        assert.include(stderr, "cannot be kept, so nothing was changed")
+        assert.include(stderr, "XDG_STATE_HOME")
+        assert.deepStrictEqual(look(root), found)
+        assert.isFalse(Fs.readdirSync(root).some((name) => name.startsWith(".~fsa-")))
+      })
+    )
+)
