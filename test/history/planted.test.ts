@@ -5,7 +5,7 @@ import * as Layer from "effect/Layer"
 import * as Fs from "node:fs"
 import { join } from "node:path"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
-import { Filesystem } from "../../src/filesystem/Filesystem.ts"
+import { Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
 import * as Identity from "../../src/runtime/processIdentity.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
@@ -74,6 +74,11 @@ describe("a planted directory that looks like a transaction's", () => {
             assert.deepStrictEqual(look(root), before)
             assert.isFalse(Fs.existsSync(join(root, ".git/hooks/pre-commit")))
             assert.isTrue(Fs.existsSync(join(root, token, "new/0")))
+            const names = yield* Effect.scoped(Effect.flatMap(PosixHost.make({ root }), (port) => make(port).list()))
+            assert.include(
+              names.map(({ name }) => name),
+              token
+            )
           })
         )
       )
