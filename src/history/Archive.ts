@@ -1,6 +1,7 @@
 /**
  * The whole tree of any filesystem as one archive, and any filesystem out of one. An import looks at all of the archive before it touches
- * anything, and an export refuses what an import would; so what has been exported can be imported, here and elsewhere.
+ * anything, and an export leaves out, or refuses, what an import would refuse; so what has been exported can be imported, here and
+ * elsewhere.
  *
  * A ZIP archive holds the tree under `files/`, and at its end `manifest.json` with `version` "1", `created_at`, `file_count` and
  * `total_bytes`; with `layout: "plain"` it holds the tree at its top level and nothing else. Both are read, told apart by what is in them,
@@ -13,10 +14,11 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
+import * as Matcher from "../engine/matcher.ts"
 import { type Algebra, Filesystem } from "../filesystem/Filesystem.ts"
 import { type Fault, type FsError, promote } from "../model/FsError.ts"
 import { type FsPath, parent } from "../model/FsPath.ts"
-import { Limits } from "../model/Limits.ts"
+import { Limits, type LimitsShape } from "../model/Limits.ts"
 import type { Backend } from "../port/Backend.ts"
 import { ArchiveError } from "./errors.ts"
 import type { Mismatch } from "./exchange.ts"
@@ -27,15 +29,19 @@ import { at, count, type DirectoryNode } from "./tree.ts"
 import { largestArchive, type NameRules, refuse } from "./zip/names.ts"
 import * as Outside from "./zip/outside.ts"
 import { ahead } from "./zip/ahead.ts"
-import { type Contents, readAny } from "./zip/reader.ts"
+import { type Contents, type Home, readAny } from "./zip/reader.ts"
 import * as Spool from "./zip/spool.ts"
-import { survey, type SurveyOptions } from "./zip/survey.ts"
+import { type Odd, type SkippedEntry, survey, type SurveyOptions } from "./zip/survey.ts"
 import { type Layout, Writer } from "./zip/writer.ts"
 
 export {
   /** @since 0.1.0 */
   ArchiveError
 } from "./errors.ts"
+export type {
+  /** @since 0.1.0 */
+  SkippedEntry
+} from "./zip/survey.ts"
 
 type Problem = ArchiveError | Fault | Mismatch
 
@@ -71,6 +77,12 @@ const called = <A, E, R>(port: Backend, operation: string, self: Effect.Effect<A
 export interface ExportOptions {
   /** What is left out, with all that is in it. @default nothing */
   readonly excludes?: ((path: FsPath) => boolean) | undefined
+  /** Globs of what is left out, with all that is in it; `!` takes back, and later ones win. @default nothing */
+  readonly exclude?: string | ReadonlyArray<string> | undefined
+  /** Fail with ArchiveError where something has to be left out. @default false */
+  readonly strict?: boolean | undefined
+  /** Called for each entry that is left out because no import would take it, before the first byte. @default a warning in the log */
+  readonly onSkipped?: ((entry: SkippedEntry) => void) | undefined
   /**
    * `manifest`: the tree below `files/`, beside a `manifest.json`. `plain`: the tree at the top level, as other tools write it. A tar
    * archive is always plain. Both can be imported.
@@ -78,6 +90,12 @@ export interface ExportOptions {
    * @default "manifest"
    */
   readonly layout?: "manifest" | "plain" | undefined
+}
+
+/** `odd`: "keep" for archives that only this filesystem reads back. */
+interface Making extends Omit<ExportOptions, "excludes"> {
+  readonly excludes?: SurveyOptions["excludes"]
+  readonly odd?: Odd | undefined
 }
 
 /** An archive in the making. */
@@ -89,6 +107,8 @@ interface Exported {
 
 interface MakeOptions extends SurveyOptions {
   readonly layout?: Layout | undefined
+  /** Hears of what has been left out, before the first byte. */
+  readonly report: (skipped: ReadonlyArray<SkippedEntry>) => Effect.Effect<void>
 }
 
 interface Format {
@@ -101,35 +121,63 @@ interface Format {
 
 const zip: Format = {
   make: (port, options, now) =>
-    Effect.map(survey(port, options), (items) => {
+    Effect.flatMap(survey(port, options), ({ items, skipped }) => {
       const writer = new Writer(ahead(port, items), options.limits, now, options.layout)
-      return { bytes: writer.bytes(items), files: () => writer.manifest.fileCount }
+      return Effect.as(options.report(skipped), { bytes: writer.bytes(items), files: () => writer.manifest.fileCount })
     }),
   read: (bytes, rules) => Effect.flatMap(Spool.filled(bytes, largestArchive(rules.limits)), (source) => readAny(source, rules))
 }
 
 const tar: Format = {
   make: (port, options, now) =>
-    Effect.map(survey(port, options), (items) => {
+    Effect.flatMap(survey(port, { ...options, whyNot: Tar.whyUnfit }), ({ items, skipped }) => {
       let files = 0
       const bytes = Tar.bytes(ahead(port, items), items, options.limits, now, (kind) => {
         if (kind !== "directory") files++
       })
-      return { bytes, files: () => files }
+      return Effect.as(options.report(skipped), { bytes, files: () => files })
     }),
   read: Tar.read
 }
 
-const exported = (format: Format, port: Backend, options: ExportOptions): Effect.Effect<Exported, ArchiveError | Fault> =>
-  Effect.flatMap(Effect.all([Limits, Clock.currentTimeMillis]), ([limits, now]) =>
-    format.make(port, { ...options, limits }, now)
-  )
+/** Shown in a warning. */
+const fewest = 5
+
+const warning = (skipped: ReadonlyArray<SkippedEntry>): Effect.Effect<void> => {
+  if (skipped.length === 0) return Effect.void
+  const first = skipped.slice(0, fewest).map(({ detail, path }) => `${JSON.stringify(path)}: ${detail}`)
+  const more = skipped.length > fewest ? `; and ${skipped.length - fewest} more` : ""
+  return Effect.logWarning(`fs-algebra: left out of the archive: ${first.join("; ")}${more}`)
+}
+
+const exported = (format: Format, port: Backend, options: Making): Effect.Effect<Exported, ArchiveError | Fault> =>
+  Effect.flatMap(Effect.all([Limits, Clock.currentTimeMillis]), ([limits, now]) => {
+    const { layout, odd = options.strict === true ? "refuse" : "skip", onSkipped } = options
+    const globs = globsOf(port, options.exclude, limits)
+    if (typeof globs === "object") return Effect.fail(globs)
+    const excludes = either(options.excludes, globs)
+    const report = (skipped: ReadonlyArray<SkippedEntry>) =>
+      onSkipped === undefined ? warning(skipped) : Effect.sync(() => skipped.forEach((entry) => onSkipped(entry)))
+    return format.make(port, { excludes, layout, limits, odd, report }, now)
+  })
+
+const globsOf = (
+  { info }: Backend,
+  exclude: ExportOptions["exclude"],
+  limits: LimitsShape
+): SurveyOptions["excludes"] | Fault => {
+  const patterns = exclude === undefined ? [] : typeof exclude === "string" ? [exclude] : exclude
+  if (patterns.length === 0) return undefined
+  const { caseSensitive } = info
+  const matcher = Matcher.compile(patterns, { argument: "exclude", rules: true }, { caseSensitive, limits })
+  return "_tag" in matcher ? matcher : (path, isDirectory) => Matcher.test(matcher, path, isDirectory)
+}
 
 const streamed = (
   format: Format,
   operation: string,
   { port }: Algebra,
-  options: ExportOptions
+  options: Making
 ): Stream.Stream<Uint8Array, ArchiveError | FsError> => {
   const archive = Effect.map(exported(format, port, options), ({ bytes }) => bytes)
   const bytes = Stream.mapError(Stream.unwrap(archive), failureOf(operation))
@@ -141,9 +189,10 @@ const joined = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Uin
 
 /**
  * The tree of a filesystem as a ZIP archive. Nothing of it is held but the names; files are read as the bytes are asked for, each as it is
- * at that moment. Fails with ArchiveError where an import would: `name`, `duplicate` (also of names that differ in case or normal form
- * alone), `link` for one that leads out, `unsupported` for FIFOs, sockets and devices, `tooLarge` over `Limits.maxArchiveEntries` or
- * `maxArchiveBytes`.
+ * at that moment. An entry that an import would refuse is left out and told (`onSkipped`), with everything in it: a name that is no text
+ * or leads astray, the second of two names that differ in case or normal form alone, a link that leads out, a FIFO, socket or device. With
+ * `strict` such an entry fails with ArchiveError `name`, `duplicate`, `link` or `unsupported`. More than `Limits.maxArchiveEntries` or
+ * `maxArchiveBytes` is `tooLarge`.
  *
  * @since 0.1.0
  */
@@ -166,11 +215,13 @@ export const exportTarOf = (fs: Algebra, options: ExportOptions = {}): Stream.St
 export const exportBytesOf = (fs: Algebra, options?: ExportOptions): Effect.Effect<Uint8Array, ArchiveError | FsError> =>
   joined(exportZipOf(fs, options))
 
-const only = (path: FsPath | undefined): SurveyOptions["excludes"] =>
+const only = (path: FsPath | undefined): ((path: FsPath) => boolean) | undefined =>
   path === undefined ? undefined : (other) => other === path
 
 const either = (one: SurveyOptions["excludes"], other: SurveyOptions["excludes"]): SurveyOptions["excludes"] =>
-  one === undefined || other === undefined ? (one ?? other) : (path) => one(path) || other(path)
+  one === undefined || other === undefined
+    ? (one ?? other)
+    : (path, isDirectory) => one(path, isDirectory) || other(path, isDirectory)
 
 /**
  * Writes the ZIP archive to a file of the machine and answers how many files and links are in it. Its directory is made; what was there
@@ -183,7 +234,36 @@ export const exportArchiveOf = (
   { port }: Algebra,
   path: string,
   options: ExportOptions = {}
-): Effect.Effect<number, ArchiveError | FsError> => {
+): Effect.Effect<number, ArchiveError | FsError> => writing(port, path, options)
+
+/**
+ * The same for an archive that only this filesystem reads back: entries that an import would refuse are in it too, word for word. Outside
+ * `files/`, so that an import takes the rest. FIFOs, sockets and devices are left out and told.
+ *
+ * @internal
+ */
+export const keepArchiveOf = (
+  { port }: Algebra,
+  path: string,
+  options: ExportOptions = {}
+): Effect.Effect<number, ArchiveError | FsError> => writing(port, path, { ...options, odd: "keep" })
+
+/**
+ * The same as a stream.
+ *
+ * @internal
+ */
+export const keepZipOf = (fs: Algebra, options: ExportOptions = {}): Stream.Stream<Uint8Array, ArchiveError | FsError> =>
+  streamed(zip, "exportZip", fs, { ...options, odd: "keep" })
+
+/**
+ * The same as one array.
+ *
+ * @internal
+ */
+export const keepBytesOf = (fs: Algebra): Effect.Effect<Uint8Array, ArchiveError | FsError> => joined(keepZipOf(fs))
+
+const writing = (port: Backend, path: string, options: Making): Effect.Effect<number, ArchiveError | FsError> => {
   const operation = "exportArchive"
   const written = Effect.suspend(() => {
     let files = () => 0
@@ -262,11 +342,12 @@ const importingFrom = <E, R>(
 
 const importingFile = (
   { port }: Algebra,
-  opened: Effect.Effect<Outside.Opened, Foreign<FsError>, Scope.Scope>
+  opened: Effect.Effect<Outside.Opened, Foreign<FsError>, Scope.Scope>,
+  home?: Home
 ): Effect.Effect<number, ArchiveError | FsError> =>
   importing(port, "importArchive", (rules) =>
     Effect.flatMap(opened, ({ descriptor, file, size }) =>
-      Effect.map(readAny(Spool.ofDescriptor(descriptor, size), rules), (contents): Opened => ({ ...contents, file }))
+      Effect.map(readAny(Spool.ofDescriptor(descriptor, size), rules, home), (contents): Opened => ({ ...contents, file }))
     )
   )
 
@@ -311,13 +392,37 @@ export const importArchiveOf = (fs: Algebra, path: string): Effect.Effect<number
     Effect.mapError(Outside.open(path), (fault) => new Foreign(promote(fault, "importArchive", path)))
   )
 
+/** The filesystem as the home of archives that it has kept. */
+const homeOf = ({ port }: Algebra): Home => ({ backend: port.info.name, caseSensitive: port.info.caseSensitive })
+
 /**
- * The same from a file that is open already, whatever has its name by now.
+ * Brings back an archive of `keepArchiveOf` from a file that is open already, whatever has its name by now. What was kept verbatim comes
+ * back into a filesystem of the same kind, and is passed over by others.
  *
  * @internal
  */
-export const importOpenedOf = (fs: Algebra, opened: Outside.Opened): Effect.Effect<number, ArchiveError | FsError> =>
-  importingFile(fs, Effect.succeed(opened))
+export const bringBackOpenedOf = (fs: Algebra, opened: Outside.Opened): Effect.Effect<number, ArchiveError | FsError> =>
+  importingFile(fs, Effect.succeed(opened), homeOf(fs))
+
+/**
+ * The same from a file of the machine.
+ *
+ * @internal
+ */
+export const bringBackArchiveOf = (fs: Algebra, path: string): Effect.Effect<number, ArchiveError | FsError> =>
+  importingFile(
+    fs,
+    Effect.mapError(Outside.open(path), (fault) => new Foreign(promote(fault, "importArchive", path))),
+    homeOf(fs)
+  )
+
+/**
+ * The same from one array.
+ *
+ * @internal
+ */
+export const bringBackBytesOf = (fs: Algebra, bytes: Uint8Array): Effect.Effect<number, ArchiveError | FsError> =>
+  importing(fs.port, "importZip", (rules) => readAny(Spool.ofBytes(bytes), rules, homeOf(fs)))
 
 /**
  * `exportZipOf` the filesystem in force.

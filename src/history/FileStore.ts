@@ -57,7 +57,10 @@ export interface Operations {
   readonly glob: (pattern: string) => Effect.Effect<ReadonlyArray<FileEntry>, GlobError>
   /** The first match of each matching line, in the order of (path, line). */
   readonly grep: (pattern: string, options?: SearchOptions) => Effect.Effect<ReadonlyArray<GrepMatch>, GrepError>
-  /** The whole tree as the bytes of a ZIP archive, which any backend can restore. Fails with ArchiveError for what none can hold. */
+  /**
+   * The whole tree as the bytes of a ZIP archive, which any backend can restore. An entry that no import would take, such as a link that
+   * leads out, is left out with a warning in the log; `Snapshots` keeps those too. Fails with ArchiveError `tooLarge`.
+   */
   readonly snapshot: Effect.Effect<Uint8Array, ArchiveError | FsError>
   /**
    * Makes the tree what the bytes of a ZIP archive say, whoever made it; what is not in it goes. It is checked whole before: what fails

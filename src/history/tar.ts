@@ -25,29 +25,26 @@ type Entry = Tar.Entry<ArchiveError | Fault>
 
 const replaced = "\ufffd"
 
+/** The reason for which no tar archive of ours can hold a name or the text of a link. */
+export const whyUnfit = (text: string): string | undefined =>
+  text.includes(replaced) ? "it has U+FFFD in it, which stands for bytes that are no text" : undefined
+
 const entryOf = (port: Backend, item: Item, budget: Budget, mtime: Date): Stream.Stream<Entry, ArchiveError | Fault> => {
   const { path } = item
-  const named = judged(() => {
-    const text = item.kind === "symlink" ? path + item.target : path
-    if (text.includes(replaced)) throw refuse("name", "it has U+FFFD in it, which stands for bytes that are no text", path)
-  })
   const options = (mode: number | undefined) => ({ mtime, ...(mode === undefined ? undefined : { mode: mode & 0o777 }) })
-  if (item.kind === "directory") return Stream.fromEffect(Effect.as(named, Tar.directory(path, options(item.mode))))
+  if (item.kind === "directory") return Stream.succeed(Tar.directory(path, options(item.mode)))
   if (item.kind === "symlink") {
     const size = Buffer.byteLength(item.target)
     return Stream.fromEffect(
-      Effect.andThen(
-        named,
-        judged((): Entry => {
-          budget.spend(size, path)
-          return Tar.symlink(path, item.target, { mtime })
-        })
-      )
+      judged((): Entry => {
+        budget.spend(size, path)
+        return Tar.symlink(path, item.target, { mtime })
+      })
     )
   }
   // The file stays open for as long as its entry is read.
   return Stream.unwrap(
-    Effect.flatMap(Effect.andThen(named, contentOf(port, path)), (content) =>
+    Effect.flatMap(contentOf(port, path), (content) =>
       judged((): Stream.Stream<Entry> => {
         if (content === undefined) return Stream.empty
         if (content._tag === "Whole") {

@@ -79,11 +79,40 @@ print(json.dumps({i.filename: z.read(i).decode() for i in z.infolist()}))`
       assert.strictEqual(ran.code, 2)
     })
   )
+  it.live.each(["out.zip", "out.tar"])("%s leaves out what no import would take, and says so", (name) =>
+    Effect.gen(function* () {
+      const here = yield* kept(files)
+      Fs.symlinkSync("/usr/bin/python3", join(here.root, "python"))
+      Fs.writeFileSync(join(here.root, "a.log"), "noise")
+      const ran = yield* here.run(["export", name])
+      assert.strictEqual(ran.code, 0)
+      assert.include(ran.err, "left out: 1 of the entries, which no import would take")
+      assert.match(ran.err, /python: the link cannot be carried/)
+      assert.include(ran.err, "--strict")
+      const piped = yield* here.run(["export", "-", "--format", name.slice(-3)])
+      assert.include(piped.err, "python")
+      const [answer] = yield* here.json(["export", name, "--overwrite"])
+      const { skipped } = answer as { readonly skipped: ReadonlyArray<{ readonly path: string; readonly reason: string }> }
+      assert.deepStrictEqual(
+        skipped.map(({ path, reason }) => [path, reason]),
+        [["python", "link"]]
+      )
+      const quiet = yield* here.run(["export", name, "--overwrite", "--strict", "--exclude", "python", "--exclude", "*.log"])
+      assert.deepStrictEqual([quiet.code, quiet.err], [0, ""])
+      Fs.unlinkSync(join(here.root, "python"))
+      Fs.unlinkSync(join(here.root, "a.log"))
+      const before = picture(here.root)
+      change(here)
+      done(yield* here.run(["import", name, "--no-safety"]))
+      assert.deepStrictEqual(picture(here.root), before)
+    })
+  )
   it.live.runIf(hasTar)("writes a tar that tar unpacks to the same tree", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const [answer] = yield* here.json(["export", "out.tar"])
-      assert.deepStrictEqual(answer, { file: "out.tar", format: "tar", bytes: Fs.statSync(join(here.top, "out.tar")).size })
+      const { size } = Fs.statSync(join(here.top, "out.tar"))
+      assert.deepStrictEqual(answer, { file: "out.tar", format: "tar", bytes: size, skipped: [] })
       const unpacked = join(here.top, "unpacked")
       Fs.mkdirSync(unpacked)
       execFileSync("tar", ["-xpf", "../out.tar"], { cwd: unpacked })
@@ -135,14 +164,14 @@ print(json.dumps({i.filename: z.read(i).decode() for i in z.infolist()}))`
     })
   )
   it.live.each(["out.zip", "out.tar"])(
-    "%s of what cannot be in an archive leaves the old file, and no part of a new one",
+    "%s of what cannot be in an archive, with --strict, leaves the old file, and no part of a new one",
     (name) =>
       Effect.gen(function* () {
         const here = yield* kept(files)
         Fs.symlinkSync("../outside", join(here.root, "out"))
         Fs.writeFileSync(join(here.top, name), "old")
         const before = Fs.readdirSync(here.top)
-        const ran = yield* here.run(["export", name, "--overwrite", "--json"])
+        const ran = yield* here.run(["export", name, "--overwrite", "--json", "--strict"])
         assert.strictEqual(ran.code, 7)
         const { error } = JSON.parse(ran.err) as { error: unknown }
         assert.strictEqual(Schema.decodeUnknownSync(Schema.toCodecJson(ArchiveError))(error).reason, "link")

@@ -111,7 +111,7 @@ describe("a ZIP archive", () => {
   )
 })
 
-describe("an export refuses what an import would", () => {
+describe("a strict export refuses what an import would", () => {
   const rows: ReadonlyArray<
     readonly [title: string, reason: string, plant: (fs: Filesystem.Algebra) => Effect.Effect<unknown, unknown>]
   > = [
@@ -131,7 +131,7 @@ describe("an export refuses what an import would", () => {
         const fs = yield* memory()
         yield* fs.write("aaa", "first")
         yield* plant(fs)
-        for (const bytes of [Archive.exportZipOf(fs), Archive.exportTarOf(fs)]) {
+        for (const bytes of [Archive.exportZipOf(fs, { strict: true }), Archive.exportTarOf(fs, { strict: true })]) {
           let seen = 0
           assert.strictEqual(
             yield* reasonOf(Stream.runForEach(bytes, (part) => Effect.sync(() => void (seen += part.length)))),
@@ -149,7 +149,10 @@ describe("an export refuses what an import would", () => {
         const { port, root } = yield* host()
         const fs = Filesystem.make(port)
         const reason = Effect.map(
-          Effect.all([reasonOf(Stream.runDrain(Archive.exportZipOf(fs))), reasonOf(Stream.runDrain(Archive.exportTarOf(fs)))]),
+          Effect.all([
+            reasonOf(Stream.runDrain(Archive.exportZipOf(fs, { strict: true }))),
+            reasonOf(Stream.runDrain(Archive.exportTarOf(fs, { strict: true })))
+          ]),
           (reasons) => reasons.join()
         )
         assert.strictEqual(yield* reason, "done,done")
@@ -176,8 +179,8 @@ describe("an export refuses what an import would", () => {
       const reason = (changes: Partial<Limits.LimitsShape>) =>
         Effect.map(
           Effect.all([
-            reasonOf(Stream.runDrain(Archive.exportZipOf(fs)).pipe(limited(changes))),
-            reasonOf(Stream.runDrain(Archive.exportTarOf(fs)).pipe(limited(changes)))
+            reasonOf(Stream.runDrain(Archive.exportZipOf(fs, { strict: true })).pipe(limited(changes))),
+            reasonOf(Stream.runDrain(Archive.exportTarOf(fs, { strict: true })).pipe(limited(changes)))
           ]),
           (reasons) => reasons.join()
         )
@@ -372,8 +375,9 @@ describe("an archive as a file of the machine", () => {
         yield* Archive.exportArchiveOf(fs, path)
         const old = Fs.readFileSync(path)
         yield* fs.write("b\\c", "1")
-        assert.strictEqual(yield* reasonOf(Archive.exportArchiveOf(fs, path)), "name")
-        assert.strictEqual(yield* reasonOf(Archive.exportArchiveOf(fs, join(directory, "new/directory/a.zip"))), "name")
+        assert.strictEqual(yield* reasonOf(Archive.exportArchiveOf(fs, path, { strict: true })), "name")
+        const within = join(directory, "new/directory/a.zip")
+        assert.strictEqual(yield* reasonOf(Archive.exportArchiveOf(fs, within, { strict: true })), "name")
         assert.deepStrictEqual(Fs.readFileSync(path), old)
         assert.deepStrictEqual(Fs.readdirSync(directory), ["all.zip"])
       })

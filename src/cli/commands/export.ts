@@ -7,11 +7,12 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { type Algebra, Filesystem } from "../../filesystem/Filesystem.ts"
-import type { ExportOptions } from "../../history/Archive.ts"
+import type { ExportOptions, SkippedEntry } from "../../history/Archive.ts"
 import { document } from "../answer.ts"
 import * as archives from "../archives.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
+import { errorLook } from "../look.ts"
 import { withProgress } from "../progress.ts"
 import { Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
@@ -24,7 +25,24 @@ const Answer = Schema.Struct({
   format: Schema.Literals(["zip", "tar"]),
   /** Of the archive. */
   bytes: Schema.Int,
-  files: Schema.optionalKey(Schema.Int)
+  files: Schema.optionalKey(Schema.Int),
+  /** Entries that no import would take. */
+  skipped: Schema.Array(Schema.Struct({ path: Schema.String, reason: Schema.String, detail: Schema.String }))
+})
+
+/** Shown to people; the JSON answer has all. */
+const mostShown = 20
+
+/** Says on standard error what was left out. */
+const saySkipped = Effect.fnUntraced(function* (skipped: ReadonlyArray<SkippedEntry>) {
+  if (skipped.length === 0) return
+  const screen = yield* Screen
+  const { dim, name, yellow } = errorLook(screen)
+  yield* screen.warn(`${yellow("left out:")} ${humanise.whole(skipped.length)} of the entries, which no import would take`)
+  for (const { detail, path } of skipped.slice(0, mostShown)) yield* screen.warn(`  ${name(path)}: ${detail}`)
+  if (skipped.length > mostShown)
+    yield* screen.warn(dim(`  and ${humanise.whole(skipped.length - mostShown)} more; --json lists all`))
+  yield* screen.warn(dim("--strict fails instead; --exclude GLOB leaves out without a word"))
 })
 
 const load = Effect.promise(() => import("../../history/Archive.ts"))
@@ -38,11 +56,14 @@ const toOutput = Effect.fnUntraced(function* (fs: Algebra, format: archives.Form
     return yield* archives.usage("an archive is nothing for a terminal", "Name a file, or send it into a pipe.")
   const { exportTarOf, exportZipOf } = yield* load
   let written = 0
-  const archive = format === "zip" ? exportZipOf(fs, options) : exportTarOf(fs, options)
+  const skipped: Array<SkippedEntry> = []
+  const telling = { ...options, onSkipped: (entry: SkippedEntry) => void skipped.push(entry) }
+  const archive = format === "zip" ? exportZipOf(fs, telling) : exportTarOf(fs, telling)
   yield* Stream.runForEach(archive, (bytes) => {
     written += bytes.length
     return screen.write(bytes)
   }).pipe(withProgress("Exporting", () => humanise.bytes(written)))
+  yield* saySkipped(skipped)
 })
 
 interface FileOptions extends ExportOptions {
@@ -51,6 +72,9 @@ interface FileOptions extends ExportOptions {
 
 const toFile = Effect.fnUntraced(function* (fs: Algebra, file: string, format: archives.Format, options: FileOptions) {
   const { overwrite } = options
+  const skipped: Array<SkippedEntry> = []
+  const telling = { ...options, onSkipped: (entry: SkippedEntry) => void skipped.push(entry) }
+  const { json } = yield* Settings
   const place = yield* archives.placeOf(file)
   const kind = archives.kindAt(place)
   if (kind === "directory") {
@@ -77,21 +101,22 @@ const toFile = Effect.fnUntraced(function* (fs: Algebra, file: string, format: a
   const { promote } = yield* Effect.promise(() => import("../../model/FsError.ts"))
   const files = yield* (
     format === "zip"
-      ? exportArchiveOf(fs, place, options)
+      ? exportArchiveOf(fs, place, telling)
       : Effect.as(
           write(
             place,
-            () => exportTarOf(fs, options),
+            () => exportTarOf(fs, telling),
             (fault) => promote(fault, "export", file)
           ),
           undefined
         )
   ).pipe(withProgress(`Exporting to ${file}`))
-  const answer = { file, format, bytes: statSync(place).size, ...(files !== undefined && { files }) }
+  const answer = { file, format, bytes: statSync(place).size, ...(files !== undefined && { files }), skipped }
   yield* document(Answer, answer, (look) => {
     const held = files === undefined ? "" : `, ${humanise.count(files, "file")}`
     return `Exported to ${look.name(file)}${held}, ${look.green(humanise.bytes(answer.bytes))}\n`
   })
+  if (!json) yield* saySkipped(skipped)
 })
 
 export const exportCommand = subcommand(
@@ -99,9 +124,10 @@ export const exportCommand = subcommand(
   {
     summary: "Write the whole tree into a ZIP or tar archive",
     description: `Write everything below the root into one archive: a ZIP, or a tar where the name ends in .tar. Permissions, empty
-directories and links inside the tree go with it; a link that leads out of it is refused. A ZIP holds the tree at its top
-level; with --manifest below files/, beside a manifest.json that counts it. Both can be imported. FILE is relative to the
-current directory, not to the root; - is standard output. The file is there when all of it is written, and not before.`,
+directories and links inside the tree go with it. What no import would take is left out and told: links that lead
+out, FIFOs, second spellings of a name; --strict fails instead. A ZIP holds the tree at its top level; with --manifest
+below files/, beside a manifest.json that counts it. Both can be imported. FILE is relative to the current directory,
+not to the root; - is standard output. The file is there when all of it is written, and not before.`,
     examples: [
       ["- > backup.zip", "The tree as it is now; with a name instead of - it is written as one step"],
       ["lunch.tar --snapshot 'before lunch'", "A file, with the tree as a snapshot has it"],
@@ -113,10 +139,12 @@ current directory, not to the root; - is standard output. The file is there when
     snapshot: flags.text("snapshot", "ID", "The tree as this snapshot has it (default: as it is now)"),
     format: archives.format,
     manifest: flags.toggle("manifest", "Write a ZIP with a manifest.json, and the tree below files/"),
+    strict: flags.toggle("strict", "Fail where something would be left out"),
+    exclude: flags.exclude,
     overwrite: flags.toggle("overwrite", "Replace a file that is there"),
     store: flags.store
   },
-  Effect.fnUntraced(function* ({ file, format: given, manifest, overwrite, snapshot, store }) {
+  Effect.fnUntraced(function* ({ exclude, file, format: given, manifest, overwrite, snapshot, store, strict }) {
     const fs = yield* Filesystem
     const format = yield* archives.formatOf(file, given)
     if (given === undefined && archives.isCompressed(file)) {
@@ -128,7 +156,7 @@ current directory, not to the root; - is standard output. The file is there when
     if (manifest && format === "tar") {
       return yield* archives.usage("a tar archive has no manifest", "Name the file .zip, or leave out --manifest.")
     }
-    const options = { layout: manifest ? "manifest" : "plain", overwrite } as const
+    const options = { exclude, layout: manifest ? "manifest" : "plain", overwrite, strict } as const
     const write = (from: Algebra) =>
       file === archives.standard ? toOutput(from, format, options) : toFile(from, file, format, options)
     if (snapshot === undefined) return yield* write(fs)

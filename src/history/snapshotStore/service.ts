@@ -10,7 +10,7 @@ import * as Stream from "effect/Stream"
 import { type Algebra, make as makeAlgebra } from "../../filesystem/Filesystem.ts"
 import { type Fault, promote, type ReadError } from "../../model/FsError.ts"
 import { compare, root } from "../../model/FsPath.ts"
-import { exportZipOf, importArchiveOf } from "../Archive.ts"
+import { bringBackArchiveOf, importArchiveOf, keepZipOf } from "../Archive.ts"
 import { ArchiveError, SnapshotError, SnapshotRestoreError, type StoreFault, storeFault } from "../errors.ts"
 import { isPermitted } from "../replace.ts"
 import { type DirectoryNode, empty, forEachDifference } from "../tree.ts"
@@ -77,11 +77,11 @@ interface Known {
   readonly info: SnapshotInfo
 }
 
-const infoOf = ({ id, path, stat }: Archive, { createdAt, fileCount, totalBytes }: Manifest): SnapshotInfo => ({
+const infoOf = ({ id, path, stat }: Archive, { createdAt, fileCount, totalBytes, verbatim }: Manifest): SnapshotInfo => ({
   snapshotId: id,
   archivePath: path,
-  fileCount,
-  totalBytes,
+  fileCount: fileCount + (verbatim?.fileCount ?? 0),
+  totalBytes: totalBytes + (verbatim?.totalBytes ?? 0),
   archiveBytes: Number(stat.size),
   createdAt
 })
@@ -178,7 +178,7 @@ export const make = (fs: Algebra, shelf: Shelf, replaces: boolean): Operations =
   const write = Effect.fnUntraced(function* (id: string, draft: string) {
     yield* Outside.write(
       draft,
-      () => exportZipOf(fs),
+      () => keepZipOf(fs),
       (fault) => toError("snapshot")(storeFault("io", promote(fault, "snapshot", shelf.directory).message))
     )
     const manifest = yield* Effect.mapError(manifestOf(draft), ofArchive("snapshot"))
@@ -196,7 +196,11 @@ export const make = (fs: Algebra, shelf: Shelf, replaces: boolean): Operations =
     return yield* Effect.scoped(Effect.flatMap(shelf.draft, (draft) => write(id, draft)))
   })
 
-  const restoring = Effect.fnUntraced(function* (snapshotId: string, find: Effect.Effect<string, SnapshotRestoreError>) {
+  const restoring = Effect.fnUntraced(function* (
+    snapshotId: string,
+    find: Effect.Effect<string, SnapshotRestoreError>,
+    bringBack: typeof importArchiveOf
+  ) {
     const refuse = toRestoreError(snapshotId)
     if (!isPermitted(fs.port)) {
       return yield* Effect.fail(refuse("readOnly", "restoring needs permission to write and to delete"))
@@ -205,7 +209,7 @@ export const make = (fs: Algebra, shelf: Shelf, replaces: boolean): Operations =
     yield* Effect.mapError(Effect.scoped(Outside.open(path)), (fault) =>
       refuse(restoreReasons[fault._tag] ?? "io", promote(fault, "restore", path).message)
     )
-    return yield* importArchiveOf(fs, path)
+    return yield* bringBack(fs, path)
   })
 
   const archiveOf = (id: string): Effect.Effect<string, SnapshotRestoreError> => {
@@ -235,13 +239,14 @@ export const make = (fs: Algebra, shelf: Shelf, replaces: boolean): Operations =
     filesystem: fs,
     directory: shelf.directory,
     snapshot,
-    rollback: (id) => restoring(textOf(id), archiveOf(id)),
+    rollback: (id) => restoring(textOf(id), archiveOf(id), bringBackArchiveOf),
     restore: (archivePath) =>
       restoring(
         textOf(archivePath),
         typeof archivePath === "string"
           ? Effect.succeed(archivePath)
-          : Effect.fail(toRestoreError(textOf(archivePath))("incompatible", "it is no path"))
+          : Effect.fail(toRestoreError(textOf(archivePath))("incompatible", "it is no path")),
+        importArchiveOf
       ),
     get,
     list,

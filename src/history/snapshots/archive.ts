@@ -1,6 +1,6 @@
 /**
- * Snapshots as ZIP archives, in a temporary directory that goes with the layer. They hold what any filesystem shows, and refuse what no
- * archive can hold: links that lead out, names that differ in case alone, names that are no text.
+ * Snapshots as ZIP archives, in a temporary directory that goes with the layer. They hold what any filesystem shows, also what no import
+ * would take: links that lead out, names that differ in case alone, names that are no text. FIFOs, sockets and devices are counted.
  */
 import { createHash, randomUUID } from "node:crypto"
 import * as Clock from "effect/Clock"
@@ -14,7 +14,7 @@ import { join } from "node:path"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import { type Fault, type FsError, toFault } from "../../model/FsError.ts"
 import { Limits } from "../../model/Limits.ts"
-import { exportArchiveOf } from "../Archive.ts"
+import { keepArchiveOf } from "../Archive.ts"
 import { ArchiveError, storeFault, type StoreFault } from "../errors.ts"
 import { alone, recovering, replace } from "../replace.ts"
 import { scan } from "../scan.ts"
@@ -100,7 +100,8 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
       const limits = yield* Limits
       const { descriptor, size } = yield* Effect.mapError(openOutside(path), toStoreFault)
       if ((yield* hashOf(path)) !== expected) return yield* Effect.fail(storeFault("corrupt", "its archive has been changed"))
-      return yield* read(Spool.ofDescriptor(descriptor, size), { limits, policy: port.rules?.policy })
+      const rules = { limits, policy: port.rules?.policy }
+      return yield* read(Spool.ofDescriptor(descriptor, size), rules, { backend: port.info.name, caseSensitive })
     })
 
     const held = (kept: Kept): Effect.Effect<Held, Problem> => {
@@ -125,7 +126,9 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
       const snapshotId = randomUUID()
       const path = join(directory, `${snapshotId}.zip`)
       const createdAt = yield* DateTime.now
-      const exported = Effect.mapError(exportArchiveOf(fs, path, { excludes }), toProblem)
+      let skipped = 0
+      const kept = keepArchiveOf(fs, path, { excludes, onSkipped: () => void skipped++ })
+      const exported = Effect.mapError(kept, toProblem)
       yield* alone(port, Effect.andThen(recovering(port), bounded(exported)))
       const sha256 = yield* hashOf(path)
       const { tag } = label
@@ -147,6 +150,7 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
         scope,
         archived,
         census,
+        skipped,
         ...(newest !== undefined && { previous: newest })
       }
       all.set(snapshotId, one)

@@ -12,7 +12,7 @@ export const ahead = (port: Backend, items: ReadonlyArray<Item>): Backend => {
   const { read, readMany } = port.accelerations ?? {}
   if (readMany === undefined) return port
   const alone: NonNullable<typeof read> = read ?? (() => Effect.succeed(undefined))
-  const files = items.flatMap(({ kind, path }) => (kind === "file" ? [path] : []))
+  const files = items.flatMap(({ isOdd, kind, path }) => (kind === "file" && isOdd !== true ? [path] : []))
   const places = new Map(files.map((path, index) => [path, index]))
   const wholes = new Map<FsPath, Whole>()
   const take = (path: FsPath): Whole | undefined => {

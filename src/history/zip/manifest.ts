@@ -10,6 +10,19 @@ export interface Manifest {
   readonly fileCount: number
   /** Bytes of the files, and of the links' texts. */
   readonly totalBytes: number
+  /** The entries that are carried verbatim, and are in neither count. */
+  readonly verbatim?: Verbatim | undefined
+}
+
+/** Entries that only the filesystem that they came from can take back. */
+export interface Verbatim {
+  /** The kind of that filesystem. */
+  readonly backend: string
+  /** Files, links and directories. */
+  readonly entries: number
+  /** Files and links. */
+  readonly fileCount: number
+  readonly totalBytes: number
 }
 
 export const manifestName = "manifest.json"
@@ -17,15 +30,27 @@ export const filesPrefix = "files/"
 
 const version = "1"
 
+/** Of the form in which entries are carried verbatim. */
+const verbatimVersion = 1
+
 /** With an offset that every reader of ISO 8601 takes. */
-export const write = ({ createdAt, fileCount, totalBytes }: Manifest): Uint8Array =>
+export const write = ({ createdAt, fileCount, totalBytes, verbatim }: Manifest): Uint8Array =>
   Buffer.from(
     `${JSON.stringify(
       {
         version,
         created_at: DateTime.formatIso(createdAt).replace("Z", "+00:00"),
         file_count: fileCount,
-        total_bytes: totalBytes
+        total_bytes: totalBytes,
+        ...(verbatim && {
+          verbatim: {
+            version: verbatimVersion,
+            backend: verbatim.backend,
+            entries: verbatim.entries,
+            file_count: verbatim.fileCount,
+            total_bytes: verbatim.totalBytes
+          }
+        })
       },
       undefined,
       2
@@ -62,6 +87,20 @@ const counted = (value: unknown, name: string): number => {
   throw refuse("corrupt", `the manifest's ${name} is not a count`, manifestName)
 }
 
+const verbatimIn = (value: unknown): Verbatim | undefined => {
+  if (value === undefined) return undefined
+  const fields = (typeof value === "object" && value !== null ? value : {}) as { readonly [name: string]: unknown }
+  const { backend, version } = fields
+  if (version !== verbatimVersion) throw refuse("version", "it holds verbatim entries of another version", manifestName)
+  if (typeof backend !== "string") throw refuse("corrupt", "the manifest's backend is no text", manifestName)
+  return {
+    backend,
+    entries: counted(fields["entries"], "entries"),
+    fileCount: counted(fields["file_count"], "file_count"),
+    totalBytes: counted(fields["total_bytes"], "total_bytes")
+  }
+}
+
 export const read = (bytes: Uint8Array): Manifest => {
   const value = parsed(bytes)
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
@@ -77,5 +116,6 @@ export const read = (bytes: Uint8Array): Manifest => {
   const at = fields["created_at"]
   const createdAt = typeof at === "string" ? DateTime.make(at) : Option.none()
   if (Option.isNone(createdAt)) throw refuse("corrupt", "the manifest's created_at is not a time", manifestName)
-  return { createdAt: DateTime.toUtc(createdAt.value), fileCount, totalBytes }
+  const verbatim = verbatimIn(fields["verbatim"])
+  return { createdAt: DateTime.toUtc(createdAt.value), fileCount, totalBytes, ...(verbatim && { verbatim }) }
 }

@@ -19,6 +19,7 @@ import * as Manifest from "./manifest.ts"
 import { Budget, checkLink, checkName, judged, type NameRules, pathOf, refuse } from "./names.ts"
 import { checkGap, checkLocal, type Directory, directory, type Listed, textOf, Window } from "./records.ts"
 import type { Source } from "./spool.ts"
+import * as Verbatim from "./verbatim.ts"
 import type { Layout } from "./writer.ts"
 
 /** A tree that came from elsewhere, checked whole. */
@@ -33,6 +34,13 @@ export interface Contents {
 
 export interface Archived extends Contents {
   readonly manifest: Manifest.Manifest
+}
+
+/** A filesystem that reads back an archive of its own, with the entries that are carried verbatim. */
+export interface Home {
+  /** The kind of the filesystem; other kinds have no use for such entries. */
+  readonly backend: string
+  readonly caseSensitive: boolean
 }
 
 /** Any archive: without a manifest where the tree lies at the top level. */
@@ -138,25 +146,32 @@ class Reader {
     this.#rules = rules
   }
 
-  /** `expected`: which layout it must have; any if it is left out. */
-  readonly read = Effect.fnUntraced({ self: this }, function* (expected: Layout | undefined): Effect.fn.Return<
-    Read,
-    ArchiveError | Fault
-  > {
-    const { limits } = this.#rules
-    const found = yield* directory(this.#source, limits.maxArchiveEntries + 1)
-    const layout = expected ?? (yield* this.#layoutOf(found))
-    const manifest = layout === "plain" ? undefined : yield* this.#manifest(found.entries)
-    const entries = yield* judged(() => found.entries.map((listed) => entryOf(listed, this.#rules, layout)))
-    yield* judged(() => this.#spend(entries, layout))
-    const tree = yield* judged(() => draftOf(entries, layout))
-    yield* this.#check(entries, found.offset, layout)
-    if (manifest === undefined && layout === "manifest") {
-      return yield* Effect.fail(refuse("corrupt", "it has no manifest, so it is no archive of a filesystem"))
+  /** `expected`: which layout it must have; any if it is left out. `home`: takes back the entries that are carried verbatim. */
+  readonly read = Effect.fnUntraced(
+    { self: this },
+    function* (expected: Layout | undefined, home: Home | undefined): Effect.fn.Return<Read, ArchiveError | Fault> {
+      const { limits } = this.#rules
+      const found = yield* directory(this.#source, limits.maxArchiveEntries + 1)
+      const layout = expected ?? (yield* this.#layoutOf(found))
+      const manifest = layout === "plain" ? undefined : yield* this.#manifest(found.entries)
+      const entries = yield* judged(() => found.entries.map((listed) => entryOf(listed, this.#rules, layout)))
+      yield* judged(() => this.#spend(entries, layout))
+      const tree = yield* judged(() => draftOf(entries, layout))
+      yield* this.#check(entries, found.offset, layout)
+      if (manifest === undefined && layout === "manifest") {
+        return yield* Effect.fail(refuse("corrupt", "it has no manifest, so it is no archive of a filesystem"))
+      }
+      if (manifest !== undefined) yield* judged(() => checkCounts(manifest, tree))
+      if (home !== undefined && manifest?.verbatim !== undefined && manifest.verbatim.backend === home.backend) {
+        const odd = yield* this.#odd(entries)
+        if (odd.length !== manifest.verbatim.entries) {
+          return yield* Effect.fail(corrupt("it counts other verbatim entries than there are", Manifest.manifestName))
+        }
+        yield* judged(() => Verbatim.merge(tree, odd, home.caseSensitive))
+      }
+      return { manifest, tree, content: this.#content(tree, entries) }
     }
-    if (manifest !== undefined) yield* judged(() => checkCounts(manifest, tree))
-    return { manifest, tree, content: this.#content(tree, entries) }
-  })
+  )
 
   /** Tells by what the manifest says and by what stands beside it, not by its name. */
   #layoutOf({ comment, entries }: Directory): Effect.Effect<Layout, ArchiveError | Fault> {
@@ -229,6 +244,24 @@ class Reader {
       })
     )
   }
+
+  /** The entries that are carried verbatim, of an archive that has been checked. */
+  readonly #odd = Effect.fnUntraced({ self: this }, function* (entries: ReadonlyArray<Entry>): Effect.fn.Return<
+    ReadonlyArray<Verbatim.Found>,
+    ArchiveError | Fault
+  > {
+    const found: Array<Verbatim.Found> = []
+    for (const [i, entry] of entries.entries()) {
+      if (i % sliceEntries === 0) yield* Effect.yieldNow
+      const { file, kind, name, size } = entry
+      if (kind !== "file" || !name.startsWith(Verbatim.verbatimPrefix)) continue
+      if (!Verbatim.isLink(name)) found.push({ name, file })
+      else if (size > largestLink)
+        return yield* Effect.fail(refuse("link", "the link's text is longer than any system takes", name))
+      else found.push({ name, file, text: textOf(yield* this.#bytes(entry)) })
+    }
+    return found
+  })
 
   /** Of git's blob with this content, for which it is unpacked and checked. */
   #id(entry: Entry): Effect.Effect<string, ArchiveError | Fault> {
@@ -342,10 +375,13 @@ const checkCounts = ({ fileCount, totalBytes }: Manifest.Manifest, tree: Directo
   }
 }
 
-/** An archive with a manifest of ours. The source must stay as it is for as long as contents are asked for. */
-export const read = (source: Source, rules: NameRules): Effect.Effect<Archived, ArchiveError | Fault> =>
-  Effect.map(new Reader(source, rules).read("manifest"), (found) => ({ ...found, manifest: found.manifest! }))
+/**
+ * An archive with a manifest of ours. The source must stay as it is for as long as contents are asked for. `home`: takes back what is
+ * carried verbatim; without it that is checked and passed over, as is everything outside `files/`.
+ */
+export const read = (source: Source, rules: NameRules, home?: Home): Effect.Effect<Archived, ArchiveError | Fault> =>
+  Effect.map(new Reader(source, rules).read("manifest", home), (found) => ({ ...found, manifest: found.manifest! }))
 
 /** The same for an archive of any layout. */
-export const readAny = (source: Source, rules: NameRules): Effect.Effect<Contents, ArchiveError | Fault> =>
-  new Reader(source, rules).read(undefined)
+export const readAny = (source: Source, rules: NameRules, home?: Home): Effect.Effect<Contents, ArchiveError | Fault> =>
+  new Reader(source, rules).read(undefined, home)

@@ -1,6 +1,7 @@
 /**
- * What of a filesystem goes into an archive, in the order of whole paths by code point. Whatever an import would refuse is found here,
- * before the first byte is written; contents are not looked at yet.
+ * The entries of a filesystem that go into an archive, in the order of whole paths by code point. Whatever an import would refuse is found
+ * here, before the first byte is written, and treated by purpose: refused, left out and told, or kept word for word for the filesystem that
+ * it came from. Contents are not looked at yet.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -8,21 +9,48 @@ import * as Read from "../../engine/read.ts"
 import { type Fault, located } from "../../model/FsError.ts"
 import { type FsPath, join, root } from "../../model/FsPath.ts"
 import type { LimitsShape } from "../../model/Limits.ts"
-import { type Backend, type Child, type Handle } from "../../port/Backend.ts"
+import { type Backend, type Child, type Handle, keyOf } from "../../port/Backend.ts"
 import { inWalkOrder } from "../../port/order.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
-import type { ArchiveError } from "../errors.ts"
+import { ArchiveError } from "../errors.ts"
 import { Budget, checkLink, collisionKey, judged, type NameRules, pathOf, refuse } from "./names.ts"
 
-export type Item =
+export type Item = (
   | { readonly kind: "file"; readonly path: FsPath }
   | { readonly kind: "symlink"; readonly path: FsPath; readonly target: string }
   | { readonly kind: "directory"; readonly path: FsPath; readonly mode: number | undefined; readonly isEmpty: boolean }
+) & {
+  /** An import of strangers' archives would refuse it. */
+  readonly isOdd?: true
+}
+
+/** An entry that is not in an archive, and the reason. */
+export interface SkippedEntry {
+  /** As a listing shows it: a name that is no text is escaped. */
+  readonly path: string
+  readonly reason: ArchiveError["reason"]
+  readonly detail: string
+}
+
+/**
+ * The treatment of an entry that an import would refuse. `refuse`: the archive fails. `skip`: the entry is left out, with everything in it.
+ * `keep`: it is carried verbatim, and comes back only into the filesystem that it came from; FIFOs, sockets and devices are left out.
+ */
+export type Odd = "refuse" | "skip" | "keep"
 
 export interface SurveyOptions {
   readonly limits: LimitsShape
   /** Left out: the archive itself, where it is made in the tree. */
-  readonly excludes?: ((path: FsPath) => boolean) | undefined
+  readonly excludes?: ((path: FsPath, isDirectory: boolean) => boolean) | undefined
+  /** @default "refuse" */
+  readonly odd?: Odd | undefined
+  /** Another reason for which the format cannot hold a name or the text of a link. */
+  readonly whyNot?: ((text: string) => string | undefined) | undefined
+}
+
+export interface Survey {
+  readonly items: ReadonlyArray<Item>
+  readonly skipped: ReadonlyArray<SkippedEntry>
 }
 
 /** Entries between two turns of others. */
@@ -38,88 +66,156 @@ export const unlessGone = <A, E, R>(effect: Effect.Effect<A, E | Fault, R>): Eff
       : Effect.fail(error)
   )
 
-const checkChildren = (path: FsPath, children: ReadonlyArray<Child>, rules: NameRules): void => {
-  const names = new Map<string, string>()
-  for (const { addressable, kind, name } of children) {
-    const at = join(path, name)
-    if (!addressable) throw refuse("name", "the name is none that text can express", at)
-    pathOf(at, at, rules)
-    if (kind === "other") throw refuse("unsupported", "it is neither file, directory nor link, and no archive can hold it", at)
-    const key = collisionKey(name)
-    const other = names.get(key)
-    if (other !== undefined) {
-      throw refuse(
-        "duplicate",
-        `where case and normal form do not distinguish names it is the same as ${JSON.stringify(other)}`,
-        at
-      )
-    }
-    names.set(key, name)
+/** The reason for which `run` would refuse an entry. */
+const caught = (run: () => void): ArchiveError | undefined => {
+  try {
+    run()
+    return undefined
+  } catch (error) {
+    if (error instanceof ArchiveError) return error
+    throw error
   }
 }
 
-const linkAt = ({ links }: Backend, path: FsPath): Effect.Effect<Item | undefined, ArchiveError | Fault> => {
-  if (links === undefined) {
-    return Effect.fail(refuse("link", "it is a link, and this filesystem cannot say where it leads", path))
-  }
-  return Effect.flatMap(
-    Effect.catch(links.read(path), (fault) =>
-      isGone(fault) || fault._tag === "InvalidArgument" ? Effect.succeed(undefined) : Effect.fail(located(fault, path))
-    ),
-    (target) =>
-      target === undefined
-        ? Effect.succeed(undefined)
-        : judged((): Item => {
-            checkLink(path, target, path)
-            return { kind: "symlink", path, target }
-          })
-  )
+interface Judged {
+  readonly child: Child
+  readonly why: ArchiveError | undefined
 }
+
+/** Judges the names and kinds in a directory; of two names that some disk takes for one, the first by code point is sound. */
+const judgeChildren = (
+  path: FsPath,
+  children: ReadonlyArray<Child>,
+  rules: NameRules,
+  whyNot: SurveyOptions["whyNot"]
+): ReadonlyArray<Judged> => {
+  const names = new Map<string, string>()
+  return children.map((child): Judged => {
+    const { addressable, kind, name } = child
+    const at = join(path, name)
+    const why = caught(() => {
+      if (!addressable) throw refuse("name", "the name is none that text can express", at)
+      pathOf(at, at, rules)
+      const unfit = whyNot?.(name)
+      if (unfit !== undefined) throw refuse("name", unfit, at)
+      if (kind === "other")
+        throw refuse("unsupported", "it is neither file, directory nor link, and no archive can hold it", at)
+      const key = collisionKey(name)
+      const other = names.get(key)
+      if (other !== undefined) {
+        throw refuse(
+          "duplicate",
+          `where case and normal form do not distinguish names it is the same as ${JSON.stringify(other)}`,
+          at
+        )
+      }
+      names.set(key, name)
+    })
+    return { child, why }
+  })
+}
+
+/** The text of a link; `undefined` if it has gone. */
+const targetAt = ({ links }: Backend, path: FsPath): Effect.Effect<string | undefined, ArchiveError | Fault> =>
+  links === undefined
+    ? Effect.fail(refuse("link", "it is a link, and this filesystem cannot say where it leads", path))
+    : Effect.catch(links.read(path), (fault) =>
+        isGone(fault) || fault._tag === "InvalidArgument" ? Effect.succeed(undefined) : Effect.fail(located(fault, path))
+      )
 
 interface Entered {
   readonly path: FsPath
-  readonly children: ReadonlyArray<Child>
+  readonly children: ReadonlyArray<Judged>
+  /** The directory itself, or one above it, is odd. */
+  readonly isOdd: boolean
   next: number
 }
 
 export const survey = Effect.fnUntraced(function* (
   port: Backend,
-  { excludes, limits }: SurveyOptions
-): Effect.fn.Return<ReadonlyArray<Item>, ArchiveError | Fault> {
+  { excludes, limits, odd = "refuse", whyNot }: SurveyOptions
+): Effect.fn.Return<Survey, ArchiveError | Fault> {
   const rules: NameRules = { limits, policy: port.rules?.policy }
   const budget = new Budget(limits)
   const items: Array<Item> = []
-  const list = (path: FsPath): Effect.Effect<Entered, ArchiveError | Fault> =>
-    Effect.flatMap(port.list(path), (all) =>
-      judged(() => {
-        const children = all.filter(({ name }) => !TemporaryNames.isInProgress(name) && excludes?.(join(path, name)) !== true)
-        checkChildren(path, children, rules)
-        return { path, children: inWalkOrder(children, true), next: 0 }
-      })
-    )
-  const way: Array<Entered> = [yield* list(root)]
+  const skipped: Array<SkippedEntry> = []
+  const list = (path: FsPath, isOdd: boolean): Effect.Effect<Entered, ArchiveError | Fault> =>
+    Effect.map(port.list(path), (all) => {
+      const wanted = all.filter(
+        ({ kind, name }) => !TemporaryNames.isInProgress(name) && excludes?.(join(path, name), kind === "directory") !== true
+      )
+      const children = inWalkOrder(wanted, true)
+      // Below an odd directory every entry is carried as it is, so that only its kind matters.
+      const judged = isOdd
+        ? children.map((child): Judged => ({ child, why: undefined }))
+        : judgeChildren(path, children, rules, whyNot)
+      return { path, children: judged, isOdd, next: 0 }
+    })
+  /** Answers whether the entry goes into the archive. */
+  const admit = (why: ArchiveError, path: string, isLost: boolean): Effect.Effect<boolean, ArchiveError> => {
+    if (odd === "refuse") return Effect.fail(why)
+    if (odd === "keep" && !isLost) return Effect.succeed(true)
+    skipped.push({ path, reason: why.reason, detail: why.detail })
+    return Effect.succeed(false)
+  }
+  const top = yield* list(root, false)
+  const refused = odd === "refuse" ? top.children.find(({ why }) => why !== undefined)?.why : undefined
+  if (refused !== undefined) return yield* Effect.fail(refused)
+  const way: Array<Entered> = [top]
   for (let here = way.at(-1), steps = 1; here !== undefined; here = way.at(-1), steps++) {
     if (steps % slice === 0) yield* Effect.yieldNow
     if (here.next === here.children.length) {
       way.pop()
       continue
     }
-    const { kind, name } = here.children[here.next++]!
-    const path = join(here.path, name)
+    const { child, why } = here.children[here.next++]!
+    const { kind } = child
+    const shown = join(here.path, child.name)
+    const path = join(here.path, keyOf(child))
+    if (kind === "other") {
+      const lost = why ?? refuse("unsupported", "it is neither file, directory nor link, and no archive can hold it", shown)
+      yield* admit(lost, shown, true)
+      continue
+    }
+    if (why !== undefined && !(yield* admit(why, shown, false))) continue
+    let isOdd = here.isOdd || why !== undefined
     if (kind === "directory") {
-      const below = yield* unlessGone(list(path))
+      const below = yield* unlessGone(list(path, isOdd))
       const stat = yield* port.stat(path)
       if (below === undefined || stat?.kind !== "directory") continue
-      items.push({ kind, path, mode: stat.mode, isEmpty: below.children.length === 0 })
+      const refused = odd === "refuse" ? below.children.find(({ why }) => why !== undefined)?.why : undefined
+      if (refused !== undefined) return yield* Effect.fail(refused)
+      // A link may turn out to be odd, so that it does not make its directory known.
+      const isEmpty = !below.children.some(({ child, why }) => why === undefined && child.kind !== "symlink")
+      items.push({ kind, path, mode: stat.mode, isEmpty, ...(isOdd && { isOdd }) })
       way.push(below)
-    } else {
-      const item: Item | undefined = kind === "symlink" ? yield* linkAt(port, path) : { kind: "file", path }
-      if (item === undefined) continue
-      items.push(item)
-    }
+    } else if (kind === "symlink") {
+      const found = yield* Effect.result(targetAt(port, path))
+      if (found._tag === "Failure") {
+        const error = found.failure
+        // Left out of an archive for ourselves, it would be lost where that is brought back.
+        if (!(error instanceof ArchiveError) || odd === "keep") return yield* Effect.fail(error)
+        yield* admit(error, shown, true)
+        continue
+      }
+      const target = found.success
+      if (target === undefined) continue
+      const unfit = isOdd
+        ? undefined
+        : caught(() => {
+            checkLink(path, target, path)
+            const other = whyNot?.(target)
+            if (other !== undefined) throw refuse("link", other, path)
+          })
+      if (unfit !== undefined) {
+        if (!(yield* admit(unfit, shown, false))) continue
+        isOdd = true
+      }
+      items.push({ kind, path, target, ...(isOdd && { isOdd }) })
+    } else items.push({ kind: "file", path, ...(isOdd && { isOdd }) })
     yield* judged(() => budget.enter())
   }
-  return items
+  return { items, skipped }
 })
 
 /** Files of at most so many bytes are read whole. */

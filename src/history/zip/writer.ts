@@ -16,6 +16,7 @@ import * as Codec from "./codec.ts"
 import * as Format from "./format.ts"
 import * as Manifest from "./manifest.ts"
 import { Budget, judged, refuse } from "./names.ts"
+import * as Verbatim from "./verbatim.ts"
 import { contentOf, type Item, pinned, unsteady } from "./survey.ts"
 
 type Bytes<E = never> = Stream.Stream<Uint8Array, E>
@@ -57,6 +58,7 @@ export class Writer {
   #offset = 0
   #files = 0
   #bytes = 0
+  readonly #verbatim = { entries: 0, fileCount: 0, totalBytes: 0 }
 
   /** `now` in milliseconds since 1970. */
   constructor(port: Backend, limits: LimitsShape, now: number, layout: Layout = "manifest") {
@@ -67,9 +69,14 @@ export class Writer {
     this.#time = Format.dosTime(now)
   }
 
-  /** Of what has been written so far. */
+  /** Of what has been written so far. Entries that are carried verbatim count apart. */
   get manifest(): Manifest.Manifest {
-    return { createdAt: DateTime.makeUnsafe(this.#now), fileCount: this.#files, totalBytes: this.#bytes }
+    return {
+      createdAt: DateTime.makeUnsafe(this.#now),
+      fileCount: this.#files,
+      totalBytes: this.#bytes,
+      ...(this.#verbatim.entries > 0 && { verbatim: { backend: this.#port.info.name, ...this.#verbatim } })
+    }
   }
 
   bytes(items: ReadonlyArray<Item>): Bytes<ArchiveError | Fault> {
@@ -105,38 +112,53 @@ export class Writer {
         yield* Effect.yieldNow
         return [parts.length === 0 ? Stream.empty : Stream.succeed(Buffer.concat(parts)), next]
       }
-      return next < items.length ? [this.#large(items[next]!.path), next + 1] : undefined
+      return next < items.length ? [this.#large(items[next]!), next + 1] : undefined
     })
     return Stream.unfold(0, gathered)
   }
 
   /** The whole entry, nothing where the file has gone; `undefined` where it is large. */
   #small(item: Item): Effect.Effect<ReadonlyArray<Uint8Array> | undefined, ArchiveError | Fault> {
-    const name = this.#nameOf(item.path)
+    if (item.isOdd === true && item.kind !== "file") return judged(() => this.#odd(item))
+    const name = this.#nameOf(item)
     if (item.kind === "directory") {
       if (item.mode === undefined && !item.isEmpty) return Effect.succeed([])
       return judged(() => this.#directory(`${name}/`, item.mode))
     }
     if (item.kind === "symlink") {
-      return judged(() => this.#counted({ name, mode: Format.linkType | 0o777 }, Buffer.from(item.target)))
+      return judged(() => this.#counted(item, { name, mode: Format.linkType | 0o777 }, Buffer.from(item.target)))
     }
     return Effect.flatMap(Effect.scoped(contentOf(this.#port, item.path)), (content) =>
       content === undefined
         ? Effect.succeed([])
         : content._tag === "Large"
           ? Effect.succeed(undefined)
-          : judged(() => this.#counted({ name, mode: modeOf(Format.fileType, content.mode) }, content.bytes))
+          : judged(() => this.#counted(item, { name, mode: modeOf(Format.fileType, content.mode) }, content.bytes))
     )
   }
 
-  #count(name: string, size: number): void {
+  /** A link or directory as a file, since no reader but ours may take it for one. */
+  #odd(item: Item): ReadonlyArray<Uint8Array> {
+    const mode = item.kind === "directory" ? modeOf(Format.fileType, item.mode) : Format.fileType | 0o600
+    const content = item.kind === "symlink" ? Buffer.from(item.target) : new Uint8Array(0)
+    return this.#counted(item, { name: this.#nameOf(item), mode }, content)
+  }
+
+  #count({ isOdd, kind }: Item, name: string, size: number): void {
     this.#budget.spend(size, name)
+    if (isOdd === true) {
+      this.#verbatim.entries++
+      if (kind === "directory") return
+      this.#verbatim.fileCount++
+      this.#verbatim.totalBytes += size
+      return
+    }
     this.#files++
     this.#bytes += size
   }
 
-  #counted(made: Made, content: Uint8Array): ReadonlyArray<Uint8Array> {
-    this.#count(made.name, content.length)
+  #counted(item: Item, made: Made, content: Uint8Array): ReadonlyArray<Uint8Array> {
+    this.#count(item, made.name, content.length)
     return this.#whole(made, content)
   }
 
@@ -157,18 +179,19 @@ export class Writer {
   }
 
   /** The file is opened again, and may be small by now or gone. */
-  #large(path: FsPath): Bytes<ArchiveError | Fault> {
+  #large(item: Item): Bytes<ArchiveError | Fault> {
+    const { path } = item
     return Stream.unwrap(
       Effect.flatMap(contentOf(this.#port, path), (content) =>
         judged((): Bytes<ArchiveError | Fault> => {
           if (content === undefined) return Stream.empty
-          const name = this.#nameOf(path)
+          const name = this.#nameOf(item)
           if (content._tag === "Whole") {
-            const parts = this.#counted({ name, mode: modeOf(Format.fileType, content.mode) }, content.bytes)
+            const parts = this.#counted(item, { name, mode: modeOf(Format.fileType, content.mode) }, content.bytes)
             return Stream.succeed(Buffer.concat(parts))
           }
           const { mode, sizeBytes } = content.handle.stat
-          this.#count(name, sizeBytes)
+          this.#count(item, name, sizeBytes)
           return this.#streamed({ name, mode: modeOf(Format.fileType, mode) }, path, content.handle)
         })
       )
@@ -264,9 +287,9 @@ export class Writer {
     return after
   }
 
-  /** The name of a path in the archive. */
-  #nameOf(path: FsPath): string {
-    return this.#layout === "plain" ? path : Manifest.filesPrefix + path
+  #nameOf(item: Item): string {
+    if (item.isOdd === true) return Verbatim.nameOf(item)
+    return this.#layout === "plain" ? item.path : Manifest.filesPrefix + item.path
   }
 
   #end(comment: string): Uint8Array {

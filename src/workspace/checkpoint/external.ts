@@ -4,7 +4,7 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
-import { exportBytesOf, importBytesOf, importTarOf } from "../../history/Archive.ts"
+import { bringBackBytesOf, importTarOf, keepBytesOf } from "../../history/Archive.ts"
 import type { ArchiveError } from "../../history/errors.ts"
 import { alone } from "../../history/replace.ts"
 import type { FsError } from "../../model/FsError.ts"
@@ -28,7 +28,7 @@ export const capture = (
   session: Pick<Session, "set">,
   fs: Algebra
 ): Effect.Effect<void, ArchiveError | FsError | SessionError> =>
-  Effect.flatMap(alone(fs.port, exportBytesOf(fs)), (data) => session.set(slice, { data }))
+  Effect.flatMap(alone(fs.port, keepBytesOf(fs)), (data) => session.set(slice, { data }))
 
 const isZip = (bytes: Uint8Array): boolean => bytes[0] === 0x50 && bytes[1] === 0x4b
 
@@ -37,5 +37,5 @@ export const restore = (session: Pick<Session, "latest">, fs: Algebra): Effect.E
     if (Option.isNone(latest)) return Effect.succeed(false)
     // It is looked at whole before it is used, and is to be the same then.
     const bytes = latest.value.data.slice()
-    return Effect.as(isZip(bytes) ? importBytesOf(fs, bytes) : importTarOf(fs, Stream.succeed(bytes)), true)
+    return Effect.as(isZip(bytes) ? bringBackBytesOf(fs, bytes) : importTarOf(fs, Stream.succeed(bytes)), true)
   })

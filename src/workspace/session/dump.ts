@@ -8,7 +8,7 @@ import { randomUUID } from "node:crypto"
 import * as Fs from "node:fs"
 import { dirname, join, resolve } from "node:path"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
-import { type ArchiveError, exportArchiveOf } from "../../history/Archive.ts"
+import { type ArchiveError, keepArchiveOf } from "../../history/Archive.ts"
 import { insideOf } from "../../history/inside.ts"
 import { alone } from "../../history/replace.ts"
 import { attempt } from "../../history/zip/outside.ts"
@@ -110,7 +110,7 @@ const archive = Effect.fnUntraced(function* (staged: Staged, fs: Algebra) {
   const { at, places } = staged
   const earlier = new Set([insideOf(fs.port, places.lines), insideOf(fs.port, places.archive)])
   const draft = join(at, "archive")
-  yield* exportArchiveOf(fs, draft, { excludes: (path) => earlier.has(path) })
+  yield* keepArchiveOf(fs, draft, { excludes: (path) => earlier.has(path) })
   const sha256 = yield* disk(staged, hashOf(draft))
   yield* disk(
     staged,

@@ -4,7 +4,7 @@ import type * as Scope from "effect/Scope"
 import * as Fs from "node:fs"
 import { resolve } from "node:path"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
-import { type ArchiveError, importOpenedOf } from "../../history/Archive.ts"
+import { type ArchiveError, bringBackOpenedOf } from "../../history/Archive.ts"
 import { insideOf } from "../../history/inside.ts"
 import { attempt, open as openFile, type Opened } from "../../history/zip/outside.ts"
 import type { Fault, FsError } from "../../model/FsError.ts"
@@ -199,7 +199,7 @@ export const loadTree = <E>(
     const fs = yield* algebraOf(into)
     if (fs !== undefined) {
       yield* checkApart(fs, path)
-      yield* importOpenedOf(fs, archive.opened)
+      yield* bringBackOpenedOf(fs, archive.opened)
     }
     return { session: session.operations, archive: archive.path }
   }).pipe(Effect.scoped)

@@ -1,0 +1,101 @@
+/**
+ * Entries that are carried word for word: names that are no text or are one name elsewhere, links that lead out. They lie outside `files/`,
+ * as ordinary files whose names spell the path in hexadecimal, and the manifest counts them. An import of strangers' archives checks and
+ * passes over them like everything outside `files/`; only a filesystem that reads back its own archive puts them in their places. Nothing
+ * in such an archive is trusted for it: names that lead anywhere, parents that are no directories and twins are refused.
+ */
+import { fold } from "../../model/FsPath.ts"
+import type { DirectoryNode, FileNode, Node } from "../tree.ts"
+import { refuse } from "./names.ts"
+import type { Item } from "./survey.ts"
+
+export const verbatimPrefix = "verbatim/"
+
+const letters = { file: "f", symlink: "l", directory: "d" } as const
+
+/** The name of an entry in the archive. */
+export const nameOf = ({ kind, path }: Item): string => `${verbatimPrefix}${letters[kind]}/${Buffer.from(path).toString("hex")}`
+
+/** An entry as it is read back. */
+export interface Found {
+  /** In the archive. */
+  readonly name: string
+  readonly file: FileNode
+  /** The content of a link. */
+  readonly text?: string | undefined
+}
+
+/** Segments of the deepest path that is read back. */
+const deepest = 4096
+
+/** The key of a name that is no text: the bytes in hexadecimal behind a NUL. Decoded it may lead nowhere either. */
+const key = /^\0(?:[0-9a-f]{2})+$/
+
+const isUnfit = (segment: string): boolean => {
+  if (segment === "" || segment === "." || segment === "..") return true
+  if (!segment.includes("\0")) return false
+  if (!key.test(segment)) return true
+  const name = Buffer.from(segment.slice(1), "hex")
+  return name.includes(0x2f) || name.toString("utf16le").includes("/") || [".", ".."].includes(name.toString("latin1"))
+}
+
+const form = /^verbatim\/([fld])\/((?:[0-9a-f]{2})+)$/
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+
+const textOf = (hex: string): string | undefined => {
+  try {
+    return utf8.decode(Buffer.from(hex, "hex"))
+  } catch {
+    return undefined
+  }
+}
+
+interface Placed {
+  readonly names: ReadonlyArray<string>
+  readonly node: Node
+  readonly entry: string
+}
+
+const placed = ({ file, name, text }: Found): Placed => {
+  const [, letter, hex] = form.exec(name) ?? []
+  const names = textOf(hex ?? "")?.split("/")
+  if (names === undefined || names.length > deepest || names.some(isUnfit)) {
+    throw refuse("name", "it stands for no path", name)
+  }
+  if (letter === "f") return { names, node: file, entry: name }
+  if (letter === "d") {
+    if (file.sizeBytes > 0) throw refuse("corrupt", "a directory has no content", name)
+    const node: DirectoryNode = { kind: "directory", entries: new Map(), ...(file.mode !== undefined && { mode: file.mode }) }
+    return { names, node, entry: name }
+  }
+  if (text === undefined || text === "" || text.includes("\0")) throw refuse("link", "it is no text of a link", name)
+  return { names, node: { kind: "symlink", target: text }, entry: name }
+}
+
+/** Whether the content of an entry is the text of a link. */
+export const isLink = (name: string): boolean => name.startsWith(`${verbatimPrefix}${letters.symlink}/`)
+
+/** The directory of an entry; the tree's directories are its own to change. */
+const parentOf = (tree: DirectoryNode, { entry, names }: Placed): Map<string, Node> => {
+  let here: Node | undefined = tree
+  for (const name of names.slice(0, -1)) here = here?.kind === "directory" ? here.entries.get(name) : undefined
+  if (here?.kind !== "directory") throw refuse("corrupt", "there is no directory for it", entry)
+  return here.entries as Map<string, Node>
+}
+
+/** Puts the entries into a tree that nobody else holds. Throws an ArchiveError for what has no place in it. */
+export const merge = (tree: DirectoryNode, found: ReadonlyArray<Found>, caseSensitive: boolean): void => {
+  const folded = new Map<Map<string, Node>, Set<string>>()
+  // Directories come before what is in them.
+  for (const one of found.map(placed).sort((a, b) => a.names.length - b.names.length)) {
+    const entries = parentOf(tree, one)
+    const name = one.names.at(-1)!
+    if (!folded.has(entries)) folded.set(entries, new Set(caseSensitive ? [] : [...entries.keys()].map(fold)))
+    const taken = folded.get(entries)!
+    if (entries.has(name) || (!caseSensitive && taken.has(fold(name))))
+      throw refuse("duplicate", "its place is taken", one.entry)
+    taken.add(fold(name))
+    entries.set(name, one.node)
+  }
+}
