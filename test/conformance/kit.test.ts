@@ -56,7 +56,7 @@ describe("laws", () => {
       ["a lone surrogate", "text with a lone surrogate is InvalidArgument and writes nothing"],
       ["a full disk", "a full disk keeps the old file"],
       ["a mode of 0755", "a mode of 0755 survives overwriting"],
-      ["temporary files", "the file of a write in progress is never shown"],
+      ["temporary files", "a write in progress is hidden"],
       ["a FIFO", "a FIFO or device is NotAFile at once, in every call that would open it"],
       ["the root", "the root is never deleted"]
     ]
