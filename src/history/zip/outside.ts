@@ -6,11 +6,11 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import { randomBytes } from "node:crypto"
 import * as Fs from "node:fs"
 import { basename, dirname, join, resolve } from "node:path"
 import { getSystemErrorMessage } from "node:util"
 import type { Fault } from "../../model/FsError.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 
 const denied: Fault = { _tag: "AccessDenied", why: "permission" }
 const notAFile: Fault = { _tag: "NotAFile" }
@@ -168,7 +168,8 @@ export const write = <E, E2, R>(
   return Effect.acquireUseRelease(
     here(attempt(() => prepare(path))),
     (target): Effect.Effect<void, E | E2, R> => {
-      const draft = join(dirname(target.path), `.~fsa-archive-${randomBytes(9).toString("hex")}.tmp`)
+      const name = TemporaryNames.make("archive")
+      const draft = join(dirname(target.path), name)
       return Effect.acquireUseRelease(
         here(
           attempt(() => {
@@ -185,7 +186,7 @@ export const write = <E, E2, R>(
             Fs.closeSync(descriptor)
             if (!Exit.isSuccess(exit)) removeQuietly(draft)
           })
-      )
+      ).pipe(Effect.ensuring(Effect.sync(() => TemporaryNames.forget(name))))
     },
     ({ made }, exit) => Effect.sync(() => (Exit.isSuccess(exit) ? undefined : unmake(made)))
   )

@@ -105,10 +105,10 @@ const unstage = ({ at, isCommitted, isDone, made, places }: Staged): void => {
 const disk = <A>(staged: Staged, effect: Effect.Effect<A, Fault>): Effect.Effect<A, SessionError> =>
   Effect.mapError(effect, toError(operation, staged.places.directory))
 
-/** Answers what the archive is to be known by. An earlier dump of this name is not part of what is dumped. */
+/** Answers what the archive is to be known by. Neither an earlier dump of this name nor the hidden directory is part of what is dumped. */
 const archive = Effect.fnUntraced(function* (staged: Staged, fs: Algebra) {
   const { at, places } = staged
-  const earlier = new Set([insideOf(fs.port, places.lines), insideOf(fs.port, places.archive)])
+  const earlier = new Set([places.lines, places.archive, at].map((path) => insideOf(fs.port, path)))
   const draft = join(at, "archive")
   yield* keepArchiveOf(fs, draft, { excludes: (path) => earlier.has(path) })
   const sha256 = yield* disk(staged, hashOf(draft))

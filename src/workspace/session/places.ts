@@ -85,7 +85,7 @@ const removeQuietly = (path: string): void => {
 
 /** A name that a dump makes in its hidden directory. */
 const isOwn = (name: string): boolean =>
-  /^(archive|lines[1-9]?|[0-9a-f]{64}\.fs\.zip|\.~fsa-archive-[0-9a-f]{18}\.tmp)$/.test(name)
+  /^(archive|lines[1-9]?|[0-9a-f]{64}\.fs\.zip|\.~fsa-archive-[0-9a-z-]+\.tmp)$/.test(name)
 
 /** Removes a leftover. Anything in it that no dump has made keeps it, with that in it. */
 const removeLeftover = (path: string): void => {
