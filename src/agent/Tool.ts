@@ -22,7 +22,7 @@ export {
   type Touch
 } from "./definition.ts"
 
-type Defaulted = "parameters" | "does" | "idempotent" | "examples" | "touches"
+type Defaulted = "parameters" | "does" | "idempotent" | "needsFilesystem" | "examples" | "touches"
 
 /** What only our own tools say of themselves. */
 type Ours = "past"
@@ -42,6 +42,8 @@ export interface Options<Name extends string, Params extends Schema.Struct.Field
   readonly does?: "reads" | "adds" | "changes" | undefined
   /** @default false */
   readonly idempotent?: boolean | undefined
+  /** Whether calls are refused where there is no filesystem. @default whether it says what it `touches` */
+  readonly needsFilesystem?: boolean | undefined
   /** Needed where there are parameters that cannot be left out. @default one without arguments */
   readonly examples?: ReadonlyArray<Schema.Struct<Params>["Encoded"]> | undefined
   /** @default nothing by its arguments; what it does to the filesystem is judged there all the same */
@@ -62,6 +64,7 @@ export const make = <const Name extends string, Value extends Schema.Top, Params
     parameters: options.parameters ?? (Schema.Struct({}) as unknown as Schema.Struct<Params>),
     does: options.does ?? "changes",
     idempotent: options.idempotent ?? false,
+    needsFilesystem: options.needsFilesystem ?? options.touches !== undefined,
     examples: options.examples ?? [{} as Schema.Struct<Params>["Encoded"]],
     touches: options.touches ?? (() => Effect.succeed([]))
   })

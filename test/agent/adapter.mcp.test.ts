@@ -21,6 +21,7 @@ import * as Adapter from "../../src/agent/Adapter.ts"
 import * as Policy from "../../src/agent/Policy.ts"
 import * as Prompt from "../../src/agent/Prompt.ts"
 import type { Section } from "../../src/agent/Section.ts"
+import * as Tool from "../../src/agent/Tool.ts"
 import { ToolContext } from "../../src/agent/ToolContext.ts"
 import { log } from "../../src/agent/ToolEvents.ts"
 import { extras, four, seven, snapshotTools } from "../../src/agent/tools.ts"
@@ -28,7 +29,7 @@ import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import { IoError } from "../../src/model/FsError.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
-import { checkpointOf, done, makeSession, Notes, section, tool } from "./adapting.ts"
+import { checkpointOf, done, makeSession, Notes, section, tool, Value } from "./adapting.ts"
 import { memory } from "./changing.ts"
 import { call, ground, scripts } from "./mcpSessions.ts"
 
@@ -228,9 +229,16 @@ describe("a served prompt", () => {
   it.effect("without a filesystem has no resources, and tools that need none work", () =>
     Effect.gen(function* () {
       const free = tool("free", () => Effect.succeed(done), { needsFilesystem: false })
-      const { client } = yield* connect([section("text", { tools: [free, ...four] })])
+      const clock = Tool.make({
+        name: "clock",
+        description: "Tells the time.",
+        value: Value,
+        handle: () => Effect.succeed(done)
+      })
+      const { client } = yield* connect([section("text", { tools: [free, clock, ...four] })])
       assert.deepStrictEqual((yield* client.listTools()).tools.map(({ name }) => name)[0], "free")
       assert.isFalse((yield* client.callTool({ name: "free", arguments: {} })).isError)
+      assert.isFalse((yield* client.callTool({ name: "clock", arguments: {} })).isError)
       const listed = yield* client.callTool({ name: "list_directory", arguments: {} })
       assert.isTrue(listed.isError)
       assert.include(text(listed), "No filesystem available")

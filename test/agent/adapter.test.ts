@@ -13,16 +13,18 @@ import { TestClock } from "effect/testing"
 import { join } from "node:path"
 import * as Adapter from "../../src/agent/Adapter.ts"
 import { define, refused } from "../../src/agent/definition.ts"
-import { invokeUnknown } from "../../src/agent/dispatch.ts"
+import { invoke, invokeUnknown } from "../../src/agent/dispatch.ts"
 import * as Memory from "../../src/agent/memory.ts"
 import * as Policy from "../../src/agent/Policy.ts"
 import * as Prompt from "../../src/agent/Prompt.ts"
+import * as Tool from "../../src/agent/Tool.ts"
 import { ToolContext } from "../../src/agent/ToolContext.ts"
 import * as ToolContexts from "../../src/agent/ToolContext.ts"
 import { log, ToolEvents } from "../../src/agent/ToolEvents.ts"
 import { defaults, ToolSettings } from "../../src/agent/ToolSettings.ts"
 import { four, seven } from "../../src/agent/tools.ts"
 import { IoError } from "../../src/model/FsError.ts"
+import * as FsPath from "../../src/model/FsPath.ts"
 import * as Session from "../../src/workspace/Session.ts"
 import { inMemory } from "../scratch.ts"
 import { done, makeSession, Notes, section, start, tool, Value } from "./adapting.ts"
@@ -491,6 +493,33 @@ describe("the filesystem of a tool", () => {
         assertRefused(yield* run.call("curious", {}))
       }
     }).pipe(Effect.orDie)
+  )
+
+  it.effect("is not needed by a tool of one's own that names no paths, and is missed by one that does", () =>
+    Effect.gen(function* () {
+      const common = { description: "Tells the time.", value: Value }
+      const clock = Tool.make({ ...common, name: "clock", handle: () => Effect.succeed(done) })
+      const looking = Tool.make({
+        ...common,
+        name: "looking",
+        handle: (_, { filesystem }) => Effect.as(filesystem.list(), done)
+      })
+      const touching = Tool.make({
+        ...common,
+        name: "touching",
+        touches: () => Effect.succeed([{ access: "read", path: FsPath.root } as const]),
+        handle: () => Effect.die("it was called")
+      })
+      const strict = Tool.make({ ...common, name: "strict", needsFilesystem: true, handle: () => Effect.die("it was called") })
+      const { run } = yield* start([section("text", { tools: [clock, looking, touching, strict] })])
+      assert.isTrue((yield* run.call("clock", {})).success)
+      assert.isTrue((yield* invoke(clock, {}, { memory: Memory.make() })).success)
+      for (const name of ["looking", "touching", "strict"]) {
+        const result = yield* run.call(name, {})
+        assertRefused(result)
+        assert.include(result.message, "No filesystem available", name)
+      }
+    })
   )
 
   it.effect("is not needed outside of runs either", () =>

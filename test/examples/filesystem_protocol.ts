@@ -28,8 +28,8 @@ import { directory } from "./machine.ts"
 /* A handler. */
 
 /**
- * It finds the filesystem in its context, and turns the failures that it has words of its own for into what a model is told. It says of
- * itself that it can do without files, so that it is asked even where there are none.
+ * It finds the filesystem in its context, and turns the failures that it has words of its own for into what a model is told. It names no
+ * paths that it touches, so it is called even where there are no files.
  */
 export const readPage = Tool.make({
   name: "read_page",
@@ -41,7 +41,6 @@ export const readPage = Tool.make({
   }),
   value: Schema.Struct({ content: Schema.String, path: Schema.String, truncated: Schema.Boolean }),
   does: "reads",
-  needsFilesystem: false,
   examples: [{ path: "README.md", offset: 10, limit: 5 }],
   handle: Effect.fnUntraced(function* ({ limit, offset, path }) {
     const { filesystem } = yield* ToolContext.ToolContext
@@ -121,13 +120,14 @@ export const aHandlerIsDenied = Effect.gen(function* () {
 
 export const aHandlerHasNoFiles = calling([sectionOf("text", { tools: [readPage] })], "read_page", { path: "numbers.txt" })
 
-/** A tool that needs files says nothing of it: where there are none, it is not run at all. */
+/** A tool can say that it needs files. It is then refused where there are none, before it has done anything. */
 export const aToolNeedsFiles = Effect.suspend(() => {
   let runs = 0
   const counted = Tool.make({
     name: "count",
     description: "Count how often this was run.",
     value: Schema.Struct({}),
+    needsFilesystem: true,
     handle: () => Effect.sync(() => ({ message: `${++runs}`, value: {} }))
   })
   return Effect.map(calling([sectionOf("text", { tools: [counted] })], "count", {}), (result) => ({ result, runs }))
