@@ -7,43 +7,48 @@
  */
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
-import { createHmac, randomBytes, timingSafeEqual } from "node:crypto"
-import * as Fs from "node:fs"
-import { homedir, tmpdir } from "node:os"
-import { join } from "node:path"
+import type * as NodeCrypto from "node:crypto"
+import type * as NodeFs from "node:fs"
+import type * as NodeOs from "node:os"
+import type * as NodePath from "node:path"
 import { stateDirectory } from "./stateDirectory.ts"
+
+// Looked up when they are needed: a program that works in memory alone loads none of them.
+const crypto = (): typeof NodeCrypto => process.getBuiltinModule("node:crypto")
+const fs = (): typeof NodeFs => process.getBuiltinModule("node:fs")
+const os = (): typeof NodeOs => process.getBuiltinModule("node:os")
+const paths = (): typeof NodePath => process.getBuiltinModule("node:path")
 
 const configured = (name: string): string | undefined =>
   Effect.runSync(Effect.orElseSucceed(Config.String(name), (): string | undefined => undefined))
 
 const homeOrNothing = (): string => {
   try {
-    return homedir()
+    return os().homedir()
   } catch {
     return ""
   }
 }
 
-const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_RDONLY, O_WRONLY } = Fs.constants
-
 /** Windows has no such bits; the directories of a user are closed to others there by inheritance. */
-const isPrivate = (stats: Fs.Stats): boolean =>
+const isPrivate = (stats: NodeFs.Stats): boolean =>
   process.geteuid === undefined || (stats.uid === process.geteuid() && (stats.mode & 0o077) === 0)
 
 /** Makes the directory where it is missing, and returns whether it belongs to this user alone. */
 const isOwned = (path: string): boolean => {
   try {
-    Fs.mkdirSync(path, { recursive: true, mode: 0o700 })
-    const descriptor = Fs.openSync(path, O_RDONLY | (O_DIRECTORY ?? 0) | (O_NOFOLLOW ?? 0))
+    fs().mkdirSync(path, { recursive: true, mode: 0o700 })
+    const { O_DIRECTORY, O_NOFOLLOW, O_RDONLY } = fs().constants
+    const descriptor = fs().openSync(path, O_RDONLY | (O_DIRECTORY ?? 0) | (O_NOFOLLOW ?? 0))
     try {
-      let stats = Fs.fstatSync(descriptor)
+      let stats = fs().fstatSync(descriptor)
       if (process.geteuid !== undefined && stats.uid === process.geteuid() && (stats.mode & 0o077) !== 0) {
-        Fs.fchmodSync(descriptor, 0o700)
-        stats = Fs.fstatSync(descriptor)
+        fs().fchmodSync(descriptor, 0o700)
+        stats = fs().fstatSync(descriptor)
       }
       return isPrivate(stats)
     } finally {
-      Fs.closeSync(descriptor)
+      fs().closeSync(descriptor)
     }
   } catch {
     return false
@@ -57,8 +62,8 @@ const find = (): string | undefined => {
     home: homeOrNothing()
   })
   const candidates = [
-    ...(state === undefined ? [] : [join(state, "fs-algebra")]),
-    join(tmpdir(), `fs-algebra-state-${process.geteuid?.() ?? "user"}`)
+    ...(state === undefined ? [] : [paths().join(state, "fs-algebra")]),
+    paths().join(os().tmpdir(), `fs-algebra-state-${process.geteuid?.() ?? "user"}`)
   ]
   return candidates.find(isOwned)
 }
@@ -71,39 +76,41 @@ export const directory = (): string | undefined => (found ??= { path: find() }).
 const keyLength = 32
 
 const readKey = (path: string): Buffer | undefined => {
+  const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = fs().constants
   let descriptor: number
   try {
-    descriptor = Fs.openSync(path, O_RDONLY | (O_NOFOLLOW ?? 0))
+    descriptor = fs().openSync(path, O_RDONLY | (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0))
   } catch {
     return undefined
   }
   try {
-    const stats = Fs.fstatSync(descriptor)
+    const stats = fs().fstatSync(descriptor)
     if (!stats.isFile() || !isPrivate(stats) || stats.size !== keyLength) return undefined
     const bytes = Buffer.alloc(keyLength)
-    return Fs.readSync(descriptor, bytes, 0, keyLength, 0) === keyLength ? bytes : undefined
+    return fs().readSync(descriptor, bytes, 0, keyLength, 0) === keyLength ? bytes : undefined
   } finally {
-    Fs.closeSync(descriptor)
+    fs().closeSync(descriptor)
   }
 }
 
 /** Publishes a complete key under the name, so that of two processes that start at once both end with the same one. */
 const makeKey = (path: string): Buffer | undefined => {
-  const draft = `${path}.${randomBytes(9).toString("hex")}`
+  const draft = `${path}.${crypto().randomBytes(9).toString("hex")}`
   try {
-    const descriptor = Fs.openSync(draft, O_WRONLY | O_CREAT | O_EXCL | (O_NOFOLLOW ?? 0), 0o600)
+    const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = fs().constants
+    const descriptor = fs().openSync(draft, O_WRONLY | O_CREAT | O_EXCL | (O_NOFOLLOW ?? 0), 0o600)
     try {
-      Fs.writeSync(descriptor, randomBytes(keyLength))
-      Fs.fsyncSync(descriptor)
+      fs().writeSync(descriptor, crypto().randomBytes(keyLength))
+      fs().fsyncSync(descriptor)
     } finally {
-      Fs.closeSync(descriptor)
+      fs().closeSync(descriptor)
     }
     try {
-      Fs.linkSync(draft, path)
+      fs().linkSync(draft, path)
     } catch {
       // Another process was first, or the name is taken by something else; the read below decides.
     } finally {
-      Fs.unlinkSync(draft)
+      fs().unlinkSync(draft)
     }
   } catch {
     return undefined
@@ -116,18 +123,18 @@ let known: Buffer | undefined
 const key = (): Buffer => {
   if (known === undefined) {
     const at = directory()
-    const path = at === undefined ? undefined : join(at, "key")
-    known = (path === undefined ? undefined : (readKey(path) ?? makeKey(path))) ?? randomBytes(keyLength)
+    const path = at === undefined ? undefined : paths().join(at, "key")
+    known = (path === undefined ? undefined : (readKey(path) ?? makeKey(path))) ?? crypto().randomBytes(keyLength)
   }
   return known
 }
 
 /** Returns the code of a text: 32 hexadecimal digits (128 bits of HMAC-SHA-256) that only this installation can make. */
-export const codeOf = (text: string): string => createHmac("sha256", key()).update(text).digest("hex").slice(0, 32)
+export const codeOf = (text: string): string => crypto().createHmac("sha256", key()).update(text).digest("hex").slice(0, 32)
 
 /** Returns whether this installation made the code of this text. */
 export const isCodeOf = (text: string, code: string): boolean => {
   const expected = Buffer.from(codeOf(text))
   const given = Buffer.from(code)
-  return given.length === expected.length && timingSafeEqual(given, expected)
+  return given.length === expected.length && crypto().timingSafeEqual(given, expected)
 }

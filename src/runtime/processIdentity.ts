@@ -3,8 +3,12 @@
  * A number alone would not do: the system gives it to another process later. So the identity says where it counts (one boot of one
  * kernel, one namespace of process numbers), the number, and the moment at which the process started.
  */
-import * as Fs from "node:fs"
-import { hostname } from "node:os"
+import type * as NodeFs from "node:fs"
+import type * as NodeOs from "node:os"
+
+// Looked up when they are needed: a program that works in memory alone loads none of them.
+const fs = (): typeof NodeFs => process.getBuiltinModule("node:fs")
+const os = (): typeof NodeOs => process.getBuiltinModule("node:os")
 
 const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : undefined)
 
@@ -35,7 +39,7 @@ interface Status {
 
 /** `/proc/<which>/stat` behind the name of the program, which may hold anything: state first, then one number after another. */
 const statusOf = (which: number | "self", tell = quietly): Status | undefined => {
-  const text = tell(() => Fs.readFileSync(`/proc/${which}/stat`, "latin1"))
+  const text = tell(() => fs().readFileSync(`/proc/${which}/stat`, "latin1"))
   return text === undefined
     ? undefined
     : { pid: Number.parseInt(text, 10), fields: text.slice(text.lastIndexOf(")") + 2).split(" ") }
@@ -66,11 +70,11 @@ const ask = (): Own => {
     JSON.stringify(
       isTold
         ? [
-            surely(() => Fs.readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim()),
-            surely(() => Fs.readlinkSync("/proc/self/ns/pid")),
-            surely(() => Fs.readlinkSync("/proc/self/ns/time"))
+            surely(() => fs().readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim()),
+            surely(() => fs().readlinkSync("/proc/self/ns/pid")),
+            surely(() => fs().readlinkSync("/proc/self/ns/time"))
           ]
-        : [hostname(), process.platform]
+        : [os().hostname(), process.platform]
     )
   )
   const started = isTold ? asText(status.fields[STARTED]) : "0"
@@ -125,11 +129,11 @@ export interface Boot {
 }
 
 const askBoot = (): Boot | undefined => {
-  const boot = quietly(() => Fs.readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim())
-  const machine = quietly(() => Fs.readFileSync("/etc/machine-id", "latin1").trim())
+  const boot = quietly(() => fs().readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim())
+  const machine = quietly(() => fs().readFileSync("/etc/machine-id", "latin1").trim())
   return boot === undefined || machine === undefined || machine === ""
     ? undefined
-    : { boot, machine: digest(JSON.stringify([machine, hostname()])) }
+    : { boot, machine: digest(JSON.stringify([machine, os().hostname()])) }
 }
 
 /** Returns the boot of this machine; `undefined` where the system does not tell one boot from another. */

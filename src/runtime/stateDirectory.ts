@@ -1,5 +1,7 @@
 /** The directory in which a user's programs keep their state, as each system defines it. */
-import { posix, win32 } from "node:path"
+import type * as NodePath from "node:path"
+
+const paths = (): typeof NodePath => process.getBuiltinModule("node:path")
 
 /** The facts of a machine on which the place of the state directory depends. */
 export interface Machine {
@@ -8,7 +10,7 @@ export interface Machine {
   readonly home: string
 }
 
-const absolute = (path: string | undefined, { isAbsolute }: typeof posix): string | undefined =>
+const absolute = (path: string | undefined, { isAbsolute }: NodePath.PlatformPath): string | undefined =>
   path !== undefined && isAbsolute(path) ? path : undefined
 
 /**
@@ -16,6 +18,7 @@ const absolute = (path: string | undefined, { isAbsolute }: typeof posix): strin
  * (https://specifications.freedesktop.org/basedir-spec).
  */
 export const stateDirectory = ({ environment, home, platform }: Machine): string | undefined => {
+  const { posix, win32 } = paths()
   if (platform === "win32") return absolute(environment["LOCALAPPDATA"], win32)
   const given = absolute(environment["XDG_STATE_HOME"], posix)
   if (given !== undefined || absolute(home, posix) === undefined) return given

@@ -7,21 +7,36 @@
  * looked up here because it runs on another machine or in another container. The age of a file decides nothing.
  */
 import * as Effect from "effect/Effect"
-import { randomBytes } from "node:crypto"
+import type * as NodeCrypto from "node:crypto"
 import * as Installation from "./installation.ts"
 import * as Identity from "./processIdentity.ts"
 
+const isNode = typeof process !== "undefined" && typeof process.getBuiltinModule === "function"
+
+const randomHex = (bytes: number): string =>
+  (process.getBuiltinModule("node:crypto") as typeof NodeCrypto).randomBytes(bytes).toString("hex")
+
 /** Marks the names of this copy of the module, of which there is one in each thread. */
-const thread = (): string => (threadMark ??= randomBytes(3).toString("hex"))
+const thread = (): string => (threadMark ??= randomHex(3))
 let threadMark: string | undefined
 
 const inUse = new Set<string>()
 
 const sign = (signed: string): string => `${signed}-${Installation.codeOf(signed)}.tmp`
 
+let locals = 0
+
+/** Elsewhere than in Node all files are in memory, where no other process sees a name. */
+const makeLocal = (): string => {
+  const name = `.~fsa-${(locals++).toString(36)}.tmp`
+  inUse.add(name)
+  return name
+}
+
 /** Makes a name that is in progress until `forget`. `kind`: lower-case letters that say what the name is for. */
 export const make = (kind?: string): string => {
-  const random = thread() + randomBytes(6).toString("hex")
+  if (!isNode) return makeLocal()
+  const random = thread() + randomHex(6)
   const signed = `.~fsa-${kind === undefined ? "" : `${kind}-`}${Identity.self()}-${random}`
   const name = sign(signed)
   inUse.add(name)
@@ -66,9 +81,12 @@ export interface Verified {
   readonly state: "in progress" | "leftover"
 }
 
+const local: Verified = { owner: "", kind: undefined, isOwnProcess: true, isPart: false, state: "in progress" }
+
 /** Returns what a name of ours says; `undefined` for a stranger's. */
 export const verify = (name: string): Verified | undefined => {
   if (!name.startsWith(".~fsa-")) return undefined
+  if (!isNode) return inUse.has(name) ? local : undefined
   const [, signed, base, kind, owner, random, part, code] = form.exec(name) ?? []
   if (owner === undefined || !Installation.isCodeOf(signed!, code!)) return undefined
   const isOwnProcess = owner === Identity.self()
