@@ -9,12 +9,12 @@ import * as Stream from "effect/Stream"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import { traced } from "../../src/filesystem/Decorator.ts"
 import { decorate, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
-import { taking } from "../../src/history/exchange/turn.ts"
 import * as Journal from "../../src/journal/Journal.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
 import type { Fault } from "../../src/model/FsError.ts"
 import { around, type Backend, type Commit } from "../../src/port/Backend.ts"
 import { sha256 } from "../../src/runtime/hash.ts"
+import * as TemporaryNames from "../../src/runtime/temporaryNames.ts"
 import { plant } from "../../src/testing/Files.ts"
 import { faulty } from "../../src/testing/Faults.ts"
 import { another, entriesOf, look, makeJournal, record } from "./recordings.ts"
@@ -490,12 +490,11 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("writes down what is done in hiding too", () =>
+  it.effect("writes down what is done under a temporary name too", () =>
     Effect.gen(function* () {
-      const fs = make({ ...(yield* another()).port, info: { ...(yield* another()).port.info, confinement: "race-free" } })
       const journal = yield* makeJournal
-      const recorded = yield* record(journal, fs)
-      yield* taking(recorded.port, Effect.void)
+      const { port } = yield* record(journal, yield* another())
+      yield* TemporaryNames.using((name) => Effect.andThen(port.makeDirectory(at(name)), port.remove(at(name))))
       const tags = (yield* entriesOf(journal)).map(({ _tag }) => _tag)
       assert.deepStrictEqual(tags, ["FileMakeDirectory", "FileDirectoryMade", "FileDelete", "FileDeleted"])
     })
