@@ -4,6 +4,7 @@ import type { AnyDefinition } from "../../src/agent/definition.ts"
 import { invokeUnknown } from "../../src/agent/dispatch.ts"
 import * as Memory from "../../src/agent/memory.ts"
 import * as ToolSettings from "../../src/agent/ToolSettings.ts"
+import { applyPatch } from "../../src/agent/tools/applyPatch.ts"
 import { copy } from "../../src/agent/tools/copy.ts"
 import { editFile } from "../../src/agent/tools/editFile.ts"
 import { mkdir } from "../../src/agent/tools/mkdir.ts"
@@ -379,6 +380,31 @@ describe("edit_file", () => {
     })
   )
 
+  it.live("answers a bounded diff in the message and in the value, however long lines are and however many", () =>
+    Effect.gen(function* () {
+      const long = '{"a":1,"b":2},'.repeat(40_000)
+      const fs = yield* memory({ long, many: "a\n".repeat(30_000), short: "x\n" })
+      const edit = { old_string: "a", new_string: "c", replace_all: true }
+      const edits = ["long", "many", "short"].map((path) => ({ path, ...edit, ...(path === "short" && { old_string: "x" }) }))
+      for (const input of [{ path: "long", ...edit }, { path: "many", ...edit }, { edits }]) {
+        const { message, value } = yield* call(editFile, input, fs)
+        const { diff } = value as { readonly diff: string }
+        for (const text of [message, diff]) {
+          assert.isAtMost(text.length, 48_000 + 100)
+          for (const line of text.split("\n")) assert.isAtMost(line.length, 2100)
+        }
+        assert.isAtMost(message.length, 48_000)
+        for (const path of "edits" in input ? ["long", "many"] : [input.path]) assert.include(diff, `--- a/${path}\n`)
+        if (!("edits" in input) && input.path === "long") {
+          assert.match(diff, /^-\{"a":1.* \[cut: characters 1-2000 of 560001\]$/m)
+          assert.match(diff, /^\+\{"c":1.* \[cut: characters 1-2000 of 560001\]$/m)
+        } else assert.match(diff, /\n\[cut: \d+ of \d{5} lines\]\n$/)
+        yield* fs.write("long", long)
+        yield* fs.write("many", "a\n".repeat(30_000))
+      }
+    })
+  )
+
   it.live("knows afterwards what it has written, and forgets what has gone", () =>
     Effect.gen(function* () {
       const fs = yield* host({ a: "1\n", b: "1\n" })
@@ -412,6 +438,24 @@ describe("edit_file", () => {
         ["", "", "", ""]
       )
       assert.deepStrictEqual(yield* capture(fs.port), picture({ a: "0\n1\n2\n3", b: "0\n1\n2\n3" }))
+    })
+  )
+})
+
+describe("apply_patch", () => {
+  it.live("refuses a patch of more than 250,000 characters, says the bound and changes nothing", () =>
+    Effect.gen(function* () {
+      const fs = yield* memory({ a: "a\n" })
+      const patch = (length: number): string => {
+        const [head, end] = ["*** Begin Patch\n*** Update File: a\n@@\n-a\n+b\n", "*** End Patch"]
+        return head + "\n".repeat(length - head.length - end.length) + end
+      }
+      const refused = yield* call(applyPatch, { patch: patch(250_001) }, fs)
+      assert.isFalse(refused.success)
+      assert.match(refused.message, /^The patch has 250,001 characters, and at most 250,000 are read at once\./)
+      assert.strictEqual(yield* fs.readString("a"), "a\n")
+      assert.isTrue((yield* call(applyPatch, { patch: patch(250_000) }, fs)).success)
+      assert.strictEqual(yield* fs.readString("a"), "b\n")
     })
   )
 })

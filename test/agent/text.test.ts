@@ -3,7 +3,7 @@ import * as Arbitrary from "effect/Arbitrary"
 import * as Schema from "effect/Schema"
 import { closeSync, openSync, readSync } from "node:fs"
 import { gzipSync, zstdCompressSync } from "node:zlib"
-import { cutAtLine, fit, fitted } from "../../src/agent/text/fit.ts"
+import { diffText, fit, fitted, shownDiff, withDiff } from "../../src/agent/text/fit.ts"
 import { excerpt, lines, maxLine, numbered } from "../../src/agent/text/lines.ts"
 import { counted, countsOf, listing } from "../../src/agent/text/listing.ts"
 import { matchLines } from "../../src/agent/text/matches.ts"
@@ -11,6 +11,7 @@ import { isViewable, mediaTypeOf } from "../../src/agent/text/mediaType.ts"
 import { listed, plural, size, skipped } from "../../src/agent/text/words.ts"
 import type { GrepMatch, Kind } from "../../src/model/Entry.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
+import { atOnce } from "../../src/runtime/steps.ts"
 
 const int = (minimum: number, maximum: number) => Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum, maximum })))
 
@@ -116,7 +117,10 @@ describe("fit", () => {
       fitted(["1234567890", "1234567890", "1234567890"], settings, (shown) => `only ${shown}`),
       "1234567890\nonly 1"
     )
-    assert.strictEqual(cutAtLine("a\n".repeat(30), settings), "a\na\n[cut: 2 of 31 lines]")
+    const diff = atOnce(shownDiff("a\n".repeat(29)))
+    assert.strictEqual(withDiff(["a"], diff, settings), "a\na\n[cut: 2 of 30 lines]")
+    assert.strictEqual(diffText(diff), "a\n".repeat(29))
+    assert.deepStrictEqual(atOnce(shownDiff("")), { lines: [], total: 0 })
   })
 })
 

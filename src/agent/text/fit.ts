@@ -2,7 +2,9 @@
  * A message has a budget, and is cut between lines, never in one. What is measured is the whole message with its last line, which says
  * how to get the rest: so what is sent is within the budget, whatever measures it.
  */
+import { perItem, type Steps } from "../../runtime/steps.ts"
 import type { ToolSettingsShape } from "../ToolSettings.ts"
+import { excerpt } from "./lines.ts"
 
 export type Budget = Pick<ToolSettingsShape, "budget" | "measure">
 
@@ -40,8 +42,48 @@ export const fitted = (lines: ReadonlyArray<string>, settings: Budget, rest: (sh
   return render(fit(lines.length, render, settings))
 }
 
-/** For texts that are nice to have, such as a diff: as much as fits, and how many lines that leaves out. */
-export const cutAtLine = (text: string, settings: Budget): string => {
-  const all = text.split("\n")
-  return fitted(all, settings, (shown) => `[cut: ${shown} of ${all.length} lines]`)
+/** UTF-16 units of a diff that are looked at to be shown. */
+const maxDiff = 48_000
+
+/** The beginning of a diff, for a model. */
+export interface ShownDiff {
+  /** Long lines are cut, with a mark. */
+  readonly lines: ReadonlyArray<string>
+  /** The lines of the whole diff. */
+  readonly total: number
+}
+
+/** Returns as many lines of the diff as are within 48,000 characters. Lines over 2,000 characters are cut, with a mark. */
+export const shownDiff = function* (diff: string): Steps<ShownDiff> {
+  const lines: Array<string> = []
+  let total = 0
+  let length = 0
+  for (let at = 0; at < diff.length;) {
+    const newline = diff.indexOf("\n", at)
+    const end = newline === -1 ? diff.length : newline
+    if (length <= maxDiff) {
+      const { shown } = excerpt(diff.slice(at, end))
+      length += shown.length + 1
+      if (length <= maxDiff) lines.push(shown)
+    }
+    at = end + 1
+    if (++total % 1024 === 0) yield 1024 * perItem
+  }
+  return { lines, total }
+}
+
+const cut = (shown: number, total: number, advice = ""): string =>
+  shown === total ? "" : `[cut: ${shown} of ${total} lines${advice}]`
+
+/** Returns the shown diff as a text that ends in a newline, with a mark where lines are left out. */
+export const diffText = ({ lines, total }: ShownDiff): string => {
+  const mark = cut(lines.length, total)
+  return [...lines, ...(mark === "" ? [] : [mark])].map((line) => `${line}\n`).join("")
+}
+
+/** Returns the lines and the diff below them, as much as fits, and says how many lines are left out. */
+export const withDiff = (head: ReadonlyArray<string>, diff: ShownDiff, settings: Budget, advice = ""): string => {
+  const lines = [...head, ...diff.lines]
+  const render = (shown: number): string => joined(lines.slice(0, shown), cut(shown, head.length + diff.total, advice))
+  return render(fit(lines.length, render, settings))
 }

@@ -4,17 +4,29 @@ import * as Schema from "effect/Schema"
 import { documentOf } from "../../engine/splice.ts"
 import { inSlices } from "../../runtime/steps.ts"
 import { applyChanges, type Changed } from "../changes/apply.ts"
-import { type Call, define, type ToolFailure, type Touch } from "../definition.ts"
+import { type Call, define, refused, type ToolFailure, type Touch } from "../definition.ts"
 import type { Deviation } from "../patch/apply.ts"
 import { type Outcome, planOf, type Section } from "../patch/plan.ts"
 import { parse } from "../patch/parse.ts"
 import { fitted } from "../text/fit.ts"
 import { plural } from "../text/words.ts"
 
+/** The UTF-16 units of a patch that are read at once: reading holds the event loop until it ends. */
+const maxPatch = 250_000
+
+const grouped = (count: number): string => count.toLocaleString("en-US")
+
+const tooLong = (length: number) =>
+  refused(
+    `The patch has ${grouped(length)} characters, and at most ${grouped(maxPatch)} are read at once.`,
+    "Nothing was changed; send several smaller patches."
+  )
+
 const sectionsOf = Effect.fnUntraced(function* (
   patch: string,
   call: Call
 ): Effect.fn.Return<ReadonlyArray<Section>, ToolFailure> {
+  if (patch.length > maxPatch) return yield* Effect.fail(tooLong(patch.length))
   const files = parse(patch)
   if ("_tag" in files) return yield* Effect.fail(files)
   const path = (raw: string | undefined) => (raw === undefined ? Effect.undefined : call.path(raw, { argument: "patch" }))
@@ -74,7 +86,7 @@ export const applyPatch = define({
   parameters: Schema.Struct({
     patch: Schema.String.annotate({
       description:
-        "Sections *** Add File: path (each line begins with +), *** Delete File: path, *** Update File: path (then *** Move to: path to rename it, and hunks: @@ with a line above the place if needed, then lines that begin with a space, - or +), between *** Begin Patch and *** End Patch. Or a unified diff: --- a/path, +++ b/path, @@ -1,3 +1,4 @@ and such lines."
+        "Sections *** Add File: path (each line begins with +), *** Delete File: path, *** Update File: path (then *** Move to: path to rename it, and hunks: @@ with a line above the place if needed, then lines that begin with a space, - or +), between *** Begin Patch and *** End Patch. Or a unified diff: --- a/path, +++ b/path, @@ -1,3 +1,4 @@ and such lines. At most 250,000 characters."
     })
   }),
   value: Schema.Struct({

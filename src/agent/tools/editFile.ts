@@ -3,8 +3,9 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { type EditedFile, editFiles } from "../changes/editFiles.ts"
 import { planOf } from "../changes/editPlan.ts"
+import { inSlices } from "../../runtime/steps.ts"
 import { define } from "../definition.ts"
-import { cutAtLine } from "../text/fit.ts"
+import { diffText, shownDiff, withDiff } from "../text/fit.ts"
 import { plural } from "../text/words.ts"
 
 const path = Schema.String.annotate({ description: "The file, relative to the root. With edits, of those that name none." })
@@ -60,6 +61,7 @@ export const editFile = define({
     /** Of the first file, as is `version`. */
     path: Schema.String,
     replacements: Schema.Int,
+    /** Its first 48,000 characters, in whole lines; lines over 2,000 characters are cut. */
     diff: Schema.String,
     version: Schema.String,
     files: Schema.Array(Schema.Struct({ path: Schema.String, replacements: Schema.Int, version: Schema.String }))
@@ -80,14 +82,13 @@ export const editFile = define({
   handle: Effect.fnUntraced(function* (params, call) {
     const files = yield* editFiles(call, yield* planOf(params, call))
     const [{ path, version }] = files as [EditedFile]
-    const diff = files.map((file) => file.diff).join("")
-    const text = [...said(files), ...(diff === "" ? [] : [diff.replace(/\n$/, "")])].join("\n")
+    const diff = yield* inSlices(() => shownDiff(files.map((file) => file.diff).join("")))
     return {
-      message: cutAtLine(text, call.settings),
+      message: withDiff(said(files), diff, call.settings),
       value: {
         path,
         replacements: total(files),
-        diff,
+        diff: diffText(diff),
         version,
         files: files.map(({ path, replacements, version }) => ({ path, replacements, version }))
       }

@@ -7,7 +7,8 @@ import type { FsError } from "../../../model/FsError.ts"
 import type { FsPath } from "../../../model/FsPath.ts"
 import type { Backend } from "../../../port/Backend.ts"
 import { define } from "../../definition.ts"
-import { fitted } from "../../text/fit.ts"
+import { inSlices } from "../../../runtime/steps.ts"
+import { diffText, shownDiff, withDiff } from "../../text/fit.ts"
 import { choose, service } from "./choosing.ts"
 import { type Patch, patchOf } from "./patch.ts"
 import { Change, changed, changeLine, changeOf } from "./shown.ts"
@@ -84,7 +85,7 @@ export const diff = define({
     files_changed: Schema.Int,
     lines_added: Schema.Int,
     lines_removed: Schema.Int,
-    /** Unified, with three lines of context; of text files, as far as it is not too long. */
+    /** Unified, with three lines of context; of text files; its first 48,000 characters, in whole lines. Lines over 2,000 characters are cut. */
     diff: Schema.String
   }),
   does: "reads",
@@ -108,15 +109,15 @@ export const diff = define({
     }
     const text = textOf(compared)
     const head = `${changed(counts)} from ${short(from)} to ${to === undefined ? "what is there now" : short(to)}`
-    const lines = [head, ...differences.map(line), ...(text === "" ? [] : text.replace(/\n$/, "").split("\n"))]
+    const shown = yield* inSlices(() => shownDiff(text))
     return {
-      message: fitted(lines, call.settings, (shown) => `[cut: ${shown} of ${lines.length} lines; read_file shows files whole]`),
+      message: withDiff([head, ...differences.map(line)], shown, call.settings, "; read_file shows files whole"),
       value: {
         from: from.snapshotId,
         ...(to !== undefined && { to: to.snapshotId }),
         changes: differences,
         ...counts,
-        diff: text
+        diff: diffText(shown)
       }
     }
   })
