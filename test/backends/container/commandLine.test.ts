@@ -158,12 +158,14 @@ describe("the command line of an engine", () => {
     assert.deepStrictEqual(CommandLine.listing.slice(0, 4), ["ps", "--all", "--filter", "label=fs-algebra=1"])
   })
 
-  it("reads the listings of podman and docker, and takes nothing for ours that is not", () => {
-    const podman = "fs-algebra-0a map[fs-algebra:1 fs-algebra.owner:x1-2-3 io.buildah.version:1.28]\nother map[fs-algebra:1]\n"
-    const docker = "fs-algebra-0b fs-algebra.owner=y-4-5,fs-algebra=1\nfs-algebra-zz fs-algebra.owner=y-4-5\n\n"
-    assert.deepStrictEqual(CommandLine.listed(podman + docker), [
-      { name: "fs-algebra-0a", owner: "x1-2-3" },
-      { name: "fs-algebra-0b", owner: "y-4-5" }
-    ])
+  it("takes no container for ours by another name, and no owner from another text", () => {
+    assert.deepStrictEqual(
+      CommandLine.listed("fs-algebra-0a\nother\nfs-algebra-zz\nx fs-algebra-0b\nfs-algebra-0c,other/x\n"),
+      ["fs-algebra-0a"]
+    )
+    assert.strictEqual(CommandLine.owner('"x1-2-3"\n'), "x1-2-3")
+    for (const forged of ['"x-1-2\\nfs-algebra-0a y-1-2"\n', "x-1-2\n", '""\n', '"x-1-2"\n"y-1-2"\n', ""]) {
+      assert.isUndefined(CommandLine.owner(forged), forged)
+    }
   })
 })

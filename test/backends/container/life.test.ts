@@ -12,6 +12,7 @@ import { fileURLToPath } from "node:url"
 import * as Container from "../../../src/backends/Container.ts"
 import { Filesystem } from "../../../src/filesystem/Filesystem.ts"
 import { Sandbox } from "../../../src/filesystem/Sandbox.ts"
+import * as Identity from "../../../src/runtime/processIdentity.ts"
 import { busyboxRoot, containers, describePodman, directory, gnuRoot, services } from "./podman.ts"
 
 const strategies = ["overlay", "exec"] as const
@@ -189,7 +190,7 @@ describePodman("a container's life", () => {
         await once(child, "exit")
         return said.toString()
       })
-      const create = (name: string, whose: string) =>
+      const create = (name: string, whose: string, ...more: ReadonlyArray<string>) =>
         execFileSync("podman", [
           "create",
           "--name",
@@ -198,6 +199,7 @@ describePodman("a container's life", () => {
           "fs-algebra=1",
           "--label",
           `fs-algebra.owner=${whose}`,
+          ...more,
           "--rootfs",
           `${busyboxRoot()}:O`,
           "true"
@@ -205,8 +207,14 @@ describePodman("a container's life", () => {
       create("fs-algebra-00dead", dead)
       create("fs-algebra-00beef", owner)
       yield* Effect.addFinalizer(() => Effect.sync(() => execFileSync("podman", ["rm", "--force", "fs-algebra-00beef"])))
+      // An image may bring labels of any text. Containers are looked at one after the other, so this one before one of the dead.
+      const forged = `x fs-algebra.owner:${dead}\nfs-algebra-00beef fs-algebra.owner:${dead} `
+      create("fs-algebra-00bead", Identity.self(), "--label", `zz=${forged}`)
+      create("fs-algebra-01dead", dead)
+      yield* Effect.addFinalizer(() => Effect.sync(() => execFileSync("podman", ["rm", "--force", "fs-algebra-00bead"])))
       yield* made()
       yield* until(() => containers(dead).length === 0)
+      assert.include(containers(Identity.self()), "fs-algebra-00bead")
       // Whose process cannot be told, of another machine perhaps, stays.
       assert.deepStrictEqual(containers(owner), ["fs-algebra-00beef"])
     })

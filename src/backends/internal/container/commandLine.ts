@@ -150,24 +150,25 @@ export const version: ReadonlyArray<string> = ["--version"]
 /** With its volumes, whether it runs or not. */
 export const remove = (name: string): ReadonlyArray<string> => ["rm", "--force", "--volumes", name]
 
-/** All that are ours, one a line, with their labels. */
-export const listing: ReadonlyArray<string> = [
-  "ps",
-  "--all",
-  "--filter",
-  `label=${label}=1`,
+/** Lists the names of the containers that carry our label, one a line. */
+export const listing: ReadonlyArray<string> = ["ps", "--all", "--filter", `label=${label}=1`, "--format", "{{.Names}}"]
+
+/** Only these names can be those of our containers. */
+export const listed = (output: string): ReadonlyArray<string> =>
+  output.split("\n").filter((name) => /^fs-algebra-[0-9a-f]+$/.test(name))
+
+/**
+ * Asks for one label of one container, quoted. An image brings labels too, with any text and line breaks in them, so a listing of all
+ * labels could not be told apart from a forged one.
+ */
+export const ownerOf = (name: string): ReadonlyArray<string> => [
+  "inspect",
+  "--type",
+  "container",
   "--format",
-  "{{.Names}} {{.Labels}}"
+  `{{printf "%q" (index .Config.Labels "${ownerLabel}")}}`,
+  name
 ]
 
-export interface Listed {
-  readonly name: string
-  readonly owner: string
-}
-
-/** podman shows labels as `map[a:b c:d]`, docker as `a=b,c=d`. */
-export const listed = (output: string): ReadonlyArray<Listed> =>
-  output.split("\n").flatMap((line) => {
-    const [, name, owner] = /^(fs-algebra-[0-9a-f]+) .*\bfs-algebra\.owner[:=]([0-9a-z-]+)/.exec(line) ?? []
-    return name === undefined || owner === undefined ? [] : [{ name, owner }]
-  })
+/** Returns the identity of the process that the container is for, or `undefined` where the label holds none. */
+export const owner = (output: string): string | undefined => /^"([0-9a-z-]+)"\s*$/.exec(output)?.[1]
