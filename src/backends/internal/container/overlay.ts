@@ -17,6 +17,7 @@ import type { Confined, Owner } from "../confined.ts"
 import * as HostRoot from "../hostRoot.ts"
 import { removeTree } from "../hostTree.ts"
 import { backend } from "../posixPort.ts"
+import { unavailable } from "./engine.ts"
 import { random } from "./life.ts"
 
 /** https://specifications.freedesktop.org/basedir-spec: a relative path in XDG_CACHE_HOME is none. */
@@ -52,15 +53,33 @@ export const remove = (parent: string, name: string): Effect.Effect<void> =>
     yield* Effect.catch(once, () => Effect.andThen(Effect.ignore(unlock(backend(confined, { root: parent }), path)), once))
   }).pipe(Effect.scoped, Effect.ignore)
 
+/** Anybody can make a directory with such a name where the cache is shared, and can then change it while it is removed. */
+const isOwn = (path: string): boolean => {
+  const found = Fs.lstatSync(path, { throwIfNoEntry: false })
+  return found?.isDirectory() === true && found.uid === process.getuid?.()
+}
+
 /** Removes what processes have left that have ended. */
 const sweep = (parent: string): Effect.Effect<void> =>
   Effect.suspend(() => {
     const orphans = Fs.readdirSync(parent).filter((name) => {
       const owner = named.exec(name)?.[1]
-      return owner !== undefined && Identity.isDead(owner) === true
+      return owner !== undefined && Identity.isDead(owner) === true && isOwn(Path.join(parent, name))
     })
     return Effect.forEach(orphans, (name) => remove(parent, name), { discard: true })
   })
+
+const isForeign: Fault = unavailable(
+  "the directory fs-algebra in the user's cache, or overlays in it, is a link or belongs to another user; give a hostDirectory, or set XDG_CACHE_HOME to a directory of your own"
+)
+
+/** Whoever could write in it could put a link in the place of a directory that is then opened, and given to the user inside. */
+const secured = (directory: string): boolean => {
+  Fs.mkdirSync(directory, { recursive: true, mode: 0o700 })
+  if (!isOwn(directory)) return false
+  if ((Fs.lstatSync(directory).mode & 0o022) !== 0) Fs.chmodSync(directory, 0o700)
+  return true
+}
 
 /** A directory of our own, which goes with the scope, and with it those that others have left. */
 export const make: Effect.Effect<string, Fault, Scope.Scope> = Effect.gen(function* () {
@@ -69,8 +88,9 @@ export const make: Effect.Effect<string, Fault, Scope.Scope> = Effect.gen(functi
   const directory = `${parent}/${name}`
   yield* Effect.acquireRelease(
     attempt(() => {
-      Fs.mkdirSync(parent, { recursive: true, mode: 0o700 })
+      if (!secured(Path.dirname(parent)) || !secured(parent)) return isForeign
       Fs.mkdirSync(directory, { mode: 0o700 })
+      return undefined
     }),
     () => remove(parent, name)
   )
