@@ -66,6 +66,19 @@ describe.skipIf(process.platform === "win32")("the overlays in the cache", () =>
     })
   )
 
+  it.live.skipIf(process.getuid?.() !== 0)(
+    "removes a leftover that belongs to the user inside (only root gives one away)",
+    () =>
+      Effect.gen(function* () {
+        const { overlays, path } = yield* cache
+        const left = join(overlays, `${yield* ended}.${hex("a")}`)
+        Fs.mkdirSync(left, { recursive: true })
+        Fs.chownSync(left, 65_534, 65_534)
+        yield* made(path)
+        yield* until(() => !Fs.existsSync(left))
+      })
+  )
+
   it.live("is no directory that a link leads to", () =>
     Effect.gen(function* () {
       for (const name of ["ours", "overlays"] as const) {

@@ -53,18 +53,15 @@ export const remove = (parent: string, name: string): Effect.Effect<void> =>
     yield* Effect.catch(once, () => Effect.andThen(Effect.ignore(unlock(backend(confined, { root: parent }), path)), once))
   }).pipe(Effect.scoped, Effect.ignore)
 
-/** Anybody can make a directory with such a name where the cache is shared, and can then change it while it is removed. */
-const isOwn = (path: string): boolean => {
-  const found = Fs.lstatSync(path, { throwIfNoEntry: false })
-  return found?.isDirectory() === true && found.uid === process.getuid?.()
-}
+/** Whether it is a directory itself, no link. */
+const isDirectory = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
-/** Removes what processes have left that have ended. */
+/** Removes what processes have left that have ended. A directory may belong to the user inside its container by then. */
 const sweep = (parent: string): Effect.Effect<void> =>
   Effect.suspend(() => {
     const orphans = Fs.readdirSync(parent).filter((name) => {
       const owner = named.exec(name)?.[1]
-      return owner !== undefined && Identity.isDead(owner) === true && isOwn(Path.join(parent, name))
+      return owner !== undefined && Identity.isDead(owner) === true && isDirectory(Path.join(parent, name))
     })
     return Effect.forEach(orphans, (name) => remove(parent, name), { discard: true })
   })
@@ -76,8 +73,9 @@ const isForeign: Fault = unavailable(
 /** Whoever could write in it could put a link in the place of a directory that is then opened, and given to the user inside. */
 const secured = (directory: string): boolean => {
   Fs.mkdirSync(directory, { recursive: true, mode: 0o700 })
-  if (!isOwn(directory)) return false
-  if ((Fs.lstatSync(directory).mode & 0o022) !== 0) Fs.chmodSync(directory, 0o700)
+  const { mode, uid } = Fs.lstatSync(directory)
+  if (!isDirectory(directory) || uid !== process.getuid?.()) return false
+  if ((mode & 0o022) !== 0) Fs.chmodSync(directory, 0o700)
   return true
 }
 
