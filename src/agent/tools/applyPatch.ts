@@ -11,14 +11,17 @@ import { parse } from "../patch/parse.ts"
 import { fitted } from "../text/fit.ts"
 import { plural } from "../text/words.ts"
 
-/** The UTF-16 units of a patch that are read at once: reading holds the event loop until it ends. */
-const maxPatch = 250_000
+/**
+ * The UTF-16 units of a patch that are read at once: reading holds the event loop until it ends. Limits that allow larger writes than an
+ * agent's allow larger patches too.
+ */
+const maxPatch = ({ settings }: Call): number => Math.max(250_000, 5 * settings.limits.maxFileSize)
 
 const grouped = (count: number): string => count.toLocaleString("en-US")
 
-const tooLong = (length: number) =>
+const tooLong = (length: number, allowed: number) =>
   refused(
-    `The patch has ${grouped(length)} characters, and at most ${grouped(maxPatch)} are read at once.`,
+    `The patch has ${grouped(length)} characters, and at most ${grouped(allowed)} are read at once.`,
     "Nothing was changed; send several smaller patches."
   )
 
@@ -26,7 +29,8 @@ const sectionsOf = Effect.fnUntraced(function* (
   patch: string,
   call: Call
 ): Effect.fn.Return<ReadonlyArray<Section>, ToolFailure> {
-  if (patch.length > maxPatch) return yield* Effect.fail(tooLong(patch.length))
+  const allowed = maxPatch(call)
+  if (patch.length > allowed) return yield* Effect.fail(tooLong(patch.length, allowed))
   const files = parse(patch)
   if ("_tag" in files) return yield* Effect.fail(files)
   const path = (raw: string | undefined) => (raw === undefined ? Effect.undefined : call.path(raw, { argument: "patch" }))
@@ -86,7 +90,7 @@ export const applyPatch = define({
   parameters: Schema.Struct({
     patch: Schema.String.annotate({
       description:
-        "Sections *** Add File: path (each line begins with +), *** Delete File: path, *** Update File: path (then *** Move to: path to rename it, and hunks: @@ with a line above the place if needed, then lines that begin with a space, - or +), between *** Begin Patch and *** End Patch. Or a unified diff: --- a/path, +++ b/path, @@ -1,3 +1,4 @@ and such lines. At most 250,000 characters."
+        "Sections *** Add File: path (each line begins with +), *** Delete File: path, *** Update File: path (then *** Move to: path to rename it, and hunks: @@ with a line above the place if needed, then lines that begin with a space, - or +), between *** Begin Patch and *** End Patch. Or a unified diff: --- a/path, +++ b/path, @@ -1,3 +1,4 @@ and such lines."
     })
   }),
   value: Schema.Struct({
