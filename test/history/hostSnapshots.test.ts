@@ -4,6 +4,7 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import { execFileSync } from "node:child_process"
+import { createHash, createHmac } from "node:crypto"
 import * as Fs from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -229,6 +230,65 @@ describe("what a store remembers for the next process", () => {
         yield* Snapshots.Snapshots.use((snapshots) => snapshots.restore(taken)).pipe(Effect.provide(serving(here)))
         assert.deepStrictEqual(read(here.root), tree)
       }
+    })
+  )
+
+  /** Forms that a file of a stranger can have: a checksum, and a code of the right length made with another key. */
+  const seals: Record<string, (text: string) => string> = {
+    "a checksum": (text) => createHash("sha256").update(text).digest("hex"),
+    "the code of another installation": (text) => {
+      const hash = createHash("sha256").update(text).digest("hex")
+      return createHmac("sha256", "another key").update(`seen ${hash}`).digest("hex").slice(0, 32)
+    }
+  }
+
+  for (const [what, sealOf] of Object.entries(seals)) {
+    it.live(`what somebody has written with ${what} is passed over`, () =>
+      Effect.gen(function* () {
+        const here = yield* place
+        Fs.writeFileSync(join(here.root, "mine.txt"), "mine")
+        Fs.writeFileSync(join(here.root, "other.txt"), "else")
+        yield* capturing(here)
+        const file = join(
+          here.gitDir,
+          Fs.readdirSync(here.gitDir).find((name) => name.startsWith("seen-"))!
+        )
+        const idOf = (name: string): string => inspect(here, "hash-object", join(here.root, name)).trim()
+        const text = Fs.readFileSync(file, "utf8").replace(/^[^\n]*\n/, "")
+        // It tells a later beginning, without which no reading vouches for a file this young, and of one file the content of the other.
+        const later = text.replace(/"began":[0-9]+/, `"began":${Date.now() + 1e9}`)
+        const forged = later.replace(idOf("mine.txt"), idOf("other.txt"))
+        assert.strictEqual(new Set([text, later, forged]).size, 3)
+        Fs.writeFileSync(file, `${sealOf(forged)}\n${forged}`)
+        const { taken, tree } = yield* capturing(here)
+        Fs.writeFileSync(join(here.root, "mine.txt"), "since")
+        yield* Snapshots.Snapshots.use((snapshots) => snapshots.restore(taken)).pipe(Effect.provide(serving(here)))
+        assert.deepStrictEqual(read(here.root), tree)
+      })
+    )
+  }
+
+  it.live("a pipe, a directory or a link in its place holds nothing up and is not read", () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      Fs.writeFileSync(join(here.root, "mine.txt"), "mine")
+      yield* capturing(here)
+      const file = join(
+        here.gitDir,
+        Fs.readdirSync(here.gitDir).find((name) => name.startsWith("seen-"))!
+      )
+      const elsewhere = join(here.gitDir, "..", "elsewhere")
+      for (const make of [
+        () => execFileSync("mkfifo", [file]),
+        () => Fs.mkdirSync(file),
+        () => (Fs.writeFileSync(elsewhere, "kept"), Fs.symlinkSync(elsewhere, file))
+      ]) {
+        Fs.rmSync(file, { recursive: true, force: true })
+        make()
+        const { differences } = yield* capturing(here)
+        assert.deepStrictEqual(differences, [])
+      }
+      assert.strictEqual(Fs.readFileSync(elsewhere, "utf8"), "kept")
     })
   )
 })

@@ -1,6 +1,7 @@
 /**
  * What the last capture saw, for the next process: without it every file would be read again. It is a hint and nothing else, so what is
- * missing, cut off or of another root is no error. It lies in the store, where only its owner can write.
+ * missing, cut off or of another root is no error. A code of this installation stands before it: otherwise a store that somebody has
+ * prepared could claim for a file content that it does not have.
  */
 import { createHash, randomBytes } from "node:crypto"
 import * as Effect from "effect/Effect"
@@ -8,6 +9,7 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Fs from "node:fs"
 import { join } from "node:path"
+import * as Installation from "../../runtime/installation.ts"
 import { type Known, type Scan, stampOf } from "../scan.ts"
 import type { DirectoryNode, Node } from "../tree.ts"
 
@@ -18,6 +20,16 @@ export interface Remembered {
 }
 
 const version = 1
+
+const hashOf = (text: string): string => createHash("sha256").update(text).digest("hex")
+
+/** The text that the code is made of. Its first word keeps it apart from other texts of this installation. */
+const signed = (text: string): string => `seen ${hashOf(text)}`
+
+const codeLength = 32
+
+/** Opens no link, and does not wait at a pipe. */
+const readable = Fs.constants.O_RDONLY | (Fs.constants.O_NOFOLLOW ?? 0) | (Fs.constants.O_NONBLOCK ?? 0)
 
 /** One name for each root that shares the store. */
 const fileOf = (directory: string, root: string): string =>
@@ -82,8 +94,7 @@ export const save = (directory: string, root: string, { packs, scan }: Remembere
       const parts = [JSON.stringify({ version, root, ...counts, packs })]
       for (const line of lines(tree)) if (parts.push(line) % slice === 0) await turn()
       const text = `${parts.join("\n")}\n`
-      const checksum = createHash("sha256").update(text).digest("hex")
-      await Fs.promises.writeFile(temporary, `${checksum}\n${text}`, { mode: 0o600, flag: "wx" })
+      await Fs.promises.writeFile(temporary, `${Installation.codeOf(signed(text))}\n${text}`, { mode: 0o600, flag: "wx" })
       await Fs.promises.rename(temporary, fileOf(directory, root))
     } catch {
       await Fs.promises.rm(temporary, { force: true }).catch(() => {})
@@ -148,13 +159,22 @@ const treeOf = async (text: ReadonlyArray<string>): Promise<DirectoryNode> => {
   }
 }
 
-/** `undefined` where nothing is remembered of this root, or not as it was written. */
+const readWhole = async (path: string): Promise<string> => {
+  const handle = await Fs.promises.open(path, readable)
+  try {
+    return (await handle.stat()).isFile() ? await handle.readFile("utf8") : ""
+  } finally {
+    await handle.close()
+  }
+}
+
+/** Returns `undefined` where nothing is remembered of this root, or not as this installation wrote it. */
 export const load = (directory: string, root: string): Effect.Effect<Remembered | undefined> =>
   Effect.promise(async () => {
     try {
-      const all = await Fs.promises.readFile(fileOf(directory, root), "utf8")
-      const text = all.slice(65)
-      if (createHash("sha256").update(text).digest("hex") !== all.slice(0, 64)) return undefined
+      const all = await readWhole(fileOf(directory, root))
+      const text = all.slice(codeLength + 1)
+      if (!Installation.isCodeOf(signed(text), all.slice(0, codeLength))) return undefined
       const [first = "", ...rest] = text.trimEnd().split("\n")
       const head = Option.getOrUndefined(decodeHead(first))
       if (head === undefined || head.root !== root) return undefined
