@@ -9,6 +9,7 @@ import { basename, join } from "node:path"
 import { ToolInvoked } from "../../src/agent/ToolEvents.ts"
 import * as Dump from "../../src/debug/Dump.ts"
 import { directory, dump, filesystem } from "./ground.ts"
+import * as Names from "../runtime/names.ts"
 
 const png = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 1, 2, 255])
 
@@ -174,6 +175,19 @@ describe("the files of a dump", () => {
   }
 })
 
+describe("a dump with a name that begins as those of temporary files", () => {
+  it.effect("is listed like any other", () =>
+    Effect.gen(function* () {
+      const place = directory()
+      yield* dump(place, { name: ".~fsa-a" })
+      assert.deepStrictEqual(
+        (yield* Dump.list(place)).map(({ path }) => path),
+        [".~fsa-a.jsonl"]
+      )
+    })
+  )
+})
+
 describe("the archive of a dump", () => {
   it.effect("is the one that the sessions name by its hash, also where a dump that was killed has left it", () =>
     Effect.gen(function* () {
@@ -182,8 +196,10 @@ describe("the archive of a dump", () => {
       const beside = join(place, "a.fs.zip")
       assert.strictEqual(yield* Dump.archive(path), Fs.realpathSync(beside))
       // What a kill between the two renames leaves: the hidden directory, as the format names it.
-      const key = sha256(Buffer.from("a")).slice(0, 16)
-      const hidden = join(place, `.~fsa-dump-${key}-1-1-${"0".repeat(18)}.tmp`)
+      const key = sha256(Buffer.from("a"))
+        .slice(0, 16)
+        .replace(/[0-9]/g, (digit) => "ghijklmnop"[Number(digit)]!)
+      const hidden = join(place, Names.signed(Names.elsewhere, `dump${key}`))
       Fs.mkdirSync(hidden)
       const left = join(hidden, `${sha256(Fs.readFileSync(beside))}.fs.zip`)
       Fs.renameSync(beside, left)

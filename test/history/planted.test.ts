@@ -4,11 +4,14 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Fs from "node:fs"
 import { join } from "node:path"
+import * as InMemory from "../../src/backends/InMemory.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { Filesystem, make } from "../../src/filesystem/Filesystem.ts"
+import * as Archive from "../../src/history/Archive.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
 import * as Identity from "../../src/runtime/processIdentity.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
+import * as Names from "../runtime/names.ts"
 import { look } from "./exchanging.ts"
 
 const step = { path: ".git/hooks/pre-commit", region: 0, slot: 0, next: "file", keeps: false }
@@ -84,4 +87,26 @@ describe("a planted directory that looks like a transaction's", () => {
       )
     }
   }
+})
+
+describe("beside an archive that is written", () => {
+  it.effect("goes the draft of a process of ours that has ended, and no file that somebody gave such a name", () =>
+    Effect.gen(function* () {
+      const directory = yield* fastDirectory
+      const ended = Names.dead()
+      const draft = Names.signed(ended, "archive")
+      const kept = [
+        Names.forged(ended, "archive"),
+        Names.signed(Names.elsewhere, "archive"),
+        Names.signed(ended, "other"),
+        ".~fsa-archive-a.tmp"
+      ]
+      for (const name of [draft, ...kept]) {
+        Fs.writeFileSync(join(directory, name), "x")
+        Fs.utimesSync(join(directory, name), 1, 1)
+      }
+      yield* Archive.exportArchive(join(directory, "a.zip")).pipe(Effect.provide(InMemory.layer()))
+      assert.deepStrictEqual(Fs.readdirSync(directory).sort(), [...kept, "a.zip"].sort())
+    })
+  )
 })

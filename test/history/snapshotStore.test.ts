@@ -22,8 +22,10 @@ import { agent, Limits } from "../../src/model/Limits.ts"
 import { around } from "../../src/port/Backend.ts"
 import type { CommonOptions } from "../../src/port/Rules.ts"
 import * as Identity from "../../src/runtime/processIdentity.ts"
+import * as TemporaryNames from "../../src/runtime/temporaryNames.ts"
 import { capture, directory as emptyDirectory, type Files, link, picture, plant } from "../../src/testing/Files.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
+import * as Names from "../runtime/names.ts"
 import { canMount, disk, has, isRoot, needs, openBelow } from "../faults/ground.ts"
 
 const project: Files = {
@@ -731,24 +733,33 @@ describe("two processes with one store", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("lose nothing to each other's tidying: what a process has left that has ended goes, what one is writing stays", () =>
-    Effect.gen(function* () {
-      const { directory, store } = yield* ready
-      const ended = yield* working(directory, "ended", 1)
-      const temporary = (who: string) => `.~fsa-${who}-${"0".repeat(18)}.tmp`
-      for (const who of [ended, Identity.self(), "elsewhere-1-1"]) Fs.writeFileSync(join(directory, temporary(who)), "part")
-      const old = `.~fsa-archive-${"1".repeat(18)}.tmp`
-      Fs.writeFileSync(join(directory, old), "part")
-      Fs.utimesSync(join(directory, old), 1, 1)
-      yield* store.snapshot("s")
-      assert.deepStrictEqual(
-        Fs.readdirSync(directory)
-          .filter((name) => name.endsWith(".tmp"))
-          .sort(),
-        [temporary(Identity.self()), temporary("elsewhere-1-1")].sort()
-      )
-      assert.deepStrictEqual(ids(yield* store.list).sort(), ["ended-0", "s", "shared"])
-    }).pipe(Effect.scoped)
+  it.live(
+    "lose nothing to each other's tidying: what a process has left that has ended goes, what one is writing or a stranger forged stays",
+    () =>
+      Effect.gen(function* () {
+        const { directory, store } = yield* ready
+        const ended = yield* working(directory, "ended", 1)
+        const kept = [
+          ...[ended, Identity.self(), Names.elsewhere].map((who) => Names.forged(who, "snapshot")),
+          Names.signed(Names.elsewhere, "snapshot"),
+          `.~fsa-archive-${"1".repeat(18)}.tmp`,
+          `.~fsa-${ended}-${"0".repeat(18)}.tmp`
+        ]
+        const mine = TemporaryNames.make("snapshot")
+        for (const name of [...kept, mine, Names.signed(ended, "snapshot")]) {
+          Fs.writeFileSync(join(directory, name), "part")
+          Fs.utimesSync(join(directory, name), 1, 1)
+        }
+        yield* store.snapshot("s")
+        assert.deepStrictEqual(
+          Fs.readdirSync(directory)
+            .filter((name) => name.endsWith(".tmp"))
+            .sort(),
+          [...kept, mine].sort()
+        )
+        TemporaryNames.forget(mine)
+        assert.deepStrictEqual(ids(yield* store.list).sort(), ["ended-0", "s", "shared"])
+      }).pipe(Effect.scoped)
   )
 })
 

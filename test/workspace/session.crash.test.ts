@@ -2,7 +2,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as TestClock from "effect/testing/TestClock"
 import { spawn } from "node:child_process"
 import fs from "node:fs"
 import { syncBuiltinESMExports } from "node:module"
@@ -12,6 +11,7 @@ import * as Session from "../../src/workspace/Session.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
 import { isSoak, real, Trigger, victimOf } from "../interruption/harness.ts"
 import { dying, found, names, pair, slices } from "./dumping.ts"
+import * as Names from "../runtime/names.ts"
 
 type Pair = Effect.Success<ReturnType<typeof pair>>
 
@@ -164,15 +164,13 @@ describe("a dump whose archive cannot be put in its place", () => {
 })
 
 describe("beside a dump", () => {
-  const hidden = (owner: string, of = "0".repeat(16)) => `.~fsa-dump-${of}-${owner}-${"a".repeat(18)}.tmp`
-
   /** What the library calls its hidden directory for the dump "abc". */
-  const keyOf = Effect.fnUntraced(function* (top: string) {
+  const kindOf = Effect.fnUntraced(function* (top: string) {
     // The third change of the disk is the first in the hidden directory.
     yield* dying(3, dump(yield* pair("one"), top))
     const [name] = names(top)
     real.rmSync(join(top, name!), { recursive: true })
-    return /^\.~fsa-dump-([0-9a-f]{16})-/.exec(name!)![1]!
+    return /^\.~fsa-(dump[a-z]{16})-/.exec(name!)![1]!
   })
 
   /** The identity of a process that lives as long as the scope. */
@@ -197,24 +195,28 @@ describe("beside a dump", () => {
   it.effect("is swept what a dead process has left of the same dump, and nothing else", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
-      const key = yield* keyOf(top)
+      const kind = yield* kindOf(top)
       const dead = yield* Effect.scoped(Effect.flatten(neighbour))
       const living = yield* Effect.flatten(neighbour)
       assert.deepStrictEqual([Identity.isDead(dead), Identity.isDead(living)], [true, false])
-      const kept = [hidden(dead), hidden(living, key), hidden("elsewhere-1-1", key), ".~fsa-dump.tmp", "other.jsonl"]
-      for (const name of [...kept, hidden(dead, key)]) {
+      const kept = [
+        Names.signed(dead, `dump${"a".repeat(16)}`),
+        Names.signed(living, kind),
+        Names.signed(Names.elsewhere, kind),
+        ...[dead, living, Names.elsewhere].map((owner) => Names.forged(owner, kind)),
+        ".~fsa-dump.tmp",
+        "other.jsonl"
+      ]
+      for (const name of [...kept, Names.signed(dead, kind)]) {
         real.mkdirSync(join(top, name))
-        for (const file of ["lines9", "archive", `${"0".repeat(64)}.fs.zip`]) real.writeFileSync(join(top, name, file), "")
+        for (const file of ["lines9", "archive", `${"0".repeat(64)}.fs.zip`, Names.signed(dead, "archive")]) {
+          real.writeFileSync(join(top, name, file), "")
+        }
       }
-      yield* TestClock.setTime(Date.now())
+      for (const name of kept) real.utimesSync(join(top, name), 1, 1)
       yield* dump(yield* pair("one"), top)
       assert.deepStrictEqual(names(top), ["abc.fs.zip", "abc.jsonl", ...kept].sort())
-      yield* TestClock.adjust("25 hours")
-      yield* dump(yield* pair("one"), top)
-      assert.deepStrictEqual(
-        names(top),
-        ["abc.fs.zip", "abc.jsonl", ...kept.filter((name) => !name.includes("elsewhere"))].sort()
-      )
+      for (const name of kept) assert.strictEqual(names(join(top, name)).length, 4)
     })
   )
 

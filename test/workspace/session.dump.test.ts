@@ -20,6 +20,15 @@ import * as Session from "../../src/workspace/Session.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
 import { shapeOf } from "../history/archiveTrees.ts"
 import { Log, linesOf, memory, names, Notes, pair, sha256, slices } from "./dumping.ts"
+import * as Names from "../runtime/names.ts"
+
+/** The kind in the names of the hidden directories of a dump. */
+const kindOf = (name: string): string =>
+  `dump${createHash("sha256")
+    .update(name)
+    .digest("hex")
+    .slice(0, 16)
+    .replace(/[0-9]/g, (digit) => "ghijklmnop"[Number(digit)]!)}`
 
 const hostAt = (root: string) => Effect.map(PosixHost.make({ root }), derive)
 
@@ -372,15 +381,14 @@ describe("beside files of others a dump", () => {
     Effect.gen(function* () {
       const [top, elsewhere] = [yield* fastDirectory, yield* fastDirectory]
       const { filesystem, session } = yield* pair("one")
-      const key = createHash("sha256").update("abc").digest("hex").slice(0, 16)
-      const hidden = (last: string) => join(top, `.~fsa-dump-${key}-elsewhere-1-1-${last.repeat(18)}.tmp`)
-      Fs.mkdirSync(join(hidden("a"), "d"), { recursive: true })
-      Fs.writeFileSync(join(hidden("a"), "notes.txt"), "mine")
+      const dead = Names.dead()
+      const [full, led] = [Names.signed(dead, kindOf("abc")), Names.signed(dead, kindOf("abc"))]
+      Fs.mkdirSync(join(top, full, "d"), { recursive: true })
+      for (const name of ["notes.txt", "archive"]) Fs.writeFileSync(join(top, full, name), "mine")
       Fs.writeFileSync(join(elsewhere, "archive"), "mine")
-      Fs.symlinkSync(elsewhere, hidden("b"))
-      yield* TestClock.setTime(Date.now() + 48 * 3_600_000)
+      Fs.symlinkSync(elsewhere, join(top, led))
       yield* Session.dumpSessionTree(session, top, { filesystem })
-      assert.deepStrictEqual(names(hidden("a")), ["d", "notes.txt"])
+      assert.deepStrictEqual(names(join(top, full)), ["d", "notes.txt"])
       assert.strictEqual(Fs.readFileSync(join(elsewhere, "archive"), "utf8"), "mine")
     })
   )
@@ -560,8 +568,7 @@ describe("a dump is refused", () => {
       yield* refused("a link")
       Fs.unlinkSync(zip)
       Fs.renameSync(join(elsewhere, "abc.fs.zip"), join(elsewhere, `${hash}.fs.zip`))
-      const key = createHash("sha256").update("abc").digest("hex").slice(0, 16)
-      const hidden = join(top, `.~fsa-dump-${key}-elsewhere-1-1-${"a".repeat(18)}.tmp`)
+      const hidden = join(top, Names.signed(Names.elsewhere, kindOf("abc")))
       Fs.symlinkSync(elsewhere, hidden)
       yield* refused("a hidden link")
       Fs.unlinkSync(hidden)

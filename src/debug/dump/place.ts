@@ -100,7 +100,7 @@ const listedAt = (directory: string, file: string): Listed | undefined => {
 
 /** One of each name: lines before an archive alone. Files that go meanwhile are passed over. */
 const listedIn = (directory: string): ReadonlyArray<Listed> => {
-  const names = Fs.readdirSync(directory).filter((name) => !name.startsWith(".~fsa-") && stem(name) !== undefined)
+  const names = Fs.readdirSync(directory).filter((name) => stem(name) !== undefined)
   const lines = new Set(names.filter((name) => name.endsWith(linesEnding)))
   return names
     .filter((name) => lines.has(name) || !lines.has(stem(name) + linesEnding))

@@ -2,7 +2,6 @@
  * The service over a shelf. The archives are all there is to know, so each call looks at them anew; only what one says of itself is
  * remembered, for as long as the disk tells the same of its file.
  */
-import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -189,8 +188,7 @@ export const make = (fs: Algebra, shelf: Shelf, replaces: boolean): Operations =
 
   const snapshot = Effect.fnUntraced(function* (id: string) {
     yield* checkId("snapshot", id)
-    const now = yield* Clock.currentTimeMillis
-    yield* Effect.mapError(shelf.prepare(now), toError("snapshot"))
+    yield* Effect.mapError(shelf.prepare, toError("snapshot"))
     const isTaken = !replaces && (yield* Effect.mapError(shelf.find(id), toError("snapshot"))) !== undefined
     if (isTaken) return yield* Effect.fail(toError("snapshot")(duplicate(id)))
     return yield* Effect.scoped(Effect.flatMap(shelf.draft, (draft) => write(id, draft)))

@@ -2,14 +2,12 @@
  * The directory that snapshots are kept in. The usual one is in a directory that is everybody's, so nothing is put there or taken from
  * there unless it is a directory of this user's own; and what lies in it is looked at anew each time, since other processes use it too.
  */
-import { randomBytes } from "node:crypto"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Fs from "node:fs"
-import { isAbsolute, join, resolve, sep } from "node:path"
-import { isTemporaryName } from "../../model/FsPath.ts"
+import { basename, isAbsolute, join, resolve, sep } from "node:path"
 import * as OpenRoots from "../../runtime/openRoots.ts"
-import * as Identity from "../../runtime/processIdentity.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
 import { idOf, nameOf } from "./names.ts"
 
@@ -91,17 +89,6 @@ const link = (from: string, to: string): boolean => {
 
 const millisecond = 1_000_000n
 
-/** Milliseconds after which what a writer of unknown fate has left is taken away. */
-const staleAfter = 24 * 60 * 60 * 1000
-
-const ours = /^\.~fsa-([0-9a-z]+-[0-9a-z]+-[0-9a-z]+)-[0-9a-f]{18}\.tmp$/
-
-const isLeft = (name: string, modified: bigint, now: number): boolean => {
-  const writer = ours.exec(name)?.[1]
-  const isDead = writer === undefined ? undefined : Identity.isDead(writer)
-  return isDead ?? now - Number(modified / millisecond) > staleAfter
-}
-
 export class Shelf {
   readonly directory: string
   #unregister: (() => void) | undefined
@@ -145,31 +132,33 @@ export class Shelf {
     return true
   }
 
-  /** Makes it where it is not there. `now` in milliseconds, for what killed writers have left. */
-  prepare(now: number): Effect.Effect<void, StoreFault> {
+  /** Makes the directory where it is missing, and removes the drafts of this installation whose process has ended. */
+  get prepare(): Effect.Effect<void, StoreFault> {
     return attempt(() => {
       if (!this.#judge()) {
         Fs.mkdirSync(this.directory, { recursive: true, mode: 0o700 })
         this.#isThere()
       }
-      this.#sweep(now)
+      this.#sweep()
     })
   }
 
-  #sweep(now: number): void {
+  #sweep(): void {
     for (const name of Fs.readdirSync(this.directory)) {
-      if (!isTemporaryName(name)) continue
       const path = join(this.directory, name)
-      const stat = look(path)
-      if (stat?.isFile() === true && isLeft(name, stat.mtimeNs, now)) removeQuietly(path)
+      if (TemporaryNames.isLeftover(name) && look(path)?.isFile() === true) removeQuietly(path)
     }
   }
 
   /** A hidden place for a file that is to become a snapshot; what is there goes with the scope. */
   get draft(): Effect.Effect<string, never, Scope.Scope> {
     return Effect.acquireRelease(
-      Effect.sync(() => join(this.directory, `.~fsa-${Identity.self()}-${randomBytes(9).toString("hex")}.tmp`)),
-      (path) => Effect.sync(() => removeQuietly(path))
+      Effect.sync(() => join(this.directory, TemporaryNames.make("snapshot"))),
+      (path) =>
+        Effect.sync(() => {
+          removeQuietly(path)
+          TemporaryNames.forget(basename(path))
+        })
     )
   }
 

@@ -134,6 +134,9 @@ const unmake = (made: ReadonlyArray<string>): void => {
   }
 }
 
+/** The kind of the names of drafts. */
+const kind = "archive"
+
 const removeQuietly = (path: string): void => {
   try {
     Fs.unlinkSync(path)
@@ -141,6 +144,19 @@ const removeQuietly = (path: string): void => {
     // It has gone before.
   }
 }
+
+/**
+ * Removes the drafts beside a target that a killed process of this installation left. Other names are not touched, whatever their form.
+ */
+const sweep = (directory: string): Effect.Effect<void> =>
+  awaited<ReadonlyArray<string>>((end) => Fs.readdir(directory, (error, names) => end(error, names))).pipe(
+    Effect.map((names) => {
+      for (const name of names) {
+        if (TemporaryNames.verify(name)?.kind === kind && TemporaryNames.isLeftover(name)) removeQuietly(join(directory, name))
+      }
+    }),
+    Effect.ignore
+  )
 
 const writeFully = (descriptor: number, bytes: Uint8Array, done = 0): Effect.Effect<void, Fault> =>
   done === bytes.length
@@ -166,9 +182,9 @@ export const write = <E, E2, R>(
 ): Effect.Effect<void, E | E2, R> => {
   const here = asFaults(map)
   return Effect.acquireUseRelease(
-    here(attempt(() => prepare(path))),
+    Effect.tap(here(attempt(() => prepare(path))), ({ path }) => sweep(dirname(path))),
     (target): Effect.Effect<void, E | E2, R> => {
-      const name = TemporaryNames.make("archive")
+      const name = TemporaryNames.make(kind)
       const draft = join(dirname(target.path), name)
       return Effect.acquireUseRelease(
         here(

@@ -2,7 +2,6 @@
  * A session with all below it in one file, and beside it the archive of its filesystem. The two are one: the first names the second by
  * its hash, so that putting the first in its place is what makes the new pair count, and the second can follow.
  */
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { randomUUID } from "node:crypto"
 import * as Fs from "node:fs"
@@ -209,7 +208,7 @@ const write = Effect.fnUntraced(function* (root: Session, staged: Staged, fs: Al
   const taken = yield* take(root, staged, fs)
   if (!taken.tree.some(({ held }) => holdsAny(held))) return undefined
   yield* publish(staged, taken)
-  sweep(staged.places, yield* Clock.currentTimeMillis)
+  sweep(staged.places)
   return staged.places.lines
 })
 

@@ -2,11 +2,10 @@
  * The two files of a dump, and the hidden directory beside them in which both are made. A dump that was killed between their renames has
  * its archive still there, under a name that is its hash.
  */
-import { randomBytes } from "node:crypto"
 import * as Fs from "node:fs"
 import { basename, dirname, join } from "node:path"
 import * as Hash from "../../runtime/hash.ts"
-import * as Identity from "../../runtime/processIdentity.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 
 export interface Places {
   readonly directory: string
@@ -39,39 +38,35 @@ export const placesOf = (lines: string): Places => {
 
 export const isLines = (path: string): boolean => path.endsWith(linesEnding)
 
-const hidden = /^\.~fsa-dump-([0-9a-f]{16})-([0-9a-z-]+)-[0-9a-f]{18}\.tmp$/
-
-/** Of a hidden directory: which dump it belongs to, whatever characters that has. */
-const keyOf = (name: string): string => Hash.sha256(Buffer.from(name)).slice(0, 16)
-
-/** Those of this process that are at work. */
-const inUse = new Set<string>()
-
-/** Milliseconds after which what a writer of unknown fate has left is taken away. */
-const staleAfter = 24 * 60 * 60 * 1000
+/** Says in the name of a hidden directory which dump it belongs to, whatever characters that has: `dump` and 16 letters. */
+const kindOf = (name: string): string =>
+  `dump${Hash.sha256(Buffer.from(name))
+    .slice(0, 16)
+    .replace(/[0-9]/g, (digit) => String.fromCharCode(0x67 + Number(digit)))}`
 
 /** Judges the entry itself, not what it leads to. */
 const isKind = (path: string, kind: "isFile" | "isDirectory"): boolean =>
   Fs.lstatSync(path, { throwIfNoEntry: false })?.[kind]() === true
 
-const isLeft = (path: string, owner: string, now: number): boolean =>
-  owner === Identity.self() ? !inUse.has(path) : (Identity.isDead(owner) ?? now - Fs.lstatSync(path).mtimeMs > staleAfter)
-
-/** Hidden directories of a dump, each with the process that made it. A link of such a name, or a file, is none. */
-const hiddenOf = ({ directory, name }: Places): ReadonlyArray<readonly [path: string, owner: string]> => {
-  const key = keyOf(name)
-  return Fs.readdirSync(directory).flatMap((entry): ReadonlyArray<readonly [string, string]> => {
-    const found = hidden.exec(entry)
-    const path = join(directory, entry)
-    return found?.[1] === key && isKind(path, "isDirectory") ? [[path, found[2]!]] : []
-  })
+/**
+ * Returns the entries that have the form of a hidden directory of the dump. Strangers can make such a name, so nothing follows from it
+ * but where to look for an archive of a known hash. A link or a file of such a name is no directory.
+ */
+const hiddenOf = ({ directory, name }: Places): ReadonlyArray<string> => {
+  const start = `.~fsa-${kindOf(name)}-`
+  return Fs.readdirSync(directory).filter((entry) => entry.startsWith(start) && isKind(join(directory, entry), "isDirectory"))
 }
 
 /** Makes a hidden directory, which is in use until it is left. */
 export const enter = ({ directory, name }: Places): string => {
-  const path = join(directory, `.~fsa-dump-${keyOf(name)}-${Identity.self()}-${randomBytes(9).toString("hex")}.tmp`)
-  Fs.mkdirSync(path, { mode: 0o700 })
-  inUse.add(path)
+  const made = TemporaryNames.make(kindOf(name))
+  const path = join(directory, made)
+  try {
+    Fs.mkdirSync(path, { mode: 0o700 })
+  } catch (error) {
+    TemporaryNames.forget(made)
+    throw error
+  }
   return path
 }
 
@@ -85,7 +80,7 @@ const removeQuietly = (path: string): void => {
 
 /** A name that a dump makes in its hidden directory. */
 const isOwn = (name: string): boolean =>
-  /^(archive|lines[1-9]?|[0-9a-f]{64}\.fs\.zip|\.~fsa-archive-[0-9a-z-]+\.tmp)$/.test(name)
+  /^(archive|lines[1-9]?|[0-9a-f]{64}\.fs\.zip)$/.test(name) || TemporaryNames.isLeftover(name)
 
 /** Removes a leftover. Anything in it that no dump has made keeps it, with that in it. */
 const removeLeftover = (path: string): void => {
@@ -99,14 +94,14 @@ const removeLeftover = (path: string): void => {
 
 /** `keeps`: it holds the archive of a dump that counts, which could not be put in its place. */
 export const leave = (path: string, keeps: boolean): void => {
-  inUse.delete(path)
+  TemporaryNames.forget(basename(path))
   if (!keeps) removeQuietly(path)
 }
 
-/** Takes away what others have left. `now` in milliseconds. */
-export const sweep = (places: Places, now: number): void => {
+/** Removes the hidden directories of this installation whose process has ended. */
+export const sweep = (places: Places): void => {
   try {
-    for (const [path, owner] of hiddenOf(places)) if (isLeft(path, owner, now)) removeLeftover(path)
+    for (const entry of hiddenOf(places)) if (TemporaryNames.isLeftover(entry)) removeLeftover(join(places.directory, entry))
   } catch {
     // Somebody else sweeps too.
   }
@@ -118,5 +113,5 @@ export const hiddenArchive = (path: string, sha256: string): string => join(path
 /** Archives of that name in the hidden directories of a dump. */
 export const hiddenArchives = (places: Places, sha256: string): ReadonlyArray<string> =>
   hiddenOf(places)
-    .map(([path]) => hiddenArchive(path, sha256))
+    .map((entry) => hiddenArchive(join(places.directory, entry), sha256))
     .filter((path) => isKind(path, "isFile"))
