@@ -33,6 +33,17 @@ export interface Goal<E> {
   readonly onProgress?: ((done: number, of: number) => Effect.Effect<void>) | undefined
 }
 
+/** Reports a Mismatch as a change by another program. For callers who give the content as bytes, which cannot be wrong itself. */
+export const withoutMismatch = (error: Fault | Mismatch): Fault =>
+  error._tag === "Mismatch"
+    ? {
+        _tag: "IoError",
+        code: "ECHANGED",
+        path: error.path,
+        detail: "another program changed the new content before it was in place"
+      }
+    : error
+
 /** Directories that are known to lie on other disks than what is above them, and whether only names in them can be exchanged. */
 type Crossings = Map<FsPath.FsPath, boolean>
 

@@ -10,7 +10,7 @@ import * as Version from "../../engine/version.ts"
 import * as Write from "../../engine/write.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import * as Caller from "../../filesystem/operations/call.ts"
-import { exchange, type Mismatch } from "../../history/exchange.ts"
+import { exchange, withoutMismatch } from "../../history/exchange.ts"
 import { taking } from "../../history/exchange/turn.ts"
 import { alone, recovering } from "../../history/replace.ts"
 import { type Fault, type FsError, located } from "../../model/FsError.ts"
@@ -84,24 +84,29 @@ const claimingAll = <A, E, R>(
     .reduce<Effect.Effect<A, E | Fault, R>>((inner, [, at]) => claiming(port, at, inner), effect)
 }
 
+/** Tells whether a failure shows that another program changed the tree after the places were found. */
+const isChange = ({ _tag, code }: Fault & { readonly code?: unknown }): boolean =>
+  _tag === "NotFound" ||
+  _tag === "NotADirectory" ||
+  _tag === "AlreadyExists" ||
+  (_tag === "IoError" && (code === "ECHANGED" || code === "EEXIST"))
+
+/** Gives a fault the caller's path. A change by another program, at a place or in a directory above it, becomes a Conflict. */
 const asCaller = (places: ReadonlyArray<Place>, fault: Fault): Fault => {
-  const place = places.find(({ at }) => at === fault["path"])
+  const { path: at } = fault as { readonly path?: FsPath.FsPath }
+  if (at === undefined) return fault
+  const exact = places.find((place) => place.at === at)
+  const place = exact ?? places.find((place) => FsPath.isWithin(at, place.at))
   if (place === undefined) return fault
   const { before, path } = place.end
-  const { code } = fault as { readonly code?: unknown }
-  return fault._tag === "IoError" && (code === "ECHANGED" || code === "EEXIST")
-    ? { _tag: "Conflict", path, expected: before }
-    : { ...fault, path }
+  if (isChange(fault)) return { _tag: "Conflict", path, expected: before }
+  return exact === undefined ? fault : { ...fault, path }
 }
-
-/** The content is what was given, so it cannot be another's. */
-const withoutMismatch = (error: Fault | Mismatch): Effect.Effect<never, Fault> =>
-  error._tag === "Mismatch" ? Effect.die(error) : Effect.fail(error)
 
 const swap = (port: Backend, { after, before, places }: Trees): Effect.Effect<void, Fault> => {
   const contents = new Map(places.map(({ at, end }) => [at, end.after]))
   const content = (path: FsPath.FsPath) => Effect.succeed(contents.get(path)!)
-  const swapped = Effect.catch(exchange<never>(port, { before, after, content }), withoutMismatch)
+  const swapped = Effect.mapError(exchange<never>(port, { before, after, content }), withoutMismatch)
   // What is put aside for a moment is not deleted: where the layer permits only writing, that is enough.
   return port.rules?.permits?.("delete") === false ? Effect.provideService(swapped, TakingBack, true) : swapped
 }

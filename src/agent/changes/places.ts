@@ -85,19 +85,19 @@ const put = Effect.fnUntraced(function* (port: Backend, top: Spot, end: End): Ef
 const permissions = (stat: FileStat | undefined): { readonly mode?: number } =>
   stat?.mode === undefined ? {} : { mode: stat.mode & 0o777 }
 
-/** The id only has to differ from that of what comes. */
-const fileBefore = (stat: FileStat, end: End): FileNode => ({
+/** Describes the file as it is; its id equals that of the new content only where the content stays the same. */
+const fileBefore = (stat: FileStat, { after, before }: End): FileNode => ({
   kind: "file",
   ...permissions(stat),
   sizeBytes: stat.sizeBytes,
-  id: end.before ?? ""
+  id: after !== null && Version.ofBytes(after) === before ? blobId(after) : (before ?? "")
 })
 
-const fileAfter = (bytes: Uint8Array, { before }: End, mode: { readonly mode?: number }): FileNode => ({
+const fileAfter = (bytes: Uint8Array, mode: { readonly mode?: number }): FileNode => ({
   kind: "file",
   ...mode,
   sizeBytes: bytes.length,
-  id: Version.ofBytes(bytes) === before ? before : blobId(bytes)
+  id: blobId(bytes)
 })
 
 const entriesOf = (spot: Spot, nodeOf: (spot: Spot) => Node | undefined): Map<string, Node> => {
@@ -121,7 +121,7 @@ const nodeAfter =
   (spot: Spot): Node | undefined => {
     const { end, stat } = spot
     const bytes = end?.after ?? null
-    if (bytes !== null) return fileAfter(bytes, end!, stat === undefined ? modeOf(end!) : permissions(stat))
+    if (bytes !== null) return fileAfter(bytes, stat === undefined ? modeOf(end!) : permissions(stat))
     const entries = entriesOf(spot, nodeAfter(modeOf))
     return stat?.kind === "directory" || entries.size > 0 ? { kind: "directory", entries } : undefined
   }
@@ -153,7 +153,10 @@ const placesOf = (top: Spot): ReadonlyArray<Place> | Fault => {
  * what is something else, and as links fail; with the caller's path.
  */
 export const find = Effect.fnUntraced(function* (port: Backend, ends: ReadonlyArray<End>): Effect.fn.Return<Trees, Fault> {
-  const top: Spot = { at: FsPath.root, stat: yield* port.stat(FsPath.root), below: new Map() }
+  const stat = yield* port.stat(FsPath.root)
+  // The root of a subdirectory can be moved away like any directory.
+  if (stat?.kind !== "directory") return yield* Effect.fail(located({ _tag: "NotFound" }, FsPath.root))
+  const top: Spot = { at: FsPath.root, stat, below: new Map() }
   for (const end of ends) yield* Effect.mapError(put(port, top, end), (fault) => located(fault, end.path))
   const places = placesOf(top)
   if ("_tag" in places) return yield* Effect.fail(places)

@@ -8,7 +8,7 @@ import { isPinned } from "../../engine/remove.ts"
 import { resolveLink } from "../../engine/resolve.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import * as Caller from "../../filesystem/operations/call.ts"
-import { exchange, type Mismatch } from "../../history/exchange.ts"
+import { exchange, withoutMismatch } from "../../history/exchange.ts"
 import { taking } from "../../history/exchange/turn.ts"
 import { alone, recovering } from "../../history/replace.ts"
 import { type DirectoryNode, empty, type Node, withNode } from "../../history/tree.ts"
@@ -56,10 +56,6 @@ const census = Effect.fnUntraced(function* (
   return { counted: { deleted: Math.max(1, deleted), directories }, node }
 })
 
-/** There is no content, so it cannot be another's. */
-const withoutMismatch = (error: Fault | Mismatch): Effect.Effect<never, Fault> =>
-  error._tag === "Mismatch" ? Effect.die(error) : Effect.fail(error)
-
 const swap = Effect.fnUntraced(function* (
   port: Backend,
   at: FsPath.FsPath,
@@ -71,7 +67,7 @@ const swap = Effect.fnUntraced(function* (
   const before = withNode(empty, at, found.node)
   const after = withNode(before, at, undefined)
   const content = () => Effect.succeed(new Uint8Array())
-  yield* Effect.catch(exchange<never>(port, { before, after, content }), withoutMismatch)
+  yield* Effect.mapError(exchange<never>(port, { before, after, content }), withoutMismatch)
   return found.counted
 })
 
