@@ -28,7 +28,7 @@ interface Ends {
   readonly to: FsPath.FsPath
   readonly target: FileStat | undefined
   /** A copy keeps permission bits where that is asked for, a move always. */
-  readonly keepsModes: boolean
+  readonly keepsModes: false | Operation
 }
 
 const intoItself: Fault = {
@@ -68,7 +68,7 @@ const ends = Effect.fnUntraced(function* (
   from: FsPath.FsPath,
   to: FsPath.FsPath,
   overwrite: boolean,
-  keepsModes: boolean
+  keepsModes: Ends["keepsModes"]
 ): Effect.fn.Return<Ends, Fault> {
   const source = yield* locate(from, port.stat(from))
   if (source === undefined) return yield* Effect.fail(located(notFound, from))
@@ -93,7 +93,7 @@ const transfer = (
   run: (ends: Ends) => Effect.Effect<TransferResult, Fault>
 ): Effect.Effect<TransferResult, Fault> =>
   Effect.suspend(() => {
-    const keepsModes = operation === "move" || port.rules?.preservePermissions === true
+    const keepsModes = (operation === "move" || port.rules?.preservePermissions === true) && operation
     const found = Effect.flatMap(locate(from, resolveLink(port, from)), (one) =>
       one.stat === undefined
         ? Effect.fail(located(notFound, from))
@@ -180,7 +180,7 @@ const withdraw = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, Fault> {
   if (onlyBesideOriginal && !isUnchanged(yield* port.stat(ends.from), ends.source)) return
   // One that has the mode of its original already may not be emptied.
-  if (ends.keepsModes && port.attributes !== undefined) {
+  if (ends.keepsModes !== false && port.attributes !== undefined) {
     for (const path of made.directories) yield* Effect.ignore(port.attributes.set(path, { mode: 0o700 }))
   }
   for (const { path, stat } of made.leaves.reverse()) {
@@ -239,7 +239,7 @@ const copyInto = Effect.fnUntraced(function* (port: Backend, ends: Ends, made: M
     files += done.files
     bytes += done.bytes
   }
-  if (ends.keepsModes) yield* copyModes(port, copied)
+  if (ends.keepsModes !== false) yield* copyModes(port, copied, ends.keepsModes)
   return { files, directories: copied.length, bytes }
 })
 
@@ -339,10 +339,10 @@ const copyFile = (
               locate(to, port.write<never, never>(to, bytes, mode, how))
             )
           : locate(to, port.write(to, Read.chunks(handle, 0, size, chunk), mode, how))
-      const keepsMode = keepsModes && target === undefined
+      const keepsMode = target === undefined && keepsModes
       return Effect.flatMap(written, (stat) => {
         leaf.stat = stat
-        return Effect.as(keepsMode ? copyMode(port, handle.stat, to) : Effect.void, {
+        return Effect.as(keepsMode !== false ? copyMode(port, handle.stat, to, keepsMode) : Effect.void, {
           files: 1,
           directories: 0,
           bytes: stat.sizeBytes
@@ -354,20 +354,21 @@ const copyFile = (
 const wholeFile = 1024 * 1024
 const chunk = 64 * 1024
 
-const copyMode = (port: Backend, source: FileStat, to: FsPath.FsPath): Effect.Effect<void, Fault> =>
+const copyMode = (port: Backend, source: FileStat, to: FsPath.FsPath, operation: Operation): Effect.Effect<void, Fault> =>
   source.mode === undefined || port.attributes === undefined
     ? Effect.void
-    : locate(to, port.attributes.set(to, { mode: source.mode }))
+    : locate(to, port.attributes.set(to, { mode: source.mode, ...(operation === "copy" && { isCopy: true }) }))
 
 /** The deepest first, since a directory that may not be written to could not have been filled. */
 const copyModes = Effect.fnUntraced(function* (
   port: Backend,
-  made: ReadonlyArray<readonly [from: FsPath.FsPath, to: FsPath.FsPath]>
+  made: ReadonlyArray<readonly [from: FsPath.FsPath, to: FsPath.FsPath]>,
+  operation: Operation
 ): Effect.fn.Return<void, Fault> {
   for (let i = made.length - 1; i >= 0; i--) {
     const [from, to] = made[i]!
     const stat = yield* port.stat(from)
-    if (stat !== undefined) yield* copyMode(port, stat, to)
+    if (stat !== undefined) yield* copyMode(port, stat, to, operation)
   }
 })
 

@@ -140,7 +140,12 @@ export interface Links {
 export interface Attributes {
   readonly set: (
     path: FsPath,
-    attributes: { readonly mode?: number | undefined; readonly modifiedAt?: DateTime.Utc | undefined }
+    attributes: {
+      readonly mode?: number | undefined
+      readonly modifiedAt?: DateTime.Utc | undefined
+      /** The mode is that of the original of a copy; a backend that leaves the decision to another program passes this on. */
+      readonly isCopy?: boolean | undefined
+    }
   ) => Effect.Effect<void, Fault>
 }
 

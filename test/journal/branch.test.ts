@@ -437,6 +437,54 @@ describe("a branch", () => {
     )
   )
 
+  for (const preservePermissions of [undefined, false, true]) {
+    it.effect(`copies with permission bits only if its leaf keeps them: preservePermissions ${preservePermissions}`, () =>
+      inWorld(
+        Effect.gen(function* () {
+          const served = make(yield* InMemory.make({ tree }))
+          yield* leafOf(served, { extended: true, preservePermissions })
+          const fs = yield* Branch.make({ extended: true })
+          yield* served.setAttributes("a", { mode: 0o741 })
+          yield* served.setAttributes("d/f", { mode: 0o604 })
+          yield* served.setAttributes("d", { mode: 0o751 })
+          yield* fs.copy("a", "b")
+          yield* fs.copy("d", "c")
+          const keeps = preservePermissions === true
+          assert.strictEqual((yield* served.stat("b")).mode === 0o741, keeps)
+          assert.strictEqual((yield* served.stat("c")).mode === 0o751, keeps)
+          assert.strictEqual((yield* served.stat("c/f")).mode === 0o604, keeps)
+          yield* fs.move("a", "moved")
+          assert.strictEqual((yield* served.stat("moved")).mode, 0o741)
+          yield* fs.setAttributes("b", { mode: 0o640 })
+          assert.strictEqual((yield* served.stat("b")).mode, 0o640)
+        })
+      )
+    )
+  }
+
+  it.effect("lets the leaf that gets a copy decide about permission bits; a move keeps them", () =>
+    inWorld(
+      Effect.gen(function* () {
+        const [from, keeping, other] = [
+          make(yield* InMemory.make({ tree: { f: "x" } })),
+          make(yield* InMemory.make()),
+          make(yield* InMemory.make())
+        ]
+        yield* leafOf(from, { extended: true, name: "from" })
+        yield* leafOf(keeping, { extended: true, name: "keeping", prefix: "keeping", preservePermissions: true })
+        yield* leafOf(other, { extended: true, name: "other", prefix: "other" })
+        const fs = yield* Branch.make({ extended: true })
+        yield* from.setAttributes("f", { mode: 0o741 })
+        yield* fs.copy("f", "keeping/f")
+        yield* fs.copy("f", "other/f")
+        assert.strictEqual((yield* keeping.stat("keeping/f")).mode, 0o741)
+        assert.notStrictEqual((yield* other.stat("other/f")).mode, 0o741)
+        yield* fs.move("f", "other/moved")
+        assert.strictEqual((yield* other.stat("other/moved")).mode, 0o741)
+      })
+    )
+  )
+
   it.effect("has its snapshots brought back, through names that are put aside", () =>
     inWorld(
       Effect.gen(function* () {

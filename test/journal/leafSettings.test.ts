@@ -191,7 +191,6 @@ describe("a leaf as a layer", () => {
       const fs = yield* memory({ tree: { f: "x" } })
       yield* fs.setAttributes("f", { mode: 0o751 })
       for (const preservePermissions of [true, false]) {
-        // No intent copies; what copies for whoever has this filesystem does.
         const self = Settings.seen(fs, { preservePermissions })
         yield* self.copy("f", `copy ${preservePermissions}`)
         assert.strictEqual((yield* self.stat(`copy ${preservePermissions}`)).mode === 0o751, preservePermissions)

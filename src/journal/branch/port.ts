@@ -78,7 +78,7 @@ export const make = (asking: Asking, options: Options): Backend => {
   }
 
   const attributes: Attributes = {
-    set: (path, { mode, modifiedAt }) =>
+    set: (path, { isCopy, mode, modifiedAt }) =>
       Effect.asVoid(
         ask(
           (correlationId) =>
@@ -86,7 +86,8 @@ export const make = (asking: Asking, options: Options): Backend => {
               correlationId,
               path,
               ...(mode !== undefined && { mode }),
-              ...(modifiedAt !== undefined && { modified: modifiedAt })
+              ...(modifiedAt !== undefined && { modified: modifiedAt }),
+              ...(isCopy === true && { isCopy })
             })
         )
       )
@@ -119,7 +120,8 @@ export const make = (asking: Asking, options: Options): Backend => {
           )
         : Effect.fail(unsupported("moving")),
     ...(extended && { attributes }),
-    rules: { policy },
+    // Each leaf decides by its own setting.
+    rules: { policy, preservePermissions: extended },
     locks: Locks.make({ caseSensitive }),
     accelerations: Wholes.make({ calls, journal, extended, list })
   }

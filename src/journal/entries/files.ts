@@ -425,7 +425,9 @@ export class FileSetAttributes extends Schema.TaggedClass<FileSetAttributes>("fs
     ...asked,
     /** POSIX permission bits. */
     mode: Schema.optionalKey(Schema.Int),
-    modified: Schema.optionalKey(Schema.DateTimeUtc)
+    modified: Schema.optionalKey(Schema.DateTimeUtc),
+    /** The bits are those of the original of a copy: a leaf sets them only with `preservePermissions`. @default false */
+    isCopy: Schema.optionalKey(Schema.Boolean)
   }
 ) {}
 

@@ -254,10 +254,22 @@ export const makeLink = (self: Serving, work: Work, intent: FileMakeLink): Effec
 export const attributesSet = (work: Work): FileAttributesSet =>
   new FileAttributesSet({ correlationId: work.intent.correlationId, path: work.shown }, unchecked)
 
+/** Returns the bits that the request is to set here. Those of a copy are kept only with `preservePermissions`. */
+export const modeOf = ({ fs: { port } }: Serving, { isCopy, mode }: FileSetAttributes): number | undefined =>
+  isCopy === true && !(port.rules?.preservePermissions === true && port.attributes !== undefined) ? undefined : mode
+
+const set = (self: Serving, work: Work, intent: FileSetAttributes): Effect.Effect<unknown, FsError> => {
+  const mode = modeOf(self, intent)
+  const { modified } = intent
+  return intent.isCopy === true && mode === undefined && modified === undefined
+    ? self.fs.stat(work.path)
+    : self.fs.setAttributes(work.path, { mode, modifiedAt: modified })
+}
+
 export const setAttributes = (self: Serving, work: Work, intent: FileSetAttributes): Effect.Effect<Terminal, FsError> =>
   after(
     self,
     work,
     Effect.map(lookThrough(self, work.path), sizeOf),
-    Effect.map(self.fs.setAttributes(work.path, { mode: intent.mode, modifiedAt: intent.modified }), () => attributesSet(work))
+    Effect.map(set(self, work, intent), () => attributesSet(work))
   )

@@ -145,7 +145,8 @@ const linking = (self: Serving, work: Work, intent: FileMakeLink, { size: before
 /** To set them again makes them what they would be. */
 const setting = (self: Serving, work: Work, intent: FileSetAttributes): Finding =>
   Effect.map(self.fs.stat(work.path), ({ mode, modifiedAt }): Verdict => {
-    const isMode = intent.mode === undefined || intent.mode === mode
+    const asked = Changing.modeOf(self, intent)
+    const isMode = asked === undefined || asked === mode
     const isTime =
       intent.modified === undefined ||
       (modifiedAt !== undefined && DateTime.toEpochMillis(modifiedAt) === DateTime.toEpochMillis(intent.modified))
