@@ -93,7 +93,8 @@ const transfer = (
   run: (ends: Ends) => Effect.Effect<TransferResult, Fault>
 ): Effect.Effect<TransferResult, Fault> =>
   Effect.suspend(() => {
-    const keepsModes = (operation === "move" || port.rules?.preservePermissions === true) && operation
+    const isAsked = port.rules?.preservePermissions === true || port.rules?.decidesModeOfCopies === true
+    const keepsModes = (operation === "move" || isAsked) && operation
     const found = Effect.flatMap(locate(from, resolveLink(port, from)), (one) =>
       one.stat === undefined
         ? Effect.fail(located(notFound, from))

@@ -191,6 +191,8 @@ export interface Rules {
   readonly symlinks?: "follow" | "report" | "refuse" | undefined
   /** Whether a copy keeps permission bits. @default false */
   readonly preservePermissions?: boolean | undefined
+  /** `attributes.set` receives the permission bits of every copy (`isCopy`), and decides whether they are kept. @default false */
+  readonly decidesModeOfCopies?: boolean | undefined
 }
 
 /**

@@ -15,12 +15,15 @@ import { runInNewContext } from "node:vm"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { subdirectory } from "../../src/filesystem/Decorator.ts"
+import { mount } from "../../src/filesystem/Mounts.ts"
+import { overlay } from "../../src/filesystem/Overlay.ts"
 import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
 import * as Branch from "../../src/journal/Branch.ts"
 import { JournalError } from "../../src/journal/errors.ts"
 import * as F from "../../src/journal/FileSystemEntry.ts"
-import { type Entry, Journal, layerFile, layerMemory, type Scrivener } from "../../src/journal/Journal.ts"
+import { type Entry, Journal, layerFile, layerMemory, makeMemory, record, type Scrivener } from "../../src/journal/Journal.ts"
+import * as Replay from "../../src/journal/Replay.ts"
 import { agent, Limits, unlimited } from "../../src/model/Limits.ts"
 import { capture, directory as F_directory, picture } from "../../src/testing/Files.ts"
 import { leafOf } from "../conformance/branches.ts"
@@ -46,6 +49,8 @@ const inWorld = <A, E>(effect: Effect.Effect<A, E, Journal | Scope.Scope>): Effe
   Effect.provide(effect, layerMemory)
 
 const tree = { a: "one", d: { f: "deep", e: {} } }
+
+const paths = (found: ReadonlyArray<{ readonly path: string }>): ReadonlyArray<string> => found.map(({ path }) => path)
 
 type Call = (fs: Algebra) => Effect.Effect<unknown, unknown>
 
@@ -481,6 +486,61 @@ describe("a branch", () => {
         assert.notStrictEqual((yield* other.stat("other/f")).mode, 0o741)
         yield* fs.move("f", "other/moved")
         assert.strictEqual((yield* other.stat("other/moved")).mode, 0o741)
+      })
+    )
+  )
+
+  it.effect("shows no drift where its leaf did not keep the permission bits of a copy, recorded here or by the leaf", () =>
+    inWorld(
+      Effect.gen(function* () {
+        const { fs, journal, served } = yield* world({}, tree)
+        yield* served.setAttributes("a", { mode: 0o741 })
+        const own = yield* makeMemory<Entry>()
+        const recorded = yield* Effect.provideService(record()(fs), Journal, own)
+        yield* recorded.copy("a", "b")
+        yield* recorded.setAttributes("d/f", { mode: 0o604 })
+        assert.notStrictEqual((yield* served.stat("b")).mode, 0o741)
+        assert.deepStrictEqual(yield* Replay.drift(own, served), [])
+        assert.deepStrictEqual(yield* Replay.drift(journal, served), [])
+        yield* served.setAttributes("d/f", { mode: 0o600 })
+        assert.deepStrictEqual(paths(yield* Replay.drift(own, served)), ["d/f"])
+        assert.deepStrictEqual(paths(yield* Replay.drift(journal, served)), ["d/f"])
+        assert.deepStrictEqual(yield* Replay.rerun(own, make(yield* InMemory.make({ tree }))), [])
+        yield* Replay.undo(own, served, { to: 0, paths: ["b"] })
+        assert.isFalse(yield* served.exists("b"))
+      })
+    )
+  )
+
+  it.effect("shows drift of the permission bits of a copy that its leaf kept", () =>
+    inWorld(
+      Effect.gen(function* () {
+        const served = make(yield* InMemory.make({ tree }))
+        yield* leafOf(served, { extended: true, preservePermissions: true })
+        const own = yield* makeMemory<Entry>()
+        const recorded = yield* Effect.provideService(record()(yield* Branch.make({ extended: true })), Journal, own)
+        yield* served.setAttributes("a", { mode: 0o741 })
+        yield* recorded.copy("a", "b")
+        for (const journal of [own, yield* Journal]) assert.deepStrictEqual(yield* Replay.drift(journal, served), [])
+        yield* served.setAttributes("b", { mode: 0o600 })
+        for (const journal of [own, yield* Journal]) assert.deepStrictEqual(paths(yield* Replay.drift(journal, served)), ["b"])
+      })
+    )
+  )
+
+  it.effect("leaves the decision about permission bits to no leaf where an overlay or another filesystem makes the copy", () =>
+    inWorld(
+      Effect.gen(function* () {
+        const { fs, served } = yield* world({}, tree)
+        yield* served.setAttributes("a", { mode: 0o741 })
+        const upper = make(yield* InMemory.make())
+        const over = overlay(upper)(fs)
+        yield* over.copy("a", "b")
+        assert.notStrictEqual((yield* upper.stat("b")).mode, 0o741)
+        const inner = make(yield* InMemory.make())
+        const mounted = yield* mount("m", inner)(fs)
+        yield* mounted.copy("a", "m/b")
+        assert.notStrictEqual((yield* inner.stat("b")).mode, 0o741)
       })
     )
   )

@@ -59,6 +59,17 @@ describe("entries", () => {
     assert.deepStrictEqual(through(write(new Uint8Array())), write(new Uint8Array()))
   })
 
+  it("the permission bits of a copy are told from others in JSON, and whether they were set", () => {
+    const asked = new FileSystemEntry.FileSetAttributes({ correlationId: "1", path: "a", mode: 0o750, isCopy: true })
+    assert.strictEqual(
+      JSON.stringify(encode(asked)),
+      '{"_tag":"FileSetAttributes","correlationId":"1","path":"a","mode":488,"isCopy":true}'
+    )
+    assert.deepStrictEqual(through(asked), asked)
+    const answer = new FileSystemEntry.FileAttributesSet({ correlationId: "1", path: "a", skippedMode: true })
+    assert.deepStrictEqual(through(answer), answer)
+  })
+
   it("what is no entry is refused", () => {
     const good = { _tag: "FileRead", correlationId: "1", path: "a" }
     assert.isTrue(Exit.isSuccess(Schema.decodeUnknownExit(json)(good)))
@@ -74,7 +85,11 @@ describe("entries", () => {
       { _tag: "FileWrite", correlationId: "1", path: "a", content: "not base64!", createMode: "create" },
       { _tag: "FileWrite", correlationId: "1", path: "a", content: "", createMode: "CreateNew" },
       { _tag: "FileWrite", correlationId: "1", path: "a", content: { sha256: "12", size: 1 }, createMode: "create" },
-      { _tag: "FileFault", correlationId: "1", path: "a", faultKind: "Conflict", message: "" }
+      { _tag: "FileFault", correlationId: "1", path: "a", faultKind: "Conflict", message: "" },
+      { _tag: "FileSetAttributes", correlationId: "1", path: "a", mode: 0o750, isCopy: "true" },
+      { _tag: "FileSetAttributes", correlationId: "1", path: "a", mode: 0o750, isCopy: 1 },
+      { _tag: "FileSetAttributes", correlationId: "1", path: "a", mode: 0o750, isCopy: null },
+      { _tag: "FileAttributesSet", correlationId: "1", path: "a", skippedMode: "false" }
     ]) {
       assert.isTrue(Exit.isFailure(Schema.decodeUnknownExit(json)(bad)), JSON.stringify(bad))
     }

@@ -121,7 +121,7 @@ export const make = (asking: Asking, options: Options): Backend => {
         : Effect.fail(unsupported("moving")),
     ...(extended && { attributes }),
     // Each leaf decides by its own setting.
-    rules: { policy, preservePermissions: extended },
+    rules: { policy, decidesModeOfCopies: extended },
     locks: Locks.make({ caseSensitive }),
     accelerations: Wholes.make({ calls, journal, extended, list })
   }

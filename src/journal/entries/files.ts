@@ -441,6 +441,8 @@ export class FileAttributesSet extends Schema.TaggedClass<FileAttributesSet>("fs
   {
     ...answered,
     path: Schema.String,
+    /** The permission bits of a copy were not set, as `preservePermissions` has it. @default false */
+    skippedMode: Schema.optionalKey(Schema.Boolean),
     /** What they were, where the recorder keeps that. */
     previous: Schema.optionalKey(
       Schema.Struct({ mode: Schema.optionalKey(Schema.Int), modified: Schema.optionalKey(Schema.DateTimeUtc) })

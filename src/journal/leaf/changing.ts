@@ -251,8 +251,15 @@ export const makeLink = (self: Serving, work: Work, intent: FileMakeLink): Effec
     Effect.map(self.fs.symlink(work.path, intent.target), () => linkMade(work))
   )
 
-export const attributesSet = (work: Work): FileAttributesSet =>
-  new FileAttributesSet({ correlationId: work.intent.correlationId, path: work.shown }, unchecked)
+export const attributesSet = (self: Serving, work: Work, intent: FileSetAttributes): FileAttributesSet =>
+  new FileAttributesSet(
+    {
+      correlationId: intent.correlationId,
+      path: work.shown,
+      ...(modeOf(self, intent) === intent.mode ? {} : { skippedMode: true })
+    },
+    unchecked
+  )
 
 /** Returns the bits that the request is to set here. Those of a copy are kept only with `preservePermissions`. */
 export const modeOf = ({ fs: { port } }: Serving, { isCopy, mode }: FileSetAttributes): number | undefined =>
@@ -271,5 +278,5 @@ export const setAttributes = (self: Serving, work: Work, intent: FileSetAttribut
     self,
     work,
     Effect.map(lookThrough(self, work.path), sizeOf),
-    Effect.map(set(self, work, intent), () => attributesSet(work))
+    Effect.map(set(self, work, intent), () => attributesSet(self, work, intent))
   )

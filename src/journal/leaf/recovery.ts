@@ -150,7 +150,7 @@ const setting = (self: Serving, work: Work, intent: FileSetAttributes): Finding 
     const isTime =
       intent.modified === undefined ||
       (modifiedAt !== undefined && DateTime.toEpochMillis(modifiedAt) === DateTime.toEpochMillis(intent.modified))
-    return isMode && isTime ? Changing.attributesSet(work) : "notMade"
+    return isMode && isTime ? Changing.attributesSet(self, work, intent) : "notMade"
   })
 
 const judge = (self: Serving, work: Work, intent: Efferent, started: FileStarted): Finding => {

@@ -216,8 +216,10 @@ export const setAttributes =
   (path, values) =>
     Effect.flatMap(look(writing.self, path), (stat) => {
       const id = writing.nextId()
-      const { mode, modifiedAt } = values
-      return step(writing, {
+      const { isCopy, mode, modifiedAt } = values
+      const maySkipMode = isCopy === true && mode !== undefined && writing.self.rules?.decidesModeOfCopies === true
+      const skipsMode = Effect.map(look(writing.self, path), (now) => now !== undefined && now.mode !== mode)
+      return step<boolean, Fault, never>(writing, {
         id,
         operation: "setAttributes",
         path,
@@ -225,13 +227,15 @@ export const setAttributes =
           correlationId: id,
           path,
           ...(mode === undefined ? {} : { mode }),
-          ...(modifiedAt === undefined ? {} : { modified: modifiedAt })
+          ...(modifiedAt === undefined ? {} : { modified: modifiedAt }),
+          ...(isCopy === true ? { isCopy } : {})
         }),
-        run: attributes.set(path, values),
-        answer: () =>
+        run: Effect.andThen(attributes.set(path, values), maySkipMode ? skipsMode : Effect.succeed(false)),
+        answer: (skippedMode) =>
           fileAttributesSet({
             correlationId: id,
             path,
+            ...(skippedMode === true ? { skippedMode } : {}),
             ...(writing.previous && stat !== undefined ? { previous: attributesOf(stat) } : {})
           }),
         look: () =>

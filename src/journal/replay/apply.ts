@@ -144,11 +144,11 @@ const setAttributes = (world: World, asked: FileSetAttributes, given: FsPath.FsP
   const node = world.get(path)
   const known = attributesOf(world.beginning, node)
   if (known === undefined || node.kind === "nothing" || node.kind === "symlink" || node.kind === "unknown") return
-  const previous = answer?._tag === "FileAttributesSet" ? answer.previous : undefined
+  const { previous, skippedMode } = answer?._tag === "FileAttributesSet" ? answer : {}
   known.mode.value ??= previous?.mode
   known.modified.value ??= previous?.modified
   const attributes = {
-    mode: asked.mode === undefined ? known.mode : { value: asked.mode },
+    mode: asked.mode === undefined || skippedMode === true ? known.mode : { value: asked.mode },
     modified: asked.modified === undefined ? known.modified : { value: asked.modified }
   }
   if (path === FsPath.root) world.top = { ...world.top, attributes }

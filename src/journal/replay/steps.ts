@@ -6,7 +6,7 @@ import { removeTree } from "../../engine/remove.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { Backend } from "../../port/Backend.ts"
-import type { CreateMode, FileRead, FileSetAttributes } from "../FileSystemEntry.ts"
+import type { CreateMode, FileRead, FileSetAttributes, Terminal } from "../FileSystemEntry.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
 import { digestOf, type Fields } from "./answers.ts"
 import type { JournalError } from "../errors.ts"
@@ -86,13 +86,21 @@ const remove = (port: Backend, { path }: Operation, recursive: boolean): Effect.
     ({ deleted }) => ({ answer: "deleted", files: Math.max(1, deleted) })
   )
 
-const setAttributes = (port: Backend, { path }: Operation, { mode, modified }: FileSetAttributes): Effect.Effect<void, Fault> =>
+/** The permission bits of a copy are kept here if they were kept where the copy was recorded. */
+const setAttributes = (
+  port: Backend,
+  { answered, path }: Operation,
+  { mode, modified }: FileSetAttributes
+): Effect.Effect<void, Fault> =>
   port.attributes === undefined
     ? Effect.fail(noAttributes)
     : port.attributes.set(path, {
-        ...(mode === undefined ? {} : { mode }),
+        ...(mode === undefined || isModeSkipped(answered?.answer) ? {} : { mode }),
         ...(modified === undefined ? {} : { modifiedAt: modified })
       })
+
+const isModeSkipped = (answer: Terminal | undefined): boolean =>
+  answer?._tag === "FileAttributesSet" && answer.skippedMode === true
 
 const done: Fields = { answer: "done" }
 
