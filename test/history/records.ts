@@ -53,9 +53,11 @@ export const write = (root: string, { body, header, state }: Kept, owner = dead(
     .toString(16)
     .padStart(18, "0")
     .replace(/^000000/, process.pid.toString(16).padStart(6, "0"))
-  const file = join(recordsDirectory(), `${id}.${state}`)
+  const [draft, file] = [join(recordsDirectory(), `${id}.draft`), join(recordsDirectory(), `${id}.${state}`)]
   const roots = [Transactions.rootAt(Fs.realpathSync(root))!]
-  Fs.writeFileSync(file, `${JSON.stringify({ ...header, owner, roots })}\n${body}`, { mode: 0o600 })
+  // A process that opens any root puts a record aside that has its name before it is complete.
+  Fs.writeFileSync(draft, `${JSON.stringify({ ...header, owner, roots })}\n${body}`, { mode: 0o600 })
+  Fs.renameSync(draft, file)
   return file
 }
 
