@@ -91,7 +91,7 @@ const tried = Effect.fnUntraced(
   Effect.orDie
 )
 
-const stride = process.env["FS_ALGEBRA_SOAK"] === "1" ? 1 : 5
+const stride = process.env["FS_ALGEBRA_SOAK"] === "1" ? 1 : 3
 
 for (const [what, handler] of Object.entries(handlers)) {
   describe(what, () => {
@@ -102,7 +102,8 @@ for (const [what, handler] of Object.entries(handlers)) {
             const { after: changed, before: unchanged } = yield* tried(handlers["a tool that works"])
             assert.notDeepEqual(changed, unchanged)
             const { steps } = yield* tried(handler)
-            assert.isAbove(steps, 20)
+            // Three files are read for the checkpoint, one is written, four entries are removed and one is made, with looks between.
+            assert.isAbove(steps, 15)
             for (let nth = 1; nth <= steps; nth += stride) {
               const { after, before, exit, ids } = yield* tried(handler, nth, kind, when)
               const isOld = JSON.stringify(after.notes) === JSON.stringify(before.notes)

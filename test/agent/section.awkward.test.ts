@@ -119,16 +119,7 @@ describe("what a machine lacks", () => {
     Effect.gen(function* () {
       const cache = directory()
       const image = { image: "nobody/has-this" }
-      const lacking = ConfigProvider.layer(ConfigProvider.fromUnknown({ XDG_CACHE_HOME: cache }))
-      // Of engines the PATH of the process counts.
-      yield* Effect.acquireRelease(
-        Effect.sync(() => {
-          const path = process.env["PATH"]
-          process.env["PATH"] = cache
-          return path
-        }),
-        (path) => Effect.sync(() => void (process.env["PATH"] = path))
-      )
+      const lacking = ConfigProvider.layer(ConfigProvider.fromUnknown({ XDG_CACHE_HOME: cache, PATH: cache }))
       yield* Effect.gen(function* () {
         assert.strictEqual((yield* Effect.flip(Section.PodmanSandboxSection(image)))._tag, "Unavailable")
         const lazy = yield* Section.PodmanSection(image)

@@ -59,7 +59,10 @@ describe("a client of the official SDK over standard input and output", () => {
   it("offers roots, and is never asked for them", () => assert.strictEqual(asked, 0))
 })
 
-it.each(["[", "./"])("%s, which is no glob, is refused before the server greets", async (glob) => {
+it.each([
+  ["[", '"[": "[" is not closed; write "\\[" for the sign itself'],
+  ["./", "it is blank"]
+])("%s, which is no glob, is refused before the server greets", async (glob, detail) => {
   const server = spawn(process.execPath, args("--deny", glob), { env })
   const said = { out: "", err: "" }
   server.stdout.on("data", (text) => void (said.out += text))
@@ -70,7 +73,8 @@ it.each(["[", "./"])("%s, which is no glob, is refused before the server greets"
   server.stdin.end(`${JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params })}\n`)
   const code = await new Promise((resolve) => server.on("close", resolve))
   assert.deepStrictEqual([code, said.out], [2, ""])
-  assert.match(said.err, /^error: .*\nhint: +Globs are those of the glob command/)
+  const hint = "Each --allow and --deny takes one glob, as the glob command does; quote it for the shell."
+  assert.strictEqual(said.err, `error: access: deny.read: ${detail}\nhint:  ${hint}\n`)
 })
 
 interface Message {

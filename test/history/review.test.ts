@@ -11,11 +11,10 @@ import * as InMemory from "../../src/backends/InMemory.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import { storeFault } from "../../src/history/errors.ts"
-import { makeToken } from "../../src/history/exchange/places.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
 import * as Service from "../../src/history/snapshots/service.ts"
 import type { Kept, Strategy } from "../../src/history/snapshots/strategy.ts"
-import * as Identity from "../../src/runtime/processIdentity.ts"
+import * as Names from "../runtime/names.ts"
 import { hasGit } from "./git/support.ts"
 
 const memory = Fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir()
@@ -27,13 +26,6 @@ const directory: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelea
 
 const over = (root: string, gitDir: string, options: Partial<PosixHost.PosixHostOptions> = {}) =>
   Snapshots.layerGit({ gitDir }).pipe(Layer.provideMerge(PosixHost.layer({ root, ...options })))
-
-/** Of a process that has ended: the same place and start, with a number that no process has. */
-const ofTheDead = (): string => {
-  const self = Identity.self()
-  const [place, , started] = self.split("-")
-  return makeToken().replace(self, `${place}-${(4_194_303).toString(36)}-${started}`)
-}
 
 /** Where the archive of a snapshot lies. */
 const archiveOf = ({ snapshotId }: Snapshots.FilesystemSnapshot): string => {
@@ -160,11 +152,12 @@ describe("snapshots, read once more", () => {
 })
 
 describe.runIf(hasGit)("snapshots in git, read once more", () => {
-  it.live("a filesystem that may not write is captured, whatever a killed exchange has left in it", () =>
+  it.live("a filesystem that may not write is captured with whatever a killed exchange has left in it", () =>
     Effect.gen(function* () {
       const [root, gitDir] = [yield* directory, join(yield* directory, "store")]
       Fs.writeFileSync(join(root, "a"), "1")
-      const left = join(root, ofTheDead())
+      const token = Names.signed(Names.dead(), "exchange")
+      const left = join(root, token)
       Fs.mkdirSync(left)
       const taken = yield* Snapshots.Snapshots.use((snapshots) => snapshots.snapshot()).pipe(
         Effect.provide(over(root, gitDir, { readOnly: true }))
@@ -175,7 +168,7 @@ describe.runIf(hasGit)("snapshots in git, read once more", () => {
       ).pipe(Effect.provide(over(root, gitDir, { readOnly: true })))
       assert.deepStrictEqual(
         names.map(({ name }) => name),
-        ["a"]
+        [token, "a"]
       )
     })
   )
@@ -184,7 +177,7 @@ describe.runIf(hasGit)("snapshots in git, read once more", () => {
     Effect.gen(function* () {
       const [root, gitDir] = [yield* directory, join(yield* directory, "store")]
       Fs.writeFileSync(join(root, "a"), "1")
-      const forged = join(root, ofTheDead())
+      const forged = join(root, Names.forged(Names.dead(), "exchange"))
       Fs.mkdirSync(forged)
       Fs.writeFileSync(join(forged, "journal"), "{ not JSON")
       yield* Effect.gen(function* () {
@@ -203,7 +196,10 @@ describe.runIf(hasGit)("snapshots in git, read once more", () => {
     Effect.gen(function* () {
       const [root, gitDir] = [yield* directory, join(yield* directory, "store")]
       Fs.writeFileSync(join(root, "a"), "1")
-      const [one, other] = [join(root, ofTheDead()), join(root, ofTheDead())]
+      const [one, other] = [
+        join(root, Names.forged(Names.dead(), "exchange")),
+        join(root, Names.forged(Names.dead(), "exchange"))
+      ]
       Fs.mkdirSync(join(one, "journal"), { recursive: true })
       Fs.mkdirSync(other)
       Fs.symlinkSync("/etc/passwd", join(other, "journal.back"))

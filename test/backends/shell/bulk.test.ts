@@ -7,6 +7,7 @@ import { exportBytesOf } from "../../../src/history/Archive.ts"
 import { collect } from "../../../src/testing/operations.ts"
 import * as Session from "../../../src/backends/internal/shell/session.ts"
 import type { FileStat } from "../../../src/model/Entry.ts"
+import * as TemporaryNames from "../../../src/runtime/temporaryNames.ts"
 import { p } from "../posixHost.ts"
 import { bench, plantMany, plantOddities } from "./bulkBench.ts"
 import { dash, directory, missing, shared, shells, start } from "./shells.ts"
@@ -165,13 +166,23 @@ for (const shell of shells) {
         Fs.mkdirSync(join(root, "small"))
         Fs.mkdirSync(join(root, "busy"))
         for (let i = 0; i < 1000; i++) Fs.writeFileSync(join(root, "large", `a file among a thousand others ${i}`), "")
-        Fs.writeFileSync(join(root, "busy", ".~fsa-0.tmp"), "")
-        asked()
-        const found = yield* fast.glob("**")
-        const { alone, calls } = asked()
-        assert.deepStrictEqual([calls, alone], [["bulk_look", "bulk_lists", "bulk_lists"], 2])
-        assert.strictEqual(found.matches.length, 1000)
-        assert.deepStrictEqual(found, yield* slow.glob("**"))
+        Fs.writeFileSync(join(root, "busy", ".~fsa-0.tmp"), "a stranger's")
+        yield* TemporaryNames.using((name) =>
+          Effect.gen(function* () {
+            Fs.writeFileSync(join(root, "busy", name), "")
+            asked()
+            const found = yield* fast.glob("**")
+            const { alone, calls } = asked()
+            assert.deepStrictEqual([calls, alone], [["bulk_look", "bulk_lists", "bulk_lists"], 2])
+            const paths = found.matches.map(({ path }) => String(path))
+            assert.strictEqual(paths.length, 1001)
+            assert.deepStrictEqual(
+              paths.filter((path) => path.startsWith("busy/")),
+              ["busy/.~fsa-0.tmp"]
+            )
+            assert.deepStrictEqual(found, yield* slow.glob("**"))
+          })
+        )
       })
     )
 
