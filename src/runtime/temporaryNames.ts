@@ -97,6 +97,9 @@ export const verify = (name: string): Verified | undefined => {
     : { owner, kind, isOwnProcess, isPart: part !== undefined, state: isDead ? "leftover" : "in progress" }
 }
 
+/** Returns whether a name has the form of those that `make` and `derive` give, whoever made it. */
+export const hasForm = (name: string): boolean => name.startsWith(".~fsa-") && form.test(name)
+
 /** Returns whether work of this installation that still runs has the name. Such an entry is hidden from every listing. */
 export const isInProgress = (name: string): boolean => verify(name)?.state === "in progress"
 

@@ -10,6 +10,7 @@ import type { Fault } from "../../src/model/FsError.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
 import type { Backend, Commit } from "../../src/port/Backend.ts"
 import { sha256 } from "../../src/runtime/hash.ts"
+import * as TemporaryNames from "../../src/runtime/temporaryNames.ts"
 import * as Arbitraries from "../../src/testing/Arbitraries.ts"
 import { adversarial } from "../../src/testing/Faults.ts"
 import { plant } from "../../src/testing/Files.ts"
@@ -282,8 +283,10 @@ describe("Replay.drift", () => {
       const journal = yield* makeJournal
       const recorded = yield* record(journal, fs)
       yield* recorded.write("d/x", "two")
-      yield* recorded.port.makeDirectory(".~fsa-a.tmp" as FsPath)
-      yield* fs.port.remove(".~fsa-a.tmp" as FsPath)
+      const name = TemporaryNames.make() as FsPath
+      yield* recorded.port.makeDirectory(name)
+      yield* fs.port.remove(name)
+      TemporaryNames.forget(name)
       yield* fs.delete("d", { recursive: true })
       const found: ReadonlyArray<unknown> = yield* Replay.drift(journal, fs)
       assert.deepStrictEqual(found, [{ path: "d/x", expected: file("two"), actual: nothing }])

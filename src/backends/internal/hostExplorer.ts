@@ -67,7 +67,10 @@ const childrenOf = ({ kinds: codes, names }: Listing, caseSensitive: boolean): R
   )
 }
 
-/** Whether it can be taken as it came: neither a name that may not be text, nor what a killed writer has left to be taken away. */
+/**
+ * Returns whether a listing can be taken as it came. Names that may not be text, and names of the form of temporary files, are looked at
+ * one by one instead: the code in such a name says whether it is hidden, removed, or a file like any other.
+ */
 const isPlain = (answer: Listing | string): answer is Listing =>
   typeof answer !== "string" &&
   !answer.isDoubtful &&

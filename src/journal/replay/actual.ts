@@ -10,7 +10,6 @@ import { apply } from "./apply.ts"
 import { type ContentError, digest, type Source } from "./contents.ts"
 import { pathsOf } from "./load.ts"
 import type { Operation } from "./operations.ts"
-import { isHidden } from "./paths.ts"
 import type { Drift, State } from "./values.ts"
 import { attributesOf, type File, type Node, type World } from "./world.ts"
 
@@ -142,7 +141,7 @@ export const differences = Effect.fnUntraced(function* (
   const pending: Array<readonly [path: FsPath.FsPath, node: Node]> = [[top, node]]
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     const [path, node] = next
-    if (isHidden(path)) continue
+    if (comparison.beginning.hidden.has(path)) continue
     if (!isUntouched(path, node)) {
       const drift = yield* difference(comparison, path, node)
       if (drift !== undefined) out.push(drift)

@@ -1,6 +1,6 @@
 /**
  * A backend that only remembers. Each step is known by what was asked, and its answers are given in the order in which they were
- * recorded; names of writes in progress, which are of chance, are all one.
+ * recorded. Temporary names of the library are random, so all of them count as one; names that strangers gave count as they are.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -16,6 +16,7 @@ import type { Entry, Scrivener } from "../Journal.ts"
 import { isStep } from "../record/ids.ts"
 import { digestOf } from "./answers.ts"
 import { type Operation, operations } from "./operations.ts"
+import { Hidden } from "./paths.ts"
 
 export interface Options {
   readonly caseInsensitive?: boolean | undefined
@@ -30,15 +31,17 @@ interface Answered {
 
 const temporary = ".~fsa-*.tmp"
 
-const nameOf = (path: FsPath.FsPath): string =>
-  path.includes("~")
-    ? FsPath.segments(path)
-        .map((segment) => (FsPath.isTemporaryName(segment) ? temporary : segment))
-        .join("/")
-    : path
+const naming =
+  (hidden: Hidden) =>
+  (path: FsPath.FsPath): string =>
+    path.includes(".~")
+      ? FsPath.segments(path)
+          .map((segment) => (hidden.hasName(segment) ? temporary : segment))
+          .join("/")
+      : path
 
-/** In words, since it is told where it was never asked. */
-const keys = {
+/** Names each step in words, since an error tells of one that was never recorded. */
+const keysOf = (nameOf: (path: FsPath.FsPath) => string) => ({
   stat: (path: FsPath.FsPath) => `stat ${nameOf(path)}`,
   list: (path: FsPath.FsPath) => `list ${nameOf(path)}`,
   open: (path: FsPath.FsPath) => `open ${nameOf(path)}`,
@@ -52,7 +55,9 @@ const keys = {
   rename: (from: FsPath.FsPath, to: FsPath.FsPath) => `move ${nameOf(from)} to ${nameOf(to)}`,
   makeLink: (path: FsPath.FsPath, target: string) => `symlink ${nameOf(path)} to ${target}`,
   setAttributes: (path: FsPath.FsPath) => `setAttributes ${nameOf(path)}`
-}
+})
+
+type Keys = ReturnType<typeof keysOf>
 
 const modes: Record<CreateMode, "create" | "replace" | "append"> = {
   create: "create",
@@ -62,7 +67,7 @@ const modes: Record<CreateMode, "create" | "replace" | "append"> = {
   appendExisting: "append"
 }
 
-const keyOf = (journal: Scrivener<Entry>, operation: Operation): Effect.Effect<string, JournalError> => {
+const keyOf = (journal: Scrivener<Entry>, keys: Keys, operation: Operation): Effect.Effect<string, JournalError> => {
   const { asked, parts, path, to } = operation
   switch (asked._tag) {
     case "FileStat":
@@ -98,20 +103,27 @@ const keyOf = (journal: Scrivener<Entry>, operation: Operation): Effect.Effect<s
 }
 
 /** What was recorded, by what was asked. */
-type Memory = Map<string, Array<Answered>>
+interface Memory {
+  readonly answers: Map<string, Array<Answered>>
+  readonly keys: Keys
+}
 
 const remember = Effect.fnUntraced(function* (journal: Scrivener<Entry>): Effect.fn.Return<Memory, JournalError> {
-  const memory: Memory = new Map()
+  const hidden = new Hidden()
+  // A step can look for a name before another makes it, so all names are gathered first.
+  yield* Stream.runForEachArray(operations(journal), (some) => Effect.sync(() => some.forEach((one) => hidden.note(one))))
+  const keys = keysOf(naming(hidden))
+  const answers: Memory["answers"] = new Map()
   yield* Stream.runForEach(operations(journal), (operation) => {
     const { answered, asked, started } = operation
     if (answered === undefined || !isStep(asked.correlationId)) return Effect.void
-    return Effect.map(keyOf(journal, operation), (key) => {
-      const answers = memory.get(key) ?? []
-      answers.push({ answer: answered.answer, isStarted: started !== undefined })
-      memory.set(key, answers)
+    return Effect.map(keyOf(journal, keys, operation), (key) => {
+      const known = answers.get(key) ?? []
+      known.push({ answer: answered.answer, isStarted: started !== undefined })
+      answers.set(key, known)
     })
   })
-  return memory
+  return { answers, keys }
 })
 
 const faultOf = (answer: Terminal): Fault | undefined =>
@@ -136,15 +148,16 @@ const statOf = (path: FsPath.FsPath, metadata: FileMetadata): FileStat => {
   }
 }
 
-const hint = (memory: Memory): string =>
-  [...memory.keys()].some((key) => /^(?:stat|list|open) /.test(key))
+const hint = ({ answers }: Memory): string =>
+  [...answers.keys()].some((key) => /^(?:stat|list|open) /.test(key))
     ? ""
     : "; the journal has no reads, which Journal.record({ reads: true }) records"
 
 const make = (journal: Scrivener<Entry>, memory: Memory, options: Options): Backend => {
+  const { keys } = memory
   const next = (key: string): Effect.Effect<Answered, Fault> =>
     Effect.suspend(() => {
-      const answers = memory.get(key)
+      const answers = memory.answers.get(key)
       const answered = answers?.shift()
       if (answered !== undefined) return Effect.succeed(answered)
       const often = answers === undefined ? "was never recorded" : "was not recorded this often"
@@ -263,7 +276,7 @@ const make = (journal: Scrivener<Entry>, memory: Memory, options: Options): Back
 }
 
 /** The backend that was recorded removed trees in one step; another is asked file by file. */
-const memoryRemovesTrees = (memory: Memory): boolean => [...memory.keys()].some((key) => key.endsWith(" and all in it"))
+const memoryRemovesTrees = ({ answers }: Memory): boolean => [...answers.keys()].some((key) => key.endsWith(" and all in it"))
 
 export const double = (journal: Scrivener<Entry>, options: Options = {}): Effect.Effect<Backend, JournalError> =>
   Effect.map(remember(journal), (memory) => make(journal, memory, options))

@@ -13,7 +13,6 @@ import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, keyOf } from "../../port/Backend.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { content, type ContentError, digest, notRecorded, type Source } from "./contents.ts"
-import { isHidden } from "./paths.ts"
 import { type Attributes, attributesOf, type Directory, type Node, type World } from "./world.ts"
 
 const chunkSize = 65_536
@@ -240,7 +239,7 @@ const goalDirectory = Effect.fnUntraced(function* (
   const entries = new Map(whole?.kind === "directory" ? whole.entries : [])
   for (const { name, node: child } of node.entries.values()) {
     const below = FsPath.join(as, name)
-    if (isHidden(below)) continue
+    if (undoing.beginning.hidden.has(below)) continue
     const tree = yield* Effect.suspend(() => goalAt(undoing, below, child))
     if (tree !== undefined) entries.set(name, tree)
   }

@@ -48,6 +48,7 @@ export const load = (
     const open: Array<Operation> = []
     const take = (operation: Operation): void => {
       if (!isChange(operation)) return
+      now.beginning.hidden.note(operation)
       const { answered } = operation
       if (answered === undefined) {
         open.push(operation)

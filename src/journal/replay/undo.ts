@@ -28,7 +28,7 @@ import * as Beginning from "./beginning.ts"
 import { type ContentError, notRecorded } from "./contents.ts"
 import { goalAt, placesIn, treeAt, type Undoing } from "./goal.ts"
 import { load } from "./load.ts"
-import { isHidden, toPath } from "./paths.ts"
+import { toPath } from "./paths.ts"
 import type { Drift, State } from "./values.ts"
 import { type Attributes, attributesOf, type Directory, type Node, type World } from "./world.ts"
 
@@ -134,7 +134,7 @@ const sidesOf = Effect.fnUntraced(function* (
   then: Node,
   now: Node
 ): Effect.fn.Return<Sides | undefined, ContentError> {
-  if (isHidden(path) || !finding.isMeant(path)) return undefined
+  if (finding.beginning.hidden.has(path) || !finding.isMeant(path)) return undefined
   if (isOneDirectory(then, now)) return yield* directorySides(finding, path, then, now)
   const { beginning } = finding.now
   if (isEqual(beginning, then, now)) {

@@ -4,7 +4,7 @@
  */
 import * as FsPath from "../../model/FsPath.ts"
 import type { Operation } from "./operations.ts"
-import { isHidden } from "./paths.ts"
+import { Hidden } from "./paths.ts"
 import type { Change } from "./values.ts"
 
 /** What stands at a hidden name. */
@@ -34,21 +34,23 @@ const moved = ({ answered }: Operation): Prepared => {
 /** Takes changes in their order. */
 export class Visible {
   readonly #top = prepared("FileMakeDirectory")
+  readonly #hidden = new Hidden()
 
   take(change: Change, operation: Operation): ReadonlyArray<Change> {
     const { outcome, path, to } = change
+    this.#hidden.note(operation)
     if (to === undefined) {
-      if (!isHidden(path)) return [change]
+      if (!this.#hidden.has(path)) return [change]
       if (outcome === "done") this.#prepare(change)
       return []
     }
-    if (isHidden(path)) {
+    if (this.#hidden.has(path)) {
       const node = outcome === "done" ? this.#remove(path) : this.#at(path)
-      if (!isHidden(to)) return this.#made(change, to, node ?? moved(operation))
+      if (!this.#hidden.has(to)) return this.#made(change, to, node ?? moved(operation))
       if (outcome === "done") this.#set(to, node ?? moved(operation))
       return []
     }
-    if (!isHidden(to)) return [change]
+    if (!this.#hidden.has(to)) return [change]
     if (outcome === "done") this.#set(to, moved(operation))
     const { bytes: _, to: __, ...rest } = change
     return [{ ...rest, kind: "FileDelete" }]

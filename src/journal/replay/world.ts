@@ -6,6 +6,7 @@
 import type * as DateTime from "effect/DateTime"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Content, FileEdit } from "../FileSystemEntry.ts"
+import { Hidden } from "./paths.ts"
 
 /**
  * Contents are made of what entries hold, of what stood somewhere in the beginning, and of edits of these. What is appended to has its parts
@@ -84,10 +85,16 @@ export type Known =
   | { readonly kind: "symlink"; readonly target: string }
 
 export class Beginning {
+  /** The temporary names that the journal has told of, of all positions. */
+  readonly hidden: Hidden
   readonly known = new Map<FsPath.FsPath, Known>()
   readonly #attributes = new Map<FsPath.FsPath, Attributes>()
   readonly #names = new Map<FsPath.FsPath, Set<string>>()
   readonly #spellings = new Map<FsPath.FsPath, FsPath.FsPath>()
+
+  constructor(hidden = new Hidden()) {
+    this.hidden = hidden
+  }
 
   /** One path for all that differ in case alone: the one that came first. */
   spelt(path: FsPath.FsPath): FsPath.FsPath {
@@ -122,7 +129,7 @@ export class Beginning {
   }
 
   clone(): Beginning {
-    const copy = new Beginning()
+    const copy = new Beginning(this.hidden)
     for (const path of this.#spellings.values()) copy.spelt(path)
     for (const [path, known] of this.known) copy.reveal(path, known)
     for (const [path, attributes] of this.#attributes) copy.#attributes.set(path, attributes)
