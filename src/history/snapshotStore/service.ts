@@ -181,6 +181,7 @@ export const make = (fs: Algebra, shelf: Shelf, replaces: boolean): Operations =
       (fault) => toError("snapshot")(storeFault("io", promote(fault, "snapshot", shelf.directory).message))
     )
     const manifest = yield* Effect.mapError(manifestOf(draft), ofArchive("snapshot"))
+    yield* Effect.mapError(shelf.checkOwn(id), toError("snapshot"))
     const archive = yield* Effect.mapError(shelf.publish(draft, id, replaces), toError("snapshot"))
     if (archive === undefined) return yield* Effect.fail(toError("snapshot")(duplicate(id)))
     return infoOf(archive, manifest)
@@ -191,6 +192,8 @@ export const make = (fs: Algebra, shelf: Shelf, replaces: boolean): Operations =
     yield* Effect.mapError(shelf.prepare, toError("snapshot"))
     const isTaken = !replaces && (yield* Effect.mapError(shelf.find(id), toError("snapshot"))) !== undefined
     if (isTaken) return yield* Effect.fail(toError("snapshot")(duplicate(id)))
+    // Told before all files are read, and looked at again before the archive is replaced.
+    yield* Effect.mapError(shelf.checkOwn(id), toError("snapshot"))
     return yield* Effect.scoped(Effect.flatMap(shelf.draft, (draft) => write(id, draft)))
   })
 
@@ -248,7 +251,16 @@ export const make = (fs: Algebra, shelf: Shelf, replaces: boolean): Operations =
       ),
     get,
     list,
-    delete: (id) => Effect.andThen(checkId("delete", id), Effect.mapError(shelf.remove(id), toError("delete"))),
+    delete: (id) =>
+      Effect.andThen(
+        checkId("delete", id),
+        Effect.mapError(
+          Effect.flatMap(shelf.find(id), (archive) =>
+            archive === undefined ? Effect.succeed(false) : Effect.andThen(shelf.checkOwn(id), shelf.remove(id))
+          ),
+          toError("delete")
+        )
+      ),
     manifest: (id) =>
       Effect.mapError(
         Effect.flatMap(find(id), (archive) => (archive === undefined ? Effect.succeed(undefined) : manifestOf(archive.path))),

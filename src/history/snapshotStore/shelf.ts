@@ -9,6 +9,7 @@ import { basename, isAbsolute, join, resolve, sep } from "node:path"
 import * as OpenRoots from "../../runtime/openRoots.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
+import { dumpOf } from "./dumped.ts"
 import { idOf, nameOf } from "./names.ts"
 
 export interface Archive {
@@ -25,6 +26,10 @@ const failed = (error: unknown): StoreFault => {
   if (codeOf(error) === undefined) throw error
   const { message } = error as Error
   return storeFault("io", full.has(codeOf(error)) ? `the disk is full: ${message}` : message)
+}
+
+const fail = (error: unknown): never => {
+  throw error
 }
 
 const attempt = <A>(run: () => A): Effect.Effect<A, StoreFault> =>
@@ -212,6 +217,19 @@ export class Shelf {
   /** In any order. */
   get all(): Effect.Effect<ReadonlyArray<Archive>, StoreFault> {
     return attempt(() => (this.#isThere() ? [...this.#archives()] : []))
+  }
+
+  /** Fails with "refused" where the archive of this id belongs to a dump. */
+  checkOwn(id: string): Effect.Effect<void, StoreFault> {
+    return Effect.matchEffect(dumpOf(this.pathOf(id)), {
+      onFailure: (error) => attempt<void>(() => fail(error)),
+      onSuccess: (dump) => {
+        if (dump === undefined) return Effect.void
+        const shown = [nameOf(id), dump].map((name) => JSON.stringify(name))
+        const detail = `the archive ${shown[0]} belongs to the dump ${shown[1]} beside it; choose another id, or another directory`
+        return Effect.fail(storeFault("refused", detail))
+      }
+    })
   }
 
   /** Whether it was there. */

@@ -1,0 +1,73 @@
+/**
+ * Archives of dumps. A dump of a session keeps its filesystem as `{id}.fs.zip` beside its `{id}.jsonl`, which names the archive by its
+ * SHA-256. A store in the same directory lists and reads such an archive, and never replaces or removes it.
+ */
+import * as Effect from "effect/Effect"
+import { createHash } from "node:crypto"
+import * as Fs from "node:fs"
+import { basename } from "node:path"
+
+const archiveEnding = ".fs.zip"
+
+/** Opens no link, and does not wait at a pipe. */
+const readable = Fs.constants.O_RDONLY | (Fs.constants.O_NOFOLLOW ?? 0) | (Fs.constants.O_NONBLOCK ?? 0)
+
+const chunkSize = 65_536
+
+/** Passes the pieces of a file on until one ends it. A piece is valid until the next. Returns false where there is no such file. */
+const read = async (path: string, signal: AbortSignal, take: (piece: Buffer) => boolean): Promise<boolean> => {
+  let handle: Fs.promises.FileHandle
+  try {
+    handle = await Fs.promises.open(path, readable)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === "ENOENT" || code === "ELOOP" || code === "ENXIO") return false
+    throw error
+  }
+  try {
+    if (!(await handle.stat()).isFile()) return false
+    const buffer = Buffer.allocUnsafe(chunkSize)
+    for (let position = 0; ;) {
+      signal.throwIfAborted()
+      const { bytesRead } = await handle.read(buffer, 0, chunkSize, position)
+      if (bytesRead === 0 || take(buffer.subarray(0, bytesRead))) return true
+      position += bytesRead
+    }
+  } finally {
+    await handle.close()
+  }
+}
+
+const hashOf = async (path: string, signal: AbortSignal): Promise<string | undefined> => {
+  const hash = createHash("sha256")
+  const isThere = await read(path, signal, (piece) => {
+    hash.update(piece)
+    return false
+  })
+  return isThere ? hash.digest("hex") : undefined
+}
+
+const holds = async (path: string, text: string, signal: AbortSignal): Promise<boolean> => {
+  let end = ""
+  let isFound = false
+  await read(path, signal, (piece) => {
+    const seen = end + piece.toString("latin1")
+    end = seen.slice(1 - text.length)
+    return (isFound = seen.includes(text))
+  })
+  return isFound
+}
+
+const isFile = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false })?.isFile() === true
+
+/** Returns the name of the dump that an archive belongs to; `undefined` where there is none. Fails with what the disk says. */
+export const dumpOf = (archive: string): Effect.Effect<string | undefined, unknown> =>
+  Effect.tryPromise({
+    try: async (signal) => {
+      const lines = `${archive.slice(0, -archiveEnding.length)}.jsonl`
+      if (!isFile(lines)) return undefined
+      const hash = await hashOf(archive, signal)
+      return hash !== undefined && (await holds(lines, hash, signal)) ? basename(lines) : undefined
+    },
+    catch: (error) => error
+  })
