@@ -5,9 +5,11 @@
  * A file is named `<id>.<state>`. Its first line says which process made it and which roots it is about; what follows the first line is
  * the business of those who write it. A file is complete when it has its name, and a rename gives it another state.
  */
+import * as Effect from "effect/Effect"
 import { randomBytes } from "node:crypto"
 import * as Fs from "node:fs"
 import { join } from "node:path"
+import type { Fault } from "../model/FsError.ts"
 import * as Installation from "./installation.ts"
 import { isInside } from "./openRoots.ts"
 import * as Identity from "./processIdentity.ts"
@@ -103,21 +105,35 @@ const parseHeader = (line: string): Header | undefined => {
   }
 }
 
-/** Runs `use` with the opened record; `undefined` where it has gone or is no regular file of this user. */
+/** Errors that say nothing about a file: the next attempt may succeed. */
+const passing: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM"])
+
+/** Runs `use` with the opened record; `undefined` where it is no regular file of this user. Throws a passing error of the system. */
 const opened = <A>(file: string, use: (descriptor: number, stats: Fs.Stats) => A): A | "gone" | undefined => {
-  let descriptor: number
+  let descriptor: number | undefined
   try {
     descriptor = Fs.openSync(file, O_RDONLY | (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0))
-  } catch (error) {
-    return codeOf(error) === "ENOENT" ? "gone" : undefined
-  }
-  try {
     const stats = Fs.fstatSync(descriptor)
     return stats.isFile() && isOwn(stats) && stats.size <= largest ? use(descriptor, stats) : undefined
+  } catch (error) {
+    const code = codeOf(error)
+    if (passing.has(code)) throw error
+    return code === "ENOENT" ? "gone" : undefined
   } finally {
-    Fs.closeSync(descriptor)
+    if (descriptor !== undefined) Fs.closeSync(descriptor)
   }
 }
+
+/** Runs a step that reads records. Fails with Unavailable where the system fails with a passing error. */
+const reading = <A>(read: () => A): Effect.Effect<A, Fault> =>
+  Effect.try({
+    try: read,
+    catch: (cause) => ({
+      _tag: "Unavailable",
+      detail: `the records of unfinished changes cannot be read (${String(codeOf(cause) ?? cause)}); close open files, or try again`,
+      cause
+    })
+  })
 
 const readEntry = (file: string, id: string, state: State): Entry | "gone" | undefined =>
   opened(file, (descriptor, stats): Entry | undefined => {
@@ -129,10 +145,11 @@ const readEntry = (file: string, id: string, state: State): Entry | "gone" | und
   })
 
 /** Returns what follows the header of a record; `undefined` where it cannot be read any more. */
-export const bodyOf = ({ file }: Entry): string | undefined => {
-  const text = opened(file, (descriptor) => Fs.readFileSync(descriptor, "utf8"))
-  return text === undefined || text === "gone" ? undefined : text.slice(text.indexOf("\n") + 1)
-}
+export const bodyOf = ({ file }: Entry): Effect.Effect<string | undefined, Fault> =>
+  reading(() => {
+    const text = opened(file, (descriptor) => Fs.readFileSync(descriptor, "utf8"))
+    return text === undefined || text === "gone" ? undefined : text.slice(text.indexOf("\n") + 1)
+  })
 
 export interface Listing {
   readonly entries: ReadonlyArray<Entry>
@@ -164,14 +181,14 @@ const sweepDraft = (file: string, now: number): void => {
   }
 }
 
-/** Returns all records. Where there are none this is one call of the system, which finds no directory or an empty one. */
-export const list = (now?: number): Listing => {
+const readAll = (now: number | undefined): Listing => {
   const top = directory()
   if (top === undefined) return none
   let names: ReadonlyArray<string>
   try {
     names = Fs.readdirSync(top)
-  } catch {
+  } catch (error) {
+    if (passing.has(codeOf(error))) throw error
     return none
   }
   const entries: Array<Entry> = []
@@ -189,6 +206,12 @@ export const list = (now?: number): Listing => {
   }
   return { entries, broken }
 }
+
+/**
+ * Returns all records. Where there are none this is one call of the system, which finds no directory or an empty one. `now`: remove drafts
+ * that are older than an hour.
+ */
+export const list = (now?: number): Effect.Effect<Listing, Fault> => reading(() => readAll(now))
 
 /** Whether two roots have files in common. */
 export const isRelated = (one: Root, other: Root): boolean =>

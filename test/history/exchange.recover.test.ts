@@ -14,10 +14,11 @@ import { around, type Backend } from "../../src/port/Backend.ts"
 import * as Identity from "../../src/runtime/processIdentity.ts"
 import * as Transactions from "../../src/runtime/transactions.ts"
 import { faulty } from "../../src/testing/Faults.ts"
+import { failing, systemError } from "../backends/posixFailures.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
 import { allKinds, file, goalOf, look, plant, tree, type Tree, unlike } from "./exchanging.ts"
 import type { Orders, Recovered } from "./killed.ts"
-import { type Kept, opening, openingWith, recordsOf, recovered, write } from "./records.ts"
+import { type Kept, opening, openingWith, recordsDirectory, recordsOf, recovered, write } from "./records.ts"
 
 const soak = process.env["FS_ALGEBRA_SOAK"] !== undefined
 const minutes = 60_000
@@ -334,6 +335,27 @@ describe("what is not to be believed", () => {
       })
     )
   )
+
+  for (const [claim, call] of [
+    ["a record", "openSync"],
+    ["the directory of the records", "readdirSync"]
+  ] as const) {
+    it.live(`${claim} that no descriptor is left to read stays as it is, and opening the root says so`, () =>
+      inRoot((root) =>
+        Effect.gen(function* () {
+          const record = write(root, yield* unfinished(root))
+          const unread = call === "openSync" ? record : recordsDirectory()
+          const lacking = failing(call, (path) => (path === unread ? systemError("EMFILE", -24, call) : undefined))
+          const error = yield* Effect.scoped(Effect.andThen(lacking, Effect.flip(opening(root))))
+          assert.strictEqual(error._tag, "Unavailable")
+          assert.include(error.message, "EMFILE")
+          assert.isTrue(Fs.existsSync(record))
+          assert.strictEqual(yield* recovered(root), "finished")
+          assert.deepStrictEqual(unlike(look(root), to), [])
+        })
+      )
+    )
+  }
 
   const changes: ReadonlyArray<readonly [claim: string, change: (root: string, staging: string) => void]> = [
     ["has other content", (_, staging) => Fs.writeFileSync(join(staging, "new/0"), "forged")],

@@ -19,9 +19,9 @@ export interface Ground {
   readonly open: (path: string) => Effect.Effect<Backend, Fault, Scope.Scope>
 }
 
-const concerns = (root: HostRoot): boolean =>
-  Transactions.list().entries.some(
-    ({ header, state }) => state !== "turn" && header.roots.some((one) => Transactions.isRelated(one, root))
+const concerns = (root: HostRoot): Effect.Effect<boolean, Fault> =>
+  Effect.map(Transactions.list(), ({ entries }) =>
+    entries.some(({ header, state }) => state !== "turn" && header.roots.some((one) => Transactions.isRelated(one, root)))
   )
 
 /** The same port, which says where its files lie. Fails with Unavailable where others are exchanging names in the root and do not end. */
@@ -30,8 +30,8 @@ export const settled = (port: Backend, { open, ...root }: Ground): Effect.Effect
     const { permits, report } = yield* Recovery
     const reported = new Set<string>()
     const settle: HostRoots["settle"] = (permitted) =>
-      Effect.suspend(() =>
-        concerns(root)
+      Effect.flatMap(concerns(root), (isConcerned) =>
+        isConcerned
           ? Effect.flatMap(
               Effect.promise(() => import("../../history/exchange/settle.ts")),
               ({ settle }) =>

@@ -140,11 +140,11 @@ const unreadable = "its record could not be read; what it has staged stays where
 /** Under the turn of the roots: what it was about may have been settled by others since. */
 const settleEntry = Effect.fnUntraced(function* (self: Opened, id: string): Effect.fn.Return<void, Fault, Scope.Scope> {
   for (let left = 0; ;) {
-    const entry = latest(Transactions.list().entries).find((each) => each.id === id)
+    const entry = latest((yield* Transactions.list()).entries).find((each) => each.id === id)
     if (entry === undefined || !isLeft(entry)) return
     const concern = concerns(entry.header.roots, self.root)[left]
     if (concern === undefined) return
-    const body = Transactions.bodyOf(entry)
+    const body = yield* Transactions.bodyOf(entry)
     const parts = body === undefined ? undefined : decode(body, entry.header.roots.length)
     if (parts === undefined || !isToken(entry.header.token)) {
       Transactions.putAside(entry.file)
@@ -175,14 +175,16 @@ const latest = (entries: ReadonlyArray<Transactions.Entry>): ReadonlyArray<Trans
   return entries.filter(({ id, state }) => state !== "turn" && (state !== "preparing" || !later.has(id)))
 }
 
-const related = ({ root }: Opened): ReadonlyArray<Transactions.Entry> =>
-  latest(Transactions.list().entries).filter(({ header }) => header.roots.some((one) => Transactions.isRelated(one, root)))
+const related = ({ root }: Opened): Effect.Effect<ReadonlyArray<Transactions.Entry>, Fault> =>
+  Effect.map(Transactions.list(), ({ entries }) =>
+    latest(entries).filter(({ header }) => header.roots.some((one) => Transactions.isRelated(one, root)))
+  )
 
 /** Waits until nobody exchanges names in the root any more. */
 const awaited = (self: Opened): Effect.Effect<void, Fault> => {
   const attempt = (waited: number): Effect.Effect<void, Fault> =>
-    Effect.suspend(() => {
-      const swap = related(self).find((entry) => isSwapping(entry) && Transactions.isAlive(entry) === true)
+    Effect.flatMap(related(self), (entries) => {
+      const swap = entries.find((entry) => isSwapping(entry) && Transactions.isAlive(entry) === true)
       if (swap === undefined) return Effect.void
       if (waited >= patience) return Effect.fail(swapping(swap, self.root))
       return Effect.andThen(pause(10), attempt(waited + 10))
@@ -210,7 +212,7 @@ const why = (fault: Fault): string => {
  */
 export const settle = Effect.fnUntraced(function* (self: Opened): Effect.fn.Return<void, Fault> {
   yield* awaited(self)
-  for (const entry of related(self)) {
+  for (const entry of yield* related(self)) {
     if (isLeft(entry)) yield* settleOne(self, entry)
     else if (Transactions.isAlive(entry) === undefined) {
       yield* report(self, entry, { ...told(entry, 0, undefined), outcome: "left" })

@@ -67,13 +67,13 @@ const leave = (id: string): Effect.Effect<void> =>
   )
 
 /** The first of those that keep these roots from being changed. What dead processes have left of turns goes. */
-const other = (
+const other = Effect.fnUntraced(function* (
   own: string,
   held: ReadonlySet<string>,
-  roots: ReadonlyArray<Transactions.Root>,
-  now: number
-): { readonly entry: Transactions.Entry; readonly isKnown: boolean } | undefined => {
-  for (const entry of Transactions.list(now).entries) {
+  roots: ReadonlyArray<Transactions.Root>
+): Effect.fn.Return<{ readonly entry: Transactions.Entry; readonly isKnown: boolean } | undefined, Fault> {
+  const now = yield* Clock.currentTimeMillis
+  for (const entry of (yield* Transactions.list(now)).entries) {
     if (entry.id === own || held.has(entry.id)) continue
     if (!entry.header.roots.some((one) => roots.some((root) => Transactions.isRelated(one, root)))) continue
     const isAlive = Transactions.isAlive(entry)
@@ -83,7 +83,7 @@ const other = (
     if (isTurn) Transactions.dropFile(entry.file)
   }
   return undefined
-}
+})
 
 /**
  * Runs the effect while nobody else exchanges this tree, or one that it is part of or holds. In memory there is nobody else. Fails with
@@ -113,7 +113,7 @@ export const takingRoots = <A, E, R>(
         () =>
           Effect.gen(function* () {
             const held = yield* Held
-            const found = other(id, held, roots, yield* Clock.currentTimeMillis)
+            const found = yield* other(id, held, roots)
             if (found === undefined) {
               return { value: yield* Effect.provideService(effect, Held, new Set([...held, id])) }
             }
