@@ -61,15 +61,23 @@ const nobody = McpSchema.McpRequestContext.of({
   clientCapabilities: new McpSchema.ClientCapabilities({})
 })
 
+/** Comes after everything that schedulers have put off so far; a timer of any length may come before that. */
+const turn = Effect.callback<void>((resume) => {
+  const immediate = setImmediate(() => resume(Effect.void))
+  return Effect.sync(() => clearImmediate(immediate))
+})
+
 /**
  * Until effect has told of all these changes, while nobody listens yet: a notice that belongs to a request is waited for, and comes after
- * the others, which the scheduler puts off until before the next timer.
+ * the others, which the scheduler puts off.
  */
 const noticed = Effect.gen(function* () {
   const { notifications } = yield* McpServer.McpServer
-  yield* Effect.sleep("1 millis")
+  yield* turn
   const last = notifications["notifications/resources/updated"]({ uri: rootUri })
   yield* Effect.provideService(last, McpSchema.McpRequestContext, nobody)
+  // What was sent to clients before it is under way by then, and is decided in a turn of its own.
+  yield* turn
 })
 
 /** How long a client is waited for that does not say anything. */
