@@ -200,12 +200,23 @@ const readSmall = (directory: string, name: string): string => {
   return Fs.readFileSync(path, "utf8")
 }
 
-/** A link would have git read, and in time remove, what is elsewhere. */
-const checkLinks = (directory: string, name: string, isDeep: boolean): void => {
-  for (const entry of Fs.readdirSync(join(directory, name), { withFileTypes: true })) {
-    const path = `${name}/${entry.name}`
+/** A link would have git read, and in time write or remove, what is elsewhere. A pipe would hold up whoever opens it. */
+const checkEntries = (directory: string, name: string, isDeep: boolean): void => {
+  for (const entry of entriesOf(join(directory, name))) {
+    const path = join(name, entry.name)
     if (entry.isSymbolicLink()) throw refused(directory, `${path} is a link`)
-    if (isDeep && entry.isDirectory()) checkLinks(directory, path, true)
+    if (!entry.isFile() && !entry.isDirectory()) throw refused(directory, `${path} is neither file nor directory`)
+    if (isDeep && entry.isDirectory()) checkEntries(directory, path, true)
+  }
+}
+
+/** Git removes directories that have become empty, also at this moment. */
+const entriesOf = (path: string): ReadonlyArray<Fs.Dirent> => {
+  try {
+    return Fs.readdirSync(path, { withFileTypes: true })
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return []
+    throw error
   }
 }
 
@@ -230,10 +241,9 @@ const check = (directory: string): void => {
     if (name.startsWith("refs/")) makeDirectory(join(directory, name))
     checkOwner(directory, join(directory, name), false)
   }
-  checkLinks(directory, "objects", false)
-  checkLinks(directory, "objects/info", false)
-  checkLinks(directory, "objects/pack", false)
-  checkLinks(directory, "refs", true)
+  checkEntries(directory, "", false)
+  checkEntries(directory, "objects", true)
+  checkEntries(directory, "refs", true)
   checkPackedRefs(directory)
   Fs.chmodSync(directory, 0o700)
 }
@@ -409,9 +419,12 @@ const [between, looks] = [5, 6000] as const
 
 const settled = (directory: string, turn: Turns.Turn): Effect.Effect<void, StoreFault> =>
   Effect.gen(function* () {
-    for (let i = 0; yield* attempt(directory, () => Turns.isAnybody(directory, "remover", turn)); i++) {
+    for (let i = 0; ; i++) {
+      const other = yield* attempt(directory, () => Turns.somebody(directory, "remover", turn))
+      if (other === undefined) return
       if (i === looks) {
-        const detail = `another process has been removing objects in ${directory} for too long`
+        const entry = join(Turns.directoryOf(directory), other)
+        const detail = `another process has been removing objects in ${directory} for too long; remove ${entry} if no process does`
         return yield* Effect.fail(storeFault("unavailable", detail))
       }
       yield* Turns.pause(between)

@@ -39,11 +39,11 @@ const isDead = (path: string, owned: string, identity: string): boolean | undefi
 
 const changed = (path: string): number | undefined => Fs.lstatSync(path, { throwIfNoEntry: false })?.mtimeMs
 
-/** By the disk's own clock, against a file that was refreshed just now. */
+/** Returns whether a turn is left over, by the disk's clock: a file that was refreshed just now has the time. A time to come is forged. */
 const isOlder = (path: string, than: string): boolean => {
   touch(than)
   const [old, now] = [changed(path), changed(than)]
-  return old === undefined || (now !== undefined && now - old > lease)
+  return old === undefined || (now !== undefined && Math.abs(now - old) > lease)
 }
 
 const touch = (path: string): void => {
@@ -87,18 +87,22 @@ const removeQuietly = (path: string): void => {
   }
 }
 
-/** Whether anybody else is there in this role. */
-export const isAnybody = (store: string, role: Role, self: Turn): boolean => {
-  let found = false
+/** Returns the name of a turn of somebody else in this role, if there is one. What is no file is no turn. */
+export const somebody = (store: string, role: Role, self: Turn): string | undefined => {
+  let found: string | undefined
   for (const name of Fs.readdirSync(directoryOf(store))) {
     const [, owned, identity, what] = pattern.exec(name) ?? []
     const path = join(directoryOf(store), name)
     if (owned === undefined || identity === undefined || what !== role || path === self.path) continue
+    if (Fs.lstatSync(path, { throwIfNoEntry: false })?.isFile() !== true) continue
     if (isDead(path, owned, identity) ?? isOlder(path, self.path)) removeQuietly(path)
-    else found = true
+    else found = name
   }
   return found
 }
+
+/** Returns whether somebody else has a turn in this role. */
+export const isAnybody = (store: string, role: Role, self: Turn): boolean => somebody(store, role, self) !== undefined
 
 /** Of the real time, whatever clock the program has: what is waited for is another process. */
 export const pause = (milliseconds: number): Effect.Effect<void> =>

@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url"
 import { collect, needsCollecting } from "../../../src/history/git/collect.ts"
 import { open, type Store } from "../../../src/history/git/store.ts"
 import * as Turns from "../../../src/history/git/turns.ts"
+import * as Identity from "../../../src/runtime/processIdentity.ts"
 import { pick, random } from "../../differential/trees.ts"
 import { canMount, disk, needs } from "../../faults/ground.ts"
 import {
@@ -20,12 +21,19 @@ import {
   fsck,
   git,
   hasGit,
+  hasProc,
   noise,
   reachableObjects,
   snapshot,
   type Taken,
   type Tree
 } from "./support.ts"
+
+/** Clock ticks between the start of the machine and that of the process, as `processIdentity` writes them. */
+const startOf = (pid: number): string => {
+  const text = Fs.readFileSync(`/proc/${pid}/stat`, "latin1")
+  return BigInt(text.slice(text.lastIndexOf(")") + 2).split(" ")[19]!).toString(36)
+}
 
 const soak = process.env["FS_ALGEBRA_SOAK"] !== undefined
 
@@ -421,6 +429,30 @@ describe.runIf(hasGit)("while objects are collected", () => {
       assert.deepStrictEqual(allObjects(store), [])
       assert.deepStrictEqual(Fs.readdirSync(Turns.directoryOf(store.directory)), [])
     })
+  )
+
+  it.effect.runIf(hasProc)(
+    "a forged turn is passed over unless it could be that of a living process, and then it is named",
+    () =>
+      Effect.gen(function* () {
+        const store = yield* fresh
+        const turns = Turns.directoryOf(store.directory)
+        const living = `${Identity.self().split("-")[0]}-${process.ppid.toString(36)}-${startOf(process.ppid)}`
+        const mark = "a".repeat(12)
+        const later = Date.now() / 1000 + 1e8
+        // A time to come, and what is no file.
+        Fs.writeFileSync(join(turns, `elsewhere-1-1.${mark}.0.remover`), "")
+        Fs.utimesSync(join(turns, `elsewhere-1-1.${mark}.0.remover`), later, later)
+        Fs.mkdirSync(join(turns, `${living}.${mark}.1.remover`))
+        Fs.symlinkSync(store.directory, join(turns, `${living}.${mark}.2.remover`))
+        Fs.writeFileSync(join(turns, "notes.txt"), "")
+        yield* store.holding(Effect.void)
+        assert.isTrue(Fs.existsSync(join(turns, "notes.txt")))
+        Fs.writeFileSync(join(turns, `${living}.${mark}.3.remover`), "")
+        const self = Turns.enter(store.directory, "holder")
+        assert.strictEqual(Turns.somebody(store.directory, "remover", self), `${living}.${mark}.3.remover`)
+        Turns.leave(self)
+      })
   )
 
   it.effect("who comes while objects go waits for that", () =>

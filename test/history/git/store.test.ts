@@ -138,6 +138,14 @@ const tampered: ReadonlyArray<readonly [what: string, change: (store: string) =>
   ["a link for one snapshot", link(`refs/snapshots/${randomUUID()}`), "refs/snapshots/"],
   ["a link for packed references", link("packed-refs"), "packed-refs"],
   ["a link where turns are taken", linked("turns"), "turns"],
+  ["a link for its count of removals", link("forgotten"), "forgotten"],
+  ["a link for what is remembered", link("seen-0123456789abcdef"), "seen-0123456789abcdef"],
+  ["a pipe for its count of removals", pipe("forgotten"), "forgotten"],
+  ["a pipe for a pack", pipe("objects/pack/pack-1.pack"), "objects/pack/pack-1.pack"],
+  ["a pipe for an index", pipe("objects/pack/pack-1.idx"), "objects/pack/pack-1.idx"],
+  ["a pipe for an object", pipe(`objects/ab/${"c".repeat(38)}`), "objects/ab/"],
+  ["a link for an object", link(`objects/ab/${"c".repeat(38)}`), "objects/ab/"],
+  ["a pipe for one snapshot", pipe(`refs/snapshots/${randomUUID()}`), "refs/snapshots/"],
   ["a directory others may write in", (store) => Fs.chmodSync(store, 0o777), "others may write"],
   ["packs others may write", (store) => Fs.chmodSync(join(store, "objects", "pack"), 0o770), "others may write"]
 ]
@@ -161,7 +169,17 @@ function put(name: string, text: string) {
 }
 
 function link(name: string) {
-  return (store: string): void => Fs.symlinkSync("/tmp", join(store, name))
+  return (store: string): void => {
+    Fs.mkdirSync(join(store, name, ".."), { recursive: true })
+    Fs.symlinkSync("/tmp", join(store, name))
+  }
+}
+
+function pipe(name: string) {
+  return (store: string): void => {
+    Fs.mkdirSync(join(store, name, ".."), { recursive: true })
+    execFileSync("mkfifo", [join(store, name)])
+  }
 }
 
 /** What is there moves away, and a link to it stands in its place. */
