@@ -141,7 +141,7 @@ const readEntry = (file: string, id: string, state: State): Entry | "gone" | und
     const length = Fs.readSync(descriptor, bytes, 0, bytes.length, 0)
     const end = bytes.subarray(0, length).indexOf(10)
     const header = end === -1 ? undefined : parseHeader(bytes.toString("utf8", 0, end))
-    return header === undefined ? undefined : { id, state, header, file, modified: stats.mtimeMs }
+    return header === undefined ? undefined : { id, state, header: asItIs(header), file, modified: stats.mtimeMs }
   })
 
 /** Returns what follows the header of a record; `undefined` where it cannot be read any more. */
@@ -218,6 +218,32 @@ export const isRelated = (one: Root, other: Root): boolean =>
   isSame(one, other) || (one.path !== other.path && (isInside(one.path, other.path) || isInside(other.path, one.path)))
 
 export const isSame = (one: Root, other: Root): boolean => one.device === other.device && one.inode === other.inode
+
+const token = /^\.~fsa-[0-9a-z-]+\.tmp$/
+
+/** Whether a record may call its staging directories by this name. */
+export const isToken = (name: string): boolean => token.test(name)
+
+const isDirectory = (path: string): boolean => {
+  try {
+    return Fs.lstatSync(path).isDirectory()
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Returns the root of a record as it is known now. A disk may get another number when the machine starts anew or the disk is mounted
+ * again; the directory is still the same one where path and inode are, and what the transaction has staged lies in it.
+ */
+const renumbered = (root: Root, name: string): Root => {
+  const there = rootAt(root.path)
+  const isOther = there === undefined || there.device === root.device || there.inode !== root.inode
+  return !isOther && isDirectory(join(root.path, name)) ? there : root
+}
+
+const asItIs = (header: Header): Header =>
+  isToken(header.token) ? { ...header, roots: header.roots.map((root) => renumbered(root, header.token)) } : header
 
 /** Returns the directory that a path leads to; `undefined` where there is none. */
 export const rootAt = (path: string): Root | undefined => {

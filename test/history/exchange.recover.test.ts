@@ -408,6 +408,41 @@ describe("what is not to be believed", () => {
     )
   )
 
+  const onAnotherDevice = (file: string): void => {
+    const [header, ...body] = Fs.readFileSync(file, "utf8").split("\n")
+    const { roots, ...rest } = JSON.parse(header!) as Kept["header"]
+    const renumbered = roots.map((each) => ({ ...each, device: `${each.device}1` }))
+    Fs.writeFileSync(file, [JSON.stringify({ ...rest, roots: renumbered }), ...body].join("\n"))
+  }
+
+  it.live("a root is known by what is staged in it where its disk has got another number", () =>
+    inRoot((root) =>
+      Effect.gen(function* () {
+        const file = write(root, yield* unfinished(root))
+        onAnotherDevice(file)
+        assert.strictEqual(yield* recovered(root), "finished")
+        assert.deepStrictEqual(unlike(look(root), to), [])
+        assert.isFalse(Fs.existsSync(file))
+      })
+    )
+  )
+
+  it.live("a directory of another disk in which nothing is staged is not taken for the root", () =>
+    inRoot((root) =>
+      Effect.gen(function* () {
+        const file = write(root, yield* unfinished(root))
+        onAnotherDevice(file)
+        const staging = join(root, hidden(root)[0]!)
+        Fs.renameSync(staging, `${root}-staged`)
+        Fs.symlinkSync(`${root}-staged`, staging)
+        const found = look(root)
+        assert.deepStrictEqual(yield* opening(root), [])
+        assert.deepStrictEqual(look(root), found)
+        Fs.rmSync(file)
+      })
+    )
+  )
+
   it.live("a filesystem that may not write or delete reports, and changes nothing", () =>
     inRoot((root) =>
       Effect.gen(function* () {

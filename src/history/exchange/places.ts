@@ -19,11 +19,6 @@ export type Side = "new" | "old"
 /** Makes the name of the staging directories of a transaction, which is in progress until `TemporaryNames.forget`. */
 export const makeToken = (): string => TemporaryNames.make("exchange")
 
-const named = /^\.~fsa-[0-9a-z-]+\.tmp$/
-
-/** Whether a record may call its staging directories by this name. */
-export const isToken = (name: string): boolean => named.test(name)
-
 export const stagingIn = (region: Region, token: string): FsPath.FsPath => FsPath.join(region.path, token)
 
 export const sideIn = (region: Region, token: string, side: Side): FsPath.FsPath => FsPath.join(stagingIn(region, token), side)

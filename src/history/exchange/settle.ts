@@ -11,7 +11,6 @@ import { type Backend, mapPath } from "../../port/Backend.ts"
 import type { Recovery, Settled } from "../../port/hostRoots.ts"
 import { isInside } from "../../runtime/openRoots.ts"
 import * as Transactions from "../../runtime/transactions.ts"
-import { isToken } from "./places.ts"
 import { conclude, decode, type Part } from "./record.ts"
 import * as Recover from "./recover.ts"
 import { pause, takingRoots } from "./turn.ts"
@@ -146,7 +145,7 @@ const settleEntry = Effect.fnUntraced(function* (self: Opened, id: string): Effe
     if (concern === undefined) return
     const body = yield* Transactions.bodyOf(entry)
     const parts = body === undefined ? undefined : decode(body, entry.header.roots.length)
-    if (parts === undefined || !isToken(entry.header.token)) {
+    if (parts === undefined || !Transactions.isToken(entry.header.token)) {
       Transactions.putAside(entry.file)
       return yield* report(self, entry, { ...told(entry, concern.index, undefined), outcome: "left", detail: unreadable })
     }
