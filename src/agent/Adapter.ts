@@ -18,9 +18,9 @@ import type * as Session from "../workspace/Session.ts"
 import type * as Checkpoint from "../workspace/Checkpoint.ts"
 import { make as running } from "./adapter/run.ts"
 import type { HttpOptions } from "./McpServer.ts"
-import type { Params, SectionError } from "./Section.ts"
+import type { Given, Params, SectionError } from "./Section.ts"
 import type { Prompt, PromptError, RenderedPrompt, RenderedTool } from "./Prompt.ts"
-import type { BudgetTracker, Operations as ToolContext } from "./ToolContext.ts"
+import type { BudgetTracker, Operations } from "./ToolContext.ts"
 import type { ToolResult } from "./ToolResult.ts"
 
 /**
@@ -68,7 +68,7 @@ export interface CallOptions {
    * Of whom the call is; the tools of a section refuse a context of another session. Its deadline and its budget count beside those of
    * the run. @default the run's own
    */
-  readonly context?: ToolContext | undefined
+  readonly context?: Operations | undefined
 }
 
 /**
@@ -96,7 +96,7 @@ export interface Elsewhere {
  */
 export interface Run {
   readonly rendered: RenderedPrompt
-  readonly context: ToolContext
+  readonly context: Operations
   /** What a model may be offered: the rendered tools without those that a policy keeps off lists. */
   readonly tools: ReadonlyArray<RenderedTool>
   /** Never fails: a tool that is not there, what does not decode, and what failed are results. */
@@ -113,16 +113,24 @@ export interface Run {
 export const make = (name: string): Adapter => Object.freeze({ name })
 
 /**
- * Puts a prompt to work: makes its filesystem, renders it, and answers what calls its tools, until the scope closes. Fails as
- * `Prompt.filesystem` and `Prompt.render` do, and with SessionError `invalid` for a checkpoint of another session.
+ * The services that the tools of a prompt take from where the prompt is put to work.
  *
  * @since 0.1.0
  */
-export const run = (
+export type Needed<R> = Exclude<R, Given>
+
+/**
+ * Puts a prompt to work: makes its filesystem, renders it, and answers what calls its tools, until the scope closes. The services that
+ * its tools need are taken from here. Fails as `Prompt.filesystem` and `Prompt.render` do, and with SessionError `invalid` for a
+ * checkpoint of another session.
+ *
+ * @since 0.1.0
+ */
+export const run = <R>(
   adapter: Adapter,
-  prompt: Prompt,
+  prompt: Prompt<R>,
   options: Options
-): Effect.Effect<Run, PromptError | SectionError, Scope.Scope> =>
+): Effect.Effect<Run, PromptError | SectionError, Scope.Scope | Needed<R>> =>
   Effect.map(running(adapter, prompt, options), ({ run }) => run)
 
 /**
@@ -164,7 +172,10 @@ export type Script =
  */
 export interface Scripted extends Adapter {
   /** Fails as the `run` of this module does; what tools fail with is in the transcript. */
-  readonly run: (prompt: Prompt, options: Options) => Effect.Effect<ReadonlyArray<ScriptedTurn>, PromptError | SectionError>
+  readonly run: <R>(
+    prompt: Prompt<R>,
+    options: Options
+  ) => Effect.Effect<ReadonlyArray<ScriptedTurn>, PromptError | SectionError, Needed<R>>
 }
 
 /**
@@ -210,17 +221,17 @@ export interface McpOptions extends Options {
  *
  * @since 0.1.0
  */
-export interface Mcp extends Adapter {
+export interface Mcp<out R = never> extends Adapter {
   /** Serves one client over standard input and output until it hangs up. */
-  readonly runStdio: Effect.Effect<void, PromptError | SectionError, Stdio>
+  readonly runStdio: Effect.Effect<void, PromptError | SectionError, Stdio | R>
   /** The same as a layer, which ends nothing when the client hangs up. */
-  readonly layerStdio: Layer.Layer<never, PromptError | SectionError, Stdio>
+  readonly layerStdio: Layer.Layer<never, PromptError | SectionError, Stdio | R>
   /** Where the server listens, and who may reach it, is for the HTTP server to say. */
   readonly layerHttp: (
     options?: Pick<HttpOptions, "path" | "allowedOrigins" | "maxSessions" | "sessionIdleTimeout">
-  ) => Layer.Layer<never, PromptError | SectionError, HttpRouter.HttpRouter>
+  ) => Layer.Layer<never, PromptError | SectionError, HttpRouter.HttpRouter | R>
   /** For a server of effect/ai that has other things too, or another transport. */
-  readonly registrations: Layer.Layer<never, PromptError | SectionError, Server.McpServer>
+  readonly registrations: Layer.Layer<never, PromptError | SectionError, Server.McpServer | R>
 }
 
 /** A server of effect/ai takes as long to load as all the rest. */
@@ -232,11 +243,11 @@ const served = Effect.promise(() => Promise.all([import("./mcp/server.ts"), impo
  *
  * @since 0.1.0
  */
-export const mcp = (prompt: Prompt, options: McpOptions): Mcp => {
-  const runStdio: Mcp["runStdio"] = Effect.flatMap(served, ([{ overStdio }, { planning }]) =>
+export const mcp = <R>(prompt: Prompt<R>, options: McpOptions): Mcp<Needed<R>> => {
+  const runStdio: Mcp<Needed<R>>["runStdio"] = Effect.flatMap(served, ([{ overStdio }, { planning }]) =>
     overStdio(planning(adapter, prompt, options))
   )
-  const adapter: Mcp = Object.freeze<Mcp>({
+  const adapter: Mcp<Needed<R>> = Object.freeze<Mcp<Needed<R>>>({
     name: "mcp",
     runStdio,
     layerStdio: Layer.effectDiscard(Effect.forkScoped(runStdio)),

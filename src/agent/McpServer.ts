@@ -11,15 +11,15 @@ import type { Stdio } from "effect/Stdio"
 import type * as Server from "effect/ai/McpServer"
 import type * as HttpRouter from "effect/http/HttpRouter"
 import type { Filesystem } from "../filesystem/Filesystem.ts"
-import type { AnyDefinition } from "./definition.ts"
+import type { AnyDefinition, Requirements } from "./definition.ts"
 import type { Chosen } from "./mcp/choice.ts"
 
 /**
- * What a server offers.
+ * What a server offers, with tools `T` of one's own.
  *
  * @since 0.1.0
  */
-export interface Options {
+export interface Options<T extends AnyDefinition<unknown> = AnyDefinition> {
   /** @default "fs-algebra" */
   readonly name?: string | undefined
   /** Of the server. @default "0.1.0" */
@@ -32,8 +32,8 @@ export interface Options {
   readonly readOnly?: boolean | undefined
   /** What the files are called together, for the guidance. @default none */
   readonly workspace?: string | undefined
-  /** Tools of one's own, beside those of `tools`. @default none */
-  readonly extra?: ReadonlyArray<AnyDefinition> | undefined
+  /** Tools of one's own, beside those of `tools`; the services that they need, the server needs. @default none */
+  readonly extra?: ReadonlyArray<T> | undefined
   /** What else is to be served, as layers of effect/ai's McpServer. @default nothing */
   readonly registrations?: Layer.Layer<never, never, Server.McpServer> | undefined
 }
@@ -43,7 +43,7 @@ export interface Options {
  *
  * @since 0.1.0
  */
-export interface HttpOptions extends Options {
+export interface HttpOptions<T extends AnyDefinition<unknown> = AnyDefinition> extends Options<T> {
   /** @default "/mcp" */
   readonly path?: HttpRouter.PathInput | undefined
   /** Which pages of browsers may ask; programs have no origin. @default none */
@@ -61,7 +61,9 @@ const server = Effect.promise(() => import("./mcp/server.ts"))
  *
  * @since 0.1.0
  */
-export const registrations = (options: Options = {}): Layer.Layer<never, never, Filesystem | Server.McpServer> =>
+export const registrations = <T extends AnyDefinition<unknown> = AnyDefinition>(
+  options: Options<T> = {}
+): Layer.Layer<never, never, Filesystem | Server.McpServer | Requirements<T>> =>
   Layer.unwrap(Effect.map(server, ({ registrations }) => registrations(options)))
 
 /**
@@ -70,7 +72,9 @@ export const registrations = (options: Options = {}): Layer.Layer<never, never, 
  *
  * @since 0.1.0
  */
-export const runStdio = (options: Options = {}): Effect.Effect<void, never, Filesystem | Stdio> =>
+export const runStdio = <T extends AnyDefinition<unknown> = AnyDefinition>(
+  options: Options<T> = {}
+): Effect.Effect<void, never, Filesystem | Stdio | Requirements<T>> =>
   Effect.flatMap(server, ({ runStdio }) => runStdio(options))
 
 /**
@@ -78,8 +82,9 @@ export const runStdio = (options: Options = {}): Effect.Effect<void, never, File
  *
  * @since 0.1.0
  */
-export const layerStdio = (options?: Options): Layer.Layer<never, never, Filesystem | Stdio> =>
-  Layer.effectDiscard(Effect.forkScoped(runStdio(options)))
+export const layerStdio = <T extends AnyDefinition<unknown> = AnyDefinition>(
+  options?: Options<T>
+): Layer.Layer<never, never, Filesystem | Stdio | Requirements<T>> => Layer.effectDiscard(Effect.forkScoped(runStdio(options)))
 
 /**
  * Serves many clients over HTTP, each with a session of its own that it may end. A session ends too when it was idle for long, or when
@@ -88,5 +93,7 @@ export const layerStdio = (options?: Options): Layer.Layer<never, never, Filesys
  *
  * @since 0.1.0
  */
-export const layerHttp = (options: HttpOptions = {}): Layer.Layer<never, never, Filesystem | HttpRouter.HttpRouter> =>
+export const layerHttp = <T extends AnyDefinition<unknown> = AnyDefinition>(
+  options: HttpOptions<T> = {}
+): Layer.Layer<never, never, Filesystem | HttpRouter.HttpRouter | Requirements<T>> =>
   Layer.unwrap(Effect.map(server, ({ layerHttp }) => layerHttp(options)))

@@ -12,7 +12,7 @@ import type * as Scope from "effect/Scope"
 import type { Algebra } from "../filesystem/Filesystem.ts"
 import type * as Session from "../workspace/Session.ts"
 import type { AnyDefinition } from "./definition.ts"
-import type { Params, Section, SectionError } from "./Section.ts"
+import type { Given, Params, Requirements, Section, SectionError } from "./Section.ts"
 import { overridden, overridesError, type Problem, templateError } from "./sections/check.ts"
 import * as Tree from "./sections/tree.ts"
 
@@ -32,16 +32,16 @@ export class PromptError extends Schema.TaggedError<PromptError>("fs-algebra/Pro
 }
 
 /**
- * What a prompt is made of, the same for every run.
+ * What a prompt is made of, the same for every run. `R` is the services that its tools need and that its sections do not provide.
  *
  * @since 0.1.0
  */
-export interface Template {
+export interface Template<out R = never> {
   /** As in `agents/coder`. */
   readonly ns: string
   readonly key: string
   readonly name?: string | undefined
-  readonly sections: ReadonlyArray<Section>
+  readonly sections: ReadonlyArray<Section<R>>
 }
 
 /**
@@ -49,7 +49,7 @@ export interface Template {
  *
  * @since 0.1.0
  */
-export interface Prompt extends Template {
+export interface Prompt<out R = never> extends Template<R> {
   /** Descriptions of tools, by their names, in sections that accept such. */
   readonly overrides: Readonly<Record<string, string>>
   /** Until when tools may be called. */
@@ -61,10 +61,10 @@ export interface Prompt extends Template {
  *
  * @since 0.1.0
  */
-export interface RenderedTool {
+export interface RenderedTool<out R = unknown> {
   /** With the description that is in force. */
-  readonly definition: AnyDefinition
-  readonly section: Section
+  readonly definition: AnyDefinition<R | Given>
+  readonly section: Section<R>
 }
 
 /**
@@ -72,12 +72,12 @@ export interface RenderedTool {
  *
  * @since 0.1.0
  */
-export interface RenderedPrompt {
-  readonly prompt: Prompt
+export interface RenderedPrompt<out R = unknown> {
+  readonly prompt: Prompt<R>
   /** Markdown. */
   readonly text: string
   /** Of all sections, in their order. */
-  readonly tools: ReadonlyArray<RenderedTool>
+  readonly tools: ReadonlyArray<RenderedTool<R>>
   readonly deadline: Option.Option<DateTime.Utc>
 }
 
@@ -86,14 +86,14 @@ export interface RenderedPrompt {
  *
  * @since 0.1.0
  */
-export interface Options extends Template {
+export interface Options<out R = never> extends Template<R> {
   /** Descriptions of tools, by their names; their sections must accept such. @default none */
   readonly overrides?: Readonly<Record<string, string>> | undefined
   /** Until when tools may be called. @default no bound */
   readonly deadline?: DateTime.DateTime | Option.Option<DateTime.DateTime> | undefined
 }
 
-const templateOf = ({ key, name, ns, sections }: Template): Template =>
+const templateOf = <R>({ key, name, ns, sections }: Template<R>): Template<R> =>
   Object.freeze({ ns, key, name, sections: Object.freeze([...sections]) })
 
 const orPromptError = (problem: Problem | undefined): Effect.Effect<void, PromptError> =>
@@ -104,9 +104,11 @@ const orPromptError = (problem: Problem | undefined): Effect.Effect<void, Prompt
  *
  * @since 0.1.0
  */
-export const template = (options: Template): Effect.Effect<Template, PromptError> =>
+export const template = <S extends Section<unknown>>(
+  options: Omit<Template, "sections"> & { readonly sections: ReadonlyArray<S> }
+): Effect.Effect<Template<Requirements<S>>, PromptError> =>
   Effect.suspend(() => {
-    const made = templateOf(options)
+    const made = templateOf(options) as Template<Requirements<S>>
     return Effect.as(orPromptError(templateError(made)), made)
   })
 
@@ -118,7 +120,9 @@ const deadlineOf = (deadline: Options["deadline"]): Option.Option<DateTime.Utc> 
  *
  * @since 0.1.0
  */
-export const make = (options: Options): Effect.Effect<Prompt, PromptError> =>
+export const make = <S extends Section<unknown>>(
+  options: Omit<Options, "sections"> & { readonly sections: ReadonlyArray<S> }
+): Effect.Effect<Prompt<Requirements<S>>, PromptError> =>
   Effect.flatMap(template(options), (made) => {
     const overrides = Object.freeze({ ...options.overrides })
     const prompt = Object.freeze({ ...made, overrides, deadline: deadlineOf(options.deadline) })
@@ -128,7 +132,7 @@ export const make = (options: Options): Effect.Effect<Prompt, PromptError> =>
 /** Markdown has no smaller headings. */
 const deepest = 6
 
-const textOf = Effect.fnUntraced(function* ({ depth, section }: Tree.Placed, params: Params) {
+const textOf = Effect.fnUntraced(function* ({ depth, section }: Tree.Placed<unknown>, params: Params) {
   const { template, title } = section
   const heading = `${"#".repeat(Math.min(depth + 2, deepest))} ${title.trim()}`
   const body = typeof template === "string" ? template : yield* Effect.suspend(() => template.call(section, params))
@@ -142,18 +146,21 @@ const textOf = Effect.fnUntraced(function* ({ depth, section }: Tree.Placed, par
  *
  * @since 0.1.0
  */
-export const render = (prompt: Prompt, params: Params = {}): Effect.Effect<RenderedPrompt, PromptError | SectionError> =>
+export const render = <R>(
+  prompt: Prompt<R>,
+  params: Params = {}
+): Effect.Effect<RenderedPrompt<R>, PromptError | SectionError> =>
   Effect.gen(function* () {
     yield* orPromptError(templateError(prompt) ?? overridesError(prompt.sections, prompt.overrides))
     const placed = Tree.all(prompt.sections)
     const texts = yield* Effect.forEach(placed, (one) => textOf(one, params))
     const tools = placed.flatMap(({ section }) =>
-      section.tools.map((tool): RenderedTool => ({ definition: overridden(tool, prompt.overrides) ?? tool, section }))
+      section.tools.map((tool): RenderedTool<R> => ({ definition: overridden(tool, prompt.overrides) ?? tool, section }))
     )
     return Object.freeze({ prompt, text: texts.join("\n\n"), tools: Object.freeze(tools), deadline: prompt.deadline })
   })
 
-const firstOf = (prompt: Template, matches: (section: Section) => boolean): Option.Option<Section> =>
+const firstOf = <R>(prompt: Template<R>, matches: (section: Section<R>) => boolean): Option.Option<Section<R>> =>
   Option.fromUndefinedOr(Tree.all(prompt.sections).find(({ section }) => matches(section))?.section)
 
 /**
@@ -161,7 +168,7 @@ const firstOf = (prompt: Template, matches: (section: Section) => boolean): Opti
  *
  * @since 0.1.0
  */
-export const workspace = (prompt: Template): Option.Option<Section> =>
+export const workspace = <R>(prompt: Template<R>): Option.Option<Section<R>> =>
   firstOf(prompt, ({ filesystem }) => filesystem !== undefined)
 
 /**
@@ -169,7 +176,7 @@ export const workspace = (prompt: Template): Option.Option<Section> =>
  *
  * @since 0.1.0
  */
-export const filesystem = (prompt: Template): Effect.Effect<Option.Option<Algebra>, SectionError> =>
+export const filesystem = (prompt: Template<unknown>): Effect.Effect<Option.Option<Algebra>, SectionError> =>
   Effect.suspend(() => {
     const made = Option.getOrUndefined(workspace(prompt))?.filesystem
     return made === undefined ? Effect.succeed(Option.none()) : Effect.map(made, Option.some)
@@ -180,7 +187,7 @@ export const filesystem = (prompt: Template): Effect.Effect<Option.Option<Algebr
  *
  * @since 0.1.0
  */
-export const sectionOf = (prompt: Template, tool: string): Option.Option<Section> =>
+export const sectionOf = <R>(prompt: Template<R>, tool: string): Option.Option<Section<R>> =>
   firstOf(prompt, ({ tools }) => tools.some(({ name }) => name === tool))
 
 /**
@@ -189,8 +196,8 @@ export const sectionOf = (prompt: Template, tool: string): Option.Option<Section
  *
  * @since 0.1.0
  */
-export const clone = (
-  prompt: Prompt,
+export const clone = <R>(
+  prompt: Prompt<R>,
   session: Session.Operations
-): Effect.Effect<Prompt, SectionError | PromptError, Scope.Scope> =>
+): Effect.Effect<Prompt<R>, SectionError | PromptError, Scope.Scope> =>
   Tree.allOrNothing(Effect.flatMap(Tree.clonedEach(prompt.sections, session), (sections) => make({ ...prompt, sections })))

@@ -6,16 +6,17 @@
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import type { Algebra } from "../filesystem/Filesystem.ts"
+import type { Algebra, Filesystem } from "../filesystem/Filesystem.ts"
 import type { SnapshotError } from "../history/errors.ts"
 import type * as SnapshotStore from "../history/SnapshotStore.ts"
 import type { FsError, Unsupported } from "../model/FsError.ts"
 import type { SessionError } from "../model/sessionError.ts"
 import type { MountError } from "../workspace/HostMount.ts"
 import type * as Session from "../workspace/Session.ts"
-import type { AnyDefinition } from "./definition.ts"
+import type { AnyDefinition, Requirements as ToolRequirements } from "./definition.ts"
 import * as Digest from "./sections/digest.ts"
 import * as Texts from "./sections/texts.ts"
+import type { ToolContext } from "./ToolContext.ts"
 
 export type {
   /** @since 0.1.0 */
@@ -73,18 +74,26 @@ export type SectionError = FsError | Unsupported | SnapshotError | SessionError 
 export type Params = Readonly<Record<string, unknown>>
 
 /**
- * Any object of this shape is a section, and any with `filesystem` a workspace.
+ * The services that every call of a tool of a prompt has.
  *
  * @since 0.1.0
  */
-export interface Section {
+export type Given = Filesystem | ToolContext
+
+/**
+ * Any object of this shape is a section, and any with `filesystem` a workspace. `R` is the services that its tools, and those of the
+ * sections below it, need and that it does not provide itself.
+ *
+ * @since 0.1.0
+ */
+export interface Section<out R = never> {
   /** 1 to 64 of lower case, digits, `_`, `-`, `.`, beginning with a letter; unique among its siblings. */
   readonly key: string
   readonly title: string
   /** Markdown, or what makes it at each rendering. */
   readonly template: string | ((params: Params) => Effect.Effect<string, SectionError>)
-  readonly tools: ReadonlyArray<AnyDefinition>
-  readonly children: ReadonlyArray<Section>
+  readonly tools: ReadonlyArray<AnyDefinition<R | Given>>
+  readonly children: ReadonlyArray<Section<R>>
   /** Whether a prompt may say other descriptions of its tools. */
   readonly acceptsOverrides: boolean
   /** Whose it is: in a run of another session its tools refuse. */
@@ -96,23 +105,49 @@ export interface Section {
   /** What else its tools get from the context, such as Sandbox and Snapshots. */
   readonly services?: Effect.Effect<Context.Context<never>, SectionError> | undefined
   /** The same section for another session. @default itself */
-  readonly clone?: ((session: Session.Operations) => Effect.Effect<Section, SectionError, Scope.Scope>) | undefined
+  readonly clone?: ((session: Session.Operations) => Effect.Effect<Section<R>, SectionError, Scope.Scope>) | undefined
 }
 
-type Defaulted = "tools" | "children" | "acceptsOverrides"
-
 /**
- * What a section is made of.
+ * The services that the tools of a section need and that the section does not provide.
  *
  * @since 0.1.0
  */
-export interface Options extends Omit<Section, Defaulted> {
+export type Requirements<S extends Section<unknown>> = S extends Section<infer R> ? Exclude<R, Given> : never
+
+/**
+ * The services that a section needs which has tools `T`, sections `C` below it, and services `P` for its own tools.
+ *
+ * @since 0.1.0
+ */
+export type Needed<T extends AnyDefinition<unknown>, C extends Section<unknown>, P> =
+  | Exclude<ToolRequirements<T>, P | Given>
+  | Requirements<C>
+
+type Defaulted = "tools" | "children" | "acceptsOverrides" | "services" | "clone"
+
+/**
+ * What a section is made of: tools `T`, sections `C` below it, and services `P` for its tools.
+ *
+ * @since 0.1.0
+ */
+export interface Options<
+  T extends AnyDefinition<unknown> = AnyDefinition,
+  C extends Section<unknown> = Section,
+  P = never
+> extends Omit<Section, Defaulted> {
   /** @default none */
-  readonly tools?: ReadonlyArray<AnyDefinition> | undefined
+  readonly tools?: ReadonlyArray<T> | undefined
   /** @default none */
-  readonly children?: ReadonlyArray<Section> | undefined
+  readonly children?: ReadonlyArray<C> | undefined
   /** @default false */
   readonly acceptsOverrides?: boolean | undefined
+  /** What else its tools get from the context, such as Sandbox and Snapshots. @default nothing */
+  readonly services?: Effect.Effect<Context.Context<P>, SectionError> | undefined
+  /** The same section for another session. @default itself */
+  readonly clone?:
+    | ((session: Session.Operations) => Effect.Effect<Section<Needed<T, C, P>>, SectionError, Scope.Scope>)
+    | undefined
 }
 
 /**
@@ -120,20 +155,28 @@ export interface Options extends Omit<Section, Defaulted> {
  *
  * @since 0.1.0
  */
-export const make = (options: Options): Section =>
-  Object.freeze({
+export const make = <T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section, P = never>(
+  options: Options<T, C, P>
+): Section<Needed<T, C, P>> => {
+  const section: Section<unknown> = {
     ...options,
     tools: Object.freeze([...(options.tools ?? [])]),
     children: Object.freeze([...(options.children ?? [])]),
     acceptsOverrides: options.acceptsOverrides ?? false
-  })
+  }
+  return Object.freeze(section) as Section<Needed<T, C, P>>
+}
 
 /**
  * What a section of text is made of.
  *
  * @since 0.1.0
  */
-export interface MarkdownOptions extends Omit<Options, "key"> {
+export interface MarkdownOptions<
+  T extends AnyDefinition<unknown> = AnyDefinition,
+  C extends Section<unknown> = Section,
+  P = never
+> extends Omit<Options<T, C, P>, "key"> {
   /** Needed where the title has no Latin letters. @default the title in lower case, with "-" between its words */
   readonly key?: string | undefined
 }
@@ -150,8 +193,13 @@ const keyOf = (title: string): string =>
  *
  * @since 0.1.0
  */
-export const MarkdownSection = (options: MarkdownOptions): Section =>
-  make({ ...options, key: options.key ?? keyOf(options.title) })
+export const MarkdownSection = <
+  T extends AnyDefinition<unknown> = AnyDefinition,
+  C extends Section<unknown> = Section,
+  P = never
+>(
+  options: MarkdownOptions<T, C, P>
+): Section<Needed<T, C, P>> => make<T, C, P>({ ...options, key: options.key ?? keyOf(options.title) })
 
 /**
  * Where the digest is, and of which section.

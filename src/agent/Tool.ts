@@ -19,6 +19,8 @@ export {
   /** @since 0.1.0 */
   refused,
   /** @since 0.1.0 */
+  type Requirements,
+  /** @since 0.1.0 */
   type Touch
 } from "./definition.ts"
 

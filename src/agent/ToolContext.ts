@@ -34,7 +34,7 @@ export interface BudgetTracker {
  * @since 0.1.0
  */
 export interface Operations {
-  readonly prompt: Prompt
+  readonly prompt: Prompt<unknown>
   readonly renderedPrompt: Option.Option<RenderedPrompt>
   readonly adapter: Adapter
   readonly session: Session.Operations

@@ -86,9 +86,12 @@ export interface Definition<Name extends string, Params extends Schema.Struct.Fi
   readonly images?: (value: Value["Type"]) => ReadonlyArray<Image>
 }
 
-/** Of any tool; for tables. */
+/** Any tool whose handler needs no services but `R`; for tables. `AnyDefinition<unknown>` is any tool at all. */
 // oxlint-disable-next-line typescript/no-explicit-any -- variance: handlers take what their own schema decodes
-export type AnyDefinition = Definition<string, any, any, any>
+export type AnyDefinition<R = never> = Definition<string, any, any, R>
+
+/** The services that the handler of a tool needs. */
+export type Requirements<T extends AnyDefinition<unknown>> = Effect.Services<ReturnType<T["handle"]>>
 
 const namePattern = /^[a-z][a-z0-9_-]{0,63}$/
 // oxlint-disable-next-line no-control-regex

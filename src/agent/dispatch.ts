@@ -223,23 +223,23 @@ export const invoke = <N extends string, P extends Schema.Struct.Fields, V exten
   })
 
 /** Of what does not decode, the parameters that the tool has. */
-const known = ({ parameters }: AnyDefinition, input: unknown): object =>
+const known = ({ parameters }: AnyDefinition<unknown>, input: unknown): object =>
   typeof input === "object" && input !== null
     ? Object.fromEntries(Object.entries(input).filter(([name]) => Object.hasOwn(parameters.fields, name)))
     : {}
 
 /** A struct without fields would take anything but null. */
-const accepted = ({ parameters }: AnyDefinition): Schema.Codec<Readonly<Record<string, unknown>>, unknown> =>
+const accepted = ({ parameters }: AnyDefinition<unknown>): Schema.Codec<Readonly<Record<string, unknown>>, unknown> =>
   Object.keys(parameters.fields as object).length === 0
     ? Schema.Record(Schema.String, Schema.Never)
     : (parameters as unknown as Schema.Codec<Readonly<Record<string, unknown>>, unknown>)
 
 /** Runs the tool on whatever was sent; what does not decode is a result too, that says what is wrong with it. */
-export const invokeUnknown = (
-  definition: AnyDefinition,
+export const invokeUnknown = <R>(
+  definition: AnyDefinition<R>,
   input: unknown,
   options: Options
-): Effect.Effect<Result.ToolResult<unknown>, never, unknown> => {
+): Effect.Effect<Result.ToolResult<unknown>, never, R> => {
   const decode = Schema.decodeUnknownEffect(accepted(definition), { onExcessProperty: "error", errors: "all" })
   const sent = withoutNulls(input)
   return Effect.matchEffect(decode(sent), {

@@ -120,16 +120,16 @@ const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1({
     issue._tag === "MissingKey" ? missing : issue._tag === "UnexpectedKey" ? unexpected : SchemaIssue.defaultLeafHook(issue)
 })
 
-const documents = new WeakMap<AnyDefinition, ReturnType<typeof Schema.toJsonSchemaDocument>>()
+const documents = new WeakMap<AnyDefinition<unknown>, ReturnType<typeof Schema.toJsonSchemaDocument>>()
 
-const documentOf = (definition: AnyDefinition) => {
+const documentOf = (definition: AnyDefinition<unknown>) => {
   const document = documents.get(definition) ?? Schema.toJsonSchemaDocument(definition.parameters as Schema.Top)
   documents.set(definition, document)
   return document
 }
 
 /** Names of the parameters that stand at a place: those of the tool itself, or of the objects in a list. */
-const namesAt = (definition: AnyDefinition, path: ReadonlyArray<PropertyKey>): ReadonlyArray<string> => {
+const namesAt = (definition: AnyDefinition<unknown>, path: ReadonlyArray<PropertyKey>): ReadonlyArray<string> => {
   const document = documentOf(definition)
   const resolved = (node: unknown): Readonly<Record<string, unknown>> => {
     const ref = isRecord(node) ? node["$ref"] : undefined
@@ -150,7 +150,7 @@ const namesAt = (definition: AnyDefinition, path: ReadonlyArray<PropertyKey>): R
 }
 
 /** One text for each place, of as many as are worth telling; the rest are counted. */
-const wrongs = (definition: AnyDefinition, input: unknown, error: Schema.SchemaError) => {
+const wrongs = (definition: AnyDefinition<unknown>, input: unknown, error: Schema.SchemaError) => {
   const { issues } = issuesOf(error.issue)
   const out = new Map<string, string>()
   let more = 0
@@ -173,7 +173,7 @@ interface Issue {
 }
 
 const wrong = (
-  definition: AnyDefinition,
+  definition: AnyDefinition<unknown>,
   value: unknown,
   { message, path, place }: Issue,
   before: string | undefined
@@ -192,7 +192,7 @@ const wrong = (
     : before.replace(/, and was/, `, or ${expected}, and was`)
 }
 
-const exampleOf = ({ examples, name }: AnyDefinition): string => {
+const exampleOf = ({ examples, name }: AnyDefinition<unknown>): string => {
   const example = JSON.stringify(examples[0])
   return `Send a JSON object such as ${example} to ${name}.`
 }
@@ -204,7 +204,7 @@ const isJsonObject = (text: string): boolean =>
     () => false
   )
 
-export const undecodable = (definition: AnyDefinition, input: unknown, error: Schema.SchemaError): string => {
+export const undecodable = (definition: AnyDefinition<unknown>, input: unknown, error: Schema.SchemaError): string => {
   const { name } = definition
   if (typeof input === "string") {
     const what = isJsonObject(input) ? "as a string that holds JSON" : "as a string"

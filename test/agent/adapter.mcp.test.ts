@@ -1,20 +1,12 @@
 import { afterAll, assert, describe, it } from "@effect/vitest"
-import { Client } from "@modelcontextprotocol/sdk/client/index.js"
-import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js"
-import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js"
 import type * as Context from "effect/Context"
-import type * as Cause from "effect/Cause"
 import * as DateTime from "effect/DateTime"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
-import * as Queue from "effect/Queue"
-import type * as Scope from "effect/Scope"
 import * as Sink from "effect/Sink"
 import * as Stdio from "effect/Stdio"
 import * as Stream from "effect/Stream"
-import * as HttpRouter from "effect/http/HttpRouter"
 import * as McpProtocol from "effect/ai/McpProtocol"
 import * as McpTest from "effect/ai/McpTest"
 import * as Adapter from "../../src/agent/Adapter.ts"
@@ -31,6 +23,7 @@ import { IoError } from "../../src/model/FsError.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
 import { checkpointOf, done, makeSession, Notes, section, tool, Value } from "./adapting.ts"
 import { memory } from "./changing.ts"
+import { overHttp, overPipe } from "./mcpClients.ts"
 import { call, ground, scripts } from "./mcpSessions.ts"
 
 const promptOf = (sections: ReadonlyArray<Section>, more: Partial<Prompt.Options> = {}) =>
@@ -48,40 +41,6 @@ const connect = (sections: ReadonlyArray<Section>, options: Partial<Adapter.McpO
 
 const text = (result: { readonly content: ReadonlyArray<unknown> }): string =>
   (result.content[0] as { readonly text: string }).text
-
-/** The official client, over a pipe to a server of this process. Hanging up ends the server. */
-const overPipe = (server: Effect.Effect<void, unknown, Stdio.Stdio>): Effect.Effect<Client, never, Scope.Scope> =>
-  Effect.gen(function* () {
-    const input = yield* Queue.unbounded<Uint8Array, Cause.Done>()
-    const encoder = new TextEncoder()
-    const transport: Transport = {
-      start: () => Promise.resolve(),
-      send: (message) => {
-        Queue.offerUnsafe(input, encoder.encode(`${JSON.stringify(message)}\n`))
-        return Promise.resolve()
-      },
-      close: () => {
-        Queue.endUnsafe(input)
-        return Promise.resolve()
-      }
-    }
-    const stdio = Stdio.make({
-      args: Effect.succeed([]),
-      stdin: Stream.fromQueue(input),
-      stdout: () => Sink.forEach((line) => Effect.sync(() => transport.onmessage?.(JSON.parse(String(line)) as never))),
-      stderr: () => Sink.drain
-    })
-    const fiber = yield* Effect.forkChild(Effect.provideService(server, Stdio.Stdio, stdio))
-    const client = new Client({ name: "test", version: "1" })
-    yield* Effect.promise(() => client.connect(transport))
-    yield* Effect.addFinalizer(() =>
-      Effect.andThen(
-        Effect.promise(() => client.close()),
-        Effect.exit(Fiber.join(fiber))
-      )
-    )
-    return client
-  })
 
 describe("a prompt served to the official client", () => {
   const { remove, root } = ground()
@@ -116,19 +75,7 @@ describe("a prompt served to the official client", () => {
       const session = yield* makeSession
       const sections = [section("files", { filesystem: Effect.succeed(fs), tools: seven })]
       const layer = Adapter.mcp(yield* promptOf(sections), { session }).layerHttp({ path: "/here" })
-      const { dispose, handler } = HttpRouter.toWebHandler(
-        layer.pipe(Layer.provide(Policy.readBeforeWrite), Layer.provideMerge(HttpRouter.layer)) as never,
-        { disableLogger: true }
-      )
-      yield* Effect.addFinalizer(() => Effect.promise(() => dispose()))
-      const connected = Effect.promise(async () => {
-        const client = new Client({ name: "test", version: "1" })
-        const fetch = (url: string | URL, init?: RequestInit) =>
-          (handler as (request: Request) => Promise<Response>)(new Request(url, init))
-        const transport = new StreamableHTTPClientTransport(new URL("http://localhost/here"), { fetch })
-        await client.connect(transport as Transport)
-        return client
-      })
+      const connected = yield* overHttp(layer.pipe(Layer.provide(Policy.readBeforeWrite)), "/here")
       const [first, second] = [yield* connected, yield* connected]
       const edit = { path: "a.txt", old_string: "one", new_string: "two" }
       yield* Effect.promise(async () => {

@@ -588,7 +588,7 @@ describe("the filesystem of a tool", () => {
         section("two", { filesystem: two.filesystem, services: weather("rain"), tools: [asking("of_two")] }),
         section("text", { tools: [asking("of_text")] }),
         section("own", { services: weather("snow"), tools: [asking("of_own")] })
-      ])
+      ]).pipe(Effect.provideService(Weather, "fog"))
       for (const [name, expected] of [
         ["of_one", "sun"],
         ["of_two", "rain"],

@@ -18,7 +18,7 @@ import * as Snapshots from "../../src/history/Snapshots.ts"
 export const Notes: Slice.Slice<string> = Slice.make("notes", Schema.String)
 
 /** Also a structural section: nothing here was made by a constructor. */
-export const section = (key: string, fields: Partial<Section> = {}): Section => ({
+export const section = <R = never>(key: string, fields: Partial<Section<R>> = {}): Section<R> => ({
   key,
   title: `The ${key}`,
   template: `About ${key}.`,
@@ -36,7 +36,7 @@ export const tool = <R = never>(
   name: string,
   handle: (call: Call, path: string | undefined) => Effect.Effect<{ message: string; value: {} }, ToolFailure, R>,
   more: { readonly does?: "reads" | "adds" | "changes"; readonly needsFilesystem?: boolean } = {}
-): AnyDefinition =>
+): AnyDefinition<R> =>
   define({
     name,
     description: "Does what the test says.",
@@ -68,8 +68,8 @@ export interface Starting extends Partial<Adapter.Options> {
 
 export const makeSession = Session.make({ slices: [Notes, log] })
 
-export const start = Effect.fnUntraced(function* (
-  sections: ReadonlyArray<Section>,
+export const start = Effect.fnUntraced(function* <R = never>(
+  sections: ReadonlyArray<Section<R>>,
   { listener, overrides, policies = Layer.empty, promptDeadline, ...options }: Starting = {}
 ) {
   const session = options.session ?? (yield* makeSession)

@@ -262,6 +262,15 @@ const runs: Readonly<Record<string, () => Promise<void>>> = {
     const counted = await within(countWords.handle({ path: "a.txt" }, undefined as never), { "a.txt": " one two\nthree " })
     assert.deepStrictEqual(counted, { message: "a.txt has 3 words.", value: { words: 3 } })
   },
+  forecast: async () => {
+    const { forecast } = await load<{
+      readonly forecast: Effect.Effect<ReadonlyArray<{ readonly result: { readonly message: string } }>, unknown>
+    }>("forecast")
+    assert.deepStrictEqual(
+      (await Effect.runPromise(forecast)).map(({ result }) => result.message),
+      ["It is sunny."]
+    )
+  },
   review: async () => {
     const { review } = await load<{
       readonly review: FromRoot<{

@@ -32,9 +32,9 @@ const sentence = (text: string): string => {
 }
 
 export const begin = (
-  definition: AnyDefinition,
+  definition: AnyDefinition<unknown>,
   scope: Scope.Scope,
-  invoke: (definition: AnyDefinition) => Effect.Effect<Called>
+  invoke: (definition: AnyDefinition<unknown>) => Effect.Effect<Called>
 ): Effect.Effect<Elsewhere, Result.ToolResult<never>> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {

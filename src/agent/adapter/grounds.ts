@@ -14,15 +14,15 @@ import { noFiles, notReady } from "./refusals.ts"
 
 export interface Grounds {
   /** The section whose filesystem a tool of this one gets, if any. */
-  readonly placeOf: (section: Section) => Section | undefined
-  readonly of: (section: Section) => Effect.Effect<Ground>
+  readonly placeOf: (section: Section<unknown>) => Section<unknown> | undefined
+  readonly of: (section: Section<unknown>) => Effect.Effect<Ground>
 }
 
-const servicesOf = (section: Section | undefined): Effect.Effect<Context.Context<never>, SectionError> =>
+const servicesOf = (section: Section<unknown> | undefined): Effect.Effect<Context.Context<never>, SectionError> =>
   section?.services ?? Effect.succeed(Context.empty())
 
 /** `workspace` is the first section of the prompt that has a filesystem; `session` is told by the memories of all. */
-export const make = (workspace: Section | undefined, session: object): Grounds => {
+export const make = (workspace: Section<unknown> | undefined, session: object): Grounds => {
   const memories = new WeakMap<Algebra, Memory.Memory>()
   // A path is another file on another filesystem.
   const memoryOf = (filesystem: Algebra): Memory.Memory => {
@@ -40,9 +40,10 @@ export const make = (workspace: Section | undefined, session: object): Grounds =
           filesystem
         )
 
-  const placeOf = (section: Section): Section | undefined => (section.filesystem === undefined ? workspace : section)
+  const placeOf = (section: Section<unknown>): Section<unknown> | undefined =>
+    section.filesystem === undefined ? workspace : section
 
-  const of = Effect.fnUntraced(function* (section: Section): Effect.fn.Return<Ground> {
+  const of = Effect.fnUntraced(function* (section: Section<unknown>): Effect.fn.Return<Ground> {
     const around = yield* Effect.context<never>()
     const place = placeOf(section)
     const made = Effect.gen(function* () {

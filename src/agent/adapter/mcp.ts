@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import { Filesystem } from "../../filesystem/Filesystem.ts"
-import type { Mcp, McpOptions } from "../Adapter.ts"
+import type { Adapter, McpOptions, Needed } from "../Adapter.ts"
 import * as Changes from "../mcp/changes.ts"
 import type { Flow } from "../mcp/flow.ts"
 import { type Plan, serving } from "../mcp/plan.ts"
@@ -19,7 +19,11 @@ import { make } from "./run.ts"
 
 /** All clients are of the one session that the run is in. */
 export const planning =
-  (adapter: Mcp, prompt: Prompt.Prompt, options: McpOptions): Planning<Prompt.PromptError | SectionError, never> =>
+  <R>(
+    adapter: Adapter,
+    prompt: Prompt.Prompt<R>,
+    options: McpOptions
+  ): Planning<Prompt.PromptError | SectionError, Needed<R>> =>
   (flow: Flow) =>
     Effect.gen(function* () {
       const { invoke, run } = yield* make(adapter, prompt, options)

@@ -10,7 +10,7 @@ import type * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
 import { randomUUID } from "node:crypto"
 import { SessionError } from "../../model/sessionError.ts"
-import type { Adapter, CallOptions, Options, Run } from "../Adapter.ts"
+import type { Adapter, CallOptions, Needed, Options, Run } from "../Adapter.ts"
 import type { Refused } from "../definition.ts"
 import { type Host, invokeUnknown, told } from "../dispatch.ts"
 import * as Memory from "../memory.ts"
@@ -82,11 +82,11 @@ const checked = ({ checkpoint, session }: Options): Effect.Effect<void, SessionE
 /** Calls are not part of the span in which the run was made, unless they are called there. */
 const ambient = Effect.map(Effect.context<never>(), Context.omit(Tracer.ParentSpan)) as Effect.Effect<Context.Context<never>>
 
-export const make = Effect.fnUntraced(function* (
+export const make = Effect.fnUntraced(function* <R>(
   adapter: Adapter,
-  prompt: Prompt.Prompt,
+  prompt: Prompt.Prompt<R>,
   options: Options
-): Effect.fn.Return<Running, Prompt.PromptError | SectionError, Scope.Scope> {
+): Effect.fn.Return<Running, Prompt.PromptError | SectionError, Scope.Scope | Needed<R>> {
   const { session } = options
   yield* checked(options)
   const filesystem = yield* Prompt.filesystem(prompt)
@@ -110,7 +110,8 @@ export const make = Effect.fnUntraced(function* (
 
   const isOver = (): boolean => scope.state._tag === "Closed"
 
-  const isOurs = (section: Section | undefined): boolean => section?.session === undefined || section.session === session
+  const isOurs = (section: Section<unknown> | undefined): boolean =>
+    section?.session === undefined || section.session === session
 
   const hostOf = ({ section }: Prompt.RenderedTool, given: ToolContext.Operations, isElsewhere: boolean): Host => ({
     context: given,

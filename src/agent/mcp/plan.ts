@@ -9,6 +9,7 @@ import { Filesystem } from "../../filesystem/Filesystem.ts"
 import { Sandbox } from "../../filesystem/Sandbox.ts"
 import { Snapshots } from "../../history/Snapshots.ts"
 import { recoverChanges } from "../changes/apply.ts"
+import type { AnyDefinition, Requirements } from "../definition.ts"
 import { invokeUnknown } from "../dispatch.ts"
 import type { Options } from "../McpServer.ts"
 import { offered } from "../policy/core.ts"
@@ -37,7 +38,10 @@ const maxWorking = 16
 export const serving = (flow: Flow, invoke: Tools.Serving["invoke"]): Effect.Effect<Tools.Serving> =>
   Effect.map(Semaphore.make(maxWorking), (permits) => ({ flow, invoke, permits }))
 
-export const plan = Effect.fnUntraced(function* (options: Options, flow: Flow): Effect.fn.Return<Plan> {
+export const plan = Effect.fnUntraced(function* <T extends AnyDefinition<unknown>>(
+  options: Options<T>,
+  flow: Flow
+): Effect.fn.Return<Plan<Filesystem | Requirements<T>>> {
   const { limits } = yield* ToolSettings
   const hasSnapshots = Option.isSome(yield* Effect.serviceOption(Snapshots))
   const hasSandbox = Option.isSome(yield* Effect.serviceOption(Sandbox))

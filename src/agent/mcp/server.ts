@@ -6,6 +6,7 @@ import { Stdio } from "effect/Stdio"
 import * as Server from "effect/ai/McpServer"
 import type * as HttpRouter from "effect/http/HttpRouter"
 import type { Filesystem } from "../../filesystem/Filesystem.ts"
+import type { AnyDefinition, Requirements } from "../definition.ts"
 import type { HttpOptions, Options } from "../McpServer.ts"
 import * as Bounded from "./bounded.ts"
 import * as Flow from "./flow.ts"
@@ -47,12 +48,12 @@ export const overHttp = <E, R>(
   ).pipe(Layer.provide(logsToStderr)) as unknown as Layer.Layer<never, E, R | HttpRouter.HttpRouter>
 
 const planned =
-  (options: Options): Planning<never, Filesystem> =>
+  <T extends AnyDefinition<unknown>>(options: Options<T>): Planning<never, Filesystem | Requirements<T>> =>
   (flow) =>
     plan(options, flow)
 
-export const registrations = (options: Options) => registered(planned(options))
+export const registrations = <T extends AnyDefinition<unknown>>(options: Options<T>) => registered(planned(options))
 
-export const runStdio = (options: Options) => overStdio(planned(options))
+export const runStdio = <T extends AnyDefinition<unknown>>(options: Options<T>) => overStdio(planned(options))
 
-export const layerHttp = (options: HttpOptions) => overHttp(planned(options), options)
+export const layerHttp = <T extends AnyDefinition<unknown>>(options: HttpOptions<T>) => overHttp(planned(options), options)

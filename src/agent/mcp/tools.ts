@@ -15,7 +15,7 @@ import * as Schemas from "./schemas.ts"
 
 export interface Serving {
   /** Runs the tool, for whom the request is of. */
-  readonly invoke: (definition: AnyDefinition, input: unknown) => Effect.Effect<ToolResult<unknown>, never, unknown>
+  readonly invoke: (definition: AnyDefinition<unknown>, input: unknown) => Effect.Effect<ToolResult<unknown>, never, unknown>
   readonly flow: Flow
   /** How many tools may work at once. */
   readonly permits: Semaphore.Semaphore
@@ -29,7 +29,7 @@ const withoutImages = (value: unknown, images: ReadonlyArray<Image>): unknown =>
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withoutImages(item, images)]))
 }
 
-const structured = (definition: AnyDefinition) => {
+const structured = (definition: AnyDefinition<unknown>) => {
   const encode = Schema.encodeUnknownEffect(
     Schema.toCodecJson(definition.value as Schema.Top) as unknown as Schema.Codec<unknown, unknown>
   )
@@ -37,7 +37,7 @@ const structured = (definition: AnyDefinition) => {
     Effect.map(Effect.orDie(encode(value)), (encoded) => (images.length === 0 ? encoded : withoutImages(encoded, images)))
 }
 
-const answering = (definition: AnyDefinition, isStructured: boolean) => {
+const answering = (definition: AnyDefinition<unknown>, isStructured: boolean) => {
   const encoded = structured(definition)
   return Effect.fnUntraced(function* ({ message, success, value }: ToolResult<unknown>) {
     const images = success ? (definition.images?.(value) ?? []) : []
@@ -62,7 +62,7 @@ const titleOf = (name: string): string => {
   return words.slice(0, 1).toUpperCase() + words.slice(1)
 }
 
-const described = (definition: AnyDefinition, outputSchema: ReturnType<typeof Schemas.outputSchema>): McpSchema.Tool =>
+const described = (definition: AnyDefinition<unknown>, outputSchema: ReturnType<typeof Schemas.outputSchema>): McpSchema.Tool =>
   new McpSchema.Tool({
     name: definition.name,
     title: titleOf(definition.name),
@@ -78,7 +78,7 @@ const described = (definition: AnyDefinition, outputSchema: ReturnType<typeof Sc
     }
   })
 
-export const register = Effect.fnUntraced(function* (definition: AnyDefinition, { flow, invoke, permits }: Serving) {
+export const register = Effect.fnUntraced(function* (definition: AnyDefinition<unknown>, { flow, invoke, permits }: Serving) {
   const server = yield* McpServer.McpServer
   const services = yield* Effect.context<never>()
   const outputSchema = Schemas.outputSchema(definition.value)

@@ -5,12 +5,13 @@ import { InvalidArgument } from "../../model/FsError.ts"
 import { root } from "../../model/FsPath.ts"
 import type * as Session from "../../workspace/Session.ts"
 import type { AnyDefinition } from "../definition.ts"
-import type { Params, Section, SectionError } from "../Section.ts"
+import type { Needed, Params, Section, SectionError } from "../Section.ts"
 import { overridden, type Overrides, whyNotOverridden } from "./check.ts"
 import type { Held, Holder } from "./holder.ts"
 import * as Tree from "./tree.ts"
 
-export interface Common {
+/** `T` is the type of the tools of one's own, `C` of the sections below. */
+export interface Common<T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section> {
   /** Whose the section is: with another session its tools refuse to work. @default anybody's */
   readonly session?: Session.Operations | undefined
   /**
@@ -20,9 +21,9 @@ export interface Common {
   /** Also `snapshot`, `snapshots`, `restore` and `diff`. @default false */
   readonly snapshotTools?: boolean | undefined
   /** Tools of one's own, beside those of the section. @default none */
-  readonly tools?: ReadonlyArray<AnyDefinition> | undefined
+  readonly tools?: ReadonlyArray<T> | undefined
   /** @default none */
-  readonly children?: ReadonlyArray<Section> | undefined
+  readonly children?: ReadonlyArray<C> | undefined
   /** Whether descriptions of its tools can be said here, and by the prompt. @default false */
   readonly acceptsOverrides?: boolean | undefined
   /** Descriptions of tools, by their names. Needs `acceptsOverrides`. @default none */
@@ -32,8 +33,10 @@ export interface Common {
 export const invalid = (argument: string, detail: string): InvalidArgument =>
   new InvalidArgument({ operation: "Section", path: root, argument, detail })
 
+type AnyCommon = Common<AnyDefinition<unknown>, Section<unknown>>
+
 /** With the descriptions that are in force. */
-const toolsOf = Effect.fnUntraced(function* (own: ReadonlyArray<AnyDefinition>, options: Common) {
+const toolsOf = Effect.fnUntraced(function* (own: ReadonlyArray<AnyDefinition<unknown>>, options: AnyCommon) {
   const { acceptsOverrides = false, overrides = {}, snapshotTools = false } = options
   const { snapshotTools: more } = snapshotTools
     ? yield* Effect.promise(() => import("../tools.ts"))
@@ -46,13 +49,13 @@ const toolsOf = Effect.fnUntraced(function* (own: ReadonlyArray<AnyDefinition>, 
   return tools.map((tool) => overridden(tool, overrides) ?? tool)
 })
 
-export interface Parts {
+export interface Parts<R> {
   readonly key: string
   readonly title: string
-  readonly tools: ReadonlyArray<AnyDefinition>
+  readonly tools: ReadonlyArray<AnyDefinition<unknown>>
   readonly holder: Holder
   readonly text: (held: Held, params: Params) => Effect.Effect<string, SectionError>
-  readonly clone: Workspace["clone"]
+  readonly clone: Workspace<R>["clone"]
 }
 
 /**
@@ -60,20 +63,21 @@ export interface Parts {
  *
  * @since 0.1.0
  */
-export interface Workspace extends Section {
+export interface Workspace<out R = never> extends Section<R> {
   readonly filesystem: NonNullable<Section["filesystem"]>
   readonly snapshots: NonNullable<Section["snapshots"]>
   readonly services: NonNullable<Section["services"]>
-  readonly clone: (session: Session.Operations) => Effect.Effect<Workspace, SectionError, Scope.Scope>
+  readonly clone: (session: Session.Operations) => Effect.Effect<Workspace<R>, SectionError, Scope.Scope>
 }
 
-export const assemble = Effect.fnUntraced(function* (
-  parts: Parts,
-  options: Common
-): Effect.fn.Return<Workspace, SectionError, Scope.Scope> {
+/** `P` is the services that the holder has for the section's own tools. */
+export const assemble = Effect.fnUntraced(function* <T extends AnyDefinition<unknown>, C extends Section<unknown>, P>(
+  parts: Parts<Needed<T, C, P>>,
+  options: Common<T, C>
+): Effect.fn.Return<Workspace<Needed<T, C, P>>, SectionError, Scope.Scope> {
   const tools = yield* toolsOf(parts.tools, options)
   const held = yield* parts.holder
-  return Object.freeze({
+  const section: Workspace<unknown> = {
     key: parts.key,
     title: parts.title,
     template: (params: Params) => parts.text(held, params),
@@ -85,11 +89,12 @@ export const assemble = Effect.fnUntraced(function* (
     snapshots: held.snapshots,
     services: held.services,
     clone: parts.clone
-  })
+  }
+  return Object.freeze(section) as Workspace<Needed<T, C, P>>
 })
 
 /** The options of a clone: for the other session, with the children cloned too. */
-export const forSession = <O extends Pick<Common, "children" | "session">>(
+export const forSession = <O extends Pick<AnyCommon, "children" | "session">>(
   options: O,
   session: Session.Operations
 ): Effect.Effect<O, SectionError, Scope.Scope> =>

@@ -29,7 +29,10 @@ const invalid = (detail: string): Problem => ({ reason: "invalid", detail })
 const keyRule = 'a key has 1 to 64 of lower case, digits, "_", "-" and ".", beginning with a letter'
 const titleRule = `a title is one line of at most ${longestTitle} characters, not blank`
 
-const siblingsError = (sections: ReadonlyArray<Section>, above: ReadonlyArray<Section>): Problem | undefined => {
+const siblingsError = (
+  sections: ReadonlyArray<Section<unknown>>,
+  above: ReadonlyArray<Section<unknown>>
+): Problem | undefined => {
   const keys = new Set<string>()
   for (const section of sections) {
     if (above.includes(section)) return invalid(`the section ${shown(section.key)} is within itself`)
@@ -49,7 +52,7 @@ const siblingsError = (sections: ReadonlyArray<Section>, above: ReadonlyArray<Se
   return undefined
 }
 
-const toolsError = (sections: ReadonlyArray<Section>): Problem | undefined => {
+const toolsError = (sections: ReadonlyArray<Section<unknown>>): Problem | undefined => {
   const owners = new Map<string, string>()
   for (const { section } of Tree.all(sections)) {
     for (const { name } of section.tools) {
@@ -65,7 +68,7 @@ const toolsError = (sections: ReadonlyArray<Section>): Problem | undefined => {
 }
 
 /** Why it can be no template of a prompt; `undefined` where it can. */
-export const templateError = ({ key, name, ns, sections }: Template): Problem | undefined => {
+export const templateError = ({ key, name, ns, sections }: Template<unknown>): Problem | undefined => {
   if (!isNamespace(ns)) return invalid(`${shown(ns)} cannot be a namespace: keys with "/" between them; ${keyRule}`)
   if (!isKey(key)) return invalid(`${shown(key)} cannot be the key of a prompt: ${keyRule}`)
   if (name !== undefined && !isTitle(name)) return invalid(`${shown(name)} cannot be the name of a prompt: ${titleRule}`)
@@ -74,7 +77,7 @@ export const templateError = ({ key, name, ns, sections }: Template): Problem | 
 
 export type Overrides = Readonly<Record<string, string>>
 
-const describing = (tool: AnyDefinition, description: string): AnyDefinition | undefined => {
+const describing = <R>(tool: AnyDefinition<R>, description: string): AnyDefinition<R> | undefined => {
   if (typeof description !== "string") return undefined
   try {
     return define({ ...tool, description })
@@ -84,12 +87,12 @@ const describing = (tool: AnyDefinition, description: string): AnyDefinition | u
 }
 
 /** The tool with the description that is said for it, if any; `undefined` where that cannot be one. */
-export const overridden = (tool: AnyDefinition, overrides: Overrides): AnyDefinition | undefined =>
+export const overridden = <R>(tool: AnyDefinition<R>, overrides: Overrides): AnyDefinition<R> | undefined =>
   Object.hasOwn(overrides, tool.name) ? describing(tool, overrides[tool.name]!) : tool
 
 /** What is wrong with descriptions for the tools of a section; `undefined` where nothing is. */
 export const whyNotOverridden = (
-  { acceptsOverrides, tools }: Pick<Section, "acceptsOverrides" | "tools">,
+  { acceptsOverrides, tools }: Pick<Section<unknown>, "acceptsOverrides" | "tools">,
   name: string,
   overrides: Overrides
 ): string | undefined => {
@@ -101,7 +104,7 @@ export const whyNotOverridden = (
     : undefined
 }
 
-export const overridesError = (sections: ReadonlyArray<Section>, overrides: Overrides): Problem | undefined => {
+export const overridesError = (sections: ReadonlyArray<Section<unknown>>, overrides: Overrides): Problem | undefined => {
   const placed = Tree.all(sections)
   for (const name of Object.keys(overrides)) {
     const owner = placed.find(({ section }) => section.tools.some((tool) => tool.name === name))

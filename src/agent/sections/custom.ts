@@ -4,23 +4,31 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import { Filesystem } from "../../filesystem/Filesystem.ts"
-import type { Section, SectionError } from "../Section.ts"
+import type { Snapshots } from "../../history/Snapshots.ts"
+import type { AnyDefinition } from "../definition.ts"
+import type { Needed, Section, SectionError } from "../Section.ts"
 import { assemble, type Common, forSession, type Workspace } from "./assemble.ts"
 import * as Holder from "./holder.ts"
 import { hydrated, type Mounting, planned } from "./mounted.ts"
 import * as Tree from "./tree.ts"
 
 /**
- * What a section over a filesystem of one's own is made of.
+ * What a section over a filesystem of one's own is made of: a layer that needs `R` and provides `P`, tools `T`, and sections `C` below it.
  *
  * @since 0.1.0
  */
-export interface FilesystemOptions<R> extends Common, Mounting, Pick<Section, "key" | "title" | "template"> {
+export interface FilesystemOptions<
+  R,
+  T extends AnyDefinition<unknown> = AnyDefinition,
+  C extends Section<unknown> = Section,
+  P = never
+>
+  extends Common<T, C>, Mounting, Pick<Section, "key" | "title" | "template"> {
   /** What else it provides, such as a Sandbox, the tools of the section get too; policies among it are in force for them. */
-  readonly layer: Layer.Layer<Filesystem, SectionError, R>
+  readonly layer: Layer.Layer<Filesystem | P, SectionError, R>
 }
 
-const open = Effect.fnUntraced(function* <R>(options: FilesystemOptions<R>) {
+const open = Effect.fnUntraced(function* <R>(options: FilesystemOptions<R, AnyDefinition<unknown>, Section<unknown>>) {
   const services = yield* Layer.build(Layer.fresh(options.layer))
   const filesystem = Context.get(services, Filesystem)
   const previews = yield* hydrated(filesystem, options)
@@ -28,8 +36,11 @@ const open = Effect.fnUntraced(function* <R>(options: FilesystemOptions<R>) {
   return { filesystem, services: Context.omit(Filesystem)(services) as Context.Context<never>, previews }
 })
 
-const build = <R>(options: FilesystemOptions<R>, holder: Holder.Holder): Effect.Effect<Workspace, SectionError, Scope.Scope> =>
-  assemble(
+const build = <R, T extends AnyDefinition<unknown>, C extends Section<unknown>, P>(
+  options: FilesystemOptions<R, T, C, P>,
+  holder: Holder.Holder
+): Effect.Effect<Workspace<Needed<T, C, P | Snapshots>>, SectionError, Scope.Scope> =>
+  assemble<T, C, P | Snapshots>(
     {
       key: options.key,
       title: options.title,
@@ -47,9 +58,14 @@ const build = <R>(options: FilesystemOptions<R>, holder: Holder.Holder): Effect.
  *
  * @since 0.1.0
  */
-export const FilesystemSection = Effect.fnUntraced(function* <R = never>(
-  options: FilesystemOptions<R>
-): Effect.fn.Return<Workspace, SectionError, Scope.Scope | R> {
+export const FilesystemSection = Effect.fnUntraced(function* <
+  R = never,
+  T extends AnyDefinition<unknown> = AnyDefinition,
+  C extends Section<unknown> = Section,
+  P = never
+>(
+  options: FilesystemOptions<R, T, C, P>
+): Effect.fn.Return<Workspace<Needed<T, C, P | Snapshots>>, SectionError, Scope.Scope | R> {
   const previews = yield* planned(options)
   const { snapshotDirectory } = options
   return yield* build(options, yield* Holder.make(open(options), { snapshotDirectory, previews }))

@@ -7,7 +7,9 @@ import type { Plan } from "../../backends/internal/container/options.ts"
 import { Sandbox } from "../../filesystem/Sandbox.ts"
 import * as FsError from "../../model/FsError.ts"
 import { root } from "../../model/FsPath.ts"
-import type { SectionError } from "../Section.ts"
+import type { Snapshots } from "../../history/Snapshots.ts"
+import type { AnyDefinition } from "../definition.ts"
+import type { Needed, Section, SectionError } from "../Section.ts"
 import { ToolSettings } from "../ToolSettings.ts"
 import { assemble, type Common, forSession, invalid, type Workspace } from "./assemble.ts"
 import * as Holder from "./holder.ts"
@@ -24,9 +26,9 @@ export type Spawner = Exclude<Effect.Services<ReturnType<typeof Container.make>>
  *
  * @since 0.1.0
  */
-export interface PodmanOptions
+export interface PodmanOptions<T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section>
   extends
-    Common,
+    Common<T, C>,
     Mounting,
     Omit<Container.ContainerOptions, "strategy" | "start" | "hostDirectory" | "mounts" | "allowedRoots"> {
   /** Directories of the host that programs see as they are, beside the workspace. @default none */
@@ -38,14 +40,19 @@ export interface PodmanOptions
  *
  * @since 0.1.0
  */
-export interface PodmanSandboxOptions extends PodmanOptions {
+export interface PodmanSandboxOptions<
+  T extends AnyDefinition<unknown> = AnyDefinition,
+  C extends Section<unknown> = Section
+> extends PodmanOptions<T, C> {
   /** Absolute, the workspace itself; it stays, and takes no mounts. @default one of its own, which goes with the last section that has it */
   readonly hostDirectory?: string | undefined
 }
 
+type AnyOptions = PodmanSandboxOptions<AnyDefinition<unknown>, Section<unknown>>
+
 type Strategy = "exec" | "overlay"
 
-const containerOptions = (options: PodmanSandboxOptions, strategy: Strategy): Container.ContainerOptions => ({
+const containerOptions = (options: AnyOptions, strategy: Strategy): Container.ContainerOptions => ({
   ...options,
   strategy,
   mounts: options.binds,
@@ -53,7 +60,7 @@ const containerOptions = (options: PodmanSandboxOptions, strategy: Strategy): Co
 })
 
 /** Options that can never be are refused before anything is made. */
-const planOf = Effect.fnUntraced(function* (options: PodmanSandboxOptions, strategy: Strategy) {
+const planOf = Effect.fnUntraced(function* (options: AnyOptions, strategy: Strategy) {
   if (options.hostDirectory !== undefined && isMounting(options)) {
     const detail = "a directory that is there is not mounted into; leave out either hostDirectory or mounts"
     return yield* Effect.fail(invalid("mounts", detail))
@@ -65,7 +72,7 @@ const planOf = Effect.fnUntraced(function* (options: PodmanSandboxOptions, strat
 })
 
 const open = Effect.fnUntraced(function* (
-  options: PodmanSandboxOptions,
+  options: AnyOptions,
   strategy: Strategy
 ): Effect.fn.Return<Holder.Opened, SectionError, Scope.Scope | Spawner> {
   const { make } = yield* Effect.promise(() => import("../../backends/Container.ts"))
@@ -86,13 +93,16 @@ interface Named {
   readonly strategy: Strategy
 }
 
-const build = (
+/** What the tools of such a section find beside its files. */
+type Provided = Sandbox | Snapshots
+
+const build = <T extends AnyDefinition<unknown>, C extends Section<unknown>>(
   { strategy, ...named }: Named,
   plan: Plan,
-  options: PodmanSandboxOptions,
+  options: PodmanSandboxOptions<T, C>,
   holder: Holder.Holder
-): Effect.Effect<Workspace, SectionError, Scope.Scope> =>
-  assemble(
+): Effect.Effect<Workspace<Needed<T, C, Provided>>, SectionError, Scope.Scope> =>
+  assemble<T, C, Provided>(
     {
       ...named,
       tools: [...seven, ...sandboxTools],
@@ -106,7 +116,10 @@ const build = (
     options
   )
 
-const begun = Effect.fnUntraced(function* (named: Named, options: PodmanSandboxOptions) {
+const begun = Effect.fnUntraced(function* <T extends AnyDefinition<unknown>, C extends Section<unknown>>(
+  named: Named,
+  options: PodmanSandboxOptions<T, C>
+) {
   const plan = yield* planOf(options, named.strategy)
   const previews = yield* planned(options)
   const { snapshotDirectory } = options
@@ -123,7 +136,9 @@ const begun = Effect.fnUntraced(function* (named: Named, options: PodmanSandboxO
  *
  * @since 0.1.0
  */
-export const PodmanSection = (options: PodmanOptions): Effect.Effect<Workspace, SectionError, Scope.Scope | Spawner> =>
+export const PodmanSection = <T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section>(
+  options: PodmanOptions<T, C>
+): Effect.Effect<Workspace<Needed<T, C, Provided>>, SectionError, Scope.Scope | Spawner> =>
   begun({ key: "podman", title: "Sandbox", strategy: "exec" }, options)
 
 /**
@@ -132,9 +147,9 @@ export const PodmanSection = (options: PodmanOptions): Effect.Effect<Workspace, 
  *
  * @since 0.1.0
  */
-export const PodmanSandboxSection = (
-  options: PodmanSandboxOptions
-): Effect.Effect<Workspace, SectionError, Scope.Scope | Spawner> =>
+export const PodmanSandboxSection = <T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section>(
+  options: PodmanSandboxOptions<T, C>
+): Effect.Effect<Workspace<Needed<T, C, Provided>>, SectionError, Scope.Scope | Spawner> =>
   Tree.allOrNothing(
     Effect.tap(
       begun({ key: "podman.shell", title: "Podman Sandbox", strategy: "overlay" }, options),

@@ -5,18 +5,18 @@ import * as Scope from "effect/Scope"
 import type * as Session from "../../workspace/Session.ts"
 import type { Section, SectionError } from "../Section.ts"
 
-export interface Placed {
-  readonly section: Section
+export interface Placed<R> {
+  readonly section: Section<R>
   /** 0 for the sections of the prompt itself. */
   readonly depth: number
 }
 
 /** Each before its children. */
-export const all = (sections: ReadonlyArray<Section>, depth = 0): ReadonlyArray<Placed> =>
+export const all = <R>(sections: ReadonlyArray<Section<R>>, depth = 0): ReadonlyArray<Placed<R>> =>
   sections.flatMap((section) => [{ section, depth }, ...all(section.children, depth + 1)])
 
 /** The same section, whatever object it is, with other children. */
-const withChildren = (section: Section, children: ReadonlyArray<Section>): Section => {
+const withChildren = <R>(section: Section<R>, children: ReadonlyArray<Section<R>>): Section<R> => {
   const { template } = section
   return {
     key: section.key,
@@ -33,17 +33,17 @@ const withChildren = (section: Section, children: ReadonlyArray<Section>): Secti
 }
 
 /** What says of itself how, that way; else itself, with its children that way. */
-const cloned = (section: Section, session: Session.Operations): Effect.Effect<Section, SectionError, Scope.Scope> =>
+const cloned = <R>(section: Section<R>, session: Session.Operations): Effect.Effect<Section<R>, SectionError, Scope.Scope> =>
   section.clone === undefined
     ? Effect.map(clonedEach(section.children, session), (children) =>
         children.every((child, index) => child === section.children[index]) ? section : withChildren(section, children)
       )
     : section.clone(session)
 
-export const clonedEach = (
-  sections: ReadonlyArray<Section>,
+export const clonedEach = <R>(
+  sections: ReadonlyArray<Section<R>>,
   session: Session.Operations
-): Effect.Effect<ReadonlyArray<Section>, SectionError, Scope.Scope> =>
+): Effect.Effect<ReadonlyArray<Section<R>>, SectionError, Scope.Scope> =>
   Effect.forEach(sections, (section) => cloned(section, session))
 
 /** What is made goes with the scope, or at once where not all of it can be made. */

@@ -6,7 +6,9 @@ import type * as Scope from "effect/Scope"
 import type { InMemoryOptions } from "../../backends/InMemory.ts"
 import { make as makeAlgebra } from "../../filesystem/Filesystem.ts"
 import type * as VfsState from "../../workspace/VfsState.ts"
-import type { SectionError } from "../Section.ts"
+import type { Snapshots } from "../../history/Snapshots.ts"
+import type { AnyDefinition } from "../definition.ts"
+import type { Needed, Section, SectionError } from "../Section.ts"
 import { ToolSettings } from "../ToolSettings.ts"
 import { assemble, type Common, forSession, type Workspace } from "./assemble.ts"
 import * as Holder from "./holder.ts"
@@ -20,12 +22,15 @@ import * as Tree from "./tree.ts"
  *
  * @since 0.1.0
  */
-export interface VfsOptions extends Common, Mounting, InMemoryOptions {}
+export interface VfsOptions<T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section>
+  extends Common<T, C>, Mounting, InMemoryOptions {}
+
+type AnyVfsOptions = VfsOptions<AnyDefinition<unknown>, Section<unknown>>
 
 const loaded = Effect.promise(() => import("../../backends/InMemory.ts"))
 
 /** What the tree is at first. It is made apart, so that a mount that fails has changed no session, and where nobody may write. */
-const mountedTree = Effect.fnUntraced(function* ({ caseInsensitive, policy, tree, ...options }: VfsOptions) {
+const mountedTree = Effect.fnUntraced(function* ({ caseInsensitive, policy, tree, ...options }: AnyVfsOptions) {
   const { makeSession, State } = yield* loaded
   const { make } = yield* Effect.promise(() => import("../../workspace/Session.ts"))
   const apart = yield* make()
@@ -34,7 +39,9 @@ const mountedTree = Effect.fnUntraced(function* ({ caseInsensitive, policy, tree
   return { previews, tree: Option.getOrUndefined(yield* apart.latest(State)) }
 }, Effect.scoped)
 
-const inMemory = Effect.fnUntraced(function* (options: VfsOptions): Effect.fn.Return<Holder.Opened, SectionError, Scope.Scope> {
+const inMemory = Effect.fnUntraced(function* (
+  options: AnyVfsOptions
+): Effect.fn.Return<Holder.Opened, SectionError, Scope.Scope> {
   const { make, makeSession } = yield* loaded
   const { session } = options
   const { previews, tree } = isMounting(options) ? yield* mountedTree(options) : { tree: options.tree }
@@ -50,7 +57,7 @@ const text = (kit: Texts.Kit) =>
   })
 
 const holding = Effect.fnUntraced(function* (
-  options: VfsOptions,
+  options: AnyVfsOptions,
   open: Effect.Effect<Holder.Opened, SectionError, Scope.Scope>
 ) {
   const previews = yield* planned(options)
@@ -63,16 +70,18 @@ const holding = Effect.fnUntraced(function* (
  *
  * @since 0.1.0
  */
-export const VfsSection = (options: VfsOptions = {}): Effect.Effect<Workspace, SectionError, Scope.Scope> =>
+export const VfsSection = <T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section>(
+  options: VfsOptions<T, C> = {}
+): Effect.Effect<Workspace<Needed<T, C, Snapshots>>, SectionError, Scope.Scope> =>
   Effect.flatMap(holding(options, inMemory(options)), (holder) =>
-    assemble(
+    assemble<T, C, Snapshots>(
       {
         key: "vfs",
         title: "Virtual Filesystem",
         tools: seven,
         holder,
         text: text(Texts.sevenKit),
-        clone: (session) => Tree.allOrNothing(Effect.flatMap(forSession(options, session), VfsSection))
+        clone: (session) => Tree.allOrNothing(Effect.flatMap(forSession(options, session), VfsSection<T, C>))
       },
       options
     )
@@ -83,10 +92,13 @@ export const VfsSection = (options: VfsOptions = {}): Effect.Effect<Workspace, S
  *
  * @since 0.1.0
  */
-export interface VfsToolsOptions extends Common, VfsState.Options {}
+export interface VfsToolsOptions<T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section>
+  extends Common<T, C>, VfsState.Options {}
+
+type AnyVfsToolsOptions = VfsToolsOptions<AnyDefinition<unknown>, Section<unknown>>
 
 const ofSession = Effect.fnUntraced(function* (
-  options: VfsToolsOptions
+  options: AnyVfsToolsOptions
 ): Effect.fn.Return<Holder.Opened, SectionError, Scope.Scope> {
   const { policy = "vfs", session } = options
   if (session === undefined) return yield* inMemory({ ...options, policy })
@@ -102,17 +114,19 @@ const ofSession = Effect.fnUntraced(function* (
  *
  * @since 0.1.0
  */
-export const VfsToolsSection = (options: VfsToolsOptions = {}): Effect.Effect<Workspace, SectionError, Scope.Scope> =>
+export const VfsToolsSection = <T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section>(
+  options: VfsToolsOptions<T, C> = {}
+): Effect.Effect<Workspace<Needed<T, C, Snapshots>>, SectionError, Scope.Scope> =>
   Tree.allOrNothing(
     Effect.gen(function* () {
-      const section = yield* assemble(
+      const section = yield* assemble<T, C, Snapshots>(
         {
           key: "vfs.tools",
           title: "Virtual Filesystem Tools",
           tools: four,
           holder: yield* holding(options, ofSession(options)),
           text: text(Texts.fourKit),
-          clone: (session) => Tree.allOrNothing(Effect.flatMap(forSession(options, session), VfsToolsSection))
+          clone: (session) => Tree.allOrNothing(Effect.flatMap(forSession(options, session), VfsToolsSection<T, C>))
         },
         options
       )

@@ -4,8 +4,9 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { PosixHostOptions } from "../../backends/PosixHost.ts"
 import { make as makeAlgebra } from "../../filesystem/Filesystem.ts"
+import type { Snapshots } from "../../history/Snapshots.ts"
 import type { AnyDefinition } from "../definition.ts"
-import type { SectionError } from "../Section.ts"
+import type { Needed, Section, SectionError } from "../Section.ts"
 import { ToolSettings } from "../ToolSettings.ts"
 import { assemble, type Common, forSession, invalid, type Workspace } from "./assemble.ts"
 import * as Digest from "./digest.ts"
@@ -21,14 +22,17 @@ import * as Tree from "./tree.ts"
  *
  * @since 0.1.0
  */
-export interface WorkspaceOptions extends Omit<Common, "tools">, Mounting, Omit<PosixHostOptions, "root"> {
+export interface WorkspaceOptions<T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section>
+  extends Omit<Common<T, C>, "tools">, Mounting, Omit<PosixHostOptions, "root"> {
   /** Absolute; it stays, and takes no mounts. @default a fresh temporary directory, which goes with the last section that has it */
   readonly root?: string | undefined
   /** Tools of one's own beside the seven, or none at all for whoever brings others that work on the directory. @default the seven */
-  readonly tools?: ReadonlyArray<AnyDefinition> | "none" | undefined
+  readonly tools?: ReadonlyArray<T> | "none" | undefined
   /** Whether the text tells the digest that the session has of it. @default true */
   readonly digest?: boolean | undefined
 }
+
+type AnyWorkspaceOptions = WorkspaceOptions<AnyDefinition<unknown>, Section<unknown>>
 
 const key = "workspace"
 
@@ -37,13 +41,13 @@ const host = Effect.promise(() =>
 )
 
 /** Whoever may only look at a directory could not be given anything in it. */
-const filled = Effect.fnUntraced(function* (root: string, options: WorkspaceOptions) {
+const filled = Effect.fnUntraced(function* (root: string, options: AnyWorkspaceOptions) {
   const { make } = yield* host
   return yield* hydrated(makeAlgebra(yield* make({ root })), options)
 }, Effect.scoped)
 
 const open = Effect.fnUntraced(function* (
-  options: WorkspaceOptions
+  options: AnyWorkspaceOptions
 ): Effect.fn.Return<Holder.Opened, SectionError, Scope.Scope> {
   const { make } = yield* host
   const root = options.root ?? (yield* temporary("workspace"))
@@ -52,7 +56,7 @@ const open = Effect.fnUntraced(function* (
   return { filesystem, services: Context.empty(), previews, directory: root }
 })
 
-const text = (options: WorkspaceOptions) =>
+const text = (options: AnyWorkspaceOptions) =>
   Effect.fnUntraced(function* (held: Holder.Held) {
     const { limits } = yield* ToolSettings
     const hasTools = options.tools !== "none"
@@ -62,10 +66,13 @@ const text = (options: WorkspaceOptions) =>
     return Texts.workspace({ kit, limits, mounted: yield* held.mounted }, directory, digest)
   })
 
-const build = (options: WorkspaceOptions, holder: Holder.Holder): Effect.Effect<Workspace, SectionError, Scope.Scope> => {
+const build = <T extends AnyDefinition<unknown>, C extends Section<unknown>>(
+  options: WorkspaceOptions<T, C>,
+  holder: Holder.Holder
+): Effect.Effect<Workspace<Needed<T, C, Snapshots>>, SectionError, Scope.Scope> => {
   const { tools, ...rest } = options
-  const has = tools === "none" ? { own: [], more: [] } : { own: seven, more: tools }
-  return assemble(
+  const has = tools === "none" ? { own: [], more: undefined } : { own: seven, more: tools }
+  return assemble<T, C, Snapshots>(
     {
       key,
       title: "Workspace",
@@ -84,9 +91,10 @@ const build = (options: WorkspaceOptions, holder: Holder.Holder): Effect.Effect<
  *
  * @since 0.1.0
  */
-export const WorkspaceSection = Effect.fnUntraced(function* (
-  options: WorkspaceOptions = {}
-): Effect.fn.Return<Workspace, SectionError, Scope.Scope> {
+export const WorkspaceSection = Effect.fnUntraced(function* <
+  T extends AnyDefinition<unknown> = AnyDefinition,
+  C extends Section<unknown> = Section
+>(options: WorkspaceOptions<T, C> = {}): Effect.fn.Return<Workspace<Needed<T, C, Snapshots>>, SectionError, Scope.Scope> {
   if (options.root !== undefined && isMounting(options)) {
     const detail = "a directory that is there is not mounted into; leave out either root or mounts"
     return yield* Effect.fail(invalid("mounts", detail))
