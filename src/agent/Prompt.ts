@@ -17,8 +17,8 @@ import { overridden, overridesError, type Problem, templateError } from "./secti
 import * as Tree from "./sections/tree.ts"
 
 /**
- * `duplicateTool`: two tools have one name. `duplicateKey`: two sections of one parent have one key. `invalid`: a key, namespace or title
- * that cannot be one, or a description for what is no tool of a section that takes one.
+ * `duplicateTool`: two tools have one name. `duplicateKey`: two sections of one parent have one key. `invalid`: a key, namespace, title
+ * or name of a tool that cannot be one, or a description for what is no tool of a section that takes one.
  *
  * @since 0.1.0
  */

@@ -303,8 +303,25 @@ const table: Table = {
 /** One full stop, however the detail ended. */
 const sentence = (text: string): string => text.replace(/\.+$/, ".").replace(/([!?…])\.$/, "$1")
 
+/** A failure of a tool that was written for another version of this package, or without its types. */
+const unknown = (failure: unknown, call: Call): Said => {
+  const { message } = Object(failure) as { readonly message?: unknown }
+  const reason = typeof message === "string" && message.trim() !== "" ? message : "it gave no reason"
+  return {
+    happened: `${call.tool} failed: ${withoutRoot(reason, call)}.`,
+    advice: "Do it another way, or tell the user."
+  }
+}
+
+const saidOf = (failure: ToolFailure, call: Call): Said | Effect.Effect<Said> => {
+  const { _tag: tag } = Object(failure) as Partial<ToolFailure>
+  return tag !== undefined && Object.hasOwn(table, tag)
+    ? (table[tag] as (failure: ToolFailure, call: Call) => Said | Effect.Effect<Said>)(failure, call)
+    : unknown(failure, call)
+}
+
 export const describe = (failure: ToolFailure, call: Call): Effect.Effect<string> => {
-  const said = (table[failure._tag] as (failure: ToolFailure, call: Call) => Said | Effect.Effect<Said>)(failure, call)
+  const said = saidOf(failure, call)
   const joined = ({ advice, happened }: Said): string => `${sentence(happened)} ${advice}`
   return Effect.isEffect(said) ? Effect.map(said, joined) : Effect.succeed(joined(said))
 }

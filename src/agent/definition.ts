@@ -94,6 +94,12 @@ export type AnyDefinition<R = never> = Definition<string, any, any, R>
 export type Requirements<T extends AnyDefinition<unknown>> = Effect.Services<ReturnType<T["handle"]>>
 
 const namePattern = /^[a-z][a-z0-9_-]{0,63}$/
+
+export const nameRule = 'a name has 1 to 64 of lower case, digits, "_" and "-", beginning with a letter'
+
+/** Tells whether a tool may be called this; a definition that was not made by `define` may have any name. */
+export const isName = (name: unknown): name is string => typeof name === "string" && namePattern.test(name)
+
 // oxlint-disable-next-line no-control-regex
 const printable = /^[^\u0000-\u001f\u007f-\u009f]{1,200}$/u
 
@@ -108,7 +114,7 @@ export const define = <const Name extends string, Params extends Schema.Struct.F
   definition: Definition<Name, Params, Value, R>
 ): Definition<Name, Params, Value, R> => {
   const { description, examples, name, parameters } = definition
-  if (!namePattern.test(name)) throw new Error(`${JSON.stringify(name)} is no name of a tool`)
+  if (!isName(name)) throw new Error(`${JSON.stringify(name)} is no name of a tool`)
   if (!printable.test(description)) throw new Error(`the description of ${name} must have 1 to 200 printable characters`)
   if (examples.length === 0) throw new Error(`${name} has no example`)
   const decode = Schema.decodeUnknownSync(parameters as unknown as Schema.Codec<unknown>, { onExcessProperty: "error" })

@@ -105,6 +105,26 @@ const whole = ({ filesystem: { port } }: Call, tool: string): Effect.Effect<void
 const described = (failure: ToolFailure, call: Call): Effect.Effect<Result.ToolResult<never>> =>
   Effect.map(describe(failure, call), Result.error)
 
+/** Effect says in no other way that a service is not there. */
+const notProvided = /^Service not found: (.+)$/
+
+/** Fails, instead of dying, where the tool asks for a service that its caller was not held to by types, or that is not ready. */
+const withServices = <A, E, R>(tool: string, handled: Effect.Effect<A, E, R>): Effect.Effect<A, E | Refused, R> =>
+  Effect.catchCause(handled, (cause): Effect.Effect<never, E | Refused> => {
+    const defects = cause.reasons.filter(Cause.isDieReason).map(({ defect }) => defect)
+    const [service] = defects.flatMap((defect) =>
+      defect instanceof Error ? (notProvided.exec(defect.message)?.[1] ?? []) : []
+    )
+    return service === undefined
+      ? Effect.failCause(cause)
+      : Effect.fail(
+          refused(
+            `${tool} could not work: the service ${JSON.stringify(service)} is not provided.`,
+            "Go on without it and tell the user."
+          )
+        )
+  })
+
 const answering = <N extends string, P extends Schema.Struct.Fields, V extends Schema.Top, R>(
   definition: Definition<N, P, V, R>,
   params: Schema.Struct<P>["Type"],
@@ -127,7 +147,8 @@ const answering = <N extends string, P extends Schema.Struct.Fields, V extends S
         filesystem: base,
         view: call.filesystem
       }
-      const run = Effect.matchEffect(Effect.andThen(whole(call, definition.name), definition.handle(params, call)), {
+      const handled = withServices(definition.name, definition.handle(params, call))
+      const run = Effect.matchEffect(Effect.andThen(whole(call, definition.name), handled), {
         onFailure: (failure): Effect.Effect<Result.ToolResult<V["Type"]>> => described(failure, call),
         onSuccess: ({ message, value }) => Effect.succeed(Result.ok<V["Type"]>(message, value))
       })

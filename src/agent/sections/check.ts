@@ -1,6 +1,6 @@
-/** What a prompt must be before it is one: keys and titles that can be such, and one tool of a name. */
+/** What a prompt must be before it is one: keys, titles and names of tools that can be such, and one tool of a name. */
 import type { AnyDefinition } from "../definition.ts"
-import { define } from "../definition.ts"
+import { define, isName, nameRule } from "../definition.ts"
 import type { PromptError, Template } from "../Prompt.ts"
 import type { Section } from "../Section.ts"
 import * as Tree from "./tree.ts"
@@ -56,6 +56,9 @@ const toolsError = (sections: ReadonlyArray<Section<unknown>>): Problem | undefi
   const owners = new Map<string, string>()
   for (const { section } of Tree.all(sections)) {
     for (const { name } of section.tools) {
+      if (!isName(name)) {
+        return invalid(`${shown(name)} cannot be the name of a tool, in the section "${section.key}": ${nameRule}`)
+      }
       const other = owners.get(name)
       if (other !== undefined) {
         const where = other === section.key ? `in the section "${other}"` : `in the sections "${other}" and "${section.key}"`
