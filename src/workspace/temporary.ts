@@ -1,6 +1,7 @@
 /**
- * Temporary directories of this process, in a directory that is everybody's. Each is its owner's alone to enter, and says by its name
- * which process made it, so that what a killed one has left is taken away by whoever comes next.
+ * Temporary directories of this process, in a directory that is everybody's. Each is its owner's alone to enter. Its name says which
+ * process made it and ends with a code of this installation, so that the leftovers of a killed process are removed by the next one, and
+ * a directory that somebody else gave such a name is not.
  */
 import { randomBytes } from "node:crypto"
 import * as Effect from "effect/Effect"
@@ -11,6 +12,7 @@ import * as Path from "node:path"
 import { attempt } from "../backends/internal/attempt.ts"
 import { remove as removeOn } from "../backends/internal/container/overlay.ts"
 import type { Fault } from "../model/FsError.ts"
+import * as Installation from "../runtime/installation.ts"
 import * as Identity from "../runtime/processIdentity.ts"
 
 export interface Directory {
@@ -23,12 +25,12 @@ export interface Directory {
 /** What is in it. */
 export type Purpose = "snapshots" | "vfs" | "workspace"
 
-const named = /^fs-algebra-(?:snapshots|vfs|workspace)-([0-9a-z-]+)\.[0-9a-f]{24}$/
+const named = /^(fs-algebra-(?:snapshots|vfs|workspace)-([0-9a-z-]+)\.[0-9a-f]{24})\.([0-9a-f]{32})$/
 
 const create = (parent: string, purpose: Purpose): Effect.Effect<string, Fault> =>
   attempt(() => {
     const name = `fs-algebra-${purpose}-${Identity.self()}.${randomBytes(12).toString("hex")}`
-    const directory = Path.join(parent, name)
+    const directory = Path.join(parent, `${name}.${Installation.codeOf(name)}`)
     Fs.mkdirSync(directory, { mode: 0o700 })
     return directory
   })
@@ -61,7 +63,12 @@ export const filled = (
     )
   )
 
-/** By its name anybody could say that it is ours. */
+const isLeftover = (name: string): boolean => {
+  const [, signed, owner, code] = named.exec(name) ?? []
+  return owner !== undefined && Identity.isDead(owner) === true && Installation.isCodeOf(signed!, code!)
+}
+
+/** Who sees a name can give it to something else. */
 const isOwn = (directory: string): boolean => {
   const found = Fs.lstatSync(directory, { throwIfNoEntry: false })
   return found?.isDirectory() === true && (process.getuid === undefined || found.uid === process.getuid())
@@ -71,12 +78,7 @@ const isOwn = (directory: string): boolean => {
 export const sweep = (parent: string): Effect.Effect<void> =>
   Effect.ignore(
     Effect.flatMap(
-      attempt(() =>
-        Fs.readdirSync(parent).filter((name) => {
-          const owner = named.exec(name)?.[1]
-          return owner !== undefined && Identity.isDead(owner) === true && isOwn(Path.join(parent, name))
-        })
-      ),
+      attempt(() => Fs.readdirSync(parent).filter((name) => isLeftover(name) && isOwn(Path.join(parent, name)))),
       (orphans) => Effect.forEach(orphans, (name) => remove(Path.join(parent, name)), { discard: true })
     )
   )

@@ -15,7 +15,9 @@ import { fileURLToPath } from "node:url"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import { capture, type Files, picture } from "../../src/testing/Files.ts"
 import * as Session from "../../src/workspace/Session.ts"
+import * as Installation from "../../src/runtime/installation.ts"
 import { sweep } from "../../src/workspace/temporary.ts"
+import * as Names from "../runtime/names.ts"
 import * as VfsState from "../../src/workspace/VfsState.ts"
 import { watching } from "./failingSystem.ts"
 import { directoriesIn, filesOf, ground, versionsOf, workspace } from "./vfsStates.ts"
@@ -548,7 +550,14 @@ describe("what killed processes leave", () => {
         () => new Promise<string>((resolve) => child.stdout.once("data", (data: Buffer) => resolve(data.toString().trim())))
       )
       assert.strictEqual(directoriesIn(place).length, 2)
-      const names = ["fs-algebra-vfs-unknown.0123456789abcdef01234567", "fs-algebra-vfs-mine", "other"]
+      // By its owner the last one could go; only who has the key of this installation can name such a directory.
+      const names = [
+        "fs-algebra-vfs-unknown.0123456789abcdef01234567",
+        "fs-algebra-vfs-mine",
+        "other",
+        `fs-algebra-vfs-${Names.dead()}.0123456789abcdef01234567`,
+        basename(root).replace(/[0-9a-f]{32}$/, (code) => [...code].reverse().join(""))
+      ]
       for (const name of names) Fs.mkdirSync(join(place, name))
       yield* sweep(place)
       assert.isTrue(Fs.existsSync(join(root, "held/file")))
@@ -556,7 +565,12 @@ describe("what killed processes leave", () => {
       yield* Effect.promise(() => ended)
       assert.isTrue(Fs.existsSync(join(root, "held/file")))
       // Those of sections are named alike.
-      for (const purpose of ["workspace", "snapshots"]) Fs.mkdirSync(join(place, basename(root).replace("vfs", purpose)))
+      for (const purpose of ["workspace", "snapshots"]) {
+        const signed = basename(root)
+          .replace("vfs", purpose)
+          .replace(/\.[0-9a-f]{32}$/, "")
+        Fs.mkdirSync(join(place, `${signed}.${Installation.codeOf(signed)}`))
+      }
       const state = yield* VfsState.make({ session: yield* Session.make(), directory: place })
       const left = [...names, basename(yield* state.rootPath)].sort()
       // It goes on beside, for as many turns of the loop as it takes.
