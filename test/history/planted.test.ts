@@ -2,8 +2,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
+import { execFileSync, spawnSync } from "node:child_process"
 import * as Fs from "node:fs"
 import { join } from "node:path"
+import { fileURLToPath } from "node:url"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { Filesystem, make } from "../../src/filesystem/Filesystem.ts"
@@ -12,7 +15,8 @@ import * as Snapshots from "../../src/history/Snapshots.ts"
 import * as Identity from "../../src/runtime/processIdentity.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
 import * as Names from "../runtime/names.ts"
-import { look } from "./exchanging.ts"
+import { file, look, plant as seed, tree } from "./exchanging.ts"
+import type { Orders } from "./killed.ts"
 
 const step = { path: ".git/hooks/pre-commit", region: 0, slot: 0, next: "file", keeps: false }
 const journal = JSON.stringify({ version: 1, regions: [{ path: ".", isFlat: false }], steps: [step], modes: [] })
@@ -108,5 +112,82 @@ describe("beside an archive that is written", () => {
       yield* Archive.exportArchive(join(directory, "a.zip")).pipe(Effect.provide(InMemory.layer()))
       assert.deepStrictEqual(Fs.readdirSync(directory).sort(), [...kept, "a.zip"].sort())
     })
+  )
+})
+
+/** Runs a module as another installation of this user would: with a state directory, and so a key, of its own. */
+const elsewhere = (state: string, ...args: ReadonlyArray<string>) => ({
+  command: process.execPath,
+  args,
+  env: { ...process.env, XDG_STATE_HOME: state, TMPDIR: state }
+})
+
+/** What an installation with another key has left in the root: names with its codes, of a process that has ended. */
+const namedElsewhere = (state: string): ReadonlyArray<string> => {
+  const module = new URL("../../src/runtime/temporaryNames.ts", import.meta.url).href
+  const script = `const { derive, make } = await import(${JSON.stringify(module)})
+    const staging = make("exchange")
+    console.log(JSON.stringify([make(), make("archive"), derive(staging, "new0"), derive(staging, "probe"), staging]))`
+  const { args, command, env } = elsewhere(state, "--input-type=module", "-e", script)
+  return JSON.parse(execFileSync(command, args, { encoding: "utf8", env })) as ReadonlyArray<string>
+}
+
+describe("what a stranger has written with this library, on this machine and with another key", () => {
+  const before = tree({ a: file("1"), b: file("2"), ".git": tree({ hooks: tree({}) }) })
+  const after = tree({
+    a: file("3"),
+    c: file("4"),
+    ".git": tree({ hooks: tree({ "pre-commit": file("#!/bin/sh\n", 0o755) }) })
+  })
+
+  /** A root that holds a change of his which was killed midway, with the record, the key and the claims of his installation. */
+  const received = (top: string): string => {
+    const [root, state] = [join(top, "root"), join(top, "state")]
+    Fs.mkdirSync(state)
+    // Fewer calls only prepare it.
+    for (let call = 10; ; call++) {
+      Fs.rmSync(root, { recursive: true, force: true })
+      seed(root, before)
+      const orders: Orders = { root, trees: [before, after], what: "there and back", call }
+      const { args, command, env } = elsewhere(state, fileURLToPath(new URL("killed.ts", import.meta.url)))
+      const { signal } = spawnSync(command, args, { env, input: JSON.stringify(orders) })
+      assert.strictEqual(signal, "SIGKILL", `no change was left midway before call ${call}`)
+      if (Fs.readdirSync(join(state, "fs-algebra/transactions")).some((name) => name.endsWith(".forward"))) break
+    }
+    Fs.cpSync(join(state, "fs-algebra"), join(root, "fs-algebra"), { recursive: true })
+    for (const name of namedElsewhere(state)) Fs.writeFileSync(join(root, name), "his")
+    return root
+  }
+
+  it.live("is never finished or removed, and is listed, counted and captured like any file", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const root = received(yield* fastDirectory)
+        const found = look(root)
+        const names = Fs.readdirSync(root).sort()
+        assert.isAtLeast(names.filter((name) => name.startsWith(".~fsa-")).length, 6)
+        for (const [, open] of openings.slice(0, 1)) yield* open(root)
+        assert.deepStrictEqual(look(root), found)
+        yield* Effect.gen(function* () {
+          const fs = yield* Filesystem
+          const snapshots = yield* Snapshots.Snapshots
+          assert.deepStrictEqual((yield* fs.list()).map(({ name }) => name as string).sort(), names)
+          const taken = yield* snapshots.snapshot()
+          // A listing, a replaced file and a removed tree are what sweeps leftovers.
+          yield* fs.write("a", "ours")
+          yield* fs.write("b", "ours")
+          const walked = Array.from(yield* Stream.runCollect(fs.walk()), ({ path }) => path as string)
+          for (const name of names) assert.include(walked, name)
+          const all = yield* fs.glob("**/*", { kinds: ["file", "directory"] })
+          assert.includeMembers(
+            all.matches.map(({ path }) => path as string),
+            names
+          )
+          yield* snapshots.restore(taken)
+        }).pipe(Effect.provide(Snapshots.layerArchive.pipe(Layer.provideMerge(PosixHost.layer({ root })))))
+        assert.deepStrictEqual(look(root), found)
+        assert.isFalse(Fs.existsSync(join(root, ".git/hooks/pre-commit")))
+      })
+    )
   )
 })
