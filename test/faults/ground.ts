@@ -37,7 +37,8 @@ export const canMount = (): boolean => {
   }
 }
 
-export const has = (command: string): boolean => succeeds(command, "--version") || succeeds(command, "-V")
+/** Tells whether the shell finds the command. Running it tells less: `unzip --version` fails. */
+export const has = (command: string): boolean => succeeds("sh", "-c", 'command -v -- "$1"', "sh", command)
 
 const directoryIn = (base: string): Effect.Effect<string, never, Scope.Scope> =>
   Effect.acquireRelease(
