@@ -5,10 +5,12 @@ import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
+import * as Adapter from "../../src/agent/Adapter.ts"
 import * as Prompt from "../../src/agent/Prompt.ts"
 import * as Section from "../../src/agent/Section.ts"
 import { Sandbox } from "../../src/filesystem/Sandbox.ts"
 import { Snapshots } from "../../src/history/Snapshots.ts"
+import * as Checkpoint from "../../src/workspace/Checkpoint.ts"
 import { busyboxRoot, containers, describePodman, directory as cacheOf, services } from "../backends/container/podman.ts"
 import { directory, names, project, session } from "./sectioning.ts"
 
@@ -78,6 +80,66 @@ describePodman("sections with a container", () => {
       assert.strictEqual(yield* filesystem.readString("docs/intro.md"), "# Intro\n")
       const sandbox = Context.getUnsafe(yield* made.services, Sandbox)
       assert.strictEqual((yield* sandbox.exec(["cat", "docs/intro.md"])).stdout, "# Intro\n")
+    }).pipe(Effect.scoped, Effect.provide(services))
+  )
+
+  /** An absolute link as installers leave them: it leads somewhere else inside the container than outside. */
+  const worksAroundLink = (section: Section.Workspace) =>
+    Effect.gen(function* () {
+      const own = yield* session()
+      const snapshots = Context.getUnsafe(yield* section.services, Snapshots)
+      const checkpoint = yield* Checkpoint.make({ session: own, snapshots })
+      const prompt = yield* Prompt.make({ ns: "agents/test", key: "links", sections: [section] })
+      const run = yield* Adapter.run(Adapter.make("test"), prompt, { session: own, checkpoint })
+      const filesystem = yield* section.filesystem
+      const sandbox = Context.getUnsafe(yield* section.services, Sandbox)
+      const call = Effect.fnUntraced(function* (tool: string, input: object, callId: string) {
+        const { message, success } = yield* run.call(tool, input, { callId })
+        assert.isTrue(success, message)
+      })
+      const shell = (command: string, callId: string) => call("shell", { command: ["sh", "-c", command] }, callId)
+      /** The names and the texts of links, as a program in the container sees them. */
+      const seen = Effect.map(
+        sandbox.exec(["sh", "-c", "for f in *; do if [ -L $f ]; then echo $f = $(readlink $f); else echo $f; fi; done"]),
+        ({ stdout }) => stdout.trim().split("\n")
+      )
+      yield* call("write_file", { path: "before.txt", content: "one\n" }, "1")
+      yield* shell("ln -s /bin/busybox tool", "2")
+      yield* call("write_file", { path: "after.txt", content: "two\n" }, "3")
+      yield* shell("test -x tool && echo three > made.txt", "4")
+      const whole = ["after.txt", "before.txt", "made.txt", "tool = /bin/busybox"]
+      assert.deepStrictEqual(yield* seen, whole)
+      const archives = yield* section.snapshots
+      yield* archives.snapshot("whole")
+
+      yield* shell("rm tool", "5")
+      assert.deepStrictEqual(yield* seen, ["after.txt", "before.txt", "made.txt"])
+      yield* checkpoint.rollback("pre:shell:5")
+      assert.deepStrictEqual(yield* seen, whole)
+
+      yield* call("rm", { path: "tool" }, "6")
+      yield* call("write_file", { path: "before.txt", content: "changed\n", mode: "overwrite" }, "7")
+      assert.deepStrictEqual(yield* seen, ["after.txt", "before.txt", "made.txt"])
+      yield* checkpoint.rollback("pre:rm:6")
+      assert.deepStrictEqual(yield* seen, whole)
+      assert.strictEqual(yield* filesystem.readString("before.txt"), "one\n")
+      assert.isTrue((yield* sandbox.exec(["test", "-x", "tool"])).exitCode === 0)
+
+      yield* checkpoint.rollback("pre:shell:2")
+      assert.deepStrictEqual(yield* seen, ["before.txt"])
+      yield* archives.rollback("whole")
+      assert.deepStrictEqual(yield* seen, whole)
+    })
+
+  it.live("over a directory, checkpoints go on around a link that leads out, and bring it back as its text", () =>
+    Effect.gen(function* () {
+      yield* worksAroundLink(yield* Section.PodmanSandboxSection(options()))
+    }).pipe(Effect.scoped, Effect.provide(services))
+  )
+
+  it.live("in a container of its own, checkpoints go on around a link that leads out, and bring it back as its text", () =>
+    Effect.gen(function* () {
+      yield* worksAroundLink(yield* Section.PodmanSection(options()))
     }).pipe(Effect.scoped, Effect.provide(services))
   )
 
