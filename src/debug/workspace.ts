@@ -11,6 +11,8 @@ import type { Operations } from "../history/Snapshots.ts"
 import type { Change } from "../history/tree.ts"
 import type { FilesystemSnapshot } from "../history/snapshots/value.ts"
 import { shortIds } from "../history/snapshots/choice.ts"
+import { promote } from "../model/FsError.ts"
+import * as FsPath from "../model/FsPath.ts"
 import { type DebugError, refuse, unreadable } from "./errors.ts"
 import type { Files } from "./journal.ts"
 import * as Live from "./live.ts"
@@ -107,8 +109,13 @@ export const make = ({ filesystem, journal, path, snapshots, title }: Workspace)
       return look
     })
 
+    /** A process may have been killed amid a change since the filesystem was opened. */
+    const settled = Effect.mapError(filesystem.port.hostRoots?.settle(() => true) ?? Effect.void, (fault) =>
+      unreadable(promote(fault, "debug", FsPath.root))
+    )
+
     const look = (at: string | undefined): Effect.Effect<Look, DebugError> =>
-      at === undefined ? Effect.succeed(now) : lookInto(at)
+      at === undefined ? Effect.as(settled, now) : lookInto(at)
 
     /** From a snapshot to another, or to what is there; the other way round it is the same, read backwards. */
     const changes = Effect.fnUntraced(function* (from: string | undefined, to: string | undefined) {

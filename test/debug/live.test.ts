@@ -10,8 +10,12 @@ import { Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
 import * as FileSystemEntry from "../../src/journal/FileSystemEntry.ts"
 import * as Journal from "../../src/journal/Journal.ts"
+import { execFileSync } from "node:child_process"
 import * as Fs from "node:fs"
 import { join } from "node:path"
+import { exchange } from "../../src/history/exchange.ts"
+import { file, goalOf, plant, tree } from "../history/exchanging.ts"
+import { type Kept, recordsOf, write } from "../history/records.ts"
 import { directory, dump, filesystem, listening, served } from "./ground.ts"
 
 const hears = (next: () => Promise<any>) => Effect.promise(next)
@@ -168,3 +172,31 @@ describe("what happens is told as it happens", () => {
     })
   )
 })
+
+it.live("a change whose process is killed while the view is open is finished before files are shown", () =>
+  Effect.gen(function* () {
+    const [before, after] = [tree({ a: file("old"), b: file("old") }), tree({ a: file("new"), b: file("new") })]
+    const root = join(directory(), "root")
+    const left = `${root}-left`
+    plant(root, before)
+    const port = yield* PosixHost.make({ root })
+    let renames = 0
+    let kept: ReadonlyArray<Kept> = []
+    const leaving = Effect.sync(() => {
+      if (++renames !== 2) return
+      execFileSync("cp", ["-a", root, left])
+      kept = recordsOf(root)
+    })
+    yield* exchange(
+      { ...port, rename: (from, to, how) => Effect.andThen(leaving, port.rename(from, to, how)) },
+      goalOf(before, after)
+    )
+    const { get } = yield* served({ source: { filesystem: make(yield* PosixHost.make({ root: left })) } })
+    assert.include((yield* get("/api/filesystem/tree?path=.")).text, ".~fsa-exchange-")
+    for (const each of kept) write(left, each)
+    assert.notInclude((yield* get("/api/filesystem/tree?path=.")).text, ".~fsa-exchange-")
+    for (const path of ["a", "b"]) {
+      assert.strictEqual((yield* get(`/api/filesystem/file?path=${path}`)).body.content, "new")
+    }
+  }).pipe(Effect.scoped)
+)
