@@ -6,6 +6,7 @@ import * as FsPath from "../model/FsPath.ts"
 import type { Backend, Child } from "../port/Backend.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import { following } from "./resolve.ts"
+import { measure } from "./sizes.ts"
 
 const entry = (path: FsPath.FsPath, child: Child, sizeBytes: number): FileEntry => ({
   name: child.name,
@@ -17,58 +18,35 @@ const entry = (path: FsPath.FsPath, child: Child, sizeBytes: number): FileEntry 
   addressable: child.addressable
 })
 
+const visible = (children: ReadonlyArray<Child>): ReadonlyArray<Child> =>
+  children.filter(({ name }) => !TemporaryNames.isInProgress(name))
+
+const tooMany = (actual: number, maxEntries: number): Fault => ({
+  _tag: "LimitExceeded",
+  limit: "maxListEntries",
+  allowed: Math.floor(maxEntries),
+  actual
+})
+
 export const list = (port: Backend, path: FsPath.FsPath, maxEntries: number): Effect.Effect<ReadonlyArray<FileEntry>, Fault> =>
-  following(port, path, (at) =>
-    Effect.flatMap(port.list(at), (all) => {
-      const children = all.filter((child) => !TemporaryNames.isInProgress(child.name))
-      if (children.length > maxEntries) {
-        return Effect.fail<Fault>({
-          _tag: "LimitExceeded",
-          limit: "maxListEntries",
-          allowed: Math.floor(maxEntries),
-          actual: children.length
-        })
-      }
-      return children.every(isSized)
-        ? Effect.succeed(
-            inOrder(
-              port,
-              children.map((child) => entry(path, child, child.sizeBytes ?? 0))
-            )
-          )
-        : Effect.map(measured(port, path, at, children, 8), (entries) => inOrder(port, entries))
+  following(port, path, (at) => {
+    const listed = Effect.flatMap(port.list(at), (all): Effect.Effect<ReadonlyArray<Child>, Fault> => {
+      const children = visible(all)
+      return children.length > maxEntries ? Effect.fail(tooMany(children.length, maxEntries)) : Effect.succeed(children)
     })
-  )
+    const entries = (sizes: Iterable<readonly [Child, number]>) =>
+      inOrder(
+        port,
+        Array.from(sizes, ([child, size]) => entry(path, child, size))
+      )
+    return Effect.flatMap(listed, (children) =>
+      children.every(isSized)
+        ? Effect.succeed(entries(children.map((child) => [child, child.sizeBytes ?? 0] as const)))
+        : Effect.map(measure(port, at, children, listed), entries)
+    )
+  })
 
 const isSized = (child: Child): boolean => child.kind === "directory" || child.sizeBytes !== undefined
-
-/**
- * What is gone by the time it is looked at was never listed. What is in the listing all the same was only out of reach for a moment, as
- * when the directory itself is moved away and back, and is looked at again.
- */
-const measured = Effect.fnUntraced(function* (
-  port: Backend,
-  path: FsPath.FsPath,
-  at: FsPath.FsPath,
-  children: ReadonlyArray<Child>,
-  left: number
-): Effect.fn.Return<Array<FileEntry>, Fault> {
-  const out: Array<FileEntry> = []
-  const unseen: Array<Child> = []
-  for (const child of children) {
-    if (isSized(child)) {
-      out.push(entry(path, child, child.sizeBytes ?? 0))
-      continue
-    }
-    const stat = yield* port.stat(FsPath.join(at, child.key ?? child.name))
-    if (stat === undefined) unseen.push(child)
-    else out.push(entry(path, child, stat.sizeBytes))
-  }
-  if (unseen.length === 0 || left === 0) return out
-  const names = new Set((yield* port.list(at)).map(({ name }) => name))
-  const still = unseen.filter(({ name }) => names.has(name))
-  return still.length === 0 ? out : [...out, ...(yield* measured(port, path, at, still, left - 1))]
-})
 
 const inOrder = (port: Backend, entries: Array<FileEntry>): ReadonlyArray<FileEntry> =>
   port.info.caseSensitive

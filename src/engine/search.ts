@@ -22,6 +22,7 @@ import type { Why } from "./options.ts"
 import * as Read from "./read.ts"
 import * as Text from "./text.ts"
 import * as Walk from "./walk.ts"
+import * as Missing from "./missing.ts"
 import { type Directory, Passed, Walker } from "./walker.ts"
 
 /** What became of a file: its matches, or why it has none. */
@@ -452,7 +453,8 @@ export const outcomes = (
   most: number
 ): Stream.Stream<ReadonlyArray<Outcome>, Fault> => {
   const task: Search = { port, base, plan: self, query: queryOf(self, most), isHard: false }
-  if (base.kind !== "directory") return upToFault(Stream.fromEffect(searched(task, [base])))
+  if (base.kind !== "directory")
+    return upToFault(Stream.fromEffect(Missing.single(base, port.stat(base.at), searched(task, [base]))))
   const fold = Walk.foldOf(port)
   const first = self.after && fold(self.after.path)
   return Stream.unwrap(
@@ -474,8 +476,16 @@ export const outcomes = (
       const run = (batch: Batch): Effect.Effect<Answered, Fault> => {
         const isEarly = seen < few
         seen += batch.length
-        return Effect.tap(search === undefined || isEarly ? searched(task, batch, search) : there(search, task, batch), () =>
-          Effect.sync(() => batch.forEach(done))
+        const answer = search === undefined || isEarly ? searched(task, batch, search) : there(search, task, batch)
+        const seeking: Missing.Seeking<Candidate, Outcome> = {
+          // The directory that was listed may be at hand, whatever has its name now.
+          search: (files) => (search === undefined ? searched(task, files) : there(search, task, files)),
+          became: ({ child, directory }) => walker.became(directory, keyOf(child), "file"),
+          fileAt: (index) => batch[index] as Candidate
+        }
+        return Effect.tap(
+          Effect.flatMap(answer, (answer) => Missing.settled(seeking, answer)),
+          () => Effect.sync(() => batch.forEach(done))
         )
       }
       const largest = port.accelerations?.readMany === undefined ? largestHere : largestAtOnce

@@ -4,15 +4,18 @@
  * ones are being read while the first are answered; what is answered, passed over and complained of comes in order all the same.
  */
 import * as Effect from "effect/Effect"
+import type { Kind } from "../model/Entry.ts"
 import { type Fault, located } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { type Backend, type Child, keyOf } from "../port/Backend.ts"
 import type { Explorer, Visit } from "../port/explorer.ts"
-import { keyIn } from "../port/order.ts"
+import { inWalkOrder, keyIn } from "../port/order.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import * as Ignore from "./ignore.ts"
 import type * as Matcher from "./matcher.ts"
+import { type Became, fateOf, type Relisted, relistedOf } from "./missing.ts"
 import { isFault, type Why } from "./options.ts"
+import { changed, measure } from "./sizes.ts"
 import type { Base, Plan } from "./walk.ts"
 
 /** After so many steps of matching, each of a few nanoseconds, others have their turn. */
@@ -35,6 +38,11 @@ const inSight = 512
 /** Fewer than so many directories are not asked for while more than so many are being read: each question costs as much as ten. */
 const few = 48
 const many = 96
+
+/** How often a directory is looked for that was listed and is not found. */
+const maxLooks = 3
+/** The children of larger directories are not kept to be compared with later ones. */
+const largest = 65_536
 
 /** What is passed over, and why; `key` is where it stands in the order of whole paths. */
 export class Passed {
@@ -82,6 +90,11 @@ export class Directory implements Visit, Way {
   fault: Fault | undefined
   isAsked = false
   isDecided = false
+  /** How often it was looked for again. */
+  looks = 0
+  /** The children as they were listed; left out where they are many. */
+  listed: ReadonlyArray<Child> | undefined
+  relisted: Relisted | undefined
   /** What in it is still to be read, and files of it that are still to be searched: so long it is kept at hand. */
   uses = 0
   /** Its neighbours among the directories that have not been read, in the order of the walk. */
@@ -100,6 +113,8 @@ export class Directory implements Visit, Way {
     this.ignore = way.ignore
   }
 }
+
+const isAbsence = ({ _tag }: Fault): boolean => _tag === "NotFound" || _tag === "NotADirectory"
 
 /** What it costs to have read a directory and not to have answered it. */
 const weightOf = ({ items }: Directory): number => 1 + (items.length >> 6)
@@ -180,8 +195,8 @@ export class Walker<A> {
       if (fault !== undefined) {
         const complaint = this.#complaint(directory, fault)
         if (complaint instanceof Passed) out.push(complaint)
-        // What stands before it is answered first.
-        else if (complaint !== undefined) return out.length > 0 ? undefined : complaint
+        // Emit earlier entries before reporting the failure.
+        else return out.length > 0 ? undefined : complaint
       }
       while (directory.answered < items.length && this.#current === directory) {
         const item = items[directory.answered]
@@ -197,10 +212,9 @@ export class Walker<A> {
     return undefined
   }
 
-  /** A directory that has gone is empty; one that cannot be read is said. */
-  #complaint({ path }: Directory, fault: Fault): Passed | Fault | undefined {
-    if (fault._tag === "NotFound" || fault._tag === "NotADirectory") return undefined
-    if (!this.#plan.isSearch || fault._tag === "Unavailable") return located(fault, path)
+  /** Says that a directory cannot be read. A search goes on, unless the whole backend is gone. */
+  #complaint({ path }: Directory, fault: Fault): Passed | Fault {
+    if (!this.#plan.isSearch || (fault._tag === "Unavailable" && fault !== changed)) return located(fault, path)
     return new Passed(path, "unreadable", keyIn(path, "directory"))
   }
 
@@ -229,11 +243,8 @@ export class Walker<A> {
     while (this.#deciding !== undefined || this.#arrived.length > 0) {
       if (this.#deciding === undefined) {
         const [directory, children] = this.#arrived.pop()!
-        if (isFault(children)) this.#fail(directory, children)
-        else {
-          const entering = this.#enter(directory, children)
-          if (entering !== undefined) return entering
-        }
+        const entering = isFault(children) ? this.#failed(directory, children) : this.#enter(directory, children)
+        if (entering !== undefined) return entering
       }
       if (!this.#decide()) {
         this.#spent = 0
@@ -248,27 +259,114 @@ export class Walker<A> {
     this.#finish(directory)
   }
 
+  /** Settles a directory that could not be read; one that was listed and is not found is looked for again. */
+  #failed(directory: Directory, fault: Fault): Effect.Effect<void, Fault> | undefined {
+    if (isAbsence(fault)) {
+      return directory.looks < maxLooks ? this.#lookFor(directory) : this.#settle(directory, fault, "moved")
+    }
+    this.#fail(directory, fault)
+    return undefined
+  }
+
+  /**
+   * Looks for a directory that was listed and is not found. One that was removed is empty. One that was moved or exchanged is read where
+   * its name is there again, and otherwise said to be skipped.
+   */
+  #lookFor(directory: Directory): Effect.Effect<void, Fault> {
+    directory.looks++
+    this.#explorer.leave(directory)
+    return Effect.matchEffect(this.#again(directory), {
+      onSuccess: (children) => this.#enter(directory, inWalkOrder(children, this.#port.info.caseSensitive)) ?? Effect.void,
+      onFailure: (fault) =>
+        isAbsence(fault)
+          ? Effect.flatMap(this.#fate(directory), (became) => this.#settle(directory, fault, became))
+          : Effect.sync(() => this.#fail(directory, fault))
+    })
+  }
+
+  #fate({ above, segment }: Directory): Effect.Effect<Became, Fault> {
+    return above === undefined ? Effect.succeed("moved") : this.became(above, segment, "directory")
+  }
+
+  /** Looks for a directory again, or gives it up. */
+  #settle(directory: Directory, fault: Fault, became: Became): Effect.Effect<void, Fault> {
+    if (directory.looks < maxLooks) {
+      return Effect.andThen(
+        Effect.yieldNow,
+        Effect.suspend(() => this.#lookFor(directory))
+      )
+    }
+    if (became === "removed") this.#finish(directory)
+    // A base that is missing fails as it does when it was never there.
+    else this.#fail(directory, directory.above === undefined && !this.#plan.isSearch ? fault : changed)
+    return Effect.void
+  }
+
+  /** Lists a directory once more. */
+  #again(directory: Directory): Effect.Effect<ReadonlyArray<Child>, Fault> {
+    return this.#explorer.again?.(directory) ?? this.#port.list(directory.at)
+  }
+
+  /**
+   * Tells what became of a child that was listed and is not found, by another listing of its directory. Where new children of its kind
+   * have come, it may be one of them, or the directory may be another one.
+   */
+  became(directory: Directory, segment: string, kind: Kind): Effect.Effect<Became, Fault> {
+    const { relisted } = directory
+    if (relisted !== undefined && !relisted.kinds.has(segment)) return Effect.succeed(fateOf(relisted, segment, kind))
+    return Effect.matchEffect(this.#again(directory), {
+      onSuccess: (children) =>
+        Effect.sync(() => fateOf((directory.relisted = relistedOf(directory.listed, children)), segment, kind)),
+      onFailure: (fault): Effect.Effect<Became, Fault> => {
+        if (fault._tag === "Unavailable") return Effect.fail(fault)
+        const { above } = directory
+        return above === undefined || !isAbsence(fault)
+          ? Effect.succeed("moved")
+          : Effect.suspend(() => this.became(above, directory.segment, "directory"))
+      }
+    })
+  }
+
   /** What has to be looked at before it can be decided about the children, where that is anything. */
-  #enter(directory: Directory, all: ReadonlyArray<Child>): Effect.Effect<void> | undefined {
+  #enter(directory: Directory, all: ReadonlyArray<Child>): Effect.Effect<void, Fault> | undefined {
     const children = all.some(({ name }) => TemporaryNames.isInProgress(name))
       ? all.filter(({ name }) => !TemporaryNames.isInProgress(name))
       : all
     const { ignore } = directory
+    if (children.length <= largest) directory.listed = children
     const rules = ignore === undefined ? undefined : Ignore.enter(ignore, this.#port, directory.at, children)
     if (rules === undefined && !this.#plan.sizes) {
       this.#deciding = { directory, children, next: 0 }
       return undefined
     }
-    const sized = this.#plan.sizes ? measure(this.#port, directory.at, children) : Effect.succeed(undefined)
+    const sized = this.#plan.sizes
+      ? measure(
+          this.#port,
+          directory.at,
+          children,
+          Effect.suspend(() => this.#relisting(directory))
+        )
+      : Effect.succeed(undefined)
     const looked = Effect.flatMap(sized, (sizes) =>
       Effect.map(rules ?? Effect.succeed(ignore), (ignore) => {
         directory.sizes = sizes
         directory.ignore = ignore
-        const left = sizes === undefined ? children : children.filter((child) => sizes.has(child))
+        const left = sizes === undefined ? children : [...sizes.keys()]
+        if (left.length <= largest) directory.listed = left
         this.#deciding = { directory, children: left, next: 0 }
       })
     )
-    return Effect.catch(looked, (fault) => Effect.sync(() => this.#fail(directory, fault)))
+    return Effect.catch(looked, (fault) => this.#failed(directory, fault) ?? Effect.void)
+  }
+
+  /** Lists a directory once more, as a walk reads it. */
+  #relisting(directory: Directory): Effect.Effect<ReadonlyArray<Child>, Fault> {
+    return Effect.map(this.#again(directory), (children) =>
+      inWalkOrder(
+        children.filter(({ name }) => !TemporaryNames.isInProgress(name)),
+        this.#port.info.caseSensitive
+      )
+    )
   }
 
   /** Whether it has come to its end, or others have to have their turn. */
@@ -390,20 +488,3 @@ export class Walker<A> {
     return FsPath.compare(key, first) < 0 && !first.startsWith(key)
   }
 }
-
-const measure = Effect.fnUntraced(function* (
-  port: Backend,
-  at: FsPath.FsPath,
-  children: ReadonlyArray<Child>
-): Effect.fn.Return<ReadonlyMap<Child, number>, Fault> {
-  const sizes = new Map<Child, number>()
-  for (const child of children) {
-    if (child.kind === "directory") sizes.set(child, 0)
-    else if (child.sizeBytes !== undefined) sizes.set(child, child.sizeBytes)
-    else {
-      const stat = yield* port.stat(FsPath.join(at, keyOf(child)))
-      if (stat !== undefined) sizes.set(child, stat.sizeBytes)
-    }
-  }
-  return sizes
-})

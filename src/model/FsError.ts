@@ -245,7 +245,8 @@ export class Unsupported extends Schema.TaggedError<Unsupported>("fs-algebra/Uns
 }
 
 /**
- * The backend itself is gone: engine not running, container stopped, connection lost.
+ * The backend itself is gone: engine not running, container stopped, connection lost. A walk and a listing fail with it too when
+ * another program moves or replaces a directory while they read it.
  *
  * @since 0.1.0
  */

@@ -57,6 +57,11 @@ export interface Explorer<V extends Visit> {
   readonly hold: (visit: V) => void
   readonly leave: (visit: V) => void
   /**
+   * Lists a directory once more. One that is held is the one that was read: fails with NotFound where another has taken its name.
+   * @default `list` of its path
+   */
+  readonly again?: ((visit: V) => Effect.Effect<ReadonlyArray<Child>, Fault>) | undefined
+  /**
    * Searches files, in batches that are worked on side by side: the answers of a call do not depend on those of another.
    * `from` is the line of the first file to start at. Matches carry the path that `pathOf` gives for the place of their file.
    */

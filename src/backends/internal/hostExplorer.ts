@@ -15,13 +15,13 @@ import type { Explore, Explorer, Reading, Visit } from "../../port/explorer.ts"
 import { inWalkOrder } from "../../port/order.ts"
 import type { Crew } from "../../runtime/crew.ts"
 import type { Listing } from "../../runtime/lister.ts"
-import { isFault, whenExhausted } from "./attempt.ts"
-import type { Confined, Place } from "./confined.ts"
-import { childrenNow, isSmall } from "./hostEntries.ts"
-import { list } from "./hostList.ts"
+import { attempt, isFault, whenExhausted } from "./attempt.ts"
+import { type Confined, maxLooks, notFound, type Place } from "./confined.ts"
+import { children, childrenNow, isSmall } from "./hostEntries.ts"
 import * as HostSearch from "./hostSearch.ts"
-import { namesNow, ofListing, stamps as stampsIn, stampsOf } from "./hostStamps.ts"
+import { namesNow, ofListing, stampsIn, stampsOf } from "./hostStamps.ts"
 import { childOf, isText } from "./hostNames.ts"
+import { sweep } from "./leftovers.ts"
 
 /** Directories read here before the workers are asked: two milliseconds' worth, where to wake a worker takes forty. */
 const few = 128
@@ -51,6 +51,8 @@ interface Held {
   readonly place: Place
   /** How many use it now. */
   lent: number
+  /** The walk has left it: the last who uses it releases it. */
+  isLeft: boolean
 }
 
 const kinds: ReadonlyArray<Kind> = ["file", "directory", "symlink", "other"]
@@ -114,10 +116,15 @@ const make = <V extends Visit>(
     return undefined
   }
 
-  const letGo = (visit: Visit, { place }: Held): void => {
+  const letGo = (visit: Visit, known: Held): void => {
     held.delete(visit)
     allHeld--
-    place.release()
+    if (known.lent === 0) known.place.release()
+    else known.isLeft = true
+  }
+
+  const giveBack = (known: Held): void => {
+    if (--known.lent === 0 && known.isLeft) known.place.release()
   }
 
   /** What is not in use is let go when the process has no descriptors left, and reached again when it is needed. */
@@ -137,7 +144,7 @@ const make = <V extends Visit>(
     const known = held.get(visit)
     if (known !== undefined) {
       known.lent++
-      return { place: known.place, giveBack: () => void known.lent-- }
+      return { place: known.place, giveBack: () => giveBack(known) }
     }
     const place = reach(visit)
     return isFault(place) ? place : { place, giveBack: () => place.release() }
@@ -217,8 +224,31 @@ const make = <V extends Visit>(
     withdrawals.add(withdraw)
   }
 
-  const again = (visit: V): Effect.Effect<void> =>
-    Effect.match(stamps ? stampsIn(confined, pathOf(visit)) : list(confined, pathOf(visit), sweeps), {
+  const listIn = (place: Place): Effect.Effect<ReadonlyArray<Child>, Fault> =>
+    stamps
+      ? stampsIn(place)
+      : Effect.map(children(place), (found) =>
+          // What is moved elsewhere meanwhile is not for this filesystem to change.
+          sweeps && place.isSame() ? found.filter(({ name }) => !sweep(place, name)) : found
+        )
+
+  /** Lists a directory by way of the one above it, as that was read; not by its path, which may lead to another by now. */
+  const listAgain = (visit: V, left = maxLooks): Effect.Effect<ReadonlyArray<Child>, Fault> =>
+    Effect.flatten(
+      Effect.acquireUseRelease(
+        attempt(() => lend(visit)),
+        ({ place }) =>
+          Effect.map(Effect.result(listIn(place)), (result) => {
+            // An entry that goes while its kind is looked up can fail the listing of a directory that is there.
+            const isGone = result._tag === "Failure" && result.failure._tag === "NotFound"
+            return isGone && left > 0 ? listAgain(visit, left - 1) : Effect.fromResult(result)
+          }),
+        ({ giveBack }) => Effect.sync(giveBack)
+      )
+    )
+
+  const readAgain = (visit: V): Effect.Effect<void> =>
+    Effect.match(listAgain(visit), {
       onSuccess: (children) => void done.push({ visit, children: stamps ? children : inWalkOrder(children, caseSensitive) }),
       onFailure: (children) => void done.push({ visit, children })
     })
@@ -243,7 +273,10 @@ const make = <V extends Visit>(
     wait: Effect.suspend(() => {
       if (done.length > 0) return Effect.void
       const strange = odd.pop()
-      if (strange !== undefined) return again(strange)
+      if (strange !== undefined) {
+        explorer.hold(strange)
+        return readAgain(strange)
+      }
       const next = here.pop()
       if (next === undefined) {
         return Effect.callback<void>((resume) => {
@@ -267,7 +300,7 @@ const make = <V extends Visit>(
       try {
         const place = reach(visit)
         if (isFault(place)) return
-        held.set(visit, { place, lent: 0 })
+        held.set(visit, { place, lent: 0, isLeft: false })
         allHeld++
       } catch {
         // It will be reached when it is needed.
@@ -276,7 +309,12 @@ const make = <V extends Visit>(
     leave: (visit) => {
       const known = held.get(visit)
       if (known !== undefined) letGo(visit, known)
-    }
+    },
+    again: (visit) =>
+      Effect.flatMap(
+        attempt(() => held.get(visit)?.place.isSame() === false),
+        (isMoved) => (isMoved ? Effect.fail(notFound) : listAgain(visit))
+      )
   }
   /** What the workers are still at is waited for: the number of a descriptor that is closed may be another's at once. */
   const close: Effect.Effect<void> = Effect.andThen(

@@ -89,26 +89,28 @@ const now = (confined: Confined, path: FsPath): ReadonlyArray<Stamped> | undefin
   }
 }
 
+/** Lists a directory that has been reached, in slices. */
+export const stampsIn = (place: Place): Effect.Effect<ReadonlyArray<Stamped>, Fault> =>
+  Effect.flatMap(children(place), (found) => {
+    const out: Array<ReadonlyArray<Stamped>> = []
+    const next = (from: number): Effect.Effect<ReadonlyArray<Stamped>, Fault> =>
+      Effect.flatMap(
+        attempt(() => stampsOf(place, found.slice(from, from + slice))),
+        (stamps) => {
+          out.push(stamps)
+          return from + slice < found.length
+            ? Effect.andThen(
+                Effect.yieldNow,
+                Effect.suspend(() => next(from + slice))
+              )
+            : Effect.succeed(out.flat())
+        }
+      )
+    return next(0)
+  })
+
 const inSlices = (confined: Confined, path: FsPath): Effect.Effect<ReadonlyArray<Stamped>, Fault> =>
-  withDirectory(confined, path, (place) =>
-    Effect.flatMap(children(place), (found) => {
-      const out: Array<ReadonlyArray<Stamped>> = []
-      const next = (from: number): Effect.Effect<ReadonlyArray<Stamped>, Fault> =>
-        Effect.flatMap(
-          attempt(() => stampsOf(place, found.slice(from, from + slice))),
-          (stamps) => {
-            out.push(stamps)
-            return from + slice < found.length
-              ? Effect.andThen(
-                  Effect.yieldNow,
-                  Effect.suspend(() => next(from + slice))
-                )
-              : Effect.succeed(out.flat())
-          }
-        )
-      return next(0)
-    })
-  )
+  withDirectory(confined, path, stampsIn)
 
 export const stamps = (confined: Confined, path: FsPath): Effect.Effect<ReadonlyArray<Stamped>, Fault> =>
   Effect.matchEffect(

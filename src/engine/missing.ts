@@ -1,0 +1,98 @@
+/**
+ * What was listed and is not found by a walk or a search. A file that was removed is no error; one that was moved away, alone or with the
+ * directories above it, must not be missed silently.
+ */
+import * as Effect from "effect/Effect"
+import type { Fault } from "../model/FsError.ts"
+import type { Kind } from "../model/Entry.ts"
+import { type FsPath, isTemporaryName } from "../model/FsPath.ts"
+import { type Child, keyOf } from "../port/Backend.ts"
+
+/** The fate of a child that was listed and is not found; "moved" includes what was in a directory that was moved or exchanged. */
+export type Became = "removed" | "there" | "moved"
+
+/** A later listing of a directory. */
+export interface Relisted {
+  readonly kinds: ReadonlyMap<string, Kind>
+  /** The kinds of children that an earlier listing did not have. */
+  readonly newKinds: ReadonlySet<Kind>
+}
+
+/** Compares a later listing of a directory with the first; `undefined` where the first was not kept. */
+export const relistedOf = (listed: ReadonlyArray<Child> | undefined, children: ReadonlyArray<Child>): Relisted => {
+  const kinds = new Map(children.map((child) => [keyOf(child), child.kind]))
+  const newKinds = new Set<Kind>()
+  if (listed !== undefined) {
+    const before = new Set(listed.map(keyOf))
+    for (const child of children) {
+      if (!before.has(keyOf(child)) && !isTemporaryName(child.name)) newKinds.add(child.kind)
+    }
+  }
+  return { kinds, newKinds }
+}
+
+/** Tells what became of a child that was listed and is not found. */
+export const fateOf = ({ kinds, newKinds }: Relisted, segment: string, kind: Kind): Became =>
+  kinds.get(segment) === kind ? "there" : newKinds.has(kind) ? "moved" : "removed"
+
+/** How often a file is looked for that was listed and is not found. */
+export const maxLooks = 3
+
+interface Outcome {
+  readonly path: FsPath
+  readonly found: ReadonlyArray<unknown> | string
+}
+
+interface Unreadable {
+  readonly path: FsPath
+  readonly found: "unreadable"
+}
+
+/** The outcomes in the order of the files; where a search broke, those before that, and why. */
+type Answer<O> = ReadonlyArray<O> | { readonly done: ReadonlyArray<O>; readonly fault: Fault }
+
+export interface Seeking<F, O> {
+  /** Searches these files once more. */
+  readonly search: (files: ReadonlyArray<F>) => Effect.Effect<Answer<O>, Fault>
+  readonly became: (file: F) => Effect.Effect<Became, Fault>
+  /** The file of the outcome at this place. */
+  readonly fileAt: (index: number) => F
+}
+
+/** Looks again for the files that are "gone". Those that were not removed, and are not found, become "unreadable". */
+export const settled = Effect.fnUntraced(function* <F, O extends Outcome>(
+  { became, fileAt, search }: Seeking<F, O>,
+  answer: Answer<O>
+): Effect.fn.Return<Answer<O | Unreadable>, Fault> {
+  const first = "done" in answer ? answer.done : answer
+  let missing = first.flatMap(({ found }, index) => (found === "gone" ? [index] : []))
+  if (missing.length === 0) return answer
+  const moved = new Set<number>()
+  const out: Array<O> = [...first]
+  for (let left = maxLooks; left > 0 && missing.length > 0; left--) {
+    const again = yield* search(missing.map(fileAt))
+    if ("done" in again) return { done: out.slice(0, missing[0]), fault: again.fault }
+    for (const [i, index] of missing.entries()) out[index] = again[i]!
+    missing = missing.filter((index) => out[index]!.found === "gone")
+    moved.clear()
+    for (const index of missing) if ((yield* became(fileAt(index))) !== "removed") moved.add(index)
+    yield* Effect.yieldNow
+  }
+  const all = out.map((outcome, index) => (moved.has(index) ? { path: outcome.path, found: "unreadable" as const } : outcome))
+  return "done" in answer ? { done: all, fault: answer.fault } : all
+})
+
+/** Searches a single file, again where it is there and was not found. */
+export const single = <O extends Outcome>(
+  base: { readonly path: FsPath },
+  stat: Effect.Effect<unknown, Fault>,
+  search: Effect.Effect<Answer<O>, Fault>,
+  left = maxLooks
+): Effect.Effect<Answer<O | Unreadable>, Fault> =>
+  Effect.flatMap(search, (answer) => {
+    if ("done" in answer || answer[0]?.found !== "gone") return Effect.succeed(answer)
+    return Effect.flatMap(stat, (now): Effect.Effect<Answer<O | Unreadable>, Fault> => {
+      if (now === undefined) return Effect.succeed(answer)
+      return left === 0 ? Effect.succeed([{ path: base.path, found: "unreadable" }]) : single(base, stat, search, left - 1)
+    })
+  })

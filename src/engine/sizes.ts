@@ -1,0 +1,49 @@
+/**
+ * Looks up the sizes of a directory's children. A child that is not found may have been removed, or the whole directory was moved or
+ * exchanged between its listing and the look, so the directory is listed again.
+ */
+import * as Effect from "effect/Effect"
+import type { Fault } from "../model/FsError.ts"
+import * as FsPath from "../model/FsPath.ts"
+import { type Backend, type Child, keyOf } from "../port/Backend.ts"
+
+/** How often a directory is listed again. */
+const maxListings = 8
+
+export const changed: Fault = {
+  _tag: "Unavailable",
+  detail: "another program moved or replaced this directory while it was read; try again"
+}
+
+const isSized = (child: Child): boolean => child.kind === "directory" || child.sizeBytes !== undefined
+
+/**
+ * Returns the children that are there, with their sizes; the ones of the last listing that was needed. Fails with Unavailable where
+ * the directory never stays as it was listed.
+ */
+export const measure = Effect.fnUntraced(function* (
+  port: Backend,
+  at: FsPath.FsPath,
+  listed: ReadonlyArray<Child>,
+  again: Effect.Effect<ReadonlyArray<Child>, Fault>
+): Effect.fn.Return<ReadonlyMap<Child, number>, Fault> {
+  const looked = new Map<string, number>()
+  let children = listed
+  for (let left = maxListings; ; left--) {
+    const sizes = new Map<Child, number>()
+    let isWhole = true
+    for (const child of children) {
+      const key = keyOf(child)
+      const known = isSized(child) ? (child.sizeBytes ?? 0) : looked.get(key)
+      const size = known ?? (yield* port.stat(FsPath.join(at, key)))?.sizeBytes
+      if (size === undefined) isWhole = false
+      else {
+        sizes.set(child, size)
+        if (known === undefined) looked.set(key, size)
+      }
+    }
+    if (isWhole) return sizes
+    if (left === 0) return yield* Effect.fail(changed)
+    children = yield* again
+  }
+})
