@@ -9,6 +9,7 @@ import type { FileStat } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { type Backend, follow, type Links, type Seen } from "../port/Backend.ts"
+import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import * as Eager from "./eager.ts"
 
 export interface Resolved {
@@ -29,6 +30,7 @@ const notFound: Fault = { _tag: "NotFound" }
 const notADirectory: Fault = { _tag: "NotADirectory" }
 const escape: Fault = { _tag: "AccessDenied", why: "escape" }
 const refused: Fault = { _tag: "AccessDenied", why: "link" }
+const inProgress: Fault = { _tag: "InvalidPath", detail: "its link leads to a write in progress" }
 const loop: Fault = { _tag: "InvalidPath", detail: "its links lead in a circle, or through too many others" }
 
 /**
@@ -143,7 +145,7 @@ const throughLinks = Effect.fnUntraced(function* (
       }
       followed++
       if (escapes(here, target)) return yield* Effect.fail(escape)
-      const unfit = FsPath.unfit(target)
+      const unfit = FsPath.unfit(target) ?? (TemporaryNames.isPathInProgress(target) ? inProgress : undefined)
       if (unfit !== undefined) return yield* Effect.fail(unfit)
       const segments = target.split("/")
       for (let i = segments.length - 1; i >= 0; i--) todo.push(segments[i]!)
@@ -184,7 +186,22 @@ const absent = Effect.fnUntraced(function* (
   return { path, stat: undefined, blocked: false }
 })
 
-const resolveWith = (port: Backend, path: FsPath.FsPath, keepLast: boolean): Effect.Effect<Resolved, Fault> => {
+/**
+ * Fails where nothing is at the end of a link and callers may create nothing there, because the name has the form of temporary files. A
+ * file that a stranger gave such a name is reached by a link as by its path.
+ */
+const creatable =
+  (given: FsPath.FsPath) =>
+  (resolved: Resolved): Effect.Effect<Resolved, Fault> => {
+    const { path, stat } = resolved
+    const fault = stat === undefined && path !== given ? FsPath.uncreatable(path) : undefined
+    return fault === undefined || FsPath.uncreatable(given) !== undefined ? Effect.succeed(resolved) : Effect.fail(fault)
+  }
+
+const resolveWith = (port: Backend, path: FsPath.FsPath, keepLast: boolean): Effect.Effect<Resolved, Fault> =>
+  Effect.flatMap(resolving(port, path, keepLast), creatable(path))
+
+const resolving = (port: Backend, path: FsPath.FsPath, keepLast: boolean): Effect.Effect<Resolved, Fault> => {
   if (port.accelerations?.look !== undefined && port.links !== undefined) return throughLinks(port, path, keepLast)
   return Effect.flatMap(port.stat(path), (stat) => {
     if (stat === undefined) return absent(port, path, keepLast)

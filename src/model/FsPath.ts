@@ -162,16 +162,15 @@ export const parse = (input: string, policy: PathPolicy = "standard"): FsPath | 
  *
  * @since 0.1.0
  */
-export const uncreatable = (path: FsPath): Fault | undefined =>
+export const uncreatable = (path: string): Fault | undefined =>
   path.includes(".~") && path.split("/").some(isTemporaryName) ? kept : undefined
 
 /**
- * What in a link's text no path may hold, wherever it leads: control characters, lone surrogates, names kept for writes in progress.
+ * Returns the fault of a link's text that no path may hold, wherever it leads: control characters and lone surrogates.
  *
  * @since 0.1.0
  */
-export const unfit = (target: string): Fault | undefined =>
-  inspect(target) === 2 ? whyInvalid(target) : target.split("/").some(isTemporaryName) ? kept : undefined
+export const unfit = (target: string): Fault | undefined => (inspect(target) === 2 ? whyInvalid(target) : undefined)
 
 /**
  * The path of a name in a directory; the name is not checked.

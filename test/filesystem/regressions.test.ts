@@ -14,8 +14,12 @@ import * as InMemory from "../../src/backends/InMemory.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import * as Filesystem from "../../src/filesystem/Filesystem.ts"
 import { FileStat } from "../../src/model/Entry.ts"
+import type { FsPath } from "../../src/model/FsPath.ts"
 import * as Limits from "../../src/model/Limits.ts"
 import type { CommonOptions } from "../../src/port/Rules.ts"
+import * as TemporaryNames from "../../src/runtime/temporaryNames.ts"
+import { plant } from "../../src/testing/Files.ts"
+import * as Names from "../runtime/names.ts"
 
 const roots: Array<string> = []
 afterAll(() => {
@@ -113,6 +117,39 @@ for (const [name, layer] of Object.entries(backends)) {
           yield* fs.symlink("long", "n".repeat(81))
           const limited = Effect.provideService(fs.write("long", "x"), Limits.Limits, Limits.agent)
           assert.strictEqual(yield* tag(limited), "PathTooLong")
+        })
+      )
+    )
+
+    it.live("a link to a file or directory of a stranger with a temporary name leads there, and nothing is made by it", () =>
+      on((fs) =>
+        Effect.gen(function* () {
+          for (const name of [".~fsa-q.tmp", Names.forged(Names.dead())]) {
+            const port = fs.port
+            yield* plant(port, { [`${name}/file`]: "his" })
+            yield* port.links!.make("to-file" as FsPath, `${name}/file`)
+            yield* port.links!.make("to-directory" as FsPath, name)
+            assert.strictEqual(yield* fs.readString("to-file"), "his")
+            assert.strictEqual(yield* fs.readString("to-directory/file"), "his")
+            assert.deepStrictEqual(
+              (yield* fs.list("to-directory")).map(({ name }) => name as string),
+              ["file"]
+            )
+            for (const path of ["to-directory/new", "to-directory/in/new"]) {
+              assert.strictEqual(yield* tag(fs.write(path, "x")), "InvalidPath", path)
+              assert.strictEqual(yield* tag(fs.mkdir(path)), "InvalidPath", path)
+            }
+            yield* fs.delete("to-file")
+            assert.strictEqual(yield* fs.readString(`${name}/file`), "his")
+            yield* fs.delete("to-directory")
+            yield* fs.delete(name, { recursive: true })
+          }
+          const held = TemporaryNames.make()
+          yield* fs.port.links!.make("to-work" as FsPath, held)
+          assert.strictEqual(yield* tag(fs.readString("to-work")), "InvalidPath")
+          yield* fs.port.makeDirectory(held as FsPath)
+          assert.strictEqual(yield* tag(fs.list("to-work")), "InvalidPath")
+          TemporaryNames.forget(held)
         })
       )
     )

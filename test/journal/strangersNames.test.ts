@@ -49,6 +49,25 @@ for (const name of names) {
       })
     )
 
+    it.effect("is told by changes when it is written through a link", () =>
+      Effect.gen(function* () {
+        const fs = yield* another()
+        yield* plant(fs.port, { [name]: "x" })
+        yield* fs.port.links!.make("l" as FsPath, name)
+        const journal = yield* makeJournal
+        const recorded = yield* record(journal, fs)
+        yield* recorded.write("l", "new")
+        yield* recorded.delete(name)
+        assert.deepStrictEqual(
+          (yield* changesOf(journal)).filter(([, , , outcome]) => outcome === "done").map(([kind, path]) => [kind, path]),
+          [
+            ["FileWrite", name],
+            ["FileDelete", name]
+          ]
+        )
+      })
+    )
+
     it.effect("is told by drift when it is there again", () =>
       Effect.gen(function* () {
         const fs = yield* another()

@@ -31,8 +31,8 @@ const unsteady: Fault = { _tag: "IoError", code: "ECHANGED", detail: "what has t
 const escape: Fault = { _tag: "AccessDenied", why: "escape" }
 
 const checkTarget = (target: string): Fault | undefined =>
-  typeof target !== "string" || target === "" || FsPath.unfit(target) !== undefined
-    ? invalid("target", "it must be a path, without control characters, lone surrogates and names of writes in progress")
+  typeof target !== "string" || target === "" || (FsPath.unfit(target) ?? FsPath.uncreatable(target)) !== undefined
+    ? invalid("target", "it must be a path, without control characters, lone surrogates and names kept for temporary files")
     : undefined
 
 export const changing = (

@@ -67,7 +67,7 @@ const whyLeads = (path: FsPath.FsPath, target: string): string | undefined => {
   if (Buffer.byteLength(target) > longestTarget) return `its text has more than ${longestTarget} bytes`
   if (drive.test(target) || escapes(FsPath.parent(path), target)) return "it leads out of the tree"
   if (target.includes("\\")) return "it has a backslash, which separates names elsewhere"
-  const fault = FsPath.unfit(target)
+  const fault = FsPath.unfit(target) ?? FsPath.uncreatable(target)
   return fault === undefined ? undefined : String(fault["detail"])
 }
 

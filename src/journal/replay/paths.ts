@@ -51,7 +51,7 @@ const isMaking = (asked: Efferent): boolean => {
   switch (asked._tag) {
     case "FileWrite":
     case "FileWriteChunk":
-      return asked.createMode !== "append" && asked.createMode !== "appendExisting"
+      return asked.createMode === "create"
     case "FileMakeDirectory":
     case "FileMakeLink":
     case "FileMove":
