@@ -51,7 +51,8 @@ export interface Settled {
 
 /** Says in one sentence what has become of a transaction. */
 export const sentence = ({ count, detail, outcome, owner, paths, root }: Settled): string => {
-  const what = `the unfinished change of ${count === 1 ? "one path" : `${count} paths`} in ${JSON.stringify(root)}`
+  const much = count === 0 ? "" : count === 1 ? " of one path" : ` of ${count} paths`
+  const what = `the unfinished change${much} in ${JSON.stringify(root)}`
   const which = paths.length === 0 ? "" : ` (${paths.join(", ")}${count > paths.length ? ", …" : ""})`
   const whose = ` by process ${owner}`
   return outcome === "finished"

@@ -283,7 +283,7 @@ const makeDirectory = (): string | undefined => {
   const top = directory()
   if (top === undefined) return undefined
   try {
-    Fs.mkdirSync(top, { mode: 0o700 })
+    Fs.mkdirSync(top, { recursive: true, mode: 0o700 })
   } catch (error) {
     if (codeOf(error) !== "EEXIST") throw error
   }

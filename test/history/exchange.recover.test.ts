@@ -11,6 +11,7 @@ import { make } from "../../src/filesystem/Filesystem.ts"
 import { exchange } from "../../src/history/exchange.ts"
 import type { Fault } from "../../src/model/FsError.ts"
 import { around, type Backend } from "../../src/port/Backend.ts"
+import { sentence } from "../../src/port/hostRoots.ts"
 import * as Identity from "../../src/runtime/processIdentity.ts"
 import * as Transactions from "../../src/runtime/transactions.ts"
 import { faulty } from "../../src/testing/Faults.ts"
@@ -287,6 +288,8 @@ describe("what is not to be believed", () => {
           said.map(({ outcome, owner }) => [outcome, owner]),
           [["left", "0-1-2"]]
         )
+        // Its record is not read, so how many paths it is about is not known.
+        assert.include(sentence(said[0]!), `left the unfinished change in ${JSON.stringify(Fs.realpathSync(root))} by`)
         assert.deepStrictEqual(look(root), found)
         Fs.rmSync(file)
       })

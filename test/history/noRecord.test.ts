@@ -40,3 +40,30 @@ it.live.skipIf(process.platform === "win32")(
       })
     )
 )
+
+const transactions = new URL("../../src/runtime/transactions.ts", import.meta.url).href
+
+const twice = `
+import * as Fs from "node:fs"
+import * as Transactions from ${JSON.stringify(transactions)}
+const roots = [Transactions.rootAt("/")]
+const keep = () => Transactions.draft(Transactions.makeId(), Transactions.ownHeader("", roots), false).publish("turn")
+keep()
+Fs.rmSync(process.env.XDG_STATE_HOME, { recursive: true })
+keep()
+process.stdout.write(String(Fs.readdirSync(Transactions.directory()).length))
+`
+
+it.live.skipIf(process.platform === "win32")("a private directory that was removed is made again, and is private", () =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const state = join(yield* fastDirectory, "state")
+      const { stderr, stdout } = spawnSync(process.execPath, ["--input-type=module", "-e", twice], {
+        encoding: "utf8",
+        env: { ...process.env, XDG_STATE_HOME: state }
+      })
+      assert.strictEqual(stdout, "1", stderr)
+      assert.strictEqual(Fs.statSync(join(state, "fs-algebra")).mode & 0o777, 0o700)
+    })
+  )
+)
