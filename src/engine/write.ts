@@ -233,23 +233,25 @@ export const stream = <E, R>(
   const stepByStep = streamStepByStep(port, path, content, plan, digest)
   if (fast === undefined) return stepByStep
   const commit: Commit = (publish) => exclusively(port, [path], publish)
-  return Effect.andThen(
-    exclusively(port, [path], admitted(port, path, plan)),
-    Effect.flatMap(
-      Effect.suspend(() => fast(path, content, plan, { commit })),
-      (done) => {
-        const written = versioned(done, plan, digest)
-        return written === undefined ? stepByStep : Effect.succeed(written)
-      }
-    )
+  return Effect.flatMap(exclusively(port, [path], admitted(port, path, plan)), (at) =>
+    // What a link leads to is written to step by step: a stream that has been run cannot be declined.
+    at !== path
+      ? stepByStep
+      : Effect.flatMap(
+          Effect.suspend(() => fast(path, content, plan, { commit })),
+          (done) => {
+            const written = versioned(done, plan, digest)
+            return written === undefined ? stepByStep : Effect.succeed(written)
+          }
+        )
   )
 }
 
-/** Whether the place could be written to as it is now. */
-const admitted = (port: Backend, path: FsPath.FsPath, plan: Plan): Effect.Effect<void, Fault> =>
-  Effect.flatMap(target(port, path, plan), (found): Effect.Effect<void, Fault> => {
+/** Returns where the path leads, if that place could be written to as it is now. */
+const admitted = (port: Backend, path: FsPath.FsPath, plan: Plan): Effect.Effect<FsPath.FsPath, Fault> =>
+  Effect.flatMap(target(port, path, plan), (found): Effect.Effect<FsPath.FsPath, Fault> => {
     const fault = admits(plan, path, found)
-    return fault === undefined ? withParent(port, found, plan) : Effect.fail(fault)
+    return fault === undefined ? Effect.as(withParent(port, found, plan), found.path) : Effect.fail(fault)
   })
 
 const withParent = (port: Backend, { path, stat }: Resolved, plan: Plan): Effect.Effect<void, Fault> =>

@@ -159,10 +159,11 @@ const lookSlowly = Effect.fnUntraced(function* (port: Backend, path: FsPath): Ef
   for (const child of yield* port.list(path)) {
     const segment = keyOf(child)
     const stat = yield* port.stat(join(path, segment))
-    if (stat === undefined) continue
-    // Who cannot read links may look through them.
-    const kind = port.links === undefined && child.kind === "symlink" ? "symlink" : stat.kind
-    out.push({ segment, kind, sizeBytes: stat.sizeBytes, mode: stat.mode, stamp: undefined })
+    // A backend that cannot read links may look through them, and then sees nothing behind one that leads nowhere.
+    const isLink = port.links === undefined && child.kind === "symlink"
+    if (stat === undefined && !isLink) continue
+    const kind = isLink || stat === undefined ? "symlink" : stat.kind
+    out.push({ segment, kind, sizeBytes: stat?.sizeBytes ?? 0, mode: stat?.mode, stamp: undefined })
   }
   return out
 })

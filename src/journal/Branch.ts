@@ -123,8 +123,8 @@ export const layerRequests = (options: RequestsOptions = {}): Layer.Layer<Branch
  *
  * A call that is interrupted is no longer waited for; what it asked for may still be done, wholly or not at all.
  *
- * Links are followed by the leaf and cannot be seen or made here. So `subdirectory` of a branch does not confine them; a leaf that serves
- * that directory does.
+ * With `extended` links are read, made and followed here, in the tree of all leaves: so `subdirectory` of a branch confines them, and a
+ * call on a path through a link is several entries. With the thirteen alone they are followed by the leaf, and cannot be seen or made here.
  *
  * @since 0.1.0
  */

@@ -6,7 +6,7 @@
  * Contents are bytes, whatever they may mean. Beyond 4 KiB an entry holds them by their hash (`ContentRef`), and the bytes lie in the
  * journal's content store.
  *
- * Fields that are optional, and the kinds in `Extended`, say what the thirteen cannot: preconditions, whole errors, directories made,
+ * Fields that are optional, and the kinds in `Extended`, say what the thirteen cannot: preconditions, whole errors, links, directories made,
  * moves, edits in place. Leaves and branches use them where both are told to (`extended: true`).
  *
  * @since 0.1.0

@@ -57,11 +57,16 @@ type Call = (fs: Algebra) => Effect.Effect<unknown, unknown>
 const stream = (text: string): Stream.Stream<Uint8Array> => Stream.make(utf8(text))
 
 /** Each call, and the intents that it is in the journal. */
-const asEntries: ReadonlyArray<readonly [what: string, call: Call, tags: ReadonlyArray<string>]> = [
-  ["exists", (fs) => fs.exists("a"), ["FileStat"]],
+type Calls = ReadonlyArray<readonly [what: string, call: Call, tags: ReadonlyArray<string>]>
+
+const missing: Calls = [
   ["exists of what is not there", (fs) => fs.exists("x/y/z"), ["FileStat"]],
+  ["stat of what is not there", (fs) => Effect.flip(fs.stat("x/y/z")), ["FileStat"]]
+]
+
+const asEntries: Calls = [
+  ["exists", (fs) => fs.exists("a"), ["FileStat"]],
   ["stat", (fs) => fs.stat("a"), ["FileStat"]],
-  ["stat of what is not there", (fs) => Effect.flip(fs.stat("x/y/z")), ["FileStat"]],
   ["list", (fs) => fs.list("d"), ["FileList"]],
   ["read", (fs) => fs.read("a"), ["FileRead"]],
   ["readString", (fs) => fs.readString("a"), ["FileRead"]],
@@ -80,7 +85,9 @@ const asEntries: ReadonlyArray<readonly [what: string, call: Call, tags: Readonl
   ["delete of nothing", (fs) => fs.delete("x", { missing: "ignore" }), ["FileDelete"]]
 ]
 
-const beyondThem: typeof asEntries = [
+const beyondThem: Calls = [
+  // The second asks for a link at any component, in one look.
+  ...missing.map(([what, call]) => [what, call, ["FileStat", "FileStat"]] as const),
   ["write with a precondition", (fs) => fs.write("b", "x", { ifMatch: null, version: true }), ["FileWrite"]],
   ["write that fails its precondition", (fs) => Effect.flip(fs.write("a", "x", { ifMatch: "no" })), ["FileWrite"]],
   ["write without parents", (fs) => Effect.flip(fs.write("x/y", "x", { createParents: false })), ["FileWrite"]],
@@ -112,7 +119,7 @@ describe("a call through a branch", () => {
     )
   }
 
-  for (const [what, call, tags] of asEntries) {
+  for (const [what, call, tags] of [...asEntries, ...missing]) {
     it.effect(`that is ${what} is the same with the thirteen alone`, () =>
       inWorld(
         Effect.gen(function* () {

@@ -1,24 +1,34 @@
-/** Snapshots of a filesystem behind a journal, which tells that there are links and not where they lead. */
+/** Captures of a filesystem behind a journal, links included. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
-import { Filesystem } from "../../src/filesystem/Filesystem.ts"
-import { exportZipOf } from "../../src/history/Archive.ts"
+import * as Layer from "effect/Layer"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import { Filesystem, make } from "../../src/filesystem/Filesystem.ts"
+import { exportZipOf, importBytesOf } from "../../src/history/Archive.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
-import * as Branch from "../../src/journal/Branch.ts"
-import * as Journal from "../../src/journal/Journal.ts"
-import * as Leaf from "../../src/journal/Leaf.ts"
+import { plant } from "../../src/testing/Files.ts"
 import { hasGit } from "../cli/kept.ts"
+import { through } from "../conformance/branches.ts"
 import { onDisk } from "../scratch.ts"
 
-const behind = (link: boolean) =>
-  Branch.layer({ extended: true }).pipe(
-    Layer.provide(
-      Leaf.mockFS({}, { extended: true, tree: link ? { "a.txt": "a", link: { link: "a.txt" } } : { "a.txt": "a" } })
-    ),
-    Layer.provide(Journal.layerMemory)
+const behind = (files: Parameters<typeof plant>[1], extended = true) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const port = yield* InMemory.make()
+      yield* plant(port, files)
+      return through(make(port), {}, { extended })
+    })
   )
+
+const oneLink = { "a.txt": "a", link: { link: "a.txt" } }
+
+const links = {
+  link: { link: "a.txt" },
+  "d/inner": { link: "../a.txt" },
+  nowhere: { link: "none" },
+  out: { link: "/etc/hostname" }
+}
 
 describe("snapshots over a branch", () => {
   const kinds = [
@@ -34,29 +44,56 @@ describe("snapshots over a branch", () => {
         yield* fs.write("a.txt", "b")
         yield* snapshots.restore(before)
         assert.strictEqual(yield* fs.readString("a.txt"), "a")
-      }).pipe(Effect.provide(layer()), Effect.provide(behind(false)))
+      }).pipe(Effect.provide(layer()), Effect.provide(behind({ "a.txt": "a" })))
     )
 
-    it.live.runIf(runs)(`kept as ${name} refuse a tree with a link, which they could not bring back`, () =>
+    it.live.runIf(runs)(
+      `kept as ${name} bring back links word for word, also one that leads nowhere and one that leads out`,
+      () =>
+        Effect.gen(function* () {
+          const fs = yield* Filesystem
+          const snapshots = yield* Snapshots.Snapshots
+          const before = yield* snapshots.snapshot()
+          for (const path of Object.keys(links)) yield* fs.delete(path)
+          yield* fs.symlink("link", "elsewhere")
+          yield* snapshots.restore(before)
+          for (const [path, { link }] of Object.entries(links)) assert.strictEqual(yield* fs.readLink(path), link)
+          assert.strictEqual(yield* fs.readString("d/inner"), "a")
+          assert.include(yield* Effect.flip(fs.readString("out")), { _tag: "AccessDenied", why: "escape" })
+        }).pipe(Effect.provide(layer()), Effect.provide(behind({ "a.txt": "a", ...links })))
+    )
+
+    it.live.runIf(runs)(`kept as ${name} refuse a tree with a link whose leaf does not say where it leads`, () =>
       Effect.gen(function* () {
         const snapshots = yield* Snapshots.Snapshots
         const error = yield* Effect.flip(snapshots.snapshot())
-        assert.match(error.message, /link/)
+        assert.match(error.message, /does not say where it leads/)
         assert.match(error.message, /"link"/)
-      }).pipe(Effect.provide(layer()), Effect.provide(behind(true)))
+      }).pipe(Effect.provide(layer()), Effect.provide(behind(oneLink, false)))
     )
   }
 
-  it.live("a strict archive of one with a link is refused, and of one without is made", () =>
+  it.live("a transaction that fails puts back a link that it has removed", () =>
     Effect.gen(function* () {
-      const size = Stream.runFold(
-        Stream.unwrap(Effect.map(Filesystem, (fs) => exportZipOf(fs, { strict: true }))),
-        () => 0,
-        (sum, bytes: Uint8Array) => sum + bytes.length
+      const fs = yield* Filesystem
+      const failed = (yield* Snapshots.Snapshots).transaction(
+        Effect.andThen(fs.delete("link"), Effect.fail("planned" as const))
       )
-      assert.isAbove(yield* Effect.provide(size, behind(false)), 0)
-      const error = yield* Effect.flip(Effect.provide(size, behind(true)))
-      assert.match(error.message, /"link"/)
+      assert.strictEqual(yield* Effect.flip(failed), "planned")
+      assert.strictEqual(yield* fs.readLink("link"), "a.txt")
+    }).pipe(Effect.provide(Snapshots.layerArchive), Effect.provide(behind(oneLink)))
+  )
+
+  it.live("a strict archive holds links that stay inside", () =>
+    Effect.gen(function* () {
+      const bytes = yield* Stream.runFold(
+        Stream.unwrap(Effect.map(Filesystem, (fs) => exportZipOf(fs, { strict: true }))),
+        () => new Uint8Array(),
+        (all, bytes: Uint8Array) => Uint8Array.from([...all, ...bytes])
+      ).pipe(Effect.provide(behind(oneLink)))
+      const read = make(yield* InMemory.make())
+      yield* importBytesOf(read, bytes)
+      assert.strictEqual(yield* read.readLink("link"), "a.txt")
     })
   )
 })

@@ -70,6 +70,11 @@ describe("entries", () => {
     assert.deepStrictEqual(through(answer), answer)
   })
 
+  it("a field that a later version added is passed over", () => {
+    const asked = { _tag: "FileStat", correlationId: "1", path: "a", later: { than: "this" } }
+    assert.deepStrictEqual(decode(asked), new FileSystemEntry.FileStat({ correlationId: "1", path: "a" }))
+  })
+
   it("what is no entry is refused", () => {
     const good = { _tag: "FileRead", correlationId: "1", path: "a" }
     assert.isTrue(Exit.isSuccess(Schema.decodeUnknownExit(json)(good)))
@@ -89,7 +94,19 @@ describe("entries", () => {
       { _tag: "FileSetAttributes", correlationId: "1", path: "a", mode: 0o750, isCopy: "true" },
       { _tag: "FileSetAttributes", correlationId: "1", path: "a", mode: 0o750, isCopy: 1 },
       { _tag: "FileSetAttributes", correlationId: "1", path: "a", mode: 0o750, isCopy: null },
-      { _tag: "FileAttributesSet", correlationId: "1", path: "a", skippedMode: "false" }
+      { _tag: "FileAttributesSet", correlationId: "1", path: "a", skippedMode: "false" },
+      { ...good, links: "follow" },
+      { ...good, links: true },
+      { _tag: "FileStat", correlationId: "1", path: "a", way: "true" },
+      { _tag: "FileMetadata", correlationId: "1", size: 0, isDirectory: false, target: 5 },
+      { _tag: "FileMetadata", correlationId: "1", size: 0, isDirectory: false, noFollow: "yes" },
+      {
+        _tag: "FileMetadata",
+        correlationId: "1",
+        size: 0,
+        isDirectory: true,
+        way: [{ size: 0, isDirectory: true, kind: "link" }]
+      }
     ]) {
       assert.isTrue(Exit.isFailure(Schema.decodeUnknownExit(json)(bad)), JSON.stringify(bad))
     }

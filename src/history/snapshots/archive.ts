@@ -12,7 +12,7 @@ import * as Stream from "effect/Stream"
 import * as Fs from "node:fs"
 import { join } from "node:path"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
-import { type Fault, type FsError, toFault } from "../../model/FsError.ts"
+import { type Fault, type FsError, located, toFault } from "../../model/FsError.ts"
 import { Limits } from "../../model/Limits.ts"
 import { keepArchiveOf } from "../Archive.ts"
 import { ArchiveError, storeFault, type StoreFault } from "../errors.ts"
@@ -39,7 +39,8 @@ interface Held extends Kept {
   readonly isPassing: boolean
 }
 
-const toProblem = (error: ArchiveError | FsError): Problem => (error instanceof ArchiveError ? error : toFault(error))
+const toProblem = (error: ArchiveError | FsError): Problem =>
+  error instanceof ArchiveError ? error : located(toFault(error), error.path)
 
 const hashOf = (path: string): Effect.Effect<string, Problem> =>
   Effect.tryPromise({

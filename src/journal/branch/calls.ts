@@ -12,16 +12,18 @@ import { faultOf, unanswered } from "./faults.ts"
 import type { Answer, RequestError, Sending, Single } from "./model.ts"
 import type { Pieces } from "./pieces.ts"
 import type { Asking } from "./requests.ts"
-import { statOf } from "./stats.ts"
+import { asItself, statOf } from "./stats.ts"
 
 export interface Calls {
+  /** How links are taken by what is asked step by step. */
+  readonly links: Taking
   /** What the entry is answered by, where that is no fault. */
   readonly ask: <E extends Single>(
     entry: (correlationId: string) => E,
     fault?: (fault: FileFault) => Fault
   ) => Effect.Effect<Exclude<Answer<E>, FileFault>, Fault>
   readonly stat: (path: FsPath) => Effect.Effect<FileStat | undefined, Fault>
-  readonly read: (path: FsPath) => Effect.Effect<Pieces, Fault>
+  readonly read: (path: FsPath, links: Taking) => Effect.Effect<Pieces, Fault>
   /** What is over the threshold goes in chunks, as does a stream. `commit` runs around the step that makes it visible. */
   readonly write: <E, R>(
     write: Writing,
@@ -29,6 +31,13 @@ export interface Calls {
     commit: Commit | undefined
   ) => Effect.Effect<FileWritten, Fault | E, R>
 }
+
+/** How the leaf takes links: a leaf of the thirteen follows them. */
+export type Taking = { readonly links?: "refuse" | "leave" }
+
+export const refusing: Taking = { links: "refuse" }
+export const leaving: Taking = { links: "leave" }
+export const following: Taking = {}
 
 export interface Writing extends Omit<Sending, "correlationId" | "createMode"> {
   readonly path: FsPath
@@ -58,7 +67,7 @@ const answered = <A extends { readonly _tag: string }>(
   })
 
 const entryOf = (correlationId: string, write: Writing, content: Uint8Array): FileWrite => {
-  const { createMode, createParents, ifMatch, path, version } = write
+  const { createMode, createParents, ifMatch, links, path, version } = write
   return new FileWrite({
     correlationId,
     path,
@@ -66,11 +75,12 @@ const entryOf = (correlationId: string, write: Writing, content: Uint8Array): Fi
     createMode,
     ...(ifMatch !== undefined && { ifMatch }),
     ...(createParents === false && { createParents }),
-    ...(version === true && { version })
+    ...(version === true && { version }),
+    ...(links !== undefined && { links })
   })
 }
 
-export const make = (asking: Asking, streamingThreshold: number): Calls => {
+export const make = (asking: Asking, streamingThreshold: number, links: Taking): Calls => {
   const ask: Calls["ask"] = <E extends Single>(entry: (correlationId: string) => E, fault?: (fault: FileFault) => Fault) =>
     Effect.flatMap(Correlation.generate, (id) => answered(asking.request(entry(id)), fault))
 
@@ -92,17 +102,18 @@ export const make = (asking: Asking, streamingThreshold: number): Calls => {
 
   return {
     ask,
+    links,
     stat: (path) =>
       Effect.catch(
         Effect.map(
-          ask((correlationId) => new Stat({ correlationId, path })),
-          (found): FileStat | undefined => statOf(path, found)
+          ask((correlationId) => new Stat({ correlationId, path, ...links })),
+          (found): FileStat | undefined => statOf(path, links.links === "leave" ? asItself(found) : found)
         ),
         (fault) => (fault._tag === "NotFound" ? Effect.succeed(undefined) : Effect.fail(fault))
       ),
-    read: (path) =>
+    read: (path, links) =>
       Effect.flatMap(Correlation.generate, (correlationId) =>
-        Effect.matchEffect(asking.pieces(new FileRead({ correlationId, path })), {
+        Effect.matchEffect(asking.pieces(new FileRead({ correlationId, path, ...links })), {
           onFailure: (error) => Effect.fail(unanswered(error)),
           onSuccess: (found) => ("_tag" in found ? Effect.fail(faultOf(found)) : Effect.succeed(found))
         })

@@ -12,6 +12,7 @@ import * as Locks from "../../runtime/locks.ts"
 import { FileDelete, type FileFault, FileList, FileMakeDirectory, FileMove, FileSetAttributes } from "../FileSystemEntry.ts"
 import * as Calls from "./calls.ts"
 import { faultOf, unanswered, unsupported } from "./faults.ts"
+import * as Links from "./links.ts"
 import * as Names from "./names.ts"
 import * as Pieces from "./pieces.ts"
 import type { Asking } from "./requests.ts"
@@ -44,7 +45,8 @@ const createFault = (fault: FileFault): Fault => {
 export const make = (asking: Asking, options: Options): Backend => {
   const { caseSensitive, extended, name, policy, root, streamingThreshold } = options
   const { journal } = asking
-  const calls = Calls.make(asking, streamingThreshold)
+  const links = extended ? Calls.leaving : Calls.following
+  const calls = Calls.make(asking, streamingThreshold, links)
   const { ask, stat } = calls
 
   const handleOf = (path: FsPath, pieces: Pieces.Pieces): Handle => {
@@ -66,7 +68,13 @@ export const make = (asking: Asking, options: Options): Backend => {
     if (!extended) return Effect.fail(unsupported("writing without making parents"))
     return Effect.flatMap(
       calls.write(
-        { path, createMode: createMode[mode], createParents: false, fault: mode === "create" ? createFault : undefined },
+        {
+          path,
+          createMode: createMode[mode],
+          createParents: false,
+          ...links,
+          fault: mode === "create" ? createFault : undefined
+        },
         bytes,
         how?.commit
       ),
@@ -85,6 +93,7 @@ export const make = (asking: Asking, options: Options): Backend => {
             new FileSetAttributes({
               correlationId,
               path,
+              ...links,
               ...(mode !== undefined && { mode }),
               ...(modifiedAt !== undefined && { modified: modifiedAt }),
               ...(isCopy === true && { isCopy })
@@ -95,7 +104,7 @@ export const make = (asking: Asking, options: Options): Backend => {
 
   const list: Backend["list"] = (path) =>
     Effect.map(
-      ask((correlationId) => new FileList({ correlationId, path })),
+      ask((correlationId) => new FileList({ correlationId, path, ...links })),
       ({ entries }) => entries.map(childOf)
     )
 
@@ -103,27 +112,37 @@ export const make = (asking: Asking, options: Options): Backend => {
     info: { name, root, caseSensitive, readOnly: false, confinement: "virtual" },
     stat,
     list,
-    open: (path) => Effect.map(calls.read(path), (pieces) => handleOf(path, pieces)),
+    open: (path) => Effect.map(calls.read(path, links), (pieces) => handleOf(path, pieces)),
     write,
     makeDirectory: (path) =>
       extended
-        ? Effect.asVoid(ask((correlationId) => new FileMakeDirectory({ correlationId, path, parents: false, existOk: false })))
+        ? Effect.asVoid(
+            ask((correlationId) => new FileMakeDirectory({ correlationId, path, ...links, parents: false, existOk: false }))
+          )
         : Effect.fail(unsupported("making of directories")),
-    remove: (path) => Effect.asVoid(ask((correlationId) => new FileDelete({ correlationId, path }))),
+    remove: (path) => Effect.asVoid(ask((correlationId) => new FileDelete({ correlationId, path, ...links }))),
     rename: (path, to, { replace }) =>
       extended
         ? Effect.asVoid(
             ask(
               (correlationId) =>
-                new FileMove({ correlationId, path, to, createParents: false, ...(replace && { overwrite: replace }) })
+                new FileMove({
+                  correlationId,
+                  path,
+                  to,
+                  ...links,
+                  createParents: false,
+                  ...(replace && { overwrite: replace })
+                })
             )
           )
         : Effect.fail(unsupported("moving")),
-    ...(extended && { attributes }),
+    ...(extended && { attributes, links: Links.make(calls) }),
     // Each leaf decides by its own setting.
     rules: { policy, decidesModeOfCopies: extended },
     locks: Locks.make({ caseSensitive }),
-    accelerations: Wholes.make({ calls, journal, extended, list })
+    accelerations: Wholes.make({ calls, journal, extended, list, links: extended ? Calls.refusing : Calls.following })
   }
-  return mapPath(backend, Names.atLeaf, Names.here)
+  const mapped = mapPath(backend, Names.atLeaf, Names.here)
+  return extended ? { ...mapped, accelerations: { ...mapped.accelerations, look: Links.look(calls) } } : mapped
 }

@@ -44,12 +44,13 @@ const isEarly = (error: unknown): error is Early => error === early
 const noBytes = new Uint8Array(0)
 
 /** What the first chunk says. */
-const headOf = ({ createMode = "overwrite", createParents, ifMatch, path, version }: Sending) => ({
+const headOf = ({ createMode = "overwrite", createParents, ifMatch, links, path, version }: Sending) => ({
   path,
   createMode,
   ...(ifMatch !== undefined && { ifMatch }),
   ...(createParents === false && { createParents }),
-  ...(version === true && { version })
+  ...(version === true && { version }),
+  ...(links !== undefined && { links })
 })
 
 export const send = <E, R, A, E2, R2>(

@@ -1,11 +1,37 @@
 /** What answers tell of a file, as the port tells it. */
 import type { FileEntry, FileStat } from "../../model/Entry.ts"
 import type { FsPath } from "../../model/FsPath.ts"
+import type { Fault } from "../../model/FsError.ts"
+import { unfitTarget } from "../entries/links.ts"
 import type { FileMetadata } from "../FileSystemEntry.ts"
 import type { Child } from "../../port/Backend.ts"
 import { here } from "./names.ts"
 
-export const statOf = (path: FsPath, found: FileMetadata): FileStat => {
+export type Metadata = Omit<FileMetadata, "_tag" | "correlationId" | "way">
+
+/** A link that a leaf of an older version has followed, although it was to be left as it is. */
+export const asItself = (found: Metadata): Metadata =>
+  found.isSymlink === true && found.kind !== "symlink" ? { ...found, kind: "symlink", isDirectory: false } : found
+
+const untold: Fault = {
+  _tag: "IoError",
+  code: "ENOTSUP",
+  detail:
+    "it is a link, and the leaf that serves it does not say where it leads; run a leaf of this version there, with `extended`"
+}
+const noLink: Fault = { _tag: "InvalidArgument", argument: "path", detail: "it is not a symbolic link" }
+
+/** The text of the link that was found, as long as it can be one. */
+export const targetOf = (found: Metadata): string | Fault => {
+  if (asItself(found).kind !== "symlink") return noLink
+  if (found.target === undefined) return untold
+  const unfit = unfitTarget(found.target)
+  return unfit === undefined
+    ? found.target
+    : { _tag: "IoError", detail: `the leaf answered a text that no link can have: ${unfit}` }
+}
+
+export const statOf = (path: FsPath, found: Metadata): FileStat => {
   const { created, isDirectory, isSymlink, modified, permissions, size } = found
   const kind = found.kind ?? (isDirectory ? "directory" : "file")
   return {

@@ -5,6 +5,7 @@ import { hunksOf } from "../../engine/diff.ts"
 import * as Edit from "../../engine/edit.ts"
 import * as Version from "../../engine/version.ts"
 import type { Fault } from "../../model/FsError.ts"
+import { isFault } from "../../engine/directories.ts"
 import type { DeleteResult, TransferResult } from "../../model/Entry.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import * as Limits from "../../model/Limits.ts"
@@ -12,7 +13,7 @@ import type { Accelerations, Backend, Child, Edited, EditPlan, Whole, WriteHow, 
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { Scrivener, Entry } from "../Journal.ts"
 import { FileDelete, FileEdit, type FileFault, FileMakeDirectory, FileMove } from "../FileSystemEntry.ts"
-import type { Calls } from "./calls.ts"
+import type { Calls, Taking } from "./calls.ts"
 import { faultOf, locatedFaultOf, unanswered, unsupported } from "./faults.ts"
 import * as Pieces from "./pieces.ts"
 import { sizedStat } from "./stats.ts"
@@ -22,15 +23,27 @@ export interface Means {
   readonly journal: Scrivener<Entry>
   readonly extended: boolean
   readonly list: Backend["list"]
+  /** How links on the path of a whole call are taken. */
+  readonly links: Taking
 }
+
+/** A link is on the path: the engine follows it here, and goes on step by step. */
+const isLink = (fault: Fault): boolean => fault._tag === "AccessDenied" && fault["why"] === "link"
+
+const unlessLink = <A, E, R>(effect: Effect.Effect<A, Fault | E, R>): Effect.Effect<A | undefined, Fault | E, R> =>
+  Effect.catchIf(
+    effect,
+    (error): error is Fault => isFault(error) && isLink(error),
+    () => Effect.undefined
+  )
 
 const preconditions = Effect.fail(unsupported("preconditions"))
 
 const readWith =
-  ({ calls, journal }: Means): NonNullable<Accelerations["read"]> =>
+  ({ calls, journal, links }: Means): NonNullable<Accelerations["read"]> =>
   (path, maxBytes) =>
-    Effect.flatMap(calls.read(path), (found): Effect.Effect<Whole | undefined, Fault> => {
-      if (found.size > maxBytes) return Effect.succeed(undefined)
+    Effect.flatMap(unlessLink(calls.read(path, links)), (found): Effect.Effect<Whole | undefined, Fault> => {
+      if (found === undefined || found.size > maxBytes) return Effect.succeed(undefined)
       const version = Pieces.versionOf(found)
       return Effect.mapBoth(Pieces.whole(journal, found), {
         onFailure: unanswered,
@@ -51,19 +64,22 @@ const within =
 const isAt = (fault: Fault): boolean => fault._tag === "NotFound" && fault["path"] === undefined
 
 const writeWith =
-  ({ calls, extended }: Means): NonNullable<Accelerations["write"]> =>
+  ({ calls, extended, links }: Means): NonNullable<Accelerations["write"]> =>
   <E, R>(
     path: FsPath,
     bytes: Uint8Array | Stream.Stream<Uint8Array, E, R>,
     { createParents, ifMatch, mode, version }: WritePlan,
     how?: WriteHow
-  ): Effect.Effect<{ readonly version?: string | undefined }, Fault | E, R> => {
+  ): Effect.Effect<{ readonly version?: string | undefined } | undefined, Fault | E, R> => {
     if (!extended) {
       if (ifMatch !== undefined) return preconditions
       if (!createParents) return Effect.fail(unsupported("writing without making parents"))
       if (version && (mode === "append" || mode === "appendExisting")) return Effect.fail(unsupported("version of an append"))
     }
-    return calls.write({ path, createMode: mode, ifMatch, createParents, version: version && extended }, bytes, how?.commit)
+    const write = { path, createMode: mode, ifMatch, createParents, version: version && extended, ...links }
+    const written = calls.write(write, bytes, how?.commit)
+    // A stream has been run by then.
+    return bytes instanceof Uint8Array ? unlessLink(written) : written
   }
 
 const tooLarge = (allowed: number, actual: number): Fault => ({
@@ -87,7 +103,7 @@ const editByReading = (
 ): Effect.Effect<Edited, Fault> => {
   const { calls, extended } = means
   const { ifMatch, limits, version } = plan
-  const whole = Effect.flatMap(calls.read(path), (found): Effect.Effect<Uint8Array, Fault> =>
+  const whole = Effect.flatMap(calls.read(path, means.links), (found): Effect.Effect<Uint8Array, Fault> =>
     found.size > limits.maxReadBytes
       ? Effect.fail(tooLarge(limits.maxReadBytes, found.size))
       : Effect.mapError(Pieces.whole(means.journal, found), unanswered)
@@ -112,7 +128,8 @@ const editByReading = (
         hunks: hunksOf(edited.diff),
         ...(version && { version: Version.ofBytes(edited.bytes) })
       }
-      const written = calls.write<never, never>({ path, createMode: "replace", ifMatch: before }, edited.bytes, undefined)
+      const write = { path, createMode: "replace", ifMatch: before, ...means.links } as const
+      const written = calls.write<never, never>(write, edited.bytes, undefined)
       return yield* Effect.catch(Effect.as(written, answer), (fault) =>
         fault._tag === "Conflict" && ifMatch === undefined && left > 0 ? attempt(left - 1) : Effect.fail(fault)
       )
@@ -127,14 +144,15 @@ const areUsual = ({ maxFileSize, maxReadBytes }: Limits.LimitsShape): boolean =>
 const editWith =
   (means: Means): NonNullable<Accelerations["edit"]> =>
   (path, edits, plan) => {
-    if (!means.extended || !areUsual(plan.limits)) return editByReading(means, path, edits, plan)
+    if (!means.extended || !areUsual(plan.limits)) return unlessLink(editByReading(means, path, edits, plan))
     const { ifMatch, version } = plan
-    return Effect.map(
+    const edited = Effect.map(
       means.calls.ask(
         (correlationId) =>
           new FileEdit({
             correlationId,
             path,
+            ...means.links,
             edits: edits.map(({ match, newText, oldText }) => ({ oldText, newText, ...(match !== undefined && { match }) })),
             ...(ifMatch !== undefined && { ifMatch }),
             ...(version && { version })
@@ -147,6 +165,7 @@ const editWith =
         ...(version !== undefined && { version })
       })
     )
+    return unlessLink(edited)
   }
 
 /** Another leaf serves the other end: the engine moves step by step, by copying. */
@@ -158,19 +177,26 @@ const nothing: DeleteResult = { deleted: 0, directories: 0 }
 const shown: ReadonlyArray<Child> = [{ name: "?", kind: "file", addressable: true }]
 
 const removeWith =
-  ({ calls, extended, list }: Means): NonNullable<Accelerations["remove"]> =>
+  ({ calls, extended, links, list }: Means): NonNullable<Accelerations["remove"]> =>
   (path, { ifMatch, missing, recursive }) => {
     if (!extended && ifMatch !== undefined) return preconditions
     const removed = Effect.map(
       calls.ask(
         (correlationId) =>
-          new FileDelete({ correlationId, path, ...(recursive && { recursive }), ...(ifMatch !== undefined && { ifMatch }) }),
+          new FileDelete({
+            correlationId,
+            path,
+            ...links,
+            ...(recursive && { recursive }),
+            ...(ifMatch !== undefined && { ifMatch })
+          }),
         within(path)
       ),
       ({ deletedCount, directories = 0 }) => ({ deleted: deletedCount, directories })
     )
     return Effect.catch(removed, (fault): Effect.Effect<DeleteResult | undefined, Fault> => {
       if (missing === "ignore" && isAt(fault)) return Effect.succeed(nothing)
+      if (isLink(fault)) return Effect.undefined
       if (fault._tag !== "DirectoryNotEmpty" || recursive) return Effect.fail(fault)
       // What shows nothing is empty here, and is removed step by step.
       return Effect.flatMap(
@@ -182,7 +208,7 @@ const removeWith =
   }
 
 export const make = (means: Means): Accelerations => {
-  const { calls, extended } = means
+  const { calls, extended, links } = means
   const remove = removeWith(means)
   return {
     read: readWith(means),
@@ -191,17 +217,25 @@ export const make = (means: Means): Accelerations => {
     remove,
     removeTree: (path) =>
       Effect.map(
-        calls.ask((correlationId) => new FileDelete({ correlationId, path, recursive: true }), within(path)),
+        calls.ask((correlationId) => new FileDelete({ correlationId, path, ...links, recursive: true }), within(path)),
         ({ deletedCount, directories = 0 }) => ({ deleted: deletedCount, directories })
       ),
     makeDirectory: (path, { existOk, parents }) =>
       extended
-        ? Effect.as(
-            calls.ask(
-              (correlationId) =>
-                new FileMakeDirectory({ correlationId, path, ...(!parents && { parents }), ...(!existOk && { existOk }) })
-            ),
-            true as const
+        ? unlessLink(
+            Effect.as(
+              calls.ask(
+                (correlationId) =>
+                  new FileMakeDirectory({
+                    correlationId,
+                    path,
+                    ...links,
+                    ...(!parents && { parents }),
+                    ...(!existOk && { existOk })
+                  })
+              ),
+              true as const
+            )
           )
         : Effect.fail(unsupported("making of directories")),
     move: (path, to, { createParents, overwrite }) =>
@@ -214,6 +248,7 @@ export const make = (means: Means): Accelerations => {
                     correlationId,
                     path,
                     to,
+                    ...links,
                     ...(overwrite && { overwrite }),
                     ...(!createParents && { createParents })
                   }),
@@ -221,7 +256,7 @@ export const make = (means: Means): Accelerations => {
               ),
               ({ bytes, directories, files }): TransferResult | undefined => ({ files, directories, bytes })
             ),
-            (fault) => (isCrossing(fault) ? Effect.succeed(undefined) : Effect.fail(fault))
+            (fault) => (isCrossing(fault) || isLink(fault) ? Effect.succeed(undefined) : Effect.fail(fault))
           )
         : Effect.fail(unsupported("moving"))
   }

@@ -30,7 +30,14 @@ export type Content = Uint8Array | ContentRef
 export const Content = Schema.Union([Schema.Uint8Array, ContentRef])
 
 const whole = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
-const asked = { correlationId: Schema.String, path: Schema.String }
+/**
+ * How symbolic links are taken, for a branch that follows them itself. `refuse`: AccessDenied `link` where the path leads through one or is
+ * one, of a delete and a move only where it leads through one. `leave`: each link stands for itself, as at the port of a backend, and
+ * nothing is found behind one.
+ */
+const links = { links: Schema.optionalKey(Schema.Literals(["refuse", "leave"])) }
+
+const asked = { correlationId: Schema.String, path: Schema.String, ...links }
 const answered = { correlationId: Schema.String }
 
 /**
@@ -108,6 +115,8 @@ export class FileWriteChunk extends Schema.TaggedClass<FileWriteChunk>("fs-algeb
   /** At offset 0, and only there. @default "overwrite" */
   createMode: Schema.optionalKey(createMode),
   ...writing,
+  /** At offset 0, and only there. */
+  ...links,
   /** The write is given up: what came so far is forgotten, and nothing is answered. Only with `isFinal`. */
   discard: Schema.optionalKey(Schema.Boolean)
 }) {}
@@ -142,7 +151,11 @@ export class FileDelete extends Schema.TaggedClass<FileDelete>("fs-algebra/FileD
  *
  * @since 0.1.0
  */
-export class FileStat extends Schema.TaggedClass<FileStat>("fs-algebra/FileStat")("FileStat", { ...asked }) {}
+export class FileStat extends Schema.TaggedClass<FileStat>("fs-algebra/FileStat")("FileStat", {
+  ...asked,
+  /** With `links: "leave"`: asks what stands at each component of the path too, also where nothing is at the path. @default false */
+  way: Schema.optionalKey(Schema.Boolean)
+}) {}
 
 // ── afferent ──
 
@@ -245,13 +258,7 @@ export class FileDeleted extends Schema.TaggedClass<FileDeleted>("fs-algebra/Fil
   removed: Schema.optionalKey(Schema.Array(Removed))
 }) {}
 
-/**
- * Answers what is at a path.
- *
- * @since 0.1.0
- */
-export class FileMetadata extends Schema.TaggedClass<FileMetadata>("fs-algebra/FileMetadata")("FileMetadata", {
-  ...answered,
+const metadata = {
   /** Bytes; 0 for a directory. */
   size: whole,
   modified: Schema.optionalKey(Schema.DateTimeUtc),
@@ -260,7 +267,23 @@ export class FileMetadata extends Schema.TaggedClass<FileMetadata>("fs-algebra/F
   /** POSIX permission bits where the disk has them. */
   permissions: Schema.optionalKey(Schema.Int),
   isSymlink: Schema.optionalKey(Schema.Boolean),
-  kind: Schema.optionalKey(Schema.Literals(["file", "directory", "symlink", "other"]))
+  kind: Schema.optionalKey(Schema.Literals(["file", "directory", "symlink", "other"])),
+  /** The text of a link, where `links: "leave"` was asked. */
+  target: Schema.optionalKey(Schema.String),
+  /** The link may be read, and not followed. @default false */
+  noFollow: Schema.optionalKey(Schema.Boolean)
+}
+
+/**
+ * Answers what is at a path.
+ *
+ * @since 0.1.0
+ */
+export class FileMetadata extends Schema.TaggedClass<FileMetadata>("fs-algebra/FileMetadata")("FileMetadata", {
+  ...answered,
+  ...metadata,
+  /** What stands at each component, the root first, down to the first that is no directory. */
+  way: Schema.optionalKey(Schema.Array(Schema.Struct(metadata)))
 }) {}
 
 /**

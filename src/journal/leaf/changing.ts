@@ -1,11 +1,14 @@
 /** What changes something. A leaf that is extended says before each change what it has met. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { type Resolved, resolve, resolveLink } from "../../engine/resolve.ts"
+import { inTurn } from "../../engine/directories.ts"
+import { noPlace, type Resolved, resolve, resolveLink } from "../../engine/resolve.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
+import * as Call from "../../filesystem/operations/call.ts"
 import type { FileStat, WriteResult } from "../../model/Entry.ts"
 import type { Fault, FsError, ListError } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
+import { unfitTarget } from "../entries/links.ts"
 import type { JournalError } from "../errors.ts"
 import {
   FileAttributesSet,
@@ -243,12 +246,33 @@ export const move = (self: Serving, work: Work, intent: FileMove): Effect.Effect
 export const linkMade = (work: Work): FileLinkMade =>
   new FileLinkMade({ correlationId: work.intent.correlationId, path: work.shown }, unchecked)
 
+const noLinks: Fault = { _tag: "Unsupported", feature: "symbolic links" }
+
+/**
+ * Makes a link with any text, as a branch needs that puts back what was there: a link may have led out all the time, and none that does is
+ * ever followed. The branch has checked the targets that its callers name.
+ */
+const linkLeft = (self: Serving, work: Work, target: string): Effect.Effect<void, FsError> => {
+  const { fs, links } = self
+  return self.caller.call<void, FsError>("symlink", work.path, Call.tags.link, Call.creating, (path) => {
+    if (links === undefined) return Effect.fail(noLinks)
+    const unfit = unfitTarget(target)
+    if (unfit !== undefined) return Effect.fail(Call.invalid("target", unfit))
+    return inTurn(fs.port, path, resolveLink(fs.port, path), (found): Effect.Effect<void, Fault> => {
+      const fault: Fault | undefined = found.stat === undefined ? noPlace(found) : { _tag: "AlreadyExists" }
+      return fault === undefined ? links.make(path, target) : Effect.fail(fault)
+    })
+  })
+}
+
 export const makeLink = (self: Serving, work: Work, intent: FileMakeLink): Effect.Effect<Terminal, FsError> =>
   after(
     self,
     work,
     Effect.map(lookAt(self, work.path), sizeOf),
-    Effect.map(self.fs.symlink(work.path, intent.target), () => linkMade(work))
+    Effect.map(self.isLeaving === true ? linkLeft(self, work, intent.target) : self.fs.symlink(work.path, intent.target), () =>
+      linkMade(work)
+    )
   )
 
 export const attributesSet = (self: Serving, work: Work, intent: FileSetAttributes): FileAttributesSet =>

@@ -14,10 +14,11 @@ import * as Charge from "./charge.ts"
 import * as Deadlines from "./deadlines.ts"
 import * as Faults from "./faults.ts"
 import type { Hands } from "./hands.ts"
-import type { Left, Serving, Transfer, Work } from "./model.ts"
+import type { Left, Serving, Sharing, Transfer, Work } from "./model.ts"
 import { perform, refusal, refusedPath } from "./operations.ts"
 import * as Registry from "./registry.ts"
 import type { Survey } from "./survey.ts"
+import * as Views from "./views.ts"
 
 type Doing = Effect.Effect<void> | undefined
 
@@ -46,6 +47,11 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
   const { instance, journal, settings } = self
   const { answered } = survey
   const leaves = survey.from.leaves.copy()
+  const views = Views.make(self)
+  const sharing: Sharing = {
+    owns: (path) => leaves.ownerOf(path)?.instance === instance,
+    isPinned: leaves.isPinned
+  }
   /** By correlation id, in the order of the journal. */
   const open = new Map<string, Charge.Open>()
   /** Leaves that announce no changes and have not ended cleanly: what they had may have been carried out. */
@@ -208,14 +214,15 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
       position: request.wholeAt ?? request.position,
       transfer,
       mounts: leaves.namesIn(request.path!),
-      isOwn: leaves.ownerOf(request.path!)?.instance === instance,
+      isOwn: sharing.owns(request.path!),
+      sharing,
       left,
       isAnswered: false,
       hasBegun: false
     }
     hands.take(
       work,
-      Effect.suspend(() => perform(self, work))
+      Effect.suspend(() => perform(views.of(intent), work))
     )
     return hands.room()
   }

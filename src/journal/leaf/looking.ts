@@ -9,7 +9,7 @@ import * as Call from "../../filesystem/operations/call.ts"
 import type { FileEntry, FileStat as Stat, Kind } from "../../model/Entry.ts"
 import { type Fault, type FsError, type ReadBytesError } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
-import type { Handle } from "../../port/Backend.ts"
+import { follow, type Handle } from "../../port/Backend.ts"
 import {
   FileContent,
   FileContentChunk,
@@ -20,6 +20,7 @@ import {
   type FileStat,
   type Terminal
 } from "../FileSystemEntry.ts"
+import { longestTarget } from "../entries/links.ts"
 import type { Serving, Work } from "./model.ts"
 import { errorOf } from "./faults.ts"
 import { patiently } from "./retrying.ts"
@@ -110,24 +111,68 @@ export const read = (self: Serving, work: Work, intent: FileRead): Effect.Effect
 
 // ── metadata ──
 
-export const stat = (self: Serving, work: Work, intent: FileStat): Effect.Effect<Terminal, FsError> =>
-  Effect.map(
-    self.fs.stat(work.path),
-    ({ createdAt, isDirectory, isSymlink, kind, mode, modifiedAt, sizeBytes }) =>
-      new FileMetadata(
-        {
-          correlationId: intent.correlationId,
-          size: sizeBytes,
-          isDirectory,
-          kind,
-          ...(modifiedAt === undefined ? {} : { modified: modifiedAt }),
-          ...(createdAt === undefined ? {} : { created: createdAt }),
-          ...(mode === undefined ? {} : { permissions: mode }),
-          ...(isSymlink === undefined ? {} : { isSymlink })
-        },
-        unchecked
-      )
+type Metadata = NonNullable<FileMetadata["way"]>[number]
+
+const metadataOf = ({ createdAt, isDirectory, isSymlink, kind, mode, modifiedAt, sizeBytes }: Stat): Metadata => ({
+  size: sizeBytes,
+  isDirectory,
+  kind,
+  ...(modifiedAt === undefined ? {} : { modified: modifiedAt }),
+  ...(createdAt === undefined ? {} : { created: createdAt }),
+  ...(mode === undefined ? {} : { permissions: mode }),
+  ...(isSymlink === undefined ? {} : { isSymlink })
+})
+
+const isDenied = ({ _tag }: Fault): boolean => _tag === "AccessDenied"
+
+/** Of a link also where it leads, and whether it may be followed. What cannot be read, or is too long to be told, is left out. */
+const withTarget = (self: Serving, path: FsPath.FsPath, stat: Stat): Effect.Effect<Metadata, Fault> => {
+  const { links } = self
+  const found = metadataOf(stat)
+  if (stat.kind !== "symlink" || links === undefined) return Effect.succeed(found)
+  return Effect.gen(function* () {
+    const target = yield* Effect.catchIf(links.read(path), isDenied, () => Effect.undefined)
+    if (target === undefined || target.length > longestTarget) return found
+    const noFollow = yield* Effect.match(follow(links, path), { onFailure: isDenied, onSuccess: () => false })
+    return { ...found, target, ...(noFollow ? { noFollow } : {}) }
+  })
+}
+
+const heldDirectory: Metadata = { size: 0, isDirectory: true, kind: "directory" }
+
+/** What stands at each component of the path, as a branch over all leaves shows it. */
+const wayTo = Effect.fnUntraced(function* (self: Serving, { path, sharing }: Work): Effect.fn.Return<Array<Metadata>, Fault> {
+  const names = FsPath.segments(path)
+  const out: Array<Metadata> = []
+  let at = FsPath.root
+  for (let i = 0; i <= names.length; i++) {
+    const stat = sharing.owns(at) ? yield* self.fs.port.stat(at) : undefined
+    const isHeld = at === FsPath.root || sharing.isPinned(at)
+    if (isHeld && stat?.kind !== "directory") out.push(heldDirectory)
+    else if (stat === undefined) break
+    else {
+      out.push(yield* withTarget(self, at, stat))
+      if (stat.kind !== "directory") break
+    }
+    if (i < names.length) at = FsPath.join(at, names[i]!)
+  }
+  return out
+})
+
+export const stat = (self: Serving, work: Work, intent: FileStat): Effect.Effect<Terminal, FsError> => {
+  const { correlationId, links, way } = intent
+  if (links === "leave" && way === true && self.settings.extended) {
+    return self.caller.call<FileMetadata, FsError>("stat", work.path, Call.tags.stat, Call.reading, () =>
+      Effect.map(wayTo(self, work), (way) => new FileMetadata({ correlationId, ...way[way.length - 1]!, way }, unchecked))
+    )
+  }
+  return Effect.flatMap(self.fs.stat(work.path), (stat) =>
+    Effect.mapBoth(withTarget(self, work.path, stat), {
+      onFailure: (fault) => errorOf(fault, intent, work.shown),
+      onSuccess: (found) => new FileMetadata({ correlationId, ...found }, unchecked)
+    })
   )
+}
 
 // ── listing ──
 

@@ -5,6 +5,7 @@ import type { Algebra } from "../../filesystem/Filesystem.ts"
 import type { Caller } from "../../filesystem/operations/call.ts"
 import type { FsError } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
+import type { Links } from "../../port/Backend.ts"
 import type { JournalError } from "../errors.ts"
 import type { Afferent, Efferent, FileStarted, FileWriteChunk, Terminal } from "../FileSystemEntry.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
@@ -46,11 +47,20 @@ export interface Work {
   readonly mounts: ReadonlyArray<string>
   /** The path is this leaf's, and not only a directory that holds prefixes. */
   readonly isOwn: boolean
+  /** How other leaves share the tree, for what is asked of the components of the path. */
+  readonly sharing: Sharing
   /** What is true of one that stood in the journal before this leaf did; `undefined` for all others. */
   readonly left: Left | undefined
   /** Nothing more is said of it. */
   isAnswered: boolean
   hasBegun: boolean
+}
+
+export interface Sharing {
+  /** The path is this leaf's. */
+  readonly owns: (path: FsPath) => boolean
+  /** The path is the prefix of a leaf, or holds one. */
+  readonly isPinned: (path: FsPath) => boolean
 }
 
 /** What an earlier leaf may have done. */
@@ -64,6 +74,10 @@ export interface Left {
 export interface Serving {
   readonly fs: Algebra
   readonly caller: Caller
+  /** Each link stands for itself. @default false: `fs` follows links, or refuses them */
+  readonly isLeaving?: boolean | undefined
+  /** The links of what is served, where `fs` shows them as themselves. */
+  readonly links?: Links | undefined
   readonly journal: Scrivener<Entry>
   readonly settings: Settings
   readonly instance: string

@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as DateTime from "effect/DateTime"
 import { compare as comparePaths, fold } from "../../model/FsPath.ts"
 import type { FileStat } from "../../model/Entry.ts"
-import type { FsError } from "../../model/FsError.ts"
+import type { Fault, FsError } from "../../model/FsError.ts"
 import type { JournalError } from "../errors.ts"
 import {
   type Efferent,
@@ -138,7 +138,11 @@ const linking = (self: Serving, work: Work, intent: FileMakeLink, { size: before
   return Effect.flatMap(Changing.lookAt(self, work.path), (now): Finding => {
     if (now === null) return notMade
     if (now?.kind !== "symlink") return unclear
-    return Effect.map(self.fs.readLink(work.path), (target) => (target === intent.target ? Changing.linkMade(work) : "unclear"))
+    const read: Effect.Effect<string, Fault | FsError> = self.links?.read(work.path) ?? self.fs.readLink(work.path)
+    return Effect.map(
+      Effect.orElseSucceed(read, () => undefined),
+      (target) => (target === intent.target ? Changing.linkMade(work) : "unclear")
+    )
   })
 }
 

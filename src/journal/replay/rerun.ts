@@ -11,6 +11,7 @@ import type { Entry, Scrivener } from "../Journal.ts"
 import type { Serving, Work } from "../leaf/model.ts"
 import { perform } from "../leaf/operations.ts"
 import * as Settings from "../leaf/settings.ts"
+import * as Views from "../leaf/views.ts"
 import { isStep } from "../record/ids.ts"
 import { type Fields, fieldsOf } from "./answers.ts"
 import { type Filter, isMeant } from "./filter.ts"
@@ -38,6 +39,10 @@ const sink = (
   )
 }
 
+/** What a branch asked that follows links itself is answered as a leaf with `extended` answers it. */
+const viewOf = (serving: Serving, asked: Operation["asked"]): Serving =>
+  asked.links === undefined ? serving : Views.make({ ...serving, settings: { ...serving.settings, extended: true } }).of(asked)
+
 const performCall = (
   serving: Omit<Serving, "tell">,
   { asked, path, position, to }: Operation
@@ -54,6 +59,7 @@ const performCall = (
       left: undefined,
       mounts: [],
       isOwn: true,
+      sharing: { owns: () => true, isPinned: () => false },
       isAnswered: false,
       hasBegun: false
     }
@@ -61,7 +67,7 @@ const performCall = (
       Effect.sync(() => {
         for (const entry of entries) if (entry._tag === "FileContentChunk") chunks.push(entry)
       })
-    return Effect.flatMap(perform({ ...serving, tell }, work), (answer) =>
+    return Effect.flatMap(perform(viewOf({ ...serving, tell }, asked), work), (answer) =>
       fieldsOf(serving.journal, answer, answer._tag === "FileContentChunk" ? [...chunks, answer] : [])
     )
   })

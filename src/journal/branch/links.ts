@@ -1,0 +1,55 @@
+/**
+ * Symbolic links of a leaf. They are followed on this side, in the tree of all leaves, as links that lead out of a mount are: a leaf that
+ * serves a part of the tree would lead to files of its own that nobody sees here. Their texts are data of whoever serves them.
+ */
+import * as Effect from "effect/Effect"
+import type { FileStat } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import type { Accelerations, Links as PortLinks, Seen } from "../../port/Backend.ts"
+import { FileMakeLink, type FileMetadata, FileStat as Stat } from "../FileSystemEntry.ts"
+import type { Calls } from "./calls.ts"
+import * as Names from "./names.ts"
+import { asItself, type Metadata, statOf, targetOf } from "./stats.ts"
+
+const refused: Fault = { _tag: "AccessDenied", why: "link" }
+
+const textOf = (found: FileMetadata): Effect.Effect<string, Fault> => {
+  const target = targetOf(found)
+  return typeof target === "string" ? Effect.succeed(target) : Effect.fail(target)
+}
+
+export const make = ({ ask, links }: Calls): PortLinks => {
+  const metadata = (path: FsPath.FsPath) => ask((correlationId) => new Stat({ correlationId, path, ...links }))
+  return {
+    read: (path) => Effect.flatMap(metadata(path), textOf),
+    follow: (path) =>
+      Effect.flatMap(metadata(path), (found) => (found.noFollow === true ? Effect.fail(refused) : textOf(found))),
+    make: (path, target) => Effect.asVoid(ask((correlationId) => new FileMakeLink({ correlationId, path, target, ...links })))
+  }
+}
+
+const seenAt = (path: FsPath.FsPath, found: Metadata): Seen => {
+  const stat: FileStat = statOf(path, asItself(found))
+  const target = stat.kind === "symlink" && found.noFollow !== true ? targetOf(found) : undefined
+  return typeof target === "string" ? { stat, target } : { stat }
+}
+
+/** Only what answered nothing at all is not asked once more. */
+const isSilent = ({ _tag }: Fault): boolean => _tag === "Timeout" || _tag === "Unavailable"
+
+/** All components of a path at once. A leaf of an older version, and one that has only directories for other leaves there, declines. */
+export const look =
+  ({ ask, links }: Calls): NonNullable<Accelerations["look"]> =>
+  (path) =>
+    Effect.matchEffect(
+      ask((correlationId) => new Stat({ correlationId, path: Names.atLeaf(path), ...links, way: true })),
+      {
+        onFailure: (fault) => (isSilent(fault) ? Effect.fail(fault) : Effect.undefined),
+        onSuccess: ({ way }) => {
+          const names = FsPath.segments(path)
+          if (way === undefined || way.length === 0 || way.length > names.length + 1) return Effect.undefined
+          return Effect.succeed(way.map((found, i) => seenAt(FsPath.fromSegments(names.slice(0, i)), found)))
+        }
+      }
+    )
