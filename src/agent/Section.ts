@@ -142,7 +142,7 @@ export interface Options<
   readonly children?: ReadonlyArray<C> | undefined
   /** @default false */
   readonly acceptsOverrides?: boolean | undefined
-  /** What else its tools get from the context, such as Sandbox and Snapshots. @default nothing */
+  /** Further services that its tools get from the context, such as Sandbox and Snapshots. @default nothing */
   readonly services?: Effect.Effect<Context.Context<P>, SectionError> | undefined
   /** The same section for another session. @default itself */
   readonly clone?:

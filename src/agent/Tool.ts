@@ -44,7 +44,7 @@ export interface Options<Name extends string, Params extends Schema.Struct.Field
   readonly does?: "reads" | "adds" | "changes" | undefined
   /** @default false */
   readonly idempotent?: boolean | undefined
-  /** Whether calls are refused where there is no filesystem. @default whether it says what it `touches` */
+  /** Refuses calls where there is no filesystem. @default true for a tool that says what it `touches` */
   readonly needsFilesystem?: boolean | undefined
   /** Needed where there are parameters that cannot be left out. @default one without arguments */
   readonly examples?: ReadonlyArray<Schema.Struct<Params>["Encoded"]> | undefined

@@ -10,7 +10,7 @@ import { errorLook } from "./look.ts"
 import { Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
 
-/** Whoever opens the root is told on standard error. */
+/** Reports each change that opening a root finished or left, on standard error. */
 export const telling = (permits: (path: FsPath) => boolean): Effect.Effect<Recovery, never, Screen | Settings> =>
   Effect.gen(function* () {
     const screen = yield* Screen

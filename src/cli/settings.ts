@@ -30,7 +30,7 @@ export class Settings extends Context.Service<
     readonly backend: "host" | "memory" | "container"
     /** What the container is made of, where there is one. */
     readonly container: Container
-    /** Whether files with several names are read and appended to. @default "allow" */
+    /** `reject` refuses to read or append to files that have several names. @default "allow" */
     readonly hardlinks?: "allow" | "reject" | undefined
     /** In the order in which they were typed. */
     readonly mounts: ReadonlyArray<MountFlag>

@@ -7,7 +7,7 @@
 /** The number of patterns that the braces of one glob may stand for. */
 export const maxExpansions = 1024
 
-/** Of braces, and of parentheses: deeper than any pattern of the standard length, and far from the end of the stack. */
+/** The deepest nesting of braces, and of parentheses: deeper than patterns of the standard length, and far from the end of the stack. */
 export const maxDepth = 500
 
 export const tooDeep = `it is nested more than ${maxDepth} deep`

@@ -86,7 +86,7 @@ const countLines = function* (text: string, from: number, to: number): Steps<num
   return lines
 }
 
-/** Whether it has two lines or more. */
+/** Returns whether the part of a text has two lines or more. */
 const isMany = (text: string, from: number, to: number): boolean => from < to && lineEnd(text, from) < to
 
 /** What is left to be spent. */

@@ -28,7 +28,7 @@ interface Snake {
 export interface Lines {
   /** Equal numbers are equal lines, the terminator among them. */
   readonly ids: ReadonlyArray<number>
-  /** Where each line starts, and behind the last where it ends. */
+  /** The index at which each line starts, and then the index at which the last ends. */
   readonly starts: ReadonlyArray<number>
 }
 
@@ -191,7 +191,7 @@ export const blocks = function* (
     return furthest(region, limit)
   }
 
-  /** How many lines are the same from an index on in either, or, by -1, back from it. */
+  /** Counts the lines that are the same from an index on in either, or, by -1, back from it. */
   const alike = (x: number, y: number, step: 1 | -1, most: number): number => {
     let same = 0
     while (same < most && a[x + step * same] === b[y + step * same]) same++

@@ -35,7 +35,7 @@ export const relistedOf = (listed: ReadonlyArray<Child> | undefined, children: R
 export const fateOf = ({ kinds, newKinds }: Relisted, segment: string, kind: Kind): Became =>
   kinds.get(segment) === kind ? "there" : newKinds.has(kind) ? "moved" : "removed"
 
-/** How often a file is looked for that was listed and is not found. */
+/** The number of times a file is looked for that was listed and is not found. */
 export const maxLooks = 3
 
 interface Outcome {

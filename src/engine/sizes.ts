@@ -7,7 +7,7 @@ import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { type Backend, type Child, keyOf } from "../port/Backend.ts"
 
-/** How often a directory is listed again. */
+/** The number of times a directory is listed again. */
 const maxListings = 8
 
 export const changed: Fault = {

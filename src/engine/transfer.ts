@@ -280,7 +280,7 @@ const copyLeaf = (
   })
 }
 
-/** Where nothing can be renamed: the old entry is copied, removed, and made again when the new one cannot be. */
+/** Replaces an entry where nothing can be renamed: copies the old one, removes it, and makes it again when the new one cannot be made. */
 const replaceByCopying = (
   port: Backend,
   to: FsPath.FsPath,

@@ -39,7 +39,7 @@ const inSight = 512
 const few = 48
 const many = 96
 
-/** How often a directory is looked for that was listed and is not found. */
+/** The number of times a directory is looked for that was listed and is not found. */
 const maxLooks = 3
 /** The children of larger directories are not kept to be compared with later ones. */
 const largest = 65_536
@@ -90,7 +90,7 @@ export class Directory implements Visit, Way {
   fault: Fault | undefined
   isAsked = false
   isDecided = false
-  /** How often it was looked for again. */
+  /** The number of times it was looked for again. */
   looks = 0
   /** The children as they were listed; left out where they are many. */
   listed: ReadonlyArray<Child> | undefined

@@ -76,7 +76,7 @@ const noticed = Effect.gen(function* () {
   yield* turn
   const last = notifications["notifications/resources/updated"]({ uri: rootUri })
   yield* Effect.provideService(last, McpSchema.McpRequestContext, nobody)
-  // What was sent to clients before it is under way by then, and is decided in a turn of its own.
+  // Earlier notices are being sent by then, and each is decided in a turn of its own.
   yield* turn
 })
 

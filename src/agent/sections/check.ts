@@ -1,4 +1,4 @@
-/** What a prompt must be before it is one: keys, titles and names of tools that can be such, and one tool of a name. */
+/** Refuses keys, titles and names of tools that no prompt can have, and two tools of one name. */
 import type { AnyDefinition } from "../definition.ts"
 import { define, isName, nameRule } from "../definition.ts"
 import type { PromptError, Template } from "../Prompt.ts"

@@ -93,7 +93,7 @@ interface Named {
   readonly strategy: Strategy
 }
 
-/** What the tools of such a section find beside its files. */
+/** The services that the tools of such a section find beside its files. */
 type Provided = Sandbox | Snapshots
 
 const build = <T extends AnyDefinition<unknown>, C extends Section<unknown>>(

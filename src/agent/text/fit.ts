@@ -14,7 +14,7 @@ export type Budget = Pick<ToolSettingsShape, "budget" | "measure">
  */
 export const fit = (count: number, render: (shown: number) => string, { budget, measure }: Budget): number => {
   const fits = (shown: number): boolean => measure(render(shown)) <= budget
-  // All of them need no hint how to get the rest, so they may fit where fewer do not.
+  // The whole needs no hint how to get the rest, so it may fit where a part does not.
   if (count <= 1 || fits(count)) return count
   // From few items on: of a million no more are rendered again than about twice of what fits.
   let low = 1

@@ -267,7 +267,7 @@ const sweepOnce = (all: string): void => {
 
 const isBusy = (fault: Fault): boolean => fault._tag === "AccessDenied" && fault["why"] === "busy"
 
-/** Where the claims on a path lie; `undefined` where its directory, and so the file, does not exist, or nothing can be claimed. */
+/** Returns the directory of the claims on a path; `undefined` where the path's directory does not exist or nothing can be claimed. */
 const placeOf = (confined: Confined, path: FsPath): string | Fault | undefined => {
   const all = top()
   if (all === undefined) return undefined

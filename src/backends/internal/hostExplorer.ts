@@ -228,7 +228,7 @@ const make = <V extends Visit>(
     stamps
       ? stampsIn(place)
       : Effect.map(children(place), (found) =>
-          // What is moved elsewhere meanwhile is not for this filesystem to change.
+          // A file that was moved elsewhere meanwhile is not this filesystem's to change.
           sweeps && place.isSame() ? found.filter(({ name }) => !sweep(place, name)) : found
         )
 

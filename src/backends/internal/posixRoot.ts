@@ -88,7 +88,7 @@ const openAbove = (root: string): Effect.Effect<Backend, Fault, Scope.Scope> =>
     (confined) => portOf(confined, { root })
   )
 
-/** What the root is, whatever has taken its path since it was opened. */
+/** The root's identity, also where something else has taken its path since it was opened. */
 const identify = (confined: Confined, root: string): Effect.Effect<{ path: string; device: string; inode: string }, Fault> =>
   attempt(() => {
     const place = confined.directory(top)

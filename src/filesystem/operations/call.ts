@@ -48,9 +48,9 @@ export const tags = {
 export type Action = "read" | "write" | "delete"
 
 export const reading: ReadonlyArray<Action> = ["read"]
-/** Of what changes something that exists. */
+/** Changes of what exists. */
 export const writing: ReadonlyArray<Action> = ["write"]
-/** Of what may make something new, for which some names are refused. */
+/** Changes that may make something new, for which some names are refused. */
 export const creating: ReadonlyArray<Action> = ["write"]
 export const deleting: ReadonlyArray<Action> = ["delete"]
 export const moving: ReadonlyArray<Action> = ["write", "delete"]

@@ -53,7 +53,7 @@ export const remove = (parent: string, name: string): Effect.Effect<void> =>
     yield* Effect.catch(once, () => Effect.andThen(Effect.ignore(unlock(backend(confined, { root: parent }), path)), once))
   }).pipe(Effect.scoped, Effect.ignore)
 
-/** Whether it is a directory itself, no link. */
+/** Returns whether the path is a directory itself, not a link to one. */
 const isDirectory = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
 /** Removes what processes have left that have ended. A directory may belong to the user inside its container by then. */
@@ -70,7 +70,10 @@ const isForeign: Fault = unavailable(
   "the directory fs-algebra in the user's cache, or overlays in it, is a link or belongs to another user; give a hostDirectory, or set XDG_CACHE_HOME to a directory of your own"
 )
 
-/** Whoever could write in it could put a link in the place of a directory that is then opened, and given to the user inside. */
+/**
+ * Makes the directory where it is missing, and refuses one that others own. Another user who may write in it could put a link in the
+ * place of a directory that is then opened and given to the user inside.
+ */
 const secured = (directory: string): boolean => {
   Fs.mkdirSync(directory, { recursive: true, mode: 0o700 })
   const { mode, uid } = Fs.lstatSync(directory)

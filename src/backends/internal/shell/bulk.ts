@@ -130,7 +130,7 @@ const makeExplorer = <V extends Visit>({ caseSensitive, list, place }: Means, pa
     return visits.map((visit, index): Reading<V> | undefined => {
       if (found === undefined || said[index] !== "1") return undefined
       const records = found.get(latin(names[index]!)) ?? []
-      // Whether such an entry is hidden, removed or a file like any other is decided by listing it.
+      // The listing decides whether such an entry is hidden, removed or shown as a file.
       if (records.some(({ child }) => isTemporaryName(child.name))) return undefined
       return { visit, children: take(visit, records) }
     })
