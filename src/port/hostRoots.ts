@@ -38,7 +38,7 @@ export interface HostRoots {
 export interface Settled {
   /** The directory in which it was made. */
   readonly root: string
-  /** `cleared`: nothing had changed yet. `left`: it stays as it is, for the reason given. */
+  /** `cleared`: nothing had changed yet, or only what was staged was left of it. `left`: it stays as it is, for the reason given. */
   readonly outcome: "finished" | "cleared" | "left"
   /** The identity of the process. */
   readonly owner: string
@@ -58,7 +58,7 @@ export const sentence = ({ count, detail, outcome, owner, paths, root }: Settled
   return outcome === "finished"
     ? `finished ${what}${which}${whose}, which was killed`
     : outcome === "cleared"
-      ? `removed the staged files of ${what}${which}${whose}, which was killed before it changed anything`
+      ? `removed the staged files of ${what}${which}${whose}, ${detail ?? "which was killed before it changed anything"}`
       : `left ${what}${which}${whose} as it is: ${detail ?? "nothing is known of its process"}`
 }
 

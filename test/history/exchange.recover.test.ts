@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { make } from "../../src/filesystem/Filesystem.ts"
 import { exchange } from "../../src/history/exchange.ts"
+import { settle } from "../../src/history/exchange/settle.ts"
 import type { Fault } from "../../src/model/FsError.ts"
 import { around, type Backend } from "../../src/port/Backend.ts"
 import { sentence } from "../../src/port/hostRoots.ts"
@@ -267,6 +268,49 @@ describe("what others have done since", () => {
         assert.deepStrictEqual(unlike(look(root), tree({ d: file("mine") })), [])
       })
     )
+  )
+})
+
+describe("a recovery whose process is killed too", () => {
+  const [from, to] = [tree({ a: file("1"), b: file("2"), d: tree({ e: file("3") }) }), tree({ a: file("4"), c: file("5") })]
+
+  /** Recovers, and dies after this call of those that remove or rename, counted from zero. Answers whether it came to that. */
+  const dying = (root: string, kept: ReadonlyArray<Kept>, last: number) =>
+    Effect.gen(function* () {
+      const port = yield* PosixHost.make({ root })
+      for (const each of kept) write(root, each)
+      let calls = 0
+      const changes = new Set(["Remove", "Rename"])
+      const counted = around(port, (operation, next) =>
+        Effect.tap(next, () => (changes.has(operation._tag) && calls++ >= last ? Effect.die("killed") : Effect.void))
+      )
+      const [report, reported] = [() => Effect.void, new Set<string>()]
+      const own = Transactions.rootAt(Fs.realpathSync(root))!
+      yield* Effect.exit(
+        settle({ root: own, port: counted, open: () => Effect.succeed(port), permits: () => true, report, reported })
+      )
+      return calls > last
+    })
+
+  it.live("is finished by the next one, wherever it was, and nothing of it is left", () =>
+    Effect.gen(function* () {
+      const complaints: Array<string> = []
+      const killing = (last: number) =>
+        inRoot((root) =>
+          Effect.gen(function* () {
+            const kept = yield* killedAt(root, 2, from, to)
+            const isKilled = yield* dying(root, kept, last)
+            const left = (yield* opening(root)).filter(({ outcome }) => outcome === "left")
+            const wrong = [...unlike(look(root), to), ...hidden(root), ...left.map(sentence)]
+            if (wrong.length > 0 || recordsOf(root).length > 0) complaints.push(`after call ${last}: ${wrong.join()}`)
+            return isKilled
+          })
+        )
+      let last = 0
+      while (yield* killing(last)) last++
+      assert.deepStrictEqual(complaints, [])
+      assert.isAbove(last, 8)
+    })
   )
 })
 

@@ -306,6 +306,10 @@ export const make = (port: Backend, plan: Plan, token: string, probes: ReadonlyA
   }
 }
 
+/** Says of the transaction of a dead process that only what it has staged is left. */
+export const finished = ({ id, state }: Transactions.Entry): Effect.Effect<void, Fault> =>
+  trying(() => Transactions.advance(id, state, "done"))
+
 /** Takes the part of one root out of the record of a dead process: what is left of it, or nothing. */
 export const conclude = (
   { file, header, id, state }: Transactions.Entry,
@@ -314,6 +318,11 @@ export const conclude = (
 ): Effect.Effect<void, Fault> => {
   const others = <A>(all: ReadonlyArray<A>): ReadonlyArray<A> => all.filter((_, index) => index !== concluded)
   const roots = others(header.roots)
-  if (roots.length === 0) return trying(() => Transactions.dropFile(file))
+  if (roots.length === 0) {
+    return trying(() => {
+      Transactions.dropFile(file)
+      Transactions.drop(id, "done")
+    })
+  }
   return publish(id, { ...header, roots }, others(parts), state, false)
 }

@@ -11,7 +11,7 @@ import { type Backend, mapPath } from "../../port/Backend.ts"
 import type { Recovery, Settled } from "../../port/hostRoots.ts"
 import { isInside } from "../../runtime/openRoots.ts"
 import * as Transactions from "../../runtime/transactions.ts"
-import { conclude, decode, type Part } from "./record.ts"
+import { conclude, decode, finished, type Part } from "./record.ts"
 import * as Recover from "./recover.ts"
 import { pause, takingRoots } from "./turn.ts"
 
@@ -92,9 +92,12 @@ const settlePart = Effect.fnUntraced(function* (
   if (hasBegun) {
     const detail = yield* Recover.finish({ port, part, token: header.token, isBack: state === "back" })
     if (detail !== undefined) return { outcome: "left", detail: blocked(detail, entry) }
+    // This process may be killed too. A record of several roots has one state for all of them, and stays as it is.
+    if (header.roots.length === 1) yield* finished(entry)
   }
   yield* Recover.clear(port, part, header.token, state === "preparing")
-  return { outcome: hasBegun ? "finished" : "cleared" }
+  if (hasBegun) return { outcome: "finished" }
+  return state === "done" ? { outcome: "cleared", detail: "which had come to an end" } : { outcome: "cleared" }
 })
 
 const settleConcern = Effect.fnUntraced(function* (
