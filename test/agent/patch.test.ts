@@ -122,7 +122,7 @@ describe("apply_patch", () => {
 
   it.effect("touches what it writes and what it removes", () =>
     Effect.gen(function* () {
-      const call = { path: (raw: string) => Effect.succeed(p(raw.trim())) } as never
+      const call = { path: (raw: string) => Effect.succeed(p(raw.trim())), settings: { limits: unlimited } } as never
       const touches = yield* applyPatch.touches({ patch: all }, call) as Effect.Effect<unknown>
       assert.deepStrictEqual(touches, [
         { access: "write", path: "new/n.txt" },

@@ -58,9 +58,12 @@ const accuse = (tally: Tally, { kind, why }: { readonly kind: Kind; readonly why
   if (tally.counts[kind]++ === 0) tally.evidence.push(`${kind}: ${why}`)
 }
 
+const moved = "another program moved or replaced this directory while it was read; try again"
+
 /** A refusal tells nothing of the host, and never of a mistake in our own hands. */
-const isUnfit = (failure: Failure, ground: Ground): string | undefined => {
-  const { _tag, code } = failure as { readonly _tag: string; readonly code?: string }
+const isUnfit = (operation: Operation, failure: Failure, ground: Ground): string | undefined => {
+  const { _tag, code, detail } = failure as { readonly _tag: string; readonly code?: string; readonly detail?: string }
+  if (operation.tellsMoves === true && _tag === "Unavailable" && detail === moved) return undefined
   if (code === "EBADF") return "used a descriptor that was closed"
   if (_tag === "Unavailable" || _tag === "Unsupported" || _tag === "Died")
     return `said ${JSON.stringify({ ...failure, cause: undefined })}`
@@ -91,7 +94,7 @@ const judgeOne = (tally: Tally, operation: Operation, ground: Ground, n: number,
   }
   const tag = tagOf(outcome.failure)
   tally.refusals[tag] = (tally.refusals[tag] ?? 0) + 1
-  const unfit = isUnfit(outcome.failure, ground)
+  const unfit = isUnfit(operation, outcome.failure, ground)
   if (unfit !== undefined) accuse(tally, { kind: "wrong", why: unfit })
   if (isMisnamed(operation, outcome.failure))
     accuse(tally, { kind: "misnamed", why: JSON.stringify({ ...outcome.failure, cause: undefined }) })

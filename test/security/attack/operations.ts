@@ -59,6 +59,8 @@ export interface Operation {
   readonly mayTake?: boolean
   /** What is there at the moment can be the wrong thing to ask this of. */
   readonly mayBlame?: boolean
+  /** Tells its caller, by Unavailable, that a directory which it lists was moved meanwhile. */
+  readonly tellsMoves?: boolean
 }
 
 export const wrong = (why: string): Verdict => ({ kind: "wrong", why })

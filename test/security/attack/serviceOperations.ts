@@ -104,7 +104,7 @@ const reading: ReadonlyArray<Operation> = [
     }
   },
   { name: "service stat", run: ({ fs }, ground) => fs.stat(at(ground, "file")), judge: isSized },
-  { name: "service list", run: ({ fs }, ground) => fs.list(ground.at), judge: orPartial(isListing, names) },
+  { name: "service list", tellsMoves: true, run: ({ fs }, ground) => fs.list(ground.at), judge: orPartial(isListing, names) },
   {
     name: "service exists",
     run: ({ fs }, ground) => fs.exists(at(ground, secretName)),
@@ -116,6 +116,7 @@ const reading: ReadonlyArray<Operation> = [
   { name: "service readLink", mayBlame: true, run: ({ fs }, ground) => fs.readLink(at(ground, "ln")), judge: isText(linkText) },
   {
     name: "service walk",
+    tellsMoves: true,
     run: ({ fs }) => Effect.map(Stream.runCollect(fs.walk(".", { sizes: true })), pathsOf),
     judge: isInside((paths) => paths)
   },
@@ -303,11 +304,14 @@ const carried = (ground: Ground, n: number): Verdict | undefined => {
 export const onBranch: ReadonlyArray<Operation> = [
   onTree("removeTree of a tree with it", ({ port }) => port.accelerations!.removeTree!("outer" as never)),
   onTree("service delete recursive of a tree with it", ({ fs }) => fs.delete("outer", { recursive: true })),
-  onTree(
-    "service walk of a tree with it",
-    ({ fs }) => Effect.map(Stream.runCollect(fs.walk("outer")), pathsOf),
-    isInside((paths) => paths)
-  ),
+  {
+    ...onTree(
+      "service walk of a tree with it",
+      ({ fs }) => Effect.map(Stream.runCollect(fs.walk("outer")), pathsOf),
+      isInside((paths) => paths)
+    ),
+    tellsMoves: true
+  },
   onTree(
     "service glob of a tree with it",
     ({ fs }) => Effect.map(fs.glob("**", { path: "outer" }), ({ matches }) => pathsOf(matches)),
