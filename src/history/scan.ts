@@ -145,6 +145,9 @@ interface Looked {
 
 const isGone = ({ _tag }: Fault): boolean => _tag === "NotFound" || _tag === "NotADirectory" || _tag === "NotAFile"
 
+const isAbsence = (error: unknown): boolean =>
+  typeof error === "object" && error !== null && "_tag" in error && isGone(error as Fault)
+
 const ofStamp = (stamp: Stamped): Looked => ({
   segment: keyOf(stamp),
   kind: stamp.kind,
@@ -153,12 +156,12 @@ const ofStamp = (stamp: Stamped): Looked => ({
   stamp
 })
 
-/** Where the backend gives no stamps, nothing vouches for anything. */
+/** Without stamps nothing vouches for anything. It looks twice: a directory may have been moved away for a moment. */
 const lookSlowly = Effect.fnUntraced(function* (port: Backend, path: FsPath): Effect.fn.Return<ReadonlyArray<Looked>, Fault> {
   const out: Array<Looked> = []
   for (const child of yield* port.list(path)) {
     const segment = keyOf(child)
-    const stat = yield* port.stat(join(path, segment))
+    const stat = (yield* port.stat(join(path, segment))) ?? (yield* port.stat(join(path, segment)))
     // A backend that cannot read links may look through them, and then sees nothing behind one that leads nowhere.
     const isLink = port.links === undefined && child.kind === "symlink"
     if (stat === undefined && !isLink) continue
@@ -209,13 +212,24 @@ interface Step extends Visit {
 
 type Enter<E> = (draft: Draft, children: ReadonlyArray<Looked>) => Effect.Effect<void, Fault | E>
 
+/** How often a directory is looked for that was listed and is not found. */
+const maxLooks = 3
+
+/**
+ * Looks for a directory that was listed and is not found: another program may have moved it back, or put another in its place. Returns
+ * `undefined` for one that was removed.
+ */
+const lookFor = (port: Backend, path: FsPath, left = maxLooks): Effect.Effect<ReadonlyArray<Looked> | undefined, Fault> =>
+  Effect.catch(look(port, path), (fault) => {
+    if (!isGone(fault)) return Effect.fail(fault)
+    return left === 1 ? Effect.succeed(undefined) : Effect.andThen(Effect.yieldNow, lookFor(port, path, left - 1))
+  })
+
 /** One directory after another. */
 const oneByOne = Effect.fnUntraced(function* <E>(port: Backend, top: Draft, enter: Enter<E>) {
   const pending = [top]
   for (let here = pending.pop(); here !== undefined; here = pending.pop()) {
-    const children = yield* Effect.catch(look(port, here.path), (fault) =>
-      isGone(fault) && here !== top ? Effect.succeed(undefined) : Effect.fail(fault)
-    )
+    const children = yield* here === top ? look(port, here.path) : lookFor(port, here.path)
     if (children === undefined) here.isGone = true
     else yield* enter(here, children)
     for (const [, below] of here.directories) pending.push(below)
@@ -224,6 +238,7 @@ const oneByOne = Effect.fnUntraced(function* <E>(port: Backend, top: Draft, ente
 
 /** Many at a time, each by way of the one that it is in, which is kept at hand until all in it have been read. */
 const manyAhead = Effect.fnUntraced(function* <E>(
+  port: Backend,
   explore: NonNullable<DirectoryHistory["explore"]>,
   top: Draft,
   enter: Enter<E>
@@ -235,12 +250,13 @@ const manyAhead = Effect.fnUntraced(function* <E>(
     asked--
     const { above, draft } = visit
     if (above !== undefined && --above.unread === 0) explorer.leave(above)
-    if ("_tag" in children) {
-      if (!isGone(children) || draft === top) return yield* Effect.fail(children)
+    if ("_tag" in children && (!isGone(children) || draft === top)) return yield* Effect.fail(children)
+    const found = "_tag" in children ? yield* lookFor(port, draft.path) : (children as ReadonlyArray<Stamped>).map(ofStamp)
+    if (found === undefined) {
       draft.isGone = true
       return
     }
-    yield* enter(draft, (children as ReadonlyArray<Stamped>).map(ofStamp))
+    yield* enter(draft, found)
     if (draft.directories.length === 0) return
     visit.unread = draft.directories.length
     explorer.hold(visit)
@@ -311,7 +327,7 @@ const survey = Effect.fnUntraced(function* <E>(port: Backend, options: ScanOptio
     )
   }
   if (history?._tag === "Directory" && history.explore !== undefined) {
-    yield* Effect.scoped(manyAhead(history.explore, top, enter))
+    yield* Effect.scoped(manyAhead(port, history.explore, top, enter))
   } else yield* oneByOne(port, top, enter)
   return { top, census: census() }
 })
@@ -377,10 +393,8 @@ const readUnread = Effect.fnUntraced(function* <E>(port: Backend, draft: Draft, 
     for (const child of unread) {
       const path = join(draft.path, child.segment)
       const reading = isPatient ? readTwice(port, path, sink) : readFile(port, path, sink)
-      const read = yield* Effect.catch(reading, (fault) =>
-        typeof fault === "object" && fault !== null && "_tag" in fault && isGone(fault as Fault)
-          ? Effect.succeed(undefined)
-          : Effect.fail(fault)
+      const read = yield* Effect.catch(Effect.retry(reading, { times: 1, while: isAbsence }), (fault) =>
+        isAbsence(fault) ? Effect.succeed(undefined) : Effect.fail(fault)
       )
       if (read !== undefined) readings.push([child, read])
     }

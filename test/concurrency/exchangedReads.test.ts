@@ -10,6 +10,7 @@ import * as Exit from "effect/Exit"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { type Algebra, make } from "../../src/filesystem/Filesystem.ts"
+import { scan } from "../../src/history/scan.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import type { Fault } from "../../src/model/FsError.ts"
 import { type Backend, portable } from "../../src/port/Backend.ts"
@@ -246,4 +247,28 @@ describe("a program that exchanges two directories all the time", () => {
       120_000
     )
   }
+})
+
+describe("a scan of a tree for a snapshot or an archive", () => {
+  it.effect("has a directory that was away for a moment", () =>
+    Effect.gen(function* () {
+      const run = (acts: Plan) =>
+        Effect.scoped(
+          Effect.gen(function* () {
+            const { begin, calls, fs } = disturbed(yield* memory(files), new Map(acts))
+            begin()
+            const { tree } = yield* scan(fs.port)
+            return { entries: tree.entries.get("d"), calls: calls() }
+          })
+        )
+      const { calls, entries } = yield* run([])
+      for (let nth = 1; nth <= calls; nth++) {
+        const found = yield* run([
+          [nth, away],
+          [nth + 1, back]
+        ])
+        if (found.entries !== undefined) assert.deepStrictEqual(found.entries, entries, `call ${nth}`)
+      }
+    })
+  )
 })
