@@ -213,7 +213,7 @@ describe("a walk of a host", () => {
 })
 
 describe("a program that exchanges two directories all the time", () => {
-  const rounds = 40
+  const rounds = 200
   for (const [name, read] of Object.entries(reads)) {
     it.effect(
       `is no reason for ${name} on a host to answer a part`,

@@ -55,6 +55,11 @@ interface Held {
   isLeft: boolean
 }
 
+interface Lent {
+  readonly place: Place
+  readonly giveBack: () => void
+}
+
 const kinds: ReadonlyArray<Kind> = ["file", "directory", "symlink", "other"]
 
 const childrenOf = ({ kinds: codes, names }: Listing, caseSensitive: boolean): ReadonlyArray<Child> => {
@@ -139,21 +144,34 @@ const make = <V extends Visit>(
     return above === undefined ? confined.directory(pathOf(visit)) : above.enter(visit.segment)
   }
 
-  /** A directory, for a moment. One that is held stays so until the walk has left what it was lent for. */
-  const lend = (visit: V): { readonly place: Place; readonly giveBack: () => void } | Fault => {
-    const known = held.get(visit)
-    if (known !== undefined) {
-      known.lent++
-      return { place: known.place, giveBack: () => giveBack(known) }
+  const keep = (visit: V, place: Place): Held => {
+    const known = { place, lent: 0, isLeft: false }
+    held.set(visit, known)
+    allHeld++
+    return known
+  }
+
+  /**
+   * Lends a directory for a moment. One that is held stays so until the walk has left what it was lent for. `isRead`: it is read now, so
+   * it is held where that is possible, for what is below it must be reached by way of the directory that was read.
+   */
+  const lend = (visit: V, isRead = false): Lent | Fault => {
+    let known = held.get(visit)
+    if (known === undefined) {
+      const place = reach(visit)
+      if (isFault(place)) return place
+      if (!isRead || !mayHold()) return { place, giveBack: () => place.release() }
+      known = keep(visit, place)
     }
-    const place = reach(visit)
-    return isFault(place) ? place : { place, giveBack: () => place.release() }
+    const lent = known
+    lent.lent++
+    return { place: lent.place, giveBack: () => giveBack(lent) }
   }
 
   /** `undefined` where it cannot be had, and asking again will tell why. */
-  const borrow = (visit: V): { readonly place: Place; readonly giveBack: () => void } | undefined => {
+  const borrow = (visit: V, isRead = false): Lent | undefined => {
     try {
-      const lent = lend(visit)
+      const lent = lend(visit, isRead)
       return isFault(lent) ? undefined : lent
     } catch {
       return undefined
@@ -161,8 +179,7 @@ const make = <V extends Visit>(
   }
 
   const readNow = (visit: V): ReadonlyArray<Child> | undefined => {
-    explorer.hold(visit)
-    const borrowed = borrow(visit)
+    const borrowed = borrow(visit, true)
     if (borrowed === undefined) return undefined
     try {
       if (!isSmall(borrowed.place)) return undefined
@@ -236,7 +253,7 @@ const make = <V extends Visit>(
   const listAgain = (visit: V, left = maxLooks): Effect.Effect<ReadonlyArray<Child>, Fault> =>
     Effect.flatten(
       Effect.acquireUseRelease(
-        attempt(() => lend(visit)),
+        attempt(() => lend(visit, true)),
         ({ place }) =>
           Effect.map(Effect.result(listIn(place)), (result) => {
             // An entry that goes while its kind is looked up can fail the listing of a directory that is there.
@@ -274,7 +291,6 @@ const make = <V extends Visit>(
       if (done.length > 0) return Effect.void
       const strange = odd.pop()
       if (strange !== undefined) {
-        explorer.hold(strange)
         return readAgain(strange)
       }
       const next = here.pop()
@@ -300,8 +316,7 @@ const make = <V extends Visit>(
       try {
         const place = reach(visit)
         if (isFault(place)) return
-        held.set(visit, { place, lent: 0, isLeft: false })
-        allHeld++
+        keep(visit, place)
       } catch {
         // It will be reached when it is needed.
       }
