@@ -354,6 +354,7 @@ describe("beside files of others a dump", () => {
       yield* refused
       Fs.unlinkSync(join(top, "abc.fs.zip"))
       yield* Session.dumpSessionTree(session, top, { filesystem })
+      Fs.unlinkSync(join(top, "abc.fs.zip"))
       yield* snapshotIn(top)
       yield* refused
       Fs.unlinkSync(join(top, "abc.fs.zip"))
