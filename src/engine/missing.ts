@@ -12,14 +12,14 @@ import { type Child, keyOf } from "../port/Backend.ts"
 export type Became = "removed" | "there" | "moved"
 
 /** A later listing of a directory. */
-export interface Relisted {
+interface Relisted {
   readonly kinds: ReadonlyMap<string, Kind>
   /** The kinds of children that an earlier listing did not have. */
   readonly newKinds: ReadonlySet<Kind>
 }
 
 /** Compares a later listing of a directory with the first; `undefined` where the first was not kept. */
-export const relistedOf = (listed: ReadonlyArray<Child> | undefined, children: ReadonlyArray<Child>): Relisted => {
+const relistedOf = (listed: ReadonlyArray<Child> | undefined, children: ReadonlyArray<Child>): Relisted => {
   const kinds = new Map(children.map((child) => [keyOf(child), child.kind]))
   const newKinds = new Set<Kind>()
   if (listed !== undefined) {
@@ -32,8 +32,37 @@ export const relistedOf = (listed: ReadonlyArray<Child> | undefined, children: R
 }
 
 /** Tells what became of a child that was listed and is not found. */
-export const fateOf = ({ kinds, newKinds }: Relisted, segment: string, kind: Kind): Became =>
+const fateOf = ({ kinds, newKinds }: Relisted, segment: string, kind: Kind): Became =>
   kinds.get(segment) === kind ? "there" : newKinds.has(kind) ? "moved" : "removed"
+
+/** The cost of later listings of one directory, in names, after which the last one has to do. */
+const maxCost = 1_000_000
+
+/** The cost of a listing without names: some backends start a process for each. */
+const perListing = 5_000
+
+/** The later listings of one directory. Their cost is bounded, since a search may miss each of a million files. */
+export class Relistings {
+  #cost = 0
+  #last: Relisted | undefined
+  /** The fate of the directory itself, where it was not found. */
+  fate: Became | undefined
+
+  /** Tells what became of a child, unless that takes another listing, which then must follow. */
+  begin(segment: string, kind: Kind): Became | undefined {
+    const isSpent = this.#cost >= maxCost
+    if (this.#last !== undefined && (isSpent || !this.#last.kinds.has(segment))) return fateOf(this.#last, segment, kind)
+    if (isSpent) return this.fate ?? "moved"
+    this.#cost += perListing
+    return undefined
+  }
+
+  /** Tells what became of a child by a listing, which is kept for the others. */
+  take(listed: ReadonlyArray<Child> | undefined, children: ReadonlyArray<Child>, segment: string, kind: Kind): Became {
+    this.#cost += children.length
+    return fateOf((this.#last = relistedOf(listed, children)), segment, kind)
+  }
+}
 
 /** The number of times a file is looked for that was listed and is not found. */
 export const maxLooks = 3

@@ -18,8 +18,9 @@ export const changed: Fault = {
 const isSized = (child: Child): boolean => child.kind === "directory" || child.sizeBytes !== undefined
 
 /**
- * Returns the children that are there, with their sizes; the ones of the last listing that was needed. Fails with Unavailable where
- * the directory never stays as it was listed.
+ * Returns the children that are there, with their sizes; the ones of the last listing that was needed. A child that every listing names
+ * and that is never found has no size, and is answered with 0: some disks list names that nothing can be opened by. Fails with
+ * Unavailable where the directory never stays as it was listed.
  */
 export const measure = Effect.fnUntraced(function* (
   port: Backend,
@@ -29,21 +30,23 @@ export const measure = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyMap<Child, number>, Fault> {
   const looked = new Map<string, number>()
   let children = listed
+  /** The keys of the children that no look has found so far. */
+  let neverFound: ReadonlySet<string> | undefined
   for (let left = maxListings; ; left--) {
     const sizes = new Map<Child, number>()
-    let isWhole = true
+    const missing = new Set<string>()
     for (const child of children) {
       const key = keyOf(child)
       const known = isSized(child) ? (child.sizeBytes ?? 0) : looked.get(key)
       const size = known ?? (yield* port.stat(FsPath.join(at, key)))?.sizeBytes
-      if (size === undefined) isWhole = false
-      else {
-        sizes.set(child, size)
-        if (known === undefined) looked.set(key, size)
-      }
+      sizes.set(child, size ?? 0)
+      if (size === undefined) missing.add(key)
+      else if (known === undefined) looked.set(key, size)
     }
-    if (isWhole) return sizes
-    if (left === 0) return yield* Effect.fail(changed)
+    if (missing.size === 0) return sizes
+    const before: ReadonlySet<string> = neverFound ?? missing
+    neverFound = new Set([...missing].filter((key) => before.has(key)))
+    if (left === 0) return neverFound.size === missing.size ? sizes : yield* Effect.fail(changed)
     children = yield* again
   }
 })

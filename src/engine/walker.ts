@@ -13,7 +13,7 @@ import { inWalkOrder, keyIn } from "../port/order.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import * as Ignore from "./ignore.ts"
 import type * as Matcher from "./matcher.ts"
-import { type Became, fateOf, type Relisted, relistedOf } from "./missing.ts"
+import { type Became, Relistings } from "./missing.ts"
 import { isFault, type Why } from "./options.ts"
 import { changed, measure } from "./sizes.ts"
 import type { Base, Plan } from "./walk.ts"
@@ -94,7 +94,7 @@ export class Directory implements Visit, Way {
   looks = 0
   /** The children as they were listed; left out where they are many. */
   listed: ReadonlyArray<Child> | undefined
-  relisted: Relisted | undefined
+  relistings: Relistings | undefined
   /** What in it is still to be read, and files of it that are still to be searched: so long it is kept at hand. */
   uses = 0
   /** Its neighbours among the directories that have not been read, in the order of the walk. */
@@ -312,17 +312,17 @@ export class Walker<A> {
    * have come, it may be one of them, or the directory may be another one.
    */
   became(directory: Directory, segment: string, kind: Kind): Effect.Effect<Became, Fault> {
-    const { relisted } = directory
-    if (relisted !== undefined && !relisted.kinds.has(segment)) return Effect.succeed(fateOf(relisted, segment, kind))
+    const relistings = (directory.relistings ??= new Relistings())
+    const known = relistings.begin(segment, kind)
+    if (known !== undefined) return Effect.succeed(known)
     return Effect.matchEffect(this.#again(directory), {
-      onSuccess: (children) =>
-        Effect.sync(() => fateOf((directory.relisted = relistedOf(directory.listed, children)), segment, kind)),
+      onSuccess: (children) => Effect.sync(() => relistings.take(directory.listed, children, segment, kind)),
       onFailure: (fault): Effect.Effect<Became, Fault> => {
         if (fault._tag === "Unavailable") return Effect.fail(fault)
         const { above } = directory
-        return above === undefined || !isAbsence(fault)
-          ? Effect.succeed("moved")
-          : Effect.suspend(() => this.became(above, directory.segment, "directory"))
+        if (above === undefined || !isAbsence(fault)) return Effect.succeed("moved")
+        const fate = Effect.suspend(() => this.became(above, directory.segment, "directory"))
+        return Effect.map(fate, (became) => (relistings.fate = became))
       }
     })
   }

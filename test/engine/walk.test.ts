@@ -249,3 +249,55 @@ describe("glob", () => {
     }).pipe(Effect.provide(InMemory.layer()))
   )
 })
+
+describe("a name that is listed and that nothing is found by", () => {
+  const files: InMemory.Tree = { "odd.txt": "12", "plain.txt": "123" }
+
+  /** A filesystem that gives no sizes with its listings, and finds nothing by one of the names in them. */
+  const odd = (fs: Filesystem.Algebra): Filesystem.Algebra =>
+    Filesystem.make({
+      ...fs.port,
+      accelerations: undefined,
+      list: (path) =>
+        Effect.map(fs.port.list(path), (all) => all.map(({ addressable, kind, name }) => ({ addressable, kind, name }))),
+      stat: (path) => (path === "odd.txt" ? Effect.undefined : fs.port.stat(path))
+    })
+
+  it.effect("does not fail the listing of its directory", () =>
+    on(files, (fs) =>
+      Effect.gen(function* () {
+        const expected = ["odd.txt 0", "plain.txt 3"]
+        const listed = yield* odd(fs).list()
+        assert.deepStrictEqual(
+          listed.map(({ name, sizeBytes }) => `${name} ${sizeBytes}`),
+          expected
+        )
+        const walked = yield* Stream.runCollect(odd(fs).walk(".", { sizes: true }))
+        assert.deepStrictEqual(
+          walked.map(({ path, sizeBytes }) => `${path} ${sizeBytes}`),
+          expected
+        )
+      })
+    )
+  )
+})
+
+describe("a search of files that are listed and not found", () => {
+  const many = 1000
+
+  it.effect("lists their directory again a bounded number of times", () =>
+    on({ d: Object.fromEntries(Array.from({ length: many }, (_, i) => [`${i}`, "x"])) }, (fs) =>
+      Effect.gen(function* () {
+        const listed: Array<string> = []
+        const port = guarded(fs, [], listed).port
+        const { skipped } = yield* Filesystem.make({
+          ...port,
+          accelerations: undefined,
+          open: () => Effect.fail({ _tag: "NotFound" })
+        }).grep("x")
+        assert.strictEqual(skipped.unreadable, many)
+        assert.isAtMost(listed.length, 200)
+      })
+    )
+  )
+})
