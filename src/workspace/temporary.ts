@@ -25,12 +25,15 @@ export interface Directory {
 /** What is in it. */
 export type Purpose = "snapshots" | "vfs" | "workspace"
 
-const named = /^(fs-algebra-(?:snapshots|vfs|workspace)-([0-9a-z-]+)\.[0-9a-f]{24})\.([0-9a-f]{32})$/
+const named = /^(fs-algebra-(?:snapshots|vfs|workspace)-([0-9a-z-]+)\.[0-9a-f]{8})\.([\w-]{22})$/
+
+/** Encodes a code in fewer characters: programs in the directory may make sockets, whose paths have at most 107 bytes. */
+const shortened = (code: string): string => Buffer.from(code, "hex").toString("base64url")
 
 const create = (parent: string, purpose: Purpose): Effect.Effect<string, Fault> =>
   attempt(() => {
-    const name = `fs-algebra-${purpose}-${Identity.self()}.${randomBytes(12).toString("hex")}`
-    const directory = Path.join(parent, `${name}.${Installation.codeOf(name)}`)
+    const name = `fs-algebra-${purpose}-${Identity.self()}.${randomBytes(4).toString("hex")}`
+    const directory = Path.join(parent, `${name}.${shortened(Installation.codeOf(name))}`)
     Fs.mkdirSync(directory, { mode: 0o700 })
     return directory
   })
@@ -65,7 +68,11 @@ export const filled = (
 
 const isLeftover = (name: string): boolean => {
   const [, signed, owner, code] = named.exec(name) ?? []
-  return owner !== undefined && Identity.isDead(owner) === true && Installation.isCodeOf(signed!, code!)
+  return (
+    owner !== undefined &&
+    Identity.isDead(owner) === true &&
+    Installation.isCodeOf(signed!, Buffer.from(code!, "base64url").toString("hex"))
+  )
 }
 
 /** Who sees a name can give it to something else. */

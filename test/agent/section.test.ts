@@ -254,6 +254,17 @@ describe("a workspace of the machine", () => {
     })
   )
 
+  it.live("has a name that leaves room for Unix sockets below it, whose paths have at most 107 bytes", () =>
+    Effect.gen(function* () {
+      const { made, scope } = yield* within(Section.WorkspaceSection())
+      yield* made.filesystem
+      const [own] = names(place)
+      assert.match(own!, /^fs-algebra-workspace-/)
+      assert.isAtMost(`/tmp/${own!}/agent.sock`.length, 107)
+      yield* Scope.close(scope, Exit.void)
+    })
+  )
+
   it.live("is a directory that is there, which stays as it is", () =>
     Effect.gen(function* () {
       const root = project()

@@ -556,7 +556,7 @@ describe("what killed processes leave", () => {
         "fs-algebra-vfs-mine",
         "other",
         `fs-algebra-vfs-${Names.dead()}.0123456789abcdef01234567`,
-        basename(root).replace(/[0-9a-f]{32}$/, (code) => [...code].reverse().join(""))
+        basename(root).replace(/[\w-]{22}$/, (code) => [...code].reverse().join(""))
       ]
       for (const name of names) Fs.mkdirSync(join(place, name))
       yield* sweep(place)
@@ -568,8 +568,8 @@ describe("what killed processes leave", () => {
       for (const purpose of ["workspace", "snapshots"]) {
         const signed = basename(root)
           .replace("vfs", purpose)
-          .replace(/\.[0-9a-f]{32}$/, "")
-        Fs.mkdirSync(join(place, `${signed}.${Installation.codeOf(signed)}`))
+          .replace(/\.[\w-]{22}$/, "")
+        Fs.mkdirSync(join(place, `${signed}.${Buffer.from(Installation.codeOf(signed), "hex").toString("base64url")}`))
       }
       const state = yield* VfsState.make({ session: yield* Session.make(), directory: place })
       const left = [...names, basename(yield* state.rootPath)].sort()
