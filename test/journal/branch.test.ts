@@ -497,6 +497,28 @@ describe("a branch", () => {
     )
   )
 
+  it.effect("lets its leaf decide about permission bits also where something is mounted on it, or it is mounted", () =>
+    inWorld(
+      Effect.gen(function* () {
+        const served = make(yield* InMemory.make({ tree: { f: "x" } }))
+        yield* leafOf(served, { extended: true, preservePermissions: true })
+        const fs = yield* Branch.make({ extended: true })
+        yield* served.setAttributes("f", { mode: 0o741 })
+        const other = make(yield* InMemory.make({ tree: { g: "x" } }))
+        yield* other.setAttributes("g", { mode: 0o741 })
+        const around = yield* mount("m", other)(fs)
+        yield* around.copy("f", "copied")
+        assert.strictEqual((yield* served.stat("copied")).mode, 0o741)
+        const within = yield* mount("m", fs)(other)
+        yield* within.copy("g", "m/taken")
+        assert.strictEqual((yield* served.stat("taken")).mode, 0o741)
+        yield* within.copy("g", "h")
+        yield* within.copy("m/f", "i")
+        for (const path of ["h", "i"]) assert.notStrictEqual((yield* other.stat(path)).mode, 0o741, path)
+      })
+    )
+  )
+
   it.effect("shows no drift where its leaf did not keep the permission bits of a copy, recorded here or by the leaf", () =>
     inWorld(
       Effect.gen(function* () {

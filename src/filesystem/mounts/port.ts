@@ -8,7 +8,7 @@ import * as Stream from "effect/Stream"
 import type { FileStat, Kind, WatchEvent } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
-import { type Backend, type Child, follow, type Info, type Locks, type Rules } from "../../port/Backend.ts"
+import { type Attributes, type Backend, type Child, follow, type Info, type Locks, type Rules } from "../../port/Backend.ts"
 import { strictest, weakest } from "../both.ts"
 import { composed } from "../locking.ts"
 
@@ -125,7 +125,7 @@ export const make = (outerSide: Backend, at: FsPath.FsPath, innerSide: Backend):
       : undefined,
     attributes:
       outer.attributes || inner.attributes
-        ? { set: (path, values) => on(path, (side, path) => side.attributes?.set(path, values) ?? unsupported("attributes")) }
+        ? { set: (path, values) => on(path, (side, path) => setOn(side, outer.rules, path, values)) }
         : undefined,
     watch: outer.watch || inner.watch ? watch : undefined,
     rules: rulesOf(outer, inner, map),
@@ -134,6 +134,19 @@ export const make = (outerSide: Backend, at: FsPath.FsPath, innerSide: Backend):
     calls: outer.calls
   }
 }
+
+type Values = Parameters<Attributes["set"]>[1]
+
+/** Sets attributes on one side. The permission bits of a copy go only to a side that decides about them, or where all copies keep them. */
+const setOn = (side: Backend, rules: Rules | undefined, path: FsPath.FsPath, values: Values): Effect.Effect<void, Fault> => {
+  const { isCopy, modifiedAt } = values
+  const isSkipped = isCopy === true && side.rules?.decidesModeOfCopies !== true && rules?.preservePermissions !== true
+  if (isSkipped && modifiedAt === undefined) return Effect.void
+  return side.attributes?.set(path, isSkipped ? { modifiedAt } : values) ?? unsupported("attributes")
+}
+
+const decidesModes = ({ attributes, rules }: Backend): boolean =>
+  attributes !== undefined && rules?.decidesModeOfCopies === true
 
 const hostRootsOf = (
   outer: Backend["hostRoots"],
@@ -172,7 +185,8 @@ const rulesOf = (outer: Backend, inner: Backend, { into, isInside, isPinned }: M
   policy: outer.rules?.policy,
   symlinks: strictest(outer.rules, inner.rules),
   preservePermissions:
-    outer.rules?.preservePermissions === true && outer.attributes !== undefined && inner.attributes !== undefined
+    outer.rules?.preservePermissions === true && outer.attributes !== undefined && inner.attributes !== undefined,
+  decidesModeOfCopies: decidesModes(outer) || decidesModes(inner)
 })
 
 /** What holds the mount is not anybody's alone unless the whole of the mounted side is too. */
