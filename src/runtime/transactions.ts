@@ -221,7 +221,7 @@ export const isSame = (one: Root, other: Root): boolean => one.device === other.
 
 const token = /^\.~fsa-[0-9a-z-]+\.tmp$/
 
-/** Whether a record may call its staging directories by this name. */
+/** Returns whether a record may call its staging directories by this name. */
 export const isToken = (name: string): boolean => token.test(name)
 
 const isDirectory = (path: string): boolean => {

@@ -75,7 +75,7 @@ const isLeftover = (name: string): boolean => {
   )
 }
 
-/** Who sees a name can give it to something else. */
+/** Returns whether this user owns the directory. Another user who sees its name can give that to something else. */
 const isOwn = (directory: string): boolean => {
   const found = Fs.lstatSync(directory, { throwIfNoEntry: false })
   return found?.isDirectory() === true && (process.getuid === undefined || found.uid === process.getuid())

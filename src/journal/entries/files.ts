@@ -282,7 +282,7 @@ const metadata = {
 export class FileMetadata extends Schema.TaggedClass<FileMetadata>("fs-algebra/FileMetadata")("FileMetadata", {
   ...answered,
   ...metadata,
-  /** What stands at each component, the root first, down to the first that is no directory. */
+  /** The metadata of each component, the root first, down to the first that is no directory. */
   way: Schema.optionalKey(Schema.Array(Schema.Struct(metadata)))
 }) {}
 

@@ -125,7 +125,7 @@ const metadataOf = ({ createdAt, isDirectory, isSymlink, kind, mode, modifiedAt,
 
 const isDenied = ({ _tag }: Fault): boolean => _tag === "AccessDenied"
 
-/** Of a link also where it leads, and whether it may be followed. What cannot be read, or is too long to be told, is left out. */
+/** Adds to the metadata of a link its text, and whether it may be followed. A text that cannot be read, or is too long, is left out. */
 const withTarget = (self: Serving, path: FsPath.FsPath, stat: Stat): Effect.Effect<Metadata, Fault> => {
   const { links } = self
   const found = metadataOf(stat)
@@ -140,7 +140,7 @@ const withTarget = (self: Serving, path: FsPath.FsPath, stat: Stat): Effect.Effe
 
 const heldDirectory: Metadata = { size: 0, isDirectory: true, kind: "directory" }
 
-/** What stands at each component of the path, as a branch over all leaves shows it. */
+/** Returns the metadata of each component of the path, as a branch over all leaves shows it. */
 const wayTo = Effect.fnUntraced(function* (self: Serving, { path, sharing }: Work): Effect.fn.Return<Array<Metadata>, Fault> {
   const names = FsPath.segments(path)
   const out: Array<Metadata> = []

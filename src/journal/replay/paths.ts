@@ -10,7 +10,7 @@ export const toPath = (path: string): FsPath.FsPath =>
 
 const mark = ".~"
 
-/** What `Hidden` looks at in an operation. */
+/** The parts of an operation that `Hidden` looks at. */
 interface Noted {
   readonly asked: Efferent
   readonly path: FsPath.FsPath

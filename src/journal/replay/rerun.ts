@@ -39,7 +39,7 @@ const sink = (
   )
 }
 
-/** What a branch asked that follows links itself is answered as a leaf with `extended` answers it. */
+/** Returns the view that answers a request of a branch that follows links itself, as a leaf with `extended` does. */
 const viewOf = (serving: Serving, asked: Operation["asked"]): Serving =>
   asked.links === undefined ? serving : Views.make({ ...serving, settings: { ...serving.settings, extended: true } }).of(asked)
 
