@@ -6,14 +6,10 @@ import * as Effect from "effect/Effect"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { type Backend, type Child, keyOf } from "../port/Backend.ts"
+import { changed } from "../port/explorer.ts"
 
 /** The number of times a directory is listed again. */
 const maxListings = 8
-
-export const changed: Fault = {
-  _tag: "Unavailable",
-  detail: "another program moved or replaced this directory while it was read; try again"
-}
 
 const isSized = (child: Child): boolean => child.kind === "directory" || child.sizeBytes !== undefined
 

@@ -8,14 +8,14 @@ import type { Kind } from "../model/Entry.ts"
 import { type Fault, located } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { type Backend, type Child, keyOf } from "../port/Backend.ts"
-import type { Explorer, Visit } from "../port/explorer.ts"
+import { changed, type Explorer, type Visit } from "../port/explorer.ts"
 import { inWalkOrder, keyIn } from "../port/order.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import * as Ignore from "./ignore.ts"
 import type * as Matcher from "./matcher.ts"
 import { type Became, Relistings } from "./missing.ts"
 import { isFault, type Why } from "./options.ts"
-import { changed, measure } from "./sizes.ts"
+import { measure } from "./sizes.ts"
 import type { Base, Plan } from "./walk.ts"
 
 /** After so many steps of matching, each of a few nanoseconds, others have their turn. */
@@ -318,7 +318,7 @@ export class Walker<A> {
     return Effect.matchEffect(this.#again(directory), {
       onSuccess: (children) => Effect.sync(() => relistings.take(directory.listed, children, segment, kind)),
       onFailure: (fault): Effect.Effect<Became, Fault> => {
-        if (fault._tag === "Unavailable") return Effect.fail(fault)
+        if (fault._tag === "Unavailable" && fault !== changed) return Effect.fail(fault)
         const { above } = directory
         if (above === undefined || !isAbsence(fault)) return Effect.succeed("moved")
         const fate = Effect.suspend(() => this.became(above, directory.segment, "directory"))

@@ -10,6 +10,12 @@ import type { GrepMatch } from "../model/Entry.ts"
 import type { Query, Unsearched } from "../model/search.ts"
 import type { Child } from "./Backend.ts"
 
+/** The failure of a read that did not find what it had listed, though it was not removed. A search skips the directory. */
+export const changed: Fault = {
+  _tag: "Unavailable",
+  detail: "another program moved or replaced this directory while it was read; try again"
+}
+
 /** A directory of a walk. */
 export interface Visit {
   /** The one that it is in; `undefined` where the walk starts. */

@@ -92,9 +92,11 @@ const toldOf = (output: Buffer): Map<string, Array<Told>> | undefined => {
   return found
 }
 
-/** That something has gone while a directory was read is as if it had gone before. */
-const isHarmless = (errors: string): boolean =>
-  errors.split("\n").every((line) => line === "" || line.endsWith(": No such file or directory"))
+const hasComplaint = (errors: string): boolean => /[^\n]/.test(errors)
+
+/** Whether something was listed and is not found, and nothing else is wrong. */
+const isGone = (errors: string): boolean =>
+  hasComplaint(errors) && errors.split("\n").every((line) => line === "" || line.endsWith(": No such file or directory"))
 
 /** That nothing is there to be asked any more, or that it does not answer: to ask for each by itself would only take as many times longer. */
 const isFinal = ({ _tag }: Fault): boolean => _tag === "Unavailable" || _tag === "Timeout"
@@ -126,7 +128,7 @@ const makeExplorer = <V extends Visit>({ caseSensitive, list, place }: Means, pa
   const understood = (visits: ReadonlyArray<V>, names: ReadonlyArray<Uint8Array>, { errors, output }: Reply) => {
     const end = output.indexOf(10)
     const said = output.toString("latin1", 0, end)
-    const found = isHarmless(errors) && said.length === visits.length ? toldOf(output.subarray(end + 1)) : undefined
+    const found = !hasComplaint(errors) && said.length === visits.length ? toldOf(output.subarray(end + 1)) : undefined
     return visits.map((visit, index): Reading<V> | undefined => {
       if (found === undefined || said[index] !== "1") return undefined
       const records = found.get(latin(names[index]!)) ?? []
@@ -136,15 +138,33 @@ const makeExplorer = <V extends Visit>({ caseSensitive, list, place }: Means, pa
     })
   }
 
+  /**
+   * Asks for directories in one request. Those among which something was listed and is not found are asked for again in halves: it may
+   * have been removed, or a directory was moved or exchanged, and the one that it was in is asked for by itself in the end.
+   */
+  const askFor = (
+    visits: ReadonlyArray<V>,
+    names: ReadonlyArray<Uint8Array>
+  ): Effect.Effect<ReadonlyArray<Reading<V> | undefined>> =>
+    Effect.matchEffect(place.ask(requestOf("bulk_lists", names)), {
+      onSuccess: (reply) => {
+        if (visits.length === 1 || !isGone(reply.errors)) return Effect.succeed(understood(visits, names, reply))
+        const middle = visits.length >> 1
+        return Effect.zipWith(
+          askFor(visits.slice(0, middle), names.slice(0, middle)),
+          askFor(visits.slice(middle), names.slice(middle)),
+          (first, second) => [...first, ...second]
+        )
+      },
+      onFailure: (fault) => Effect.succeed(visits.map((visit) => (isFinal(fault) ? { visit, children: fault } : undefined)))
+    })
+
   const together = Effect.fnUntraced(function* (visits: ReadonlyArray<V>, names: ReadonlyArray<Uint8Array>) {
     const out: Array<Reading<V>> = []
     for (let at = 0; at < visits.length;) {
       const end = fitting(names, at, maxDirectories)
       const some = visits.slice(at, end)
-      const readings = yield* Effect.match(place.ask(requestOf("bulk_lists", names.slice(at, end))), {
-        onSuccess: (reply) => understood(some, names.slice(at, end), reply),
-        onFailure: (fault) => some.map((visit) => (isFinal(fault) ? { visit, children: fault } : undefined))
-      })
+      const readings = yield* askFor(some, names.slice(at, end))
       for (const [index, visit] of some.entries()) out.push(readings[index] ?? (yield* alone(visit)))
       at = end
     }

@@ -6,13 +6,14 @@ import * as Exit from "effect/Exit"
 import { isUtf8 } from "node:buffer"
 import type { Fault } from "../../../model/FsError.ts"
 import { type FsPath, join } from "../../../model/FsPath.ts"
-import type { Child } from "../../../port/Backend.ts"
+import { type Child, keyOf } from "../../../port/Backend.ts"
+import { changed } from "../../../port/explorer.ts"
 import * as TemporaryNames from "../../../runtime/temporaryNames.ts"
 import { childOf, fromBytes } from "../hostNames.ts"
 import { complaints, faultOf } from "./faults.ts"
 import { isFault, nameOf, type Place, understood } from "./place.ts"
 import { kindOf } from "./stat.ts"
-import { changed } from "./writing.ts"
+import * as Writing from "./writing.ts"
 
 /** A name is one component and leads nowhere else, whatever the tools inside say: others join it to paths on other disks. */
 const record = /^([0-9a-f]+) (\d+) (-?\d+) \.\/(?!\.{1,2}$)([^/]+)$/
@@ -46,22 +47,58 @@ const swept = Effect.fnUntraced(function* (place: Place, path: FsPath, children:
   if (left.length === 0) return children
   const gone = new Set<Child>()
   for (const child of left) {
-    const removed = yield* Effect.exit(changed(place, "discard", [join(path, child.name)]))
+    const removed = yield* Effect.exit(Writing.changed(place, "discard", [join(path, child.name)]))
     if (Exit.isSuccess(removed)) gone.add(child)
   }
   return children.filter((child) => !gone.has(child))
 })
 
-/** What has gone while it was listed is told by no more than that. */
-const isOnlyGone = (errors: string): boolean => complaints(errors).every((line) => line.endsWith("No such file or directory"))
+const isGone = (complaint: string): boolean => complaint.endsWith("No such file or directory")
+
+/** The number of times a directory is listed again in which something was listed and not found. */
+const maxLooks = 3
+
+/** Lists the names that stat never finds, as some disks list them; Unavailable where these are not as many as were missed. */
+const unfound = Effect.fnUntraced(function* (place: Place, name: Uint8Array, found: ReadonlyArray<Child>, missed: number) {
+  const { output } = yield* place.ask({ call: "names", arguments: [name], repeats: true })
+  const names = new Set(found.map(keyOf))
+  const all = [...output.toString("latin1").matchAll(/([dfo])\.\/(?!\.{1,2}\/)([^/]+)\/\/\n/g)].map(
+    ([, kind, text]): Child => ({
+      ...childOf(fromBytes(Buffer.from(text!, "latin1")), kind === "d" ? "directory" : kind === "f" ? "file" : "other"),
+      sizeBytes: 0
+    })
+  )
+  const others = all.filter((child) => !names.has(keyOf(child)))
+  return others.length === missed ? others : yield* Effect.fail(changed)
+})
+
+/**
+ * Lists a directory until all that is listed is found, or as often as may be. What is not found once has been removed, or was away for a
+ * moment. Fails with Unavailable where the same is not found again, unless no look at all has found it.
+ */
+const listed = Effect.fnUntraced(function* (place: Place, name: Uint8Array): Effect.fn.Return<ReadonlyArray<Child>, Fault> {
+  const missed = new Map<string, number>()
+  for (let left = maxLooks; ; left--) {
+    const reply = yield* place.ask({ call: "list", arguments: [name], repeats: true })
+    const complained = complaints(reply.errors)
+    if (reply.status !== 0 && (reply.status >= 20 || !complained.every(isGone))) return yield* Effect.fail(faultOf(reply))
+    const gone = complained.filter(isGone)
+    if (gone.length === 0 || left === 0) {
+      const found = yield* understood(entriesOf(reply.output))
+      const again = gone.filter((complaint) => missed.has(complaint))
+      if (again.length === 0) return found
+      if (again.some((complaint) => missed.get(complaint) !== maxLooks)) return yield* Effect.fail(changed)
+      return [...found, ...(yield* unfound(place, name, found, again.length))]
+    }
+    for (const complaint of gone) missed.set(complaint, (missed.get(complaint) ?? 0) + 1)
+  }
+})
 
 /** Lists a directory. `sweeps`: remove the leftovers of killed writers in it, which are not listed then. */
 export const list = (place: Place, path: FsPath, sweeps: boolean): Effect.Effect<ReadonlyArray<Child>, Fault> =>
   Effect.gen(function* () {
     const name = nameOf(path)
     if (isFault(name)) return yield* Effect.fail(name)
-    const reply = yield* place.ask({ call: "list", arguments: [name], repeats: true })
-    if (reply.status !== 0 && (reply.status >= 20 || !isOnlyGone(reply.errors))) return yield* Effect.fail(faultOf(reply))
-    const entries = yield* understood(entriesOf(reply.output))
+    const entries = yield* listed(place, name)
     return sweeps ? yield* swept(place, path, entries) : entries
   })

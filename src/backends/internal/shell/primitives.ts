@@ -140,7 +140,12 @@ list() {
   seek "$1" || return
   [ -d "$1" ] && [ ! -L "$1" ] || return 22
   [ -r "$1" ] && [ -x "$1" ] || return 25
-  (cd -P -- "$1" && exec find . -mindepth 1 -maxdepth 1 -exec stat -c '%f %s %Y %n//' {} +)
+  (cd -P -- "$1" 2>/dev/null || exit 21; exec find . -mindepth 1 -maxdepth 1 -exec stat -c '%f %s %Y %n//' {} +)
+}
+
+# Names of everything in a directory, each after a letter for what it is: d, f, or o for all else.
+names() {
+  (cd -P -- "$1" 2>/dev/null || exit 21; exec find . -mindepth 1 -maxdepth 1 \\( -type d -exec printf 'd%s//\\n' {} + \\) -o \\( -type f -exec printf 'f%s//\\n' {} + \\) -o -exec printf 'o%s//\\n' {} +)
 }
 
 readlink_() {
