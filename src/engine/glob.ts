@@ -10,7 +10,7 @@ import * as Matcher from "./matcher.ts"
 import { count, type GlobOptions, invalid, isFault, list, type PlanContext } from "./options.ts"
 import * as Skips from "./skips.ts"
 import * as Walk from "./walk.ts"
-import { Passed } from "./walker.ts"
+import { Passed } from "./passed.ts"
 
 export interface GlobPlan {
   readonly walk: Walk.Plan

@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { Backend, Child } from "../port/Backend.ts"
+import { inSlices, type Steps } from "../runtime/steps.ts"
 import { wholeAt } from "./read.ts"
 import {
   ANY,
@@ -256,12 +257,50 @@ const decide = (levels: ReadonlyArray<Level>, name: string, directory: boolean):
 
 const saysNothing = ({ git, own }: Rules): boolean => git.length === 0 && own.length === 0
 
+const isGit = ({ caseSensitive }: Rules, name: string): boolean =>
+  name === ".git" || (!caseSensitive && FsPath.fold(name) === ".git")
+
 /** Whether this child of the directory is ignored. */
 export const ignores = (self: Rules, name: string, directory: boolean): boolean => {
-  if (self.everything || name === ".git" || (!self.caseSensitive && FsPath.fold(name) === ".git")) return true
+  if (self.everything || isGit(self, name)) return true
   if (saysNothing(self)) return false
   const bytes = bytewise(name)
   return decide(self.own, bytes, directory) ?? decide(self.git, bytes, directory) ?? false
+}
+
+const decidingIn = function* (levels: ReadonlyArray<Level>, name: string, directory: boolean): Steps<boolean | undefined> {
+  for (const { file, positions } of levels.toReversed()) {
+    const found = yield* file.rows.deciding(positions, name, directory)
+    if (found !== -1) return !file.takesBack[found]!
+  }
+  return undefined
+}
+
+const goingBelow = function* (levels: ReadonlyArray<Level>, name: string): Steps<ReadonlyArray<Level>> {
+  const out: Array<Level> = []
+  for (const { file, positions } of levels) {
+    const next = yield* file.rows.going(positions, name)
+    if (next.length > 0) out.push({ file, positions: next })
+  }
+  return out
+}
+
+/** What the rules of a directory say of a child: whether it is ignored, and what applies below it where it is a directory. */
+export interface Verdict {
+  readonly ignored: boolean
+  readonly below: Rules
+}
+
+/** Answers what `ignores` and `below` answer, with pauses: for many rules, or long ones. */
+export const judging = function* (self: Rules, name: string, directory: boolean): Steps<Verdict> {
+  if (self.everything || saysNothing(self)) return { ignored: ignores(self, name, directory), below: self }
+  const bytes = bytewise(name)
+  const ignored =
+    isGit(self, name) ||
+    ((yield* decidingIn(self.own, bytes, directory)) ?? (yield* decidingIn(self.git, bytes, directory)) ?? false)
+  if (ignored || !directory) return { ignored, below: self }
+  const git = yield* goingBelow(self.git, bytes)
+  return { ignored, below: { ...self, git, own: yield* goingBelow(self.own, bytes) } }
 }
 
 /** At most so many steps is the answer for a child with a name of that length. */
@@ -338,8 +377,10 @@ export const atBase = Effect.fnUntraced(function* (port: Backend, directory: FsP
     const git = yield* port.stat(FsPath.join(here, ".gitignore"))
     const own = yield* port.stat(FsPath.join(here, ".ignore"))
     rules = yield* withFiles(rules, port, here, git?.kind === "file", own?.kind === "file")
-    if (ignores(rules, name, true)) return { ...rules, everything: true }
-    rules = below(rules, name)
+    const before = rules
+    const verdict = yield* inSlices(() => judging(before, name, true))
+    if (verdict.ignored) return { ...rules, everything: true }
+    rules = verdict.below
     here = FsPath.join(here, name)
   }
   return rules

@@ -23,7 +23,8 @@ import * as Read from "./read.ts"
 import * as Text from "./text.ts"
 import * as Walk from "./walk.ts"
 import * as Missing from "./missing.ts"
-import { type Directory, Passed, Walker } from "./walker.ts"
+import { Passed } from "./passed.ts"
+import { type Directory, Walker } from "./walker.ts"
 
 /** What became of a file: its matches, or why it has none. */
 export interface Outcome {

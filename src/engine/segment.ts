@@ -4,6 +4,8 @@
  * globs and ignore rules compile to this. Nothing in it backtracks: the cost is at most the pattern's length times the name's.
  */
 
+import { type Steps, stride } from "../runtime/steps.ts"
+
 /** One unit of a name: a code unit, or what stands for several of them. */
 export type Element = number | CharClass
 export const ANY = -1
@@ -123,6 +125,10 @@ export interface Rows {
   readonly below: (positions: Positions, name: string) => Positions
   /** The highest pattern that matches this child, or -1. */
   readonly decide: (positions: Positions, name: string, directory: boolean) => number
+  /** Does the same as `decide`, with pauses. */
+  readonly deciding: (positions: Positions, name: string, directory: boolean) => Steps<number>
+  /** Does the same as `below`, with pauses. */
+  readonly going: (positions: Positions, name: string) => Steps<Positions>
   /** At most so many steps does one of these take for a name of that length. */
   readonly cost: (positions: Positions, length: number) => number
 }
@@ -137,16 +143,20 @@ interface Ends {
   readonly others: Array<Place>
 }
 
+/** Answers the pattern of the place where it is above `found` and the place decides for it, and otherwise `found`. */
+const higher = ({ directory: only, pattern, test }: Place, name: string, directory: boolean, found: number): number =>
+  pattern > found && (directory || !only) && (test === GLOBSTAR || test(name)) ? pattern : found
+
 /** The highest pattern above `least` that one of these places decides for, or `least`. */
 const highest = (places: ReadonlyArray<Place>, name: string, directory: boolean, least: number): number => {
   let found = least
-  for (let i = 0; i < places.length; i++) {
-    const place = places[i]!
-    if (place.pattern <= found || (place.directory && !directory)) continue
-    if (place.test === GLOBSTAR || place.test(name)) found = place.pattern
-  }
+  // From the last pattern up, so that after the first that matches hardly any is tested.
+  for (let i = places.length - 1; i >= 0; i--) found = higher(places[i]!, name, directory, found)
   return found
 }
+
+/** At most so many steps a test takes for this name. */
+const effort = (test: Test | typeof GLOBSTAR, name: string): number => 1 + (test?.weight ?? 0) * name.length
 
 export const compileRows = (rows: ReadonlyArray<Row>): Rows => {
   const places: Array<Place> = []
@@ -198,20 +208,52 @@ export const compileRows = (rows: ReadonlyArray<Row>): Rows => {
   const start: Array<number> = []
   for (const place of first) add(start, place)
 
+  const leads = (at: number, name: string): boolean => {
+    const { last, test } = places[at]!
+    return test === GLOBSTAR || (!last && test(name))
+  }
+
+  /** The places after those that lead on. */
+  const after = (positions: Positions, isOpen: (at: number) => boolean): Positions => {
+    generation++
+    const out: Array<number> = []
+    for (let i = 0; i < positions.length; i++) {
+      const at = positions[i]!
+      if (isOpen(at)) add(out, places[at]!.test === GLOBSTAR ? at : at + 1)
+    }
+    if (out.length !== positions.length) return out
+    for (let i = 0; i < out.length; i++) if (out[i] !== positions[i]) return out
+    return positions
+  }
+
   return {
     start,
-    below: (positions, name) => {
-      generation++
-      const out: Array<number> = []
-      for (let i = 0; i < positions.length; i++) {
-        const at = positions[i]!
-        const { last, test } = places[at]!
-        if (test === GLOBSTAR) add(out, at)
-        else if (!last && test(name)) add(out, at + 1)
+    below: (positions, name) => after(positions, (at) => leads(at, name)),
+    going: function* (positions, name) {
+      const open = new Set<number>()
+      let spent = 0
+      for (const at of positions) {
+        if (leads(at, name)) open.add(at)
+        spent += effort(places[at]!.test, name)
+        if (spent < stride) continue
+        yield spent
+        spent = 0
       }
-      if (out.length !== positions.length) return out
-      for (let i = 0; i < out.length; i++) if (out[i] !== positions[i]) return out
-      return positions
+      return after(positions, (at) => open.has(at))
+    },
+    deciding: function* (positions, name, directory) {
+      const { named, others } = endsOf(positions)
+      let found = -1
+      let spent = 0
+      for (let i = others.length - 1; i >= 0; i--) {
+        found = higher(others[i]!, name, directory, found)
+        spent += effort(others[i]!.test, name)
+        if (spent < stride) continue
+        yield spent
+        spent = 0
+      }
+      const same = named.get(name)
+      return same === undefined ? found : highest(same, name, directory, found)
     },
     decide: (positions, name, directory) => {
       const { named, others } = endsOf(positions)

@@ -13,7 +13,8 @@ import * as Explorer from "./explorer.ts"
 import * as Matcher from "./matcher.ts"
 import { count, invalid, isFault, list, type PlanContext, type SearchOptions, type WalkOptions } from "./options.ts"
 import type { Skip } from "./skips.ts"
-import { type Directory, Passed, Walker } from "./walker.ts"
+import { Passed } from "./passed.ts"
+import { type Directory, Walker } from "./walker.ts"
 
 /** A directory: what the caller calls it, and where it is. */
 export interface Base {

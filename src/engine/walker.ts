@@ -10,11 +10,13 @@ import * as FsPath from "../model/FsPath.ts"
 import { type Backend, type Child, keyOf } from "../port/Backend.ts"
 import { changed, type Explorer, type Visit } from "../port/explorer.ts"
 import { inWalkOrder, keyIn } from "../port/order.ts"
+import { inSlices } from "../runtime/steps.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import * as Ignore from "./ignore.ts"
 import type * as Matcher from "./matcher.ts"
 import { type Became, Relistings } from "./missing.ts"
-import { isFault, type Why } from "./options.ts"
+import { isFault } from "./options.ts"
+import { Passed } from "./passed.ts"
 import { measure } from "./sizes.ts"
 import type { Base, Plan } from "./walk.ts"
 
@@ -43,19 +45,6 @@ const many = 96
 const maxLooks = 3
 /** The children of larger directories are not kept to be compared with later ones. */
 const largest = 65_536
-
-/** What is passed over, and why; `key` is where it stands in the order of whole paths. */
-export class Passed {
-  readonly path: FsPath.FsPath
-  readonly why: Why
-  readonly key: string
-
-  constructor(path: FsPath.FsPath, why: Why, key: string) {
-    this.path = path
-    this.why = why
-    this.key = key
-  }
-}
 
 /** How a walk comes to a directory: what is known of it before it is read. */
 interface Way {
@@ -135,6 +124,8 @@ export class Walker<A> {
   #ahead = 0
   /** One about whose children it is being decided, and how far that has come. */
   #deciding: { readonly directory: Directory; readonly children: ReadonlyArray<Child>; next: number } | undefined
+  /** What the ignore rules say of the next child, where that took too many steps to be found without a pause. */
+  #verdict: Ignore.Verdict | undefined
   #arrived: Array<readonly [Directory, ReadonlyArray<Child> | Fault]> = []
   /** Steps since others had their turn. */
   #spent = 0
@@ -248,7 +239,7 @@ export class Walker<A> {
       }
       if (!this.#decide()) {
         this.#spent = 0
-        return Effect.yieldNow
+        return Effect.andThen(Effect.yieldNow, this.#judge())
       }
     }
     return Effect.void
@@ -369,6 +360,20 @@ export class Walker<A> {
     )
   }
 
+  /** Asks the ignore rules about the next child, in slices. */
+  #judge(): Effect.Effect<void> {
+    const { children, directory, next } = this.#deciding!
+    const { kind, name } = children[next]!
+    const { ignore } = directory
+    if (ignore === undefined || Ignore.cost(ignore, name.length) <= slice) return Effect.void
+    return Effect.map(
+      inSlices(() => Ignore.judging(ignore, name, kind === "directory")),
+      (verdict) => {
+        this.#verdict = verdict
+      }
+    )
+  }
+
   /** Whether it has come to its end, or others have to have their turn. */
   #decide(): boolean {
     const deciding = this.#deciding
@@ -376,9 +381,13 @@ export class Walker<A> {
     const { children, directory } = deciding
     while (deciding.next < children.length) {
       if (this.#spent > slice) return false
-      const child = children[deciding.next++]!
-      this.#spent += eachChild + this.#cost(directory, child)
+      const child = children[deciding.next]!
+      const ignoring = directory.ignore === undefined ? 0 : Ignore.cost(directory.ignore, child.name.length)
+      if (ignoring > slice && this.#verdict === undefined) return false
+      deciding.next++
+      this.#spent += eachChild + this.#cost(directory, child) + (this.#verdict === undefined ? ignoring : 0)
       this.#look(directory, child)
+      this.#verdict = undefined
     }
     this.#deciding = undefined
     this.#finish(directory)
@@ -434,13 +443,12 @@ export class Walker<A> {
     else previous.next = next
   }
 
-  /** At most so many steps it takes to see what becomes of a child. */
+  /** At most so many steps the patterns take to see what becomes of a child. */
   #cost(directory: Directory, { name: { length } }: Child): number {
     const { exclude, include } = this.#plan
     return (
       (directory.include === undefined ? 0 : include!.cost(directory.include, length)) +
-      (directory.exclude === undefined ? 0 : exclude!.cost(directory.exclude, length)) +
-      (directory.ignore === undefined ? 0 : Ignore.cost(directory.ignore, length))
+      (directory.exclude === undefined ? 0 : exclude!.cost(directory.exclude, length))
     )
   }
 
@@ -457,7 +465,7 @@ export class Walker<A> {
     const isDirectory = child.kind === "directory"
     return (
       (directory.exclude !== undefined && exclude!.matches(directory.exclude, child.name, isDirectory)) ||
-      (directory.ignore !== undefined && Ignore.ignores(directory.ignore, child.name, isDirectory))
+      (this.#verdict?.ignored ?? (directory.ignore !== undefined && Ignore.ignores(directory.ignore, child.name, isDirectory)))
     )
   }
 
@@ -476,7 +484,7 @@ export class Walker<A> {
       addressable: directory.addressable && child.addressable,
       include: included,
       exclude: directory.exclude && exclude!.below(directory.exclude, child.name),
-      ignore: directory.ignore && Ignore.below(directory.ignore, child.name)
+      ignore: this.#verdict?.below ?? (directory.ignore && Ignore.below(directory.ignore, child.name))
     }
   }
 

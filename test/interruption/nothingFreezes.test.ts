@@ -147,7 +147,20 @@ const others: ReadonlyArray<Row> = [
   }
 ]
 
-const rows = [...editing, ...others]
+/** Walks over names of 101 characters that no rule of a long ignore file matches. */
+const ignoring = (rule: string): Row => ({
+  name: `a walk beside an ignore file of ${JSON.stringify(rule)} many times over`,
+  size: 50_000,
+  make: (length) =>
+    Effect.gen(function* () {
+      const fs = yield* Filesystem.Filesystem
+      yield* fs.write(".gitignore", filled(`${rule}\n`, length))
+      for (const end of ["1", "2"]) yield* fs.write(`${"b".repeat(100)}${end}/c`, "")
+      yield* fs.glob("**", { gitignore: true })
+    }).pipe(Effect.provide(Filesystem.layer(InMemory.make())))
+})
+
+const rows = [ignoring("!*a*"), ignoring("*a*/*c"), ...editing, ...others]
 
 const growth = (small: Counted, large: Counted): number => large.total / Math.max(small.total, least)
 
