@@ -73,7 +73,7 @@ const elsewhere = (fs: Algebra, path: FsPath.FsPath) => {
     Stream.take(wanted),
     Stream.map((match) => match.path),
     Stream.runCollect,
-    Effect.timeoutOption("500 millis"),
+    Effect.timeoutOption("1 second"),
     Effect.map(Option.getOrElse((): ReadonlyArray<FsPath.FsPath> => []))
   )
 }

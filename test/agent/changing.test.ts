@@ -345,6 +345,20 @@ describe("edit_file", () => {
     )
   }
 
+  it.live("makes 5,000 edits in a call, and refuses more before anything is changed", () =>
+    Effect.gen(function* () {
+      const fs = yield* memory({ x: Array.from({ length: 5001 }, (_, i) => `<${i}>`).join("\n") })
+      const edits = (count: number) =>
+        Array.from({ length: count }, (_, i) => ({ path: "x", old_string: `<${i}>`, new_string: `(${i})` }))
+      const before = yield* capture(fs.port)
+      const { message, success } = yield* call(editFile, { edits: edits(5001) }, fs)
+      assert.isFalse(success)
+      assert.include(message, "edit_file was given 5,001 edits, and at most 5,000 are made at once.")
+      assert.deepStrictEqual(yield* capture(fs.port), before)
+      assert.isTrue((yield* call(editFile, { edits: edits(5000) }, fs)).success)
+    })
+  )
+
   it.live("replaces from the left, without overlap", () =>
     Effect.gen(function* () {
       const fs = yield* memory({ x: "aaa", y: "aaa" })

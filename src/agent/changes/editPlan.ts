@@ -51,11 +51,21 @@ const whose = refused(
   "Put if_match into the edits of that file."
 )
 
+/** Each edit of a call costs some microseconds that no other call can use. */
+const maxEdits = 5000
+
+const tooMany = (count: number): Refused =>
+  refused(
+    `edit_file was given ${count.toLocaleString("en-US")} edits, and at most ${maxEdits.toLocaleString("en-US")} are made at once.`,
+    "Nothing was changed; send them in several calls, or write the file whole with write_file."
+  )
+
 /** The places with what stands beside the list as their default. */
 const placesOf = (params: Params): ReadonlyArray<Place> | Refused => {
   const { edits, if_match, new_string, old_string, path, replace_all } = params
   if (edits !== undefined && edits.length > 0) {
     if (!isBlank(old_string) || !isBlank(new_string)) return twofold
+    if (edits.length > maxEdits) return tooMany(edits.length)
     return edits.map((edit) => ({ ...edit, path: edit.path ?? path, replace_all: edit.replace_all ?? replace_all }))
   }
   if (old_string === undefined && new_string === undefined) return nothing
