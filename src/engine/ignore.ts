@@ -285,7 +285,7 @@ const goingBelow = function* (levels: ReadonlyArray<Level>, name: string): Steps
   return out
 }
 
-/** What the rules of a directory say of a child: whether it is ignored, and what applies below it where it is a directory. */
+/** The judgement of a directory's rules on a child: whether it is ignored, and the rules that apply below it where it is a directory. */
 export interface Verdict {
   readonly ignored: boolean
   readonly below: Rules

@@ -2,7 +2,7 @@
 import type * as FsPath from "../model/FsPath.ts"
 import type { Why } from "./options.ts"
 
-/** What is passed over, and why; `key` is where it stands in the order of whole paths. */
+/** Entries that are passed over, and why; `key` is their place in the order of whole paths. */
 export class Passed {
   readonly path: FsPath.FsPath
   readonly why: Why

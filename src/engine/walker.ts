@@ -124,7 +124,7 @@ export class Walker<A> {
   #ahead = 0
   /** One about whose children it is being decided, and how far that has come. */
   #deciding: { readonly directory: Directory; readonly children: ReadonlyArray<Child>; next: number } | undefined
-  /** What the ignore rules say of the next child, where that took too many steps to be found without a pause. */
+  /** The judgement of the ignore rules on the next child, where it took too many steps to be found without a pause. */
   #verdict: Ignore.Verdict | undefined
   #arrived: Array<readonly [Directory, ReadonlyArray<Child> | Fault]> = []
   /** Steps since others had their turn. */

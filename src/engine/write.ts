@@ -234,7 +234,7 @@ export const stream = <E, R>(
   if (fast === undefined) return stepByStep
   const commit: Commit = (publish) => exclusively(port, [path], publish)
   return Effect.flatMap(exclusively(port, [path], admitted(port, path, plan)), (at) =>
-    // What a link leads to is written to step by step: a stream that has been run cannot be declined.
+    // The target of a link is written step by step: a stream that has been run cannot be declined.
     at !== path
       ? stepByStep
       : Effect.flatMap(

@@ -212,7 +212,7 @@ interface Step extends Visit {
 
 type Enter<E> = (draft: Draft, children: ReadonlyArray<Looked>) => Effect.Effect<void, Fault | E>
 
-/** How often a directory is looked for that was listed and is not found. */
+/** The number of times a directory is looked for that was listed and is not found. */
 const maxLooks = 3
 
 /**

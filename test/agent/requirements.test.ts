@@ -120,7 +120,7 @@ export const types = Effect.fnUntraced(function* () {
   }
   bare(yield* Section.WorkspaceSection({ tools: "none" }))
 
-  // What the section provides itself, nobody else has to.
+  // Nobody else has to provide the services that the section provides.
   const own = asking("own", Context.Service<Snapshots, string>(Snapshots.key))
   bare(yield* Section.VfsSection({ tools: [own] }))
   const services = Effect.succeed(Context.make(Weather, "rain"))

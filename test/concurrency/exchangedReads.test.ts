@@ -62,7 +62,7 @@ const searched = <E>(
   }))
 
 const kinds = ["file", "directory"] as const
-/** Where the other program puts what it moves. */
+/** The names to which the other program moves directories. */
 const exclude = ["x", "e-*"]
 
 const reads: Readonly<Record<string, Read>> = {
@@ -93,7 +93,7 @@ const run = (ground: typeof memory, read: Read, plan: Plan) =>
     })
   )
 
-/** What a read answers of a tree that nobody changes, after these acts. */
+/** The answer of a read of a tree that nobody changes, after these acts. */
 const settled = (ground: typeof memory, read: Read, acts: ReadonlyArray<Act>) =>
   Effect.scoped(
     Effect.gen(function* () {

@@ -122,7 +122,7 @@ const elsewhere = (state: string, ...args: ReadonlyArray<string>) => ({
   env: { ...process.env, XDG_STATE_HOME: state, TMPDIR: state }
 })
 
-/** What an installation with another key has left in the root: names with its codes, of a process that has ended. */
+/** The leftovers of an installation with another key in the root: names with its codes, of a process that has ended. */
 const namedElsewhere = (state: string): ReadonlyArray<string> => {
   const module = new URL("../../src/runtime/temporaryNames.ts", import.meta.url).href
   const script = `const { derive, make } = await import(${JSON.stringify(module)})

@@ -80,7 +80,8 @@ const other = Effect.fnUntraced(function* (
     if (isAlive === true) return { entry, isKnown: true }
     const isTurn = entry.state === "turn"
     if (isAlive === undefined && !(isTurn && now - entry.modified > staleAfter)) return { entry, isKnown: false }
-    if (isTurn) Transactions.dropFile(entry.file)
+    // A dead turn that stays keeps nobody off, and the next one tries again.
+    if (isTurn) yield* Effect.ignore(Effect.try(() => Transactions.dropFile(entry.file)))
   }
   return undefined
 })

@@ -15,7 +15,7 @@ import type { Asking } from "./requests.ts"
 import { asItself, statOf } from "./stats.ts"
 
 export interface Calls {
-  /** How links are taken by what is asked step by step. */
+  /** The way in which requests that are sent step by step take links. */
   readonly links: Taking
   /** What the entry is answered by, where that is no fault. */
   readonly ask: <E extends Single>(
@@ -32,7 +32,7 @@ export interface Calls {
   ) => Effect.Effect<FileWritten, Fault | E, R>
 }
 
-/** How the leaf takes links: a leaf of the thirteen follows them. */
+/** The way in which the leaf takes links: a leaf of the thirteen follows them. */
 export type Taking = { readonly links?: "refuse" | "leave" }
 
 export const refusing: Taking = { links: "refuse" }

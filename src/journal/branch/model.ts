@@ -98,7 +98,7 @@ export interface Sending {
   readonly createParents?: boolean | undefined
   /** @default false */
   readonly version?: boolean | undefined
-  /** How the leaf takes links on the path; beyond the thirteen. @default as its filesystem follows them */
+  /** The way in which the leaf takes links on the path; beyond the thirteen. @default as its filesystem follows them */
   readonly links?: "refuse" | "leave" | undefined
 }
 

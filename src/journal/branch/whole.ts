@@ -23,7 +23,7 @@ export interface Means {
   readonly journal: Scrivener<Entry>
   readonly extended: boolean
   readonly list: Backend["list"]
-  /** How links on the path of a whole call are taken. */
+  /** The way in which a whole call takes links on its path. */
   readonly links: Taking
 }
 

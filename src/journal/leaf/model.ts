@@ -47,7 +47,7 @@ export interface Work {
   readonly mounts: ReadonlyArray<string>
   /** The path is this leaf's, and not only a directory that holds prefixes. */
   readonly isOwn: boolean
-  /** How other leaves share the tree, for what is asked of the components of the path. */
+  /** The other leaves that share the tree, for requests about the components of the path. */
   readonly sharing: Sharing
   /** What is true of one that stood in the journal before this leaf did; `undefined` for all others. */
   readonly left: Left | undefined

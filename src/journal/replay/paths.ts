@@ -32,7 +32,7 @@ export class Hidden {
     if (!target.includes(mark) || answered?.answer._tag === "FileFault" || !isStep(asked.correlationId)) return
     const name = FsPath.name(target)
     if (!TemporaryNames.hasForm(name) || !isMaking(asked)) return
-    // What is staged below a temporary name, or leaves it, may be a file that a stranger gave such a name.
+    // An entry staged below a temporary name, or moved out of it, may be a file that a stranger gave such a name.
     const isStaged = this.has(FsPath.parent(target)) || (to !== undefined && this.has(path))
     if (!isStaged) this.#made.add(name)
   }

@@ -94,7 +94,7 @@ const toldOf = (output: Buffer): Map<string, Array<Told>> | undefined => {
 
 const hasComplaint = (errors: string): boolean => /[^\n]/.test(errors)
 
-/** Whether something was listed and is not found, and nothing else is wrong. */
+/** Returns whether the only complaint is that something was listed and is not found. */
 const isGone = (errors: string): boolean =>
   hasComplaint(errors) && errors.split("\n").every((line) => line === "" || line.endsWith(": No such file or directory"))
 
