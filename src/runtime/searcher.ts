@@ -422,7 +422,10 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
           : unreadable
       }
       if (size === 0 && !fs.fstatSync(file).isFile()) return unreadable
-      return size > maxBytes ? tooLarge : content(size)
+      if (size > maxBytes) return tooLarge
+      const found = content(size)
+      // A device may give less than it was asked for. It is looked at again only where the answer would say something of its bytes.
+      return found === 0 || fs.fstatSync(file).isFile() ? found : unreadable
     }
 
     const given = (bytes: Uint8Array): number => {

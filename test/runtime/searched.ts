@@ -6,7 +6,7 @@ import { code, type Kernel, makePlain, makeSimd } from "../../src/runtime/kernel
 import { type FileFound, found } from "../../src/runtime/packed.ts"
 import { type Question, scan } from "../../src/runtime/scan.ts"
 import type { Query } from "../../src/model/search.ts"
-import { makeSearcher, type Paths, type Searcher } from "../../src/runtime/searcher.ts"
+import { makeSearcher, type Paths, type Searcher, type Tools } from "../../src/runtime/searcher.ts"
 
 export const question = (source: string, options: Partial<Question> = {}): Question => ({
   source,
@@ -52,8 +52,8 @@ export const kernels: Record<string, () => Kernel> = {
 }
 
 /** To a clock that stands, all ways are as fast, and the first is taken; one that goes prefers whichever comes. */
-export const searcherWith = (kernel: Kernel, now = () => 0): Searcher =>
-  makeSearcher({ fs, isAscii, isUtf8, kernel, scan, acrossLines, now })
+export const searcherWith = (kernel: Kernel, now = () => 0, calls: Tools["fs"] = fs): Searcher =>
+  makeSearcher({ fs: calls, isAscii, isUtf8, kernel, scan, acrossLines, now })
 
 export const searchAll = (searcher: Searcher, query: Query, batch: Paths) => {
   const search = searcher.begin(query, batch)

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { spawnSync } from "node:child_process"
+import * as fs from "node:fs"
 import { linkSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -193,6 +194,18 @@ describe("searcher", () => {
       const devices = searchAll(searcher, query(question("foo")), batchOf("/dev", ["null", "zero"]))
       assert.deepStrictEqual(devices.found, ["unreadable", "unreadable"])
     }))
+
+  it("a device that gives less than it was asked for is no file either", () => {
+    const readSync = (file: number, into: NodeJS.ArrayBufferView, offset: number, length: number, position: number | null) =>
+      fs.readSync(file, into, offset, Math.min(length, 1000), position)
+    const calls = { ...fs, readSync: readSync as typeof fs.readSync }
+    const found = searchAll(
+      searcherWith(kernels["WebAssembly"]!(), () => 0, calls),
+      query(question("\0")),
+      batchOf("/dev", ["zero"])
+    )
+    assert.deepStrictEqual(found.found, ["unreadable"])
+  })
 
   it("several directories, some without files", () =>
     holding({ a: "foo", b: "bar\nfoo" }, (base) => {
