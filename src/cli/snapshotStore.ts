@@ -3,12 +3,13 @@
  * what its whole path hashes to, so that every command that is run there finds it again.
  */
 import { createHash } from "node:crypto"
-import { existsSync, mkdirSync } from "node:fs"
+import { existsSync } from "node:fs"
 import { basename, dirname, join, resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import { Filesystem } from "../filesystem/Filesystem.ts"
 import { SnapshotError } from "../history/errors.ts"
 import type { Operations, SnapshotProgress } from "../history/Snapshots.ts"
+import { makeDirectories } from "../runtime/directories.ts"
 import { leadsInto } from "../runtime/openRoots.ts"
 import { Complaint, wrongUsage } from "./exit.ts"
 import * as humanise from "./humanise.ts"
@@ -92,7 +93,7 @@ export const storeDirectory = Effect.fnUntraced(function* (store: string | undef
 
 export const makeParent = (directory: string) =>
   Effect.try({
-    try: () => mkdirSync(dirname(directory), { recursive: true, mode: 0o700 }),
+    try: () => makeDirectories(dirname(directory), 0o700),
     catch: (error) =>
       new SnapshotError({
         operation: "store",

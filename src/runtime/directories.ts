@@ -1,6 +1,6 @@
 /**
  * Directories with those above them. Node's own recursive mkdir asks for ever where a directory is there and takes no entries, as in
- * /proc, and nothing can interrupt it.
+ * /proc, and nothing can interrupt it. It also fails with ENOENT where another process removes the directory at the same time.
  */
 import * as Fs from "node:fs"
 import { dirname } from "node:path"
@@ -9,19 +9,27 @@ const codeOf = (error: unknown): unknown => (error as NodeJS.ErrnoException).cod
 
 const isDirectory = (path: string): boolean => Fs.statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
-/** Answers the first that was made; `undefined` where all were there. Throws what the system says. */
+const isThere = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false }) !== undefined
+
+/** How often one directory is tried while other processes make and remove it or the directory above it. */
+const maxTries = 8
+
+/**
+ * Makes a directory and those above it. Returns the first directory that it made, or `undefined` where all were there. Throws the
+ * system's error.
+ */
 export const makeDirectories = (path: string, mode?: number): string | undefined => {
-  try {
-    Fs.mkdirSync(path, mode)
-    return path
-  } catch (error) {
-    if (codeOf(error) !== "ENOENT") {
-      if (isDirectory(path)) return undefined
-      throw error
+  let first: string | undefined
+  for (let left = maxTries; ; left--) {
+    try {
+      Fs.mkdirSync(path, mode)
+      return first ?? path
+    } catch (error) {
+      const code = codeOf(error)
+      if (code !== "ENOENT" && isDirectory(path)) return first
+      const above = dirname(path)
+      if (left === 0 || (code === "ENOENT" ? above === path : code !== "EEXIST" || isThere(path))) throw error
+      if (code === "ENOENT" && !isDirectory(above)) first = makeDirectories(above, mode) ?? first
     }
-    const above = dirname(path)
-    if (above === path || isDirectory(above)) throw error
-    const first = makeDirectories(above, mode)
-    return makeDirectories(path, mode) === undefined ? first : (first ?? path)
   }
 }

@@ -10,6 +10,7 @@ import { randomBytes } from "node:crypto"
 import * as Fs from "node:fs"
 import { join } from "node:path"
 import type { Fault } from "../model/FsError.ts"
+import { makeDirectories } from "./directories.ts"
 import * as Installation from "./installation.ts"
 import { isInside } from "./openRoots.ts"
 import * as Identity from "./processIdentity.ts"
@@ -283,7 +284,7 @@ const makeDirectory = (): string | undefined => {
   const top = directory()
   if (top === undefined) return undefined
   try {
-    Fs.mkdirSync(top, { recursive: true, mode: 0o700 })
+    makeDirectories(top, 0o700)
   } catch (error) {
     if (codeOf(error) !== "EEXIST") throw error
   }

@@ -107,6 +107,34 @@ describe("a claim", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("is made although another process removes its directory at the same time", () =>
+    Effect.gen(function* () {
+      const self = yield* ground
+      const path = claimsOn(join(self.root, "f"))
+      // The directory was there, as the call found, and is gone when Node looks at it.
+      let removals = 2
+      const making = yield* failing("mkdirSync", (made: unknown, options: unknown) => {
+        if (made !== path || removals-- <= 0) return undefined
+        const isRecursive = typeof options === "object" && options !== null && "recursive" in options
+        return isRecursive ? systemError("ENOENT", -2, "mkdir") : systemError("EEXIST", -17, "mkdir")
+      })
+      assert.match(yield* nameOf(self), /\.claim$/)
+      assert.strictEqual(making.calls(), 2)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("fails where no descriptor is left for it, and the effect does not run", () =>
+    Effect.gen(function* () {
+      const self = yield* ground
+      const path = claimsOn(join(self.root, "f"))
+      yield* failing("openSync", (opened: unknown) =>
+        String(opened).startsWith(path) ? systemError("EMFILE", -24, "open") : undefined
+      )
+      const fault = yield* Effect.flip(self.claim(at("f"), Effect.die("it ran without a claim")))
+      assert.deepInclude(fault, { _tag: "IoError", code: "EMFILE" })
+    }).pipe(Effect.scoped)
+  )
+
   it.live("ends with success, failure, defect and interruption", () =>
     Effect.gen(function* () {
       const self = yield* ground

@@ -1,9 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
 import { spawnSync } from "node:child_process"
 import * as Fs from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { makeDirectories } from "../../src/runtime/directories.ts"
+import { failing, systemError } from "../backends/posixFailures.ts"
 
 const within = (body: (top: string) => void) => (): void => {
   const top = Fs.mkdtempSync(join(tmpdir(), "fs-algebra-directories-"))
@@ -37,6 +39,24 @@ describe("directories that are made with those above", () => {
         assert.isTrue(Fs.statSync(join(top, path)).isDirectory(), path)
       }
     })
+  )
+
+  it.effect("another process may remove them at the same time", () =>
+    Effect.gen(function* () {
+      const top = Fs.mkdtempSync(join(tmpdir(), "fs-algebra-directories-"))
+      yield* Effect.addFinalizer(() => Effect.sync(() => Fs.rmSync(top, { recursive: true, force: true })))
+      const path = join(top, "a/b")
+      const errors = [
+        systemError("EEXIST", -17, "mkdir"),
+        systemError("ENOENT", -2, "mkdir"),
+        systemError("EEXIST", -17, "mkdir")
+      ]
+      Fs.mkdirSync(join(top, "a"))
+      const making = yield* failing("mkdirSync", (made: unknown) => (made === path ? errors.shift() : undefined))
+      assert.strictEqual(makeDirectories(path), path)
+      assert.strictEqual(making.calls(), 3)
+      assert.isTrue(Fs.statSync(path).isDirectory())
+    }).pipe(Effect.scoped)
   )
 
   it(

@@ -8,7 +8,8 @@
  * Chance decides between those who wait, since a queue would wait for a process that is stopped. A process that has waited for long
  * leaves a mark, and those that come after it let it pass.
  *
- * Where no claim can be made (there is no private directory, or the disk is full) the version is checked without one.
+ * Where the disk permits no claim (there is no private directory, or the disk is full) the version is checked without one. A failure
+ * that may pass is not such a case: then the call fails, since without a claim it could overwrite another process's change.
  */
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
@@ -18,12 +19,13 @@ import { join } from "node:path"
 import type { Fault } from "../../model/FsError.ts"
 import { fold, type FsPath, name, parent } from "../../model/FsPath.ts"
 import type { Locks } from "../../port/Backend.ts"
+import { makeDirectories } from "../../runtime/directories.ts"
 import { sha256 } from "../../runtime/hash.ts"
 import * as Installation from "../../runtime/installation.ts"
 import * as Identity from "../../runtime/processIdentity.ts"
 import { attempt, isFault } from "./attempt.ts"
 import { type Confined, look, maxLooks, type Place } from "./confined.ts"
-import { codeOf } from "./errno.ts"
+import { codeOf, isExhausted } from "./errno.ts"
 import { closeQuietly, unlinkQuietly } from "./hostBytes.ts"
 
 /** Milliseconds in all after which a waiting process gives up. */
@@ -143,7 +145,7 @@ const strike = (inside: string, name: string): void => {
 /** Makes an entry in a directory that others may remove at the same time; `undefined` where they do so again and again. */
 const enter = (inside: string, kind: "claim" | "wait"): string | undefined => {
   for (let looks = 0; looks < maxLooks; looks++) {
-    Fs.mkdirSync(inside, { recursive: true, mode: 0o700 })
+    makeDirectories(inside, 0o700)
     const name = newName(kind)
     if (enrol(inside, name)) return name
   }
@@ -265,7 +267,9 @@ const sweepOnce = (all: string): void => {
   }
 }
 
-const isBusy = (fault: Fault): boolean => fault._tag === "AccessDenied" && fault["why"] === "busy"
+/** Whether the private directory can take no claim at all, now and at the next try. */
+const permitsNone = (fault: Fault): boolean =>
+  fault._tag === "AccessDenied" ? fault["why"] !== "busy" : fault._tag !== "NotFound" && !isExhausted(fault)
 
 /** Returns the directory of the claims on a path; `undefined` where the path's directory does not exist or nothing can be claimed. */
 const placeOf = (confined: Confined, path: FsPath): string | Fault | undefined => {
@@ -281,7 +285,10 @@ const placeOf = (confined: Confined, path: FsPath): string | Fault | undefined =
   }
 }
 
-/** Makes `Locks.claim` for a root. It fails with AccessDenied `busy` when other processes have the file for half a minute. */
+/**
+ * Makes `Locks.claim` for a root. It fails with AccessDenied `busy` when other processes have the file for half a minute, and as the
+ * system does when no descriptor is left.
+ */
 export const make =
   (confined: Confined): NonNullable<Locks["claim"]> =>
   <A, E, R>(path: FsPath, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R> =>
@@ -293,7 +300,8 @@ export const make =
             ? restore(effect)
             : Effect.matchEffect(acquire(inside, restore), {
                 onSuccess: (claim) => using(claim, restore(effect)),
-                onFailure: (fault): Effect.Effect<A, E | Fault, R> => (isBusy(fault) ? Effect.fail(fault) : restore(effect))
+                onFailure: (fault): Effect.Effect<A, E | Fault, R> =>
+                  permitsNone(fault) ? restore(effect) : Effect.fail(fault)
               })
       )
     )

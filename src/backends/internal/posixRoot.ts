@@ -8,6 +8,7 @@ import { isAbsolute } from "node:path"
 import type { Fault, Unsupported } from "../../model/FsError.ts"
 import { root as top } from "../../model/FsPath.ts"
 import type { Backend, Info } from "../../port/Backend.ts"
+import { makeDirectories } from "../../runtime/directories.ts"
 import * as OpenRoots from "../../runtime/openRoots.ts"
 import * as Identity from "../../runtime/processIdentity.ts"
 import { attempt, isFault } from "./attempt.ts"
@@ -50,7 +51,7 @@ const openRoot = (backend: string, options: HostOptions): Root | Fault => {
   // Remembered from now on, for when there are no descriptors left to ask.
   Identity.self()
   if (options.createRoot === true && Fs.statSync(options.root, { throwIfNoEntry: false }) === undefined) {
-    Fs.mkdirSync(options.root, { recursive: true })
+    makeDirectories(options.root)
     if (OpenRoots.isInStore(options.root)) return inStore
   }
   const confined = HostRoot.open(options.root, level)

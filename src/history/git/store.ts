@@ -8,6 +8,7 @@ import type * as Scope from "effect/Scope"
 import { randomBytes } from "node:crypto"
 import * as Fs from "node:fs"
 import { dirname, join, resolve } from "node:path"
+import { makeDirectories } from "../../runtime/directories.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
 import { type Commit, decodeCommit } from "./commitObject.ts"
 import { isId } from "./objects.ts"
@@ -254,7 +255,7 @@ const settle = (given: string): string => {
   const isLink = look(path)?.isSymbolicLink() === true
   if (isLink) throw refused(path, "it is a link")
   if (look(path) === undefined) {
-    Fs.mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    makeDirectories(dirname(path), 0o700)
     makeDirectory(path)
   }
   const directory = Fs.realpathSync(path)

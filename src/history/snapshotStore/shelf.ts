@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Fs from "node:fs"
 import { basename, isAbsolute, join, resolve, sep } from "node:path"
+import { makeDirectories } from "../../runtime/directories.ts"
 import * as OpenRoots from "../../runtime/openRoots.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
@@ -141,7 +142,7 @@ export class Shelf {
   get prepare(): Effect.Effect<void, StoreFault> {
     return attempt(() => {
       if (!this.#judge()) {
-        Fs.mkdirSync(this.directory, { recursive: true, mode: 0o700 })
+        makeDirectories(this.directory, 0o700)
         this.#isThere()
       }
       this.#sweep()

@@ -10,6 +10,7 @@ import * as Fs from "node:fs"
 import { basename, dirname, join, resolve } from "node:path"
 import { getSystemErrorMessage } from "node:util"
 import type { Fault } from "../../model/FsError.ts"
+import { makeDirectories } from "../../runtime/directories.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 
 const denied: Fault = { _tag: "AccessDenied", why: "permission" }
@@ -120,7 +121,7 @@ const isTaken = (path: string): boolean => Fs.statSync(path, { throwIfNoEntry: f
 /** Makes the directory of a file that is to come. */
 const prepare = (path: string): Target => {
   const asked = resolve(path)
-  const first = Fs.mkdirSync(dirname(asked), { recursive: true })
+  const first = makeDirectories(dirname(asked))
   const made: Array<string> = []
   if (first !== undefined) for (let at = dirname(asked); at.length >= first.length; at = dirname(at)) made.unshift(at)
   return { path: join(Fs.realpathSync(dirname(asked)), basename(asked)), made }

@@ -13,6 +13,7 @@ import { alone } from "../../history/replace.ts"
 import { attempt } from "../../history/zip/outside.ts"
 import type { Fault, FsError } from "../../model/FsError.ts"
 import { SessionError } from "../../model/sessionError.ts"
+import { makeDirectories } from "../../runtime/directories.ts"
 import type { Operations } from "../Session.ts"
 import { type Earlier, earlierIn, isAsBefore } from "./earlier.ts"
 import { flushNames, hashOf, toError, writeNew } from "./files.ts"
@@ -77,7 +78,7 @@ interface Staged {
 
 const stage = (target: string, name: string): Staged => {
   const asked = directoryOf(target)
-  const made = Fs.mkdirSync(asked, { recursive: true })
+  const made = makeDirectories(asked)
   const places = placesIn(Fs.realpathSync(asked), name)
   try {
     return { places, at: enter(places), made, isCommitted: false, isDone: false }

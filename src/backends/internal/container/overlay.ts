@@ -11,6 +11,7 @@ import * as Path from "node:path"
 import type { Fault } from "../../../model/FsError.ts"
 import { type FsPath, fromSegments, join, root } from "../../../model/FsPath.ts"
 import { type Backend, keyOf } from "../../../port/Backend.ts"
+import { makeDirectories } from "../../../runtime/directories.ts"
 import * as Identity from "../../../runtime/processIdentity.ts"
 import { attempt, isFault } from "../attempt.ts"
 import type { Confined, Owner } from "../confined.ts"
@@ -75,7 +76,7 @@ const isForeign: Fault = unavailable(
  * place of a directory that is then opened and given to the user inside.
  */
 const secured = (directory: string): boolean => {
-  Fs.mkdirSync(directory, { recursive: true, mode: 0o700 })
+  makeDirectories(directory, 0o700)
   const { mode, uid } = Fs.lstatSync(directory)
   if (!isDirectory(directory) || uid !== process.getuid?.()) return false
   if ((mode & 0o022) !== 0) Fs.chmodSync(directory, 0o700)
