@@ -26,6 +26,7 @@ import * as Filesystem from "../filesystem/Filesystem.ts"
 import type { Fault, NotADirectory, StatError, Unsupported } from "../model/FsError.ts"
 import type { Backend } from "../port/Backend.ts"
 import { enforce } from "../port/Rules.ts"
+import * as Installation from "../runtime/installation.ts"
 import * as OpenRoots from "../runtime/openRoots.ts"
 import * as Identity from "../runtime/processIdentity.ts"
 import * as Transactions from "../runtime/transactions.ts"
@@ -64,6 +65,7 @@ const openRoot = (options: WindowsHostOptions): Opened | Fault => {
   if (OpenRoots.isInStore(path)) return inStore
   // Remembered from now on, for when there are no handles left to ask.
   Identity.self()
+  Installation.remember()
   const walker = Root.open(system, options)
   if (isFault(walker)) return walker
   if (OpenRoots.isInStore(path)) return inStore

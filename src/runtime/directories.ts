@@ -9,7 +9,8 @@ const codeOf = (error: unknown): unknown => (error as NodeJS.ErrnoException).cod
 
 const isDirectory = (path: string): boolean => Fs.statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
-const isThere = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false }) !== undefined
+/** A directory that is there now was made anew since the look before, and is no obstacle. */
+const isInTheWay = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === false
 
 /** How often one directory is tried while other processes make and remove it or the directory above it. */
 const maxTries = 8
@@ -28,7 +29,7 @@ export const makeDirectories = (path: string, mode?: number): string | undefined
       const code = codeOf(error)
       if (code !== "ENOENT" && isDirectory(path)) return first
       const above = dirname(path)
-      if (left === 0 || (code === "ENOENT" ? above === path : code !== "EEXIST" || isThere(path))) throw error
+      if (left === 0 || (code === "ENOENT" ? above === path : code !== "EEXIST" || isInTheWay(path))) throw error
       if (code === "ENOENT" && !isDirectory(above)) first = makeDirectories(above, mode) ?? first
     }
   }

@@ -30,11 +30,18 @@ const homeOrNothing = (): string => {
   }
 }
 
+/** Errors that say nothing about the directory: the next attempt may succeed, so no other directory or key may take its place. */
+const passing: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM"])
+
+const throwPassing = (error: unknown): void => {
+  if (error instanceof Error && "code" in error && passing.has(error.code)) throw error
+}
+
 /** Windows has no such bits; the directories of a user are closed to others there by inheritance. */
 const isPrivate = (stats: NodeFs.Stats): boolean =>
   process.geteuid === undefined || (stats.uid === process.geteuid() && (stats.mode & 0o077) === 0)
 
-/** Makes the directory where it is missing, and returns whether it belongs to this user alone. */
+/** Makes the directory where it is missing, and returns whether it belongs to this user alone. Throws a passing error. */
 const isOwned = (path: string): boolean => {
   try {
     fs().mkdirSync(path, { recursive: true, mode: 0o700 })
@@ -50,7 +57,8 @@ const isOwned = (path: string): boolean => {
     } finally {
       fs().closeSync(descriptor)
     }
-  } catch {
+  } catch (error) {
+    throwPassing(error)
     return false
   }
 }
@@ -70,7 +78,10 @@ const find = (): string | undefined => {
 
 let found: { readonly path: string | undefined } | undefined
 
-/** Returns the private directory of this installation, made with mode 0700 at the first call; `undefined` where none can be made. */
+/**
+ * Returns the private directory of this installation, made with mode 0700 at the first call; `undefined` where none can be made. Throws
+ * the system's error where a descriptor or memory is lacking at this moment.
+ */
 export const directory = (): string | undefined => (found ??= { path: find() }).path
 
 const keyLength = 32
@@ -80,7 +91,8 @@ const readKey = (path: string): Buffer | undefined => {
   let descriptor: number
   try {
     descriptor = fs().openSync(path, O_RDONLY | (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0))
-  } catch {
+  } catch (error) {
+    throwPassing(error)
     return undefined
   }
   try {
@@ -112,7 +124,8 @@ const makeKey = (path: string): Buffer | undefined => {
     } finally {
       fs().unlinkSync(draft)
     }
-  } catch {
+  } catch (error) {
+    throwPassing(error)
     return undefined
   }
   return readKey(path)
@@ -128,6 +141,9 @@ const key = (): Buffer => {
   }
   return known
 }
+
+/** Reads the key, which is known from then on, also when no descriptor is left to read it. Throws as `directory` does. */
+export const remember = (): void => void key()
 
 /** Returns the code of a text: 32 hexadecimal digits (128 bits of HMAC-SHA-256) that only this installation can make. */
 export const codeOf = (text: string): string => crypto().createHmac("sha256", key()).update(text).digest("hex").slice(0, 32)

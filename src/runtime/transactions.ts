@@ -182,7 +182,11 @@ const sweepDraft = (file: string, now: number): void => {
   }
 }
 
-const readAll = (now: number | undefined): Listing => {
+/** How often the records are listed while others come, go and change their states. */
+const maxLists = 8
+
+/** A record that is gone may have another state by now, and another name, so that all are listed again. */
+const readAll = (now: number | undefined, left = maxLists): Listing => {
   const top = directory()
   if (top === undefined) return none
   let names: ReadonlyArray<string>
@@ -194,6 +198,7 @@ const readAll = (now: number | undefined): Listing => {
   }
   const entries: Array<Entry> = []
   const broken: Array<string> = []
+  let isWhole = true
   for (const name of names) {
     const found = named.exec(name)
     if (found === null) {
@@ -203,9 +208,10 @@ const readAll = (now: number | undefined): Listing => {
     const file = join(top, name)
     const entry = readEntry(file, found[1]!, found[2] as State)
     if (entry === undefined) broken.push(putAside(file))
-    else if (entry !== "gone") entries.push(entry)
+    else if (entry === "gone") isWhole = false
+    else entries.push(entry)
   }
-  return { entries, broken }
+  return isWhole || left === 0 ? { entries, broken } : readAll(now, left - 1)
 }
 
 /**

@@ -23,6 +23,7 @@ type Name =
   | "mkdirSync"
   | "readSync"
   | "unlinkSync"
+  | "statSync"
   | "statfsSync"
   | "watch"
 

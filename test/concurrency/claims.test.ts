@@ -13,7 +13,7 @@ import type { FsPath } from "../../src/model/FsPath.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import * as Installation from "../../src/runtime/installation.ts"
 import * as Identity from "../../src/runtime/processIdentity.ts"
-import { failing, systemError } from "../backends/posixFailures.ts"
+import { failing, replacing, systemError } from "../backends/posixFailures.ts"
 import { openDescriptors } from "../backends/posixHost.ts"
 import type { Order } from "./holder.ts"
 import { scoped, scratch, start } from "./workers.ts"
@@ -123,15 +123,26 @@ describe("a claim", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("fails where no descriptor is left for it, and the effect does not run", () =>
+  it.live("fails where no descriptor or memory is left for it, or the disk fails, and the effect does not run", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const path = claimsOn(join(self.root, "f"))
-      yield* failing("openSync", (opened: unknown) =>
-        String(opened).startsWith(path) ? systemError("EMFILE", -24, "open") : undefined
-      )
-      const fault = yield* Effect.flip(self.claim(at("f"), Effect.die("it ran without a claim")))
-      assert.deepInclude(fault, { _tag: "IoError", code: "EMFILE" })
+      for (const [code, errno] of [
+        ["EMFILE", -24],
+        ["ENOMEM", -12],
+        ["EIO", -5],
+        ["ESTALE", -116]
+      ] as const) {
+        const fault = yield* Effect.scoped(
+          Effect.gen(function* () {
+            yield* failing("openSync", (opened: unknown) =>
+              String(opened).startsWith(path) ? systemError(code, errno, "open") : undefined
+            )
+            return yield* Effect.flip(self.claim(at("f"), Effect.die("it ran without a claim")))
+          })
+        )
+        assert.deepInclude(fault, { _tag: "IoError", code })
+      }
     }).pipe(Effect.scoped)
   )
 
@@ -401,6 +412,32 @@ describe("what killed processes have left of claims", () => {
       Fs.utimesSync(entry, before - 3, before - 3)
       yield* Fiber.join(writing)
       assert.isFalse(Fs.existsSync(entry))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("stays although the thread that looks at it stood still after it made its own entry", () =>
+    Effect.gen(function* () {
+      const self = yield* ground
+      const entry = theirs(self, yield* nameOf(self))
+      const inside = dirname(entry)
+      let looks = 0
+      yield* replacing("readdirSync", (original) => (...args) => {
+        if (args[0] !== inside) return original(...args)
+        const names: ReadonlyArray<string> = original(...args)
+        const now = Date.now() / 1000
+        Fs.utimesSync(entry, now, now)
+        for (const name of names.filter((name) => name !== basename(entry))) {
+          looks++
+          Fs.utimesSync(join(inside, name), now - 5, now - 5)
+        }
+        return names
+      })
+      const claiming = yield* fork(self.claim(at("f"), Effect.void))
+      yield* until(() => looks >= 2 || claiming.pollUnsafe() !== undefined)
+      assert.isUndefined(claiming.pollUnsafe())
+      assert.isTrue(Fs.existsSync(entry))
+      Fs.unlinkSync(entry)
+      yield* Fiber.interrupt(claiming)
     }).pipe(Effect.scoped)
   )
 

@@ -5,7 +5,7 @@ import * as Fs from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { makeDirectories } from "../../src/runtime/directories.ts"
-import { failing, systemError } from "../backends/posixFailures.ts"
+import { failing, replacing, systemError } from "../backends/posixFailures.ts"
 
 const within = (body: (top: string) => void) => (): void => {
   const top = Fs.mkdtempSync(join(tmpdir(), "fs-algebra-directories-"))
@@ -56,6 +56,22 @@ describe("directories that are made with those above", () => {
       assert.strictEqual(makeDirectories(path), path)
       assert.strictEqual(making.calls(), 3)
       assert.isTrue(Fs.statSync(path).isDirectory())
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("another process may remove one and make it again between two looks", () =>
+    Effect.gen(function* () {
+      const top = Fs.mkdtempSync(join(tmpdir(), "fs-algebra-directories-"))
+      yield* Effect.addFinalizer(() => Effect.sync(() => Fs.rmSync(top, { recursive: true, force: true })))
+      const path = join(top, "a")
+      Fs.mkdirSync(path)
+      let looks = 0
+      yield* replacing("statSync", (original) => (...args) => {
+        if (args[0] === path && looks++ === 0) return undefined
+        return original(...args)
+      })
+      assert.strictEqual(makeDirectories(path), undefined)
+      assert.strictEqual(looks, 2)
     }).pipe(Effect.scoped)
   )
 

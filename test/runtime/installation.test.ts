@@ -92,4 +92,42 @@ describe("installation", () => {
     )
     assert.isTrue(String(answer).startsWith(join(state, "tmp")), answer)
   })
+
+  it("a process that lacks a descriptor takes neither another directory nor a key of its own", () => {
+    const state = scratch()
+    const { code } = ask(state)
+    const program = `
+      import fs from "node:fs"
+      import { syncBuiltinESMExports } from "node:module"
+      const { openSync } = fs
+      let isLacking = false
+      fs.openSync = (...args) => {
+        if (isLacking) throw Object.assign(new Error("EMFILE"), { code: "EMFILE" })
+        return openSync(...args)
+      }
+      syncBuiltinESMExports()
+      const i = await import(${JSON.stringify(module)})
+      const said = (run) => {
+        try {
+          return String(run())
+        } catch ({ code }) {
+          return code
+        }
+      }
+      isLacking = true
+      const first = said(i.directory)
+      isLacking = false
+      const directory = said(i.directory)
+      isLacking = true
+      const second = said(() => i.codeOf("text"))
+      isLacking = false
+      console.log(JSON.stringify([first, directory, second, said(() => i.codeOf("text"))]))`
+    const answer: unknown = JSON.parse(
+      execFileSync(process.execPath, ["--input-type=module", "-e", program], {
+        env: { ...process.env, XDG_STATE_HOME: state, TMPDIR: join(state, "tmp") },
+        encoding: "utf8"
+      })
+    )
+    assert.deepStrictEqual(answer, ["EMFILE", join(state, "fs-algebra"), "EMFILE", code])
+  })
 })

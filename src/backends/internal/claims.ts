@@ -25,7 +25,7 @@ import * as Installation from "../../runtime/installation.ts"
 import * as Identity from "../../runtime/processIdentity.ts"
 import { attempt, isFault } from "./attempt.ts"
 import { type Confined, look, maxLooks, type Place } from "./confined.ts"
-import { codeOf, isExhausted } from "./errno.ts"
+import { codeOf } from "./errno.ts"
 import { closeQuietly, unlinkQuietly } from "./hostBytes.ts"
 
 /** Milliseconds in all after which a waiting process gives up. */
@@ -92,8 +92,26 @@ const isDead = (entry: Entry): boolean | undefined =>
       ? undefined
       : Identity.isDead(entry.identity)
 
-/** Compares two entries by the disk's clock. A time in the future is no sign of life. */
+interface Claim {
+  readonly inside: string
+  readonly name: string
+}
+
+/** Gives a sign of life to processes that cannot look this one up. */
+const refresh = ({ inside, name }: Claim): void => {
+  try {
+    Fs.writeFileSync(join(inside, name), ".", { flag: "r+" })
+  } catch {
+    // The next refresh may succeed.
+  }
+}
+
+/**
+ * Compares two entries by the disk's clock, after a sign of life of this one: a thread can stand still after it made its entry, and then
+ * an entry that was made later would have a time in the future, which is no sign of life.
+ */
 const isStale = (inside: string, entry: Entry, than: string): boolean => {
+  refresh({ inside, name: than })
   const [other, own] = [look(join(inside, entry.name)), look(join(inside, than))]
   return other === undefined || (own !== undefined && Math.abs(own.mtimeMs - other.mtimeMs) > lease)
 }
@@ -150,11 +168,6 @@ const enter = (inside: string, kind: "claim" | "wait"): string | undefined => {
     if (enrol(inside, name)) return name
   }
   return undefined
-}
-
-interface Claim {
-  readonly inside: string
-  readonly name: string
 }
 
 /** Tries once to claim the file. Returns the claim, or the entry of another process that keeps it, if that is known. */
@@ -230,15 +243,6 @@ const acquire = (inside: string, restore: Restore): Effect.Effect<Claim, Fault> 
     )
   })
 
-/** Gives a sign of life to processes that cannot look this one up. */
-const refresh = ({ inside, name }: Claim): void => {
-  try {
-    Fs.writeFileSync(join(inside, name), ".", { flag: "r+" })
-  } catch {
-    // The next refresh may succeed.
-  }
-}
-
 const using = <A, E, R>(claim: Claim, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
   const timer = setInterval(() => refresh(claim), refreshed).unref()
   return Effect.ensuring(
@@ -267,9 +271,11 @@ const sweepOnce = (all: string): void => {
   }
 }
 
+const permanent: ReadonlySet<Fault["_tag"]> = new Set<Fault["_tag"]>(["DiskFull", "NotADirectory", "AlreadyExists", "PathTooLong"])
+
 /** Whether the private directory can take no claim at all, now and at the next try. */
 const permitsNone = (fault: Fault): boolean =>
-  fault._tag === "AccessDenied" ? fault["why"] !== "busy" : fault._tag !== "NotFound" && !isExhausted(fault)
+  fault._tag === "AccessDenied" ? fault["why"] !== "busy" : permanent.has(fault._tag)
 
 /** Returns the directory of the claims on a path; `undefined` where the path's directory does not exist or nothing can be claimed. */
 const placeOf = (confined: Confined, path: FsPath): string | Fault | undefined => {
@@ -287,7 +293,7 @@ const placeOf = (confined: Confined, path: FsPath): string | Fault | undefined =
 
 /**
  * Makes `Locks.claim` for a root. It fails with AccessDenied `busy` when other processes have the file for half a minute, and as the
- * system does when no descriptor is left.
+ * system does when no descriptor is left, or when the private directory's disk has an error.
  */
 export const make =
   (confined: Confined): NonNullable<Locks["claim"]> =>

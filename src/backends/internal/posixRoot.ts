@@ -9,6 +9,7 @@ import type { Fault, Unsupported } from "../../model/FsError.ts"
 import { root as top } from "../../model/FsPath.ts"
 import type { Backend, Info } from "../../port/Backend.ts"
 import { makeDirectories } from "../../runtime/directories.ts"
+import * as Installation from "../../runtime/installation.ts"
 import * as OpenRoots from "../../runtime/openRoots.ts"
 import * as Identity from "../../runtime/processIdentity.ts"
 import { attempt, isFault } from "./attempt.ts"
@@ -50,6 +51,7 @@ const openRoot = (backend: string, options: HostOptions): Root | Fault => {
   if (OpenRoots.isInStore(options.root)) return inStore
   // Remembered from now on, for when there are no descriptors left to ask.
   Identity.self()
+  Installation.remember()
   if (options.createRoot === true && Fs.statSync(options.root, { throwIfNoEntry: false }) === undefined) {
     makeDirectories(options.root)
     if (OpenRoots.isInStore(options.root)) return inStore
