@@ -18,7 +18,7 @@ import * as Transactions from "../../src/runtime/transactions.ts"
 import { faulty } from "../../src/testing/Faults.ts"
 import { failing, systemError } from "../backends/posixFailures.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
-import { allKinds, file, goalOf, look, plant, tree, type Tree, unlike } from "./exchanging.ts"
+import { allKinds, file, goalOf, link, look, plant, tree, type Tree, unlike } from "./exchanging.ts"
 import type { Orders, Recovered } from "./killed.ts"
 import { type Kept, opening, openingWith, recordsDirectory, recordsOf, recovered, write } from "./records.ts"
 
@@ -224,6 +224,30 @@ describe("what others have done since", () => {
       (found) => ({
         ...found,
         entries: { ...found.entries, d: tree({ gone: file("mine"), new: file("1"), same: file("2") }) }
+      })
+    ],
+    [
+      "a directory in which files were to come and to go is gone",
+      (root) => Fs.rmSync(join(root, "d"), { recursive: true }),
+      ({ entries: { d: _, ...entries }, mode }) => ({ mode, entries })
+    ],
+    [
+      "a file stands where the directory was in which files were to come and to go",
+      (root) => {
+        Fs.rmSync(join(root, "d"), { recursive: true })
+        Fs.writeFileSync(join(root, "d"), "mine")
+      },
+      (found) => ({ ...found, entries: { ...found.entries, d: file("mine") } })
+    ],
+    [
+      "a link stands there that leads to the directory",
+      (root) => {
+        Fs.renameSync(join(root, "d"), join(root, "mine"))
+        Fs.symlinkSync("mine", join(root, "d"))
+      },
+      (found) => ({
+        ...found,
+        entries: { ...found.entries, d: link("mine"), mine: tree({ gone: file("1"), same: file("2") }) }
       })
     ],
     [

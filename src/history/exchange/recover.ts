@@ -21,6 +21,12 @@ import { type Crossing, open, putAside, putInPlace, setMode } from "./swap.ts"
 
 const time = (stat: FileStat | undefined): number => stat?.modifiedAt?.epochMilliseconds ?? 0
 
+const isGone = ({ _tag }: Fault): boolean => _tag === "NotFound" || _tag === "NotADirectory"
+
+/** Returns what stands at a path; `undefined` for nothing, also where the directories that lead to it are not there any more. */
+const statOf = (port: Backend, path: FsPath.FsPath): Effect.Effect<FileStat | undefined, Fault> =>
+  Effect.catchIf(locate(path, port.stat(path)), isGone, () => Effect.succeed(undefined))
+
 /** Whether anything in a directory has been changed since the exchange began; what lies in the future has not. */
 const isTouched = Effect.fnUntraced(function* (
   port: Backend,
@@ -57,8 +63,10 @@ const shut = (port: Backend, { path, shuts }: Move, there: FileStat | undefined)
 const finishStep = Effect.fnUntraced(function* (self: Unfinished, move: Move): Effect.fn.Return<void, Fault | Crossing> {
   const { isBack, part, port } = self
   const { keeps, next, path, was } = move
+  // Whoever has removed or moved the directory since has decided about what was to change in it.
+  if ((yield* statOf(port, FsPath.parent(path)))?.kind !== "directory") return
   const [staged, aside] = [slotOf(self, move, "new"), slotOf(self, move, "old")]
-  const there = yield* locate(path, port.stat(path))
+  const there = yield* statOf(port, path)
   const comes = next !== undefined && (yield* port.stat(staged)) !== undefined
   if (next !== undefined && !comes) return yield* shut(port, move, there)
   const isAside = was !== undefined && (yield* port.stat(aside)) !== undefined
@@ -74,7 +82,7 @@ const finishStep = Effect.fnUntraced(function* (self: Unfinished, move: Move): E
 
 const finishMode = Effect.fnUntraced(function* (port: Backend, change: ModeChange): Effect.fn.Return<void, Fault> {
   const { becomes, kind, path, was } = change
-  const there = yield* locate(path, port.stat(path))
+  const there = yield* statOf(port, path)
   if (there?.kind === kind && (there.mode === was || there.mode === opened(was))) yield* setMode(port, path, becomes)
 })
 
@@ -112,7 +120,7 @@ export const finish = Effect.fnUntraced(
     if (refused !== undefined) return refused
     yield* open(port, {
       modes: yield* Effect.filter(part.modes, ({ path, was }) =>
-        Effect.map(locate(path, port.stat(path)), (stat) => stat?.mode === was)
+        Effect.map(statOf(port, path), (stat) => stat?.mode === was)
       )
     })
     for (const step of part.steps) {
@@ -124,8 +132,6 @@ export const finish = Effect.fnUntraced(
   Effect.provideService(TakingBack, true)
 )
 
-const isThere = (fault: Fault): boolean => fault._tag !== "NotFound" && fault._tag !== "NotADirectory"
-
 const removeProbe = Effect.fnUntraced(function* (
   port: Backend,
   token: string,
@@ -134,7 +140,7 @@ const removeProbe = Effect.fnUntraced(function* (
   for (let here = at; ; here = FsPath.parent(here)) {
     yield* Effect.catchIf(
       port.remove(FsPath.join(here, probeOf(token))),
-      (fault) => !isThere(fault),
+      isGone,
       () => Effect.void
     )
     if (here === FsPath.root) return
@@ -144,7 +150,7 @@ const removeProbe = Effect.fnUntraced(function* (
 /** A directory that was opened so that something could be staged in it. */
 const close = (port: Backend, { opens, path, was }: ModeChange): Effect.Effect<void, Fault> =>
   opens
-    ? Effect.flatMap(locate(path, port.stat(path)), (there) =>
+    ? Effect.flatMap(statOf(port, path), (there) =>
         there?.kind === "directory" && there.mode === opened(was) ? setMode(port, path, was) : Effect.void
       )
     : Effect.void
