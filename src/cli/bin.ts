@@ -5,7 +5,10 @@
 import { readFileSync } from "node:fs"
 import * as NodeModule from "node:module"
 import { homedir } from "node:os"
+import { join } from "node:path"
 import type { Effect as Effect_ } from "effect/Effect"
+import { makePrivateDirectory } from "../runtime/privateDirectory.ts"
+import { stateDirectory } from "../runtime/stateDirectory.ts"
 import { isTooOld } from "./nodeVersion.ts"
 import type { ScreenShape } from "./screen.ts"
 
@@ -21,8 +24,34 @@ if (isTooOld(process.version, engines.node)) {
   process.exit(9)
 }
 
+/** A user that the system does not know has none. */
+const home = (): string => {
+  try {
+    return homedir()
+  } catch {
+    return ""
+  }
+}
+
+/**
+ * Returns the directory in which Node keeps compiled code; `undefined` where this user can have no private one. By default Node uses a
+ * directory with a known name in the temporary directory, whoever made it, and runs what another user has put there.
+ */
+const compileCache = (): string | undefined => {
+  const state = stateDirectory({ platform: process.platform, environment: process.env, home: home() })
+  if (state === undefined) return undefined
+  const own = join(state, "fs-algebra")
+  const cache = join(own, "compile-cache")
+  try {
+    return makePrivateDirectory(own) && makePrivateDirectory(cache) ? cache : undefined
+  } catch {
+    return undefined
+  }
+}
+
 // Before anything large is loaded: it halves the time until the first line.
-NodeModule.enableCompileCache()
+const cache = compileCache()
+if (cache !== undefined) NodeModule.enableCompileCache(cache)
 
 const Effect = await import("effect/Effect")
 const Exit = await import("effect/Exit")
@@ -30,7 +59,6 @@ const Stream = await import("effect/Stream")
 const { IoError } = await import("../model/FsError.ts")
 const { OutputFailed, Screen } = await import("./screen.ts")
 const { quick } = await import("./mcpArgs.ts")
-const { stateDirectory } = await import("../runtime/stateDirectory.ts")
 
 const { env, stderr, stdin, stdout } = process
 
@@ -44,15 +72,6 @@ const hasColors = (stream: NodeJS.WriteStream): boolean => {
 
 /** Some terminals say that they have no columns at all. */
 const columnsOf = (stream: NodeJS.WriteStream): number => (stream.columns > 0 ? stream.columns : 80)
-
-/** A user that the system does not know has none. */
-const home = (): string => {
-  try {
-    return homedir()
-  } catch {
-    return ""
-  }
-}
 
 let status = ""
 

@@ -11,6 +11,7 @@ import type * as NodeCrypto from "node:crypto"
 import type * as NodeFs from "node:fs"
 import type * as NodeOs from "node:os"
 import type * as NodePath from "node:path"
+import { isPrivate, makePrivateDirectory, throwPassing } from "./privateDirectory.ts"
 import { stateDirectory } from "./stateDirectory.ts"
 
 // Looked up when they are needed: a program that works in memory alone loads none of them.
@@ -30,39 +31,6 @@ const homeOrNothing = (): string => {
   }
 }
 
-/** Errors that say nothing about the directory: the next attempt may succeed, so no other directory or key may take its place. */
-const passing: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM"])
-
-const throwPassing = (error: unknown): void => {
-  if (error instanceof Error && "code" in error && passing.has(error.code)) throw error
-}
-
-/** Windows has no such bits; the directories of a user are closed to others there by inheritance. */
-const isPrivate = (stats: NodeFs.Stats): boolean =>
-  process.geteuid === undefined || (stats.uid === process.geteuid() && (stats.mode & 0o077) === 0)
-
-/** Makes the directory where it is missing, and returns whether it belongs to this user alone. Throws a passing error. */
-const isOwned = (path: string): boolean => {
-  try {
-    fs().mkdirSync(path, { recursive: true, mode: 0o700 })
-    const { O_DIRECTORY, O_NOFOLLOW, O_RDONLY } = fs().constants
-    const descriptor = fs().openSync(path, O_RDONLY | (O_DIRECTORY ?? 0) | (O_NOFOLLOW ?? 0))
-    try {
-      let stats = fs().fstatSync(descriptor)
-      if (process.geteuid !== undefined && stats.uid === process.geteuid() && (stats.mode & 0o077) !== 0) {
-        fs().fchmodSync(descriptor, 0o700)
-        stats = fs().fstatSync(descriptor)
-      }
-      return isPrivate(stats)
-    } finally {
-      fs().closeSync(descriptor)
-    }
-  } catch (error) {
-    throwPassing(error)
-    return false
-  }
-}
-
 const find = (): string | undefined => {
   const state = stateDirectory({
     platform: process.platform,
@@ -73,7 +41,7 @@ const find = (): string | undefined => {
     ...(state === undefined ? [] : [paths().join(state, "fs-algebra")]),
     paths().join(os().tmpdir(), `fs-algebra-state-${process.geteuid?.() ?? "user"}`)
   ]
-  return candidates.find(isOwned)
+  return candidates.find(makePrivateDirectory)
 }
 
 let found: { readonly path: string | undefined } | undefined

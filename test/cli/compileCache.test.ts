@@ -1,0 +1,58 @@
+/** Where the command keeps compiled code: what lies there is run. */
+import { assert, describe, it } from "@effect/vitest"
+import { execFileSync } from "node:child_process"
+import * as Fs from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { onTestFinished } from "vitest"
+
+const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url))
+
+/** A user's state directory beside the temporary directory of the machine. */
+const ground = (): { readonly state: string; readonly temporary: string } => {
+  const top = Fs.mkdtempSync(join(tmpdir(), "fs-algebra-cache-"))
+  onTestFinished(() => Fs.rmSync(top, { recursive: true, force: true }))
+  const [state, temporary] = [join(top, "state"), join(top, "tmp")]
+  Fs.mkdirSync(state)
+  Fs.mkdirSync(temporary)
+  return { state, temporary }
+}
+
+const version = (state: string, temporary: string): string => {
+  const { NODE_COMPILE_CACHE: _, ...env } = process.env
+  return execFileSync(process.execPath, [bin, "--version"], {
+    env: { ...env, XDG_STATE_HOME: state, TMPDIR: temporary },
+    encoding: "utf8"
+  })
+}
+
+const cacheIn = (state: string): string => join(state, "fs-algebra", "compile-cache")
+
+describe("the cache of compiled code", () => {
+  it("lies in the private directory, and nothing is taken from the temporary directory", () => {
+    const { state, temporary } = ground()
+    assert.match(version(state, temporary), /fs-algebra/)
+    assert.deepStrictEqual(Fs.readdirSync(temporary), [])
+    assert.strictEqual(Fs.statSync(cacheIn(state)).mode & 0o777, 0o700)
+    assert.isAbove(Fs.readdirSync(cacheIn(state)).length, 0)
+  })
+
+  it("is not used where a link leads to it", () => {
+    const { state, temporary } = ground()
+    const planted = join(state, "planted")
+    Fs.mkdirSync(planted)
+    Fs.mkdirSync(join(state, "fs-algebra"), { mode: 0o700 })
+    Fs.symlinkSync(planted, cacheIn(state))
+    assert.match(version(state, temporary), /fs-algebra/)
+    assert.deepStrictEqual([Fs.readdirSync(planted), Fs.readdirSync(temporary)], [[], []])
+  })
+
+  it.runIf(process.geteuid?.() === 0)("is not used where another user made it", () => {
+    const { state, temporary } = ground()
+    Fs.mkdirSync(cacheIn(state), { recursive: true, mode: 0o777 })
+    Fs.chownSync(cacheIn(state), 65534, 65534)
+    assert.match(version(state, temporary), /fs-algebra/)
+    assert.deepStrictEqual([Fs.readdirSync(cacheIn(state)), Fs.readdirSync(temporary)], [[], []])
+  })
+})
