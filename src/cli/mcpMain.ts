@@ -27,7 +27,8 @@ const isDirectory = (path: string): boolean => {
 const load = Effect.promise(() => import("./mcpServe.ts"))
 
 /** Nothing in it can be wrong; whether any other is a glob is known once the globs are loaded. */
-const isPlainGlob = (glob: string): boolean => /^(?!.*\.\.|.*\/\.?(?:\/|$))(?=.*[\w*?-])[\w.*?/-]{1,1000}$/.test(glob)
+const isPlainGlob = (glob: string): boolean =>
+  /^(?!.*\.\.|.*\/\.?(?:\/|$)|.*\*\*[^/]|.*[^/]\*\*)(?=.*[\w*?-])[\w.*?/-]{1,1000}$/.test(glob)
 
 /** Whatever is not plain is for those who can say what is wrong with it. */
 const known = ({ backend, input, root }: Quick, { directory, stateDirectory }: ScreenShape): Early | undefined => {

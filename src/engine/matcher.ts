@@ -117,6 +117,7 @@ const addPath = (
   try {
     const { doubt, patterns } = expanded(whole)
     if (strict) {
+      if (/[\0-\x1f\x7f]/.test(whole)) return "it holds a control character, which no path has; give each pattern by itself"
       const doubts = patterns.map((each) => expanded(each).doubt ?? doubtOf(trim(each).text))
       const wrong = doubt ?? doubts.find((each) => each !== undefined)
       if (wrong !== undefined) return wrong
@@ -144,6 +145,10 @@ const doubtOf = (text: string): string | undefined => {
   const segments = text.split("/")
   if (segments.includes("")) return "it has an empty segment, which no path has"
   if (segments.includes(".")) return 'it has a "." segment, which no path has'
+  // Without a slash such a pattern matches at any depth, as it looks.
+  if (segments.length > 1 && segments.some((segment) => /[^*]\*\*|\*\*./s.test(segment.replaceAll(/\\./gs, "-")))) {
+    return '"**" beside other signs stays in one directory; write "**/*" for any depth'
+  }
   if (segments[0] === "~") return '"~" is no home directory here; patterns are relative to the root'
   if (/^'.*'$/s.test(text)) return "it stands in quotation marks; leave them out"
   return undefined

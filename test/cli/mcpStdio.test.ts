@@ -61,7 +61,8 @@ describe("a client of the official SDK over standard input and output", () => {
 
 it.each([
   ["[", '"[": "[" is not closed; write "\\[" for the sign itself'],
-  ["./", "it is blank"]
+  ["./", "it is blank"],
+  ["src/**.env", '"src/**.env": "**" beside other signs stays in one directory; write "**/*" for any depth']
 ])("%s, which is no glob, is refused before the server greets", async (glob, detail) => {
   const server = spawn(process.execPath, args("--deny", glob), { env })
   const said = { out: "", err: "" }

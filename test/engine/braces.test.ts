@@ -264,6 +264,12 @@ describe("what must not be without effect refuses what may not mean what it look
     ["~/.ssh", /home directory/],
     ["'.env'", /quotation marks/],
     ["!.env", /takes nothing back/],
+    ["*.pem\n*.key", /control character/],
+    [".env\r", /control character/],
+    ["src/**.env", /"\*\*" beside other signs/],
+    ["a**/b", /"\*\*" beside other signs/],
+    ["***/.env", /"\*\*" beside other signs/],
+    ["{src/**.env,**/a}", /"\*\*" beside other signs/],
     // And what every search refuses.
     ["", /blank/],
     [" ", /blank/],
@@ -306,7 +312,10 @@ describe("what must not be without effect refuses what may not mean what it look
       "./a",
       "a b",
       "'a",
-      "~a"
+      "~a",
+      "**.env",
+      "src/\\**",
+      "src/**/*.env"
     ]) {
       assert.isFalse(isFault(compiled([pattern], { strict: true })), pattern)
     }
