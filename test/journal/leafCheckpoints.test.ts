@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { LeafCheckpoint } from "../../src/journal/entries/checkpoint.ts"
+import { DaemonChanged } from "../../src/journal/entries/daemon.ts"
 import * as Entry from "../../src/journal/FileSystemEntry.ts"
 import * as Journal from "../../src/journal/Journal.ts"
 import * as MemoryStore from "../../src/journal/journal/memoryStore.ts"
@@ -203,6 +204,37 @@ describe("a leaf's checkpoint", () => {
           })
         )
       }
+    })
+  )
+
+  it.effect("is made beside those of another installation, which the next leaf here passes over", () =>
+    Effect.gen(function* () {
+      const here = counting()
+      const fs = yield* memory({ tree: { f: "x" } })
+      const foreign = new LeafCheckpoint({ through: Number.MAX_SAFE_INTEGER, digest: "", leaves: [], code: "f".repeat(32) })
+      yield* within(
+        here,
+        Effect.gen(function* () {
+          // A leaf of another machine, which has run longest and appends the checkpoints there.
+          yield* here.append(
+            new DaemonChanged({
+              daemon: "far",
+              instance: "far",
+              status: "Running",
+              prefix: "far",
+              extended: true
+            })
+          )
+          yield* started(fs, { extended: true })
+          for (let i = 0; i < 4; i++) {
+            yield* filled(here, 1_000)
+            yield* here.ask(stat("f"))
+            yield* here.append(foreign)
+            yield* quiet
+          }
+        })
+      )
+      assert.isAbove((yield* checkpoints(here)).filter(({ code }) => code !== foreign.code).length, 0)
     })
   )
 

@@ -17,7 +17,7 @@ import { Entry, type Recorded, type Scrivener } from "../Journal.ts"
 import type { Answered } from "./answered.ts"
 import * as Registry from "./registry.ts"
 
-/** Positions from one checkpoint to the next, at least. */
+/** Positions from one checkpoint to the next, at least. After twice as many, any leaf of the installation appends one. */
 const interval = 1_024
 
 /** Positions that are looked through for one. */
@@ -112,7 +112,7 @@ export const latest = (journal: Scrivener<Entry>, before: number): Effect.Effect
 export interface Checkpoints {
   /** Takes an entry, of which `answered` knows already. */
   readonly see: (recorded: Recorded<Entry>) => void
-  /** Appends a checkpoint if one is due and this leaf is the one to do it. */
+  /** Appends a checkpoint if one is due and this leaf must do it. */
   readonly due: () => Effect.Effect<void> | undefined
 }
 
@@ -176,8 +176,10 @@ export const make = (
       position = recorded.position
       const { entry } = recorded
       if (entry._tag === "DaemonChanged") seeLeaf(entry)
-      else if (entry._tag === "LeafCheckpoint") noted = Math.max(noted, Math.min(entry.through, position))
-      else if (isTerminal(entry)) open.delete(entry.correlationId)
+      else if (entry._tag === "LeafCheckpoint") {
+        // Those of another installation help no leaf here.
+        if (Installation.isCodeOf(text(entry), entry.code)) noted = Math.max(noted, Math.min(entry.through, position))
+      } else if (isTerminal(entry)) open.delete(entry.correlationId)
       else if (isEfferent(entry)) {
         if (entry._tag === "FileWriteChunk" && entry.discard === true) open.delete(entry.correlationId)
         else if (!answered.has(entry.correlationId) && !open.has(entry.correlationId)) open.set(entry.correlationId, position)
@@ -190,7 +192,8 @@ export const make = (
         .at(-1)!
         .leaves.running()
         .find(({ extended }) => extended)
-      if (writer?.instance !== me.instance) return undefined
+      // The first leaf may be one of another installation.
+      if (writer?.instance !== me.instance && wanted - noted < 2 * interval) return undefined
       noted = wanted
       return Effect.ignore(append(stateAt(wanted)))
     }
