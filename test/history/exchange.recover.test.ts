@@ -18,7 +18,7 @@ import * as Transactions from "../../src/runtime/transactions.ts"
 import { faulty } from "../../src/testing/Faults.ts"
 import { failing, systemError } from "../backends/posixFailures.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
-import { allKinds, file, goalOf, link, look, plant, tree, type Tree, unlike } from "./exchanging.ts"
+import { allKinds, file, goalOf, look, plant, tree, type Tree, unlike } from "./exchanging.ts"
 import type { Orders, Recovered } from "./killed.ts"
 import { type Kept, opening, openingWith, recordsDirectory, recordsOf, recovered, write } from "./records.ts"
 
@@ -227,30 +227,6 @@ describe("what others have done since", () => {
       })
     ],
     [
-      "a directory in which files were to come and to go is gone",
-      (root) => Fs.rmSync(join(root, "d"), { recursive: true }),
-      ({ entries: { d: _, ...entries }, mode }) => ({ mode, entries })
-    ],
-    [
-      "a file stands where the directory was in which files were to come and to go",
-      (root) => {
-        Fs.rmSync(join(root, "d"), { recursive: true })
-        Fs.writeFileSync(join(root, "d"), "mine")
-      },
-      (found) => ({ ...found, entries: { ...found.entries, d: file("mine") } })
-    ],
-    [
-      "a link stands there that leads to the directory",
-      (root) => {
-        Fs.renameSync(join(root, "d"), join(root, "mine"))
-        Fs.symlinkSync("mine", join(root, "d"))
-      },
-      (found) => ({
-        ...found,
-        entries: { ...found.entries, d: link("mine"), mine: tree({ gone: file("1"), same: file("2") }) }
-      })
-    ],
-    [
       "a file of no concern was made",
       (root) => Fs.writeFileSync(join(root, "d/mine"), "mine"),
       (found) => ({
@@ -278,6 +254,47 @@ describe("what others have done since", () => {
       )
     )
   }
+
+  const displaced: ReadonlyArray<readonly [claim: string, instead: (path: string) => void]> = [
+    ["nothing stands", () => {}],
+    ["a file stands", (path) => Fs.writeFileSync(path, "mine")],
+    ["a link stands that leads to it", (path) => Fs.symlinkSync("mine", path)]
+  ]
+  for (const [claim, instead] of displaced) {
+    it.live(`is waited for: ${claim} in the place of a directory in which something is to come`, () =>
+      inRoot((root) =>
+        Effect.gen(function* () {
+          const from = tree({ a: file("1"), d: tree({ gone: file("1"), turns: tree({}) }) })
+          const to = tree({ a: file("2"), d: tree({ new: file("1"), turns: file("2") }) })
+          // What was to be replaced in the directory has been put aside, and is nowhere else.
+          yield* left(root, 4, from, to)
+          const [d, mine] = [join(root, "d"), join(root, "mine")]
+          Fs.renameSync(d, mine)
+          instead(d)
+          const found = look(root)
+          const [settled] = yield* opening(root)
+          assert.deepInclude(settled, { outcome: "left" })
+          assert.match(settled!.detail!, /the directory "d" is not there any more; once it is back/)
+          assert.deepStrictEqual(look(root), found)
+          Fs.rmSync(d, { force: true })
+          Fs.renameSync(mine, d)
+          assert.strictEqual(yield* recovered(root), "finished")
+          assert.deepStrictEqual(unlike(look(root), to), [])
+        })
+      )
+    )
+  }
+
+  it.live("is not waited for where something was only to go from a directory that is gone", () =>
+    inRoot((root) =>
+      Effect.gen(function* () {
+        yield* left(root, 1, tree({ a: file("1"), d: tree({ f: file("1") }) }), tree({ a: file("2"), d: tree({}) }))
+        Fs.rmSync(join(root, "d"), { recursive: true })
+        assert.strictEqual(yield* recovered(root), "finished")
+        assert.deepStrictEqual(unlike(look(root), tree({ a: file("2") })), [])
+      })
+    )
+  )
 
   it.live("stays, also where what was there has been put aside already", () =>
     inRoot((root) =>

@@ -271,7 +271,12 @@ const sweepOnce = (all: string): void => {
   }
 }
 
-const permanent: ReadonlySet<Fault["_tag"]> = new Set<Fault["_tag"]>(["DiskFull", "NotADirectory", "AlreadyExists", "PathTooLong"])
+const permanent: ReadonlySet<Fault["_tag"]> = new Set<Fault["_tag"]>([
+  "DiskFull",
+  "NotADirectory",
+  "AlreadyExists",
+  "PathTooLong"
+])
 
 /** Whether the private directory can take no claim at all, now and at the next try. */
 const permitsNone = (fault: Fault): boolean =>

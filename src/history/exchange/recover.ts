@@ -63,8 +63,6 @@ const shut = (port: Backend, { path, shuts }: Move, there: FileStat | undefined)
 const finishStep = Effect.fnUntraced(function* (self: Unfinished, move: Move): Effect.fn.Return<void, Fault | Crossing> {
   const { isBack, part, port } = self
   const { keeps, next, path, was } = move
-  // Whoever has removed or moved the directory since has decided about what was to change in it.
-  if ((yield* statOf(port, FsPath.parent(path)))?.kind !== "directory") return
   const [staged, aside] = [slotOf(self, move, "new"), slotOf(self, move, "old")]
   const there = yield* statOf(port, path)
   const comes = next !== undefined && (yield* port.stat(staged)) !== undefined
@@ -89,7 +87,10 @@ const finishMode = Effect.fnUntraced(function* (port: Backend, change: ModeChang
 const regionsOf = ({ regions }: Part): ReadonlyArray<Region> =>
   regions.flatMap((region) => (region === undefined ? [] : [region]))
 
-/** Why a transaction cannot be finished; `undefined` where it can. Nothing is changed. */
+/**
+ * Why a transaction cannot be finished; `undefined` where it can. Nothing is changed. Where a directory is gone, what is staged for it may
+ * be the only copy: another program can have renamed the directory for a moment.
+ */
 const refusal = Effect.fnUntraced(function* (self: Unfinished): Effect.fn.Return<string | undefined, Fault> {
   const { part, port, token } = self
   for (const region of regionsOf(part)) {
@@ -105,6 +106,10 @@ const refusal = Effect.fnUntraced(function* (self: Unfinished): Effect.fn.Return
     if (there !== undefined && !(yield* isAsStaged(port, staged, move, there))) {
       return `what is staged for ${JSON.stringify(move.path)} is not what was staged`
     }
+    const above = FsPath.parent(move.path)
+    if (there !== undefined && (yield* statOf(port, above))?.kind !== "directory") {
+      return `the directory ${JSON.stringify(above)} is not there any more; once it is back, the change is finished`
+    }
   }
   return undefined
 })
@@ -119,9 +124,7 @@ export const finish = Effect.fnUntraced(
     const refused = yield* refusal(self)
     if (refused !== undefined) return refused
     yield* open(port, {
-      modes: yield* Effect.filter(part.modes, ({ path, was }) =>
-        Effect.map(statOf(port, path), (stat) => stat?.mode === was)
-      )
+      modes: yield* Effect.filter(part.modes, ({ path, was }) => Effect.map(statOf(port, path), (stat) => stat?.mode === was))
     })
     for (const step of part.steps) {
       yield* Effect.mapError(finishStep(self, step), (failed) => (failed._tag === "Crossing" ? failed.fault : failed))
@@ -138,11 +141,7 @@ const removeProbe = Effect.fnUntraced(function* (
   at: FsPath.FsPath
 ): Effect.fn.Return<void, Fault> {
   for (let here = at; ; here = FsPath.parent(here)) {
-    yield* Effect.catchIf(
-      port.remove(FsPath.join(here, probeOf(token))),
-      isGone,
-      () => Effect.void
-    )
+    yield* Effect.catchIf(port.remove(FsPath.join(here, probeOf(token))), isGone, () => Effect.void)
     if (here === FsPath.root) return
   }
 })
