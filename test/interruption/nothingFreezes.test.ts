@@ -13,11 +13,15 @@ import { applyTo } from "../../src/agent/patch/apply.ts"
 import { parse } from "../../src/agent/patch/parse.ts"
 import * as Text from "../../src/engine/text.ts"
 import { mergeText } from "../../src/history/merge/text.ts"
+import { readAny } from "../../src/history/zip/reader.ts"
+import * as Spool from "../../src/history/zip/spool.ts"
 import type { FileEntry } from "../../src/model/Entry.ts"
 import type * as FsPath from "../../src/model/FsPath.ts"
+import * as Limits from "../../src/model/Limits.ts"
 import { inSlices } from "../../src/runtime/steps.ts"
 import * as Edit from "../../src/engine/edit.ts"
 import * as Filesystem from "../../src/filesystem/Filesystem.ts"
+import { build } from "../history/zipBuilder.ts"
 
 /** Steps in a row: some 5 ms, and far fewer than any row takes in all that has to pause. */
 const maxHold = 2_500_000
@@ -160,7 +164,17 @@ const ignoring = (rule: string): Row => ({
     }).pipe(Effect.provide(Filesystem.layer(InMemory.make())))
 })
 
-const rows = [ignoring("!*a*"), ignoring("*a*/*c"), ...editing, ...others]
+/** An archive of so many empty files, deep in directories. */
+const unpacking: Row = {
+  name: "the names of an archive",
+  size: 2_000,
+  make: (length) => {
+    const parts = Array.from({ length }, (_, index) => ({ name: `${"d/".repeat(200)}${index}` }))
+    return readAny(Spool.ofBytes(build(parts)), { limits: Limits.unlimited, policy: undefined })
+  }
+}
+
+const rows = [unpacking, ignoring("!*a*"), ignoring("*a*/*c"), ...editing, ...others]
 
 const growth = (small: Counted, large: Counted): number => large.total / Math.max(small.total, least)
 

@@ -134,6 +134,19 @@ const chunk = 256 * 1024
 /** Bytes unpacked, and entries, between two turns of others. */
 const sliceBytes = 1024 * 1024
 const sliceEntries = 128
+/** Names looked at between two turns of others, where nothing is unpacked. */
+const sliceNames = 256
+
+/** Visits the entries in order, and lets others run after each slice. */
+const eachInSlices = Effect.fnUntraced(function* <A>(
+  entries: ReadonlyArray<A>,
+  visit: (entry: A) => void
+): Effect.fn.Return<void, ArchiveError> {
+  for (let from = 0; from < entries.length; from += sliceNames) {
+    yield* judged(() => entries.slice(from, from + sliceNames).forEach(visit))
+    yield* Effect.yieldNow
+  }
+})
 
 class Reader {
   readonly #source: Source
@@ -154,9 +167,10 @@ class Reader {
       const found = yield* directory(this.#source, limits.maxArchiveEntries + 1)
       const layout = expected ?? (yield* this.#layoutOf(found))
       const manifest = layout === "plain" ? undefined : yield* this.#manifest(found.entries)
-      const entries = yield* judged(() => found.entries.map((listed) => entryOf(listed, this.#rules, layout)))
+      const entries: Array<Entry> = []
+      yield* eachInSlices(found.entries, (listed) => void entries.push(entryOf(listed, this.#rules, layout)))
       yield* judged(() => this.#spend(entries, layout))
-      const tree = yield* judged(() => draftOf(entries, layout))
+      const tree = yield* draftOf(entries, layout)
       yield* this.#check(entries, found.offset, layout)
       if (manifest === undefined && layout === "manifest") {
         return yield* Effect.fail(refuse("corrupt", "it has no manifest, so it is no archive of a filesystem"))
@@ -352,18 +366,23 @@ const checked = <E>(entry: Entry, bytes: Stream.Stream<Uint8Array, E>): Stream.S
   })
 
 /** All names are entered, so that no two are the same anywhere; those of the layout are the tree. */
-const draftOf = (entries: ReadonlyArray<Entry>, layout: Layout): DirectoryNode => {
+const draftOf = Effect.fnUntraced(function* (
+  entries: ReadonlyArray<Entry>,
+  layout: Layout
+): Effect.fn.Return<DirectoryNode, ArchiveError> {
   const draft = new Draft()
-  for (const { file, kind, link, mode, name, place } of entries) {
+  yield* eachInSlices(entries, ({ file, kind, link, mode, name, place }) => {
     if (kind === "directory") draft.addDirectory(place, mode, name)
     else draft.add(place, kind === "file" ? file : link, name)
-  }
+  })
   // What the root may do is the business of the place where it is.
   if (layout === "plain") return { kind: "directory", entries: draft.tree.entries }
   const files = draft.tree.entries.get(Manifest.filesPrefix.slice(0, -1))
-  if (files !== undefined && files.kind !== "directory") throw corrupt("the place of the files is not a directory", "files")
+  if (files !== undefined && files.kind !== "directory") {
+    return yield* Effect.fail(corrupt("the place of the files is not a directory", "files"))
+  }
   return { kind: "directory", entries: files?.entries ?? new Map() }
-}
+})
 
 const checkCounts = ({ fileCount, totalBytes }: Manifest.Manifest, tree: DirectoryNode): void => {
   const { bytes, files } = count(tree)
