@@ -135,13 +135,18 @@ const filesystem = HttpApiGroup.make("filesystem")
   )
   .add(
     get("file", "/api/filesystem/file", {
-      query: { ...at, path: text("As the tree says it") },
+      query: {
+        ...at,
+        path: text("As the tree says it"),
+        part: number("Of a text over 8 MiB: which part, from 0"),
+        line: number("Of a text over 8 MiB, instead of `part`: the part in which this line begins, from 1", 1)
+      },
       success: Model.FileContent,
       error: failures
     }).annotateMerge(
       said(
         "A file",
-        "Text as text, of up to 8 MiB; other bytes as base64, up to 16 MiB. 404 for a path that is missing or odd."
+        "Text as text, 8 MiB at a time; other bytes as base64, up to 16 MiB. 404 for a path or a part that is not there."
       )
     )
   )

@@ -14,11 +14,15 @@ import { Limits, unlimited } from "../model/Limits.ts"
 import { sha256 } from "../runtime/hash.ts"
 import { type DebugError, ofFile, refuse } from "./errors.ts"
 import type { FileContent } from "./model.ts"
+import * as Parts from "./parts.ts"
 
 const MiB = 1024 * 1024
 
-/** Bytes of which the beginning is shown where there are more. */
+/** Bytes of text that are shown at a time. */
 export const maxText = 8 * MiB
+
+/** Bytes of a text up to which all of its parts can be shown, since its lines are counted first. */
+export const maxIndexed = 2048 * MiB
 
 /** Bytes beyond which nothing is shown of what is no text. */
 export const maxBinary = 16 * MiB
@@ -117,14 +121,22 @@ const decoded = (label: string, bytes: Uint8Array, isWhole: boolean): string | u
   }
 }
 
+const encodingOf = (bytes: Uint8Array): string =>
+  encodings.find(([, first, second]) => bytes[0] === first && bytes[1] === second)?.[0] ?? "utf-8"
+
 /** `undefined` where it is none. What is cut off in the middle of a character ends before it. */
 const textOf = (bytes: Uint8Array, isWhole: boolean): string | undefined => {
-  const marked = encodings.find(([, first, second]) => bytes[0] === first && bytes[1] === second)
-  if (marked !== undefined) return decoded(marked[0], bytes, isWhole)
-  return bytes.subarray(0, sniffed).includes(0) ? undefined : decoded("utf-8", bytes, isWhole)
+  const encoding = encodingOf(bytes)
+  return encoding === "utf-8" && bytes.subarray(0, sniffed).includes(0) ? undefined : decoded(encoding, bytes, isWhole)
 }
 
 type Told = Pick<FileContent, "kind" | "media_type" | "media_name" | "encoding" | "content" | "truncated">
+
+/** The part of a large text to show: by its number from 0, or by a line in it. */
+export interface Wanted {
+  readonly part?: number | undefined
+  readonly line?: number | undefined
+}
 
 const asText = (path: string, content: string, truncated: boolean): Told => {
   const { name, type } = textType(path)
@@ -165,15 +177,33 @@ const attributes = ({ mode, modifiedAt }: FileStat): Pick<FileContent, "mode" | 
   ...(modifiedAt === undefined ? undefined : { modified_at: DateTime.formatIso(modifiedAt) })
 })
 
-const ofLarge = Effect.fnUntraced(function* (fs: Algebra, path: string, size: number) {
+const ofLarge = Effect.fnUntraced(function* (fs: Algebra, stat: FileStat, wanted: Wanted) {
+  const { path, sizeBytes } = stat
   const { content: head } = yield* fs.readBytes(path, { limit: sniffed })
   const isLikelyText = textOf(head, false) !== undefined
   if (isLikelyText) {
     const { content } = yield* fs.readBytes(path, { limit: maxText })
     const text = textOf(content, false)
-    if (text !== undefined) return asText(path, text, true)
+    if (text !== undefined) {
+      // Lines of other encodings end in other bytes.
+      const isInParts = encodingOf(head) === "utf-8" && sizeBytes <= maxIndexed
+      return isInParts ? yield* ofPart(fs, stat, wanted) : asText(path, text, true)
+    }
   }
-  return asBinary(head, size > maxBinary ? undefined : (yield* fs.readBytes(path)).content)
+  return asBinary(head, sizeBytes > maxBinary ? undefined : (yield* fs.readBytes(path)).content)
+})
+
+const ofPart = Effect.fnUntraced(function* (fs: Algebra, stat: FileStat, { line, part }: Wanted) {
+  const { path } = stat
+  const index = yield* Parts.keptIndexOf(fs, path, stat, maxText)
+  const number = part ?? (line === undefined ? 0 : Parts.partOfLine(index, line))
+  const count = index.offsets.length
+  if (number >= count) return yield* refuse("missing", `${JSON.stringify(path)} has ${count} parts, counted from 0`, path)
+  const text = yield* Parts.read(fs, path, index, number)
+  return {
+    ...asText(path, text, true),
+    part: { number, first_lines: index.firstLines, total_lines: index.totalLines }
+  }
 })
 
 /** A path as trees say it; nothing else is looked for, so that nobody is told of a place by another name. */
@@ -191,7 +221,7 @@ const linkAt = (fs: Algebra, path: FsPath.FsPath): Effect.Effect<string | undefi
     : Effect.catch(fs.port.links.read(path), () => Effect.succeed(undefined))
 
 /** Of a file of a filesystem. Fails with `missing` for whatever is no file and no link. */
-export const ofPath = (fs: Algebra, given: string): Effect.Effect<FileContent, DebugError> =>
+export const ofPath = (fs: Algebra, given: string, wanted: Wanted = {}): Effect.Effect<FileContent, DebugError> =>
   Effect.suspend(() => {
     const path = checked(given)
     if (typeof path !== "string") return Effect.fail(path)
@@ -204,7 +234,7 @@ export const ofPath = (fs: Algebra, given: string): Effect.Effect<FileContent, D
       const stat = yield* fs.stat(path)
       if (!stat.isFile) return yield* refuse("missing", `${JSON.stringify(path)} is no file`, path)
       if (stat.sizeBytes > maxText) {
-        return { path, size_bytes: stat.sizeBytes, ...(yield* ofLarge(fs, path, stat.sizeBytes)), ...attributes(stat) }
+        return { path, size_bytes: stat.sizeBytes, ...(yield* ofLarge(fs, stat, wanted)), ...attributes(stat) }
       }
       const { content } = yield* fs.readBytes(path, { limit: maxBinary })
       return { ...ofBytes(path, content), ...attributes(stat) }

@@ -216,8 +216,18 @@ export const FileContent = Schema.Struct({
   encoding: Schema.Literals(["utf-8", "base64"]),
   /** `null`: too large to be shown. */
   content: Schema.NullOr(Schema.String),
-  /** Only the beginning is in `content`. */
+  /** Only `part` of the text is in `content`, or only the beginning where there is no `part`. */
   truncated: Schema.Boolean,
+  /** Which part of a large text `content` is. Parts end with a line, unless one line alone is longer than 8 MiB. */
+  part: Schema.optionalKey(
+    Schema.Struct({
+      /** From 0. */
+      number: Count,
+      /** The number, from 1, of the line that each part begins in. */
+      first_lines: Schema.Array(Count),
+      total_lines: Count
+    })
+  ),
   /** SHA-256 in hex, of the whole. */
   version: Schema.optionalKey(Schema.String),
   /** Such as "0644". */

@@ -163,11 +163,11 @@ export const layer = (source: Source, version: string) => {
           HttpServerResponse.text(text, { contentType: "application/json" })
         )
       )
-      .handle("file", ({ query: { at, path } }) =>
+      .handle("file", ({ query: { at, line, part, path } }) =>
         Effect.gen(function* () {
           const look = yield* source.look(at)
           if (look === undefined) return yield* noFiles
-          return yield* Content.ofPath(look.filesystem, path ?? "")
+          return yield* Content.ofPath(look.filesystem, path ?? "", { line, part })
         }).pipe(Effect.scoped, told)
       )
       .handle("diff", ({ query: { at, with: from } }) => told(source.diff(from, at)))

@@ -1,0 +1,116 @@
+/**
+ * A large text in parts that a page can show one at a time, each with its line numbers. A part ends with a line, unless one line alone is
+ * longer than a part may be.
+ */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type { Algebra } from "../filesystem/Filesystem.ts"
+import type { FileStat } from "../model/Entry.ts"
+import type { FsError } from "../model/FsError.ts"
+import type { FsPath } from "../model/FsPath.ts"
+
+/** Where each part begins: the byte offset and the number of its first line, counted from 1. */
+export interface Index {
+  readonly offsets: ReadonlyArray<number>
+  readonly firstLines: ReadonlyArray<number>
+  readonly totalLines: number
+  /** Bytes of the text. */
+  readonly size: number
+}
+
+const lineFeed = 10
+
+/** Reads the text once and returns where its parts begin. */
+export const indexOf = (fs: Algebra, path: FsPath, maxPart: number): Effect.Effect<Index, FsError> =>
+  Effect.suspend(() => {
+    const offsets = [0]
+    const firstLines = [1]
+    let size = 0
+    let line = 1
+    let afterLine = 0
+    const cut = (): void => {
+      const begin = offsets.at(-1)!
+      offsets.push(afterLine > begin ? afterLine : begin + maxPart)
+      firstLines.push(line)
+    }
+    const take = (chunk: Uint8Array): void => {
+      for (let at = 0; at < chunk.length;) {
+        // The part is known to have a successor only when there are more bytes.
+        if (size + at === offsets.at(-1)! + maxPart) cut()
+        const stop = Math.min(chunk.length, offsets.at(-1)! + maxPart - size)
+        for (
+          let found = chunk.indexOf(lineFeed, at);
+          found !== -1 && found < stop;
+          found = chunk.indexOf(lineFeed, found + 1)
+        ) {
+          line++
+          afterLine = size + found + 1
+        }
+        at = stop
+      }
+      size += chunk.length
+    }
+    return Effect.map(
+      Stream.runForEach(fs.stream(path, { chunkSize: 2 ** 20 }), (chunk) => Effect.sync(() => take(chunk))),
+      () => ({ offsets, firstLines, size, totalLines: afterLine === size ? line - 1 : line })
+    )
+  })
+
+/** Returns the number of the part in which a line begins; the last part for a line that is not there. */
+export const partOfLine = ({ firstLines }: Index, line: number): number => {
+  // Parts that begin within a line have the number of the part in which the line begins.
+  const exact = firstLines.indexOf(line)
+  return exact === -1
+    ? Math.max(
+        0,
+        firstLines.findLastIndex((first) => first < line)
+      )
+    : exact
+}
+
+const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80
+
+/** Bytes of a UTF-8 character after its first one. */
+const tail = 3
+
+/** Reads one part as UTF-8. A character that the end of a part cuts belongs to the part in which it begins. */
+export const read = (fs: Algebra, path: FsPath, { offsets, size }: Index, part: number): Effect.Effect<string, FsError> => {
+  const offset = offsets[part]!
+  const end = offsets[part + 1] ?? size
+  return Effect.map(fs.readBytes(path, { offset, limit: end - offset + tail }), ({ content }) => {
+    let from = 0
+    let to = Math.min(end - offset, content.length)
+    if (part > 0) while (from < tail && isContinuation(content[from])) from++
+    while (to < content.length && isContinuation(content[to])) to++
+    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(content.subarray(from, to))
+  })
+}
+
+interface Known {
+  readonly stamp: string
+  readonly index: Index
+}
+
+/** Indexes of one filesystem that are kept. */
+const capacity = 16
+
+const known = new WeakMap<Algebra, Map<string, Known>>()
+
+const stampOf = ({ modifiedAt, sizeBytes }: FileStat): string => `${sizeBytes} ${modifiedAt?.epochMilliseconds ?? ""}`
+
+/** Returns the index of a file, and keeps it for as long as the file's size and time stay. */
+export const keptIndexOf = (fs: Algebra, path: FsPath, stat: FileStat, maxPart: number): Effect.Effect<Index, FsError> =>
+  Effect.suspend(() => {
+    const files = known.get(fs) ?? new Map<string, Known>()
+    known.set(fs, files)
+    const stamp = stampOf(stat)
+    const held = files.get(path)
+    if (held?.stamp === stamp) return Effect.succeed(held.index)
+    return Effect.tap(indexOf(fs, path, maxPart), (index) =>
+      Effect.sync(() => {
+        files.delete(path)
+        if (files.size >= capacity) files.delete(files.keys().next().value!)
+        files.set(path, { stamp, index })
+      })
+    )
+  })

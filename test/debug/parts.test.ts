@@ -1,0 +1,88 @@
+/** Large texts by parts: every byte is in one part, every part ends with a line where it can, and lines have their numbers. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import * as Content from "../../src/debug/content.ts"
+import * as Parts from "../../src/debug/parts.ts"
+import { make } from "../../src/filesystem/Filesystem.ts"
+import type { FsPath } from "../../src/model/FsPath.ts"
+
+const path = "log" as FsPath
+
+const holding = (log: string) => Effect.map(InMemory.make({ tree: { log } }), make)
+
+const textsOf = (log: string, maxPart: number) =>
+  Effect.gen(function* () {
+    const fs = yield* holding(log)
+    const index = yield* Parts.indexOf(fs, path, maxPart)
+    const texts = yield* Effect.forEach(index.offsets, (_, part) => Parts.read(fs, path, index, part))
+    return { index, texts }
+  })
+
+const linesOf = (text: string): number => (text === "" ? 0 : text.split("\n").length - (text.endsWith("\n") ? 1 : 0))
+
+describe("a text in parts", () => {
+  it.effect.prop(
+    "is the same text when its parts are joined, and each part has the number of its first line",
+    [
+      Schema.Array(Schema.Literals(["a", "\n", "é", "語", "😀", "line\n", "a long line of text"])),
+      Schema.Int.check(Schema.isBetween({ minimum: 4, maximum: 40 }))
+    ],
+    ([pieces, maxPart]) =>
+      Effect.gen(function* () {
+        const log = pieces.join("")
+        const { index, texts } = yield* textsOf(log, maxPart)
+        assert.strictEqual(texts.join(""), log)
+        assert.strictEqual(index.totalLines, linesOf(log))
+        let before = ""
+        for (const [part, text] of texts.entries()) {
+          assert.strictEqual(index.firstLines[part], before.split("\n").length)
+          assert.isAtMost(Buffer.byteLength(text), maxPart + 6)
+          if (part < texts.length - 1 && text.includes("\n")) assert.isTrue(text.endsWith("\n"))
+          before += text
+        }
+      })
+  )
+
+  it.effect("is found by a line: the part in which the line begins", () =>
+    Effect.gen(function* () {
+      const { index } = yield* textsOf("1\n2\n3\na very long lin\n5\n", 8)
+      assert.deepStrictEqual(index.firstLines, [1, 4, 4, 5])
+      const found = [0, 1, 2, 3, 4, 5, 6, 1000].map((line) => Parts.partOfLine(index, line))
+      assert.deepStrictEqual(found, [0, 0, 0, 0, 1, 3, 3, 3])
+    })
+  )
+
+  it.effect("is shown to its last line over 8 MiB", () =>
+    Effect.gen(function* () {
+      const count = 300_000
+      const lines = Array.from({ length: count }, (_, i) => `${i + 1} ${"x".repeat(60)}`)
+      const fs = yield* holding(lines.join("\n"))
+      const seen: Array<string> = []
+      const first = yield* Content.ofPath(fs, path)
+      assert.deepInclude(first.part, { number: 0, total_lines: count })
+      for (const number of first.part!.first_lines.keys()) {
+        const { content, part } = yield* Content.ofPath(fs, path, { part: number })
+        assert.strictEqual(part!.number, number)
+        assert.isTrue(content!.startsWith(`${part!.first_lines[number]} `))
+        seen.push(content!)
+      }
+      assert.isAbove(seen.length, 2)
+      assert.strictEqual(seen.join(""), lines.join("\n"))
+      const last = yield* Content.ofPath(fs, path, { line: count })
+      assert.strictEqual(last.part!.number, seen.length - 1)
+      const refusal = yield* Effect.flip(Content.ofPath(fs, path, { part: seen.length }))
+      assert.match(refusal.message, /has \d+ parts, counted from 0/)
+    })
+  )
+
+  it.effect("is counted anew when the file has changed", () =>
+    Effect.gen(function* () {
+      const fs = yield* holding("a\n".repeat(5_000_000))
+      assert.strictEqual((yield* Content.ofPath(fs, path)).part!.total_lines, 5_000_000)
+      yield* fs.write(path, "more\n", { mode: "append" })
+      assert.strictEqual((yield* Content.ofPath(fs, path)).part!.total_lines, 5_000_001)
+    })
+  )
+})
