@@ -186,6 +186,19 @@ const journal = HttpApiGroup.make("journal")
     )
   )
   .add(
+    get("changes", "/api/journal/changes", {
+      query: {
+        before: number("Those asked for before this position. Default: from the end", 1),
+        limit: paging.limit,
+        path: text("Only of this path and what is below it")
+      },
+      success: Model.JournalChanges,
+      error: failures
+    }).annotateMerge(
+      said("What changed", "A page of the changes in the journal, the latest first: a request and its answers are one.")
+    )
+  )
+  .add(
     get("entry", "/api/journal/:position", {
       params: { position: Schema.NumberFromString.pipe(Schema.decodeTo(whole(0, maxCount))) },
       success: Model.JournalEntry,

@@ -7,7 +7,7 @@ import * as Stream from "effect/Stream"
 import { changes } from "../journal/Replay.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { type DebugError, unreadable } from "./errors.ts"
-import { type Files, isoOf } from "./journal.ts"
+import { type Files, itemOfChange } from "./journal.ts"
 import type { Event, HistoryItem } from "./model.ts"
 
 /** The tools of this library that change nothing. Whatever else there is may change something. */
@@ -85,47 +85,26 @@ const ofEvent = (event: Event, asked: FsPath.FsPath): HistoryItem | undefined =>
   }
 }
 
-const kinds = {
-  FileWrite: "write",
-  FileEdit: "edit",
-  FileDelete: "delete",
-  FileMove: "move",
-  FileMakeDirectory: "mkdir",
-  FileMakeLink: "link",
-  FileSetAttributes: "attributes"
-} as const
-
 const ofJournal = Effect.fnUntraced(function* (journal: Files, asked: FsPath.FsPath, events: ReadonlyArray<Event>) {
   const calls = new Map<string, Event>()
   for (const event of events) if (event.call_id !== undefined) calls.set(event.call_id, event)
   const items: Array<HistoryItem> = []
-  yield* Stream.runForEach(
-    changes(journal),
-    ({ at, bytes, correlationId, kind, message, outcome, path, position, to, version }) =>
-      Effect.sync(() => {
-        const takesAll = kind === "FileDelete" || kind === "FileMove"
-        if (![path, ...(to === undefined ? [] : [to])].some((path) => isTouched(asked, path, takesAll))) return
-        const call = calls.get(correlationId)
-        items.push({
-          source: "journal",
-          at: isoOf(at),
-          path,
-          ...(to !== undefined && { to_path: to }),
-          what: kinds[kind],
-          outcome,
-          ...(message !== undefined && { message }),
-          ...(bytes !== undefined && { size_bytes: bytes }),
-          position,
-          correlation_id: correlationId,
-          ...(version !== undefined && { version }),
-          ...(call !== undefined && {
-            tool: call.name,
-            call_id: correlationId,
-            session_id: call.session_id,
-            event_index: call.index
-          })
+  yield* Stream.runForEach(changes(journal), (change) =>
+    Effect.sync(() => {
+      const { correlationId, kind, path, to } = change
+      const takesAll = kind === "FileDelete" || kind === "FileMove"
+      if (![path, ...(to === undefined ? [] : [to])].some((path) => isTouched(asked, path, takesAll))) return
+      const call = calls.get(correlationId)
+      items.push({
+        ...itemOfChange(change),
+        ...(call !== undefined && {
+          tool: call.name,
+          call_id: correlationId,
+          session_id: call.session_id,
+          event_index: call.index
         })
       })
+    })
   )
   return items
 })

@@ -8,12 +8,12 @@ import { contentsOf, sizeOf } from "../journal/entries/contents.ts"
 import { said } from "../journal/entries/said.ts"
 import { type Content, isAfferent, isEfferent } from "../journal/FileSystemEntry.ts"
 import { Entry, type Recorded, type Scrivener } from "../journal/Journal.ts"
-import type { Filter } from "../journal/Replay.ts"
+import { type Change, changes, type Filter } from "../journal/Replay.ts"
 import { entriesOf } from "../journal/replay/window.ts"
 import { sha256 } from "../runtime/hash.ts"
 import { maxBinary, ofBytes, tooLarge } from "./content.ts"
 import { type DebugError, refuse, unreadable } from "./errors.ts"
-import type { FileContent, JournalEntry, JournalItem, JournalPage } from "./model.ts"
+import type { FileContent, HistoryItem, JournalChanges, JournalEntry, JournalItem, JournalPage } from "./model.ts"
 
 export type Files = Scrivener<Entry>
 
@@ -68,6 +68,63 @@ export const page =
       const found = yield* Stream.runCollect(entriesOf(journal, filter, window))
       const shown = found.slice(0, limit)
       return { last, items: shown.map(itemOf), next: found.length > limit ? (shown.at(-1)?.position ?? null) : null }
+    }).pipe(Effect.mapError(unreadable))
+
+const changeNames = {
+  FileWrite: "write",
+  FileEdit: "edit",
+  FileDelete: "delete",
+  FileMove: "move",
+  FileMakeDirectory: "mkdir",
+  FileMakeLink: "link",
+  FileSetAttributes: "attributes"
+} as const
+
+/** Returns a change of the journal as it is shown, without the tool that made it. */
+export const itemOfChange = ({
+  at,
+  bytes,
+  correlationId,
+  kind,
+  message,
+  outcome,
+  path,
+  position,
+  to,
+  version
+}: Change): HistoryItem => ({
+  source: "journal",
+  at: isoOf(at),
+  path,
+  ...(to !== undefined && { to_path: to }),
+  what: changeNames[kind],
+  outcome,
+  ...(message !== undefined && { message }),
+  ...(bytes !== undefined && { size_bytes: bytes }),
+  position,
+  correlation_id: correlationId,
+  ...(version !== undefined && { version })
+})
+
+/** Returns a page of changes, the latest first. It reads the journal from its beginning, and keeps no more than the page. */
+export const changesPage =
+  ({ before, limit, path }: Pick<Question, "before" | "limit" | "path">) =>
+  (journal: Files): Effect.Effect<JournalChanges, DebugError> =>
+    Effect.gen(function* () {
+      const last = yield* journal.last
+      const filter: Filter = path === undefined ? {} : { paths: [path] }
+      // One more than is shown tells whether there is more.
+      const kept: Array<Change> = []
+      yield* Stream.runForEach(changes(journal, filter), (change) =>
+        Effect.sync(() => {
+          if (before !== undefined && change.position >= before) return
+          kept.push(change)
+          if (kept.length > 2 * limit + 2) kept.splice(0, kept.length - limit - 1)
+        })
+      )
+      const found = kept.toSorted((a, b) => b.position - a.position).slice(0, limit + 1)
+      const shown = found.slice(0, limit)
+      return { last, items: shown.map(itemOfChange), next: found.length > limit ? (shown.at(-1)?.position ?? null) : null }
     }).pipe(Effect.mapError(unreadable))
 
 const refOf = (content: Content): { readonly sha256: string; readonly size: number } =>

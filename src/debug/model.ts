@@ -353,6 +353,21 @@ export const JournalPage = Schema.Struct({
 export type JournalPage = typeof JournalPage.Type
 
 /**
+ * Changes that the journal has, the latest first: one for each that was asked for, with what became of it.
+ *
+ * @since 0.1.0
+ */
+export const JournalChanges = Schema.Struct({
+  /** The position of the end. */
+  last: Count,
+  items: Schema.Array(HistoryItem),
+  /** To be given as `before` for the next page. */
+  next: Schema.NullOr(Count)
+})
+/** @since 0.1.0 */
+export type JournalChanges = typeof JournalChanges.Type
+
+/**
  * An entry whole, its contents as text where they are text.
  *
  * @since 0.1.0

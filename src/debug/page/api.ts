@@ -61,8 +61,12 @@ export const snapshots = () => get<ReadonlyArray<Model.SnapshotInfo>>("api/snaps
 export const filesystem = (at?: string) => get<Model.FilesystemMeta>("api/filesystem/meta", { at })
 export const tree = (at?: string, signal?: Signal) => get<ReadonlyArray<Model.TreeFile>>("api/filesystem/tree", { at }, signal)
 /** Fails with status 404 where there is none. */
-export const file = (path: string, at?: string, signal?: Signal) =>
-  get<Model.FileContent>("api/filesystem/file", { path, at }, signal)
+export const file = (
+  path: string,
+  at?: string,
+  signal?: Signal,
+  of: { readonly part?: number | undefined; readonly line?: number | undefined } = {}
+) => get<Model.FileContent>("api/filesystem/file", { path, at, ...of }, signal)
 export const diff = (params: { with?: string; at?: string }, signal?: Signal) =>
   get<Model.Diff>("api/filesystem/diff", params, signal)
 /** Who changed a path, or what is below it. */
@@ -72,6 +76,9 @@ export const journal = (
   params: { after?: number; before?: number; limit?: number; path?: string; correlation?: string },
   signal?: Signal
 ) => get<Model.JournalPage>("api/journal", params, signal)
+/** The changes of the journal, the latest first. */
+export const journalChanges = (params: { before?: number; limit?: number; path?: string }, signal?: Signal) =>
+  get<Model.JournalChanges>("api/journal/changes", params, signal)
 export const entry = (position: number, signal?: Signal) => get<Model.JournalEntry>(`api/journal/${position}`, {}, signal)
 
 /** Until it is called again. `onState`: whether the server can be heard. A stream that was refused, and not cut, is asked for again. */

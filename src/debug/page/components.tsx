@@ -162,7 +162,7 @@ export const VirtualList = ({
           <div
             key={keyOf?.(index) ?? index}
             class="scroll-row"
-            role="presentation"
+            role={role === "list" ? "listitem" : "presentation"}
             style={{ transform: `translateY(${start}px)`, height: `${rowHeight}px` }}
           >
             {row(index)}

@@ -179,6 +179,7 @@ export const layer = (source: Source, version: string) => {
   const journal = HttpApiBuilder.group(Api, "journal", (handlers) =>
     handlers
       .handle("journal", ({ query }) => withJournal(Journal.page({ ...query, limit: query.limit ?? defaultLimit })))
+      .handle("changes", ({ query }) => withJournal(Journal.changesPage({ ...query, limit: query.limit ?? defaultLimit })))
       .handle("entry", ({ params: { position } }) => withJournal(Journal.entryAt(position)))
   )
 

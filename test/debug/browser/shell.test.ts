@@ -214,7 +214,7 @@ describe.skipIf(!hasChromium())("the page around the views", () => {
               document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }))
               await microtasks()
             }
-            const button = document.querySelector("[aria-label='Snapshot that is looked at']")
+            const button = document.querySelector("[title='Snapshot that is looked at']")
             button.focus()
             button.click()
             await microtasks()

@@ -2,7 +2,7 @@
 import { HighlightStyle, LanguageDescription, syntaxHighlighting } from "@codemirror/language"
 import { languages } from "@codemirror/language-data"
 import { highlightSelectionMatches, openSearchPanel, search, searchKeymap } from "@codemirror/search"
-import { Compartment, EditorState, type Extension, Facet, Prec } from "@codemirror/state"
+import { Compartment, EditorState, type Extension, Facet, Prec, type StateEffect } from "@codemirror/state"
 import { EditorView, drawSelection, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view"
 import { tags } from "@lezer/highlight"
 
@@ -143,7 +143,13 @@ export const codeTheme: Extension = [look, syntaxHighlighting(highlighting)]
 /** Called with the number of a line whose number was clicked. */
 export const onLine = Facet.define<(line: number) => void>()
 
+/** The number beside a line; the number of the line in the editor where nothing else is said. */
+export const lineLabel = Facet.define<(line: number) => string, (line: number) => string>({
+  combine: (labels) => labels[0] ?? String
+})
+
 const numbers = lineNumbers({
+  formatNumber: (line, state) => state.facet(lineLabel)(line),
   domEventHandlers: {
     click: (view, { from }) => {
       const listeners = view.state.facet(onLine)
@@ -155,9 +161,13 @@ const numbers = lineNumbers({
 
 const wrapping = new Compartment()
 
-/** Whether long lines are wrapped: in `base` they are not. */
+/** The effect that turns wrapping of long lines on or off. In `base` it is off. */
+export const wrappingEffect = (isWrapping: boolean): StateEffect<unknown> =>
+  wrapping.reconfigure(isWrapping ? EditorView.lineWrapping : [])
+
+/** Turns wrapping of long lines on or off. */
 export const setWrapping = (view: EditorView, isWrapping: boolean): void =>
-  view.dispatch({ effects: wrapping.reconfigure(isWrapping ? EditorView.lineWrapping : []) })
+  view.dispatch({ effects: wrappingEffect(isWrapping) })
 
 /** What has no editing needs of the keys: without it, "all" would be the page, and of the text only what is drawn. */
 const selectAll = (view: EditorView): boolean => {

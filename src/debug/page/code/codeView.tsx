@@ -1,8 +1,9 @@
 /** The editor as a component; it is loaded when the first text is shown. */
 import { Compartment, EditorState, StateEffect, StateField } from "@codemirror/state"
 import { Decoration, type DecorationSet, EditorView } from "@codemirror/view"
-import { useEffect, useRef } from "preact/hooks"
-import { base, languageOf, onLine, setWrapping } from "./code.ts"
+import { useEffect, useMemo, useRef } from "preact/hooks"
+import { base, languageOf, lineLabel, onLine, wrappingEffect } from "./code.ts"
+import { layoutOf } from "./layout.ts"
 
 const chooseLine = StateEffect.define<number | undefined>()
 
@@ -12,7 +13,7 @@ const chosenLine = StateField.define<DecorationSet>({
     for (const effect of effects) {
       if (!effect.is(chooseLine)) continue
       const number = effect.value
-      return number === undefined || number > state.doc.lines
+      return number === undefined
         ? Decoration.none
         : Decoration.set(Decoration.line({ class: "cm-chosen-line" }).range(state.doc.line(number).from))
     }
@@ -32,6 +33,7 @@ const changeOf = (before: string, after: string) => {
 }
 
 export const CodeView = ({
+  firstLine = 1,
   isWrapping,
   label,
   line,
@@ -43,7 +45,10 @@ export const CodeView = ({
   readonly path: string
   readonly text: string
   readonly label: string
+  /** The number of the text's first line. */
+  readonly firstLine?: number | undefined
   readonly isWrapping: boolean
+  /** A line to mark and to scroll to, counted as `firstLine` is. */
   readonly line?: number | undefined
   readonly onChooseLine?: ((line: number) => void) | undefined
 }) => {
@@ -52,6 +57,10 @@ export const CodeView = ({
   const choose = useRef(onChooseLine)
   choose.current = onChooseLine
   const made = useRef("")
+  const layout = useMemo(() => layoutOf(text.replace(/\r\n?/g, "\n"), firstLine, isWrapping), [text, firstLine, isWrapping])
+  const laidOut = useRef(layout)
+  laidOut.current = layout
+  const labels = useRef(new Compartment())
 
   useEffect(() => {
     const language = new Compartment()
@@ -59,20 +68,24 @@ export const CodeView = ({
     const editor = new EditorView({
       parent: element.current!,
       state: EditorState.create({
-        doc: text,
+        doc: layout.text,
         extensions: [
           base,
+          labels.current.of(lineLabel.of(layout.labelOf)),
           language.of([]),
           chosenLine,
           EditorView.contentAttributes.of({ "aria-label": label }),
           onChooseLine === undefined
             ? []
-            : [onLine.of((number) => choose.current?.(number)), EditorView.editorAttributes.of({ class: "cm-lines-link" })]
+            : [
+                onLine.of((number) => choose.current?.(laidOut.current.lineOf(number))),
+                EditorView.editorAttributes.of({ class: "cm-lines-link" })
+              ]
         ]
       })
     })
     view.current = editor
-    made.current = text
+    made.current = layout.text
     void languageOf(path).then((extension) => {
       if (!isGone) editor.dispatch({ effects: language.reconfigure(extension) })
     })
@@ -84,21 +97,23 @@ export const CodeView = ({
   }, [path])
 
   useEffect(() => {
-    if (view.current === undefined || made.current === text) return
-    view.current.dispatch({ changes: changeOf(view.current.state.doc.toString(), text.replace(/\r\n?/g, "\n")) })
-    made.current = text
-  }, [text, path])
-
-  useEffect(() => {
-    if (view.current !== undefined) setWrapping(view.current, isWrapping)
-  }, [isWrapping, path])
+    if (view.current === undefined) return
+    // In one step: a long line that is not laid out in pieces must never be wrapped.
+    view.current.dispatch({
+      effects: [labels.current.reconfigure(lineLabel.of(layout.labelOf)), wrappingEffect(isWrapping)],
+      ...(made.current !== layout.text && { changes: changeOf(made.current, layout.text) })
+    })
+    made.current = layout.text
+  }, [layout, path])
 
   useEffect(() => {
     const editor = view.current
     if (editor === undefined) return
-    const effects: Array<StateEffect<unknown>> = [chooseLine.of(line)]
-    if (line !== undefined && line <= editor.state.doc.lines) {
-      const { from } = editor.state.doc.line(line)
+    const shown = line === undefined ? undefined : layout.shownOf(line)
+    const isThere = shown !== undefined && shown >= 1 && shown <= editor.state.doc.lines
+    const effects: Array<StateEffect<unknown>> = [chooseLine.of(isThere ? shown : undefined)]
+    if (isThere) {
+      const { from } = editor.state.doc.line(shown)
       const seen = editor.scrollDOM.getBoundingClientRect()
       const block = editor.lineBlockAt(from)
       const top = block.top + editor.documentTop
@@ -106,7 +121,7 @@ export const CodeView = ({
       if (top < seen.top || top + block.height > seen.bottom) effects.push(EditorView.scrollIntoView(from, { y: "center" }))
     }
     editor.dispatch({ effects })
-  }, [line, path])
+  }, [line, path, layout])
 
   return <div class="code" ref={element} />
 }

@@ -24,7 +24,7 @@ export const imageTypeOf = ({ media_type, path }: FileContent): string | undefin
   return media_type === "application/octet-stream" || named === "image/svg+xml" ? named : undefined
 }
 
-export type Form = "markdown" | "json" | "image" | "text" | "binary" | "link" | "empty"
+export type Form = "markdown" | "json" | "table" | "image" | "text" | "binary" | "link" | "empty"
 
 export const formOf = (file: FileContent): Form => {
   const ending = endingOf(file.path)
@@ -39,6 +39,7 @@ export const formOf = (file: FileContent): Form => {
   ) {
     return "json"
   }
+  if (/^(?:csv|tsv)$/.test(ending)) return "table"
   return "text"
 }
 

@@ -1,5 +1,4 @@
 /** A file as one wants to see it: each kind in its own way, and always also as it was written. */
-import type { ComponentChildren } from "preact"
 import { useEffect, useMemo, useState } from "preact/hooks"
 import type { FileContent } from "../../model.ts"
 import * as Api from "../api.ts"
@@ -22,16 +21,18 @@ import {
 } from "../store.ts"
 import { bytesOf, type Form, formOf, hexOf, imageTypeOf } from "./content.ts"
 import { Later } from "./later.tsx"
+import { partAsked, Pager } from "./pager.tsx"
 import { shown } from "./state.ts"
 import { resolved } from "./tree.ts"
 
 const code = () => import("../code/codeView.tsx").then(({ CodeView }) => CodeView)
 const markdown = () => import("./markdown.tsx").then(({ Markdown }) => Markdown)
+const table = () => import("./table.tsx").then(({ Table }) => Table)
 const history = () => import("../panels/index.ts").then(({ History }) => History)
 const json = () => import("./json.ts")
 
 /** What would take seconds to be laid out is so only when that is asked for. */
-const large: Partial<Record<Form, number>> = { json: 2_000_000, markdown: 500_000 }
+const large: Partial<Record<Form, number>> = { json: 2_000_000, markdown: 500_000, table: 8_000_000 }
 
 export const Crumbs = ({ path }: { readonly path: string }) => {
   const parts = path === "" ? [] : path.split("/")
@@ -62,15 +63,16 @@ export const Crumbs = ({ path }: { readonly path: string }) => {
 }
 
 const CopyButton = ({
-  children,
   class: name = "icon-button",
   label,
+  shown,
   text
 }: {
   readonly label: string
   readonly text: string
   readonly class?: string
-  readonly children?: ComponentChildren
+  /** The beginning of the text, to be seen. */
+  readonly shown?: string
 }) => {
   const [said, say] = useState<"done" | "refused">()
   useEffect(() => {
@@ -83,7 +85,7 @@ const CopyButton = ({
       type="button"
       class={name}
       title={said === undefined ? label : said === "done" ? "Copied" : "The browser did not let it be copied."}
-      aria-label={label}
+      aria-label={shown === undefined ? label : `${label} ${shown}`}
       data-said={said}
       onClick={() =>
         void navigator.clipboard.writeText(text).then(
@@ -92,7 +94,7 @@ const CopyButton = ({
         )
       }
     >
-      {children}
+      {shown === undefined ? null : <span class="mono">{shown}</span>}
       <Drawing of={said === "done" ? "check" : said === "refused" ? "close" : "copy"} />
       <span class="visually-hidden" role="status">
         {said === "done" ? "Copied" : ""}
@@ -111,7 +113,17 @@ const download = (file: FileContent): void => {
   setTimeout(() => URL.revokeObjectURL(url), 10_000)
 }
 
-const Code = ({ label = "Content", name, text }: { readonly name: string; readonly text: string; readonly label?: string }) => {
+const Code = ({
+  firstLine,
+  label = "Content",
+  name,
+  text
+}: {
+  readonly name: string
+  readonly text: string
+  readonly label?: string
+  readonly firstLine?: number | undefined
+}) => {
   const number = Number(place.value.params["line"])
   return (
     <Later
@@ -120,6 +132,7 @@ const Code = ({ label = "Content", name, text }: { readonly name: string; readon
         path: name,
         text,
         label,
+        firstLine,
         isWrapping: isWrapping.value,
         line: Number.isInteger(number) && number > 0 ? number : undefined,
         onChooseLine: (line: number) => go(hereWith({ line: `${line}` }), { replace: true })
@@ -230,6 +243,7 @@ const Link = ({ file }: { readonly file: FileContent }) => {
 const forms: Partial<Record<Form, readonly [shown: string, written: string]>> = {
   markdown: ["Rendered", "Raw"],
   json: ["Formatted", "As written"],
+  table: ["Table", "As written"],
   image: ["Image", "Text"]
 }
 
@@ -241,23 +255,51 @@ const Body = ({ asWritten, file, form }: { readonly file: FileContent; readonly 
   if (form === "image" && type !== undefined && !asWritten) return <Picture file={file} type={type} />
   if (form === "json" && !asWritten) return <Formatted file={file} />
   if (form === "markdown" && !asWritten) return <Later load={markdown} with={{ path: file.path, text: file.content }} />
-  return <Code name={file.path} text={file.content} />
+  if (form === "table" && !asWritten) return <Later load={table} with={{ label: plainName(file.path), text: file.content }} />
+  return <Code name={file.path} text={file.content} firstLine={file.part?.first_lines[file.part.number]} />
+}
+
+/** The part that is asked for, or the line where nothing is known of the parts yet. */
+interface Wanted {
+  readonly path: string
+  readonly part?: number | undefined
+  readonly line?: number | undefined
+}
+
+const wantedFirst = (path: string): Wanted => {
+  const line = Number(place.value.params["line"])
+  return { path, part: partAsked(undefined), line: Number.isInteger(line) && line > 0 ? line : undefined }
 }
 
 const useShown = (path: string) => {
+  const [kept, setKept] = useState<Wanted>(() => wantedFirst(path))
+  const wanted = kept.path === path ? kept : wantedFirst(path)
+  const { line, part } = wanted
   const asked = useAsked(
-    (signal) =>
-      Api.file(path, at.value, signal).then(
-        (file) => ({ path, file }),
-        (error: unknown) => {
-          if (error instanceof Api.ApiError && error.status === 404) return { path, file: undefined }
-          throw error
-        }
-      ),
-    [path, at.value, version.value]
+    async (signal) => {
+      const isMissing = (error: unknown): boolean => error instanceof Api.ApiError && error.status === 404
+      try {
+        return { path, file: await Api.file(path, at.value, signal, part === undefined ? { line } : { part }) }
+      } catch (error) {
+        if (!isMissing(error)) throw error
+        if (part === undefined) return { path, file: undefined }
+      }
+      // The file may have become shorter than the part.
+      go(hereWith({ part: undefined, line: undefined }), { replace: true })
+      setKept({ path })
+      return undefined
+    },
+    [path, at.value, version.value, part, part === undefined ? line : undefined]
   )
   // What was shown of another file is no answer for this one.
-  return { ...asked, value: asked.value?.path === path ? asked.value : undefined }
+  const value = asked.value?.path === path ? asked.value : undefined
+  const held = value?.file?.part
+  const next = partAsked(held)
+  useEffect(() => {
+    if (wanted !== kept) setKept(wanted)
+    else if (held !== undefined && (next ?? 0) !== held.number && !asked.isWaiting) setKept({ path, part: next ?? 0 })
+  }, [path, held, next, asked.isWaiting])
+  return { ...asked, value }
 }
 
 export const FileView = ({ path }: { readonly path: string }) => {
@@ -272,7 +314,7 @@ export const FileView = ({ path }: { readonly path: string }) => {
     ways !== undefined &&
     (chosen === undefined
       ? (line !== undefined && form !== "json") ||
-        (form === "json" && !canBeLaidOut) ||
+        ((form === "json" || form === "table") && !canBeLaidOut) ||
         file!.size_bytes > (large[form!] ?? Number.POSITIVE_INFINITY)
       : chosen === "written")
   const isText = file?.kind === "text" && form !== "empty" && (ways === undefined || asWritten || form === "json")
@@ -308,7 +350,7 @@ export const FileView = ({ path }: { readonly path: string }) => {
                   key={way}
                   type="button"
                   aria-pressed={asWritten === (index === 1)}
-                  disabled={form === "json" && index === 0 && !canBeLaidOut}
+                  disabled={(form === "json" || form === "table") && index === 0 && !canBeLaidOut}
                   onClick={() => go(hereWith({ as: index === 0 ? "shown" : "written", line: undefined }), { replace: true })}
                 >
                   {way}
@@ -328,7 +370,9 @@ export const FileView = ({ path }: { readonly path: string }) => {
               <Drawing of="wrap" />
             </button>
           ) : null}
-          {file?.kind === "text" && file.content !== null ? <CopyButton label="Copy the content" text={file.content} /> : null}
+          {file?.kind === "text" && file.content !== null ? (
+            <CopyButton label={file.truncated ? "Copy what is shown" : "Copy the content"} text={file.content} />
+          ) : null}
           {file === undefined || file.content === null || file.truncated || file.kind === "symlink" ? null : (
             <button type="button" class="icon-button" aria-label="Download" title="Download" onClick={() => download(file)}>
               <Drawing of="download" />
@@ -355,9 +399,7 @@ export const FileView = ({ path }: { readonly path: string }) => {
               {file.mode === undefined ? null : <span class="mono">{file.mode}</span>}
               {file.modified_at === undefined ? null : <Time at={file.modified_at} />}
               {file.version === undefined ? null : (
-                <CopyButton class="version" label="Copy the SHA-256" text={file.version}>
-                  <span class="mono">{file.version.slice(0, 10)}</span>
-                </CopyButton>
+                <CopyButton class="version" label="Copy the SHA-256" text={file.version} shown={file.version.slice(0, 10)} />
               )}
               {snapshot === undefined ? null : (
                 <span class="badge info">
@@ -368,7 +410,9 @@ export const FileView = ({ path }: { readonly path: string }) => {
           )}
         </p>
       </header>
-      {file?.truncated === true && file.content !== null ? (
+      {file?.part !== undefined ? (
+        <Pager part={file.part} />
+      ) : file?.truncated === true && file.content !== null ? (
         <p class="notice-line" role="status">
           Only the beginning is shown: the file has {bytes(file.size_bytes)}.
         </p>

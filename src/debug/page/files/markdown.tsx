@@ -223,8 +223,10 @@ export const Markdown = ({
       if (each.localName !== "code") each.removeAttribute("class")
     }
     for (const input of fragment.querySelectorAll("input")) {
-      if (input.type === "checkbox") input.disabled = true
-      else input.remove()
+      if (input.type === "checkbox") {
+        input.disabled = true
+        input.setAttribute("aria-label", input.closest("li")?.textContent?.trim() || "Task")
+      } else input.remove()
     }
     for (const table of fragment.querySelectorAll("table")) {
       const frame = document.createElement("div")

@@ -4,6 +4,7 @@ import type { JournalItem } from "../../model.ts"
 import { bytes, Empty, Trouble, VirtualList } from "../components.tsx"
 import { useKeys } from "../shell/keys.ts"
 import { go, hrefOf, meta, place } from "../store.ts"
+import { JournalChanges } from "./JournalChanges.tsx"
 import { JournalDetail } from "./JournalDetail.tsx"
 import { useJournal } from "./journalHeld.ts"
 import { Choice, Path, Search, Split, useFocus, useListKeys, useNarrow, useNow, When } from "./parts.tsx"
@@ -118,7 +119,51 @@ const Nothing = () => (
   </Empty>
 )
 
+/** Chooses between entries and changes. */
+const Ways = ({ isChanges }: { readonly isChanges: boolean }) => {
+  const show = (as: string | undefined): void => go(hrefOf("journal", "", { ...place.value.params, as }), { replace: true })
+  useKeys([{ key: "v", does: "Entries or changes", run: () => show(isChanges ? undefined : "changes") }])
+  return (
+    <div class="segments" role="group" aria-label="What the journal shows">
+      <button type="button" aria-pressed={!isChanges} onClick={() => show(undefined)}>
+        Entries
+      </button>
+      <button type="button" aria-pressed={isChanges} onClick={() => show("changes")}>
+        Changes
+      </button>
+    </div>
+  )
+}
+
+const ChangesOnly = () => {
+  const { path, q = "" } = place.value.params
+  const set = (changed: Readonly<Record<string, string | undefined>>): void =>
+    go(hrefOf("journal", "", { ...place.value.params, ...changed }), { replace: true })
+  return (
+    <div class="panel">
+      <div class="bar">
+        <Ways isChanges />
+        <Search label="Filter by path and kind" text={q} onText={(q) => set({ q })} />
+        {path === undefined ? null : <PathChip path={path} onRemove={() => set({ path: undefined })} />}
+      </div>
+      <JournalChanges path={path} sought={q.trim().toLowerCase()} />
+    </div>
+  )
+}
+
+const PathChip = ({ onRemove, path }: { readonly path: string; readonly onRemove: () => void }) => (
+  <button type="button" class="chip" onClick={onRemove} title="Show all paths">
+    {shown(path)} <span aria-hidden="true">×</span>
+  </button>
+)
+
 export const Journal = () => {
+  if (meta.value === undefined) return null
+  if (!meta.value.has_journal) return <Nothing />
+  return place.value.params["as"] === "changes" && place.value.path === "" ? <ChangesOnly /> : <Entries />
+}
+
+const Entries = () => {
   const { params, path: chosenPath } = place.value
   const { correlation, kind = "", path, q = "" } = params
   const chosen = chosenPath === "" ? undefined : Number(chosenPath)
@@ -161,13 +206,12 @@ export const Journal = () => {
     if (isBegun && !isAsking && next !== null && (rows.length < 60 || isFurtherBack) && items.length < furthest) more()
   })
 
-  if (meta.value === undefined) return null
-  if (!meta.value.has_journal) return <Nothing />
   if (error !== undefined && items.length === 0) return <Trouble message={error} retry={again} />
   const fresh = waiting.filter(isMeant).length
   return (
     <div class="panel">
       <div class="bar">
+        <Ways isChanges={false} />
         <Search label="Filter by path, text, id" text={q} onText={(q) => set({ q })} />
         <Choice
           label="Kind"
@@ -180,11 +224,7 @@ export const Journal = () => {
             )
           ]}
         />
-        {path === undefined ? null : (
-          <button type="button" class="chip" onClick={() => set({ path: undefined })} title="Show all paths">
-            {shown(path)} <span aria-hidden="true">×</span>
-          </button>
-        )}
+        {path === undefined ? null : <PathChip path={path} onRemove={() => set({ path: undefined })} />}
         {correlation === undefined ? null : (
           <button type="button" class="chip" onClick={() => set({ correlation: undefined })} title="Show all exchanges">
             exchange {shown(correlation)} <span aria-hidden="true">×</span>

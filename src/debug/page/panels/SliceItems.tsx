@@ -44,16 +44,18 @@ const OverTime = ({ slice }: { readonly slice: SliceInfo }) => {
 }
 
 const Pager = ({
+  label,
   page,
   pages,
   hrefTo
 }: {
+  readonly label: string
   readonly page: number
   readonly pages: number
   readonly hrefTo: (page: number) => string
 }) =>
   pages < 2 ? null : (
-    <nav class="pager" aria-label="Pages">
+    <nav class="pager" aria-label={label}>
       <button type="button" class="button" disabled={page === 0} onClick={() => go(hrefTo(page - 1))}>
         ‹ Previous
       </button>
@@ -89,7 +91,7 @@ export const SliceItems = ({ slice }: { readonly slice: SliceInfo }) => {
         <span class="badge">{policy}</span>
         <span class="faint">{count(total, "item")}</span>
         <span class="grow" />
-        <Pager page={page} pages={pages} hrefTo={hrefTo} />
+        <Pager label="Pages" page={page} pages={pages} hrefTo={hrefTo} />
       </header>
       <p class="detail-under faint">
         of session{" "}
@@ -109,7 +111,7 @@ export const SliceItems = ({ slice }: { readonly slice: SliceInfo }) => {
           open={lengthOf(item) > long ? 1 : 4}
         />
       ))}
-      {rows.length > 4 ? <Pager page={page} pages={pages} hrefTo={hrefTo} /> : null}
+      {rows.length > 4 ? <Pager label="Pages, below the items" page={page} pages={pages} hrefTo={hrefTo} /> : null}
     </article>
   )
 }

@@ -60,7 +60,7 @@ export const isOnlySize = (message: string): boolean => /^\d+ characters$/.test(
 
 /** How long something took. */
 export const duration = (millis: number): string => {
-  if (millis < 1) return `${millis.toFixed(millis < 0.1 ? 2 : 1)} ms`
+  if (millis < 1) return millis === 0 ? "0 ms" : `${Math.max(1, Math.round(millis * 1000))} µs`
   if (millis < 1000) return `${Math.round(millis)} ms`
   if (millis < 60_000) return `${(millis / 1000).toFixed(millis < 10_000 ? 2 : 1)} s`
   const seconds = Math.round(millis / 1000)

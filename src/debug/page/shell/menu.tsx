@@ -94,10 +94,10 @@ export const Menu = ({
         ref={button}
         aria-haspopup="listbox"
         aria-expanded={isOpen}
-        aria-label={label}
         title={label}
         onClick={() => setOpen(!isOpen)}
       >
+        <span class="visually-hidden">{label}: </span>
         {children}
         <Drawing of="down" />
       </button>

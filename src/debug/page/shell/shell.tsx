@@ -336,7 +336,8 @@ export const Shell = ({ children }: { readonly children: ComponentChildren }) =>
       </a>
       <Header />
       <Banners />
-      <main class={`main view-${view}`} ref={main} tabIndex={-1} aria-label={names[view]}>
+      <main id="main" class={`main view-${view}`} ref={main} tabIndex={-1} aria-label={names[view]}>
+        <h1 class="visually-hidden">{path === "" ? names[view] : `${names[view]}: ${plainName(path)}`}</h1>
         {children}
       </main>
       <Footer />

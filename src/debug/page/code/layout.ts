@@ -1,0 +1,68 @@
+/**
+ * How the lines of a text are laid out in the editor. A line of more than `maxPiece` characters is laid out as several while long lines
+ * are wrapped: a browser takes seconds to break a line of megabytes, and does so again for each change.
+ */
+
+/** Characters of a line that the editor wraps by itself. */
+const maxPiece = 5000
+
+export interface Layout {
+  /** The text for the editor. */
+  readonly text: string
+  /** The number to show beside a line of the editor, both from 1; "" for the rest of a long line. */
+  readonly labelOf: (shown: number) => string
+  /** The line of the file that a line of the editor belongs to. */
+  readonly lineOf: (shown: number) => number
+  /** The line of the editor in which a line of the file begins; it may be out of the text. */
+  readonly shownOf: (line: number) => number
+}
+
+const isHighSurrogate = (text: string, at: number): boolean => (text.charCodeAt(at) & 0xfc00) === 0xd800
+
+const piecesOf = (text: string, start: number, end: number): ReadonlyArray<string> => {
+  const pieces: Array<string> = []
+  for (let at = start; at < end;) {
+    let stop = Math.min(end, at + maxPiece)
+    if (stop < end && isHighSurrogate(text, stop - 1)) stop--
+    pieces.push(text.slice(at, stop))
+    at = stop
+  }
+  return pieces
+}
+
+const asItIs = (text: string, firstLine: number): Layout => ({
+  text,
+  labelOf: (shown) => String(shown + firstLine - 1),
+  lineOf: (shown) => shown + firstLine - 1,
+  shownOf: (line) => line - firstLine + 1
+})
+
+/** Lays out a text whose first line has the number `firstLine`. Its lines must end with LF. */
+export const layoutOf = (text: string, firstLine: number, isWrapping: boolean): Layout => {
+  if (!isWrapping) return asItIs(text, firstLine)
+  const shown: Array<string> = []
+  /** The line of the file for each line of the editor. */
+  const lines: Array<number> = []
+  let line = firstLine
+  for (let at = 0; at <= text.length; line++) {
+    const found = text.indexOf("\n", at)
+    const end = found === -1 ? text.length : found
+    const pieces = end - at > maxPiece ? piecesOf(text, at, end) : [text.slice(at, end)]
+    for (const piece of pieces) {
+      shown.push(piece)
+      lines.push(line)
+    }
+    at = end + 1
+  }
+  if (shown.length === line - firstLine) return asItIs(text, firstLine)
+  const last = shown.length
+  return {
+    text: shown.join("\n"),
+    labelOf: (number) => (number > 1 && lines[number - 2] === lines[number - 1] ? "" : String(lines[number - 1] ?? "")),
+    lineOf: (number) => lines[Math.min(number, last) - 1]!,
+    shownOf: (wanted) => {
+      const found = lines.indexOf(wanted)
+      return found === -1 ? (wanted < firstLine ? 0 : last + 1) : found + 1
+    }
+  }
+}

@@ -1,0 +1,78 @@
+/** A file of comma or tab separated values as a table. */
+import Papa from "papaparse"
+import { useMemo } from "preact/hooks"
+import { Empty, plainName, VirtualList } from "../components.tsx"
+
+/** Rows by which the widths of columns are chosen. */
+const measured = 200
+/** Characters of a column, at least and at most. */
+const [narrowest, widest] = [4, 48] as const
+/** Columns that are drawn; a table with more is no table for people. */
+const maxColumns = 200
+const rowHeight = 28
+
+const parsed = (text: string): ReadonlyArray<ReadonlyArray<string>> =>
+  Papa.parse<Array<string>>(text, { skipEmptyLines: true }).data
+
+const widthsOf = (rows: ReadonlyArray<ReadonlyArray<string>>, columns: number): string =>
+  Array.from({ length: columns }, (_, column) => {
+    const longest = rows.slice(0, measured).reduce<number>((most, row) => Math.max(most, row[column]?.length ?? 0), narrowest)
+    return `${Math.min(widest, longest) + 2}ch`
+  }).join(" ")
+
+const isNumber = (text: string): boolean => /^[-+]?[\d.,]+(?:e[-+]?\d+)?%?$/i.test(text.trim())
+
+export const Table = ({ label, text }: { readonly label: string; readonly text: string }) => {
+  const rows = useMemo(() => parsed(text), [text])
+  const all = useMemo(() => rows.reduce((most, row) => Math.max(most, row.length), 0), [rows])
+  const columns = Math.min(all, maxColumns)
+  const widths = useMemo(() => widthsOf(rows, columns), [rows, columns])
+  if (rows.length === 0) return <Empty title="This table has no rows" />
+  const cells = Array.from({ length: columns }, (_, column) => column)
+  const line = (index: number) => {
+    const row = rows[index]!
+    return (
+      <div
+        class={`table-row ${index === 0 ? "table-head" : ""}`}
+        role="row"
+        aria-rowindex={index + 1}
+        style={{ gridTemplateColumns: `8ch ${widths}` }}
+      >
+        <span class="table-number num faint" role="rowheader">
+          {index === 0 ? "" : index}
+        </span>
+        {cells.map((column) => {
+          const cell = row[column] ?? ""
+          return (
+            <span
+              key={column}
+              class={`ellipsis ${index > 0 && isNumber(cell) ? "num" : ""}`}
+              role={index === 0 ? "columnheader" : "gridcell"}
+              title={cell.length > widest ? plainName(cell) : undefined}
+            >
+              {plainName(cell)}
+            </span>
+          )
+        })}
+      </div>
+    )
+  }
+  return (
+    <div class="data-table">
+      {all > columns ? (
+        <p class="dim table-more">
+          The first {columns} of {all.toLocaleString("en")} columns are shown.
+        </p>
+      ) : null}
+      <VirtualList
+        label={label}
+        role="grid"
+        class="table-rows mono"
+        count={rows.length}
+        rowHeight={rowHeight}
+        tabIndex={0}
+        row={line}
+      />
+    </div>
+  )
+}

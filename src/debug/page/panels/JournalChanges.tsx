@@ -1,0 +1,114 @@
+/** The changes that a journal has, the latest first, one row each: a request and its answers together. */
+import { useEffect, useState } from "preact/hooks"
+import type { HistoryItem } from "../../model.ts"
+import * as Api from "../api.ts"
+import { bytes, Empty, Trouble, useAsked, VirtualList } from "../components.tsx"
+import { hrefOf, journalLast, version } from "../store.ts"
+import { Path, useNarrow, useNow, When } from "./parts.tsx"
+import { count, shown } from "./words.ts"
+
+const pageSize = 500
+
+const outcomes = { done: "", failed: "failed", unanswered: "no answer" } as const
+
+const Row = ({ item, now }: { readonly item: HistoryItem; readonly now: number }) => (
+  <a class="item entry" href={hrefOf("journal", String(item.position ?? ""), {})}>
+    <span class="entry-position num">{item.position}</span>
+    <span class="entry-kind mono ellipsis">{shown(item.what)}</span>
+    <span class="entry-what ellipsis">
+      {item.outcome === "done" ? null : <span class="badge bad">{outcomes[item.outcome]}</span>}
+      <Path path={item.path} />
+      {item.to_path === undefined ? null : (
+        <>
+          <span class="faint">→</span>
+          <Path path={item.to_path} />
+        </>
+      )}
+      {item.message === undefined ? null : <span class="event-said">{shown(item.message)}</span>}
+    </span>
+    <span class="entry-size num">{item.size_bytes === undefined ? "" : bytes(item.size_bytes)}</span>
+    <span class="entry-time num faint">{item.at === null ? "" : <When at={item.at} now={now} />}</span>
+  </a>
+)
+
+/** The changes that have been answered so far, the latest first, and where older ones begin. */
+interface Known {
+  readonly items: ReadonlyArray<HistoryItem>
+  readonly next: number | null
+}
+
+const positionOf = ({ position }: HistoryItem): number => position ?? 0
+
+const latestFirst = (items: ReadonlyArray<HistoryItem>): ReadonlyArray<HistoryItem> =>
+  [...new Map(items.map((item) => [positionOf(item), item])).values()].sort((a, b) => positionOf(b) - positionOf(a))
+
+/** Adds the latest page. What is known is dropped where changes between the two may be missing. */
+const withLatest = (known: Known | undefined, page: Known): Known => {
+  const newest = known?.items[0]
+  const lowest = page.items.at(-1)
+  const isGap = newest !== undefined && lowest !== undefined && positionOf(lowest) > positionOf(newest)
+  if (known === undefined || newest === undefined || (page.next !== null && isGap)) return page
+  return { items: latestFirst([...known.items, ...page.items]), next: known.next }
+}
+
+const useChanges = (path: string | undefined) => {
+  const [known, setKnown] = useState<Known>()
+  const [error, setError] = useState<string>()
+  const ask = (signal?: AbortSignal, before?: number) =>
+    Api.journalChanges(
+      { limit: pageSize, ...(path !== undefined && { path }), ...(before !== undefined && { before }) },
+      signal
+    )
+  useEffect(() => setKnown(undefined), [path, version.value])
+  const asked = useAsked((signal) => ask(signal), [path, version.value, journalLast.value])
+  useEffect(() => {
+    const page = asked.value
+    if (page !== undefined && !asked.isWaiting) setKnown((known) => withLatest(known, page))
+  }, [asked.value, asked.isWaiting])
+  const older = (before: number): void => {
+    ask(undefined, before).then(
+      ({ items, next }) => setKnown((known) => ({ items: latestFirst([...(known?.items ?? []), ...items]), next })),
+      (error: unknown) => setError(error instanceof Error ? error.message : String(error))
+    )
+  }
+  return { known, error: asked.error ?? error, again: asked.again, older }
+}
+
+export const JournalChanges = ({ path, sought }: { readonly path: string | undefined; readonly sought: string }) => {
+  const isNarrow = useNarrow()
+  const now = useNow(5000)
+  const { again, error, known, older } = useChanges(path)
+  if (error !== undefined) return <Trouble message={error} retry={again} />
+  if (known === undefined) return null
+  const { items, next } = known
+  const isSought = ({ path, to_path, what }: HistoryItem): boolean =>
+    `${what}\n${path}\n${to_path ?? ""}`.toLowerCase().includes(sought)
+  const rows = sought === "" ? items : items.filter(isSought)
+  return (
+    <div class="rows">
+      <p class="bar-count" role="status">
+        {count(rows.length, "change")}
+        {next === null ? null : (
+          <button type="button" class="mini" onClick={() => older(next)}>
+            older changes
+          </button>
+        )}
+      </p>
+      {rows.length === 0 ? (
+        <Empty title="No change is recorded" />
+      ) : (
+        <VirtualList
+          label="Changes, the latest first"
+          class="entries changes-only"
+          count={rows.length}
+          rowHeight={isNarrow ? 52 : 32}
+          keyOf={(index) => rows[index]?.position ?? index}
+          row={(index) => {
+            const item = rows[index]
+            return item === undefined ? null : <Row item={item} now={now} />
+          }}
+        />
+      )}
+    </div>
+  )
+}
