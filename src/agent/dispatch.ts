@@ -24,6 +24,7 @@ import type { Memory } from "./memory.ts"
 import { inForce, type Invocation, type Policy, type ToolKind } from "./policy/core.ts"
 import { until } from "./policy/late.ts"
 import { standIn } from "./standIn.ts"
+import { understood } from "./spellings.ts"
 import { undecodable } from "./undecodable.ts"
 import * as ToolPath from "./toolPath.ts"
 import { type Operations as Run, ToolContext } from "./ToolContext.ts"
@@ -263,14 +264,19 @@ export const invokeUnknown = <R>(
 ): Effect.Effect<Result.ToolResult<unknown>, never, R> => {
   const decode = Schema.decodeUnknownEffect(accepted(definition), { onExcessProperty: "error", errors: "all" })
   const sent = withoutNulls(input)
+  const refuse = (sent: unknown, error: Schema.SchemaError) =>
+    told(
+      { tool: definition.name, callId: options.callId ?? randomUUID(), params: known(definition, sent) },
+      Effect.succeed({ result: Result.error(undecodable(definition, sent, error)) }),
+      options.host
+    )
+  const onSuccess = (params: Readonly<Record<string, unknown>>) => invoke(definition, params, options)
   return Effect.matchEffect(decode(sent), {
-    onFailure: (error) =>
-      told(
-        { tool: definition.name, callId: options.callId ?? randomUUID(), params: known(definition, sent) },
-        Effect.succeed({ result: Result.error(undecodable(definition, sent, error)) }),
-        options.host
-      ),
-    onSuccess: (params) => invoke(definition, params, options)
+    onFailure: () => {
+      const meant = understood(definition, sent)
+      return Effect.matchEffect(decode(meant), { onFailure: (error) => refuse(meant, error), onSuccess })
+    },
+    onSuccess
   })
 }
 

@@ -8,53 +8,27 @@ import * as SchemaIssue from "effect/SchemaIssue"
 import type { AnyDefinition } from "./definition.ts"
 import { listed } from "./changedLines.ts"
 import { looksLike } from "./nearby.ts"
+import { documentOf, parameterFor } from "./spellings.ts"
 
 const mostFaults = 8
 const longestName = 60
 
-/** Names from other suites that models have learnt, by what they mean here; the first that the tool has is meant. */
-const learnt: Readonly<Record<string, ReadonlyArray<string>>> = {
-  path: [
-    "file_path",
-    "filepath",
-    "file",
-    "filename",
-    "file_name",
-    "target_file",
-    "dir",
-    "directory",
-    "dir_path",
-    "folder",
-    "uri"
-  ],
-  old_string: ["old_str", "old_text", "old", "search", "find", "original"],
-  new_string: ["new_str", "new_text", "new", "replace", "replacement", "updated"],
-  content: ["contents", "text", "data", "body", "file_text", "file_content", "code_edit"],
-  pattern: ["query", "regex", "regexp", "search", "glob", "glob_pattern"],
-  glob: ["include", "file_glob", "file_pattern", "include_pattern", "filter"],
-  max_matches: ["max_results", "max", "max_count", "head_limit", "limit"],
-  ignore_case: ["case_insensitive", "i", "case_sensitive"],
-  from: ["source", "src", "old_path", "source_path"],
-  to: ["destination", "dest", "dst", "target", "new_path", "destination_path"],
-  patch: ["diff", "input", "patch_text"],
-  command: ["cmd", "argv", "args"],
-  replace_all: ["all", "global"],
-  limit: ["count", "lines", "num_lines", "max_lines"],
-  offset: ["start", "start_line", "line", "skip"]
+/** Names from other suites that come near a parameter, but do not mean the same. */
+const near: Readonly<Record<string, ReadonlyArray<string>>> = {
+  path: ["uri"],
+  content: ["code_edit"],
+  ignore_case: ["case_sensitive"],
+  limit: ["lines"],
+  offset: ["start", "skip"],
+  max_matches: ["top", "n"]
 }
-
-const snake = (name: string): string =>
-  name
-    .replace(/([a-z0-9])([A-Z])/g, "$1_$2")
-    .replaceAll("-", "_")
-    .toLowerCase()
 
 const meant = (name: string, known: ReadonlyArray<string>): string | undefined => {
   if (name.length > longestName) return undefined
-  const word = snake(name)
-  if (known.includes(word)) return word
-  const alias = known.find((candidate) => Object.hasOwn(learnt, candidate) && learnt[candidate]!.includes(word))
+  const alias =
+    parameterFor(name, known) ?? known.find((candidate) => Object.hasOwn(near, candidate) && near[candidate]!.includes(name))
   if (alias !== undefined) return alias
+  const word = name.toLowerCase()
   const [nearest] = known
     .map((candidate) => ({ candidate, distance: looksLike(word, candidate) }))
     .filter(({ distance }) => distance < Number.POSITIVE_INFINITY)
@@ -119,14 +93,6 @@ const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1({
   leafHook: (issue) =>
     issue._tag === "MissingKey" ? missing : issue._tag === "UnexpectedKey" ? unexpected : SchemaIssue.defaultLeafHook(issue)
 })
-
-const documents = new WeakMap<AnyDefinition<unknown>, ReturnType<typeof Schema.toJsonSchemaDocument>>()
-
-const documentOf = (definition: AnyDefinition<unknown>) => {
-  const document = documents.get(definition) ?? Schema.toJsonSchemaDocument(definition.parameters as Schema.Top)
-  documents.set(definition, document)
-  return document
-}
 
 /** Names of the parameters that stand at a place: those of the tool itself, or of the objects in a list. */
 const namesAt = (definition: AnyDefinition<unknown>, path: ReadonlyArray<PropertyKey>): ReadonlyArray<string> => {

@@ -1,0 +1,355 @@
+/**
+ * Arguments as other tool suites spell them. Models learnt those of Claude Code, Codex, Cursor, Gemini and the reference servers, and send
+ * them whatever the schema says. Arguments that decode are left as they are; others are rewritten where their meaning is certain, and what
+ * is still wrong then is refused in our names.
+ */
+import type { AnyDefinition } from "./definition.ts"
+import * as Schema from "effect/Schema"
+
+type Sent = Readonly<Record<string, unknown>>
+type Node = Readonly<Record<string, unknown>>
+
+const documents = new WeakMap<AnyDefinition<unknown>, ReturnType<typeof Schema.toJsonSchemaDocument>>()
+
+/** Returns the JSON Schema of the parameters. */
+export const documentOf = (definition: AnyDefinition<unknown>) => {
+  const document = documents.get(definition) ?? Schema.toJsonSchemaDocument(definition.parameters as Schema.Top)
+  documents.set(definition, document)
+  return document
+}
+
+const isRecord = (value: unknown): value is Sent => typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** Other names of a parameter, in snake case. Each means the same as the parameter. */
+const aliases: Readonly<Record<string, ReadonlyArray<string>>> = {
+  path: [
+    "file_path",
+    "filepath",
+    "file",
+    "filename",
+    "file_name",
+    "absolute_path",
+    "target_file",
+    "target_directory",
+    "relative_workspace_path",
+    "relative_path",
+    "dir",
+    "directory",
+    "dir_path",
+    "directory_path",
+    "folder"
+  ],
+  old_string: ["old_str", "old_text", "old", "search", "find", "original"],
+  new_string: ["new_str", "new_text", "new", "replace", "replacement", "updated"],
+  content: ["contents", "text", "data", "body", "file_text", "file_content"],
+  pattern: ["query", "regex", "regexp", "search", "glob_pattern", "search_pattern"],
+  glob: ["include", "file_glob", "file_pattern", "include_pattern", "file_filter", "includes"],
+  max_matches: ["max_results", "max", "max_count", "head_limit", "limit"],
+  ignore_case: ["case_insensitive", "i", "_i"],
+  context: ["_c", "context_lines", "lines_of_context"],
+  literal: ["fixed_strings", "fixed_string", "_f"],
+  whole_word: ["word", "_w", "match_whole_word"],
+  include_ignored: ["no_ignore", "no_gitignore", "include_gitignored"],
+  depth: ["max_depth", "level", "levels", "_l"],
+  from: ["source", "src", "old_path", "source_path", "from_path", "snapshot_id"],
+  to: ["destination", "dest", "dst", "target", "new_path", "destination_path", "to_path"],
+  overwrite: ["force", "replace_existing"],
+  allow_missing: ["force", "missing_ok", "ignore_missing"],
+  patch: ["diff", "input", "patch_text"],
+  command: ["cmd", "argv"],
+  cwd: ["workdir", "working_directory", "work_dir", "directory", "dir"],
+  code: ["script", "source", "program"],
+  replace_all: ["all", "global", "allow_multiple"],
+  limit: ["count", "num_lines", "max_lines", "line_count"],
+  line: ["start_line", "start_line_one_indexed", "line_start", "line_number", "from_line"],
+  snapshot_id: ["snapshot", "id", "ref"],
+  tag: ["name", "label", "message"],
+  paths: ["path", "files", "file_paths"]
+}
+
+const snake = (name: string): string =>
+  name
+    .replace(/([a-z0-9])([A-Z])/g, "$1_$2")
+    .replaceAll("-", "_")
+    .toLowerCase()
+
+const longestName = 60
+
+/** Returns the parameter that another name means, if one does. */
+export const parameterFor = (name: string, known: ReadonlyArray<string>): string | undefined => {
+  if (name.length > longestName) return undefined
+  const word = snake(name)
+  return known.includes(word)
+    ? word
+    : known.find((parameter) => Object.hasOwn(aliases, parameter) && aliases[parameter]!.includes(word))
+}
+
+/** What a tool was sent, by names in snake case. A rule takes out what it understands, and puts in what it means. */
+class Arguments {
+  readonly left: Map<string, unknown>
+  constructor(sent: Sent, known: ReadonlyArray<string>) {
+    this.left = new Map()
+    for (const [name, value] of Object.entries(sent)) {
+      const word = known.includes(name) || name.length > longestName ? name : snake(name)
+      this.left.set(this.left.has(word) ? name : word, value)
+    }
+  }
+  /** Takes out the values that are as described; others stay, to be refused. */
+  take<A>(names: ReadonlyArray<string>, read: (value: unknown) => A | undefined): A | undefined {
+    for (const name of names) {
+      const value = this.left.has(name) ? read(this.left.get(name)) : undefined
+      if (value === undefined) continue
+      this.left.delete(name)
+      return value
+    }
+    return undefined
+  }
+  /** Leaves out what changes nothing here. */
+  drop(names: ReadonlyArray<string>, isIdle: (value: unknown) => boolean = () => true): void {
+    for (const name of names) if (this.left.has(name) && isIdle(this.left.get(name))) this.left.delete(name)
+  }
+  put(name: string, value: unknown): void {
+    if (value !== undefined && !this.left.has(name)) this.left.set(name, value)
+  }
+}
+
+const number = (value: unknown): number | undefined =>
+  typeof value === "number"
+    ? value
+    : typeof value === "string" && /^\s*-?\d+(?:\.\d+)?\s*$/.test(value)
+      ? Number(value)
+      : undefined
+
+const truth = (value: unknown): boolean | undefined =>
+  typeof value === "boolean"
+    ? value
+    : typeof value === "string" && /^\s*(?:true|false)\s*$/i.test(value)
+      ? value.trim().toLowerCase() === "true"
+      : undefined
+
+const natural = (value: unknown): number | undefined => {
+  const n = number(value)
+  return n !== undefined && Number.isInteger(n) && n >= 0 ? n : undefined
+}
+
+const string = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined)
+const strings = (value: unknown): ReadonlyArray<string> | undefined =>
+  Array.isArray(value) && value.every((item) => typeof item === "string") ? value : undefined
+const pair = (value: unknown): readonly [number, number] | undefined =>
+  Array.isArray(value) && value.length === 2 && value.every((item) => number(item) !== undefined)
+    ? [number(value[0])!, number(value[1])!]
+    : undefined
+const oneOf =
+  <A>(table: Readonly<Record<string, A>>) =>
+  (value: unknown): A | undefined =>
+    typeof value === "string" && Object.hasOwn(table, value) ? table[value] : undefined
+
+const isTrue = (value: unknown): boolean => truth(value) === true
+const isFalse = (value: unknown): boolean => truth(value) === false
+const isNothing = (value: unknown): boolean => value === "" || (Array.isArray(value) && value.length === 0)
+const isUtf8 = (value: unknown): boolean => typeof value === "string" && /^utf-?8$/i.test(value)
+
+/** Words to a person beside a call. */
+const talk = ["explanation", "description", "justification", "instructions", "instruction"]
+
+/** The file types of ripgrep whose names are no endings; any other name is the ending of its files. */
+const types: Readonly<Record<string, string>> = {
+  c: "*.{c,h}",
+  cpp: "*.{cc,cpp,cxx,hh,hpp,hxx,h,inl}",
+  csharp: "*.cs",
+  docker: "*Dockerfile*",
+  elixir: "*.{ex,exs}",
+  haskell: "*.hs",
+  html: "*.{htm,html}",
+  js: "*.{js,jsx,cjs,mjs,vue}",
+  kotlin: "*.{kt,kts}",
+  make: "{Makefile,makefile,GNUmakefile,*.mk}",
+  markdown: "*.{md,markdown,mdx}",
+  md: "*.{md,markdown,mdx}",
+  perl: "*.{pl,pm}",
+  py: "*.{py,pyi}",
+  python: "*.{py,pyi}",
+  ruby: "*.rb",
+  rust: "*.rs",
+  sh: "*.{sh,bash,zsh}",
+  ts: "*.{ts,tsx,cts,mts}",
+  typescript: "*.{ts,tsx,cts,mts}",
+  yaml: "*.{yaml,yml}"
+}
+
+const globOfType = (value: unknown): string | undefined =>
+  oneOf(types)(value) ?? (typeof value === "string" && /^[a-z0-9]{1,12}$/.test(value) ? `*.${value}` : undefined)
+
+const outputModes = { content: "matches", lines: "matches", files_with_matches: "files", files: "files", count: "count" }
+const writeModes = { w: "overwrite", write: "overwrite", rewrite: "overwrite", a: "append", x: "create" }
+
+const readFile = (args: Arguments): void => {
+  args.drop(["should_read_entire_file"])
+  const range = args.take(["view_range", "line_range", "range"], pair)
+  const start = range?.[0] ?? args.take(aliases["line"]!, number)
+  const end = range?.[1] ?? args.take(["end_line", "end_line_one_indexed_inclusive", "line_end", "to_line"], natural)
+  args.put("line", start)
+  // -1 is the end of the file in the text editor of Anthropic.
+  if (end !== undefined && end >= (start ?? 1)) args.put("limit", end - (start ?? 1) + 1)
+  args.put("limit", args.take(["head"], natural))
+  const tail = args.take(["tail"], natural)
+  args.put("line", tail === undefined || tail === 0 ? undefined : -tail)
+  args.put(
+    "line",
+    args.take(["offset"], (value) => ((number(value) ?? 0) < 0 ? number(value) : undefined))
+  )
+}
+
+const grep = (args: Arguments): void => {
+  args.put("mode", args.take(["output_mode"], oneOf(outputModes)))
+  args.drop(["_n", "n", "line_numbers", "show_line_numbers", "_h"])
+  args.drop(["_r", "recursive", "is_regex", "is_regexp", "regex"], isTrue)
+  args.drop(["exclude_pattern", "exclude_patterns", "exclude", "multiline_dotall"], isNothing)
+  args.drop(["head_limit", "offset"], (value) => number(value) === 0)
+  const isCaseSensitive = args.take(["case_sensitive"], truth)
+  args.put("ignore_case", isCaseSensitive === undefined ? undefined : !isCaseSensitive)
+  const isRegex = args.take(["is_regex", "is_regexp", "regex"], truth)
+  args.put("literal", isRegex === false ? true : undefined)
+  const [before, after] = [
+    args.take(["_b", "before", "before_context", "context_before"], natural),
+    args.take(["_a", "after_context", "context_after"], natural)
+  ]
+  if (before !== undefined || after !== undefined) args.put("context", Math.max(before ?? 0, after ?? 0))
+  const globs = args.take(aliases["glob"]!, strings)
+  args.put(
+    "glob",
+    globs === undefined || globs.length === 0 ? undefined : globs.length === 1 ? globs[0] : `{${globs.join(",")}}`
+  )
+  if (!args.left.has("glob")) args.put("glob", args.take(["type", "file_type"], globOfType))
+}
+
+const glob = (args: Arguments): void => {
+  args.drop(["exclude_pattern", "exclude_patterns", "exclude", "ignore"], isNothing)
+  args.drop(["case_sensitive", "recursive"], isTrue)
+  const respects = args.take(["respect_git_ignore", "respect_gitignore"], truth)
+  args.put("include_ignored", respects === undefined ? undefined : !respects)
+}
+
+const listing = (args: Arguments): void => {
+  args.drop(["ignore", "exclude_patterns", "file_filtering_options"], isNothing)
+  args.drop(["recursive"], isFalse)
+  args.drop(["all", "long", "show_hidden", "hidden", "_a", "_l", "_la"], isTrue)
+}
+
+const writeFile = (args: Arguments): void => {
+  args.drop(["create_parents", "create_directories", "create_dirs", "parents", "mkdir"], isTrue)
+  args.drop(["encoding"], isUtf8)
+  const isOverwriting = args.take(["overwrite"], truth)
+  args.put("mode", isOverwriting === undefined ? undefined : isOverwriting ? "overwrite" : "create")
+  args.put("mode", isTrue(args.left.get("append")) ? (args.left.delete("append"), "append") : undefined)
+  args.drop(["append"], isFalse)
+  const mode = args.take(["mode"], oneOf(writeModes))
+  args.put("mode", mode)
+}
+
+const editFile = (args: Arguments): void => {
+  args.drop(["dry_run"], isFalse)
+  args.drop(["expected_replacements"], (value) => number(value) === 1)
+}
+
+const rm = (args: Arguments): void => args.drop(["recursive", "_r", "_rf"], isTrue)
+
+const mkdir = (args: Arguments): void => args.drop(["parents", "recursive", "exist_ok", "_p"], isTrue)
+
+/** From here on a timeout can only be meant in milliseconds. */
+const leastMillis = 1000
+
+const shell = (args: Arguments): void => {
+  args.drop(["is_background", "run_in_background", "with_escalated_permissions", "login"], isFalse)
+  const millis = args.take(["timeout_ms", "timeout_millis", "timeout_milliseconds"], number)
+  const time = args.take(["timeout"], number)
+  args.put("timeout_seconds", millis === undefined ? undefined : millis / 1000)
+  args.put("timeout_seconds", time === undefined ? undefined : time >= leastMillis ? time / 1000 : time)
+  const program = string(args.left.get("command"))
+  const more = program === undefined ? undefined : args.take(["args", "arguments"], strings)
+  if (more !== undefined) args.left.set("command", [program, ...more])
+}
+
+const rules: ReadonlyMap<string, (args: Arguments) => void> = new Map([
+  ["read_file", readFile],
+  ["grep", grep],
+  ["glob", glob],
+  ["ls", listing],
+  ["tree", listing],
+  ["list_directory", listing],
+  ["write_file", writeFile],
+  ["edit_file", editFile],
+  ["rm", rm],
+  ["delete_file", rm],
+  ["mkdir", mkdir],
+  ["shell", shell]
+])
+
+/** Renames what has another name, unless that would give a parameter two values. */
+const renamed = (sent: Sent, known: ReadonlyArray<string>): Sent => {
+  const out = new Map(Object.entries(sent).filter(([name]) => known.includes(name)))
+  for (const [name, value] of Object.entries(sent)) {
+    if (known.includes(name)) continue
+    const parameter = parameterFor(name, known)
+    if (parameter === undefined || (out.has(parameter) && out.get(parameter) !== value)) out.set(name, value)
+    else out.set(parameter, value)
+  }
+  return Object.fromEntries(out)
+}
+
+const parsed = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+const asList = (value: unknown, item: Node): unknown => {
+  if (typeof value === "string") {
+    const list = parsed(value)
+    return Array.isArray(list) ? list : item["type"] === "string" ? [value] : value
+  }
+  return isRecord(value) && item["type"] === "object" ? [value] : value
+}
+
+const asChoice = (value: unknown, choices: ReadonlyArray<unknown>): unknown => {
+  const plain = (text: unknown): string => String(text).trim().toLowerCase().replaceAll(/[-_]/g, "")
+  return choices.includes(value) ? value : (choices.find((choice) => plain(choice) === plain(value)) ?? value)
+}
+
+const propertiesOf = (node: Node): Sent => (isRecord(node["properties"]) ? node["properties"] : {})
+
+/** Takes a value as the type that its schema has, where it can only be meant so. */
+const retyped = (value: unknown, node: Node): unknown => {
+  if (Array.isArray(node["enum"]) && typeof value === "string") return asChoice(value, node["enum"])
+  const { type } = node
+  if (type === "integer" || type === "number") return number(value) ?? value
+  if (type === "boolean") return truth(value) ?? value
+  if (type === "array") {
+    const item = isRecord(node["items"]) ? node["items"] : {}
+    const list = asList(value, item)
+    return Array.isArray(list) ? list.map((each) => retyped(each, item)) : list
+  }
+  if (type !== "object" || !isRecord(value)) return value
+  const properties = propertiesOf(node)
+  return Object.fromEntries(
+    Object.entries(renamed(value, Object.keys(properties))).map(([name, item]) => [
+      name,
+      isRecord(properties[name]) ? retyped(item, properties[name]) : item
+    ])
+  )
+}
+
+/** Rewrites arguments that do not decode as the tool takes them, as far as their meaning is certain. */
+export const understood = (definition: AnyDefinition<unknown>, sent: unknown): unknown => {
+  if (!isRecord(sent)) return sent
+  const { schema } = documentOf(definition)
+  const known = Object.keys(propertiesOf(schema))
+  const rule = rules.get(definition.name)
+  if (rule === undefined) return retyped(sent, { ...schema, type: "object" })
+  const args = new Arguments(sent, known)
+  args.drop(talk.filter((name) => !known.includes(name)))
+  rule(args)
+  return retyped(Object.fromEntries(args.left), { ...schema, type: "object" })
+}
