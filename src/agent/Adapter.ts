@@ -214,6 +214,8 @@ export interface McpOptions extends Options {
   readonly name?: string | undefined
   /** Of the server. @default "0.1.0" */
   readonly version?: string | undefined
+  /** Send values as structured content, as `McpServer.Options` says. @default false */
+  readonly structured?: boolean | undefined
 }
 
 /**

@@ -30,6 +30,11 @@ export interface Options<T extends AnyDefinition<unknown> = AnyDefinition> {
   readonly tools?: Chosen | undefined
   /** Offer only tools that change nothing, and let nothing be changed by any other way. @default false */
   readonly readOnly?: boolean | undefined
+  /**
+   * Send the value of each result as structured content too, with the schema of each. Many clients then show a model that content and
+   * nothing else: it holds the message, and both are within the budget. @default false
+   */
+  readonly structured?: boolean | undefined
   /** What the files are called together, for the guidance. @default none */
   readonly workspace?: string | undefined
   /** Tools of one's own, beside those of `tools`; the services that they need, the server needs. @default none */

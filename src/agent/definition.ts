@@ -41,6 +41,8 @@ export interface Call {
   readonly settings: ToolSettingsShape
   readonly memory: Memory
   readonly callId: string
+  /** Returns the text of an answer that counts against the budget: the message, and the value where that is sent too. */
+  readonly sent: (message: string, value: () => object) => string
   /** A path as a model writes it: trimmed, without the mount point and leading slashes. Blank is the root, or fails without `blank`. */
   readonly path: (
     input: string,
@@ -57,6 +59,16 @@ export interface Image {
   /** As in `image/png`. */
   readonly mediaType: string
   readonly base64: string
+}
+
+/** A file that is sent beside a message, where that is possible. */
+export interface Attachment {
+  /** The path of the file, relative to the root. */
+  readonly path: string
+  readonly mediaType: string
+  readonly base64: string
+  /** The message beside it, which need not hold the bytes once more. */
+  readonly message: string
 }
 
 /** A tool: its name, what a model is told of it, its parameters, and what it does. */
@@ -84,6 +96,8 @@ export interface Definition<Name extends string, Params extends Schema.Struct.Fi
   readonly handle: (params: Schema.Struct<Params>["Type"], call: Call) => Effect.Effect<Answer<Value["Type"]>, ToolFailure, R>
   /** What of the value a model should see, not read. */
   readonly images?: (value: Value["Type"]) => ReadonlyArray<Image>
+  /** Returns the file that an MCP server sends as an embedded resource, given the value and the message. */
+  readonly attachment?: (value: Value["Type"], message: string) => Attachment | undefined
 }
 
 /** Any tool whose handler needs no services but `R`; for tables. `AnyDefinition<unknown>` is any tool at all. */

@@ -23,6 +23,7 @@ import { eventOf } from "./event.ts"
 import type { Memory } from "./memory.ts"
 import { inForce, type Invocation, type Policy, type ToolKind } from "./policy/core.ts"
 import { until } from "./policy/late.ts"
+import { sentText, Structured } from "./sent.ts"
 import { standIn } from "./standIn.ts"
 import { understood } from "./spellings.ts"
 import { undecodable } from "./undecodable.ts"
@@ -215,6 +216,7 @@ const running = Effect.fnUntraced(function* <N extends string, P extends Schema.
     settings,
     memory,
     callId,
+    sent: sentText(yield* Structured),
     path: ToolPath.make(definition.name, settings, base.port.rules?.policy)
   }
   const theirs = policies.reduce((known, policy) => policy.services?.(known, filesystem) ?? known, services)

@@ -31,6 +31,7 @@ const options = {
   deny: texts,
   "read-only": toggle,
   "read-before-write": toggle,
+  structured: toggle,
   "no-snapshots": toggle
 } satisfies ParseArgsOptionsConfig
 
@@ -85,6 +86,7 @@ export const quick = ([command, ...args]: ReadonlyArray<string>): Quick | undefi
       allow: values.allow ?? [],
       deny: values.deny ?? [],
       readBeforeWrite: values["read-before-write"] ?? false,
+      structured: values.structured ?? false,
       snapshots: values["no-snapshots"] !== true,
       http: port === undefined ? undefined : { host, port }
     }

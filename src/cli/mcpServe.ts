@@ -37,6 +37,7 @@ export interface Input {
   readonly allow: ReadonlyArray<string>
   readonly deny: ReadonlyArray<string>
   readonly readBeforeWrite: boolean
+  readonly structured: boolean
   readonly snapshots: boolean
   readonly http: Address | undefined
 }
@@ -133,12 +134,13 @@ const ground = Effect.fnUntraced(function* (input: Input) {
   )
 })
 
-const optionsOf = Effect.fnUntraced(function* ({ readOnly, tools }: Input, version: string) {
+const optionsOf = Effect.fnUntraced(function* ({ readOnly, structured, tools }: Input, version: string) {
   const { root } = yield* Settings
   const { directory } = yield* Screen
   const options: McpServer.Options = {
     version,
     readOnly,
+    structured,
     tools: yield* chosen(tools),
     workspace: basename(resolve(directory, root))
   }

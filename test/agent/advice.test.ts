@@ -30,6 +30,7 @@ const callOn = (filesystem: Algebra, tool = "read_file", known = Memory.make()):
   settings: defaults,
   memory: known,
   callId: "1",
+  sent: (message) => message,
   path: ToolPath.make(tool, defaults, undefined)
 })
 

@@ -97,7 +97,7 @@ describe("tools", () => {
   it.effect("their schemas are closed objects without references or unions at the top, every parameter is described", () =>
     Effect.gen(function* () {
       for (const kit of ["all", "vfs"] as const) {
-        const { tools } = yield* (yield* connect({ tools: kit })).listTools()
+        const { tools } = yield* (yield* connect({ tools: kit, structured: true })).listTools()
         for (const { annotations, inputSchema, name, outputSchema, title } of tools) {
           const schema = inputSchema as unknown as {
             readonly type: string
@@ -122,7 +122,7 @@ describe("tools", () => {
 
   it.effect("a result has the message for a model and the value for a program, a failure only the message", () =>
     Effect.gen(function* () {
-      const client = yield* connect()
+      const client = yield* connect({ structured: true })
       const read = yield* client.callTool({ name: "read_file", arguments: { path: "/a.txt", offset: 1 } })
       assert.isFalse(read.isError)
       assert.include(text(read), "two")
@@ -139,7 +139,7 @@ describe("tools", () => {
 
   it.effect("an image is content that a model sees, and its bytes are sent once", () =>
     Effect.gen(function* () {
-      const client = yield* connect()
+      const client = yield* connect({ structured: true })
       const read = yield* client.callTool({ name: "read_file", arguments: { path: "dot.png", encoding: "base64" } })
       const image = read.content.find(({ type }) => type === "image") as unknown as {
         readonly mimeType: string
@@ -153,7 +153,7 @@ describe("tools", () => {
 
   it.effect("what one client has read, another has not", () =>
     Effect.gen(function* () {
-      const [first, second] = [yield* connect(), yield* connect()]
+      const [first, second] = [yield* connect({ structured: true }), yield* connect()]
       const change = { path: "a.txt", old_string: "one", new_string: "uno" }
       const { structuredContent } = yield* first.callTool({ name: "read_file", arguments: { path: "a.txt" } })
       const { version } = structuredContent as { readonly version: string }

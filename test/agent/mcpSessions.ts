@@ -36,15 +36,18 @@ export const longLines = Array.from({ length: 5000 }, (_, i) => `line ${i} of ma
 
 interface Answer {
   readonly text: string
-  readonly value: Readonly<Record<string, any>>
   readonly isError: boolean
 }
 
 export const call = async (client: Client, name: string, args: Record<string, unknown>): Promise<Answer> => {
-  const { content, isError, structuredContent } = await client.callTool({ name, arguments: args })
+  const { content, isError } = await client.callTool({ name, arguments: args })
   const [{ text }] = content as [{ text: string }]
-  return { text, value: (structuredContent ?? {}) as Answer["value"], isError: isError === true }
+  return { text, isError: isError === true }
 }
+
+/** Returns the version that stat shows. */
+export const versionOf = async (client: Client, path: string): Promise<string> =>
+  /^version (\w+)$/m.exec((await call(client, "stat", { path })).text)![1]!
 
 export const scripts: Readonly<Record<string, (client: Client, root: string) => Promise<void>>> = {
   "a long file is read to its end by the hints alone, each line once": async (client) => {
@@ -65,15 +68,16 @@ export const scripts: Readonly<Record<string, (client: Client, root: string) => 
 
   "a conflict says what has changed, and after reading again the edit goes through": async (client, root) => {
     const path = "shared.txt"
-    const { value } = await call(client, "read_file", { path })
+    await call(client, "read_file", { path })
+    const version = await versionOf(client, path)
     Fs.writeFileSync(join(root, path), "first\nsomebody else was here\nthird\n")
     const edit = { path, old_string: "third", new_string: "3rd" }
-    const conflict = await call(client, "edit_file", { ...edit, if_match: value["version"] })
+    const conflict = await call(client, "edit_file", { ...edit, if_match: version })
     assert.isTrue(conflict.isError)
     assert.include(conflict.text, "line 2")
     assert.strictEqual(Fs.readFileSync(join(root, path), "utf8"), "first\nsomebody else was here\nthird\n")
-    const again = await call(client, "read_file", { path })
-    const done = await call(client, "edit_file", { ...edit, if_match: again.value["version"] })
+    await call(client, "read_file", { path })
+    const done = await call(client, "edit_file", { ...edit, if_match: await versionOf(client, path) })
     assert.isFalse(done.isError)
     assert.strictEqual(Fs.readFileSync(join(root, path), "utf8"), "first\nsomebody else was here\n3rd\n")
   },
@@ -81,20 +85,27 @@ export const scripts: Readonly<Record<string, (client: Client, root: string) => 
   "a search goes on where it was cut, and finds everything once": async (client) => {
     const places: Array<string> = []
     for (let after: string | undefined = ""; after !== undefined;) {
-      const { value } = await call(client, "grep", { pattern: "needle", path: "logs", max_matches: 4, after })
-      for (const match of value["matches"]) places.push(`${match.path}:${match.line_number}`)
-      after = value["next"]
+      const { text } = await call(client, "grep", { pattern: "needle", path: "logs", max_matches: 4, after })
+      const lines = text.split("\n")
+      let path = ""
+      for (const line of lines.slice(0, -1)) {
+        const number = /^ *(\d+) \| /.exec(line)?.[1]
+        if (number === undefined) path = line
+        else places.push(`${path}:${number}`)
+      }
+      after = /continue with after="(.*)"$/.exec(lines.at(-1)!)?.[1]
     }
     const expected = Array.from({ length: 5 }, (_, i) => [1, 3, 5, 7, 9, 11, 13].map((line) => `logs/${i}.log:${line}`)).flat()
     assert.deepStrictEqual(places, expected)
   },
 
   "what was done is undone by a snapshot": async (client, root) => {
-    const { text, value } = await call(client, "snapshot", { tag: "before" })
-    assert.isString(value["snapshot_id"], text)
+    const { text } = await call(client, "snapshot", { tag: "before" })
+    const id = /^Took snapshot (\S+):/.exec(text)?.[1]
+    assert.isDefined(id, text)
     await call(client, "rm", { path: "logs" })
     assert.isFalse(Fs.existsSync(join(root, "logs")))
-    const restored = await call(client, "restore", { snapshot_id: value["snapshot_id"] })
+    const restored = await call(client, "restore", { snapshot_id: id })
     assert.isFalse(restored.isError, restored.text)
     assert.strictEqual(Fs.readFileSync(join(root, "logs", "3.log"), "utf8"), "needle\nhay\n".repeat(7))
   },

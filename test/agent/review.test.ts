@@ -116,14 +116,11 @@ describe("nothing is left half done", () => {
       const answer = yield* answerOf(1)
       assert.isTrue(answer._tag === "Some")
       if (answer._tag === "None") return
-      const { matches } = (answer.value.result as { structuredContent: { matches: ReadonlyArray<{ path: string }> } })
-        .structuredContent
+      const { content } = answer.value.result as { content: ReadonlyArray<{ text: string }> }
+      const found = [...content[0]!.text.matchAll(/^(.+) \(.*\)$/gm)].map((match) => match[1]!)
       assert.include(
         [whole(before), whole(after)].map((names) => names.join()),
-        matches
-          .map(({ path }) => path)
-          .sort()
-          .join()
+        found.sort().join()
       )
     })
   )

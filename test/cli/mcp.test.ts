@@ -42,7 +42,8 @@ describe("mcp", () => {
       const { answers, code, err, init } = yield* asked([], ["read_file", { path: "a.txt" }])
       assert.deepStrictEqual([code, err], [0, ""])
       assert.strictEqual(init.serverInfo.name, "fs-algebra")
-      assert.strictEqual(answers[0]!.result.structuredContent.content, "a")
+      assert.match(answers[0]!.result.content[0].text, /^ +1 \| a$/m)
+      assert.isUndefined(answers[0]!.result.structuredContent)
     })
   )
 
@@ -96,7 +97,8 @@ describe("mcp", () => {
 
   it.live("--allow with ** in braces allows what each alternative names, at the root too", () =>
     Effect.gen(function* () {
-      const { answers } = yield* asked(["--allow", "{**/a.txt,**/x.log}"], ["glob", { pattern: "**" }])
+      const flags = ["--structured", "--allow", "{**/a.txt,**/x.log}"]
+      const { answers } = yield* asked(flags, ["glob", { pattern: "**" }])
       assert.deepStrictEqual(
         answers[0]!.result.structuredContent.matches.map(({ path }: { path: string }) => path),
         ["a.txt", "logs/x.log"]

@@ -9,6 +9,7 @@ const plain = {
   allow: [],
   deny: [],
   readBeforeWrite: false,
+  structured: false,
   snapshots: true,
   http: undefined
 } as const

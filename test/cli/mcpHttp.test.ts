@@ -14,7 +14,7 @@ import * as InMemory from "../../src/backends/InMemory.ts"
 import { serve } from "../../src/cli/mcpHttp.ts"
 import { Screen, type ScreenShape } from "../../src/cli/screen.ts"
 import { definitions, registrations } from "../agent/mcpFixtures.ts"
-import { bin, call, ground, scripts } from "../agent/mcpSessions.ts"
+import { bin, call, versionOf, ground, scripts } from "../agent/mcpSessions.ts"
 
 const { env, remove, root, top } = ground()
 afterAll(remove)
@@ -78,8 +78,7 @@ describe("a client of the official SDK over HTTP", () => {
   it("two at once: the one that edits what it has not seen is told so, and neither overwrites the other", async () => {
     const [{ client: first }, { client: second }] = [await connected(), await connected()]
     Fs.writeFileSync(join(root, "both.txt"), "one\ntwo\n")
-    const read = (client: Client) => call(client, "read_file", { path: "both.txt" })
-    const versions = [(await read(first)).value["version"], (await read(second)).value["version"]]
+    const versions = [await versionOf(first, "both.txt"), await versionOf(second, "both.txt")]
     const edits = await Promise.all(
       [first, second].map((client, i) =>
         call(client, "edit_file", { path: "both.txt", old_string: "one", new_string: `by ${i}`, if_match: versions[i] })

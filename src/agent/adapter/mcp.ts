@@ -34,7 +34,7 @@ export const planning =
       const watched = Option.map(Option.all([run.context.filesystem, own]), ([filesystem, services]) =>
         Context.add(together(around, services), Filesystem, filesystem)
       )
-      const calls = yield* serving(flow, (definition, input) => {
+      const calls = yield* serving(flow, options.structured, (definition, input) => {
         const offered = run.tools.find((tool) => tool.definition === definition)
         // What is on no list is asked for where there are files.
         return offered === undefined ? invoke({ definition, section: workspace! }, input) : run.call(definition.name, input)

@@ -9,14 +9,13 @@ import { plural, size } from "../text/words.ts"
 import { renamed } from "./naming.ts"
 
 export const parameters = Schema.Struct({
-  from: Schema.String.annotate({ description: "What there is: a file or directory, relative to the root." }),
+  from: Schema.String.annotate({ description: "File or directory, relative to the root" }),
   to: Schema.String.annotate({
-    description:
-      "Its new path, relative to the root: the whole name, not a directory to put it in. Missing directories are made."
+    description: "The whole new path, not a directory to put it in. Missing directories are made"
   }),
   overwrite: Schema.optionalKey(
     Schema.Boolean.annotate({
-      description: "Whether a file may take the place of a file, or a directory that of an empty one. Default false."
+      description: "Let a file replace a file, a directory an empty one"
     })
   )
 })

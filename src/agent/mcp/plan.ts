@@ -35,8 +35,12 @@ export interface Plan<R = Filesystem> {
 const maxWorking = 16
 
 /** How calls are made and counted. */
-export const serving = (flow: Flow, invoke: Tools.Serving["invoke"]): Effect.Effect<Tools.Serving> =>
-  Effect.map(Semaphore.make(maxWorking), (permits) => ({ flow, invoke, permits }))
+export const serving = (
+  flow: Flow,
+  isStructured: boolean | undefined,
+  invoke: Tools.Serving["invoke"]
+): Effect.Effect<Tools.Serving> =>
+  Effect.map(Semaphore.make(maxWorking), (permits) => ({ flow, invoke, permits, isStructured: isStructured === true }))
 
 export const plan = Effect.fnUntraced(function* <T extends AnyDefinition<unknown>>(
   options: Options<T>,
@@ -53,7 +57,7 @@ export const plan = Effect.fnUntraced(function* <T extends AnyDefinition<unknown
   const tools = chosen.filter(yield* offered)
   const facts = { names: new Set(tools.map(({ name }) => name)), limits, readOnly, workspace: options.workspace }
   const sessions = Sessions.make()
-  const own = yield* serving(flow, (definition, input) =>
+  const own = yield* serving(flow, options.structured, (definition, input) =>
     Effect.flatMap(sessions.memory, (memory) => invokeUnknown(definition, input, { memory }))
   )
   const register = Effect.gen(function* () {

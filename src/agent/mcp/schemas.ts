@@ -1,11 +1,23 @@
 /** The JSON Schemas of a definition, closed where its decoding is. */
 import * as Schema from "effect/Schema"
+import type { Json } from "../sent.ts"
 
-type Json = { readonly [key: string]: unknown }
+const isRecord = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** Leaves out the bounds that every whole number has. */
+const withoutBounds = (node: unknown): unknown => {
+  if (Array.isArray(node)) return node.map(withoutBounds)
+  if (!isRecord(node)) return node
+  const isBound = (key: string, item: unknown): boolean =>
+    (key === "minimum" && item === Number.MIN_SAFE_INTEGER) || (key === "maximum" && item === Number.MAX_SAFE_INTEGER)
+  return Object.fromEntries(
+    Object.entries(node).flatMap(([key, item]) => (isBound(key, item) ? [] : [[key, withoutBounds(item)]]))
+  )
+}
 
 const document = (schema: Schema.Top, onExcessProperty: "error" | "ignore"): Json => {
   const { definitions, schema: root } = Schema.toJsonSchemaDocument(schema, { onExcessProperty })
-  return Object.keys(definitions).length === 0 ? root : { ...root, $defs: definitions }
+  return withoutBounds(Object.keys(definitions).length === 0 ? root : { ...root, $defs: definitions }) as Json
 }
 
 export const inputSchema = (parameters: Schema.Struct<Schema.Struct.Fields>): Json & { readonly type: "object" } => ({
@@ -16,8 +28,23 @@ export const inputSchema = (parameters: Schema.Struct<Schema.Struct.Fields>): Js
   type: "object"
 })
 
+/** What every structured result has, beside the value. */
+const common: Json = {
+  message: { type: "string", description: "The text of the result, as a model reads it" },
+  cut: {
+    type: "array",
+    items: { type: "string" },
+    description: "Fields that were shortened because the result was over the budget"
+  }
+}
+
 /** Structured results are objects; of what is none there is only the message. */
 export const outputSchema = (value: Schema.Top): Json | undefined => {
-  const schema = document(value, "ignore")
-  return schema["type"] === "object" ? schema : undefined
+  const { properties, required, ...schema } = document(value, "ignore")
+  if (schema["type"] !== "object") return undefined
+  return {
+    ...schema,
+    properties: { ...common, ...(properties as Json | undefined) },
+    required: ["message", ...((required as ReadonlyArray<string> | undefined) ?? [])]
+  }
 }

@@ -1,4 +1,7 @@
-/** Definitions as tools of a server: the message is the content, the value what is structured, and a failure an answer that says so. */
+/**
+ * Definitions as tools of a server. A model reads the content: the message, and images and files beside it. Many clients show a model
+ * `structuredContent` alone where there is some, so it is sent only where the server was told to, and then holds the message too.
+ */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
@@ -6,12 +9,16 @@ import type * as Semaphore from "effect/Semaphore"
 import * as McpSchema from "effect/ai/McpSchema"
 import * as McpServer from "effect/ai/McpServer"
 import * as Context from "effect/Context"
-import type { AnyDefinition, Image } from "../definition.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import type { AnyDefinition, Attachment, Image } from "../definition.ts"
 import { ToolProgress } from "../progress.ts"
+import { bounded, type Json, Structured, withMessage } from "../sent.ts"
 import type { ToolResult } from "../ToolResult.ts"
+import { ToolSettings } from "../ToolSettings.ts"
 import type { Flow } from "./flow.ts"
 import { reporter } from "./progress.ts"
 import * as Schemas from "./schemas.ts"
+import { uriOf } from "./uri.ts"
 
 export interface Serving {
   /** Runs the tool, for whom the request is of. */
@@ -19,6 +26,8 @@ export interface Serving {
   readonly flow: Flow
   /** How many tools may work at once. */
   readonly permits: Semaphore.Semaphore
+  /** Whether values are sent as structured content. */
+  readonly isStructured: boolean
 }
 
 /** An image is in the content already, and its base64 is most of it. */
@@ -33,25 +42,43 @@ const structured = (definition: AnyDefinition<unknown>) => {
   const encode = Schema.encodeUnknownEffect(
     Schema.toCodecJson(definition.value as Schema.Top) as unknown as Schema.Codec<unknown, unknown>
   )
-  return (value: unknown, images: ReadonlyArray<Image>) =>
-    Effect.map(Effect.orDie(encode(value)), (encoded) => (images.length === 0 ? encoded : withoutImages(encoded, images)))
+  return Effect.fnUntraced(function* (message: string, value: unknown, images: ReadonlyArray<Image>) {
+    const { budget, measure } = yield* ToolSettings
+    const encoded = yield* Effect.orDie(encode(value))
+    const whole = withMessage(message, (images.length === 0 ? encoded : withoutImages(encoded, images)) as Json)
+    return bounded(whole, (text) => measure(text) <= budget)
+  })
 }
+
+const imageContent = ({ base64, mediaType }: Image) => ({
+  type: "image" as const,
+  data: Buffer.from(base64, "base64"),
+  mimeType: mediaType
+})
+
+const fileContent = ({ base64, mediaType, path }: Attachment) => ({
+  type: "resource" as const,
+  resource: {
+    uri: uriOf(FsPath.parse(path) as FsPath.FsPath),
+    mimeType: mediaType,
+    blob: Uint8Array.from(Buffer.from(base64, "base64"))
+  }
+})
 
 const answering = (definition: AnyDefinition<unknown>, isStructured: boolean) => {
   const encoded = structured(definition)
   return Effect.fnUntraced(function* ({ message, success, value }: ToolResult<unknown>) {
     const images = success ? (definition.images?.(value) ?? []) : []
+    const attachment = success ? definition.attachment?.(value, message) : undefined
+    const text = attachment?.message ?? message
     return new McpSchema.CallToolResult({
       isError: !success,
       content: [
-        { type: "text", text: message },
-        ...images.map(({ base64, mediaType }) => ({
-          type: "image" as const,
-          data: Buffer.from(base64, "base64"),
-          mimeType: mediaType
-        }))
+        { type: "text", text },
+        ...images.map(imageContent),
+        ...(attachment === undefined ? [] : [fileContent(attachment)])
       ],
-      ...(success && isStructured && { structuredContent: yield* encoded(value, images) })
+      ...(success && isStructured && { structuredContent: yield* encoded(text, value, images) })
     })
   })
 }
@@ -70,7 +97,6 @@ const described = (definition: AnyDefinition<unknown>, outputSchema: ReturnType<
     inputSchema: Schemas.inputSchema(definition.parameters),
     ...(outputSchema !== undefined && { outputSchema }),
     annotations: {
-      title: titleOf(definition.name),
       readOnlyHint: definition.does === "reads",
       destructiveHint: definition.does === "changes",
       idempotentHint: definition.idempotent,
@@ -78,16 +104,20 @@ const described = (definition: AnyDefinition<unknown>, outputSchema: ReturnType<
     }
   })
 
-export const register = Effect.fnUntraced(function* (definition: AnyDefinition<unknown>, { flow, invoke, permits }: Serving) {
+export const register = Effect.fnUntraced(function* (
+  definition: AnyDefinition<unknown>,
+  { flow, invoke, isStructured, permits }: Serving
+) {
   const server = yield* McpServer.McpServer
   const services = yield* Effect.context<never>()
-  const outputSchema = Schemas.outputSchema(definition.value)
+  const outputSchema = isStructured ? Schemas.outputSchema(definition.value) : undefined
   const answer = answering(definition, outputSchema !== undefined)
   const handle = Effect.fnUntraced(function* (input: unknown) {
     const report = yield* reporter(server)
     const result = yield* invoke(definition, input).pipe(
       permits.withPermit,
-      Effect.provideService(ToolProgress, Option.getOrUndefined(report))
+      Effect.provideService(ToolProgress, Option.getOrUndefined(report)),
+      Effect.provideService(Structured, outputSchema !== undefined)
     )
     return yield* answer(result)
   })

@@ -1,5 +1,5 @@
 /** A window of bytes as base64: cut between groups of three bytes, so that windows can be put together before or after decoding. */
-import { type Budget, fit } from "./fit.ts"
+import { fit, type PageBudget } from "./fit.ts"
 import { plural } from "./words.ts"
 
 export interface Bytes {
@@ -28,7 +28,7 @@ const group = 3
 export const base64 = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64")
 
-export const bytesPage = ({ content, offset, path, sizeBytes }: Bytes, asked: number, settings: Budget): BytesPage => {
+export const bytesPage = ({ content, offset, path, sizeBytes }: Bytes, asked: number, settings: PageBudget): BytesPage => {
   const encoded = base64(content)
   const lengthOf = (groups: number): number => Math.min(group * groups, content.length)
   const footer = (length: number): string => {
@@ -37,14 +37,10 @@ export const bytesPage = ({ content, offset, path, sizeBytes }: Bytes, asked: nu
     return next < sizeBytes ? `${range}; continue with encoding="base64", offset=${next}` : range
   }
   const render = (groups: number): string => `${encoded.slice(0, 4 * groups)}\n${footer(lengthOf(groups))}`
-  const groups = fit(Math.ceil(content.length / group), render, settings)
-  const length = lengthOf(groups)
-  const next = offset + length
-  const nothing =
-    sizeBytes === 0 ? `${path} is empty` : `no bytes from offset ${asked} on: ${path} has ${plural(sizeBytes, "byte")}`
-  return {
-    message: length === 0 ? nothing : render(groups),
-    value: {
+  const valueOf = (groups: number): BytesPage["value"] => {
+    const length = lengthOf(groups)
+    const next = offset + length
+    return {
       content: encoded.slice(0, 4 * groups),
       offset,
       limit: length,
@@ -53,4 +49,9 @@ export const bytesPage = ({ content, offset, path, sizeBytes }: Bytes, asked: nu
       ...(next < sizeBytes ? { next } : {})
     }
   }
+  const sent = (groups: number): string => settings.sent(render(groups), () => valueOf(groups))
+  const groups = fit(Math.ceil(content.length / group), sent, settings)
+  const nothing =
+    sizeBytes === 0 ? `${path} is empty` : `no bytes from offset ${asked} on: ${path} has ${plural(sizeBytes, "byte")}`
+  return { message: lengthOf(groups) === 0 ? nothing : render(groups), value: valueOf(groups) }
 }

@@ -3,10 +3,14 @@
  * how to get the rest: so what is sent is within the budget, whatever measures it.
  */
 import { perItem, type Steps } from "../../runtime/steps.ts"
+import type { Call } from "../definition.ts"
 import type { ToolSettingsShape } from "../ToolSettings.ts"
 import { excerpt } from "./lines.ts"
 
 export type Budget = Pick<ToolSettingsShape, "budget" | "measure">
+
+/** A budget for a page whose value is sent beside its message, where values are sent. */
+export type PageBudget = Budget & Pick<Call, "sent">
 
 /**
  * With how many of `count` items, counted from the first, the text still fits. 1 where not even that does: whoever follows the hints has to

@@ -3,7 +3,7 @@
  * everything that says where it ends says so too.
  */
 import * as Text from "../../engine/text.ts"
-import { type Budget, fit, joined } from "./fit.ts"
+import { fit, joined, type PageBudget } from "./fit.ts"
 import { type Excerpt, excerpt, maxLine, numbered } from "./lines.ts"
 import { plural } from "./words.ts"
 
@@ -115,40 +115,45 @@ const render = (window: Window, lines: ReadonlyArray<Line>): string =>
 const nothing = ({ path, totalLines }: Window, asked: number): string =>
   totalLines === 0 ? `${path} is empty` : `no lines from offset ${asked} on: ${path} has ${plural(totalLines, "line")}`
 
+const valueOf = (window: Window, lines: ReadonlyArray<Line>): Page["value"] => {
+  const { endsWithNewline, offset, totalLines } = window
+  const next = offset + lines.length
+  const truncated = next < totalLines
+  const cut = cutLines(window, lines)
+  return {
+    content: contentOf(lines),
+    offset,
+    limit: lines.length,
+    total_lines: totalLines,
+    truncated,
+    ends_with_newline: lines.length > 0 && (truncated || endsWithNewline),
+    ...(truncated ? { next } : {}),
+    ...(cut.length > 0 ? { cut_lines: cut } : {})
+  }
+}
+
 /** The lines that fit; where not even the first does, as much of it as fits. */
-const shownOf = (window: Window, settings: Budget): ReadonlyArray<Line> => {
+const shownOf = (window: Window, settings: PageBudget): ReadonlyArray<Line> => {
   const all = linesOf(window, maxLine)
+  const sent = (lines: ReadonlyArray<Line>): string => settings.sent(render(window, lines), () => valueOf(window, lines))
   const shown = all.slice(
     0,
-    fit(all.length, (count) => render(window, all.slice(0, count)), settings)
+    fit(all.length, (count) => sent(all.slice(0, count)), settings)
   )
-  if (shown.length !== 1 || settings.measure(render(window, shown)) <= settings.budget) return shown
+  if (shown.length !== 1 || settings.measure(sent(shown)) <= settings.budget) return shown
   const { content } = window
   const newline = content.indexOf("\n")
   const first = { ...window, content: newline === -1 ? content : content.slice(0, newline + 1) }
   const narrow = (width: number): ReadonlyArray<Line> => linesOf(first, width).slice(0, 1)
   const most = Math.min(maxLine, first.content.length)
-  return narrow(fit(most, (width) => render(window, narrow(width)), settings))
+  return narrow(fit(most, (width) => sent(narrow(width)), settings))
 }
 
 /** `asked` is the offset that was asked for, which may be past the end. */
-export const page = (window: Window, asked: number, settings: Budget): Page => {
-  const { endsWithNewline, offset, totalLines } = window
+export const page = (window: Window, asked: number, settings: PageBudget): Page => {
   const lines = shownOf(window, settings)
-  const next = offset + lines.length
-  const truncated = next < totalLines
-  const cut = cutLines(window, lines)
   return {
     message: lines.length === 0 ? nothing(window, asked) : render(window, lines),
-    value: {
-      content: contentOf(lines),
-      offset,
-      limit: lines.length,
-      total_lines: totalLines,
-      truncated,
-      ends_with_newline: lines.length > 0 && (truncated || endsWithNewline),
-      ...(truncated ? { next } : {}),
-      ...(cut.length > 0 ? { cut_lines: cut } : {})
-    }
+    value: valueOf(window, lines)
   }
 }

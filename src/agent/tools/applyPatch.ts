@@ -86,11 +86,11 @@ const applied = (call: Call, outcomes: ReadonlyArray<Outcome>): Effect.Effect<Re
 export const applyPatch = define({
   name: "apply_patch",
   description:
-    "Apply a patch of one or more files, all of it or nothing: *** Begin Patch … *** End Patch with *** Add/Update/Delete File sections, or a unified diff. Hunks need lines of context that occur only once.",
+    "Apply a patch of several files, all of it or nothing: *** Begin Patch … *** End Patch, or a unified diff. Context lines must occur only once.",
   parameters: Schema.Struct({
     patch: Schema.String.annotate({
       description:
-        "Sections *** Add File: path (each line begins with +), *** Delete File: path, *** Update File: path (then *** Move to: path to rename it, and hunks: @@ with a line above the place if needed, then lines that begin with a space, - or +), between *** Begin Patch and *** End Patch. Or a unified diff: --- a/path, +++ b/path, @@ -1,3 +1,4 @@ and such lines."
+        "*** Add File: path (lines begin with +), *** Delete File: path, *** Update File: path (then *** Move to: path, and hunks: @@ with a line above the place, then lines that begin with space, - or +); or --- a/path, +++ b/path, @@ -1,3 +1,4 @@"
     })
   }),
   value: Schema.Struct({

@@ -4,7 +4,7 @@ import { parameters, touching, transferring, value } from "../changes/transferri
 
 export const copy = define({
   name: "copy",
-  description: "Copy a file, or a directory with everything in it. Fails where something is already, unless overwrite is true.",
+  description: "Copy a file, or a directory with everything in it. Refuses an existing target unless overwrite is true.",
   parameters,
   value,
   does: "changes",

@@ -8,30 +8,24 @@ import { define } from "../definition.ts"
 import { diffText, shownDiff, withDiff } from "../text/fit.ts"
 import { plural } from "../text/words.ts"
 
-const path = Schema.String.annotate({ description: "The file, relative to the root. With edits, of those that name none." })
-const otherPath = Schema.String.annotate({ description: "The file of this edit, where it is another than path." })
+const path = Schema.String.annotate({ description: "File, relative to the root; with edits, of those that name none" })
 const oldString = Schema.String.annotate({
-  description: "The text to replace, exactly as it stands in the file, with enough around it to occur only once."
+  description: "Text as it is in the file, without line numbers, and enough of it to occur once"
 })
-const newString = Schema.String.annotate({ description: "The text that takes its place; empty to delete it." })
-const replaceAll = Schema.Boolean.annotate({
-  description: "Replace every occurrence. Default false: there must be exactly one."
-})
-const ifMatch = Schema.String.annotate({
-  description: "Edit only if the file still has this version, as an earlier result told it."
-})
+const newString = Schema.String.annotate({ description: "Text in its place; empty deletes" })
+const replaceAll = Schema.Boolean.annotate({ description: "Replace every occurrence" })
+const ifMatch = Schema.String.annotate({ description: "Only if the file still has this version, as stat shows it" })
 
 const edits = Schema.Array(
   Schema.Struct({
-    path: Schema.optionalKey(otherPath),
-    old_string: oldString,
-    new_string: newString,
-    replace_all: Schema.optionalKey(replaceAll),
-    if_match: Schema.optionalKey(ifMatch)
+    path: Schema.optionalKey(Schema.String.annotate({ description: "Another file" })),
+    old_string: Schema.String.annotate({ description: "As above" }),
+    new_string: Schema.String.annotate({ description: "As above" }),
+    replace_all: Schema.optionalKey(Schema.Boolean.annotate({ description: "As above" })),
+    if_match: Schema.optionalKey(Schema.String.annotate({ description: "As above" }))
   })
 ).annotate({
-  description:
-    "Several places, also of several files, instead of old_string and new_string: all of them or none. Each is looked for in the text as it was."
+  description: "Instead of old_string and new_string; each is looked for in the text as it was"
 })
 
 const total = (files: ReadonlyArray<EditedFile>): number => files.reduce((sum, { replacements }) => sum + replacements, 0)
@@ -48,7 +42,7 @@ const said = (files: ReadonlyArray<EditedFile>): ReadonlyArray<string> => {
 export const editFile = define({
   name: "edit_file",
   description:
-    "Replace text in files: one place by old_string and new_string, or several places of several files by edits, all or none. Line endings and encoding stay.",
+    "Replace old_string by new_string in a file, or make several edits, also of several files, all or none. Line endings and encoding stay.",
   parameters: Schema.Struct({
     path: Schema.optionalKey(path),
     old_string: Schema.optionalKey(oldString),

@@ -28,13 +28,20 @@ const first = (found: GlobResult, count: number): GlobResult =>
     ? found
     : { ...found, matches: found.matches.slice(0, count), truncated: true, next: found.matches[count - 1]!.path }
 
+const valueOf = ({ matches, next, skipped, truncated }: GlobResult): typeof Value.Type => ({
+  matches: matches.map(({ path, sizeBytes = 0 }) => ({ path, size_bytes: sizeBytes })),
+  skipped: Searching.skippedOf(skipped),
+  truncated,
+  ...(next !== undefined && { next })
+})
+
 /** @internal */
 export const glob = define({
   name: "glob",
   description:
-    "Finds files by path. A pattern without / matches names at any depth (*.ts), one with / is relative to path (src/**/*.ts). Leaves out what .gitignore names. Sorted.",
+    "Find files by name. A pattern without / matches names at any depth (*.ts), one with / is relative to path (src/**/*.ts).",
   parameters: Schema.Struct({
-    pattern: Schema.String.annotate({ description: "The glob: *, **, ?, [ab], {a,b}" }),
+    pattern: Schema.String.annotate({ description: "Glob with *, **, ?, [ab], {a,b}" }),
     path: Searching.parameters.path,
     max_matches: Searching.maxMatches(agent.maxGlobMatches, "files"),
     include_ignored: Searching.parameters.include_ignored,
@@ -57,7 +64,8 @@ export const glob = define({
         gitignore: params.include_ignored !== true,
         after: params.after || undefined
       })
-    const shown = (found: GlobResult) => fit(found.matches.length, (count) => render(first(found, count)), settings)
+    const sent = (found: GlobResult): string => call.sent(render(found), () => valueOf(found))
+    const shown = (found: GlobResult) => fit(found.matches.length, (count) => sent(first(found, count)), settings)
     const most = settings.limits.maxGlobMatches
     const found = yield* Searching.reporting(
       Effect.gen(function* () {
@@ -68,16 +76,7 @@ export const glob = define({
         return first(again, shown(again))
       })
     )
-    const { matches, next, skipped, truncated } = found
-    const why = matches.length === 0 ? yield* Searching.nothingFound(path, skipped, call) : ""
-    return {
-      message: `${render(found)}${why}`,
-      value: {
-        matches: matches.map(({ path, sizeBytes = 0 }) => ({ path, size_bytes: sizeBytes })),
-        skipped: Searching.skippedOf(skipped),
-        truncated,
-        ...(next !== undefined && { next })
-      }
-    }
+    const why = found.matches.length === 0 ? yield* Searching.nothingFound(path, found.skipped, call) : ""
+    return { message: `${render(found)}${why}`, value: valueOf(found) }
   })
 })

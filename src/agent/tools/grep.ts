@@ -45,27 +45,22 @@ const Value = Schema.Struct({
 type Found = Answer<typeof Value.Type>
 
 const parameters = Schema.Struct({
-  pattern: Schema.String.annotate({ description: "A regular expression of JavaScript, matched line by line" }),
-  path: Schema.optionalKey(
-    Schema.String.annotate({ description: "The directory or file to search, relative to the root. Default the root" })
-  ),
-  glob: Schema.optionalKey(
-    Schema.String.annotate({ description: "Only files that this matches, such as *.ts or src/**/*.md" })
-  ),
-  file_glob: Schema.optionalKey(Schema.String.annotate({ description: "The same as glob" })),
+  pattern: Schema.String.annotate({ description: "JavaScript regular expression, matched line by line" }),
+  path: Schema.optionalKey(Schema.String.annotate({ description: "Directory or file to search. Default: the root" })),
+  glob: Schema.optionalKey(Schema.String.annotate({ description: "Only files that match, such as *.ts" })),
   mode: Schema.optionalKey(
     Schema.Literals(["matches", "files", "count"]).annotate({
-      description: "matches: the lines; files: paths only; count: how many lines of each file. Default matches"
+      description: "Lines, paths of files, or matches by file. Default matches"
     })
   ),
-  max_matches: Searching.maxMatches(agent.maxGrepMatches, "matches (with files and count: files)"),
+  max_matches: Searching.maxMatches(agent.maxGrepMatches, "matches, or files by mode"),
   ignore_case: Schema.optionalKey(Schema.Boolean.annotate({ description: "Default false" })),
-  literal: Schema.optionalKey(Schema.Boolean.annotate({ description: "The pattern is text, no expression. Default false" })),
+  literal: Schema.optionalKey(Schema.Boolean.annotate({ description: "The pattern is plain text" })),
   whole_word: Schema.optionalKey(Schema.Boolean.annotate({ description: "Default false" })),
   multiline: Schema.optionalKey(Schema.Boolean.annotate({ description: "Matches may span lines. Default false" })),
   context: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: maxContext })).annotate({
-      description: `Lines to show before and after each match, at most ${maxContext}. Default 0`
+      description: "Lines around each match. Default 0"
     })
   ),
   include_ignored: Searching.parameters.include_ignored,
@@ -123,29 +118,28 @@ const nothing = ({ call, options, path, pattern }: Search, skipped: GrepResult["
     return `${why}${isText}${isTwice ? `; glob is relative to ${path}` : ""}`
   })
 
+const linesValue = ({ filesSearched, matches, next, skipped, truncated }: GrepResult): typeof Value.Type => ({
+  matches: matches.map(matchOf),
+  total: matches.length,
+  files_matched: distinct(matches),
+  files_searched: filesSearched,
+  skipped: Searching.skippedOf(skipped),
+  truncated,
+  ...(next !== undefined && { next })
+})
+
 /** A page that is over the budget is asked for again, shorter: so its counts are those of the page. */
 const lines = Effect.fnUntraced(function* (search: Search): Effect.fn.Return<Found, ToolFailure> {
   const { call, most, options, pattern } = search
   const page = (maxMatches: number) => call.filesystem.grep(pattern, { ...options, maxMatches })
-  const shown = (result: GrepResult) => fit(result.matches.length, (count) => render(first(result, count)), call.settings)
+  const sent = (result: GrepResult): string => call.sent(render(result), () => linesValue(result))
+  const shown = (result: GrepResult) => fit(result.matches.length, (count) => sent(first(result, count)), call.settings)
   const whole = yield* page(most)
   const count = shown(whole)
   const again = count === whole.matches.length ? whole : yield* page(count)
   const result = again === whole ? whole : first(again, shown(again))
-  const { filesSearched, matches, next, skipped, truncated } = result
-  const why = matches.length === 0 ? yield* nothing(search, skipped) : ""
-  return {
-    message: `${render(result)}${why}`,
-    value: {
-      matches: matches.map(matchOf),
-      total: matches.length,
-      files_matched: distinct(matches),
-      files_searched: filesSearched,
-      skipped: Searching.skippedOf(skipped),
-      truncated,
-      ...(next !== undefined && { next })
-    }
-  }
+  const why = result.matches.length === 0 ? yield* nothing(search, result.skipped) : ""
+  return { message: `${render(result)}${why}`, value: linesValue(result) }
 })
 
 const renderFiles = ({ files, next, skipped }: ByFile, mode: "files" | "count"): string => {
@@ -156,32 +150,31 @@ const renderFiles = ({ files, next, skipped }: ByFile, mode: "files" | "count"):
   )
 }
 
+const filesValue = ({ files, filesSearched, next, skipped }: ByFile): typeof Value.Type => ({
+  files,
+  total: files.reduce((sum, { count }) => sum + count, 0),
+  files_matched: files.length,
+  files_searched: filesSearched,
+  skipped: Searching.skippedOf(skipped),
+  truncated: next !== undefined,
+  ...(next !== undefined && { next })
+})
+
 const fileByFile = Effect.fnUntraced(function* (search: Search, mode: "files" | "count"): Effect.fn.Return<Found, ToolFailure> {
   const { call, most, options, pattern } = search
   const page = (after: string | undefined, maxMatches: number) =>
     call.filesystem.grep(pattern, { ...options, context: 0, after, maxMatches })
+  const sent = (found: ByFile): string => call.sent(renderFiles(found, mode), () => filesValue(found))
   const result = yield* byFile(page, options.after, most, (count, found) =>
-    fit(count, (count) => renderFiles(found(count), mode), call.settings)
+    fit(count, (count) => sent(found(count)), call.settings)
   )
-  const { files, filesSearched, next, skipped } = result
-  const why = files.length === 0 ? yield* nothing(search, skipped) : ""
-  return {
-    message: `${renderFiles(result, mode)}${why}`,
-    value: {
-      files,
-      total: files.reduce((sum, { count }) => sum + count, 0),
-      files_matched: files.length,
-      files_searched: filesSearched,
-      skipped: Searching.skippedOf(skipped),
-      truncated: next !== undefined,
-      ...(next !== undefined && { next })
-    }
-  }
+  const why = result.files.length === 0 ? yield* nothing(search, result.skipped) : ""
+  return { message: `${renderFiles(result, mode)}${why}`, value: filesValue(result) }
 })
 
 const optionsOf = (params: typeof parameters.Type, path: FsPath, mountPoint: MountPoint): GrepOptions => ({
   path,
-  glob: Searching.globOf(params.glob ?? params.file_glob ?? "", mountPoint) || undefined,
+  glob: Searching.globOf(params.glob ?? "", mountPoint) || undefined,
   ignoreCase: params.ignore_case,
   literal: params.literal,
   wholeWord: params.whole_word,
@@ -195,7 +188,7 @@ const optionsOf = (params: typeof parameters.Type, path: FsPath, mountPoint: Mou
 export const grep = define({
   name: "grep",
   description:
-    "Searches file contents with a regular expression, or a text with literal. Leaves out binary files and what .gitignore names. mode files or count for an overview; the last line says how to continue.",
+    "Search file contents by regular expression, or for a text with literal. Shows lines with numbers; mode files or count for an overview. Leaves out binary files.",
   parameters,
   value: Value,
   does: "reads",

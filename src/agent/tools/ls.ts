@@ -30,10 +30,10 @@ const follows = ({ filesystem }: Call, after: string): ((entry: FileEntry) => bo
 export const ls = define({
   name: "ls",
   description:
-    "Lists one directory by name: directories end in /, files show their size. For files at any depth use glob, for an overview tree.",
+    "List one directory: subdirectories end in /, files show their size. For an overview use tree, to find files by name glob.",
   parameters: Schema.Struct({
-    path: Schema.optionalKey(Schema.String.annotate({ description: "The directory, relative to the root. Default the root" })),
-    after: Schema.optionalKey(Schema.String.annotate({ description: "Continue after this name, as a cut listing says" }))
+    path: Schema.optionalKey(Schema.String.annotate({ description: "Directory. Default: the root" })),
+    after: Schema.optionalKey(Schema.String.annotate({ description: "Continue after this name" }))
   }),
   value: Value,
   does: "reads",
@@ -51,17 +51,15 @@ export const ls = define({
       return `${counted(counts)}; continue with after=${JSON.stringify(entries[shown - 1]!.name)}`
     }
     const render = (shown: number): string => joined(entries.slice(0, shown).map(listing), footer(shown))
-    const shown = fit(entries.length, render, call.settings)
-    const truncated = shown < entries.length
-    return {
-      message: render(shown),
-      value: {
-        path,
-        entries: entries.slice(0, shown).map(entryOf),
-        counts,
-        truncated,
-        ...(truncated && { next: entries[shown - 1]!.name })
-      }
-    }
+    const valueOf = (shown: number): typeof Value.Type => ({
+      path,
+      entries: entries.slice(0, shown).map(entryOf),
+      counts,
+      truncated: shown < entries.length,
+      ...(shown < entries.length && { next: entries[shown - 1]!.name })
+    })
+    const sent = (shown: number): string => call.sent(render(shown), () => valueOf(shown))
+    const shown = fit(entries.length, sent, call.settings)
+    return { message: render(shown), value: valueOf(shown) }
   })
 })

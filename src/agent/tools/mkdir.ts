@@ -5,9 +5,9 @@ import { define } from "../definition.ts"
 
 export const mkdir = define({
   name: "mkdir",
-  description: "Make a directory and the missing directories above it. One that is there already is fine.",
+  description: "Make a directory and the missing ones above it. An existing one is no error.",
   parameters: Schema.Struct({
-    path: Schema.String.annotate({ description: "The directory, relative to the root." })
+    path: Schema.String.annotate({ description: "Directory, relative to the root" })
   }),
   value: Schema.Struct({ path: Schema.String, created: Schema.Boolean }),
   does: "adds",

@@ -4,7 +4,7 @@ import { parameters, touching, transferring, value } from "../changes/transferri
 
 export const move = define({
   name: "move",
-  description: "Move or rename a file or directory. Fails where something is already, unless overwrite is true.",
+  description: "Move or rename a file or directory. Refuses an existing target unless overwrite is true.",
   parameters,
   value,
   does: "changes",

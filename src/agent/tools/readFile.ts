@@ -5,11 +5,14 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import * as Text from "../../engine/text.ts"
+import { InvalidArgument } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import { standard } from "../../model/Limits.ts"
-import { type Answer, type Call, define, refused, type ToolFailure } from "../definition.ts"
+import { type Answer, type Attachment, type Call, define, refused, type ToolFailure } from "../definition.ts"
 import { base64, bytesPage } from "../text/bytes.ts"
 import { isViewable, type MediaType, mediaTypeOf } from "../text/mediaType.ts"
+import type { PageBudget } from "../text/fit.ts"
 import { type Encoding, page, windowOf } from "../text/page.ts"
 import { size } from "../text/words.ts"
 
@@ -41,27 +44,40 @@ const Value = Schema.Struct({
 type Read = Answer<typeof Value.Type>
 
 interface Window {
+  /** Below 0 it counts from the end: -1 is the last line. */
   readonly offset: number
   readonly limit: number | undefined
 }
 
+/** The budget of a page whose value has these fields too. */
+const budgetOf = ({ sent, settings }: Call, fields: object): PageBudget => ({
+  ...settings,
+  sent: (message, value) => sent(message, () => ({ ...fields, ...value() }))
+})
+
 const asBytes = Effect.fnUntraced(function* (
   path: FsPath,
   { limit, offset }: Window,
-  { filesystem, memory, settings }: Call
+  call: Call
 ): Effect.fn.Return<Read, ToolFailure> {
+  const { filesystem, memory } = call
   const most = Math.min(limit ?? maxBytes, maxBytes)
   const read = yield* filesystem.readBytes(path, { offset, limit: most, version: true })
   const version = read.version!
   memory.saw(path, version)
-  const type = read.offset === 0 ? mediaTypeOf(read.content)?.type : undefined
-  const { message, value } = bytesPage({ ...read, path }, offset, settings)
-  return { message, value: { path, encoding: "base64", ...value, ...(type !== undefined && { media_type: type }), version } }
+  const media = read.offset === 0 ? mediaTypeOf(read.content) : undefined
+  const rest = { path, encoding: "base64" as const, ...(media !== undefined && { media_type: media.type }), version }
+  const { message, value } = bytesPage({ ...read, path }, offset, budgetOf(call, rest))
+  const isShown = media !== undefined && isViewable(media.type) && !value.truncated
+  return { message: isShown ? imageMessage(path, media, read.sizeBytes) : message, value: { ...rest, ...value } }
 })
+
+/** The image itself is beside it. */
+const imageMessage = (path: FsPath, { name }: MediaType, sizeBytes: number): string => `${path}: ${name}, ${size(sizeBytes)}`
 
 const asImage = Effect.fnUntraced(function* (
   path: FsPath,
-  { name, type }: MediaType,
+  media: MediaType,
   { filesystem, memory }: Call
 ): Effect.fn.Return<Read, ToolFailure> {
   const { content, sizeBytes, version } = yield* filesystem.readBytes(path, { version: true })
@@ -74,18 +90,19 @@ const asImage = Effect.fnUntraced(function* (
     limit: sizeBytes,
     size_bytes: sizeBytes,
     truncated: false,
-    media_type: type,
+    media_type: media.type,
     version: version!
   }
-  return { message: `${path}: ${name}, ${size(sizeBytes)}`, value }
+  return { message: imageMessage(path, media, sizeBytes), value }
 })
 
 const asText = Effect.fnUntraced(function* (
   path: FsPath,
   { limit, offset }: Window,
   encoding: Encoding,
-  { filesystem, memory, settings }: Call
+  call: Call
 ): Effect.fn.Return<Read | "binary", ToolFailure> {
+  const { filesystem, memory } = call
   // The whole of it: what has changed since is told by comparing with it, and a page costs a read of the whole file anyway.
   const read = yield* filesystem.read(path, { limit: -1, encoding, version: true })
   // A CR that is left at the end stood before a CRLF.
@@ -94,9 +111,11 @@ const asText = Effect.fnUntraced(function* (
   if (text.slice(0, sniffed).includes("\0")) return "binary"
   const version = read.version!
   memory.saw(path, version, text)
-  const window = windowOf(path, text, encoding, offset, Math.min(limit ?? maxLines, maxLines))
-  const { message, value } = page(window, offset, settings)
-  return { message, value: { path, encoding, ...value, version } }
+  const start = offset < 0 ? Math.max(0, Text.page(text, 0, 0).totalLines + offset) : offset
+  const window = windowOf(path, text, encoding, start, Math.min(limit ?? maxLines, maxLines))
+  const rest = { path, encoding, version }
+  const { message, value } = page(window, start, budgetOf(call, rest))
+  return { message, value: { ...rest, ...value } }
 })
 
 /**
@@ -107,22 +126,29 @@ const asLines = Effect.fnUntraced(function* (
   path: FsPath,
   { limit = maxLines, offset }: Window,
   sizeBytes: number,
-  { filesystem, memory, settings }: Call
+  call: Call
 ): Effect.fn.Return<Read, ToolFailure> {
+  const { filesystem, memory } = call
   const version = yield* filesystem.version(path)
   const most = Math.min(limit, maxLines)
-  const kept: Array<string> = []
+  let kept: Array<string> = []
   let totalLines = 0
   yield* Stream.runForEachArray(filesystem.lines(path), (lines) =>
     Effect.sync(() => {
-      for (const line of lines) if (totalLines++ >= offset && kept.length < most) kept.push(line)
+      for (const line of lines) if (totalLines++ >= offset && (offset < 0 || kept.length < most)) kept.push(line)
+      if (kept.length > -2 * offset && offset < 0) kept = kept.slice(offset)
     })
   )
+  if (offset < 0) kept = kept.slice(offset)
+  const start = offset < 0 ? totalLines - kept.length : Math.min(offset, totalLines)
   const end = yield* filesystem.readBytes(path, { offset: sizeBytes - 1 })
   memory.saw(path, version)
-  const window = { path, content: kept.join("\n"), offset: Math.min(offset, totalLines), limit: kept.length, totalLines }
-  const { message, value } = page({ ...window, endsWithNewline: end.content[0] === 10 }, offset, settings)
-  return { message, value: { path, encoding: "utf-8", ...value, version } }
+  const shown = kept.slice(0, most)
+  const window = { path, content: shown.join("\n"), offset: start, limit: shown.length, totalLines }
+  const rest = { path, encoding: "utf-8" as const, version }
+  const endsWithNewline = end.content[0] === 10
+  const { message, value } = page({ ...window, endsWithNewline }, Math.max(start, offset), budgetOf(call, rest))
+  return { message, value: { ...rest, ...value } }
 })
 
 const byteOrderMark = ([first, second]: Uint8Array): Encoding =>
@@ -172,39 +198,76 @@ const read = (path: FsPath, window: Window, call: Call): Effect.Effect<Read, Too
     Effect.flatMap((read) => (read === "binary" ? notUtf8(path, window, call) : Effect.succeed(read)))
   )
 
+const invalid = (argument: string, detail: string, { tool }: Call, path: string): InvalidArgument =>
+  new InvalidArgument({ operation: tool, path, argument, detail })
+
+interface Params {
+  readonly path: string
+  readonly line?: number
+  readonly offset?: number
+  readonly limit?: number
+  readonly encoding?: "utf-8" | "base64"
+}
+
+const windowIn = ({ encoding, limit, line, offset, path }: Params, call: Call): Effect.Effect<Window, InvalidArgument> => {
+  if (line === undefined) return Effect.succeed({ offset: offset ?? 0, limit })
+  if (encoding === "base64") return Effect.fail(invalid("line", "bytes have no lines; give offset in bytes", call, path))
+  const start = line > 0 ? line - 1 : line
+  return offset === undefined || offset === start
+    ? Effect.succeed({ offset: start, limit })
+    : Effect.fail(invalid("line", `offset ${offset} is line ${offset + 1}; give one of the two`, call, path))
+}
+
+/** Base64 that is short enough to be read by a model too. */
+const maxShown = 4000
+
+const attachmentOf = (value: typeof Value.Type, message: string): Attachment | undefined => {
+  const {
+    content,
+    encoding,
+    media_type: type = "application/octet-stream",
+    offset,
+    path,
+    size_bytes: bytes = 0,
+    truncated
+  } = value
+  if (encoding !== "base64" || offset !== 0 || truncated || bytes === 0 || isViewable(type)) return undefined
+  const summary = `${path}: ${size(bytes)} of ${type}, attached; for a part as text give encoding="base64", offset and limit`
+  return { path, mediaType: type, base64: content, message: content.length > maxShown ? summary : message }
+}
+
 /** @internal */
 export const readFile = define({
   name: "read_file",
   description:
-    "Reads a file, a page of numbered lines at a time; the last line says how to get the next page. Shows images. " +
-    "Other binary files need encoding base64. Read a file before changing it.",
+    "Read a file as numbered lines, at most 2000 at a time; the last line of the answer says how to continue. " +
+    "Images are shown. Other binary files need encoding base64.",
   parameters: Schema.Struct({
-    path: Schema.String.annotate({ description: "The file, relative to the root, such as src/main.ts" }),
+    path: Schema.String.annotate({ description: "File, relative to the root" }),
+    line: Schema.optionalKey(
+      Schema.Int.annotate({ description: "First line, counted from 1. Negative: from the end, -20 is the last 20 lines" })
+    ),
     offset: Schema.optionalKey(
       Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({
-        description: "0-based line to begin with (with base64: byte). Default 0"
+        description: "Lines (base64: bytes) to skip"
       })
     ),
     limit: Schema.optionalKey(
-      Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({
-        description: "How many lines, at most 2000 (with base64: bytes). Default 2000"
-      })
+      Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({ description: "Number of lines (base64: bytes)" })
     ),
-    encoding: Schema.optionalKey(
-      Schema.Literals(["utf-8", "base64"]).annotate({
-        description: "base64 answers the bytes of any file. Default utf-8"
-      })
-    )
+    encoding: Schema.optionalKey(Schema.Literals(["utf-8", "base64"]).annotate({ description: "Default utf-8" }))
   }),
   value: Value,
   does: "reads",
   idempotent: true,
-  examples: [{ path: "README.md" }, { path: "src/main.ts", offset: 2000 }, { path: "logo.bin", encoding: "base64" }],
+  examples: [{ path: "README.md" }, { path: "src/main.ts", line: 120, limit: 40 }, { path: "logo.bin", encoding: "base64" }],
   touches: ({ path }, call) => Effect.map(call.path(path), (path) => [{ access: "read", path }]),
-  handle: ({ encoding, limit, offset = 0, path }, call) =>
-    Effect.flatMap(call.path(path), (path) =>
-      encoding === "base64" ? asBytes(path, { offset, limit }, call) : read(path, { offset, limit }, call)
-    ),
+  handle: Effect.fnUntraced(function* (params, call) {
+    const path = yield* call.path(params.path)
+    const window = yield* windowIn(params, call)
+    return yield* params.encoding === "base64" ? asBytes(path, window, call) : read(path, window, call)
+  }),
+  attachment: attachmentOf,
   images: ({ content, encoding, media_type: mediaType, offset, truncated }) =>
     encoding === "base64" && mediaType !== undefined && isViewable(mediaType) && offset === 0 && !truncated
       ? [{ mediaType, base64: content }]

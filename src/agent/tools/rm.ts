@@ -17,12 +17,12 @@ const said = (path: FsPath, { deleted, directories }: DeleteResult): string => {
 
 export const rm = define({
   name: "rm",
-  description: "Remove a file, or at once a directory with everything in it. Only a snapshot brings it back.",
+  description: "Remove a file, or a directory with everything in it. Only a snapshot brings it back.",
   parameters: Schema.Struct({
-    path: Schema.String.annotate({ description: "The file or directory, relative to the root. The root itself is refused." }),
+    path: Schema.String.annotate({ description: "File or directory, relative to the root" }),
     allow_missing: Schema.optionalKey(
       Schema.Boolean.annotate({
-        description: "Whether it is fine that there is nothing at this path. Default false: that fails."
+        description: "No error where nothing is"
       })
     )
   }),

@@ -12,21 +12,15 @@ import * as Words from "../text/words.ts"
 import { type MountPoint, withoutMount } from "../toolPath.ts"
 
 export const parameters = {
-  path: Schema.optionalKey(
-    Schema.String.annotate({ description: "The directory to search, relative to the root. Default the root" })
-  ),
-  after: Schema.optionalKey(
-    Schema.String.annotate({ description: "Continue where a cut answer ended: its next, as the last line says it" })
-  ),
-  include_ignored: Schema.optionalKey(
-    Schema.Boolean.annotate({ description: "Search what .gitignore and .ignore name too, and .git. Default false" })
-  )
+  path: Schema.optionalKey(Schema.String.annotate({ description: "Directory to search. Default: the root" })),
+  after: Schema.optionalKey(Schema.String.annotate({ description: "Continue there, as the last line says" })),
+  include_ignored: Schema.optionalKey(Schema.Boolean.annotate({ description: "Include what .gitignore names, and .git" }))
 }
 
 export const maxMatches = (most: number, what: string) =>
   Schema.optionalKey(
     Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({
-      description: `At most so many ${what}, up to ${most}. Default ${most}`
+      description: `Most ${what}. Default ${most}`
     })
   )
 

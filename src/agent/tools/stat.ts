@@ -34,9 +34,9 @@ const message = ({ created_at, is_symlink, kind, mode, modified_at, path, size_b
 /** @internal */
 export const stat = define({
   name: "stat",
-  description: "Tells what one path is: kind, size, times, mode, whether it is a link, and a file's version.",
+  description: "Show what a path is: kind, size, times, mode, link or not, and the version of a file.",
   parameters: Schema.Struct({
-    path: Schema.optionalKey(Schema.String.annotate({ description: "The path, relative to the root. Default the root" }))
+    path: Schema.optionalKey(Schema.String.annotate({ description: "File or directory. Default: the root" }))
   }),
   value: Value,
   does: "reads",

@@ -21,6 +21,8 @@ const defaultEntries = 500
 /** What is looked at, to be shown or counted. */
 const mostSeen = 50_000
 const named = 5
+/** Names of ignored or unreadable entries in a value. */
+const maxSkipped = 100
 
 const Value = Schema.Struct({
   path: Schema.String,
@@ -146,18 +148,17 @@ const checkDirectory = (path: FsPath, { filesystem, tool }: Call): Effect.Effect
 /** @internal */
 export const tree = define({
   name: "tree",
-  description:
-    "Shows the outline of a directory, some levels deep, with counts of what is not shown. Leaves out what .gitignore names.",
+  description: "Show a directory as a tree, some levels deep, with counts of what is not shown.",
   parameters: Schema.Struct({
-    path: Schema.optionalKey(Schema.String.annotate({ description: "The directory, relative to the root. Default the root" })),
+    path: Schema.optionalKey(Schema.String.annotate({ description: "Directory. Default: the root" })),
     depth: Schema.optionalKey(
       Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: maxDepth })).annotate({
-        description: `Levels to show, 1 to ${maxDepth}. Default ${defaultDepth}`
+        description: `Levels to show. Default ${defaultDepth}`
       })
     ),
     max_entries: Schema.optionalKey(
       Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({
-        description: `At most so many entries, up to ${maxEntries}. Default ${defaultEntries}`
+        description: `Default ${defaultEntries}, at most ${maxEntries}`
       })
     ),
     include_ignored: parameters.include_ignored
@@ -173,28 +174,28 @@ export const tree = define({
     yield* checkDirectory(path, call)
     const seen = yield* reporting(look(path, depth, params.include_ignored === true, call))
     const most = choose(seen, path, depth, Math.min(params.max_entries ?? defaultEntries, maxEntries)).count
-    const render = (count: number): string => {
-      const shown = choose(seen, path, depth, count)
-      return [...outline(seen, shown.opened, path, ""), footer(seen, shown, path)].join("\n")
-    }
-    const count = fit(most, render, call.settings)
-    const shown = choose(seen, path, depth, count)
-    const entries = shownEntries(shown).map(({ kind, path }) => {
-      const hidden = kind === "directory" ? hiddenIn(seen, shown, path) : 0
-      return hidden === 0 ? { path, kind } : { path, kind, hidden }
-    })
-    const isCut = hiddenIn(seen, shown, path) > 0 || entries.some(({ hidden }) => hidden !== undefined)
-    return {
-      message: render(count),
-      value: {
+    const render = (shown: Shown): string => [...outline(seen, shown.opened, path, ""), footer(seen, shown, path)].join("\n")
+    const valueOf = (shown: Shown): typeof Value.Type => {
+      const entries = shownEntries(shown).map(({ kind, path }) => {
+        const hidden = kind === "directory" ? hiddenIn(seen, shown, path) : 0
+        return hidden === 0 ? { path, kind } : { path, kind, hidden }
+      })
+      const isCut = hiddenIn(seen, shown, path) > 0 || entries.some(({ hidden }) => hidden !== undefined)
+      return {
         path,
         depth,
         entries,
         counts: countsOf(entries),
-        ignored: seen.ignored,
-        unreadable: seen.unreadable,
+        ignored: seen.ignored.slice(0, maxSkipped),
+        unreadable: seen.unreadable.slice(0, maxSkipped),
         truncated: isCut || !seen.isComplete
       }
     }
+    const sent = (count: number): string => {
+      const shown = choose(seen, path, depth, count)
+      return call.sent(render(shown), () => valueOf(shown))
+    }
+    const shown = choose(seen, path, depth, fit(most, sent, call.settings))
+    return { message: render(shown), value: valueOf(shown) }
   })
 })

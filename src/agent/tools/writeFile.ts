@@ -52,20 +52,20 @@ const said = (mode: typeof Mode.Type, path: FsPath, content: string, bytes: numb
 export const writeFile = define({
   name: "write_file",
   description:
-    "Write a whole text file, making missing directories. An existing file is refused unless mode says otherwise; to change parts of one use edit_file.",
+    "Create a text file and its directories. An existing file is refused unless mode is overwrite or append; to change a part of one use edit_file.",
   parameters: Schema.Struct({
-    path: Schema.String.annotate({ description: "The file, relative to the root." }),
+    path: Schema.String.annotate({ description: "File, relative to the root" }),
     content: Schema.String.annotate({
-      description: "The whole text, or with append what is added at the end. At most 48,000 characters."
+      description: "Whole text (append: what is added), at most 48,000 characters"
     }),
     mode: Schema.optionalKey(
       Mode.annotate({
         description:
-          "What may be there. create (default): nothing; overwrite: a file or nothing; replace: a file; append: a file or nothing; append_existing: a file."
+          "create (default) refuses an existing file, overwrite replaces it, append adds to it; replace and append_existing refuse a missing file"
       })
     ),
     if_match: Schema.optionalKey(
-      Schema.String.annotate({ description: "Write only if the file still has this version, as an earlier result told it." })
+      Schema.String.annotate({ description: "Only if the file still has this version, as stat shows it" })
     )
   }),
   value: Schema.Struct({ path: Schema.String, bytes_written: Schema.Int, mode: Mode, version: Schema.String }),

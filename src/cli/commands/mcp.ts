@@ -55,6 +55,10 @@ at http://127.0.0.1:8080/mcp until it is stopped.`,
       "read-before-write",
       "Refuse to change a file that was not read as it is now, or to remove or move a directory that holds one"
     ),
+    structured: flags.toggle(
+      "structured",
+      "Send results as structured content too, for programs that read it; models need the text"
+    ),
     snapshots: flags.negatable("snapshots", "Offer snapshots; they are kept where those of the other commands are"),
     http,
     host: flags.ownAddress("Which of this machine's own addresses --http listens on")

@@ -70,13 +70,12 @@ const line = (difference: Difference): string => {
 
 export const diff = define({
   name: "diff",
-  description:
-    "Show what has changed since a snapshot, or from one snapshot to another: files, lines added and removed, and a unified diff.",
+  description: "Show what has changed since a snapshot, or between two: files, and a unified diff.",
   parameters: Schema.Struct({
     from: Schema.String.annotate({
-      description: 'A snapshot: the beginning of its id, a tag that only one has, or "latest". The snapshots tool lists them.'
+      description: 'Snapshot: beginning of its id, a tag, or "latest"'
     }),
-    to: Schema.optionalKey(Schema.String.annotate({ description: "Another snapshot. Default: what is there now." }))
+    to: Schema.optionalKey(Schema.String.annotate({ description: "Later snapshot. Default: the files as they are now" }))
   }),
   value: Schema.Struct({
     from: Schema.String,

@@ -59,19 +59,17 @@ const again = (safety: FilesystemSnapshot, short: string, { paths }: Meant): str
 export const restore = define({
   name: "restore",
   description:
-    "Bring all files, or those at some paths, back as they were in a snapshot: all or nothing. What is there now is kept first, so this can be undone.",
+    "Bring back all files, or some paths, as they were in a snapshot, all or nothing. The present state is kept first, so this can be undone.",
   parameters: Schema.Struct({
     snapshot_id: Schema.String.annotate({
-      description: 'Which: the beginning of its id, a tag that only one has, or "latest". The snapshots tool lists them.'
+      description: 'Beginning of its id, a tag, or "latest"'
     }),
     paths: Schema.optionalKey(
       Schema.Array(Schema.String).annotate({
-        description: "Only what is at these paths and below; what was not there then is removed. Default: everything."
+        description: "Only these files and directories; what was not there then is removed. Default: everything"
       })
     ),
-    dry_run: Schema.optionalKey(
-      Schema.Boolean.annotate({ description: "Whether only to tell what would change. Default: false." })
-    )
+    dry_run: Schema.optionalKey(Schema.Boolean.annotate({ description: "Only show what would change" }))
   }),
   value: Schema.Struct({
     snapshot_id: Schema.String,

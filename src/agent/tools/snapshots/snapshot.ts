@@ -23,11 +23,9 @@ const noLine = (tool: string): InvalidArgument =>
 
 export const snapshot = define({
   name: "snapshot",
-  description: "Keep all files as they are now, so that restore can bring them back. Take one before a risky change.",
+  description: "Keep all files as they are now, for restore to bring back. Take one before a risky change.",
   parameters: Schema.Struct({
-    tag: Schema.optionalKey(
-      Schema.String.annotate({ description: "A line of text to know it by, such as what works now; at most 1,000 characters." })
-    )
+    tag: Schema.optionalKey(Schema.String.annotate({ description: "Line of text to know it by" }))
   }),
   value: Snapshot,
   does: "adds",

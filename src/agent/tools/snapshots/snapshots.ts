@@ -13,8 +13,7 @@ const maxCounted = 100
 
 export const snapshots = define({
   name: "snapshots",
-  description:
-    "List the snapshots, newest first: id, tag, time, files changed, lines added and removed, and the tool call each belongs to.",
+  description: "List the snapshots, newest first: id, tag, time, and what changed.",
   parameters: Schema.Struct({}),
   value: Schema.Struct({ snapshots: Schema.Array(Snapshot) }),
   does: "reads",

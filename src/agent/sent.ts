@@ -1,0 +1,74 @@
+/**
+ * The parts of a result that leave the program. Most callers send the message alone. An MCP server with structured content sends the value
+ * too, and some of its clients show a model nothing else: so the value holds the message, and both count against the budget.
+ */
+import * as Context from "effect/Context"
+
+/** Whether the value of a result is sent as structured content. */
+export const Structured: Context.Reference<boolean> = Context.Reference("fs-algebra/Structured", { defaultValue: () => false })
+
+/** An object of JSON. */
+export type Json = { readonly [key: string]: unknown }
+
+export const withMessage = (message: string, value: Json): Json => ({ message, ...value })
+
+/** Returns the text that counts against the budget. */
+export const sentText =
+  (isStructured: boolean) =>
+  (message: string, value: () => object): string =>
+    isStructured ? JSON.stringify(withMessage(message, value() as Json)) : message
+
+const splitsPair = (text: string, at: number): boolean => (text.charCodeAt(at - 1) & 0xfc00) === 0xd800
+
+/** Cuts the longest beginning of a text that is at most `room` characters of JSON. */
+const cutText = (text: string, room: number): string => {
+  if (text.length <= room && JSON.stringify(text).length <= room) return text
+  let [low, high] = [0, Math.min(text.length, room)]
+  while (low < high) {
+    const middle = (low + high + 1) >> 1
+    if (JSON.stringify(text.slice(0, middle)).length <= room) low = middle
+    else high = middle - 1
+  }
+  return text.slice(0, low > 0 && splitsPair(text, low) ? low - 1 : low)
+}
+
+const cutList = (list: ReadonlyArray<unknown>, room: number): ReadonlyArray<unknown> => {
+  const kept: Array<unknown> = []
+  let length = 2
+  for (const item of list) {
+    const short = cut(item, room)
+    length += JSON.stringify(short).length + 1
+    if (length > room) break
+    kept.push(short)
+  }
+  return kept.length === list.length && kept.every((item, index) => item === list[index]) ? list : kept
+}
+
+/** Shortens every text and every list in a value to so many characters of JSON. Returns the value itself where nothing is longer. */
+const cut = (value: unknown, room: number): unknown => {
+  if (typeof value === "string") return cutText(value, room)
+  if (Array.isArray(value)) return cutList(value, room)
+  if (typeof value !== "object" || value === null) return value
+  const entries = Object.entries(value).map(([key, item]) => [key, cut(item, room)] as const)
+  return entries.every(([key, item]) => item === (value as Json)[key]) ? value : Object.fromEntries(entries)
+}
+
+/**
+ * Shortens the texts and lists of an object evenly until it fits, and names the fields that lost something in `cut`. The tools that page
+ * fit already; this is for those that cannot be asked for less.
+ */
+export const bounded = (value: Json, fits: (text: string) => boolean): Json => {
+  const whole = JSON.stringify(value)
+  if (fits(whole)) return value
+  const shortened = (room: number): Json => {
+    const short = cut(value, room) as Json
+    return { ...short, cut: Object.keys(value).filter((key) => short[key] !== value[key]) }
+  }
+  let [low, high] = [2, whole.length]
+  while (low < high) {
+    const middle = (low + high + 1) >> 1
+    if (fits(JSON.stringify(shortened(middle)))) low = middle
+    else high = middle - 1
+  }
+  return shortened(low)
+}
