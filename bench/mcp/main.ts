@@ -1,7 +1,7 @@
 /**
  * `npm run bench -- mcp [CALLS]`: what the MCP server of the built program costs beyond the operation that a tool does, call by call over
  * standard input, beside that operation in this process and beside a server that only echoes lines, all taken in turns; and how long it
- * takes from start to first answer, beside a process that does nothing.
+ * takes from start to first answer, beside a process that does nothing; and how much of a model's context the tool list takes.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -67,8 +67,8 @@ interface Case {
   readonly tool: string
   readonly args: unknown
   readonly plain: (fs: Algebra) => Effect.Effect<unknown, unknown>
-  /** Of the structured result and of the plain operation's. */
-  readonly same: (result: any, plain: any) => boolean
+  /** Compares the text of the answer with the result of the plain operation. */
+  readonly same: (text: string, plain: any) => boolean
 }
 
 const cases: ReadonlyArray<Case> = [
@@ -77,28 +77,28 @@ const cases: ReadonlyArray<Case> = [
     tool: "read_file",
     args: { path: "small.txt" },
     plain: (fs) => fs.read("small.txt", { version: true }),
-    same: (result, plain) => result.content === plain.content && result.version === plain.version
+    same: (text, plain) => text.includes(`| line 99 of a small file\nlines 1-${plain.totalLines} of ${plain.totalLines}`)
   },
   {
     name: "ls, 50 entries",
     tool: "ls",
     args: { path: "many" },
     plain: (fs) => fs.list("many"),
-    same: (result, plain) => result.entries.length === plain.length
+    same: (text, plain) => text.endsWith(`0 directories, ${plain.length} files`)
   },
   {
     name: "grep, 50 files",
     tool: "grep",
     args: { pattern: "needle", path: "many" },
     plain: (fs) => fs.grep("needle", { path: "many" }),
-    same: (result, plain) => result.matches.length === plain.matches.length
+    same: (text, plain) => text.includes(`${plain.matches.length} matches in`)
   },
   {
     name: "stat",
     tool: "stat",
     args: { path: "small.txt" },
     plain: (fs) => fs.stat("small.txt"),
-    same: (result, plain) => result.size_bytes === plain.sizeBytes
+    same: (text, plain) => text.includes(`(${plain.sizeBytes} bytes)`)
   }
 ]
 
@@ -124,7 +124,7 @@ const compare = async (self: Case, server: Server, echoing: Server, fs: Algebra,
   const through = () => server.ask("tools/call", params)
   const plain = () => Effect.runPromise(self.plain(fs))
   const answer = await through()
-  check(answer.isError === false && self.same(answer.structuredContent, await plain()))
+  check(answer.isError === false && self.same(answer.content[0].text, await plain()))
   const bare = () => echoing.ask("echo", answer)
   const times: [Array<number>, Array<number>, Array<number>] = [[], [], []]
   for (let i = 0; i < calls; i++) {
@@ -170,6 +170,17 @@ const start = async (root: string, rounds: number): Promise<boolean> => {
   return held
 }
 
+const promisedList = 12_000
+
+/** Counts the characters of the tools as a client gets them, which it puts before every conversation. */
+const toolList = async (server: Server): Promise<boolean> => {
+  const { tools } = await server.ask("tools/list", {})
+  const size = JSON.stringify(tools).length
+  const held = size <= promisedList
+  console.log(`\nTool list: ${tools.length} tools, ${size} characters. Promised: ${promisedList}, ${held ? "held" : "MISSED"}.`)
+  return held
+}
+
 export const mcp = async (args: ReadonlyArray<string>): Promise<number> => {
   if (!existsSync(bin)) {
     console.log("There is no build to measure: npm run build")
@@ -188,6 +199,7 @@ export const mcp = async (args: ReadonlyArray<string>): Promise<number> => {
   try {
     for (const each of cases) held.push(await compare(each, server, echoing, Context.get(context, Filesystem), calls))
     held.push(await start(root, 15))
+    held.push(await toolList(server))
   } finally {
     await Promise.all([server.close(), echoing.close(), Effect.runPromise(Scope.close(scope, Exit.void))])
     rmSync(root, { recursive: true, force: true })

@@ -103,21 +103,27 @@ const limits: ReadonlyMap<string, (allowed: string) => string> = new Map([
 
 /** By the last part of the name on the wire. */
 const whichArgument: ReadonlyMap<string, string> = new Map([
-  [
-    "old_string",
-    "Read the file again and copy old_string exactly, with enough lines around it to stand there once, or set replace_all."
-  ],
   ["new_string", "Change new_string and do it again."],
   ["if_match", "Leave if_match out, or give the version that read_file answered last."],
   ["after", "Give as after what the previous answer named, and nothing else."],
   ["to", "Choose a destination that is neither the source nor inside it."]
 ])
 
+/** Another occurrence is no way out where there is none. */
+const aboutOldString = (detail: string): string | undefined => {
+  if (detail.startsWith("it occurs ")) return "Give more of the text around it, so that one place is left, or set replace_all."
+  if (!detail.startsWith("it does not occur")) return undefined
+  return detail.endsWith("which is empty")
+    ? "Write the text with write_file."
+    : "Read the file again and copy old_string exactly, without line numbers."
+}
+
 const correctly = (name: string, detail: string, tool: string): string => {
   if (name === "pattern" && tool === "grep")
     return "Correct the pattern; to find a text as it stands, search with literal set to true."
   const last = name.slice(name.lastIndexOf(".") + 1)
-  const advice = detail === "must not be blank" ? undefined : whichArgument.get(last)
+  const known = last === "old_string" ? aboutOldString(detail) : whichArgument.get(last)
+  const advice = detail === "must not be blank" ? undefined : known
   return advice ?? `Correct ${name} and call the tool again.`
 }
 
@@ -263,9 +269,12 @@ const table: Table = {
     happened: `The system failed on ${shown(path)}: ${withoutRoot(detail, call)}${code === undefined ? "" : ` (${code})`}.`,
     advice: "Do the same again; if it fails once more, tell the user."
   }),
-  NotText: ({ encoding, offset, path }) => ({
+  NotText: ({ encoding, offset, path }, { tool }) => ({
     happened: `${beginning(shown(path))} is not ${encoding} text: the first byte that is not stands at offset ${offset}.`,
-    advice: 'Read it as base64 (encoding "base64", or the read_file of the four-tool kit), or leave it alone.'
+    advice:
+      tool === "edit_file"
+        ? "Leave it alone: only UTF-8 and UTF-16 text can be edited."
+        : 'Read it with encoding "base64", or leave it alone.'
   }),
   LimitExceeded: ({ actual, allowed, limit, path }) => ({
     happened: `${beginning(shown(path))} is over the limit ${limit}: ${actual} where ${allowed} are allowed.`,

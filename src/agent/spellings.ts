@@ -194,10 +194,6 @@ const readFile = (args: Arguments): void => {
   args.put("limit", args.take(["head"], natural))
   const tail = args.take(["tail"], natural)
   args.put("line", tail === undefined || tail === 0 ? undefined : -tail)
-  args.put(
-    "line",
-    args.take(["offset"], (value) => ((number(value) ?? 0) < 0 ? number(value) : undefined))
-  )
 }
 
 const grep = (args: Arguments): void => {

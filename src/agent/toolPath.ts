@@ -1,6 +1,6 @@
 /** Paths as models write them: with blanks around them, a leading slash, or the directory under which a prompt showed them the files. */
 import * as Effect from "effect/Effect"
-import { InvalidArgument, type InvalidPath, type PathTooLong, promote } from "../model/FsError.ts"
+import { InvalidArgument, InvalidPath, type PathTooLong, promote } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { Call } from "./definition.ts"
 import type { ToolSettingsShape } from "./ToolSettings.ts"
@@ -15,6 +15,12 @@ export const withoutMount = (text: string, mountPoint: MountPoint): string => {
     .find((path) => path !== "" && (text === path || text.startsWith(`${path}/`)))
   return mount === undefined ? text : text.slice(mount.length)
 }
+
+/** Fails for a path that names a directory by its last slash, where a file is to be. */
+export const checkFile = (tool: string, input: string): Effect.Effect<void, InvalidPath> =>
+  /[^/\s]\s*\/+\s*$/.test(input)
+    ? Effect.fail(new InvalidPath({ operation: tool, path: input, detail: 'it ends in "/", which names a directory' }))
+    : Effect.void
 
 export const make =
   (tool: string, { limits, mountPoint }: ToolSettingsShape, policy: FsPath.PathPolicy | undefined): Call["path"] =>

@@ -60,7 +60,7 @@ describe("the toolkit of a run", () => {
       const { results, seen } = yield* asking(run, [
         { id: "1", name: "read_file", params: { path: "a.txt" } },
         { id: "2", name: "edit_file", params: { path: "a.txt", old_string: "one", new_string: "two" } },
-        { id: "3", name: "read_file", params: { file: "a.txt" } }
+        { id: "3", name: "read_file", params: { pth: "a.txt" } }
       ])
       assert.deepStrictEqual(
         results.map(({ id, isFailure, result }) => [id, isFailure, (result as { readonly success: boolean }).success]),

@@ -127,7 +127,7 @@ describe("a call", () => {
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles()
       const { events, run } = yield* start([section("files", { filesystem, tools: seven })])
-      const { message, success } = yield* run.call("read_file", { file: "a" })
+      const { message, success } = yield* run.call("read_file", { pth: "a" })
       assert.isFalse(success)
       assert.include(message, 'did you mean "path"?')
       assert.deepStrictEqual(

@@ -59,13 +59,13 @@ describe("arguments that do not decode", () => {
     ["a number out of its range", { path: "a", count: 10 }, ['"count" must be', "9", "and was 10"]],
     ["a number that is not whole", { path: "a", count: 1.5 }, ['"count" must be an integer']],
     ["a word that is none of the known", { path: "a", mode: "x" }, ['"mode" must be "create" or "append", and was "x"']],
-    ["a name that others use", { file_path: "a" }, ['"file_path" is no parameter; did you mean "path"?', '"path" is missing']],
-    ["a name in camel case", { path: "a", Content: "x" }, ['did you mean "content"?']],
+    ["a name that comes near", { uri: "a" }, ['"uri" is no parameter; did you mean "path"?', '"path" is missing']],
+    ["a name that others use beside the right one", { path: "a", filePath: "b" }, ['did you mean "path"?']],
     ["a slip of the pen", { pth: "a" }, ['"pth" is no parameter; did you mean "path"?']],
     ["a name that is like none", { path: "a", zzzzzz: 1 }, ["it takes path, content, count, mode and edits"]],
     [
       "a place in a list",
-      { edits: [{ path: "a", old_str: "x" }], path: "a" },
+      { edits: [{ path: "a", odl_string: "x" }], path: "a" },
       ['"edits[0].old_string" is missing', 'did you mean "old_string"?']
     ],
     ["an object sent as a text", '{"path":"a"}', ["as a string that holds JSON, not as an object"]],

@@ -158,7 +158,12 @@ const ofWriting: ReadonlyArray<Row> = [
         /^write_file cannot take these arguments: "content" is missing\. Send a JSON object such as /
       ),
       fails("write_file", { path: "x", content: 1 }, /"content" must be a string, and was 1/),
-      fails("write_file", { file_path: "x", content: "" }, /"file_path" is no parameter; did you mean "path"\?/),
+      fails("write_file", { pth: "x", content: "" }, /"pth" is no parameter; did you mean "path"\?/),
+      fails(
+        "write_file",
+        { path: "x/", content: "" },
+        /^"x\/" is not a valid path: it ends in "\/", which names a directory\. /
+      ),
       fails("write_file", { path: "x", content: "", mode: "truncate" }, /"mode" must be .*"create".*and was "truncate"/),
       fails("write_file", '{"path":"x","content":""}', /were sent as a string that holds JSON, not as an object/),
       fails("write_file", [], /must be an object, and were a list/),

@@ -68,7 +68,7 @@ const refused: ReadonlyArray<readonly [args: unknown, message: RegExp]> = [
     /^main\.ts .* is to be removed, but 5 of its lines are not in the patch/
   ],
   [{}, /"patch" is missing/],
-  [{ diff: "x" }, /"diff" is no parameter; did you mean "patch"\?/],
+  [{ ptach: "x" }, /"ptach" is no parameter; did you mean "patch"\?/],
   [{ patch: ["x"] }, /"patch" must be a string, and was a list/]
 ]
 

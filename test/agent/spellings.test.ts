@@ -84,8 +84,7 @@ const looking: ReadonlyArray<Row> = [
   ["a list", "grep", { pattern: "port", include: ["*.js", "*.ts"] }, /^src\/a\.js\n.*src\/main\.ts\n/s],
   ["a shell", "tree", { path: "docs", max_depth: 1 }, /^guide\//],
   ["a shell", "ls", { path: "src", all: true, recursive: false }, /^a\.js /],
-  ["an encoding", "read_file", { path: "README.md", encoding: "UTF-8" }, /# Port/],
-  ["a negative offset", "read_file", { path: "src/main.ts", offset: -1 }, /^ {3}5 \| /]
+  ["an encoding", "read_file", { path: "README.md", encoding: "UTF-8" }, /# Port/]
 ]
 
 /** After the call the files that it was about; absent is null. */

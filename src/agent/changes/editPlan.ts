@@ -92,10 +92,23 @@ const check = (call: Call, path: FsPath, { new_string, old_string }: Place, name
     : undefined
 }
 
-const editOf = ({ new_string, old_string, replace_all }: Place): Edit => ({
-  oldText: old_string,
-  newText: new_string,
-  match: replace_all === true ? "all" : "unique"
+/** The line endings of a text that has lines, where all of them are the same. */
+const endingOf = (text: string): "\r\n" | "\n" | undefined => {
+  const newlines = text.split("\n").length - 1
+  const crlfs = text.split("\r\n").length - 1
+  return newlines === 0 ? undefined : crlfs === newlines ? "\r\n" : crlfs === 0 ? "\n" : undefined
+}
+
+/** Returns the new text with the line endings of the old one: what replaces lines of a file ends as they do. */
+const alike = ({ new_string, old_string }: Place): string => {
+  const ending = endingOf(old_string)
+  return ending === undefined ? new_string : new_string.replaceAll(/\r?\n/g, ending)
+}
+
+const editOf = (place: Place): Edit => ({
+  oldText: place.old_string,
+  newText: alike(place),
+  match: place.replace_all === true ? "all" : "unique"
 })
 
 /** The edits of each file, files in the order in which they are named first. */

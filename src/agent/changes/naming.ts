@@ -15,9 +15,9 @@ export const nameOf = (argument: string): string =>
     .map((part) => names.get(part) ?? part)
     .join(".")
 
-/** Of the core's words for what is to be done, those of the tool. */
+/** Leaves out what the core says is to be done: a tool has its own words for that. */
 export const reworded = (detail: string): string =>
-  detail.replace("or ask for the first or for all of them", "or set replace_all to change them all")
+  detail.replace("; give more of the text around it so that one place is left, or ask for the first or for all of them", "")
 
 /** The error as one of the tool. */
 export const renamed = (error: InvalidArgument, tool: string): InvalidArgument =>

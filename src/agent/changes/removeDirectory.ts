@@ -18,8 +18,14 @@ import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, keyOf } from "../../port/Backend.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 
+/** What was removed. */
+export interface Removed extends DeleteResult {
+  /** Files, links and others. `deleted` is the same but for an empty directory, where it is 1. */
+  readonly files: number
+}
+
 interface Census {
-  readonly counted: DeleteResult
+  readonly counted: Removed
   /** Names and kinds, for the exchange to see that nothing has come since. */
   readonly node: DirectoryNode
 }
@@ -53,14 +59,14 @@ const census = Effect.fnUntraced(function* (
     }
   }
   const node: DirectoryNode = { kind: "directory", entries, ...(mode !== undefined && { mode: mode & 0o777 }) }
-  return { counted: { deleted: Math.max(1, deleted), directories }, node }
+  return { counted: { deleted: Math.max(1, deleted), directories, files: deleted }, node }
 })
 
 const swap = Effect.fnUntraced(function* (
   port: Backend,
   at: FsPath.FsPath,
   stat: FileStat
-): Effect.fn.Return<DeleteResult | undefined, Fault> {
+): Effect.fn.Return<Removed | undefined, Fault> {
   yield* recovering(port)
   const found = yield* census(port, at, stat)
   if (found === undefined) return undefined
@@ -71,22 +77,42 @@ const swap = Effect.fnUntraced(function* (
   return found.counted
 })
 
+/** Tells whether there is anything but directories at a path and below it. */
+const holdsFiles = Effect.fnUntraced(function* (port: Backend, path: FsPath.FsPath): Effect.fn.Return<boolean, Fault> {
+  const { path: top, stat } = yield* resolveLink(port, path)
+  if (stat?.kind !== "directory") return true
+  const pending = [top]
+  for (let here = pending.pop(); here !== undefined; here = pending.pop()) {
+    for (const child of yield* port.list(here)) {
+      if (TemporaryNames.isInProgress(child.name)) continue
+      if (child.kind !== "directory") return true
+      pending.push(FsPath.join(here, keyOf(child)))
+    }
+  }
+  return false
+})
+
 /** Removes what is at the path, a directory with all that is in it. Fails as `delete` does; nothing has changed then. */
 export const removeDirectory = (
   fs: Algebra,
   path: FsPath.FsPath,
   missing: "fail" | "ignore"
-): Effect.Effect<DeleteResult, FsError> => {
+): Effect.Effect<Removed, FsError> => {
   const { port } = fs
   const { call, may } = Caller.make(port)
-  const plainly = Effect.uninterruptible(fs.delete(path, { recursive: true, missing }))
+  const deleted = Effect.uninterruptible(fs.delete(path, { recursive: true, missing }))
+  // A delete counts an empty directory as 1.
+  const plainly = Effect.flatMap(
+    Effect.orElseSucceed(holdsFiles(port, path), () => true),
+    (holds) => Effect.map(deleted, (removed): Removed => ({ ...removed, files: holds ? removed.deleted : 0 }))
+  )
   // Only where directories are removed by the machine are they moved by it too.
   if (port.info.confinement === "virtual" || port.accelerations?.removeTree === undefined || !may("write", path)) return plainly
   const found = Effect.map(resolveLink(port, path), ({ path: at, stat }) =>
     stat?.kind === "directory" && !isPinned(port, at) ? { at, stat } : undefined
   )
   // It is looked at again when nobody else can change it.
-  const swapped = call<DeleteResult | undefined, FsError>("delete", path, Caller.tags.delete, Caller.deleting, () =>
+  const swapped = call<Removed | undefined, FsError>("delete", path, Caller.tags.delete, Caller.deleting, () =>
     Effect.flatMap(found, (first) =>
       first === undefined
         ? Effect.succeed(undefined)

@@ -1,18 +1,16 @@
 /** Removing takes whatever the path names, a directory with all that is in it, and a link rather than what it leads to. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import type { DeleteResult } from "../../model/Entry.ts"
 import type { FsPath } from "../../model/FsPath.ts"
-import { removeDirectory } from "../changes/removeDirectory.ts"
+import { type Removed, removeDirectory } from "../changes/removeDirectory.ts"
 import { define } from "../definition.ts"
 import { plural } from "../text/words.ts"
 
-const said = (path: FsPath, { deleted, directories }: DeleteResult): string => {
+const said = (path: FsPath, { deleted, directories, files }: Removed): string => {
   if (deleted === 0) return `nothing removed: there is no ${path}`
   if (directories === 0) return `removed ${path}`
-  // An empty directory counts as one.
-  const files = deleted === 1 ? "at most 1 file" : plural(deleted, "file")
-  return `removed ${path} with all that was in it: ${plural(directories, "directory", "directories")}, ${files}`
+  if (files === 0 && directories === 1) return `removed ${path}, an empty directory`
+  return `removed ${path} with all that was in it: ${plural(directories, "directory", "directories")}, ${plural(files, "file")}`
 }
 
 export const rm = define({
@@ -35,6 +33,7 @@ export const rm = define({
     const path = yield* call.path(raw)
     const removed = yield* removeDirectory(call.filesystem, path, allow_missing ? "ignore" : "fail")
     call.memory.forget(path)
-    return { message: said(path, removed), value: removed }
+    const { deleted, directories } = removed
+    return { message: said(path, removed), value: { deleted, directories } }
   })
 })

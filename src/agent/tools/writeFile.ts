@@ -7,6 +7,7 @@ import type { FsPath } from "../../model/FsPath.ts"
 import { define, type Refused, refused } from "../definition.ts"
 import { plural, size } from "../text/words.ts"
 import { renamed } from "../changes/naming.ts"
+import { checkFile } from "../toolPath.ts"
 
 const Mode = Schema.Literals(["create", "overwrite", "replace", "append", "append_existing"])
 
@@ -78,6 +79,7 @@ export const writeFile = define({
   touches: ({ path }, call) => Effect.map(call.path(path), (path) => [{ access: "write", path }]),
   handle: Effect.fnUntraced(function* ({ content, if_match, mode = "create", path: raw }, call) {
     const path = yield* call.path(raw)
+    yield* checkFile(call.tool, raw)
     const written = yield* call.filesystem.write(path, content, { mode: modes[mode], ifMatch: if_match, version: true }).pipe(
       Effect.catchTag("AlreadyExists", () => Effect.fail(exists(path))),
       Effect.catchTag("InvalidArgument", (error) => Effect.fail(unversioned(error)))

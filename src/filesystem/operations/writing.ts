@@ -28,6 +28,10 @@ const checkPrecondition = (options: Precondition | undefined): Fault | undefined
     : invalid("ifMatch", "it must be a version, or null for no file")
 }
 
+/** The root is no file; a caller who names nothing has forgotten the name. */
+const checkName = (input: string): Fault | undefined =>
+  input === "" ? { _tag: "InvalidPath", detail: "it is empty; name a file" } : undefined
+
 const checkOptions = (options: WriteOptions | undefined): Fault | undefined => {
   const mode = options?.mode
   if (mode !== undefined && !modes.includes(mode)) return invalid("mode", `it must be one of ${modes.join(", ")}`)
@@ -116,7 +120,7 @@ export const writing = (self: Caller): Pick<Algebra, "write" | "writeBytes" | "s
     Sink.fromTransform((upstream) =>
       Effect.map(
         call<WriteResult, Effect.Error<ReturnType<Algebra["write"]>>>("sink", input, tags.write, creating, (path, limits) => {
-          const fault = checkOptions(options) ?? (path === FsPath.root ? notAFile : undefined)
+          const fault = checkName(input) ?? checkOptions(options) ?? (path === FsPath.root ? notAFile : undefined)
           if (fault !== undefined) return Effect.fail(fault)
           const plan = planOf(options, limits)
           const { content, digest, size } = observed(Stream.fromPull(Effect.succeed(upstream)), plan, limits)
@@ -161,7 +165,7 @@ export const writing = (self: Caller): Pick<Algebra, "write" | "writeBytes" | "s
   return {
     write: (input, content, options) =>
       call("write", input, tags.write, creating, (path, limits) => {
-        const fault = checkOptions(options)
+        const fault = checkName(input) ?? checkOptions(options)
         if (fault !== undefined) return Effect.fail(fault)
         const bytes = encoded(content, limits)
         return isFault(bytes) ? Effect.fail(bytes) : writeAll(path, bytes, planOf(options, limits))
@@ -169,6 +173,7 @@ export const writing = (self: Caller): Pick<Algebra, "write" | "writeBytes" | "s
     writeBytes: (input, content, options) =>
       call("writeBytes", input, tags.write, creating, (path, limits) => {
         const fault =
+          checkName(input) ??
           checkOptions(options) ??
           (content instanceof Uint8Array
             ? checkSize(content.length, limits)

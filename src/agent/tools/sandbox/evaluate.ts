@@ -3,8 +3,26 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { define } from "../../definition.ts"
 import * as bounds from "../../../filesystem/sandbox/bounds.ts"
+import { listed } from "../../text/words.ts"
 import { answerOf, asking, everything, Value } from "./run.ts"
 import { cutCharacters } from "../../../filesystem/sandbox/streams.ts"
+
+/** The exit code of a shell for a program that is not there. */
+const notFound = 127
+
+const interpreters = { javascript: "node", python: "python3", sh: "sh" } as const
+
+/** Says which languages the image has, where one is missing. */
+const otherLanguages = Effect.map(
+  asking((sandbox) => sandbox.exec(["sh", "-c", 'for name in node python3 sh; do command -v "$name"; done'])),
+  ({ stdout }) => {
+    const names = new Set(stdout.split("\n").map((line) => line.slice(line.lastIndexOf("/") + 1)))
+    const found = Object.entries(interpreters).flatMap(([language, program]) => (names.has(program) ? [language] : []))
+    return found.length === Object.keys(interpreters).length
+      ? ""
+      : `\nthe image has ${listed(found)}: give one of these as language`
+  }
+).pipe(Effect.orElseSucceed(() => ""))
 
 export const evaluate = define({
   name: "eval",
@@ -13,7 +31,7 @@ export const evaluate = define({
   parameters: Schema.Struct({
     code: Schema.String.annotate({ description: "The program; at most 4,096 characters." }),
     language: Schema.optionalKey(
-      Schema.Literals(["javascript", "python"]).annotate({
+      Schema.Literals(["javascript", "python", "sh"]).annotate({
         description:
           "What the code is written in. Default: what the sandbox is set up for, javascript unless that says otherwise."
       })
@@ -29,6 +47,8 @@ export const evaluate = define({
     if (wrong !== undefined) return yield* Effect.fail(wrong)
     const options = { language, timeout: `${bounds.evalTimeout} seconds` as const }
     const result = yield* asking((sandbox) => sandbox.eval(code, options))
-    return answerOf(result, call.settings, (text) => cutCharacters(text, bounds.maxEvalStream))
+    const answer = answerOf(result, call.settings, (text) => cutCharacters(text, bounds.maxEvalStream))
+    const others = result.exitCode === notFound ? yield* otherLanguages : ""
+    return { ...answer, message: `${answer.message}${others}` }
   })
 })

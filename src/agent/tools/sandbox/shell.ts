@@ -1,4 +1,4 @@
-/** `shell`: one program, found and run in the sandbox. It is no shell unless the command asks for one, so nothing is expanded. */
+/** `shell`: a line for the shell of the sandbox, or one program and its arguments, of which nothing is expanded. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { define } from "../../definition.ts"
@@ -9,14 +9,22 @@ import { cutBytes } from "../../../filesystem/sandbox/streams.ts"
 
 const defaultTimeout = 30
 
+/** A line that begins like an option is none. */
+const argv = (command: string | ReadonlyArray<string>): ReadonlyArray<string> =>
+  typeof command !== "string"
+    ? command
+    : command.trim() === ""
+      ? []
+      : ["sh", "-c", /^[-+]/.test(command) ? ` ${command}` : command]
+
 export const shell = define({
   name: "shell",
   description:
-    "Run one program in the sandbox and get its exit code and output. No shell syntax: for pipes or globs run sh -c, for files use the file tools.",
+    "Run a command in the sandbox and get its exit code and output. For reading and changing files use the file tools.",
   parameters: Schema.Struct({
-    command: Schema.Array(Schema.String).annotate({
+    command: Schema.Union([Schema.Array(Schema.String), Schema.String]).annotate({
       description:
-        'The program and its arguments, one each, as in ["grep", "-c", "a b", "notes.txt"]; at most 4,096 characters in all.'
+        'A line for sh, such as "npm test | tail", or a program and its arguments, such as ["grep", "-c", "a b", "notes.txt"]; at most 4,096 characters'
     }),
     cwd: Schema.optionalKey(
       Schema.String.annotate({
@@ -43,17 +51,18 @@ export const shell = define({
   idempotent: false,
   examples: [
     { command: ["node", "--test"], timeout_seconds: 60 },
-    { command: ["sh", "-c", "ls *.md | wc -l"], cwd: "docs", env: [{ name: "LC_ALL", value: "C" }] }
+    { command: "ls *.md | wc -l", cwd: "docs", env: [{ name: "LC_ALL", value: "C" }] }
   ],
   touches: () => Effect.succeed(everything),
   handle: Effect.fnUntraced(function* (params, call) {
     const env = params.env && byName(params.env)
-    const wrong = bounds.check(call.tool, { ...params, env, cwd: params.cwd?.trim() })
+    const command = argv(params.command)
+    const wrong = bounds.check(call.tool, { ...params, command, env, cwd: params.cwd?.trim() })
     if (wrong !== undefined) return yield* Effect.fail(wrong)
     const cwd = params.cwd === undefined ? undefined : yield* call.path(params.cwd, { argument: "cwd", blank: "root" })
     const seconds = bounds.clampedTimeout(params.timeout_seconds ?? defaultTimeout)
     const options = { cwd, env, stdin: params.stdin, timeout: `${seconds * 1000} millis` as const }
-    const result = yield* asking((sandbox) => sandbox.exec(params.command, options))
+    const result = yield* asking((sandbox) => sandbox.exec(command, options))
     const captures = params.capture_output ?? true
     return answerOf(result, call.settings, captures ? (text) => cutBytes(text, bounds.maxStream) : undefined)
   })

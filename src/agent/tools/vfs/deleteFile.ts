@@ -25,14 +25,14 @@ export const deleteFile = define({
   touches: ({ path }, call) => Effect.map(call.path(path), (at) => [{ access: "delete", path: at }]),
   handle: Effect.fnUntraced(function* ({ allow_missing: missing = false, path }, call) {
     const at = yield* call.path(path)
-    const { deleted, directories } = yield* removeDirectory(call.filesystem, at, missing ? "ignore" : "fail")
+    const { deleted, directories, files } = yield* removeDirectory(call.filesystem, at, missing ? "ignore" : "fail")
     call.memory.forget(at)
     const folders = directories === 0 ? "" : ` and ${plural(directories, "directory", "directories")}`
     return {
       message:
         deleted + directories === 0
           ? `${at} was not there: nothing deleted`
-          : `Deleted ${at}: ${plural(deleted, "file")}${folders}`,
+          : `Deleted ${at}: ${plural(files, "file")}${folders}`,
       value: { path: at, deleted }
     }
   })

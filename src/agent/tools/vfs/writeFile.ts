@@ -6,6 +6,7 @@ import { type EditError, InvalidArgument, type ReadBytesError } from "../../../m
 import type { FsPath } from "../../../model/FsPath.ts"
 import { type Call, define, refused, type ToolFailure } from "../../definition.ts"
 import { plural } from "../../text/words.ts"
+import { checkFile } from "../../toolPath.ts"
 import { bytesOf, Encoding, encodingAt } from "./content.ts"
 import { isShort, short } from "./metadata.ts"
 
@@ -97,6 +98,7 @@ export const writeFile = define({
   handle: Effect.fnUntraced(function* ({ content, encoding: asked, if_version: wanted, mode = "create", path }, call) {
     const { filesystem: fs, memory, settings } = call
     const at = yield* call.path(path)
+    yield* checkFile(call.tool, path)
     const ifMatch = yield* versionOf(call, at, mode, wanted)
     const encoding = yield* encodingOf(call, at, mode, asked)
     const bytes = encoding === "binary" ? bytesOf(content) : undefined

@@ -1,0 +1,105 @@
+/** What a tool does with an awkward request, and that its advice is one that can help. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as tools from "../../src/agent/tools.ts"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import { Filesystem } from "../../src/filesystem/Filesystem.ts"
+import { call, withTree } from "./looking.ts"
+
+const all = [...tools.seven, ...tools.extras]
+const invoke = (tool: string, args: object) =>
+  call(
+    all.find(({ name }) => name === tool)!,
+    args
+  )
+
+const lines = Array.from({ length: 50 }, (_, i) => `line ${i + 1}\n`).join("")
+
+describe("read_file counts lines from 1 and from the end", () => {
+  const rows: ReadonlyArray<readonly [args: object, first: string, footer: string]> = [
+    [{ line: 1, limit: 1 }, "   1 | line 1", "lines 1-1 of 50; continue with offset=1"],
+    [{ line: 49 }, "  49 | line 49", "lines 49-50 of 50"],
+    [{ line: -20 }, "  31 | line 31", "lines 31-50 of 50"],
+    [{ line: -20, limit: 2 }, "  31 | line 31", "lines 31-32 of 50; continue with offset=32"],
+    [{ line: -500, limit: 1 }, "   1 | line 1", "lines 1-1 of 50; continue with offset=1"],
+    [{ line: 3, offset: 2, limit: 1 }, "   3 | line 3", "lines 3-3 of 50; continue with offset=3"]
+  ]
+  for (const [args, first, footer] of rows) {
+    it.effect(JSON.stringify(args), () =>
+      Effect.gen(function* () {
+        const { message } = yield* invoke("read_file", { path: "a", ...args })
+        const shown = message.split("\n")
+        assert.deepStrictEqual([shown[0], shown.at(-1)], [first, footer])
+      }).pipe(withTree({ a: lines }))
+    )
+  }
+
+  it.effect("also in a file that is too large to be held", () =>
+    Effect.gen(function* () {
+      const count = 400_000
+      const fs = yield* Filesystem
+      yield* fs.write("big", Array.from({ length: count }, (_, i) => `a line of a long log ${i + 1}\n`).join(""))
+      const { message } = yield* invoke("read_file", { path: "big", line: -3, limit: 2 })
+      const shown = [count - 2, count - 1].map((n) => `${n} | a line of a long log ${n}`)
+      assert.strictEqual(
+        message,
+        [...shown, `lines ${count - 2}-${count - 1} of ${count}; continue with offset=${count - 1}`].join("\n")
+      )
+    }).pipe(Effect.provide(InMemory.layer({})))
+  )
+})
+
+describe("edit_file leaves no mixed line endings", () => {
+  const rows: ReadonlyArray<readonly [was: string, old: string, text: string, is: string]> = [
+    ["a\r\nb\r\nc\r\n", "a\r\nb", "a\nx\nb", "a\r\nx\r\nb\r\nc\r\n"],
+    ["a\r\nb\r\nc\r\n", "a\nb", "a\r\nx\nb", "a\r\nx\r\nb\r\nc\r\n"],
+    ["a\nb\nc\n", "a\nb", "a\r\nx\r\nb", "a\nx\nb\nc\n"]
+  ]
+  for (const [was, old, text, is] of rows) {
+    it.effect(JSON.stringify([was, old, text]), () =>
+      Effect.gen(function* () {
+        const { message, success } = yield* invoke("edit_file", { path: "a", old_string: old, new_string: text })
+        assert.isTrue(success, message)
+        assert.strictEqual(yield* (yield* Filesystem).readString("a"), is)
+      }).pipe(withTree({ a: was }))
+    )
+  }
+})
+
+describe("advice", () => {
+  it.effect("offers another occurrence only where there is one, and once", () =>
+    Effect.gen(function* () {
+      const edit = (path: string, old_string: string) => invoke("edit_file", { path, old_string, new_string: "x" })
+      const [absent, twice, empty] = [yield* edit("a", "nowhere"), yield* edit("a", "line 1"), yield* edit("e", "line")]
+      assert.notInclude(absent.message, "replace_all")
+      assert.strictEqual(twice.message.split("replace_all").length, 2)
+      assert.strictEqual(twice.message.split("one place is left").length, 2)
+      assert.notInclude(empty.message, "copy")
+      assert.include(empty.message, "write_file")
+    }).pipe(withTree({ a: lines, e: "" }))
+  )
+})
+
+describe("rm counts what it removed", () => {
+  const rows: ReadonlyArray<readonly [path: string, message: string]> = [
+    ["empty", "removed empty, an empty directory"],
+    ["one", "removed one with all that was in it: 1 directory, 1 file"],
+    ["hollow", "removed hollow with all that was in it: 2 directories, 0 files"]
+  ]
+  for (const [path, expected] of rows) {
+    it.effect(path, () =>
+      Effect.gen(function* () {
+        assert.strictEqual((yield* invoke("rm", { path })).message, expected)
+      }).pipe(withTree({ empty: {}, one: { a: "x" }, hollow: { inner: {} } }))
+    )
+  }
+})
+
+it.effect("a file without a name is an invalid path, and the root is no file", () =>
+  Effect.gen(function* () {
+    const fs = yield* Filesystem
+    assert.strictEqual((yield* Effect.flip(fs.write("", "x")))._tag, "InvalidPath")
+    assert.strictEqual((yield* Effect.flip(fs.writeBytes("", new Uint8Array())))._tag, "InvalidPath")
+    assert.strictEqual((yield* Effect.flip(fs.write("/", "x")))._tag, "NotAFile")
+  }).pipe(Effect.provide(InMemory.layer({})))
+)
