@@ -75,7 +75,7 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
   // What runs in the browser knows the server by its answers alone; build.ts makes one program of it.
   "debug/page": {
     folders: ["debug/model.ts"],
-    packages: is("preact", "@preact", "@codemirror", "@lezer", "@tanstack", "dompurify", "marked", "jsonc-parser")
+    packages: is("preact", "@preact", "@codemirror", "@lezer", "@tanstack", "dompurify", "marked", "jsonc-parser", "papaparse")
   },
   "debug/page/build.ts": { folders: [], packages: (specifier) => node(specifier) || is("rolldown")(specifier) },
   testing: {

@@ -421,11 +421,9 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
           ? large(stats.size, (at, length, from) => fs.readSync(file, memory, at, length, from))
           : unreadable
       }
-      if (size === 0 && !fs.fstatSync(file).isFile()) return unreadable
-      if (size > maxBytes) return tooLarge
-      const found = content(size)
-      // A device may give less than it was asked for. It is looked at again only where the answer would say something of its bytes.
-      return found === 0 || fs.fstatSync(file).isFile() ? found : unreadable
+      const found = size > maxBytes ? tooLarge : content(size)
+      // A device may give less than it was asked for. Its kind matters only where the answer says something of its bytes.
+      return (found === 0 && size > 0) || fs.fstatSync(file).isFile() ? found : unreadable
     }
 
     const given = (bytes: Uint8Array): number => {
