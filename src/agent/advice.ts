@@ -286,10 +286,16 @@ const table: Table = {
     happened: `This filesystem has no ${feature}.`,
     advice: "Do it another way; no other path will help."
   }),
-  Unavailable: ({ detail }, call) => ({
-    happened: `The filesystem is not available: ${withoutRoot(detail, call)}.`,
-    advice: "Stop working on files and tell the user."
-  }),
+  Unavailable: ({ detail, hint, operation }, call) =>
+    operation === "exec" || operation === "eval"
+      ? {
+          happened: `The command did not run: ${withoutRoot(detail, call)}.`,
+          advice: hint === undefined ? "Tell the user; the file tools may still work." : `Tell the user: ${hint}`
+        }
+      : {
+          happened: `The filesystem is not available: ${withoutRoot(detail, call)}.`,
+          advice: "Stop working on files and tell the user."
+        },
   SnapshotError: ({ detail, reason }, call) => ({
     happened: `The snapshot could not be taken or read: ${withoutRoot(detail, call)}.`,
     advice: snapshotAdvice[reason]

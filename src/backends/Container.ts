@@ -39,7 +39,7 @@ import * as CommandLine from "./internal/container/commandLine.ts"
 import * as Engine from "./internal/container/engine.ts"
 import { sweep } from "./internal/container/leftovers.ts"
 import * as Life from "./internal/container/life.ts"
-import { type Caller, checkMounts, type ContainerOptions, plan, type Plan } from "./internal/container/options.ts"
+import { type Caller, checkMounts, checkRootfs, type ContainerOptions, plan, type Plan } from "./internal/container/options.ts"
 import { settle } from "./internal/container/ready.ts"
 import * as Commands from "./internal/container/sandbox.ts"
 import * as Shared from "./internal/container/shared.ts"
@@ -84,7 +84,7 @@ const promoted = <A, R>(effect: Effect.Effect<A, Fault, R>, { workdir }: Plan): 
 
 const lifeOf = (engine: Engine.Engine, planned: Plan, shared?: Shared.Shared): Effect.Effect<Life.Life, never, Scope.Scope> =>
   Life.make(engine, {
-    check: Effect.andThen(shared?.check ?? Effect.void, checkMounts(planned)),
+    check: Effect.all([shared?.check ?? Effect.void, checkMounts(planned), checkRootfs(planned)], { discard: true }),
     argsOf: (name) => CommandLine.run(planned, { name, owner: Identity.self(), directory: shared?.directory }),
     settle: settle(engine, planned, caller())
   })

@@ -70,10 +70,11 @@ const advice: Advice = {
       ? `Look at it again: ${line("stat", path)}`
       : `Read it again, then say so: ${line("cat", path)} and --if-match ${actual}`,
   Unsupported: () => "Try another backend: --backend host or --backend memory.",
-  Unavailable: ({ operation }) =>
-    operation === "exec" || operation === "Container"
+  Unavailable: ({ hint, operation }) =>
+    hint ??
+    (operation === "exec" || operation === "Container"
       ? "Look whether the engine runs and has what the container is made of; podman pull IMAGE fetches an image."
-      : "Start what the files are on, then try again."
+      : "Start what the files are on, then try again.")
 }
 
 /** One sentence of what to do next. */

@@ -244,6 +244,9 @@ export class Unsupported extends Schema.TaggedError<Unsupported>("fs-algebra/Uns
   }
 }
 
+/** The operations that run or make a container. Where they fail the files may still be available. */
+const needsContainer: ReadonlySet<string> = new Set(["exec", "eval", "Container"])
+
 /**
  * The backend itself is gone: engine not running, container stopped, connection lost. A walk and a listing fail with it too when
  * another program moves or replaces a directory while they read it.
@@ -252,10 +255,12 @@ export class Unsupported extends Schema.TaggedError<Unsupported>("fs-algebra/Uns
  */
 export class Unavailable extends Schema.TaggedError<Unavailable>("fs-algebra/Unavailable")("Unavailable", {
   ...at,
-  detail: Schema.String
+  detail: Schema.String,
+  /** What to do about it, in one sentence, where the backend knows. */
+  hint: Schema.optionalKey(Schema.String)
 }) {
   override get message(): string {
-    return sentence(this, `the backend is not available, ${this.detail}`)
+    return sentence(this, needsContainer.has(this.operation) ? this.detail : `the backend is not available, ${this.detail}`)
   }
 }
 

@@ -25,6 +25,7 @@ case $1 in
   ps)
     ;;
   rm)
+    [ ! -e "$place/unreachable" ] || { echo 'Cannot connect to the Docker daemon at unix:///var/run/docker.sock.' >&2; exit 1; }
     [ -e "$place/running/$4" ] || { echo "Error response from daemon: No such container: $4" >&2; exit 1; }
     [ ! -e "$place/improper" ] || { rm "$place/improper"; echo 'Error: container state improper' >&2; exit 2; }
     read -r client workdir made <"$place/running/$4"
@@ -44,6 +45,7 @@ case $1 in
         *) break ;;
       esac
     done
+    [ "$1" != unreachable ] || { echo 'docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock.' >&2; exit 125; }
     [ "$1" != absent ] || { echo 'docker: Error response from daemon: pull access denied for absent' >&2; exit 125; }
     echo "$$ $workdir $made" >"$place/running/$name"
     echo ready
@@ -184,6 +186,22 @@ describe("docker", () => {
       )
       assert.isFalse(Fs.existsSync(join(self.place, "improper")))
       assert.deepStrictEqual(self.running(), [])
+    })
+  )
+
+  live("whose service does not answer is asked once, and the error says what to do", (self) =>
+    Effect.gen(function* () {
+      Fs.writeFileSync(join(self.place, "unreachable"), "")
+      const options = {
+        engine: "docker",
+        image: "unreachable",
+        start: "eager",
+        hostDirectory: join(self.place, "shared")
+      } as const
+      const error = yield* Effect.flip(Effect.scoped(Container.make(options)))
+      assert.deepInclude(error, { _tag: "Unavailable", operation: "Container" })
+      assert.include("hint" in error ? error.hint : "", "Start the service of the engine")
+      assert.strictEqual(self.calls().filter(([verb]) => verb === "rm").length, 1)
     })
   )
 

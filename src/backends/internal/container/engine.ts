@@ -27,9 +27,13 @@ export interface Engine {
   readonly start: (args: ReadonlyArray<string>, input?: Input) => Effect.Effect<ChildProcessHandle, Fault, Scope.Scope>
 }
 
-export type Input = "held" | Uint8Array | undefined
+export type Input = "held" | Uint8Array | Stream.Stream<Uint8Array> | undefined
 
-export const unavailable = (detail: string): Fault => ({ _tag: "Unavailable", detail })
+export const unavailable = (detail: string, hint?: string): Fault => ({
+  _tag: "Unavailable",
+  detail,
+  ...(hint === undefined ? {} : { hint })
+})
 
 const mostSaid = 500
 
@@ -43,17 +47,48 @@ export const words = (said: string): string => {
   return line.length > mostSaid ? `${line.slice(0, mostSaid)}…` : line
 }
 
+/** Matches what podman and docker say when their service does not answer. */
+export const isUnreachable = (said: string): boolean =>
+  /cannot connect to|unable to connect to|connection refused|error during connect|trying to connect to/i.test(said)
+
+/** What to do, by what podman and docker say. A registry that refuses a connection is no engine that does, so images come first. */
+const hints: ReadonlyArray<readonly [said: (words: string) => boolean, hint: (program: string) => string]> = [
+  [
+    (said) => /exec: "?\/bin\/sh/.test(said),
+    () => "Choose an image or a root filesystem that has /bin/sh; every command is started by it."
+  ],
+  [
+    (said) =>
+      /short-name|no such image|pull access denied|manifest unknown|name unknown|initializing source|unable to find image|repository .* not exist/i.test(
+        said
+      ),
+    (program) =>
+      `Check the name of the image and write its registry too, as in docker.io/library/debian; "${program} pull IMAGE" fetches an image, "${program} images" lists those that are here.`
+  ],
+  [
+    isUnreachable,
+    () => "Start the service of the engine, or choose another engine; DOCKER_HOST or CONTAINER_HOST may point to a wrong place."
+  ],
+  [(said) => /resource temporarily unavailable|cannot fork|can't fork/i.test(said), () => processLimitHint]
+]
+
+/** What to do where a container may have no more processes. */
+export const processLimitHint =
+  "Run fewer processes at once, or allow more: the option pids of the container, --pids on the command line."
+
 /** What has ended badly, with the engine's own words. */
 export const failed = (program: string, what: string, { code, stderr }: Pick<Ended, "code" | "stderr">): Fault => {
   const said = words(stderr)
   return unavailable(
-    `${program} ${what}: ${said === "" ? `it ended ${code === undefined ? "by a signal" : `with ${code}`}` : said}`
+    `${program} ${what}: ${said === "" ? `it ended ${code === undefined ? "by a signal" : `with ${code}`}` : said}`,
+    hints.find(([isSaid]) => isSaid(stderr))?.[1](program)
   )
 }
 
 const missing = (program: string): Fault =>
   unavailable(
-    `${program} is not installed, or not in the PATH, of which entries that lead into a served directory do not count`
+    `${program} is not installed, or not in the PATH, of which entries that lead into a served directory do not count`,
+    `Install ${program}, or choose another engine.`
   )
 
 const notRun = (program: string, error: PlatformError): Fault => ({
@@ -62,7 +97,7 @@ const notRun = (program: string, error: PlatformError): Fault => ({
 })
 
 const inputOf = (input: Input): ChildProcess.CommandInput =>
-  input === undefined ? "ignore" : input === "held" ? "pipe" : Stream.succeed(input)
+  input === undefined ? "ignore" : input === "held" ? "pipe" : Stream.isStream(input) ? input : Stream.succeed(input)
 
 /** Of a process that has ended or will. */
 export const codeOf = (handle: ChildProcessHandle): Effect.Effect<number | undefined> =>

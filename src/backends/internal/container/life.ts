@@ -17,7 +17,7 @@ import { randomBytes } from "node:crypto"
 import type { Fault } from "../../../model/FsError.ts"
 import * as CommandLine from "./commandLine.ts"
 import { collecting } from "./collecting.ts"
-import { codeOf, type Engine, failed, inRealTime, unavailable } from "./engine.ts"
+import { codeOf, type Engine, failed, inRealTime, isUnreachable, unavailable } from "./engine.ts"
 
 export interface Container {
   readonly name: string
@@ -53,13 +53,16 @@ const encoder = new TextEncoder()
 /** How long what is asked to end may take before it is made to. */
 const grace = "3 seconds"
 
-/** An engine that finds the container in another state than it thought (podman, of one that was paused) fails and has it still. */
-const remove = (engine: Engine, name: string): Effect.Effect<void> => {
+/**
+ * Removes the container. An engine that finds the container in another state than it thought (podman, of one that was paused) fails
+ * and has it still, so this tries again. It does not where the service of the engine is not there.
+ */
+const remove = (engine: Engine, name: string, times = 50): Effect.Effect<void> => {
   const gone = Effect.map(
     engine.run(CommandLine.remove(name)),
-    ({ code, stderr }) => code === 0 || /no such container/i.test(stderr)
+    ({ code, stderr }) => code === 0 || /no such container/i.test(stderr) || isUnreachable(stderr)
   )
-  const again = Effect.repeat(gone, { until: (isGone) => isGone, schedule: Schedule.spaced("100 millis"), times: 50 })
+  const again = Effect.repeat(gone, { until: (isGone) => isGone, schedule: Schedule.spaced("100 millis"), times })
   return inRealTime(Effect.ignore(Effect.timeoutOption(again, "30 seconds")))
 }
 
@@ -136,8 +139,10 @@ const start = Effect.fnUntraced(function* (
   yield* check
   const name = newName()
   let code: number | undefined
+  let isRefused = false
   // The engine removes what has ended by itself, but may be still at it when its client has gone; this waits for that, and sees to all else.
-  yield* Effect.addFinalizer(() => remove(engine, name))
+  // A client that has refused leaves nothing, so there one look is enough.
+  yield* Effect.addFinalizer(() => remove(engine, name, isRefused ? 0 : 50))
   const client = yield* engine.start(argsOf(name), "held")
   const orders = yield* Queue.unbounded<Uint8Array, Cause.Done>()
   yield* Effect.forkScoped(Effect.ignore(Stream.run(Stream.fromQueue(orders), client.stdin)))
@@ -158,6 +163,7 @@ const start = Effect.fnUntraced(function* (
 
   const refused = Effect.gen(function* () {
     yield* ended
+    isRefused = true
     yield* inRealTime(Effect.timeoutOption(Fiber.await(hearing), grace))
     return yield* Effect.fail(failed(engine.program, "did not start a container", { code, stderr: said.bytes().toString() }))
   })

@@ -3,7 +3,8 @@
  * smuggle another into the engine's command line.
  */
 import * as Effect from "effect/Effect"
-import { isAbsolute } from "node:path"
+import { lstatSync, type Stats, statSync } from "node:fs"
+import { isAbsolute, join } from "node:path"
 import { check } from "../../../filesystem/sandbox/bounds.ts"
 import type { Fault } from "../../../model/FsError.ts"
 import { type CommonOptions, fromOptions } from "../../../port/Rules.ts"
@@ -276,6 +277,36 @@ export const checkMounts = ({ mounts }: Plan): Effect.Effect<void, Fault> =>
           _tag: "Unavailable",
           detail: `what is mounted at ${other.target} leads elsewhere on the host by now`
         })
+  })
+
+const lstat = (path: string): Stats | undefined => {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false })
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Fails where the root filesystem is missing or has no shell. The engine says so too, but later and in words of its own. Where bin is a
+ * link the shell is not looked for, since the link may mean another place inside.
+ */
+export const checkRootfs = ({ engine, image }: Plan): Effect.Effect<void, Fault> =>
+  Effect.suspend(() => {
+    if (typeof image === "string") return Effect.void
+    const shown = JSON.stringify(image.rootfs)
+    const noContainer = (why: string, hint: string): Effect.Effect<void, Fault> =>
+      Effect.fail<Fault>({ _tag: "Unavailable", detail: `${engine} did not start a container: ${why}`, hint })
+    if (statSync(image.rootfs, { throwIfNoEntry: false })?.isDirectory() !== true) {
+      return noContainer(`there is no directory ${shown}`, "Give a directory that holds a root filesystem, with /bin/sh in it.")
+    }
+    const bin = lstat(join(image.rootfs, "bin"))
+    return bin?.isSymbolicLink() === true || lstat(join(image.rootfs, "bin/sh")) !== undefined
+      ? Effect.void
+      : noContainer(
+          `there is no /bin/sh in ${shown}`,
+          "Give a root filesystem that has /bin/sh; every command is started by it."
+        )
   })
 
 const isFault = (value: Mount | Fault): value is Fault => "_tag" in value
