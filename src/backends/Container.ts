@@ -11,8 +11,7 @@
  * died the first call to meet that, be it of files or a command, fails with Unavailable, which says that the files are gone; files stay
  * Unavailable until the next command has started another container, which is empty.
  *
- * Commands share the container: what one leaves running in the background goes on, until the time of that very command is up, or it is
- * interrupted. Fetching an image and starting the container do not count as a command's time. Whoever may not change every file
+ * Commands share the container. What one leaves running in the background ends with it, unless it is run with `detach`. Fetching an image and starting the container do not count as a command's time. Whoever may not change every file
  * (`readOnly`, `allowWrite`, `allowDelete`) has an overlay that commands cannot change at all; with `exec` these options are about the
  * Filesystem only.
  *

@@ -104,6 +104,7 @@ const screen: ScreenShape = {
   columns: columnsOf(stdout),
   write: (content) => write(stdout, content),
   warn: (line) => Effect.ignore(write(stderr, `${line}\n`)),
+  writeError: (bytes) => Effect.ignore(write(stderr, bytes)),
   status: (line) =>
     Effect.sync(() => {
       clearStatus()

@@ -95,14 +95,14 @@ export const containerLayer: Layer.Layer<Filesystem | Sandbox, FsError.FsError |
     if (hardlinks === "reject") return yield* unjudged("with a container")
     const { directory } = yield* Screen
     const open = yield* Engine
-    const { engine, rootfs } = container
+    const { engine, pids, rootfs } = container
     const image = imageOf(container.image, rootfs === undefined ? undefined : resolve(directory, rootfs))
     if (image === undefined) return wrong("image", "a container is made of either --image IMAGE or --rootfs DIR")
     const hostDirectory = existing(resolve(directory, root))
     if (hostDirectory === undefined) {
       return Layer.effectContext(Effect.fail(FsError.promote({ _tag: "NotFound" }, opening, root)))
     }
-    const opened = open({ engine, image, hostDirectory, ...userOf(hostDirectory) })
+    const opened = open({ engine, image, hostDirectory, pids, ...userOf(hostDirectory) })
     return Layer.catch(opened, (error) => Layer.effectContext(Effect.fail(named(root)(error))))
   })
 )

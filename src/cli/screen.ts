@@ -34,6 +34,8 @@ export interface ScreenShape {
   readonly write: (content: string | Uint8Array) => Effect.Effect<void, OutputFailed>
   /** One line, or several, to standard error. */
   readonly warn: (line: string) => Effect.Effect<void>
+  /** Bytes to standard error as they are; done when they have been taken, or nobody takes them. */
+  readonly writeError: (bytes: Uint8Array) => Effect.Effect<void>
   /** Shows a line that the next output, or the next status, takes the place of; "" takes it away. */
   readonly status: (line: string) => Effect.Effect<void>
   readonly input: Stream.Stream<Uint8Array, IoError>

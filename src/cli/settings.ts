@@ -8,6 +8,7 @@ export interface Container {
   readonly engine: "podman" | "docker"
   readonly image: string | undefined
   readonly rootfs: string | undefined
+  readonly pids: number | undefined
 }
 
 /** Files of the machine, and where they go in the copy of the root; where that is not said they keep their path. */
@@ -17,7 +18,7 @@ export interface MountFlag {
 }
 
 /** What it is made of where nobody has said. */
-export const noContainer: Container = { engine: "podman", image: undefined, rootfs: undefined }
+export const noContainer: Container = { engine: "podman", image: undefined, rootfs: undefined, pids: undefined }
 
 export const program = "fs-algebra"
 

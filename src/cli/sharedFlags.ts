@@ -46,6 +46,12 @@ export const base = Command.make(program).pipe(
       Flag.withMetavar("ENGINE"),
       Flag.withDefault("podman" as const)
     ),
+    pids: flags.natural("pids", "COUNT", "How many processes the container may have (default: 256)").pipe(
+      Flag.filter(
+        (count) => count !== 0,
+        () => "at least 1"
+      )
+    ),
     journal: flags.text("journal", "FILE", "Record what changes in this journal, made where it is not there").pipe(
       Flag.filter(
         (file) => file === undefined || file.trim() !== "",
@@ -68,18 +74,19 @@ interface Flags {
   readonly image: string | undefined
   readonly rootfs: string | undefined
   readonly engine: "podman" | "docker"
+  readonly pids: number | undefined
   readonly journal: string | undefined
   readonly json: boolean
 }
 
 export const toSettings = (
-  { backend, engine, hardlinks, image, journal, json, mount, root, rootfs }: Flags,
+  { backend, engine, hardlinks, image, journal, json, mount, pids, root, rootfs }: Flags,
   command: string
 ) => ({
   command,
   root,
   backend,
-  container: { engine, image, rootfs },
+  container: { engine, image, rootfs, pids },
   hardlinks,
   mounts: mount,
   journal,

@@ -7,6 +7,7 @@
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
+import type * as Stream from "effect/Stream"
 import type { BackendError, InvalidArgument, NotADirectory, NotFound, PathError } from "../model/FsError.ts"
 
 /**
@@ -19,28 +20,39 @@ export interface ExecOptions {
   readonly cwd?: string | undefined
   /** Beside what the sandbox itself sets. @default none */
   readonly env?: Readonly<Record<string, string>> | undefined
-  /** @default empty */
-  readonly stdin?: string | Uint8Array | undefined
-  /** From 1 to 120 seconds; what lies outside is taken to the nearer end. @default 30 seconds */
+  /** A stream is read as the command reads it, and no further once the command has ended. @default empty */
+  readonly stdin?: string | Uint8Array | Stream.Stream<Uint8Array> | undefined
+  /** At least 1 second. For `exec` `Infinity` is no limit; `eval` has at most 120 seconds. @default 30 seconds */
   readonly timeout?: Duration.Input | undefined
+  /** Receives all that the command writes, as it comes. The command waits while the effect runs. @default nothing */
+  readonly onOutput?: ((bytes: Uint8Array, stream: "stdout" | "stderr") => Effect.Effect<void>) | undefined
+  /**
+   * Leaves processes running that the command has started and left behind; they end with the container. Without it they end with the
+   * command.
+   * @default false
+   */
+  readonly detach?: boolean | undefined
 }
 
 /**
- * What a command has said, and its exit code.
+ * What a command has written, and its exit code.
  *
  * @since 0.1.0
  */
 export interface ExecResult {
-  /** 124 when the time was up. */
+  /** 124 when the time was up, 128 and the number of the signal where a signal has ended the command. */
   readonly exitCode: number
+  /** Of long output the beginning and the end, with a mark between them. */
   readonly stdout: string
   readonly stderr: string
-  /** As they came, up to the cut. */
+  /** As they came: all of them, or the first where `stdout` is cut for its length. */
   readonly stdoutBytes: Uint8Array
   readonly durationMillis: number
   readonly timedOut: boolean
   /** Whether one of the streams was cut. */
   readonly truncated: boolean
+  /** The number of processes that the container may have; left out unless the command was refused another. */
+  readonly processLimit?: number | undefined
 }
 
 /**

@@ -196,11 +196,38 @@ describe("shell", () => {
         { stdout: `a${"é".repeat(20_000)}`, stderr: "b".repeat(32_768) }
       )
       assert.isTrue(value?.truncated)
-      const kept = value!.stdout.slice(0, -mark.length)
-      assert.isTrue(value!.stdout.endsWith(mark))
-      // 32,768 bytes would end in the middle of the 16,384th é.
-      assert.strictEqual(kept, `a${"é".repeat(16_383)}`)
+      // Of 16,384 bytes each half would end in the middle of an é, and the second does not.
+      assert.strictEqual(value!.stdout, `a${"é".repeat(8191)}${mark}${"é".repeat(8192)}`)
       assert.strictEqual(value!.stderr, "b".repeat(32_768))
+    })
+  )
+
+  it.effect("the beginning and the end of a long stream are kept", () =>
+    Effect.gen(function* () {
+      const stdout = `first\n${"x\n".repeat(30_000)}last\n`
+      const { message, value } = yield* answered(shell, { command: ["make"] }, { stdout })
+      assert.match(message, /the output is cut\nstdout:\nfirst\n/)
+      assert.match(message, /\nlast$/)
+      assert.strictEqual(value!.stdout.split(mark).length, 2)
+    })
+  )
+
+  it.effect("the message says that a process was refused, and what to do", () =>
+    Effect.gen(function* () {
+      const { message } = yield* answered(shell, { command: ["make"] }, { exitCode: 2, processLimit: 256 })
+      assert.match(message, /^exit code 2 .*refused a process where 256 are allowed \(run fewer at once/)
+    })
+  )
+
+  it.effect("what the command leaves in the background runs on only where that is asked for", () =>
+    Effect.gen(function* () {
+      const { asked, layer } = canned()
+      yield* ask(shell, { command: ["true"] }, layer)
+      yield* ask(shell, { command: ["true"], detach: true }, layer)
+      assert.deepStrictEqual(
+        asked.map(({ options }) => options?.detach),
+        [undefined, true]
+      )
     })
   )
 
@@ -235,7 +262,22 @@ describe("shell", () => {
       const gone = new Unavailable({ operation: "exec", path: ".", detail: "the container has stopped" })
       const result = yield* ask(shell, { command: ["true"] }, canned(Effect.fail(gone)).layer)
       assert.isFalse(result.success)
-      assert.include(result.message, "the container has stopped")
+      assert.include(result.message, "The command did not run: the container has stopped.")
+      assert.include(result.message, "the file tools may still work")
+      assert.notInclude(result.message, "filesystem")
+    })
+  )
+
+  it.effect("a sandbox that knows what to do about it has that passed on", () =>
+    Effect.gen(function* () {
+      const missing = new Unavailable({
+        operation: "exec",
+        path: ".",
+        detail: "podman is not installed",
+        hint: "Install podman."
+      })
+      const { message } = yield* ask(shell, { command: ["true"] }, canned(Effect.fail(missing)).layer)
+      assert.include(message, "podman is not installed. Tell the user: Install podman.")
     })
   )
 
@@ -288,7 +330,7 @@ describe("eval", () => {
   it.effect("each stream is cut at 4,096 characters and marked", () =>
     Effect.gen(function* () {
       const { value } = yield* answered(evaluate, { code: "x" }, { stdout: "😀".repeat(4097), stderr: "e".repeat(4096) })
-      assert.strictEqual(value?.stdout, "😀".repeat(4096) + mark)
+      assert.strictEqual(value?.stdout, "😀".repeat(2048) + mark + "😀".repeat(2048))
       assert.strictEqual(value?.stderr, "e".repeat(4096))
       assert.isTrue(value?.truncated)
     })
@@ -305,7 +347,8 @@ describe("cutting a stream", () => {
     const once = cutBytes("x".repeat(40_000), 32_768)
     assert.deepStrictEqual(cutBytes(once.text, 32_768), { text: once.text, isCut: true })
     const few = cutCharacters("x".repeat(10), 4)
-    assert.deepStrictEqual(cutCharacters(few.text, 4), { text: `xxxx${mark}`, isCut: true })
+    assert.deepStrictEqual(cutCharacters(few.text, 4), { text: `xx${mark}xx`, isCut: true })
+    assert.deepStrictEqual(cutBytes(once.text, 100), { text: "x".repeat(50) + mark + "x".repeat(50), isCut: true })
   })
 
   it("no cut leaves half of a character", () => {

@@ -66,6 +66,39 @@ describePodman("with podman", () => {
     assert.match(missing.err, /no-such-program/)
   })
 
+  it("exec prints as the command does, and ends by the number of its signal", async () => {
+    const script = "echo early; while [ ! -e printed ]; do sleep 0.1; done; rm printed; kill -TERM $$"
+    const ran = await run(["exec", "--rootfs", busyboxRoot(), "--timeout", "100", "--", "sh", "-c", script], (child) => {
+      child.stdout!.on("data", () => Fs.writeFileSync(join(root, "printed"), ""))
+    })
+    assert.deepStrictEqual([ran.code, ran.out], [143, "early\n"])
+    none()
+  })
+
+  it("exec ends with its reader, and with a standard input that goes on", async () => {
+    const program = `"${process.execPath}" "${bin}" exec --rootfs "${busyboxRoot()}"`
+    const script = `${program} -- yes | head -n 2; yes no | ${program} --stdin -- head -n 1`
+    assert.strictEqual(execFileSync("sh", ["-c", script], { cwd: root, env: env(), encoding: "utf8" }), "y\ny\nno\n")
+    none()
+  })
+
+  it("exec that is interrupted at a terminal, where the engine's programs are too, ends as one", async () => {
+    const script = "trap '' TERM INT; echo > started.txt; sleep 60; echo > late.txt"
+    const child = spawn(process.execPath, [bin, "exec", "--rootfs", busyboxRoot(), "--", "sh", "-c", script], {
+      cwd: root,
+      env: env(),
+      detached: true,
+      stdio: "ignore"
+    })
+    const ended = new Promise((resolve) => child.on("close", resolve))
+    while (!Fs.existsSync(join(root, "started.txt"))) await new Promise((resolve) => setTimeout(resolve, 20))
+    process.kill(-child.pid!, "SIGINT")
+    assert.strictEqual(await ended, 130)
+    assert.isFalse(Fs.existsSync(join(root, "late.txt")))
+    Fs.rmSync(join(root, "started.txt"))
+    none()
+  })
+
   it("exec that is interrupted ends what it has started, and the container", async () => {
     const script = "trap '' TERM INT; echo > started.txt; sleep 60; echo > late.txt"
     const ran = await run(["exec", "--rootfs", busyboxRoot(), "--timeout", "60", "--", "sh", "-c", script], (child) => {

@@ -4,6 +4,7 @@ import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
 import * as Fs from "node:fs"
 import { join } from "node:path"
 import type { ContainerOptions } from "../../src/backends/Container.ts"
@@ -30,6 +31,8 @@ const ended = (result: Partial<ExecResult>): ExecResult => ({
 interface Asked {
   readonly command: ReadonlyArray<string>
   readonly options: ExecOptions | undefined
+  /** All of its standard input. */
+  readonly input: string | undefined
 }
 
 /** An engine whose every command ends so. */
@@ -38,9 +41,14 @@ const engineOf = ({ fs }: Shell, result: Partial<ExecResult> = {}) => {
   const asked: Array<Asked> = []
   const sandbox: typeof Sandbox.Service = {
     exec: (command, options) =>
-      Effect.sync(() => {
-        asked.push({ command, options })
-        return ended(result)
+      Effect.gen(function* () {
+        const { onOutput = () => Effect.void, stdin } = options ?? {}
+        const input = Stream.isStream(stdin) ? Buffer.concat(yield* Stream.runCollect(stdin)) : stdin
+        asked.push({ command, options, input: input?.toString() })
+        const out = ended(result)
+        for (const line of out.stdout.split(/(?<=\n)/)) yield* onOutput(encoder.encode(line), "stdout")
+        if (out.stderr !== "") yield* onOutput(encoder.encode(out.stderr), "stderr")
+        return out
       }),
     eval: () => Effect.die("nobody asked for eval")
   }
@@ -110,14 +118,38 @@ describe("exec", () => {
       assert.strictEqual(ran.code, 3)
     })
   )
-  it.effect("says on standard error what was cut, and that the time was up", () =>
+  it.effect("says on standard error that the time was up, and that a process was refused", () =>
     Effect.gen(function* () {
       const ran = yield* inDirectory(["exec", "--image", "debian", "--", "x"], {
-        result: { exitCode: 124, timedOut: true, truncated: true }
+        result: { exitCode: 124, stderr: "half a line", timedOut: true, truncated: true, processLimit: 256 }
       })
-      assert.match(ran.err, /only the first 32 KiB/)
-      assert.match(ran.err, /--timeout/)
+      assert.match(ran.err, /^half a line\nnote: .*256 are allowed.*--pids\nnote: .*--timeout/)
       assert.strictEqual(ran.code, 124)
+    })
+  )
+  it.effect("has no time limit and no limit of output unless it is given one", () =>
+    Effect.gen(function* () {
+      const stdout = "line\n".repeat(20_000)
+      const ran = yield* inDirectory(["exec", "--image", "debian", "--", "x"], { result: { stdout } })
+      assert.strictEqual(ran.asked[0]?.options?.timeout, Infinity)
+      assert.strictEqual(ran.out, stdout)
+      const long = yield* inDirectory(["exec", "--image", "debian", "--timeout", "3600", "--", "x"])
+      assert.strictEqual(long.asked[0]?.options?.timeout, 3_600_000)
+    })
+  )
+  it.effect("ends when nobody reads its output any more", () =>
+    Effect.gen(function* () {
+      const ran = yield* inDirectory(["exec", "--image", "debian", "--", "x"], {
+        options: { closesAfter: 1 },
+        result: { exitCode: 3, stdout: "1\n2\n3\n" }
+      })
+      assert.deepStrictEqual([ran.code, ran.out], [0, "1\n"])
+    })
+  )
+  it.effect("passes --pids on", () =>
+    Effect.gen(function* () {
+      const ran = yield* inDirectory(["exec", "--image", "debian", "--pids", "1000", "--", "x"])
+      assert.strictEqual(ran.opened[0]?.pids, 1000)
     })
   )
   it.effect("passes the directory, variables, the time and standard input, when told to", () =>
@@ -149,7 +181,14 @@ describe("exec", () => {
         ["__proto__", "z"]
       ])
       assert.strictEqual(Duration.toMillis(Duration.fromInputUnsafe(options?.timeout ?? 0)), 5000)
-      assert.strictEqual(Buffer.from(options?.stdin as Uint8Array).toString(), "typed")
+      assert.strictEqual(asked[0]?.input, "typed")
+    })
+  )
+  it.effect("passes on standard input of any length", () =>
+    Effect.gen(function* () {
+      const input = "x".repeat(1_000_000)
+      const { asked } = yield* inDirectory(["exec", "--image", "i", "--stdin", "--", "x"], { options: { input } })
+      assert.isTrue(asked[0]?.input === input)
     })
   )
   it.effect("does not read standard input unless told to", () =>
@@ -177,10 +216,11 @@ describe("exec", () => {
     ["with two", ["exec", "--image", "a", "--rootfs", "b", "--", "x"], /--image IMAGE/],
     ["without a command", ["exec", "--image", "a"], /command/],
     ["with a variable that is none", ["exec", "--image", "a", "--env", "A", "--", "x"], /NAME=VALUE/],
-    ["with too much on standard input", ["exec", "--image", "a", "--stdin", "--", "x"], /more than/]
+    ["with no processes", ["exec", "--image", "a", "--pids", "0", "--", "x"], /at least 1/],
+    ["with no time", ["exec", "--image", "a", "--timeout", "0", "--", "x"], /less than 1/]
   ] as const)("is wrong usage %s, and nothing runs", ([, args, message]) =>
     Effect.gen(function* () {
-      const ran = yield* inDirectory(args, { options: { input: "x".repeat(48_001) } })
+      const ran = yield* inDirectory(args)
       assert.strictEqual(ran.code, 2, ran.err)
       assert.match(ran.err, message)
       assert.strictEqual(ran.out, "")
@@ -199,11 +239,13 @@ describe("exec", () => {
     Effect.gen(function* () {
       const engine: OpenContainer = () =>
         Layer.effectContext(
-          Effect.fail(new Unavailable({ operation: "Container", path: ".", detail: "podman is not installed" }))
+          Effect.fail(
+            new Unavailable({ operation: "Container", path: ".", detail: "podman is not installed", hint: "Install podman." })
+          )
         )
       const ran = yield* inDirectory(["exec", "--image", "a", "--", "x"], { options: { engine } })
       assert.strictEqual(ran.code, 9, ran.err)
-      assert.match(ran.err, /podman is not installed/)
+      assert.match(ran.err, /^error: exec "\.": podman is not installed\nhint: {2}Install podman\.\n$/)
     })
   )
 })

@@ -27,7 +27,7 @@ export interface Shell {
   readonly json: (args: ReadonlyArray<string>, options?: RunOptions) => Effect.Effect<ReadonlyArray<unknown>>
 }
 
-export interface RunOptions extends Partial<Omit<ScreenShape, "write" | "warn" | "status" | "input">> {
+export interface RunOptions extends Partial<Omit<ScreenShape, "write" | "warn" | "writeError" | "status" | "input">> {
   readonly input?: string | Uint8Array | Stream.Stream<Uint8Array> | undefined
   /** The reader goes after so many writes. */
   readonly closesAfter?: number | undefined
@@ -83,6 +83,7 @@ export const shellOver = (fs: Algebra): Shell => {
             err.push(`${line}\n`)
             return endsAt?.test(line) === true ? Deferred.succeed(ended, 130) : Effect.void
           }),
+        writeError: (bytes) => Effect.sync(() => void err.push(Buffer.from(bytes).toString())),
         status: (line) => Effect.sync(() => void statuses?.push(line)),
         input: inputOf(input),
         ...rest

@@ -1,22 +1,22 @@
-/** `exec`: one command in a container that has the root at hand, with what it printed and the code it ended with. */
-import { Buffer } from "node:buffer"
+/** `exec`: one command in a container that has the root at hand. Its output is printed as it comes, and its exit code is passed on. */
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
-import { type ExecResult, Sandbox } from "../../filesystem/Sandbox.ts"
-import { maxStdin, maxStream, maxTimeout, minTimeout } from "../../filesystem/sandbox/bounds.ts"
+import { type ExecOptions, Sandbox } from "../../filesystem/Sandbox.ts"
+import { minTimeout } from "../../filesystem/sandbox/bounds.ts"
+import type { IoError } from "../../model/FsError.ts"
 import { document } from "../answer.ts"
 import { containerLayer } from "../container.ts"
 import { Complaint, Quit, wrongUsage } from "../exit.ts"
 import { reportedLayer } from "../failure.ts"
 import * as flags from "../flags.ts"
-import * as humanise from "../humanise.ts"
 import { journalless } from "../journal/recording.ts"
 import { errorLook } from "../look.ts"
 import { mountless } from "../mounts.ts"
-import { Screen } from "../screen.ts"
+import { type OutputFailed, Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
 import { subcommandOn } from "../subcommand.ts"
 
@@ -26,8 +26,11 @@ const Answer = Schema.Struct({
   stderr: Schema.String,
   durationMillis: Schema.Number,
   timedOut: Schema.Boolean,
-  truncated: Schema.Boolean
+  truncated: Schema.Boolean,
+  processLimit: Schema.optionalKey(Schema.Int)
 })
+
+const newline = 0x0a
 
 const usage = (message: string, hint: string): Complaint =>
   new Complaint({ error: { _tag: "UsageError" }, message, hint, code: wrongUsage })
@@ -42,31 +45,32 @@ const environment = Effect.fnUntraced(function* (settings: ReadonlyArray<string>
   return Object.fromEntries(env)
 })
 
-const standardInput = Effect.gen(function* () {
-  const { input } = yield* Screen
-  const chunks: Array<Uint8Array> = []
-  let size = 0
-  const tooMuch = usage(
-    `standard input is more than ${humanise.bytes(maxStdin)}`,
-    "Put it in a file below the root, and have the command read that."
-  )
-  yield* Stream.runForEach(input, (bytes): Effect.Effect<void, Complaint> => {
-    chunks.push(bytes)
-    size += bytes.length
-    return size > maxStdin ? Effect.fail(tooMuch) : Effect.void
-  })
-  return Buffer.concat(chunks)
-})
-
-/** What the document leaves out, for people. */
-const remarks = Effect.fnUntraced(function* ({ stderr, timedOut, truncated }: ExecResult) {
+/** What a command reads and what becomes of its output. `failed`: why either came to an end too early. */
+const streams = Effect.fnUntraced(function* (readsInput: boolean, isCollected: boolean) {
   const screen = yield* Screen
-  const { yellow } = errorLook(screen)
-  if (stderr !== "") yield* screen.warn(stderr.replace(/\n$/, ""))
-  if (truncated) {
-    yield* screen.warn(`${yellow("note:")}  of each stream only the first ${humanise.bytes(maxStream)} are shown`)
+  const failed = yield* Deferred.make<never, OutputFailed | IoError>()
+  let endsLine = true
+  const onOutput: ExecOptions["onOutput"] = (bytes, stream) => {
+    // The command ends as it would where its own reader has gone: it waits here until the failure has ended it.
+    if (stream === "stdout") {
+      return Effect.catch(screen.write(bytes), (error) => Effect.andThen(Deferred.fail(failed, error), Effect.never))
+    }
+    endsLine = bytes.at(-1) === newline
+    return screen.writeError(bytes)
   }
-  if (timedOut) yield* screen.warn(`${yellow("note:")}  the time was up, and it was stopped; give it more with --timeout`)
+  return {
+    failed: Deferred.await(failed),
+    stdin: readsInput
+      ? Stream.catch(screen.input, (error) => Stream.drain(Stream.fromEffect(Deferred.fail(failed, error))))
+      : undefined,
+    onOutput: isCollected ? undefined : onOutput,
+    note: (text: string) =>
+      Effect.suspend(() => {
+        const start = endsLine ? "" : "\n"
+        endsLine = true
+        return screen.warn(`${start}${errorLook(screen).yellow("note:")}  ${text}`)
+      })
+  }
 })
 
 export const exec = subcommandOn(
@@ -80,9 +84,10 @@ export const exec = subcommandOn(
   {
     summary: "Run a command in a container that has the directory",
     description: `Run one command in a container made of --image or --rootfs, where the directory is /workspace. It has no network,
-no privileges, one processor, 1 GiB of memory, and at most 120 seconds. What it changes in /workspace is changed; everything
-else goes with the container. No shell reads the command: for pipes say sh -c. What it prints is printed, and the exit code
-is its own.`,
+no privileges, one processor, 1 GiB of memory and 256 processes. It runs as the owner of the directory where root runs this
+program, else as 65534:65534 or as you. What it changes in /workspace is changed; everything else goes with the container, and
+so does what the command leaves running. No shell reads the command: for pipes say sh -c. What it prints is printed as it comes,
+and the exit code is its own: 124 when the time was up, 128 and the signal's number when a signal ended it.`,
     examples: [
       ["--image debian -- make test", "Whatever the project says"],
       ["--rootfs ./alpine --cwd src -- sh -c 'ls | wc -l'", "Of a root filesystem, in a directory"],
@@ -97,25 +102,37 @@ is its own.`,
     cwd: flags.text("cwd", "PATH", "Where it starts (default: the root)"),
     env: flags.repeated("env", "NAME=VALUE", "Set a variable (may be repeated)"),
     stdin: flags.toggle("stdin", "Give it standard input"),
-    timeout: flags.natural("timeout", "SECONDS", "Stop it after so long, 1 to 120 (default: 30)").pipe(
+    timeout: flags.natural("timeout", "SECONDS", "Stop it after so long (default: never)").pipe(
       Flag.filter(
-        (seconds) => seconds === undefined || (seconds >= minTimeout && seconds <= maxTimeout),
-        (seconds) => `${seconds} is not between ${minTimeout} and ${maxTimeout}`
+        (seconds) => seconds === undefined || seconds >= minTimeout,
+        (seconds) => `${seconds} is less than ${minTimeout}`
       )
     )
   },
-  Effect.fnUntraced(function* ({ command, cwd, env, stdin, timeout }) {
+  Effect.fnUntraced(function* ({ command, cwd, env, stdin: readsInput, timeout }) {
     const { json } = yield* Settings
     const sandbox = yield* Sandbox
-    const result = yield* sandbox.exec(command, {
+    const { failed, note, onOutput, stdin } = yield* streams(readsInput, json)
+    const running = sandbox.exec(command, {
       cwd,
       env: yield* environment(env),
-      stdin: stdin ? yield* standardInput : undefined,
-      timeout: timeout === undefined ? undefined : timeout * 1000
+      stdin,
+      timeout: timeout === undefined ? Infinity : timeout * 1000,
+      onOutput
     })
-    const { durationMillis, exitCode, stderr, stdout, timedOut, truncated } = result
-    yield* document(Answer, { exitCode, stdout, stderr, durationMillis, timedOut, truncated }, () => stdout)
-    if (!json) yield* remarks(result)
+    const { durationMillis, exitCode, processLimit, stderr, stdout, timedOut, truncated } = yield* Effect.raceFirst(
+      running,
+      failed
+    )
+    if (json) {
+      const answer = { exitCode, stdout, stderr, durationMillis, timedOut, truncated }
+      yield* document(Answer, processLimit === undefined ? answer : { ...answer, processLimit }, () => "")
+    } else {
+      if (processLimit !== undefined) {
+        yield* note(`it was refused a process, ${processLimit} are allowed; run fewer at once, or allow more with --pids`)
+      }
+      if (timedOut) yield* note("the time was up, and it was stopped; give it more with --timeout, or leave that out")
+    }
     if (exitCode !== 0) yield* Effect.fail(new Quit({ code: exitCode }))
   })
 )

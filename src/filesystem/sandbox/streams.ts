@@ -1,57 +1,99 @@
-/** What a program has written, as far as it is passed on: cut between two characters, and marked where it was. */
+/** Shortens what a program has written: the beginning and the end stay, whole characters of them, and a mark stands where it was cut. */
 import { codePoints } from "../../model/FsPath.ts"
 
-export const mark = "\n[cut here]"
+export const mark = "\n[cut here]\n"
 
 export interface Cut {
   readonly text: string
   readonly isCut: boolean
 }
 
-/** Who cut it before has marked it too. */
-const isMarked = (text: string): boolean => text.endsWith(mark)
-
-const withoutMark = (text: string): string => (isMarked(text) ? text.slice(0, -mark.length) : text)
-
-const cutting = (text: string, fits: (text: string) => boolean, cut: (text: string) => string): Cut => {
-  if (fits(text)) return { text, isCut: false }
-  const bare = withoutMark(text)
-  return { text: (fits(bare) ? bare : cut(bare)) + mark, isCut: true }
+/** Returns the text without the mark of a former cut. */
+const unmarked = (text: string): string | undefined => {
+  const at = text.indexOf(mark)
+  return at === -1 ? undefined : text.slice(0, at) + text.slice(at + mark.length)
 }
 
-/** Where a character begins, at or before this byte; the byte itself where it is in the middle of none, as in what is no text. */
+/** The first and the last of a text that is too long. */
+type Ends = readonly [first: string, last: string]
+
+const cutting = (text: string, fits: (text: string) => boolean, ends: (text: string) => Ends): Cut => {
+  if (fits(text)) return { text, isCut: false }
+  const former = unmarked(text)
+  if (former !== undefined && fits(former)) return { text, isCut: true }
+  const [first, last] = ends(text)
+  return { text: first + mark + last, isCut: true }
+}
+
+const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80
+
+/** Returns where a character begins, at or before this byte; the byte itself in what is no text. */
 const edgeBefore = (bytes: Uint8Array, at: number): number => {
   let edge = at
-  while (edge > at - 4 && edge > 0 && (bytes[edge]! & 0xc0) === 0x80) edge--
+  while (edge > at - 4 && edge > 0 && isContinuation(bytes[edge])) edge--
   return edge > at - 4 ? edge : at
 }
 
+/** Returns where a character begins, at or after this byte; the byte itself in what is no text. */
+const edgeAfter = (bytes: Uint8Array, at: number): number => {
+  let edge = at
+  while (edge < at + 4 && isContinuation(bytes[edge])) edge++
+  return edge < at + 4 ? edge : at
+}
+
 const encoder = new TextEncoder()
-// What a program writes first is part of what it writes.
+// A byte order mark is part of what a program writes.
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
 
 /** The whole characters among the first `max` bytes. */
 export const textOf = (bytes: Uint8Array, max: number): string =>
   decoder.decode(bytes.length <= max ? bytes : bytes.subarray(0, edgeBefore(bytes, max)))
 
+/** The whole characters of bytes whose end was cut off. */
+export const textOfStart = (bytes: Uint8Array): string =>
+  new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes, { stream: true })
+
+/** The whole characters among the last `max` bytes. `isCut`: whether bytes are missing before the first. */
+export const textOfEnd = (bytes: Uint8Array, max: number, isCut = bytes.length > max): string =>
+  decoder.decode(isCut ? bytes.subarray(edgeAfter(bytes, Math.max(0, bytes.length - max))) : bytes)
+
+/** How many of `max` stand before the mark, and how many after it. */
+export const halves = (max: number): readonly [first: number, last: number] => [Math.ceil(max / 2), Math.floor(max / 2)]
+
 export const cutBytes = (text: string, max: number): Cut =>
   cutting(
     text,
     (whole) => whole.length <= max / 3 || encoder.encode(whole).length <= max,
-    (whole) => textOf(encoder.encode(whole), max)
+    (whole) => {
+      const bytes = encoder.encode(whole)
+      const [first, last] = halves(max)
+      return [textOf(bytes, first), textOfEnd(bytes, last)]
+    }
   )
+
+const firstCharacters = (text: string, max: number): string =>
+  Array.from(text.slice(0, 2 * max))
+    .slice(0, max)
+    .join("")
+
+const lastCharacters = (text: string, max: number): string =>
+  max === 0
+    ? ""
+    : Array.from(text.slice(-2 * max))
+        .slice(-max)
+        .join("")
 
 export const cutCharacters = (text: string, max: number): Cut =>
   cutting(
     text,
     (whole) => whole.length <= max || codePoints(whole) <= max,
-    (whole) =>
-      Array.from(whole.slice(0, 2 * max))
-        .slice(0, max)
-        .join("")
+    (whole) => {
+      const [first, last] = halves(max)
+      return [firstCharacters(whole, first), lastCharacters(whole, last)]
+    }
   )
 
-/** As much of both as keeps the message that they are shown in within what is allowed. */
+/** Shortens both streams so that the message that shows them stays within its limit. */
 export const fitting = (
   streams: readonly [stdout: string, stderr: string],
   fits: (stdout: string, stderr: string) => boolean

@@ -4,6 +4,7 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import type * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import * as Fs from "node:fs"
 import { join } from "node:path"
 import * as Container from "../../../src/backends/Container.ts"
@@ -161,10 +162,75 @@ describePodman("a command in a container", () => {
     )
   }
 
+  live("what it leaves behind ends with it, wherever that has gone, and what others run does not", (container) =>
+    Effect.gen(function* () {
+      const { filesystem: fs, sandbox } = container
+      const other = yield* Effect.forkScoped(
+        sandbox.exec(sh("env -i sleep 911 & echo > waits; while [ ! -e over ]; do sleep 0.1; done; kill $! && echo well"))
+      )
+      yield* until(fs.exists("waits"))
+      yield* sandbox.exec(sh("setsid sleep 912 & (sleep 913 &); trap '' TERM HUP; nohup sleep 914 >/dev/null 2>&1 & echo"))
+      const left = yield* sandbox.exec(sh("for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline; echo; done"))
+      assert.include(left.stdout, "sleep 911")
+      assert.notMatch(left.stdout, /sleep 91[234]/)
+      yield* fs.write("over", "")
+      assert.strictEqual((yield* Fiber.join(other)).stdout, "well\n")
+      yield* sandbox.exec(sh("env -i setsid sleep 915 & echo"))
+      assert.notInclude(yield* programs(container), "sleep")
+    })
+  )
+
+  live(
+    "what it writes is passed on as it comes, all of it, and what comes after its end is none",
+    ({ filesystem: fs, sandbox }) =>
+      Effect.gen(function* () {
+        const received = { stdout: 0, stderr: "" }
+        const result = yield* sandbox.exec(
+          sh("echo early >&2; while [ ! -e seen ]; do sleep 0.1; done; head -c 3000000 /dev/zero; (sleep 0.2; echo late) &"),
+          {
+            // The command waits for what is made when its first line has come.
+            onOutput: (bytes, stream) => {
+              if (stream === "stdout") received.stdout += bytes.length
+              else received.stderr += Buffer.from(bytes).toString()
+              return stream === "stderr" ? Effect.orDie(fs.write("seen", "")) : Effect.void
+            }
+          }
+        )
+        assert.deepStrictEqual(received, { stdout: 3_000_000, stderr: "early\n" })
+        assert.isTrue(result.truncated)
+      })
+  )
+
+  live("its input may be a stream, which is read no further when it has ended", ({ sandbox }) =>
+    Effect.gen(function* () {
+      const part = new Uint8Array(100_000).fill(0x61)
+      const counted = yield* sandbox.exec(["wc", "-c"], { stdin: Stream.fromIterable(Array.from({ length: 30 }, () => part)) })
+      assert.strictEqual(counted.stdout.trim(), "3000000")
+      const endless = yield* sandbox.exec(["head", "-c", "3"], { stdin: Stream.forever(Stream.make(part)) })
+      assert.deepInclude(endless, { exitCode: 0, stdout: "aaa" })
+      const silent = yield* sandbox.exec(sh("echo said; kill -9 $$"), { stdin: Stream.never })
+      assert.deepInclude(silent, { exitCode: 137, stdout: "said\n" })
+    })
+  )
+
+  live(
+    "that is refused a process says how many there may be",
+    ({ sandbox }) =>
+      Effect.gen(function* () {
+        assert.isUndefined((yield* sandbox.exec(["true"])).processLimit)
+        const full = yield* sandbox.exec(sh("i=0; while [ $i -lt 60 ]; do sleep 100 & i=$((i + 1)); done; wait"), {
+          timeout: "10 seconds"
+        })
+        assert.strictEqual(full.processLimit, 40)
+        assert.isUndefined((yield* sandbox.exec(["true"])).processLimit)
+      }),
+    () => ({ pids: 40 })
+  )
+
   live("interrupted, it ends with all it has started too, and nothing of others", (container) =>
     Effect.gen(function* () {
       const { filesystem: fs, sandbox } = container
-      yield* sandbox.exec(sh("setsid sleep 905 & echo"))
+      yield* sandbox.exec(sh("setsid sleep 905 & echo"), { detach: true })
       const other = yield* Effect.forkScoped(
         sandbox.exec(sh("echo > other; while [ ! -e end ]; do sleep 0.1; done; echo well"))
       )
@@ -234,14 +300,14 @@ describePodman("a command in a container", () => {
     )
   }
 
-  live("each stream is cut at 32 KiB, before the character that does not fit, and read to its end", ({ sandbox }) =>
+  live("of each stream the first and the last 16 KiB are kept, in whole characters, and all of it is read", ({ sandbox }) =>
     Effect.gen(function* () {
-      // 32,767 bytes of one, then two-byte characters: the first of those does not fit.
-      const script = "head -c 32767 /dev/zero | tr '\\0' a; yes é | tr -d '\\n' | head -c 5000000; echo end >&2"
+      // 16,383 bytes of one, then two-byte characters: the first of those does not fit, nor the one that the last half cuts.
+      const script = "head -c 16383 /dev/zero | tr '\\0' a; yes é | tr -d '\\n' | head -c 5000000; echo; echo end >&2"
       const { exitCode, stderr, stdout, stdoutBytes, truncated } = yield* sandbox.exec(sh(script))
       assert.deepInclude({ exitCode, stderr, truncated }, { exitCode: 0, stderr: "end\n", truncated: true })
-      assert.isTrue(stdout === "a".repeat(32767) + mark)
-      assert.strictEqual(stdoutBytes.length, 32768)
+      assert.isTrue(stdout === `${"a".repeat(16383)}${mark}${"é".repeat(8191)}\n`)
+      assert.strictEqual(stdoutBytes.length, 16384)
       const exact = yield* sandbox.exec(sh("head -c 32768 /dev/zero | tr '\\0' a"))
       assert.isTrue(exact.stdout === "a".repeat(32768) && !exact.truncated)
     })
@@ -302,13 +368,12 @@ describePodman("a command in a container", () => {
   )
 
   live(
-    "eval runs a few lines, and cuts each stream at 4,096 characters",
+    "eval runs a few lines, and keeps 4,096 characters of each stream",
     ({ sandbox }) =>
       Effect.gen(function* () {
         assert.deepInclude(yield* sandbox.eval("-e 2>/dev/null; echo $((6 * 7))"), { exitCode: 0, stdout: "42\n" })
         const long = yield* sandbox.eval("yes 𝄞 | tr -d '\\n' | head -c 40000")
-        assert.isTrue(long.truncated && long.stdout === "𝄞".repeat(4096) + mark)
-        assert.strictEqual(long.stdoutBytes.length, 4 * 4096)
+        assert.isTrue(long.truncated && long.stdout === "𝄞".repeat(2048) + mark + "𝄞".repeat(2048))
         assert.strictEqual((yield* sandbox.eval("1", { language: "javascript" })).exitCode, 127)
         assert.strictEqual((yield* sandbox.eval("1", { language: "python" })).exitCode, 127)
       }),

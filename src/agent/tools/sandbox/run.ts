@@ -35,9 +35,13 @@ export const asking = <A>(
 
 const stream = (name: string, text: string): string => (text === "" ? "" : `\n${name}:\n${text.replace(/\n$/, "")}`)
 
-const headline = ({ durationMillis, exitCode, timedOut }: ExecResult): string => {
+const headline = ({ durationMillis, exitCode, processLimit, timedOut }: ExecResult): string => {
   const time = `${Math.round(durationMillis)} ms`
-  return timedOut ? `exit code ${exitCode}: the time was up after ${time}` : `exit code ${exitCode} after ${time}`
+  const refused =
+    processLimit === undefined
+      ? ""
+      : `, refused a process where ${processLimit} are allowed (run fewer at once, end those left running, or ask the user for more)`
+  return `${timedOut ? `exit code ${exitCode}: the time was up after ${time}` : `exit code ${exitCode} after ${time}`}${refused}`
 }
 
 /** `cut` is for each stream; left out where the streams are not asked for. */

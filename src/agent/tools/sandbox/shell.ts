@@ -42,6 +42,12 @@ export const shell = define({
         description: "After so many seconds the program is stopped, with exit code 124; from 1 to 120. Default: 30."
       })
     ),
+    detach: Schema.optionalKey(
+      Schema.Boolean.annotate({
+        description:
+          "Whether what it leaves in the background, such as a server, runs on; if not, that ends with it. Default: false."
+      })
+    ),
     capture_output: Schema.optionalKey(
       Schema.Boolean.annotate({ description: "Whether to answer what it writes; if not, only the exit code. Default: true." })
     )
@@ -61,7 +67,7 @@ export const shell = define({
     if (wrong !== undefined) return yield* Effect.fail(wrong)
     const cwd = params.cwd === undefined ? undefined : yield* call.path(params.cwd, { argument: "cwd", blank: "root" })
     const seconds = bounds.clampedTimeout(params.timeout_seconds ?? defaultTimeout)
-    const options = { cwd, env, stdin: params.stdin, timeout: `${seconds * 1000} millis` as const }
+    const options = { cwd, env, stdin: params.stdin, detach: params.detach, timeout: `${seconds * 1000} millis` as const }
     const result = yield* asking((sandbox) => sandbox.exec(command, options))
     const captures = params.capture_output ?? true
     return answerOf(result, call.settings, captures ? (text) => cutBytes(text, bounds.maxStream) : undefined)

@@ -6,13 +6,17 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 
 export interface Collecting {
-  /** Until the stream ends. How it ends is told by the process. */
+  /** Reads the stream until it ends. The process tells how it ended. */
   readonly from: <E>(stream: Stream.Stream<Uint8Array, E>) => Effect.Effect<void>
   /** What has come so far, at most as much as is kept. */
   readonly bytes: () => Buffer
   readonly take: (chunk: Uint8Array) => void
 }
 
+const each = <E>(stream: Stream.Stream<Uint8Array, E>, use: (chunk: Uint8Array) => Effect.Effect<void>): Effect.Effect<void> =>
+  Effect.ignore(Stream.runForEach(stream, use))
+
+/** Keeps the first bytes. */
 export const collecting = (most: number): Collecting => {
   const parts: Array<Uint8Array> = []
   let length = 0
@@ -24,39 +28,93 @@ export const collecting = (most: number): Collecting => {
     length += Math.min(room, chunk.length)
   }
   return {
-    from: (stream) => Effect.ignore(Stream.runForEach(stream, (chunk) => Effect.sync(() => take(chunk)))),
+    from: (stream) => each(stream, (chunk) => Effect.sync(() => take(chunk))),
     bytes: () => Buffer.concat(parts),
     take
   }
 }
 
-/** The same behind a first line that is ours, to which it leads up: what stands before it is the engine's own. */
-export interface Announced extends Collecting {
-  /** The rest of the line that begins with the mark; `undefined` until it has come. */
+/** The first bytes of a stream, its last bytes, and whether there were more between them. */
+export interface Ends {
+  readonly first: Buffer
+  readonly last: Buffer
+  readonly isCut: boolean
+}
+
+export interface CollectingEnds {
+  readonly ends: () => Ends
+  readonly take: (chunk: Uint8Array) => void
+}
+
+/** Keeps the first `most` bytes and the last `most` of what comes after them. */
+export const collectingEnds = (most: number): CollectingEnds => {
+  const first = collecting(most)
+  let taken = 0
+  let last: Buffer = Buffer.alloc(0)
+  let parts: Array<Uint8Array> = []
+  let waiting = 0
+  let isCut = false
+  /** Joined now and then only, so that many small chunks cost no more than a few large ones. */
+  const join = (): void => {
+    const all = Buffer.concat([last, ...parts])
+    isCut ||= all.length > most
+    last = Buffer.from(all.subarray(Math.max(0, all.length - most)))
+    parts = []
+    waiting = 0
+  }
+  return {
+    ends: () => {
+      join()
+      return { first: first.bytes(), last, isCut }
+    },
+    take: (chunk) => {
+      const room = Math.min(chunk.length, most - taken)
+      taken += room
+      if (room > 0) first.take(chunk.subarray(0, room))
+      if (room === chunk.length) return
+      parts.push(chunk.subarray(room))
+      waiting += chunk.length - room
+      if (waiting > most) join()
+    }
+  }
+}
+
+/** Passes each chunk on as it comes. */
+export const following = <E>(
+  stream: Stream.Stream<Uint8Array, E>,
+  take: (chunk: Uint8Array) => void,
+  pass: (chunk: Uint8Array) => Effect.Effect<void>
+): Effect.Effect<void> => each(stream, (chunk) => Effect.suspend(() => (take(chunk), pass(chunk))))
+
+/** A first line that is ours, which begins with the mark; what stands before it is the engine's own. */
+export interface Announcement {
+  /** The rest of the line; `undefined` until it has come. */
   readonly line: () => string | undefined
   /** What came before it. */
   readonly before: () => string
+  /** Returns what comes after the line. */
+  readonly strip: (chunk: Uint8Array) => Uint8Array
 }
 
 const newline = 0x0a
+const nothing = new Uint8Array()
 
-export const announced = (mark: string, most: number): Announced => {
-  const rest = collecting(most)
+export const announcement = (mark: string): Announcement => {
   const before = collecting(2 ** 16)
   let line: string | undefined
-  const take = (chunk: Uint8Array): void => {
-    if (line !== undefined) return rest.take(chunk)
-    const head = Buffer.concat([before.bytes(), chunk])
-    const at = head.indexOf(`${mark} `)
-    const end = at === -1 ? -1 : head.indexOf(newline, at)
-    if (end === -1) return before.take(chunk)
-    line = head.toString("latin1", at + mark.length + 1, end)
-    rest.take(head.subarray(end + 1))
-  }
   return {
-    from: (stream) => Effect.ignore(Stream.runForEach(stream, (chunk) => Effect.sync(() => take(chunk)))),
-    bytes: rest.bytes,
-    take,
+    strip: (chunk) => {
+      if (line !== undefined) return chunk
+      const head = Buffer.concat([before.bytes(), chunk])
+      const at = head.indexOf(`${mark} `)
+      const end = at === -1 ? -1 : head.indexOf(newline, at)
+      if (end === -1) {
+        before.take(chunk)
+        return nothing
+      }
+      line = head.toString("latin1", at + mark.length + 1, end)
+      return head.subarray(end + 1)
+    },
     line: () => line,
     before: () => before.bytes().toString()
   }

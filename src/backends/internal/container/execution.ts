@@ -1,25 +1,30 @@
 /**
- * One command in a container, from its start until nothing of it is left or it has ended by itself. Killing the engine's client ends
- * nothing inside; so what is to end is killed inside, and the client, which ends when its command has, tells that it is over.
+ * One command in a container, from its start until nothing of it is left. Killing the engine's client ends nothing inside; so what is
+ * to end is killed inside, and the client, which ends when its command has, tells that it is over.
  */
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import type * as Duration from "effect/Duration"
+import * as Stream from "effect/Stream"
+import type { ExecOptions } from "../../../filesystem/Sandbox.ts"
 import type { Fault } from "../../../model/FsError.ts"
-import { announced, collecting } from "./collecting.ts"
+import { announcement, collectingEnds, type Ends, following } from "./collecting.ts"
 import * as CommandLine from "./commandLine.ts"
 import { codeOf, type Engine, failed, inRealTime, unavailable } from "./engine.ts"
 import { type Container, gone, random } from "./life.ts"
 
-export interface Command {
+export interface Command extends Pick<ExecOptions, "detach" | "onOutput"> {
   /** Absolute, inside. */
   readonly directory: string
   readonly command: ReadonlyArray<string>
   readonly environment: Readonly<Record<string, string>> | undefined
-  readonly input: Uint8Array | undefined
+  readonly input: Uint8Array | Stream.Stream<Uint8Array> | undefined
   readonly timeout: Duration.Input
-  /** Bytes that are kept of each stream. */
+  /** Whether no process of another command runs in the container. */
+  readonly isAlone: () => boolean
+  /** Bytes that are kept of the beginning of each stream, and of its end. */
   readonly most: number
 }
 
@@ -28,16 +33,21 @@ export interface Outcome {
   readonly state: "begun" | "notEntered" | "ended"
   /** `undefined` when the time was up. */
   readonly code: number | undefined
-  readonly stdout: Buffer
-  readonly stderr: Buffer
+  readonly stdout: Ends
+  readonly stderr: Ends
+  /** Whether the container was refused a process while the command ran. */
+  readonly isRefused: boolean
 }
 
 interface Running {
+  /** Whether the engine's client has ended. */
   readonly isEnded: () => boolean
   /** Ticks of the system at which it started, and its number; nothing while it has not. */
   readonly since: () => string
 }
 
+/** How often it is looked whether a command still reads its input. */
+const look = "200 millis"
 const pause = "30 millis"
 const patience = "1 second"
 const longest = "10 seconds"
@@ -49,7 +59,8 @@ const killAll = (container: Container, mark: string, running: Running): Effect.E
     const wasEnded = running.isEnded()
     return Effect.match(Effect.timeoutOption(container.kill(mark, running.since()), patience), {
       onFailure: () => container.isEnded(),
-      onSuccess: (count) => wasEnded && Option.contains(count, 0)
+      // A client that has neither ended nor begun may be about to begin.
+      onSuccess: (count) => (wasEnded || running.since() !== "") && Option.contains(count, 0)
     })
   })
   const repeated: Effect.Effect<void> = Effect.flatMap(once, (isDone) =>
@@ -60,6 +71,23 @@ const killAll = (container: Container, mark: string, running: Running): Effect.E
 
 /** Codes that an engine gives for troubles of its own, or that the end of a container gives. */
 const isDoubtful = (code: number | undefined): boolean => code === undefined || code >= 125
+
+/**
+ * Ends the input when the command has ended. Without this the engine would read on, and a program that never ends its output, or a
+ * person at a terminal, would keep the command from ending.
+ */
+const whileRunning = (container: Container, input: Stream.Stream<Uint8Array>, running: Running) =>
+  Effect.gen(function* () {
+    const over = yield* Deferred.make<void>()
+    const isOver = Effect.suspend(() =>
+      running.since() === ""
+        ? Effect.succeed(false)
+        : Effect.map(container.isRunning(running.since()), (isRunning) => !isRunning)
+    )
+    const watching = Effect.repeat(Effect.delay(isOver, look), { until: (isSo) => isSo })
+    yield* Effect.forkScoped(Effect.andThen(Effect.exit(inRealTime(watching)), Deferred.succeed(over, undefined)))
+    return Stream.interruptWhen(input, Deferred.await(over))
+  })
 
 const isAlive = (container: Container): Effect.Effect<boolean> =>
   inRealTime(
@@ -72,55 +100,80 @@ const isAlive = (container: Container): Effect.Effect<boolean> =>
 const started = Effect.fnUntraced(function* (
   engine: Engine,
   container: Container,
-  { command, directory, environment, input, most }: Command
+  { command, directory, environment, input, isAlone, most, onOutput }: Command
 ) {
   const mark = random()
   const args = { name: container.name, mark, directory, command, environment, hasInput: input !== undefined }
-  const client = yield* engine.start(CommandLine.exec(args), input)
-  const [stdout, stderr] = [collecting(most), announced(mark, most)]
+  const [stdout, stderr] = [collectingEnds(most), collectingEnds(most)]
+  const announced = announcement(mark)
   let isEnded = false
+  const running = { isEnded: () => isEnded, since: () => /^goes ([0-9]+ [0-9]+)$/.exec(announced.line() ?? "")?.[1] ?? "" }
+  const fed = Stream.isStream(input) ? yield* whileRunning(container, input, running) : input
+  const client = yield* engine.start(CommandLine.exec(args), fed)
+  const pass = (stream: "stdout" | "stderr") => (bytes: Uint8Array) =>
+    onOutput === undefined || bytes.length === 0 ? Effect.void : onOutput(bytes, stream)
+  const ending = Effect.tap(codeOf(client), () => Effect.sync(() => (isEnded = true)))
   const finishing = yield* Effect.forkScoped(
     Effect.map(
-      Effect.all([codeOf(client), stdout.from(client.stdout), stderr.from(client.stderr)], { concurrency: "unbounded" }),
-      ([code]) => {
-        isEnded = true
-        return code
-      }
+      Effect.all(
+        [
+          ending,
+          following(client.stdout, stdout.take, pass("stdout")),
+          following(Stream.map(client.stderr, announced.strip), stderr.take, pass("stderr"))
+        ],
+        { concurrency: "unbounded" }
+      ),
+      ([code]) => code
     )
   )
-  const running = { isEnded: () => isEnded, since: () => /^goes ([0-9]+ [0-9]+)$/.exec(stderr.line() ?? "")?.[1] ?? "" }
   const kill = killAll(container, mark, running)
+  /** Ends what the command has left. Without a mark only where it cannot be another's. */
+  const clear = Effect.suspend(() => killAll(container, mark, isAlone() ? running : { ...running, since: () => "" }))
   // Before the client is, when nobody wants it any more.
   yield* Effect.addFinalizer(() => (isEnded ? Effect.void : kill))
-  return { finishing, kill, stdout, stderr }
+  return { announced, clear, finishing, kill, stdout, stderr }
 })
 
 /** Fails with Unavailable where the command could not be run, or what became of it is not known. */
 export const execute = (engine: Engine, container: Container, asked: Command): Effect.Effect<Outcome, Fault> =>
   Effect.scoped(
     Effect.gen(function* () {
-      const { finishing, kill, stderr, stdout } = yield* Effect.uninterruptible(started(engine, container, asked))
+      const refusedBefore = container.refused()
+      const { announced, clear, finishing, kill, stderr, stdout } = yield* Effect.uninterruptible(
+        started(engine, container, asked)
+      )
       const outcome = (code: number | undefined): Outcome => ({
-        state: stderr.line() === "stays" ? "notEntered" : "begun",
+        state: announced.line() === "stays" ? "notEntered" : "begun",
         code,
-        stdout: stdout.bytes(),
-        stderr: stderr.bytes()
+        stdout: stdout.ends(),
+        stderr: stderr.ends(),
+        isRefused: container.refused() > refusedBefore
       })
       const inTime = yield* Effect.timeoutOption(Fiber.await(finishing), asked.timeout)
-      // The end of the scope kills it.
-      if (Option.isNone(inTime)) return outcome(undefined)
+      if (Option.isNone(inTime)) {
+        yield* kill
+        // For its last words, unless nobody takes them.
+        yield* inRealTime(Effect.timeoutOption(Fiber.await(finishing), patience))
+        return outcome(undefined)
+      }
       const code = yield* Fiber.join(finishing)
       if (isDoubtful(code) && !(yield* isAlive(container))) {
         yield* container.end
-        return stderr.line() === undefined ? { ...outcome(code), state: "ended" as const } : yield* Effect.fail(gone)
+        return announced.line() === undefined ? { ...outcome(code), state: "ended" as const } : yield* Effect.fail(gone)
       }
-      if (stderr.line() === undefined) {
-        return yield* Effect.fail(failed(engine.program, "runs no command in the container", { code, stderr: stderr.before() }))
+      if (announced.line() === undefined) {
+        return yield* Effect.fail(
+          failed(engine.program, "runs no command in the container", { code, stderr: announced.before() })
+        )
       }
       if (code === undefined) {
         yield* kill
         return yield* Effect.fail(unavailable(`${engine.program} was killed while it ran the command`))
       }
+      // Also tells whether the container was refused a process.
+      yield* asked.detach === true ? isAlive(container) : clear
+      // A container that dies with its command is not always known to be dead when its client has ended.
+      if (isDoubtful(code) && container.isEnded()) return yield* Effect.fail(gone)
       return outcome(code)
     })
   )

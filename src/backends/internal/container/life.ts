@@ -29,6 +29,10 @@ export interface Container {
    * they were.
    */
   readonly kill: (mark: string, since: string) => Effect.Effect<number, Fault>
+  /** Returns whether the process still runs, which is given as a command tells it of itself. */
+  readonly isRunning: (since: string) => Effect.Effect<boolean, Fault>
+  /** How often the container was refused a process, as far as its last answer says. */
+  readonly refused: () => number
   /** Ends it with all that runs in it. */
   readonly end: Effect.Effect<void>
 }
@@ -72,25 +76,32 @@ interface Talk {
   readonly take: (line: string) => void
   readonly answer: (nonce: string) => Effect.Effect<number>
   readonly forget: (nonce: string) => void
+  readonly refused: () => number
 }
+
+const isCount = (text: string): boolean => /^[0-9]{1,9}$/.test(text)
 
 const makeTalk = (): Talk => {
   const ready = Deferred.makeUnsafe<void>()
   const waiting = new Map<string, Deferred.Deferred<number>>()
+  let refused = 0
   return {
     ready: Deferred.await(ready),
     take: (line) => {
       if (line === "ready") return void Deferred.doneUnsafe(ready, Exit.void)
-      const [nonce = "", count] = line.split(" ")
+      const [nonce = "", count = "", times = "0"] = line.split(" ")
       const asked = waiting.get(nonce)
-      if (asked !== undefined && /^[0-9]{1,9}$/.test(count ?? "")) Deferred.doneUnsafe(asked, Exit.succeed(Number(count)))
+      if (asked === undefined || !isCount(count) || !isCount(times)) return
+      refused = Number(times)
+      Deferred.doneUnsafe(asked, Exit.succeed(Number(count)))
     },
     answer: (nonce) => {
       const asked = Deferred.makeUnsafe<number>()
       waiting.set(nonce, asked)
       return Deferred.await(asked)
     },
-    forget: (nonce) => void waiting.delete(nonce)
+    forget: (nonce) => void waiting.delete(nonce),
+    refused: () => refused
   }
 }
 
@@ -174,6 +185,8 @@ const start = Effect.fnUntraced(function* (
     isEnded: () => Deferred.isDoneUnsafe(end),
     ended,
     kill: (mark, since) => ask(talk, orders, ended, `${mark} ${since}`),
+    isRunning: (since) => Effect.map(ask(talk, orders, ended, `alive ${since}`), (count) => count === 1),
+    refused: talk.refused,
     end: Effect.andThen(remove(engine, name), inRealTime(Effect.timeoutOption(ended, grace)))
   }
 })

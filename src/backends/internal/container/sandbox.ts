@@ -5,14 +5,16 @@
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import type { Algebra } from "../../../filesystem/Filesystem.ts"
 import type { ExecError, ExecOptions, ExecResult, Sandbox } from "../../../filesystem/Sandbox.ts"
 import * as bounds from "../../../filesystem/sandbox/bounds.ts"
-import { type Cut, cutBytes, cutCharacters, mark, textOf } from "../../../filesystem/sandbox/streams.ts"
+import { type Cut, cutBytes, cutCharacters, mark, textOf, textOfEnd, textOfStart } from "../../../filesystem/sandbox/streams.ts"
 import * as FsError from "../../../model/FsError.ts"
 import type { Fault } from "../../../model/FsError.ts"
 import * as FsPath from "../../../model/FsPath.ts"
 import type { Engine } from "./engine.ts"
+import type { Ends } from "./collecting.ts"
 import { type Command, execute, type Outcome } from "./execution.ts"
 import { type Container, gone } from "./life.ts"
 import type { Plan } from "./options.ts"
@@ -28,8 +30,8 @@ const shapeFault = (command: ReadonlyArray<string>, { cwd, env, stdin }: ExecOpt
   if (!Array.isArray(command) || !command.every(isText)) return invalid("command", "it must be a list of texts")
   if (cwd !== undefined && !isText(cwd)) return invalid("cwd", "it must be text")
   if (env !== undefined && !Object.values(env).every(isText)) return invalid("env", "its values must be text")
-  if (stdin !== undefined && !isText(stdin) && !(stdin instanceof Uint8Array))
-    return invalid("stdin", "it must be text or bytes")
+  if (stdin !== undefined && !isText(stdin) && !(stdin instanceof Uint8Array) && !Stream.isStream(stdin))
+    return invalid("stdin", "it must be text, bytes or a stream of bytes")
   return undefined
 }
 
@@ -58,61 +60,45 @@ const judge = (asked: Omit<bounds.Asked, "stdin">, options: ExecOptions, seconds
     : undefined
 }
 
-/** How much of a stream is shown. */
+/** How much of a stream is shown: the half of it from the beginning, and the half from the end. */
 interface Bound {
-  /** Bytes that are kept for it: a few more than are shown, which tell that there are more. */
+  /** Bytes of each half that are kept. */
   readonly most: number
-  readonly cut: (bytes: Buffer) => Cut
-  /** How many of the bytes lie before the cut. */
-  readonly length: (bytes: Buffer) => number
+  readonly cut: (text: string) => Cut
 }
 
-/** Where the character of this number begins: every byte that continues none begins one. */
-const startOf = (bytes: Buffer, character: number): number => {
-  let left = character
-  for (let at = 0; at < bytes.length; at++) if ((bytes[at]! & 0xc0) !== 0x80 && left-- === 0) return at
-  return bytes.length
-}
-
-const bounded = (most: number, length: Bound["length"], cutText: (text: string) => Cut): Bound => ({
-  most,
-  cut: (bytes) => {
-    const shown = length(bytes)
-    // What is no text may grow as it is decoded.
-    const cut = cutText(textOf(bytes, shown))
-    return shown < bytes.length && !cut.isCut ? { text: cut.text + mark, isCut: true } : cut
-  },
-  length
-})
-
-const inBytes = bounded(
-  bounds.maxStream + 1,
-  (bytes) => Math.min(bytes.length, bounds.maxStream),
-  (text) => cutBytes(text, bounds.maxStream)
-)
+const inBytes: Bound = { most: bounds.maxStream / 2, cut: (text) => cutBytes(text, bounds.maxStream) }
 
 /** A character has at most four bytes. */
-const inCharacters = bounded(
-  4 * bounds.maxEvalStream + 1,
-  (bytes) => Math.min(startOf(bytes, bounds.maxEvalStream), 4 * bounds.maxEvalStream),
-  (text) => cutCharacters(text, bounds.maxEvalStream)
-)
+const inCharacters: Bound = { most: 2 * bounds.maxEvalStream, cut: (text) => cutCharacters(text, bounds.maxEvalStream) }
+
+interface Shown extends Cut {
+  readonly bytes: Uint8Array
+}
+
+const shownOf = ({ first, isCut, last }: Ends, { cut }: Bound): Shown => {
+  const bytes = isCut ? first : Buffer.concat([first, last])
+  const kept = textOfStart(first) + mark + textOfEnd(last, last.length, true)
+  const shown = cut(isCut ? kept : textOf(bytes, bytes.length))
+  return { text: shown.text, isCut: isCut || shown.isCut, bytes: new Uint8Array(bytes) }
+}
 
 const timeIsUp = 124
 
 /** Containers in which a command is tried. */
 const maxTries = 3
 
-const resultOf = (outcome: Outcome, { cut, length }: Bound, durationMillis: number): ExecResult => {
-  const [out, err] = [cut(outcome.stdout), cut(outcome.stderr)]
+const resultOf = (outcome: Outcome, bound: Bound, durationMillis: number, pids: number): ExecResult => {
+  const [out, err] = [shownOf(outcome.stdout, bound), shownOf(outcome.stderr, bound)]
   return {
     exitCode: outcome.code ?? timeIsUp,
     stdout: out.text,
     stderr: err.text,
-    stdoutBytes: new Uint8Array(outcome.stdout.subarray(0, length(outcome.stdout))),
+    stdoutBytes: out.bytes,
     durationMillis,
     timedOut: outcome.code === undefined,
-    truncated: out.isCut || err.isCut
+    truncated: out.isCut || err.isCut,
+    ...(outcome.isRefused ? { processLimit: pids } : {})
   }
 }
 
@@ -145,6 +131,10 @@ const programs = {
 } as const
 
 export const make = ({ engine, files, plan, running }: Places): typeof Sandbox.Service => {
+  /** Commands that run now. */
+  let commands = 0
+  let hasDetached = false
+
   /** In which it is to run, absolute, inside. Fails as looking at it fails. */
   const placeOf = (cwd: string | undefined): Effect.Effect<string, Fault> => {
     if (cwd === undefined || FsPath.parse(cwd) === FsPath.root) return Effect.succeed(plan.workdir)
@@ -158,7 +148,11 @@ export const make = ({ engine, files, plan, running }: Places): typeof Sandbox.S
     for (let tries = 0; tries < maxTries; tries++) {
       const container = yield* running
       const before = yield* Clock.currentTimeMillis
-      const outcome = yield* execute(engine, container, command)
+      const outcome = yield* Effect.acquireUseRelease(
+        Effect.sync(() => void commands++),
+        () => execute(engine, container, command),
+        () => Effect.sync(() => void commands--)
+      )
       const durationMillis = (yield* Clock.currentTimeMillis) - before
       if (outcome.state !== "ended") return { durationMillis, outcome }
     }
@@ -167,25 +161,29 @@ export const make = ({ engine, files, plan, running }: Places): typeof Sandbox.S
 
   const run = Effect.fnUntraced(function* (
     command: ReadonlyArray<string>,
-    { cwd, env, stdin }: ExecOptions,
+    { cwd, detach, env, onOutput, stdin }: ExecOptions,
     seconds: number,
     bound: Bound
   ) {
     const directory = yield* placeOf(cwd)
+    hasDetached ||= detach === true
     const { durationMillis, outcome } = yield* begun({
       directory,
       command,
       environment: env,
       input: isText(stdin) ? encoder.encode(stdin) : stdin,
       timeout: seconds * 1000,
-      most: bound.most
+      most: bound.most,
+      detach,
+      onOutput,
+      isAlone: () => commands === 1 && !hasDetached
     })
     if (outcome.state === "notEntered") {
       // It was there a moment ago.
       yield* placeOf(cwd)
       return yield* Effect.fail(denied)
     }
-    return resultOf(outcome, bound, durationMillis)
+    return resultOf(outcome, bound, durationMillis, plan.pids)
   })
 
   const asking = (
@@ -200,7 +198,7 @@ export const make = ({ engine, files, plan, running }: Places): typeof Sandbox.S
       asking("exec", options, () => {
         const seconds = secondsOf(options.timeout ?? defaultTimeout)
         const fault = shapeFault(command, options) ?? judge({ command }, options, seconds)
-        return fault === undefined ? run(command, options, bounds.clampedTimeout(seconds), inBytes) : Effect.fail(fault)
+        return fault === undefined ? run(command, options, Math.max(bounds.minTimeout, seconds), inBytes) : Effect.fail(fault)
       }),
     eval: (code, { language = plan.evalLanguage, ...options } = {}) =>
       asking("eval", options, () => {

@@ -12,9 +12,11 @@ export const marker = "FS_ALGEBRA_EXEC"
  * which comes when our side has ended too, however that came, both end and the container with them. A command that kills whatever it
  * may kills the child, which then is made anew; the first process of a container cannot be killed from within.
  *
- * A request is a line `NONCE MARK SINCE FIRST`, the answer `NONCE COUNT`: how many processes were just killed. Those of a mark go, and
- * those of none that started not before SINCE, in the system's ticks, since who empties the environment has no mark; those whose parent
- * is outside are the engine's own, about to become a command, but for the command itself, which is FIRST. First all are stopped, then killed: what is stopped starts nothing new.
+ * A request is a line `NONCE MARK SINCE FIRST`, the answer `NONCE COUNT REFUSED`: how many processes were just killed, and how often
+ * the container was refused a process since it began. Those of a mark go, and those of none that started not before SINCE, in the
+ * system's ticks, since who empties the environment has no mark; those whose parent is outside are the engine's own, about to become a
+ * command, but for the command itself, which is FIRST. First all are stopped, then killed: what is stopped starts nothing new. With the
+ * mark `alive` nothing is killed, and COUNT is 1 where the process FIRST that started at SINCE still runs.
  */
 export const keeper = `LC_ALL=C
 export LC_ALL
@@ -54,14 +56,34 @@ pass() {
     kill -s $1 $process && count=$((count + 1))
   done
 }
+alive() {
+  count=0
+  state=
+  started=
+  look "/proc/$2" none
+  case $state in Z | X | '') return ;; esac
+  [ "$started" = "$1" ] && count=1
+}
+refused() {
+  refused=0
+  for place in /sys/fs/cgroup/pids.events /sys/fs/cgroup/pids/pids.events; do
+    [ -r $place ] || continue
+    while read -r word number; do [ "$word" != max ] || refused=$number; done <$place
+    return
+  done
+}
 serve() {
   read -r self line </proc/self/stat
   echo ready
   while read -r nonce name since first; do
-    tries=0
-    while pass STOP "$name" "$since" "$first" && [ $count -gt 0 ] && [ $tries -lt 100 ]; do tries=$((tries + 1)); done
-    pass KILL "$name" "$since" "$first"
-    echo "$nonce $count"
+    if [ "$name" = alive ]; then alive "$since" "$first"
+    else
+      tries=0
+      while pass STOP "$name" "$since" "$first" && [ $count -gt 0 ] && [ $tries -lt 100 ]; do tries=$((tries + 1)); done
+      pass KILL "$name" "$since" "$first"
+    fi
+    refused
+    echo "$nonce $count $refused"
   done
   exit 0
 }
@@ -75,13 +97,16 @@ while (serve); [ $? -gt 128 ]; do :; done`
  * it: podman drops the output of what leaves its input unread.
  */
 export const wrapper = `fields() { since=\${20-}; }
-stat=
-while IFS= read -r line; do stat=$line; done </proc/self/stat
-fields \${stat##*) }
-cd "$1" 2>/dev/null || { echo "$${marker} stays" >&2; exit 126; }
-echo "$${marker} goes $since \${stat%% *}" >&2
+mark=$${marker}
+goes() {
+  stat=
+  while IFS= read -r line; do stat=$line; done </proc/self/stat
+  fields \${stat##*) }
+  echo "$mark goes $since \${stat%% *}" >&2
+}
+cd "$1" 2>/dev/null || { echo "$mark stays" >&2; exit 126; }
 fed=$2
 shift 2
-case $1 in -*) echo "sh: $1: not found" >&2; exit 127 ;; esac
-[ "$fed" ] || exec "$@"
-{ cat 2>/dev/null; cat >/dev/null; } | { exec "$@"; }`
+case $1 in -*) goes; echo "sh: $1: not found" >&2; exit 127 ;; esac
+[ "$fed" ] || { goes; exec "$@"; }
+{ cat 2>/dev/null; cat >/dev/null; } | { goes; exec "$@"; }`
