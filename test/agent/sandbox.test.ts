@@ -393,3 +393,59 @@ describe("programs that really run", () => {
     })
   )
 })
+
+describe("shell takes a command as", () => {
+  const rows: ReadonlyArray<
+    readonly [suite: string, args: object, command: ReadonlyArray<string>, seconds: number, cwd?: string]
+  > = [
+    ["a line for sh", { command: "ls *.md | wc -l" }, ["sh", "-c", "ls *.md | wc -l"], 30],
+    ["a line that begins like an option", { command: "-v" }, ["sh", "-c", " -v"], 30],
+    ["a program and its arguments", { command: ["ls", "-l"] }, ["ls", "-l"], 30],
+    ["Claude Code sends it", { command: "make", description: "Builds", timeout: 60_000 }, ["sh", "-c", "make"], 60],
+    ["Codex sends it", { command: ["make"], workdir: "src", timeout_ms: 5000, justification: "to see" }, ["make"], 5, "src"],
+    ["a program with arguments beside it", { command: "ls", args: ["-l", "a b"] }, ["ls", "-l", "a b"], 30]
+  ]
+  for (const [claim, args, command, seconds, cwd] of rows) {
+    it.effect(claim, () =>
+      Effect.gen(function* () {
+        const { asked, layer } = canned()
+        const { message, success } = yield* ask(shell, args, layer)
+        assert.isTrue(success, message)
+        const { options } = asked[0]!
+        assert.deepStrictEqual([asked[0]!.command, options?.cwd], [command, cwd])
+        assert.strictEqual(Duration.toSeconds(Duration.fromInputUnsafe(options!.timeout!)), seconds)
+      })
+    )
+  }
+
+  it.effect("no line at all, and it is refused", () =>
+    Effect.gen(function* () {
+      const { asked, layer } = canned()
+      const { message, success } = yield* ask(shell, { command: " " }, layer)
+      assert.isFalse(success)
+      assert.include(message, "must name a program")
+      assert.deepStrictEqual(asked, [])
+    })
+  )
+})
+
+describe("eval", () => {
+  it.effect("names the languages of the image where the one that was asked for is missing", () =>
+    Effect.gen(function* () {
+      const missing = { exitCode: 127, stderr: "sh: node: not found\n", stdout: "/usr/bin/python3\n/bin/sh\n" }
+      const { message } = yield* answered(evaluate, { code: "1", language: "javascript" }, missing)
+      assert.match(message, /\nthe image has python and sh: give one of these as language$/)
+      const { message: ended } = yield* answered(evaluate, { code: "1" }, { exitCode: 1 })
+      assert.notInclude(ended, "the image has")
+    })
+  )
+
+  it.effect("runs a line of sh too", () =>
+    Effect.gen(function* () {
+      const { asked, layer } = canned()
+      yield* ask(evaluate, { code: "echo a", language: "sh" }, layer)
+      assert.deepInclude(asked[0], { code: "echo a" })
+      assert.strictEqual(asked[0]!.options?.language, "sh")
+    })
+  )
+})

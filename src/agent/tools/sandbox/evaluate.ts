@@ -18,7 +18,7 @@ const otherLanguages = Effect.map(
   ({ stdout }) => {
     const names = new Set(stdout.split("\n").map((line) => line.slice(line.lastIndexOf("/") + 1)))
     const found = Object.entries(interpreters).flatMap(([language, program]) => (names.has(program) ? [language] : []))
-    return found.length === Object.keys(interpreters).length
+    return found.length === 0 || found.length === Object.keys(interpreters).length
       ? ""
       : `\nthe image has ${listed(found)}: give one of these as language`
   }
