@@ -3,7 +3,7 @@
  * is right. What was sent is told by its kind alone, so that a long argument is not sent back.
  */
 import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
+import type * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 import type { AnyDefinition } from "./definition.ts"
 import { listed } from "./changedLines.ts"

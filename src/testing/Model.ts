@@ -258,6 +258,7 @@ const hasParent = (self: Model, names: Names): boolean => {
 }
 
 const write = (self: Model, command: Extract<Command, { _tag: "Write" }>, names: Names): Step => {
+  if (command.path === "") return answer(self, failure("InvalidPath"))
   const { createParents, ifMatch, mode } = command
   if (mode === "create" && ifMatch !== undefined) return answer(self, failure("InvalidArgument"))
   if (!command.text.isWellFormed()) return answer(self, failure("InvalidArgument"))
