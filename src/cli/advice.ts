@@ -44,7 +44,7 @@ const advice: Advice = {
         : `Use --mode overwrite to replace it, or change part of it: ${line("edit", path)}`,
   AccessDenied: ({ why }) => whyDenied[why],
   InvalidPath: () =>
-    "A path is relative to the root, stays below it and goes round in no circle; another --root reaches what lies outside.",
+    "A path is relative to the root or absolute, stays below it and goes round in no circle; another --root reaches what lies outside.",
   PathTooLong: () => "Choose a --root further down, or shorter names.",
   NotADirectory: ({ operation, path }, line) =>
     operation === opening ? "Give a directory: --root DIR." : `See what it is: ${line("stat", path)}`,

@@ -1,9 +1,10 @@
 /**
  * Fingers know how arguments are read: `-C2` is `-C 2`, `--old -x` takes what follows, and `-i 1` looks for 1. effect/cli reads
  * these otherwise (a flag may take the word after it for its yes or no, and never takes one with a dash), so they are written out in
- * the one form that both read alike, `--flag=value`, before it sees them.
+ * the one form that both read alike, `--flag=value`, before it sees them. Flags of other tools are replaced here, too.
  */
 import type { CommandDescriptor, FlagDescriptor } from "effect/cli/Completions"
+import { habits, sharedHabits } from "./habits.ts"
 
 const literals: ReadonlySet<string> = new Set(["true", "1", "y", "yes", "on", "false", "0", "n", "no", "off"])
 
@@ -12,66 +13,114 @@ const isBoolean = (flag: FlagDescriptor): boolean => flag.type._tag === "Boolean
 interface Flags {
   readonly long: ReadonlyMap<string, FlagDescriptor>
   readonly short: ReadonlyMap<string, FlagDescriptor>
+  readonly negations: ReadonlyMap<string, FlagDescriptor>
+  /** Flags of other tools, by what they mean here. */
+  readonly other: ReadonlyMap<string, string>
 }
 
 const flagsOf = (command: CommandDescriptor): Flags => ({
   long: new Map(command.flags.map((flag) => [flag.name, flag])),
-  short: new Map(command.flags.flatMap((flag) => flag.aliases.map((alias) => [alias.replace(/^-+/, ""), flag] as const)))
+  short: new Map(command.flags.flatMap((flag) => flag.aliases.map((alias) => [alias.replace(/^-+/, ""), flag] as const))),
+  negations: new Map(
+    command.flags.filter(isBoolean).flatMap((flag) => {
+      const { name, negation } = flag
+      return [`no-${name}`, ...(typeof negation === "string" ? [negation] : [])].map((no) => [no, flag] as const)
+    })
+  ),
+  other: new Map([...Object.entries(sharedHabits), ...Object.entries(habits[command.name] ?? {})])
 })
 
 const isKnown = (flags: Flags, word: string): boolean =>
   word === "--" || (word.startsWith("--") ? flags.long.has(word.slice(2).split("=")[0]!) : flags.short.has(word.slice(1, 2)))
 
-/** `-inC2` is `-inC=2`; answers the last flag of the word, too, when that still waits for a value. */
-const cluster = (word: string, flags: Flags): readonly [word: string, last: FlagDescriptor | undefined] => {
+/** Words, and the last flag in them, when that still waits for a value. */
+type Written = readonly [words: ReadonlyArray<string>, last?: FlagDescriptor | undefined]
+
+/** Writes `-inC2` of grep as `-iC=2`: n changes nothing there. */
+const cluster = (word: string, flags: Flags): Written => {
+  const words: Array<string> = []
+  let kept = "-"
+  let last: FlagDescriptor | undefined
+  const all = (end: string): ReadonlyArray<string> => [...words, ...(kept + end === "-" ? [] : [kept + end])]
   for (let i = 1; i < word.length; i++) {
-    const flag = flags.short.get(word[i]!)
-    if (flag === undefined || word[i + 1] === "=") return [word, undefined]
-    if (i === word.length - 1) return [word, flag]
-    if (!isBoolean(flag)) return [`${word.slice(0, i + 1)}=${word.slice(i + 1)}`, undefined]
+    const letter = word[i]!
+    const other = flags.other.get(letter)
+    if (other === "") continue
+    const flag = flags.short.get(letter) ?? flags.long.get(other ?? "")
+    if (flag === undefined && other !== undefined) {
+      words.push(`--${other}`)
+      continue
+    }
+    if (flag === undefined || word[i + 1] === "=") return [all(word.slice(i))]
+    if (!isBoolean(flag) && i < word.length - 1) return [all(`${letter}=${word.slice(i + 1)}`)]
+    kept += other === undefined ? letter : flag.aliases[0]!
+    last = flag
   }
-  return [word, undefined]
+  return [all(""), last]
+}
+
+const long = (arg: string, flags: Flags): Written => {
+  const [name, ...value] = arg.slice(2).split("=")
+  const other = flags.other.get(name!)
+  if (other === "") return [[]]
+  const word = other === undefined ? arg : [`--${other}`, ...value].join("=")
+  const negated = flags.negations.get(word.slice(2))
+  return negated === undefined ? [[word], flags.long.get(word.slice(2))] : [[`--${negated.name}=false`]]
 }
 
 const isNumber = /^-[\d.]/
+
+const isFlag = (arg: string, flags: Flags): boolean =>
+  arg.startsWith("-") && arg !== "-" && (!isNumber.test(arg) || flags.other.has(arg[1]!))
 
 /** The words of one flag, which stands at `index`, and how many of `args` they are. */
 const written = (
   flags: Flags,
   args: ReadonlyArray<string>,
   index: number
-): readonly [words: ReadonlyArray<string>, taken: number] => {
+): readonly [words: ReadonlyArray<string>, taken: number, open?: FlagDescriptor | undefined] => {
   const arg = args[index]!
   const next = args[index + 1]
-  const negated = arg.startsWith("--no-") ? flags.long.get(arg.slice(5)) : undefined
-  if (negated !== undefined && isBoolean(negated)) return [[`--${negated.name}=false`], 1]
-  const [word, flag] = arg.startsWith("--") ? ([arg, flags.long.get(arg.slice(2))] as const) : cluster(arg, flags)
-  if (flag === undefined || next === undefined) return [[word], 1]
-  if (isBoolean(flag)) return [[literals.has(next.toLowerCase()) ? `${word}=true` : word], 1]
-  if (next.startsWith("-") && next !== "-") return isKnown(flags, next) ? [[word], 1] : [[`${word}=${next}`], 2]
-  return [[word, next], 2]
+  const [words, flag] = arg === "-h" ? [[arg]] : arg.startsWith("--") ? long(arg, flags) : cluster(arg, flags)
+  if (flag === undefined || isBoolean(flag) || next === undefined) return [words, 1, flag]
+  const attached = [...words.slice(0, -1), `${words.at(-1)}=${next}`]
+  if (flag.optionalValue === true) {
+    const isValue = flag.type._tag === "Choice" && flag.type.values.includes(next)
+    return isValue ? [attached, 2] : [words, 1]
+  }
+  if (next.startsWith("-") && next !== "-") return isKnown(flags, next) ? [words, 1] : [attached, 2]
+  return [[...words, next], 2]
 }
 
 export const normalise = (program: CommandDescriptor, args: ReadonlyArray<string>): ReadonlyArray<string> => {
   const out: Array<string> = []
+  const help: Array<string> = []
   let command = program
   let flags = flagsOf(program)
+  /** Whether the last word is a switch, which would take a yes or no that follows. */
+  let isOpen = false
   for (let index = 0; index < args.length;) {
     const arg = args[index]!
-    if (arg === "--") return [...out, ...args.slice(index)]
-    if (arg.startsWith("-") && arg !== "-" && !isNumber.test(arg)) {
-      const [words, taken] = written(flags, args, index)
+    if (arg === "--") return [...out, ...help, ...args.slice(index)]
+    if (isFlag(arg, flags)) {
+      const [words, taken, open] = written(flags, args, index)
       out.push(...words)
+      if (words.length > 0) isOpen = open !== undefined && isBoolean(open)
       index += taken
       continue
     }
+    index++
     const sub = command.subcommands.find(({ name }) => name === arg)
     if (sub !== undefined) {
       command = sub
       flags = flagsOf(sub)
+    } else if (arg === "help" && command.subcommands.length > 0) {
+      help.push("--help")
+      continue
     }
+    if (isOpen && literals.has(arg.toLowerCase())) out.push(`${out.pop()}=true`)
+    isOpen = false
     out.push(arg)
-    index++
   }
-  return out
+  return [...out, ...help]
 }

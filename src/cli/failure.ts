@@ -14,6 +14,7 @@ import { Complaint, exitCodeOf, Quit } from "./exit.ts"
 import { complaintOf, type HistoryError } from "./historyAdvice.ts"
 import { notRecorded } from "./journal/advice.ts"
 import { errorLook } from "./look.ts"
+import { located } from "./paths.ts"
 import { existingDirectory, nearby } from "../agent/nearby.ts"
 import { type OutputFailed, Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
@@ -27,10 +28,10 @@ const didYouMean = (paths: ReadonlyArray<string>): string =>
 
 /** For what is missing: what is there, as near to it as can be. */
 const instead = Effect.fnUntraced(function* (fs: Algebra, path: string, line: CommandLine) {
-  const absolute = path.startsWith("/") ? "Paths start at the root, also those that begin with a slash. " : ""
+  if (/^~(?:\/|$)/.test(path)) return "Only a shell makes the home directory of ~, and only where no quote or = is before it."
   const paths = yield* nearby(fs, path)
-  if (paths.length > 0) return absolute + didYouMean(paths)
-  return `${absolute}See what is there: ${line("ls", yield* existingDirectory(fs, path))}`
+  if (paths.length > 0) return didYouMean(paths)
+  return `See what is there: ${line("ls", yield* existingDirectory(fs, path))}`
 })
 
 const next = Effect.fnUntraced(function* (error: FsError.FsError) {
@@ -38,9 +39,13 @@ const next = Effect.fnUntraced(function* (error: FsError.FsError) {
   const { program } = yield* Screen
   const line = commandLine(program, root)
   const fs = yield* Effect.serviceOption(Filesystem)
-  return error._tag === "NotFound" && error.operation !== opening && Option.isSome(fs)
-    ? yield* instead(fs.value, error.path, line)
-    : adviceOn(error, line)
+  if (Option.isSome(fs) && error.operation !== opening) {
+    if (error._tag === "NotFound") return yield* instead(fs.value, error.path, line)
+    // Some take / for the root.
+    if (error._tag === "InvalidPath" && error.path.startsWith("/") && (yield* fs.value.exists(error.path)))
+      return `${didYouMean([error.path.replace(/^\/+/, "") || "."])} A path that begins with / is one of the machine; --root / has all of them.`
+  }
+  return adviceOn(error, line)
 })
 
 const complain = Effect.fnUntraced(function* (complaint: Complaint) {
@@ -104,14 +109,16 @@ export const reportedLayer = <A, R>(layer: Layer.Layer<A, FsError.FsError | Comp
     Layer.effectContext(Effect.flatMap(reportAny(error), (code) => Effect.fail(new Quit({ code }))))
   )
 
-/** Does it for every path, whatever happened to the others; the first failure decides the exit code. */
+/** Runs the body for each path, relative to the root, whatever happened to the others; the first failure decides the exit code. */
 export const forEachPath = Effect.fnUntraced(function* <E extends Failure, R>(
   paths: ReadonlyArray<string>,
   body: (path: string) => Effect.Effect<void, E, R>
 ) {
   let failed: Quit | undefined
   for (const path of paths) {
-    yield* Effect.catchTag(reported(body(path)), "Quit", (quit) => Effect.sync(() => void (failed ??= quit)))
+    yield* Effect.catchTag(reported(Effect.flatMap(located(path), body)), "Quit", (quit) =>
+      Effect.sync(() => void (failed ??= quit))
+    )
   }
   if (failed !== undefined) yield* Effect.fail(failed)
 })

@@ -60,9 +60,13 @@ export const exclude = repeated("exclude", "GLOB", "Leave these out; !GLOB takes
   Flag.withAlias("x")
 )
 
-export const gitignore = toggle("gitignore", "Leave out what .gitignore and .ignore name, and .git")
+export const gitignore: Flag.Flag<boolean> = Flag.Boolean("gitignore").pipe(
+  Flag.withDescription("Leave out what .gitignore and .ignore name, and .git (the default); --no-ignore takes it in"),
+  Flag.withNegation("no-ignore"),
+  Flag.withDefault(true)
+)
 
-export const max = natural("max", "N", "Stop after this many, and say how to go on")
+export const max = natural("max", "N", "Stop after this many, and say how to go on").pipe(Flag.withAlias("m"))
 
 export const after = text("after", "PLACE", "Go on where an answer that was cut at --max said it stopped")
 

@@ -41,6 +41,7 @@ import { cp, mv } from "./commands/transfer.ts"
 import { tree } from "./commands/tree.ts"
 import { write } from "./commands/write.ts"
 import { ended } from "./ended.ts"
+import { counterparts } from "./habits.ts"
 import { formatter } from "./help.ts"
 import { limits } from "./limits.ts"
 import { errorLook } from "./look.ts"
@@ -67,7 +68,7 @@ export const command = base.pipe(
 on the disk, or on a copy in memory, where everything can be tried and nothing is touched.`,
     examples: [
       ["", "The tour: what it can do, shown on the files of this directory"],
-      ["tree --gitignore", "What is here"],
+      ["tree", "What is here"],
       ["grep 'TODO|FIXME' --glob '*.ts'", "Find lines"],
       ["edit README.md --old teh --new the --all --dry-run", "See a change before it is made"],
       ["snapshot --tag 'works'", "Keep everything as it is; restore brings it back"],
@@ -116,7 +117,9 @@ const messageOf = (error: CliError.CliError): string =>
 const usage = (screen: ScreenShape, json: boolean, event: CliOutput.Presenter.InvalidInvocation): Effect.Effect<void> => {
   const { bold, dim, red, text } = errorLook(screen)
   const messages = event.errors.map(messageOf)
-  const hint = `See ${event.commandPath.join(" ")} --help`
+  const [name] = event.errors.flatMap((error) => (error._tag === "UnknownSubcommand" ? [error.subcommand] : []))
+  const counterpart = event.commandPath.length === 1 ? counterparts.get(name ?? "") : undefined
+  const hint = `${counterpart === undefined ? "See" : `Try ${program} ${counterpart}, or see`} ${event.commandPath.join(" ")} --help`
   if (json) {
     return screen.warn(JSON.stringify({ error: { _tag: "UsageError" }, message: messages.join("; "), hint }))
   }
@@ -156,17 +159,29 @@ const settings = (screen: ScreenShape, json: boolean) => {
   )
 }
 
+/** Applies `--color`. */
+const colored = (screen: ScreenShape, flags: ReadonlyArray<string>): ScreenShape => {
+  const color = flags.find((flag) => flag === "--color" || flag.startsWith("--color="))
+  if (color === undefined || color === "--color=auto") return screen
+  const colors = color !== "--color=never"
+  return { ...screen, colors, errorColors: colors }
+}
+
 /** Runs one command line to its exit code. It fails with nothing; interruption stays interruption. */
 export const run = (args: ReadonlyArray<string>, options: { readonly version: string }): Effect.Effect<number, never, Screen> =>
-  Effect.flatMap(Screen, (screen) => {
-    const end = args.indexOf("--")
-    const json = (end === -1 ? args : args.slice(0, end)).includes("--json")
+  Effect.flatMap(Screen, (given) => {
+    const words = normalise(Completions.fromCommand(command), args)
+    const end = words.indexOf("--")
+    const flags = end === -1 ? words : words.slice(0, end)
+    const json = flags.includes("--json")
+    const screen = colored(given, flags)
     return Command.runWith(
       command,
       options
-    )(normalise(Completions.fromCommand(command), args)).pipe(
+    )(words).pipe(
       ended(screen),
       Effect.provide([environment, settings(screen, json)]),
+      Effect.provideService(Screen, screen),
       Effect.provideService(ProgramVersion, options.version)
     )
   })

@@ -58,6 +58,13 @@ export const base = Command.make(program).pipe(
         () => "the name of a file, and it is blank"
       )
     ),
+    // `run` obeys it before the command is known, since errors of usage have colours too.
+    color: Flag.Literals("color", ["auto", "always", "never"]).pipe(
+      Flag.withDescription("Whether to use colours; without a value: always"),
+      Flag.withMetavar("WHEN"),
+      Flag.withOptionalValue("always"),
+      Flag.withDefault("auto" as const)
+    ),
     json: Flag.Boolean("json").pipe(
       Flag.withDescription("Answer with JSON: one document, or one line for each item of a list"),
       Flag.withoutNegation,

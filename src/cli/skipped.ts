@@ -10,10 +10,13 @@ import { Screen } from "./screen.ts"
 
 export interface Collected {
   readonly onSkip: (path: string, why: "ignored" | "binary" | "tooLarge" | "unreadable") => void
+  /** Adds what a result has counted for itself. */
+  readonly add: (skipped: Skipped) => void
   readonly counts: { ignored: number; binary: number; tooLarge: number; unreadable: number }
-  /** At most the first hundred. */
   readonly unreadablePaths: Array<string>
 }
+
+const maxPaths = 100
 
 export const collect = (): Collected => {
   const counts = { ignored: 0, binary: 0, tooLarge: 0, unreadable: 0 }
@@ -23,43 +26,32 @@ export const collect = (): Collected => {
     unreadablePaths,
     onSkip: (path, why) => {
       counts[why]++
-      if (why === "unreadable" && unreadablePaths.length < 100) unreadablePaths.push(path)
+      if (why === "unreadable" && unreadablePaths.length < maxPaths) unreadablePaths.push(path)
+    },
+    add: (skipped) => {
+      for (const why of reasons) counts[why] += skipped[why]
+      unreadablePaths.push(...skipped.unreadablePaths.slice(0, maxPaths - unreadablePaths.length))
     }
   }
 }
 
-const words = { ignored: "ignored", binary: "binary", tooLarge: "too large", unreadable: "unreadable" } as const
+const words = {
+  ignored: "ignored (--no-ignore takes it in)",
+  binary: "binary",
+  tooLarge: "too large",
+  unreadable: "unreadable"
+} as const
 
-type Counted = Omit<Skipped, "unreadablePaths"> & { readonly unreadablePaths: ReadonlyArray<string> }
+const reasons = Object.keys(words) as ReadonlyArray<keyof typeof words>
 
 const shown = 3
 
-const sayCounts = Effect.fnUntraced(function* (skipped: Counted) {
+export const say = Effect.fnUntraced(function* ({ counts, unreadablePaths }: Collected) {
   const { name, yellow } = errorLook(yield* Screen)
-  const parts = (Object.keys(words) as Array<keyof typeof words>)
-    .filter((why) => skipped[why] > 0)
-    .map((why) => `${humanise.whole(skipped[why])} ${words[why]}`)
+  const parts = reasons.filter((why) => counts[why] > 0).map((why) => `${humanise.whole(counts[why])} ${words[why]}`)
   if (parts.length === 0) return
-  const paths = skipped.unreadablePaths.slice(0, shown).map(name)
-  const rest = skipped.unreadable > paths.length ? ", …" : ""
+  const paths = unreadablePaths.slice(0, shown).map(name)
+  const rest = counts.unreadable > paths.length ? ", …" : ""
   const list = paths.length === 0 ? "" : ` (${paths.join(", ")}${rest})`
-  yield* remark(`${yellow("skipped:")} ${parts.join(", ")}${list}`, { skipped })
+  yield* remark(`${yellow("skipped:")} ${parts.join(", ")}${list}`, { skipped: { ...counts, unreadablePaths } })
 })
-
-export const say = (skipped: Collected): ReturnType<typeof sayCounts> =>
-  Effect.suspend(() => sayCounts({ ...skipped.counts, unreadablePaths: skipped.unreadablePaths }))
-
-/** Of a result that has counted for itself. */
-export const sayResult = (skipped: Skipped): ReturnType<typeof sayCounts> => sayCounts(skipped)
-
-/** Where leaving out was asked for, only what could not be read is news. */
-export const sayUnreadable = (skipped: Collected): ReturnType<typeof sayCounts> =>
-  Effect.suspend(() =>
-    sayCounts({
-      ignored: 0,
-      binary: 0,
-      tooLarge: 0,
-      unreadable: skipped.counts.unreadable,
-      unreadablePaths: skipped.unreadablePaths
-    })
-  )

@@ -238,7 +238,7 @@ const goingOn =
     return [
       "",
       look.bold("Where to go next"),
-      row(`${program} tree --gitignore`, "what is here, drawn"),
+      row(`${program} tree`, "what is here, drawn"),
       row(`${program} grep 'TODO|FIXME' --root ../other`, "the same in another directory"),
       row(`${program} --help`, "all commands"),
       "",

@@ -48,7 +48,9 @@ export interface Base {
   readonly kind: Kind
 }
 
-const cursorOf = (match: { readonly path: string; readonly lineNumber: number }): string => `${match.lineNumber}:${match.path}`
+/** Returns the `next` of an answer that ends with this match. */
+export const cursorOf = (match: { readonly path: string; readonly lineNumber: number }): string =>
+  `${match.lineNumber}:${match.path}`
 
 /** Before everything: what continues a search of which nothing was answered. */
 const start: Cursor = { path: "", lineNumber: 0 }

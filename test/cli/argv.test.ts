@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Completions from "effect/cli/Completions"
 import { normalise } from "../../src/cli/argv.ts"
+import { habits } from "../../src/cli/habits.ts"
 import { command } from "../../src/cli/main.ts"
 
 const program = Completions.fromCommand(command)
@@ -32,6 +33,69 @@ describe("arguments", () => {
   })
   it("what follows -- is left alone", () => {
     assert.strictEqual(read("grep -- -i 1"), "grep -- -i 1")
+    assert.strictEqual(read("rm -- -rf -v"), "rm -- -rf -v")
+    assert.strictEqual(read("cat -- help --color"), "cat -- help --color")
+  })
+  it("a flag of another tool that changes nothing here is dropped, alone and in a cluster", () => {
+    assert.strictEqual(read("grep -rn x src"), "grep x src")
+    assert.strictEqual(read("grep -rniC2 x"), "grep -iC=2 x")
+    assert.strictEqual(read("grep --recursive --line-number x"), "grep x")
+    assert.strictEqual(read("ls -la src"), "ls -l src")
+    assert.strictEqual(read("ls -1a"), "ls")
+    assert.strictEqual(read("cp -rv a b"), "cp a b")
+    assert.strictEqual(read("cp -rf a b"), "cp -f a b")
+  })
+  it("a switch never takes the word after a dropped flag", () => {
+    assert.strictEqual(read("grep -in 1"), "grep -i=true 1")
+    assert.strictEqual(read("grep -i -n 1 no"), "grep -i=true 1 no")
+    assert.strictEqual(read("grep -n 1"), "grep 1")
+  })
+  it("another tool's name of a flag becomes ours", () => {
+    assert.strictEqual(read("grep --include=*.ts x"), "grep --glob=*.ts x")
+    assert.strictEqual(read("grep --include *.ts x"), "grep --glob *.ts x")
+    assert.strictEqual(read("rm -Rf a"), "rm -rf a")
+    assert.strictEqual(read("rm --force a"), "rm --missing-ok a")
+  })
+  it("a letter that means something else there never prints the version", () => {
+    assert.strictEqual(read("grep -v x"), "grep --invert-match x")
+    assert.strictEqual(read("grep -rv x"), "grep --invert-match x")
+    assert.strictEqual(read("rm -rfv x"), "rm -rf x")
+    assert.strictEqual(read("-v"), "-v")
+  })
+  it("-h alone is for help, and with others what it is in ls", () => {
+    assert.strictEqual(read("ls -h"), "ls -h")
+    assert.strictEqual(read("ls -lah"), "ls -l")
+  })
+  it("an unknown letter is the one that is left for its error", () => {
+    assert.strictEqual(read("grep -rnZ x"), "grep -Z x")
+  })
+  it("help is --help, for the program and for a command", () => {
+    assert.strictEqual(read("help"), "--help")
+    assert.strictEqual(read("help grep"), "grep --help")
+    assert.strictEqual(read("help journal verify"), "journal verify --help")
+    assert.strictEqual(read("--root help ls"), "--root help ls")
+    assert.strictEqual(read("cat help"), "cat help")
+    assert.strictEqual(read("grep help"), "grep help")
+  })
+  it("--color takes a word only when that is one of its values", () => {
+    assert.strictEqual(read("ls --color src"), "ls --color src")
+    assert.strictEqual(read("ls --color never src"), "ls --color=never src")
+    assert.strictEqual(read("ls --color=always"), "ls --color=always")
+    assert.strictEqual(read("ls --no-color"), "ls --color=never")
+  })
+  it("--no-ignore is the opposite of --gitignore", () => {
+    assert.strictEqual(read("grep --no-ignore 1"), "grep --gitignore=false 1")
+    assert.strictEqual(read("tree --no-gitignore"), "tree --gitignore=false")
+  })
+  it("no name of another tool hides a flag of ours", () => {
+    for (const [name, names] of Object.entries(habits)) {
+      const flags = program.subcommands.find((one) => one.name === name)!.flags
+      const own = new Set(flags.flatMap((flag) => [flag.name, ...flag.aliases]))
+      for (const [other, meaning] of Object.entries(names)) {
+        assert.isFalse(own.has(other), `${name} ${other}`)
+        if (meaning !== "" && other !== "v") assert.isTrue(own.has(meaning), `${name} ${other}`)
+      }
+    }
   })
   it("what is unknown is left for its error", () => {
     assert.strictEqual(read("grep -Z3 --what 1 x"), "grep -Z3 --what 1 x")

@@ -106,10 +106,10 @@ describe("tree", () => {
       assert.deepStrictEqual(paths(yield* json(["tree", "src", "-d2", "-x", "lib"])), ["src/main.ts"])
     })
   )
-  it.effect("--gitignore leaves out what git would", () =>
+  it.effect("leaves out what git would", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ ".gitignore": "out\n", out: { a: "a" }, b: "b" })
-      const { out } = yield* run(["tree", "--gitignore"])
+      const { out } = yield* run(["tree"])
       assert.include(out, "b  1 B")
       assert.notInclude(out, "out")
     })

@@ -100,8 +100,7 @@ describe("what to do next", () => {
   it.effect("points to a directory that is there, below the same root", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ src: {} })
-      const { err } = yield* run(["cat", "/src/no/such/file", "--root", "/some where"])
-      assert.include(err, "Paths start at the root")
+      const { err } = yield* run(["cat", "src/no/such/file", "--root", "/some where"])
       assert.include(err, "fs-algebra ls src --root '/some where'")
     })
   )
@@ -132,7 +131,7 @@ describe("usage", () => {
     ["a number that is none", ["tree", "--depth", "two"], "depth"],
     ["a negative number", ["tree", "--depth", "-1"], "below 0"],
     ["a range the wrong way round", ["cat", "f", "--lines", "5:2"], "5:2"],
-    ["an argument too many", ["cp", "a", "b", "c"], "c"]
+    ["an argument too many", ["edit", "f", "c", "--old", "a", "--new", "b"], "c"]
   ] as const)("%s ends with 2 and says so on standard error", ([, args, said]) =>
     Effect.gen(function* () {
       const ran = yield* usage(...args)

@@ -3,7 +3,7 @@ import * as humanise from "../../src/cli/humanise.ts"
 import { editDistance } from "../../src/agent/nearby.ts"
 import { printableLines, printableName, printableText } from "../../src/cli/printable.ts"
 import { quote } from "../../src/cli/shell.ts"
-import { destination } from "../../src/cli/commands/transfer.ts"
+import { inDirectory } from "../../src/cli/commands/transfer.ts"
 
 describe("printable", () => {
   it("leaves what can do nothing to a terminal", () => {
@@ -60,12 +60,13 @@ describe("shell", () => {
   })
 })
 
-describe("destination", () => {
-  it("a slash at its end means into", () => {
-    assert.strictEqual(destination("a/b.txt", "c/"), "c/b.txt")
-    assert.strictEqual(destination("a/b/", "c/"), "c/b")
-    assert.strictEqual(destination("a", "c"), "c")
-    assert.strictEqual(destination("a/b", "/"), "/b")
+describe("inDirectory", () => {
+  it("keeps the last name, whatever slashes stand at the ends", () => {
+    assert.strictEqual(inDirectory("a/b.txt", "c/"), "c/b.txt")
+    assert.strictEqual(inDirectory("a/b/", "c"), "c/b")
+    assert.strictEqual(inDirectory("a/b", "."), "b")
+    assert.strictEqual(inDirectory("a/b", "./"), "b")
+    assert.strictEqual(inDirectory("a/b", "/"), "/b")
   })
 })
 

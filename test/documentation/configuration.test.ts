@@ -9,6 +9,7 @@ import * as Completions from "effect/cli/Completions"
 import * as OpenApi from "effect/http-api/OpenApi"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
+import { habits, sharedHabits } from "../../src/cli/habits.ts"
 import { command } from "../../src/cli/main.ts"
 import { Api, Dump } from "../../src/debug/index.ts"
 import { Leaf, Limits, ToolSettings } from "../../src/index.ts"
@@ -252,6 +253,20 @@ describe("the guide to the command line", () => {
       assert.sameMembers(told, [...flags])
     })
   }
+
+  it("has each flag of other tools, and no other", () => {
+    const written = (name: string) => (name.length === 1 ? `-${name}` : `--${name}`)
+    const told = new Map(rowsOf(named.get("Habits")!).map(([name, ...cells]) => [plain(name!), cells.join(" ")] as const))
+    const known = new Map([["all", sharedHabits], ...Object.entries(habits)] as const)
+    assert.sameMembers([...told.keys()], [...known.keys()])
+    for (const [name, flags] of known) {
+      for (const [other, meaning] of Object.entries(flags)) {
+        const text = other === "v" && meaning !== "" ? textOf(document) : told.get(name)!
+        assert.match(text, new RegExp(`(?<![\\w-])${written(other)}\``), `${name} ${other}`)
+        if (meaning !== "" && text === told.get(name)) assert.include(text, written(meaning))
+      }
+    }
+  })
 
   it("has no command that does not exist", () => {
     const known = new Set(all.map(({ name }) => name))

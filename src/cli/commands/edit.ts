@@ -11,6 +11,7 @@ import { paintDiff } from "../diff.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
 import { errorLook } from "../look.ts"
+import { located } from "../paths.ts"
 import { Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
 import { subcommand } from "../subcommand.ts"
@@ -41,7 +42,7 @@ line endings, encoding, byte order mark. The difference goes to standard output,
     const screen = yield* Screen
     const { json } = yield* Settings
     const match = all ? "all" : first ? "first" : "unique"
-    const result = yield* fs.edit(path, { oldText, newText, match }, { dryRun, ifMatch, version: true })
+    const result = yield* fs.edit(yield* located(path), { oldText, newText, match }, { dryRun, ifMatch, version: true })
     yield* document(EditResult, result, (look) => paintDiff(look, result.diff))
     if (json) return
     const { dim, name } = errorLook(screen)

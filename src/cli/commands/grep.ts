@@ -8,9 +8,10 @@ import * as Argument from "effect/cli/Argument"
 import * as CliError from "effect/cli/CliError"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import { Filesystem } from "../../filesystem/Filesystem.ts"
+import { cursorOf } from "../../engine/grep.ts"
+import { type Algebra, Filesystem, type GrepOptions } from "../../filesystem/Filesystem.ts"
 import { GrepMatch } from "../../model/Entry.ts"
-import { list } from "../answer.ts"
+import { list, remark } from "../answer.ts"
 import { sayContinuation } from "../continuation.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
@@ -19,7 +20,9 @@ import { grouped, matched } from "../matches.ts"
 import { sayNothingFound } from "../nothing.ts"
 import { withProgress } from "../progress.ts"
 import { Screen } from "../screen.ts"
+import { type SearchBase, searchBases } from "../searchBases.ts"
 import { Settings } from "../settings.ts"
+import { quote } from "../shell.ts"
 import * as skipped from "../skipped.ts"
 import { subcommand } from "../subcommand.ts"
 
@@ -33,23 +36,44 @@ const perFile = <E, R>(matches: Stream.Stream<GrepMatch, E, R>) =>
     Stream.map(([path, group]) => ({ path, matches: group.length }))
   )
 
+/** Searches one place after another, until there are as many matches as are wanted. */
+const firstMatches = Effect.fnUntraced(function* (
+  fs: Algebra,
+  pattern: string,
+  options: GrepOptions & { readonly maxMatches: number },
+  bases: ReadonlyArray<SearchBase>
+) {
+  const passedOver = skipped.collect()
+  const matches: Array<GrepMatch> = []
+  for (const { gitignore, path } of bases) {
+    const maxMatches = options.maxMatches - matches.length
+    const result = yield* fs.grep(pattern, { ...options, path, gitignore, maxMatches })
+    matches.push(...result.matches)
+    passedOver.add(result.skipped)
+    if (!result.truncated) continue
+    const last = matches.at(-1)
+    return { matches, skipped: passedOver, truncated: true, next: last === undefined ? result.next : cursorOf(last) }
+  }
+  return { matches, skipped: passedOver, truncated: false }
+})
+
 export const grep = subcommand(
   "grep",
   {
     summary: "Find lines by regular expression",
-    description: `Find the lines that match a JavaScript regular expression, in the order of paths and lines. Hidden files are searched,
-binary ones are not; what was passed over is said at the end. On a terminal grouped by file, into a pipe as
-path:line:text. A pattern that begins with - goes after --.`,
+    description: `Find the lines that match a JavaScript regular expression, in the order of paths and lines. Hidden files are searched;
+binary ones and what git ignores are not, unless a path names them. What was passed over is said at the end.
+On a terminal grouped by file, into a pipe as path:line:text. A pattern that begins with - goes after --.`,
     examples: [
-      ["'TODO|FIXME' --gitignore", "In everything but what git ignores"],
-      ["-i readme docs --glob '*.md' -C 2", "In some files of a directory, with two lines around"],
+      ["'TODO|FIXME'", "In everything but what git ignores"],
+      ["-i readme docs README.md --glob '*.md' -C 2", "In some files of a directory and one more, with two lines around"],
       ["-F 'a.b(' --files", "Plain text; only the names of the files"],
       ["'^import' --count --json", "How often in each file, as JSON"]
     ]
   },
   {
     pattern: Argument.String("pattern").pipe(Argument.withDescription("The regular expression")),
-    path: flags.directory("Where to search, a directory or one file"),
+    paths: flags.path("Where to search, directories and files (default: the root)").pipe(Argument.variadic()),
     glob: flags.repeated("glob", "GLOB", "Only files that match; !GLOB takes out (may be repeated)").pipe(Flag.withAlias("g")),
     exclude: flags.exclude,
     gitignore: flags.gitignore,
@@ -65,8 +89,9 @@ path:line:text. A pattern that begins with - goes after --.`,
     max: flags.max,
     after: flags.after
   },
-  Effect.fnUntraced(function* ({ before, context, count, files, following, glob, max, pattern, ...rest }) {
+  Effect.fnUntraced(function* ({ before, context, count, files, following, gitignore, glob, max, paths, pattern, ...rest }) {
     const fs = yield* Filesystem
+    const { bases, failed, isNested } = yield* searchBases(fs, paths.length === 0 ? ["."] : paths, gitignore)
     const screen = yield* Screen
     const { json } = yield* Settings
     const passedOver = skipped.collect()
@@ -97,24 +122,35 @@ path:line:text. A pattern that begins with - goes after --.`,
                 .join("")
           }))
         : list(GrepMatch, counting(matches), (look) => (screen.isTerminal ? grouped(look, screen.columns) : matched(look)))
-    const searching = withProgress(
-      "Searching",
-      () => `${humanise.count(totals.matches, "match")} in ${humanise.count(totals.files, "file")}`
-    )
+    const found = () => `${humanise.count(totals.matches, "match")} in ${humanise.count(totals.files, "file")}`
+    const searching = withProgress("Searching", found)
     if (max === undefined) {
-      yield* print(fs.grepStream(pattern, { ...options, onSkip: passedOver.onSkip })).pipe(searching)
+      const matches = Stream.flatMap(Stream.fromIterable(bases), ({ gitignore, path }) =>
+        fs.grepStream(pattern, { ...options, path, gitignore, onSkip: passedOver.onSkip })
+      )
+      yield* print(matches).pipe(searching)
       yield* skipped.say(passedOver)
     } else {
-      const result = yield* fs.grep(pattern, { ...options, maxMatches: max }).pipe(searching)
-      yield* print(Stream.fromArray(result.matches))
-      yield* skipped.sayResult(result.skipped)
-      yield* sayContinuation(result, max)
+      const page = yield* firstMatches(fs, pattern, { ...options, maxMatches: max }, bases).pipe(searching)
+      yield* print(Stream.fromArray(page.matches))
+      yield* skipped.say(page.skipped)
+      // Where matches are not in the order of paths, no place tells which of them were answered.
+      yield* sayContinuation(isNested ? { truncated: page.truncated } : page, max)
     }
-    if (screen.isTerminal && !json && totals.matches > 0) {
-      const found = `${humanise.count(totals.matches, "match")} in ${humanise.count(totals.files, "file")}`
-      yield* screen.warn(errorLook(screen).dim(found))
+    if (screen.isTerminal && !json && totals.matches > 0) yield* screen.warn(errorLook(screen).dim(found()))
+    if (failed !== undefined) return yield* failed
+    if (totals.matches > 0) return
+    if (!rest.literal && pattern.includes(String.raw`\|`)) {
+      const meant = pattern.replaceAll(String.raw`\|`, "|")
+      yield* remark(
+        String.raw`${errorLook(screen).yellow("note:")}  \| is the character |; for either of two write ${quote(meant)}`,
+        {
+          note: String.raw`\| is the character |`,
+          meant
+        }
+      )
     }
-    if (totals.matches === 0) yield* sayNothingFound("grep", rest.path)
+    yield* sayNothingFound("grep", undefined)
   })
 ).pipe(
   Command.validate(({ before, context, count, files, following }) =>

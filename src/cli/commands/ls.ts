@@ -5,14 +5,18 @@ import type * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
 import { Filesystem, type Algebra } from "../../filesystem/Filesystem.ts"
 import { FileEntry, type FileStat } from "../../model/Entry.ts"
+import * as FsPath from "../../model/FsPath.ts"
 import { list } from "../answer.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
-import type { Look } from "../look.ts"
+import { forEachPath } from "../failure.ts"
+import { type Look, look } from "../look.ts"
 import { Screen } from "../screen.ts"
+import { Settings } from "../settings.ts"
 import { subcommand } from "../subcommand.ts"
 import * as Stream from "effect/Stream"
 
@@ -46,6 +50,24 @@ const detailed = Effect.fnUntraced(function* (fs: Algebra, entry: FileEntry) {
   return out
 })
 
+interface Listing {
+  readonly path: string
+  readonly isDirectory: boolean
+  readonly entries: ReadonlyArray<FileEntry>
+}
+
+/** Returns what is in a directory, or a file alone under its path. */
+const listingOf = (fs: Algebra, path: string) =>
+  fs.list(path).pipe(
+    Effect.map((entries): Listing => ({ path, isDirectory: true, entries })),
+    Effect.catchTag("NotADirectory", () =>
+      Effect.map(fs.stat(path), ({ isDirectory, isFile, isSymlink, kind, path, sizeBytes }): Listing => {
+        const own = isSymlink === true ? ({ kind: "symlink", isFile: false } as const) : { kind, isFile }
+        return { path, isDirectory, entries: [{ name: path, path, ...own, isDirectory, sizeBytes, addressable: true }] }
+      })
+    )
+  )
+
 const kindLetters = { file: "-", directory: "d", symlink: "l", other: "?" } as const
 
 const sizeOf = (entry: FileEntry): string =>
@@ -70,7 +92,7 @@ export const ls = subcommand(
   "ls",
   {
     summary: "List a directory",
-    description: `List a directory in the order of its names, hidden ones too. Directories end in /.
+    description: `List directories in the order of their names, hidden ones too, and files that are named. Directories end in /.
 On a terminal with sizes; into a pipe one name a line and nothing else, unless --long.`,
     examples: [
       ["", "What is in the root"],
@@ -79,24 +101,43 @@ On a terminal with sizes; into a pipe one name a line and nothing else, unless -
     ]
   },
   {
-    path: flags.directory("The directory"),
+    paths: flags.path("Directories, or files (default: the root)").pipe(Argument.variadic()),
     long: flags.toggle("long", "Permissions, size, time of the last change, and where links lead").pipe(Flag.withAlias("l"))
   },
-  Effect.fnUntraced(function* ({ long, path }) {
+  Effect.fnUntraced(function* ({ long, paths }) {
     const fs = yield* Filesystem
     const screen = yield* Screen
-    const entries = yield* fs.list(path)
-    if (!long) {
-      const bare = (look: Look) => ({
-        lines: (entries: ReadonlyArray<FileEntry>) =>
-          screen.isTerminal
-            ? table(look, entries, false)
-            : entries.map((entry) => `${look.entry(entry.name, entry.kind)}\n`).join("")
-      })
-      yield* list(FileEntry, Stream.fromArray(entries), bare)
-      return
+    const { json } = yield* Settings
+    const given = paths.length === 0 ? ["."] : paths
+    const listings: Array<Listing> = []
+    const looked = yield* Effect.exit(
+      forEachPath(given, (path) => Effect.map(listingOf(fs, path), (listing) => void listings.push(listing)))
+    )
+    const show = Effect.fnUntraced(function* (entries: ReadonlyArray<FileEntry>) {
+      if (!long) {
+        const bare = (look: Look) => ({
+          lines: (entries: ReadonlyArray<FileEntry>) =>
+            screen.isTerminal
+              ? table(look, entries, false)
+              : entries.map((entry) => `${look.entry(entry.name, entry.kind)}\n`).join("")
+        })
+        yield* list(FileEntry, Stream.fromArray(entries), bare)
+        return
+      }
+      const all = yield* Effect.forEach(entries, (entry) => detailed(fs, entry), { concurrency: 16 })
+      yield* list(Detailed, Stream.fromArray<Detailed>(all), (look) => ({ lines: (entries) => table(look, entries, true) }))
+    })
+    listings.sort((a, b) => FsPath.compare(a.path, b.path))
+    const files = listings.filter(({ isDirectory }) => !isDirectory).flatMap(({ entries }) => entries)
+    yield* show(files)
+    const { name } = look(screen)
+    let gap = files.length > 0 ? "\n" : ""
+    for (const { entries, isDirectory, path } of listings) {
+      if (!isDirectory) continue
+      if (given.length > 1 && !json) yield* screen.write(`${gap}${name(path)}:\n`)
+      yield* show(entries)
+      gap = "\n"
     }
-    const all = yield* Effect.forEach(entries, (entry) => detailed(fs, entry), { concurrency: 16 })
-    yield* list(Detailed, Stream.fromArray<Detailed>(all), (look) => ({ lines: (entries) => table(look, entries, true) }))
+    yield* looked
   })
 )

@@ -2,6 +2,7 @@
  * `mkdir`: directories, with those above them.
  */
 import * as Effect from "effect/Effect"
+import * as Flag from "effect/cli/Flag"
 import { Filesystem } from "../../filesystem/Filesystem.ts"
 import { FileStat } from "../../model/Entry.ts"
 import { document } from "../answer.ts"
@@ -21,7 +22,9 @@ export const mkdir = subcommand(
   },
   {
     paths: flags.paths("The directories"),
-    parents: flags.negatable("parents", "Make those above it; --no-parents fails where they are missing"),
+    parents: flags
+      .negatable("parents", "Make those above it; --no-parents fails where they are missing")
+      .pipe(Flag.withAlias("p")),
     existOk: flags.negatable("exist-ok", "Be content with one that is there; --no-exist-ok fails")
   },
   Effect.fnUntraced(function* ({ existOk, parents, paths }) {

@@ -1,21 +1,28 @@
 /**
- * `cp` and `mv`: whole trees, to a name, or into a directory when the destination ends in a slash.
+ * `cp` and `mv`: whole trees, to a new name, or into a directory that is there or whose name ends in a slash.
  */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Argument from "effect/cli/Argument"
+import * as Flag from "effect/cli/Flag"
 import { type Algebra, Filesystem } from "../../filesystem/Filesystem.ts"
 import { TransferResult } from "../../model/Entry.ts"
+import * as FsError from "../../model/FsError.ts"
 import { document } from "../answer.ts"
+import { Complaint, exitCodeOf, wrongUsage } from "../exit.ts"
+import { forEachPath } from "../failure.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
+import { located } from "../paths.ts"
 import { withProgress } from "../progress.ts"
+import { quote } from "../shell.ts"
 import { type About, subcommand } from "../subcommand.ts"
 
-/** `a/b` into `c/` is `c/b`. Which of the two was meant is said, never guessed from what is there. */
-export const destination = (from: string, to: string): string => {
-  if (!to.endsWith("/")) return to
+/** Returns where `a/b` goes in a directory: in `c` it is `c/b`. */
+export const inDirectory = (from: string, directory: string): string => {
   const name = from.replace(/\/+$/, "").split("/").at(-1)!
-  return `${to}${name}`
+  const above = directory.replace(/\/+$/, "")
+  return above === "." ? name : `${above}/${name}`
 }
 
 const counted = ({ bytes, directories, files }: TransferResult): string =>
@@ -24,6 +31,40 @@ const counted = ({ bytes, directories, files }: TransferResult): string =>
     ...(directories > 0 ? [humanise.count(directories, "directory")] : []),
     humanise.bytes(bytes)
   ].join(", ")
+
+/**
+ * Returns where each source goes. Fails, before anything has changed, where several sources have no directory to go to or would take each
+ * other's place.
+ */
+const destination = Effect.fnUntraced(function* (
+  fs: Algebra,
+  operation: "copy" | "move",
+  to: string,
+  sources: ReadonlyArray<string>
+) {
+  const stat = to.endsWith("/") ? undefined : yield* Effect.option(fs.stat(to))
+  const isInto = stat === undefined || (Option.isSome(stat) && stat.value.isDirectory)
+  if (!isInto && sources.length > 1) {
+    if (Option.isSome(stat)) return yield* new FsError.NotADirectory({ operation, path: to })
+    return yield* new Complaint({
+      error: { _tag: "NotFound", operation, path: to },
+      message: `"${to}": there is no such directory to put them into`,
+      hint: `End it with / to make it: ${quote(`${to}/`)}`,
+      code: exitCodeOf("NotFound")
+    })
+  }
+  const places = sources.map((source) => inDirectory(source, to))
+  const twice = places.find((place, index) => places.indexOf(place) !== index)
+  if (twice !== undefined) {
+    return yield* new Complaint({
+      error: { _tag: "UsageError" },
+      message: `two of them would become "${twice}"`,
+      hint: "Take one after the other, to different names.",
+      code: wrongUsage
+    })
+  }
+  return (from: string) => (isInto ? inDirectory(from, to) : to)
+})
 
 const transfer = <const Name extends string>(
   name: Name,
@@ -35,18 +76,26 @@ const transfer = <const Name extends string>(
     name,
     about,
     {
-      from: Argument.Path("from").pipe(Argument.withDescription("A file, a link or a directory")),
-      to: Argument.Path("to").pipe(Argument.withDescription("The new path, or a directory with / at the end to put it into")),
-      overwrite: flags.toggle("overwrite", "Replace a file that is there, or an empty directory")
+      paths: Argument.Path("path").pipe(
+        Argument.withDescription("Files, links or directories, then the new path of one, or the directory to put them into"),
+        Argument.variadic({ min: 2 })
+      ),
+      overwrite: flags.toggle("overwrite", "Replace a file that is there, or an empty directory").pipe(Flag.withAlias("f"))
     },
-    Effect.fnUntraced(function* ({ from, overwrite, to: given }) {
+    Effect.fnUntraced(function* ({ overwrite, paths }) {
       const fs: Algebra = yield* Filesystem
-      const to = destination(from, given)
-      const result = yield* fs[operation](from, to, { overwrite }).pipe(withProgress(`${verbs.doing} ${from}`))
-      yield* document(
-        TransferResult,
-        result,
-        (look) => `${verbs.done} ${look.name(from)} to ${look.name(to)}, ${counted(result)}\n`
+      const sources = paths.slice(0, -1)
+      const place = yield* destination(fs, operation, yield* located(paths.at(-1)!), sources)
+      yield* forEachPath(sources, (from) =>
+        Effect.gen(function* () {
+          const to = place(from)
+          const result = yield* fs[operation](from, to, { overwrite }).pipe(withProgress(`${verbs.doing} ${from}`))
+          yield* document(
+            TransferResult,
+            result,
+            (look) => `${verbs.done} ${look.name(from)} to ${look.name(to)}, ${counted(result)}\n`
+          )
+        })
       )
     })
   )
@@ -57,11 +106,13 @@ export const cp = transfer(
   { done: "Copied", doing: "Copying" },
   {
     summary: "Copy a file or a directory",
-    description: `Copy a file, a link or a directory with all that is in it; directories above the destination are made. What is there
-is replaced only with --overwrite, and a directory only when it is empty.`,
+    description: `Copy files, links, or directories with all that is in them: to a new path, or into a directory that is there or is
+written with / at its end; directories above it are made. What is there is replaced only with --overwrite, and a
+directory only when it is empty.`,
     examples: [
       ["src/main.ts src/main.old.ts", "A file"],
-      ["docs backup/", "A directory into another"]
+      ["docs backup/", "A directory into another, which is made where it is missing"],
+      ["README.md src/*.ts backup/", "Several files"]
     ]
   }
 )
@@ -72,8 +123,9 @@ export const mv = transfer(
   { done: "Moved", doing: "Moving" },
   {
     summary: "Move or rename a file or a directory",
-    description: `Move or rename a file, a link or a directory, in one step where the disk can; directories above the destination are
-made. What is there is replaced only with --overwrite, and a directory only when it is empty.`,
+    description: `Move or rename files, links or directories, each in one step where the disk can: to a new path, or into a directory
+that is there or is written with / at its end; directories above it are made. What is there is replaced only with
+--overwrite, and a directory only when it is empty.`,
     examples: [
       ["old.ts new.ts", "A new name"],
       ["draft.md docs/", "Into a directory"]

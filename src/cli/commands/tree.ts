@@ -11,8 +11,10 @@ import { list } from "../answer.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
 import type { Look } from "../look.ts"
+import { located } from "../paths.ts"
 import { withProgress } from "../progress.ts"
 import { Screen } from "../screen.ts"
+import { obeysGitignore } from "../searchBases.ts"
 import * as skipped from "../skipped.ts"
 import { subcommand } from "../subcommand.ts"
 
@@ -56,22 +58,23 @@ export const tree = subcommand(
   "tree",
   {
     summary: "Draw what is below a directory",
-    description: `Draw everything below a directory, with sizes, hidden files too.
-What cannot be read is left out, and said at the end.`,
+    description: `Draw everything below a directory, with sizes, hidden files too, but for what git ignores.
+What was left out and what cannot be read is said at the end.`,
     examples: [
-      ["--gitignore", "The project without what git ignores"],
+      ["", "The project without what git ignores"],
       ["src --depth 2", "Two levels of one directory"],
-      ["-x node_modules -x dist", "Without some directories"]
+      ["--no-ignore -x .git -x node_modules", "What git ignores too, without some directories"]
     ]
   },
   {
     path: flags.directory("The directory to draw"),
-    depth: flags.natural("depth", "N", "How many levels (default: all)").pipe(Flag.withAlias("d")),
+    depth: flags.natural("depth", "N", "How many levels (default: all)").pipe(Flag.withAlias("d"), Flag.withAlias("L")),
     exclude: flags.exclude,
     gitignore: flags.gitignore
   },
-  Effect.fnUntraced(function* ({ depth, exclude, gitignore, path }) {
+  Effect.fnUntraced(function* ({ depth, exclude, gitignore, path: given }) {
     const fs = yield* Filesystem
+    const path = yield* located(given)
     const screen = yield* Screen
     const stat = yield* fs.stat(path)
     const base = stat.path
@@ -83,7 +86,7 @@ What cannot be read is left out, and said at the end.`,
       path,
       kinds: ["file", "directory", "symlink", "other"],
       exclude: [...exclude, ...deeper],
-      gitignore,
+      gitignore: gitignore && (yield* obeysGitignore(fs, path)),
       sizes: true,
       onSkip: passedOver.onSkip
     })
@@ -95,6 +98,6 @@ What cannot be read is left out, and said at the end.`,
       end: () =>
         `${look.entry(base === FsPath.root ? "." : base, "directory")}\n${draw(look, screen.isTerminal, base, shown)}${summary(look, shown)}`
     })).pipe(withProgress("Reading", () => humanise.count(shown.length, "entry")))
-    yield* skipped.sayUnreadable(passedOver)
+    yield* skipped.say(passedOver)
   })
 )

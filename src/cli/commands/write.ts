@@ -10,6 +10,7 @@ import { document } from "../answer.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
 import { errorLook } from "../look.ts"
+import { located } from "../paths.ts"
 import { withProgress } from "../progress.ts"
 import { Screen } from "../screen.ts"
 import { subcommand } from "../subcommand.ts"
@@ -57,8 +58,9 @@ and append take either.`,
     ifMatch: flags.ifMatch,
     parents: flags.negatable("parents", "Make the directories above it; --no-parents fails where they are missing")
   },
-  Effect.fnUntraced(function* ({ ifMatch, mode, parents, path, text }) {
+  Effect.fnUntraced(function* ({ ifMatch, mode, parents, path: given, text }) {
     const fs = yield* Filesystem
+    const path = yield* located(given)
     const screen = yield* Screen
     const options = { mode, ifMatch, createParents: parents, version: true }
     if (text === undefined && screen.isInteractive) {

@@ -1,0 +1,72 @@
+/**
+ * The places that a search was asked to look in. Rules of git leave out what lies below them; a place that somebody names is searched
+ * although git ignores it, as ripgrep does.
+ */
+import * as Effect from "effect/Effect"
+import type { Algebra } from "../filesystem/Filesystem.ts"
+import * as FsError from "../model/FsError.ts"
+import * as FsPath from "../model/FsPath.ts"
+import { Quit } from "./exit.ts"
+import { forEachPath } from "./failure.ts"
+
+const kinds = ["file", "directory", "symlink", "other"] as const
+
+/** Quotes what a glob reads otherwise. */
+const literally = (name: string): string => name.replace(/[\\*?[\]{}()!+@|^]/g, String.raw`\$&`)
+
+/** Returns whether a search of this path obeys the rules of git: not where they ignore the path itself or a directory above it. */
+export const obeysGitignore = (fs: Algebra, given: string): Effect.Effect<boolean> => {
+  const path = FsPath.parse(given)
+  if (typeof path !== "string" || path === FsPath.root) return Effect.succeed(true)
+  const itself = `/${literally(FsPath.name(path))}`
+  return fs.glob(itself, { path: FsPath.parent(path), kinds, gitignore: true, maxMatches: 1 }).pipe(
+    Effect.map(({ matches }) => matches.length > 0),
+    // The search of the path says what is wrong with it.
+    Effect.orElseSucceed(() => true)
+  )
+}
+
+export interface SearchBase {
+  readonly path: FsPath.FsPath
+  readonly isDirectory: boolean
+  readonly gitignore: boolean
+}
+
+export interface SearchBases {
+  /** In the order of what is found in them. */
+  readonly bases: ReadonlyArray<SearchBase>
+  /** Whether one of them lies in another, so that the order is not that of paths. */
+  readonly isNested: boolean
+  /** The first path that cannot be searched, which is reported already. */
+  readonly failed: Quit | undefined
+}
+
+const keyOf = ({ isDirectory, path }: SearchBase): string => (path === FsPath.root ? "" : isDirectory ? `${path}/` : path)
+
+/** Whether a search of the one finds all that a search of the other does. */
+const covers = (self: SearchBase, that: SearchBase): boolean =>
+  self !== that && FsPath.isWithin(self.path, that.path) && (that.gitignore || !self.gitignore)
+
+/** Reports the paths that cannot be searched, and returns the others, each once. */
+export const searchBases = Effect.fnUntraced(function* (fs: Algebra, paths: ReadonlyArray<string>, gitignore: boolean) {
+  const found = new Map<FsPath.FsPath, SearchBase>()
+  const looking = forEachPath(paths, (given) =>
+    Effect.gen(function* () {
+      const { isDirectory, path } = yield* Effect.mapError(fs.stat(given), (error) =>
+        FsError.promote(FsError.toFault(error), "grep", error.path)
+      )
+      found.set(path, { path, isDirectory, gitignore: gitignore && (yield* obeysGitignore(fs, path)) })
+    })
+  )
+  const failed = yield* Effect.matchEffect(looking, {
+    onSuccess: () => Effect.succeed(undefined),
+    onFailure: (error) => (error instanceof Quit ? Effect.succeed(error) : Effect.fail(error))
+  })
+  const all = [...found.values()]
+  const bases = all
+    .filter((base) => !all.some((other) => covers(other, base)))
+    .sort((a, b) => FsPath.compare(keyOf(a), keyOf(b)))
+  const isNested = bases.some((base) => bases.some((other) => other !== base && FsPath.isWithin(other.path, base.path)))
+  const answer: SearchBases = { bases, isNested, failed }
+  return answer
+})

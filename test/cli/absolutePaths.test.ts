@@ -1,0 +1,173 @@
+/** Absolute paths of the machine, as shells complete them and other programs print them, name what is in the root. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import { kept } from "./kept.ts"
+import { shell } from "./terminal.ts"
+
+const tree = {
+  "README.md": "needle\n",
+  "src/main.ts": "needle\n",
+  "src/lib/util.ts": "x\n",
+  link: { link: "README.md" }
+}
+
+const here = kept(tree)
+
+describe("an absolute path inside the root", () => {
+  it.effect.each([
+    [["ls", "/src"], "lib/\nmain.ts\n"],
+    [["ls", "/src/"], "lib/\nmain.ts\n"],
+    [["tree", "/src/lib"], "src/lib/\n`-- util.ts  2 B\n\n0 directories, 1 file, 2 B\n"],
+    [["cat", "/README.md", "src/main.ts"], "needle\nneedle\n"],
+    [["grep", "needle", "/src"], "src/main.ts:1:needle\n"],
+    [["grep", "needle", "/src/main.ts"], "src/main.ts:1:needle\n"],
+    [["glob", "*.ts", "--path", "/src/lib"], "src/lib/util.ts\n"],
+    [["glob", "/src/*.ts"], "src/main.ts\n"],
+    [["mkdir", "/new/deep"], "Made new/deep/\n"],
+    [["rm", "/src/main.ts"], "Removed src/main.ts\n"],
+    [["cp", "/README.md", "/src/"], "Copied README.md to src/README.md, 1 file, 7 B\n"],
+    [["cp", "README.md", "/new/"], "Copied README.md to new/README.md, 1 file, 7 B\n"],
+    [["mv", "/README.md", "/NOTES.md"], "Moved README.md to NOTES.md, 1 file, 7 B\n"]
+  ] as const)("%s answers the relative path", ([args, expected]) =>
+    Effect.gen(function* () {
+      const { root, run } = yield* here
+      const ran = yield* run(args.map((arg) => (arg.startsWith("/") ? root + arg : arg)))
+      assert.strictEqual(ran.out, expected, ran.err)
+    }).pipe(Effect.scoped)
+  )
+  it.effect("is taken by stat, write and edit", () =>
+    Effect.gen(function* () {
+      const { json, root } = yield* here
+      const [stat] = yield* json(["stat", `${root}/README.md`])
+      assert.deepInclude(stat as object, { path: "README.md" })
+      const [written] = yield* json(["write", `${root}/new.txt`, "--text", "one"])
+      assert.deepInclude(written as object, { path: "new.txt" })
+      const [edited] = yield* json(["edit", `${root}/new.txt`, "--old", "one", "--new", "two"])
+      assert.deepInclude(edited as object, { path: "new.txt" })
+      assert.strictEqual(Fs.readFileSync(join(root, "new.txt"), "utf8"), "two")
+    }).pipe(Effect.scoped)
+  )
+  it.effect("may be the root, with a slash at its end or without", () =>
+    Effect.gen(function* () {
+      const { root, run } = yield* here
+      const expected = (yield* run(["ls"])).out
+      for (const path of [root, `${root}/`, `${root}//`, `${root}/.`, `${root}/src/..`]) {
+        assert.strictEqual((yield* run(["ls", path])).out, expected, path)
+      }
+      assert.strictEqual((yield* run(["rm", "-r", root])).code, 5)
+    }).pipe(Effect.scoped)
+  )
+  it.effect("may go through any link to the root, whichever of its names is --root", () =>
+    Effect.gen(function* () {
+      const { root, run, top } = yield* here
+      Fs.symlinkSync("root", join(top, "alias"))
+      for (const given of ["root", "alias", root, join(top, "alias")]) {
+        for (const spelling of [root, join(top, "alias")]) {
+          const ran = yield* run(["grep", "needle", `${spelling}/src`, "--root", given])
+          assert.strictEqual(ran.out, "src/main.ts:1:needle\n", `${spelling} in ${given}: ${ran.err}`)
+          assert.strictEqual((yield* run(["glob", `${spelling}/src/*.ts`, "--root", given])).out, "src/main.ts\n")
+        }
+      }
+    }).pipe(Effect.scoped)
+  )
+  it.effect("may go through a link that leads to a directory in the root", () =>
+    Effect.gen(function* () {
+      const { root, run, top } = yield* here
+      Fs.symlinkSync(join(root, "src"), join(top, "shortcut"))
+      assert.strictEqual((yield* run(["cat", join(top, "shortcut/main.ts")])).out, "needle\n")
+    }).pipe(Effect.scoped)
+  )
+  it.effect("names the link and not its target", () =>
+    Effect.gen(function* () {
+      const { root, run } = yield* here
+      assert.strictEqual((yield* run(["rm", `${root}/link`])).code, 0)
+      assert.deepStrictEqual(Fs.readdirSync(root), ["README.md", "src"])
+    }).pipe(Effect.scoped)
+  )
+  it.effect("may climb, as far as it comes back", () =>
+    Effect.gen(function* () {
+      const { root, run } = yield* here
+      assert.strictEqual((yield* run(["cat", `${root}/src/../README.md`])).out, "needle\n")
+      assert.strictEqual((yield* run(["cat", `${root}/../root/README.md`])).out, "needle\n")
+    }).pipe(Effect.scoped)
+  )
+  it.effect("that is missing is reported with what is like it", () =>
+    Effect.gen(function* () {
+      const { root, run } = yield* here
+      const ran = yield* run(["cat", `${root}/REAMDE.md`])
+      assert.strictEqual(ran.code, 3)
+      assert.match(ran.err, /^error: cat "REAMDE\.md": .*\nhint: {2}Did you mean README\.md\?\n$/)
+    }).pipe(Effect.scoped)
+  )
+  it.effect("is every one where the root is /", () =>
+    Effect.gen(function* () {
+      const { run } = yield* shell({ src: { "main.ts": "needle\n" } })
+      assert.strictEqual((yield* run(["cat", "/src/main.ts"])).out, "needle\n")
+      assert.strictEqual((yield* run(["ls", "/"])).out, "src/\n")
+    })
+  )
+})
+
+describe("an absolute path outside the root", () => {
+  it.effect.each([
+    [["cat"]],
+    [["stat"]],
+    [["ls"]],
+    [["tree"]],
+    [["rm"]],
+    [["mkdir"]],
+    [["grep", "x"]],
+    [["glob", "*", "--path"]],
+    [["write", "--text", "x"]],
+    [["edit", "--old", "x", "--new", "y"]],
+    [["cp", "README.md"]],
+    [["mv", "README.md"]]
+  ])("%s is refused, and the root is named", ([args]) =>
+    Effect.gen(function* () {
+      const { root, run, top } = yield* here
+      Fs.writeFileSync(join(top, "root2"), "x")
+      for (const path of [join(top, "root2"), "/", top, `${root}/../root2`]) {
+        const ran = yield* run([...args, path])
+        assert.strictEqual(ran.code, 2, path)
+        assert.strictEqual(ran.out, "")
+        assert.include(ran.err, `outside the root "${root}"`)
+        assert.include(ran.err, "--root")
+      }
+      assert.strictEqual(Fs.readFileSync(join(top, "root2"), "utf8"), "x")
+    }).pipe(Effect.scoped)
+  )
+  it.effect("is one whose last name is a link into the root", () =>
+    Effect.gen(function* () {
+      const { root, run, top } = yield* here
+      Fs.symlinkSync(join(root, "src/main.ts"), join(top, "outer"))
+      assert.strictEqual((yield* run(["rm", join(top, "outer")])).code, 2)
+      assert.isTrue(Fs.existsSync(join(root, "src/main.ts")))
+    }).pipe(Effect.scoped)
+  )
+  it.effect("that was meant from the root on is told as it is there", () =>
+    Effect.gen(function* () {
+      const { run } = yield* here
+      assert.include((yield* run(["cat", "/src/main.ts"])).err, "Did you mean src/main.ts?")
+    }).pipe(Effect.scoped)
+  )
+  it.effect("does not keep the others from their turn", () =>
+    Effect.gen(function* () {
+      const { run } = yield* here
+      const ran = yield* run(["cat", "/etc/hostname", "README.md"])
+      assert.deepStrictEqual([ran.code, ran.out], [2, "needle\n"])
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("a tilde", () => {
+  it.effect("that no shell expanded is a name, and the error says so", () =>
+    Effect.gen(function* () {
+      const { run } = yield* here
+      const ran = yield* run(["cat", "~/notes.txt"])
+      assert.strictEqual(ran.code, 3)
+      assert.match(ran.err, /hint: {2}Only a shell makes the home directory of ~/)
+    }).pipe(Effect.scoped)
+  )
+})
