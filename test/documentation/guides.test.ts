@@ -13,7 +13,15 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { join, relative } from "node:path"
 import { pathToFileURL } from "node:url"
 import { busyboxRoot, describePodman } from "../backends/container/podman.ts"
-import { Filesystem, type FilesystemToolkit, type FsError, type HostMount, InMemory, type Snapshots } from "../../src/index.ts"
+import {
+  Filesystem,
+  type FilesystemToolkit,
+  type FsError,
+  type HostMount,
+  InMemory,
+  Overlay,
+  type Snapshots
+} from "../../src/index.ts"
 import { Faults } from "../../src/testing/index.ts"
 import { onDisk } from "../scratch.ts"
 import { documents, fencesOf, root } from "./markdown.ts"
@@ -106,6 +114,10 @@ const runs: Readonly<Record<string, () => Promise<void>>> = {
     assert.deepStrictEqual(await Effect.runPromise(Effect.provide(program, draft(workspace))), ["changed", true])
     assert.strictEqual(readFileSync(join(workspace, "a.txt"), "utf8"), "as it was")
     assert.isFalse(existsSync(join(workspace, "b.txt")))
+    const committed = Effect.andThen(program, Effect.flatMap(Filesystem.Filesystem, Overlay.commit))
+    await Effect.runPromise(Effect.provide(committed, draft(workspace)))
+    assert.strictEqual(readFileSync(join(workspace, "a.txt"), "utf8"), "changed")
+    assert.strictEqual(readFileSync(join(workspace, "b.txt"), "utf8"), "new")
   },
   careful: () => past("careful", "history"),
   // getting-started
@@ -132,6 +144,34 @@ const runs: Readonly<Record<string, () => Promise<void>>> = {
       beaten: "somebody was faster; try again",
       text: "theirs\n"
     })
+    const long = `${"- [x] done\n".repeat(2500)}- [ ] last\n`
+    assert.strictEqual(await within(tick("todo.md"), { "todo.md": long }), "done: last")
+  },
+  rehearse: async () => {
+    const { rehearse } = await load<{
+      rehearse: (
+        work: Effect.Effect<void, unknown, Service>,
+        accept: (changes: ReadonlyArray<string>) => boolean
+      ) => Effect.Effect<ReadonlyArray<string>, unknown, Service>
+    }>("rehearse")
+    const work = Effect.gen(function* () {
+      const fs = yield* Filesystem.Filesystem
+      yield* fs.write("a.txt", "changed")
+      yield* fs.write("b.txt", "new")
+      yield* fs.delete("c.txt")
+    })
+    const after = (isAccepted: boolean) =>
+      within(
+        Effect.gen(function* () {
+          const fs = yield* Filesystem.Filesystem
+          const changes = yield* rehearse(work, () => isAccepted)
+          return [changes, yield* fs.readString("a.txt"), yield* fs.exists("b.txt"), yield* fs.exists("c.txt")]
+        }),
+        { "a.txt": "as it was", "c.txt": "" }
+      )
+    const changes = ["Modified a.txt", "Added b.txt", "Removed c.txt"]
+    assert.deepStrictEqual(await after(false), [changes, "as it was", false, true])
+    assert.deepStrictEqual(await after(true), [changes, "changed", true, false])
   },
   orEmpty: async () => {
     const { orEmpty } = await load<{ orEmpty: (path: string) => Effect.Effect<string, unknown, Service> }>("orEmpty")
