@@ -38,7 +38,7 @@ const advice: Advice = {
     operation === opening ? "Give a directory that exists: --root DIR." : `See what there is: ${line("tree")}`,
   AlreadyExists: ({ operation, path }, line) =>
     operation === "copy" || operation === "move"
-      ? "Use --overwrite to replace it, or end the destination with / to put it inside that directory."
+      ? "Use --overwrite to replace it, or choose another name."
       : operation === "mkdir"
         ? `Choose another name, or see what it is: ${line("stat", path)}; a directory that is there is no failure without --no-exist-ok.`
         : `Use --mode overwrite to replace it, or change part of it: ${line("edit", path)}`,

@@ -108,15 +108,25 @@ const environment = Layer.mergeAll(
   )
 )
 
-/** What a flag's own check says names the value already, and is what is wrong, not what was expected. */
-const messageOf = (error: CliError.CliError): string =>
-  error._tag === "InvalidValue" && [error.value, `"${error.value}"`].some((value) => error.expected.startsWith(`${value} is `))
+/**
+ * What a flag's own check says names the value already, and is what is wrong, not what was expected. Of one letter no other is a likely
+ * slip.
+ */
+const messageOf = (error: CliError.CliError): string => {
+  if (error._tag === "UnrecognizedOption" && /^-[^-]$/.test(error.option)) {
+    return `Unrecognized flag: ${error.option} in command ${error.command?.join(" ") ?? program}`
+  }
+  return error._tag === "InvalidValue" &&
+    [error.value, `"${error.value}"`].some((value) => error.expected.startsWith(`${value} is `))
     ? `Invalid value for flag --${error.option}: ${error.expected}`
     : error.message
+}
 
 const usage = (screen: ScreenShape, json: boolean, event: CliOutput.Presenter.InvalidInvocation): Effect.Effect<void> => {
   const { bold, dim, red, text } = errorLook(screen)
-  const messages = event.errors.map(messageOf)
+  const unknown = event.errors.filter(({ _tag }) => _tag === "UnknownSubcommand")
+  // The flags of a command that nobody knows are none of the program's, and no mistakes of their own.
+  const messages = (unknown.length > 0 ? unknown : event.errors).map(messageOf)
   const [name] = event.errors.flatMap((error) => (error._tag === "UnknownSubcommand" ? [error.subcommand] : []))
   const counterpart = event.commandPath.length === 1 ? counterparts.get(name ?? "") : undefined
   const hint = `${counterpart === undefined ? "See" : `Try ${program} ${counterpart}, or see`} ${event.commandPath.join(" ")} --help`

@@ -142,6 +142,22 @@ describe("help", () => {
   )
 })
 
+describe("a mistake", () => {
+  it.effect("in the command is told once, whatever flags it has", () =>
+    Effect.gen(function* () {
+      const { err } = yield* ran(["find", "dir", "-name", "*.txt"])
+      assert.deepStrictEqual(err.match(/^error: .*/gm), ['error: Unknown subcommand "find" for "fs-algebra"'])
+    })
+  )
+  it.effect("of one letter is not taken for another letter", () =>
+    Effect.gen(function* () {
+      const { code, err } = yield* ran(["grep", "-o", "needle"])
+      assert.strictEqual(code, 2)
+      assert.match(err, /^error: Unrecognized flag: -o in command fs-algebra grep\nusage: /)
+    })
+  )
+})
+
 describe("--color", () => {
   const colors = /\u001b\[/
   it.effect("colours what goes into a pipe, and never does not", () =>
