@@ -2,7 +2,7 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { ownMistake, type Quit, systemFailed, wrongUsage } from "./exit.ts"
-import type { OutputFailed, ScreenShape } from "./screen.ts"
+import { OutputFailed, type ScreenShape } from "./screen.ts"
 
 const outputFailed = (screen: ScreenShape, error: OutputFailed): Effect.Effect<number> =>
   error.code === "EPIPE"
@@ -13,6 +13,13 @@ const outputFailed = (screen: ScreenShape, error: OutputFailed): Effect.Effect<n
         ),
         systemFailed
       )
+
+/** The output that failed where a printer could not say so: help and versions are printed by effect/cli, whose printers do not fail. */
+const outputDefect = ({ reasons }: Cause.Cause<unknown>): OutputFailed | undefined =>
+  reasons
+    .filter(Cause.isDieReason)
+    .map(({ defect }) => defect)
+    .find((defect): defect is OutputFailed => defect instanceof OutputFailed)
 
 /** Any other failure is of its usage, and has been told. Interruption stays interruption. */
 export const ended =
@@ -25,9 +32,11 @@ export const ended =
         if (error._tag === "OutputFailed") return outputFailed(screen, error as OutputFailed)
         return Effect.succeed(wrongUsage)
       }),
-      Effect.catchCause((cause) =>
-        Cause.hasInterruptsOnly(cause)
-          ? Effect.failCause(cause)
-          : Effect.as(screen.warn(`error: this is a mistake in fs-algebra itself\n${Cause.pretty(cause)}`), ownMistake)
-      )
+      Effect.catchCause((cause) => {
+        if (Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause)
+        const failed = outputDefect(cause)
+        return failed === undefined
+          ? Effect.as(screen.warn(`error: this is a mistake in fs-algebra itself\n${Cause.pretty(cause)}`), ownMistake)
+          : outputFailed(screen, failed)
+      })
     )

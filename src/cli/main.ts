@@ -9,13 +9,14 @@ import * as Path from "effect/Path"
 import * as Stdio from "effect/Stdio"
 import * as Terminal from "effect/Terminal"
 import * as CliConfig from "effect/cli/CliConfig"
-import type * as CliError from "effect/cli/CliError"
+import * as CliError from "effect/cli/CliError"
 import * as CliOutput from "effect/cli/CliOutput"
 import * as Command from "effect/cli/Command"
 import * as Completions from "effect/cli/Completions"
 import * as Flag from "effect/cli/Flag"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
 import { ChildProcessSpawner, make as makeSpawner } from "effect/process/ChildProcessSpawner"
+import { editDistance } from "../agent/nearby.ts"
 import { Limits } from "../model/Limits.ts"
 import { normalise } from "./argv.ts"
 import { cat } from "./commands/cat.ts"
@@ -108,19 +109,32 @@ const environment = Layer.mergeAll(
   )
 )
 
-/**
- * What a flag's own check says names the value already, and is what is wrong, not what was expected. Of one letter no other is a likely
- * slip.
- */
-const messageOf = (error: CliError.CliError): string => {
-  if (error._tag === "UnrecognizedOption" && /^-[^-]$/.test(error.option)) {
-    return `Unrecognized flag: ${error.option} in command ${error.command?.join(" ") ?? program}`
-  }
-  return error._tag === "InvalidValue" &&
-    [error.value, `"${error.value}"`].some((value) => error.expected.startsWith(`${value} is `))
-    ? `Invalid value for flag --${error.option}: ${error.expected}`
-    : error.message
+/** As far as effect/cli looks. */
+const farthest = 2
+
+/** The most like it among the flags that effect/cli suggests, which are the command's own, and those that every command has. */
+const similarFlags = ({ option, suggestions }: CliError.UnrecognizedOption): ReadonlyArray<string> => {
+  const shared = Completions.fromCommand(command).flags.map(({ name }) => `--${name}`)
+  const known = [...new Set([...suggestions, ...shared])]
+  const distances = known.map((name) => editDistance(option, name))
+  const least = Math.min(...distances)
+  return least > farthest ? [] : known.filter((_, i) => distances[i] === least)
 }
+
+/** Returns the message for a flag that the command does not have. No flag is a likely slip for one of a single letter. */
+const unrecognized = (error: CliError.UnrecognizedOption): string =>
+  /^-[^-]$/.test(error.option)
+    ? `Unrecognized flag: ${error.option} in command ${error.command?.join(" ") ?? program}`
+    : new CliError.UnrecognizedOption({ ...error, suggestions: similarFlags(error) }).message
+
+/** What a flag's own check says names the value already, and is what is wrong, not what was expected. */
+const messageOf = (error: CliError.CliError): string =>
+  error._tag === "UnrecognizedOption"
+    ? unrecognized(error)
+    : error._tag === "InvalidValue" &&
+        [error.value, `"${error.value}"`].some((value) => error.expected.startsWith(`${value} is `))
+      ? `Invalid value for flag --${error.option}: ${error.expected}`
+      : error.message
 
 const usage = (screen: ScreenShape, json: boolean, event: CliOutput.Presenter.InvalidInvocation): Effect.Effect<void> => {
   const { bold, dim, red, text } = errorLook(screen)

@@ -141,6 +141,26 @@ describe("usage", () => {
       assert.match(ran.err, /^hint: {2}See fs-algebra.* --help$/m)
     })
   )
+  it.effect.each([
+    ["mcp", "--rot", "--root"],
+    ["ls", "--jsn", "--json"],
+    ["mcp", "--read-onl", "--read-only"],
+    ["grep", "--bakend", "--backend"]
+  ])("a mistyped flag of %s, %s, is answered with the one that looks most like it, %s", ([name, typed, meant]) =>
+    Effect.gen(function* () {
+      const ran = yield* usage(name!, typed!, "x")
+      assert.strictEqual(ran.code, 2)
+      assert.deepStrictEqual(
+        [...ran.err.matchAll(/^ {4}(-\S+)$/gm)].map(([, flag]) => flag),
+        [meant]
+      )
+    })
+  )
+  it.effect("a flag that looks like no other is answered with none", () =>
+    Effect.gen(function* () {
+      assert.notInclude((yield* usage("mcp", "--frobnicate")).err, "Did you mean")
+    })
+  )
   it.effect("is JSON for who wants JSON", () =>
     Effect.gen(function* () {
       const ran = yield* usage("ls", "--lnog", "--json")
@@ -157,6 +177,15 @@ describe("the output", () => {
       const ran = yield* run(["cat", "a", "b"], { closesAfter: 1 })
       assert.deepStrictEqual([ran.code, ran.out, ran.err], [0, "a", ""])
     })
+  )
+  it.effect.each([["--help"], ["ls", "--help"], ["mcp", "--help"], ["--version"], ["--completions", "bash"]])(
+    "a reader who goes away before %s is printed ends the command quietly",
+    (args) =>
+      Effect.gen(function* () {
+        const { run } = yield* shell({})
+        const ran = yield* run(args, { closesAfter: 0 })
+        assert.deepStrictEqual([ran.code, ran.err], [0, ""])
+      })
   )
   it.effect("a root that cannot be opened is named as it was given", () =>
     Effect.gen(function* () {
