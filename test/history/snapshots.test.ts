@@ -9,8 +9,8 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Fs from "node:fs"
-import { homedir, tmpdir } from "node:os"
-import { join } from "node:path"
+import { tmpdir, userInfo } from "node:os"
+import { dirname, join } from "node:path"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { readOnly, subdirectory } from "../../src/filesystem/Decorator.ts"
@@ -382,14 +382,42 @@ describe("what snapshots refuse", () => {
     })
   )
 
-  it.live("the whole machine and a home directory, unless asked", () =>
+  it.live("a snapshot that has less room than its layer", () =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      const layers = [Snapshots.layerGit({ gitDir: join(yield* directory, "store") }), Snapshots.layerArchive]
+      for (const layer of layers) {
+        yield* Effect.gen(function* () {
+          const fs = yield* Filesystem
+          const snapshots = yield* Service
+          yield* fs.write("one", "1")
+          yield* fs.write("two", "12")
+          for (const bounds of [{ maxFiles: 1 }, { maxBytes: 2 }]) {
+            assert.strictEqual((yield* Effect.flip(snapshots.snapshot(bounds))).reason, "budget")
+          }
+          assert.deepStrictEqual(yield* snapshots.list, [])
+          yield* snapshots.snapshot({ maxFiles: 2, maxBytes: 3 })
+        }).pipe(Effect.provide(layer.pipe(Layer.provideMerge(PosixHost.layer({ root })))))
+      }
+    })
+  )
+
+  it.live("the whole machine, a home directory and what holds one, unless asked", () =>
     Effect.gen(function* () {
       const gitDir = join(yield* directory, "store")
-      for (const root of ["/", homedir()]) {
+      const above = yield* directory
+      const { HOME: home = "" } = process.env
+      yield* Effect.acquireRelease(
+        Effect.sync(() => void (process.env["HOME"] = above)),
+        () => Effect.sync(() => void (process.env["HOME"] = home))
+      )
+      // Not only where the environment says that home is.
+      for (const root of ["/", userInfo().homedir, above, dirname(above)]) {
         const layer = (options: Snapshots.LayerOptions) =>
           Snapshots.layerGit({ gitDir, ...options }).pipe(Layer.provide(PosixHost.layer({ root, readOnly: true })))
         const error = yield* Effect.flip(Effect.provide(Effect.void, layer({})))
         assert.strictEqual(error._tag === "SnapshotError" && error.reason, "refused")
+        assert.match(error.message, /the root is (?:the whole machine|a .*home directory); capture it only with anyRoot/)
       }
     })
   )

@@ -28,7 +28,7 @@ import { excluding } from "./excluding.ts"
 import type { LayerOptions } from "./options.ts"
 import * as Outside from "./outside.ts"
 import { expired } from "./retention.ts"
-import { type Kept, type Problem, rootOf, type Strategy } from "./strategy.ts"
+import { type Kept, type Problem, rootOf, type Strategy, type TakeOptions } from "./strategy.ts"
 import { FilesystemSnapshot } from "./value.ts"
 
 interface Held extends Kept {
@@ -84,12 +84,15 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
     let newest: string | undefined
     const shown = (): ReadonlyArray<Held> => [...all.values()].filter(({ isPassing }) => !isPassing)
 
-    const bounded = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    const bounded = <A, E, R>(
+      effect: Effect.Effect<A, E, R>,
+      { maxBytes = options.maxBytes, maxFiles = options.maxFiles }: TakeOptions["bounds"] = {}
+    ): Effect.Effect<A, E, R> =>
       Effect.flatMap(Limits, (limits) =>
         Effect.provideService(effect, Limits, {
           ...limits,
-          maxArchiveEntries: options.maxFiles ?? limits.maxArchiveEntries,
-          maxArchiveBytes: options.maxBytes ?? limits.maxArchiveBytes
+          maxArchiveEntries: maxFiles ?? limits.maxArchiveEntries,
+          maxArchiveBytes: maxBytes ?? limits.maxArchiveBytes
         })
       )
 
@@ -123,14 +126,14 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
 
     const scanned = Effect.suspend(() => alone(port, Effect.andThen(recovering(port), scan(port, { excludes }))))
 
-    const take: Strategy["take"] = Effect.fnUntraced(function* (label, { isPassing = false, spared } = {}) {
+    const take: Strategy["take"] = Effect.fnUntraced(function* (label, { bounds, isPassing = false, spared } = {}) {
       const snapshotId = randomUUID()
       const path = join(directory, `${snapshotId}.zip`)
       const createdAt = yield* DateTime.now
       let skipped = 0
       const kept = keepArchiveOf(fs, path, { excludes, onSkipped: () => void skipped++ })
       const exported = Effect.mapError(kept, toProblem)
-      yield* alone(port, Effect.andThen(recovering(port), bounded(exported)))
+      yield* alone(port, Effect.andThen(recovering(port), bounded(exported, bounds)))
       const sha256 = yield* hashOf(path)
       const { tag } = label
       const snapshot = new FilesystemSnapshot({

@@ -1,8 +1,7 @@
 /** What a capture may not be: of too many files or bytes, of a whole machine, or more than the disk of the store has room for. */
 import * as Effect from "effect/Effect"
 import * as Fs from "node:fs"
-import { homedir } from "node:os"
-import { dirname } from "node:path"
+import { widthOf } from "../../runtime/wideRoots.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
 import type { Census } from "../scan.ts"
 import type { LayerOptions } from "./options.ts"
@@ -12,22 +11,10 @@ const GiB = 1024 * 1024 * 1024
 export const maxFiles = 1_000_000
 export const maxBytes = 64 * GiB
 
-const real = (path: string): string | undefined => {
-  try {
-    return Fs.realpathSync(path)
-  } catch {
-    return undefined
-  }
-}
-
-/** The whole machine, or somebody's home with all that they have; `root` is resolved. */
+/** Refuses the whole machine, and somebody's home with all that they have; `root` is resolved. */
 export const refusal = (root: string, options: LayerOptions): StoreFault | undefined => {
-  if (options.anyRoot === true) return undefined
-  if (dirname(root) === root) return storeFault("refused", "the root is the whole machine; capture it only with anyRoot")
-  const home = homedir()
-  return home !== "" && root === real(home)
-    ? storeFault("refused", "the root is a home directory; capture it only with anyRoot")
-    : undefined
+  const width = options.anyRoot === true ? undefined : widthOf(root)
+  return width === undefined ? undefined : storeFault("refused", `the root is ${width}; capture it only with anyRoot`)
 }
 
 const overFiles = (limit: number): StoreFault =>

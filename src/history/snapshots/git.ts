@@ -31,7 +31,7 @@ import * as Outside from "./outside.ts"
 import type { LayerOptions } from "./options.ts"
 import * as Remembered from "./remembered.ts"
 import { expired } from "./retention.ts"
-import { type Kept, type Label, type Problem, rootOf, type Strategy } from "./strategy.ts"
+import { type Kept, type Label, type Problem, rootOf, type Strategy, type TakeOptions } from "./strategy.ts"
 import { FilesystemSnapshot } from "./value.ts"
 
 /** What a directory has in it, as the store's trees want it. Of links the target is an object of its own. */
@@ -118,10 +118,12 @@ const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, opt
   /** Those of transactions that run. */
   const passing = new Set<string>()
 
-  const onCensus: ScanOptions<StoreFault>["onCensus"] = (census, isWhole) => {
-    options.onProgress?.({ phase: "counting", files: census.files, bytes: census.bytes })
-    return Budget.check(census, isWhole, options, store.directory)
-  }
+  const counting =
+    (bounds: TakeOptions["bounds"]): ScanOptions<StoreFault>["onCensus"] =>
+    (census, isWhole) => {
+      options.onProgress?.({ phase: "counting", files: census.files, bytes: census.bytes })
+      return Budget.check(census, isWhole, { ...options, ...bounds }, store.directory)
+    }
   const onProgress: ScanOptions<StoreFault>["onProgress"] =
     options.onProgress === undefined
       ? undefined
@@ -212,7 +214,11 @@ const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, opt
     return Math.max(0, now, before === undefined ? 0 : before.createdAt + 1)
   })
 
-  const capture = Effect.fnUntraced(function* (label: Label, isPassing: boolean): Effect.fn.Return<Kept, Problem> {
+  const capture = Effect.fnUntraced(function* (
+    label: Label,
+    isPassing: boolean,
+    bounds: TakeOptions["bounds"]
+  ): Effect.fn.Return<Kept, Problem> {
     yield* index.refresh
     const there = new Set(index.packs())
     const isWhole = last?.packs.every((name) => there.has(name)) === true
@@ -227,7 +233,7 @@ const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, opt
             previous: last?.scan,
             isHeld: isWhole ? undefined : index.has,
             excludes: excluding(excludesGit),
-            onCensus,
+            onCensus: counting(bounds),
             onProgress
           })
         )
@@ -287,8 +293,8 @@ const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, opt
     commitRef: /^[0-9a-f]{40}$/,
     rootPath,
     gitDir: store.directory,
-    take: (label, { isPassing = false, spared } = {}) =>
-      Effect.tap(store.holding(capture(label, isPassing)), () => (isPassing ? Effect.void : tidying(spared))),
+    take: (label, { bounds, isPassing = false, spared } = {}) =>
+      Effect.tap(store.holding(capture(label, isPassing, bounds)), () => (isPassing ? Effect.void : tidying(spared))),
     list,
     find,
     restore: (kept, { dryRun = false, paths, verify }) =>

@@ -19,6 +19,10 @@ export interface SnapshotOptions {
   /** The tool that is about to change something, and its call. */
   readonly tool?: string | undefined
   readonly callId?: string | undefined
+  /** Of more files than this none is kept: SnapshotError `budget`. Not in memory. @default that of the layer */
+  readonly maxFiles?: number | undefined
+  /** The same of more bytes in all files. Not in memory. @default that of the layer */
+  readonly maxBytes?: number | undefined
 }
 
 /**

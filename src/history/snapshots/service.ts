@@ -14,7 +14,7 @@ import type { Mismatch } from "../exchange.ts"
 import { alone, isPermitted } from "../replace.ts"
 import { details } from "./details.ts"
 import { fork, join, MergeConflicts } from "./fork.ts"
-import type { Kept, Label, Problem, Strategy } from "./strategy.ts"
+import type { Kept, Label, Problem, Strategy, TakeOptions } from "./strategy.ts"
 import { FilesystemSnapshot } from "./value.ts"
 import type { Details, Operations, RestoreOptions, RestoreResult } from "./operations.ts"
 
@@ -154,10 +154,10 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
 
   const find = (snapshot: FilesystemSnapshot) => finding(strategy, port, snapshot)
 
-  const take = (label: Label): Effect.Effect<Kept, Problem> => {
+  const take = (label: Label, bounds: TakeOptions["bounds"]): Effect.Effect<Kept, Problem> => {
     const refused = refusedLabel(label)
     return refused === undefined
-      ? strategy.take(label)
+      ? strategy.take(label, { bounds })
       : Effect.fail<Fault>({ _tag: "InvalidArgument", argument: "label", detail: refused })
   }
 
@@ -241,7 +241,8 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
 
   return {
     snapshot: (options = {}) => {
-      const { callId, tag, tool } = options
+      const { callId, maxBytes, maxFiles, tag, tool } = options
+      const bounds = { ...(maxBytes !== undefined && { maxBytes }), ...(maxFiles !== undefined && { maxFiles }) }
       const label: Label = {
         ...(tag !== undefined && { tag }),
         ...(tool !== undefined && { tool }),
@@ -249,7 +250,7 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
       }
       return orError(
         "snapshot",
-        Effect.map(take(label), ({ snapshot }) => snapshot)
+        Effect.map(take(label, bounds), ({ snapshot }) => snapshot)
       )
     },
     restore: (snapshot, options = {}) => orRestoreError(snapshot, restoring(snapshot, options)),

@@ -9,6 +9,7 @@ import type { Backend } from "../../port/Backend.ts"
 import type { ArchiveError, StoreFault } from "../errors.ts"
 import type { Mismatch } from "../exchange.ts"
 import type { Change, DirectoryNode } from "../tree.ts"
+import type { LayerOptions } from "./options.ts"
 import type { FilesystemSnapshot } from "./value.ts"
 
 export type Problem = StoreFault | Fault | Mismatch | ArchiveError
@@ -38,6 +39,8 @@ export interface TakeOptions {
   readonly spared?: Kept | undefined
   /** For as long as a transaction runs: it is in no list, counts for no retention and makes none expire. Ends by `forget`. */
   readonly isPassing?: boolean | undefined
+  /** Instead of what the layer was told. */
+  readonly bounds?: Pick<LayerOptions, "maxFiles" | "maxBytes"> | undefined
 }
 
 /** What the snapshots take. */
