@@ -14,8 +14,13 @@ import { agent, type LimitsShape } from "../model/Limits.ts"
 export interface ToolSettingsShape {
   /** In force while a tool runs. @default Limits.agent */
   readonly limits: LimitsShape
-  /** An absolute directory, such as `/workspace`, that paths may begin with; it stands for the root. Or several. @default none */
-  readonly mountPoint?: string | ReadonlyArray<string> | undefined
+  /**
+   * An absolute directory, such as `/workspace`, that paths may begin with; it stands for the root. Or several. Or, by the directory, what
+   * it stands for: `{ "/home/me/app": "app" }`.
+   *
+   * @default none
+   */
+  readonly mountPoint?: string | ReadonlyArray<string> | Readonly<Record<string, string>> | undefined
   /** How much of a result's message is sent, as `measure` measures it. @default 48,000 */
   readonly budget: number
   /** How large a text is; for one a counter of tokens. It must not shrink when text is added. @default UTF-16 code units */

@@ -51,7 +51,7 @@ const aliases: Readonly<Record<string, ReadonlyArray<string>>> = {
   whole_word: ["word", "_w", "match_whole_word"],
   include_ignored: ["no_ignore", "no_gitignore", "include_gitignored"],
   depth: ["max_depth", "level", "levels", "_l"],
-  from: ["source", "src", "old_path", "source_path", "from_path", "snapshot_id"],
+  from: ["source", "src", "old_path", "source_path", "from_path"],
   to: ["destination", "dest", "dst", "target", "new_path", "destination_path", "to_path"],
   overwrite: ["force", "replace_existing"],
   allow_missing: ["force", "missing_ok", "ignore_missing"],
@@ -62,7 +62,7 @@ const aliases: Readonly<Record<string, ReadonlyArray<string>>> = {
   replace_all: ["all", "global", "allow_multiple"],
   limit: ["count", "num_lines", "max_lines", "line_count"],
   line: ["start_line", "start_line_one_indexed", "line_start", "line_number", "from_line"],
-  snapshot_id: ["snapshot", "id", "ref"],
+  snapshot_id: ["snapshot", "id", "ref", "from"],
   tag: ["name", "label", "message"],
   paths: ["path", "files", "file_paths"]
 }

@@ -7,13 +7,23 @@ import type { ToolSettingsShape } from "./ToolSettings.ts"
 
 export type MountPoint = ToolSettingsShape["mountPoint"]
 
-/** What comes after the directory that stands for the root, where the text begins with it. */
+/** Each directory that paths may begin with, and the path that it stands for, the longest first. */
+const mountsOf = (mountPoint: MountPoint): ReadonlyArray<readonly [directory: string, path: string]> => {
+  if (mountPoint === undefined) return []
+  const roots = typeof mountPoint === "string" ? [mountPoint] : mountPoint
+  const mounts = Array.isArray(roots)
+    ? (roots as ReadonlyArray<string>).map((directory) => [directory, ""] as const)
+    : Object.entries(roots).map(([directory, path]) => [directory, `/${path}`] as const)
+  return mounts
+    .map(([directory, path]) => [directory.replace(/\/+$/, ""), path] as const)
+    .filter(([directory]) => directory !== "")
+    .sort(([a], [b]) => b.length - a.length)
+}
+
+/** What comes after the directory that stands for the root, or for a path below it, where the text begins with it. */
 export const withoutMount = (text: string, mountPoint: MountPoint): string => {
-  const mounts = mountPoint === undefined ? [] : typeof mountPoint === "string" ? [mountPoint] : mountPoint
-  const mount = mounts
-    .map((path) => path.replace(/\/+$/, ""))
-    .find((path) => path !== "" && (text === path || text.startsWith(`${path}/`)))
-  return mount === undefined ? text : text.slice(mount.length)
+  const mount = mountsOf(mountPoint).find(([directory]) => text === directory || text.startsWith(`${directory}/`))
+  return mount === undefined ? text : `${mount[1]}${text.slice(mount[0].length)}`
 }
 
 /** Fails for a path that names a directory by its last slash, where a file is to be. */

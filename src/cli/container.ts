@@ -90,7 +90,8 @@ const named =
 /** Errors name the directory as it was given. */
 export const containerLayer: Layer.Layer<Filesystem | Sandbox, FsError.FsError | Complaint, Settings | Screen> = Layer.unwrap(
   Effect.gen(function* () {
-    const { container, hardlinks, root } = yield* Settings
+    const { container, directories, hardlinks, root } = yield* Settings
+    if (directories !== undefined) return wrong("root", "a container has one directory")
     // A program in a container reads a file by any of its names.
     if (hardlinks === "reject") return yield* unjudged("with a container")
     const { directory } = yield* Screen

@@ -4,12 +4,19 @@
  */
 import { parseArgs, type ParseArgsOptionsConfig } from "node:util"
 import type { Input } from "./mcpServe.ts"
+import type { Settings } from "./settings.ts"
+
+type Shared = Settings["Service"]
 
 export interface Quick {
-  readonly root: string
-  readonly backend: "host" | "memory"
-  readonly hardlinks?: "allow" | "reject" | undefined
-  readonly journal?: string | undefined
+  /** As they were typed; none: those that the client lists, else the current directory. */
+  readonly roots: ReadonlyArray<string>
+  readonly backend: Shared["backend"]
+  readonly hardlinks?: Shared["hardlinks"]
+  readonly journal?: Shared["journal"]
+  readonly container?: Shared["container"] | undefined
+  readonly mounts?: Shared["mounts"] | undefined
+  readonly json?: boolean | undefined
   readonly input: Input
 }
 
@@ -32,6 +39,9 @@ const options = {
   "read-only": toggle,
   "read-before-write": toggle,
   structured: toggle,
+  "no-delete": toggle,
+  "any-root": toggle,
+  snapshots: toggle,
   "no-snapshots": toggle
 } satisfies ParseArgsOptionsConfig
 
@@ -46,7 +56,7 @@ const portOf = (http: string | undefined): number | undefined =>
 
 const read = (args: ReadonlyArray<string>) => {
   try {
-    return parseArgs({ args: [...args], options, strict: true, allowPositionals: false, tokens: true })
+    return parseArgs({ args: [...args], options, strict: true, allowPositionals: true, tokens: true })
   } catch {
     return undefined
   }
@@ -55,16 +65,18 @@ const read = (args: ReadonlyArray<string>) => {
 export const quick = ([command, ...args]: ReadonlyArray<string>): Quick | undefined => {
   const parsed = command === "mcp" ? read(args) : undefined
   if (parsed === undefined) return undefined
-  const { tokens, values } = parsed
+  const { positionals, tokens, values } = parsed
   const names = tokens.flatMap((token) => (token.kind === "option" ? [token.name] : []))
-  if (names.length < tokens.length || !isOnce(names)) return undefined
+  if (tokens.some(({ kind }) => kind === "option-terminator") || !isOnce(names)) return undefined
+  const roots = [...(values.root === undefined ? [] : [values.root]), ...positionals]
+  if (values.snapshots === true && values["no-snapshots"] === true) return undefined
   const backend = oneOf(values.backend, ["host", "memory"])
   const hardlinks = oneOf(values.hardlinks, ["allow", "reject"])
   const limits = oneOf(values.limits, ["agent", "standard", "unlimited"])
   const host = oneOf(values.host, ["127.0.0.1", "::1"])
   const port = portOf(values.http)
   if (
-    values.root?.trim() === "" ||
+    roots.some((root) => root.trim() === "") ||
     values.journal?.trim() === "" ||
     backend === undefined ||
     hardlinks === undefined ||
@@ -74,7 +86,7 @@ export const quick = ([command, ...args]: ReadonlyArray<string>): Quick | undefi
     return undefined
   if (values.http === undefined ? values.host !== undefined : port === undefined) return undefined
   return {
-    root: values.root ?? ".",
+    roots,
     backend,
     ...(values.hardlinks !== undefined && { hardlinks }),
     ...(values.journal !== undefined && { journal: values.journal }),
@@ -87,7 +99,9 @@ export const quick = ([command, ...args]: ReadonlyArray<string>): Quick | undefi
       deny: values.deny ?? [],
       readBeforeWrite: values["read-before-write"] ?? false,
       structured: values.structured ?? false,
-      snapshots: values["no-snapshots"] !== true,
+      deletes: values["no-delete"] !== true,
+      anyRoot: values["any-root"] ?? false,
+      snapshots: values["no-snapshots"] === true ? false : values.snapshots,
       http: port === undefined ? undefined : { host, port }
     }
   }

@@ -14,6 +14,7 @@ import { serve } from "../agent/mcp/serve.ts"
 import * as Limits from "../model/Limits.ts"
 import { ended } from "./ended.ts"
 import type { Quick } from "./mcpArgs.ts"
+import { refusalOf } from "./mcpRoots.ts"
 import { Screen, type ScreenShape } from "./screen.ts"
 
 const isDirectory = (path: string): boolean => {
@@ -25,38 +26,90 @@ const isDirectory = (path: string): boolean => {
 }
 
 const load = Effect.promise(() => import("./mcpServe.ts"))
+const loadRoots = Effect.promise(() => import("./mcpClientRoots.ts"))
+
+interface Versioned {
+  readonly version: string
+}
 
 /** Nothing in it can be wrong; whether any other is a glob is known once the globs are loaded. */
 const isPlainGlob = (glob: string): boolean =>
   /^(?!.*\.\.|.*\/\.?(?:\/|$)|.*\*\*[^/]|.*[^/]\*\*)(?=.*[\w*?-])[\w.*?/-]{1,1000}$/.test(glob)
 
-/** Whatever is not plain is for those who can say what is wrong with it. */
-const known = ({ backend, input, root }: Quick, { directory, stateDirectory }: ScreenShape): Early | undefined => {
-  const hasSnapshots = input.snapshots && (backend === "memory" || stateDirectory !== undefined)
-  const isPlain = input.http === undefined && [...input.allow, ...input.deny].every(isPlainGlob)
-  return isPlain && isDirectory(resolve(directory, root)) ? early(input.tools, hasSnapshots) : undefined
+/** The names of the tools, where they can be told without loading them: whatever is not plain is for those who can say what is wrong. */
+const plainTools = ({ backend, input, mounts }: Quick, { stateDirectory }: ScreenShape): Early | undefined => {
+  const { allow, deletes, deny, http, readOnly, snapshots, tools } = input
+  const hasSnapshots = snapshots !== false && (backend === "memory" || stateDirectory !== undefined)
+  const isKit = !tools.includes(",") && (tools === "all" || tools === "seven" || tools === "vfs")
+  const isPlain =
+    // The full command line has said what is mounted, if only that nothing is.
+    mounts === undefined &&
+    backend !== "container" &&
+    http === undefined &&
+    snapshots !== true &&
+    deletes &&
+    (isKit || (!readOnly && snapshots !== false)) &&
+    [...allow, ...deny].every(isPlainGlob)
+  return isPlain ? early(tools, hasSnapshots) : undefined
 }
 
-const greeting = (quick: Quick, version: string, { certain, names }: Early) =>
-  Effect.gen(function* () {
-    const { directory, input: bytes, write } = yield* Screen
-    const flow = Flow.make()
+const greeting = (quick: Quick, version: string, { certain, names }: Early, workspace: string | undefined) =>
+  Effect.map(Screen, ({ input: bytes, write }) => {
     const { limits, readOnly } = quick.input
-    const workspace = basename(resolve(directory, quick.root))
     const info = {
       name: "fs-algebra",
       version,
       instructions: instructions({ names, limits: Limits[limits], readOnly, workspace })
     }
-    const register = (subscribed: Effect.Effect<void>) =>
-      Layer.unwrap(Effect.map(load, ({ layer }) => layer({ ...quick, version }, flow, subscribed)))
-    yield* serve({ certain, ends: { input: bytes, write }, flow, info, register })
+    return { certain, ends: { input: bytes, write }, flow: Flow.make(), info }
   })
 
-export const run = (quick: Quick, { version }: { readonly version: string }): Effect.Effect<number, never, Screen> =>
-  Effect.flatMap(Screen, (screen) => {
-    const plain = known(quick, screen)
-    const running =
-      plain === undefined ? Effect.flatMap(load, ({ run }) => run({ ...quick, version })) : greeting(quick, version, plain)
-    return running.pipe(Effect.provideService(Logger.LogToStderr, true), ended(screen))
+/** Greets the client, and then asks it for its roots. */
+const servingClientRoots = Effect.fnUntraced(function* (quick: Quick, { version }: Versioned) {
+  const plain = plainTools(quick, yield* Screen) ?? (yield* (yield* loadRoots).offered(quick, version))
+  const start = yield* greeting(quick, version, plain, undefined)
+  yield* serve({
+    ...start,
+    register: (subscribed, roots) =>
+      Layer.unwrap(Effect.map(loadRoots, ({ layer }) => layer({ quick, version, flow: start.flow, subscribed, roots })))
   })
+})
+
+const servingRoots = Effect.fnUntraced(function* (quick: Quick, version: string, given: ReadonlyArray<string>) {
+  const screen = yield* Screen
+  const [first = "."] = given
+  const root = resolve(screen.directory, first)
+  const plain = given.length <= 1 && isDirectory(root) ? plainTools(quick, screen) : undefined
+  if (plain === undefined) {
+    const { run, toldOf } = yield* load
+    return yield* run(toldOf(quick, version, given, screen.directory))
+  }
+  const start = yield* greeting(quick, version, plain, basename(root))
+  yield* serve({
+    ...start,
+    register: (subscribed) =>
+      Layer.unwrap(Effect.map(load, ({ layer }) => layer({ ...quick, version, root: first }, start.flow, subscribed)))
+  })
+})
+
+/** Whether a flag goes with another backend alone, which opening the root says before anybody is greeted. */
+const isContradictory = ({ backend, container, mounts = [] }: Quick): boolean =>
+  (backend !== "memory" && mounts.length > 0) || (container?.image ?? container?.rootfs) !== undefined
+
+/** Until the client hangs up. A root that was given is all that there is; the client's roots count only where there is none. */
+export const serving = (quick: Quick, versioned: Versioned) =>
+  Effect.gen(function* () {
+    const { backend, input, roots } = quick
+    const { directory } = yield* Screen
+    const hasOwnRoots = roots.length > 0 || input.http !== undefined || backend === "container" || isContradictory(quick)
+    if (!hasOwnRoots) return yield* servingClientRoots(quick, versioned)
+    const given = roots.length === 0 ? ["."] : roots
+    const refusal = input.anyRoot
+      ? undefined
+      : given.map((root, index) => refusalOf(resolve(directory, root), roots[index])).find((refusal) => refusal !== undefined)
+    if (refusal !== undefined) return yield* (yield* load).refuse(quick, refusal)
+    yield* servingRoots(quick, versioned.version, given)
+  }).pipe(Effect.provideService(Logger.LogToStderr, true))
+
+export const run = (quick: Quick, versioned: Versioned): Effect.Effect<number, never, Screen> =>
+  Effect.flatMap(Screen, (screen) => ended(screen)(serving(quick, versioned)))

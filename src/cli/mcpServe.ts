@@ -1,16 +1,18 @@
-/** What the mcp command does, apart from its flags, so that no other command loads it. */
-import { realpathSync } from "node:fs"
+/** What the mcp command serves, apart from its flags, so that no other command loads it. */
 import { basename, resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Logger from "effect/Logger"
+import type { AnyDefinition } from "../agent/definition.ts"
 import type * as McpServer from "../agent/McpServer.ts"
 import * as Changes from "../agent/mcp/changes.ts"
-import { names } from "../agent/mcp/choice.ts"
+import { isOfSandbox, isOfSnapshots, names, toolOf } from "../agent/mcp/choice.ts"
 import * as Flow from "../agent/mcp/flow.ts"
 import { plan } from "../agent/mcp/plan.ts"
 import * as Server from "../agent/mcp/serve.ts"
+import { snapshotTools } from "../agent/tools.ts"
 import { access } from "../agent/policy/access.ts"
+import { automatic } from "../agent/policy/automatic.ts"
+import { layer as policy } from "../agent/policy/core.ts"
 import { readBeforeWrite } from "../agent/policy/readBeforeWrite.ts"
 import { type AccessOptions, make as makeRules } from "../agent/policy/rules.ts"
 import { type MountPoint, withoutMount } from "../agent/toolPath.ts"
@@ -18,43 +20,74 @@ import * as ToolSettings from "../agent/ToolSettings.ts"
 import type { FsPath } from "../model/FsPath.ts"
 import * as Limits from "../model/Limits.ts"
 import { Recovery } from "../port/hostRoots.ts"
+import { besideNothing, named, real } from "./directories.ts"
 import { Complaint, wrongUsage } from "./exit.ts"
-import { reported } from "./failure.ts"
+import { type Failure, reported } from "./failure.ts"
 import { limits } from "./limits.ts"
 import type { Quick } from "./mcpArgs.ts"
 import type { Address } from "./mcpHttp.ts"
 import { snapshotsLayer } from "./mcpSnapshots.ts"
 import { telling } from "./recovery.ts"
 import { Screen } from "./screen.ts"
-import { noContainer, Settings } from "./settings.ts"
+import { type Directory, noContainer, Settings } from "./settings.ts"
 import { workspaceLayer } from "./workspace.ts"
 
 export interface Input {
   readonly tools: string
   readonly readOnly: boolean
+  /** Whether anything may be removed or moved. */
+  readonly deletes: boolean
   readonly limits: "agent" | "standard" | "unlimited"
   readonly mountPoint: string | undefined
   readonly allow: ReadonlyArray<string>
   readonly deny: ReadonlyArray<string>
   readonly readBeforeWrite: boolean
   readonly structured: boolean
-  readonly snapshots: boolean
+  /** `undefined`: where they can be kept, with the tools that were chosen. `true`: with any tools, or not at all. */
+  readonly snapshots: boolean | undefined
+  readonly anyRoot: boolean
   readonly http: Address | undefined
 }
 
 const kits: ReadonlySet<string> = new Set(["all", "seven", "vfs"])
 
-const chosen = Effect.fnUntraced(function* (text: string) {
+/** What removes or moves, and what could: nothing holds back a program. */
+const removes = (tool: AnyDefinition | { readonly name: string }): boolean =>
+  ["rm", "delete_file", "move", "shell", "eval"].includes(tool.name)
+
+/** Why a tool that was asked for by its name would not be there. */
+const whyNot = (tool: AnyDefinition, input: Input, backend: string): string | undefined => {
+  if (input.readOnly && tool.does !== "reads") return "it changes something, and --read-only offers nothing that does"
+  if (!input.deletes && removes(tool)) return "it may remove something, and --no-delete offers nothing that does"
+  if (isOfSnapshots(tool) && input.snapshots === false) return "--no-snapshots leaves out all tools for snapshots"
+  return isOfSandbox(tool) && backend !== "container"
+    ? "it runs in a container, and there is none without --backend container"
+    : undefined
+}
+
+const wrongTool = (name: string, message: string, hint: string) =>
+  new Complaint({ error: { _tag: "UsageError", tool: name }, message, hint, code: wrongUsage })
+
+const chosen = Effect.fnUntraced(function* (input: Input, backend: string) {
+  const { tools: text } = input
   if (kits.has(text)) return text as "all" | "seven" | "vfs"
   const list = text.split(",").map((name) => name.trim())
-  const unknown = list.find((name) => !names().includes(name))
-  if (unknown === undefined) return list
-  return yield* new Complaint({
-    error: { _tag: "UsageError" },
-    message: `there is no tool ${JSON.stringify(unknown)}`,
-    hint: `--tools takes all, seven, vfs, or names with commas: ${names().join(", ")}.`,
-    code: wrongUsage
-  })
+  for (const name of list) {
+    const tool = toolOf(name)
+    if (tool === undefined) {
+      const hint = `--tools takes all, seven, vfs, or names with commas: ${names().join(", ")}.`
+      return yield* wrongTool(name, `there is no tool ${JSON.stringify(name)}`, hint)
+    }
+    const why = whyNot(tool, input, backend)
+    if (why !== undefined) {
+      return yield* wrongTool(
+        name,
+        `there would be no tool ${JSON.stringify(name)}: ${why}`,
+        `Leave ${name} out of --tools, or that flag.`
+      )
+    }
+  }
+  return list
 })
 
 const wrongGlob = (error: unknown): Complaint =>
@@ -68,29 +101,41 @@ const wrongGlob = (error: unknown): Complaint =>
 /** Reads a glob that begins with the directory's own path, as a shell completes it, as one of what is below. */
 const belowRoot = (glob: string, mountPoint: MountPoint): string => {
   const below = withoutMount(glob, mountPoint)
-  return below !== glob && /^\/*$/.test(below) ? "**" : below
+  if (below === glob) return glob
+  return /^\/*$/.test(below) ? "**" : below
 }
 
+const escaped = (name: string): string => name.replace(/[\\*?[\]{}()!@+|,]/g, String.raw`\$&`)
+
+/** Where several directories are served, a glob with a slash counts from each of them, and from what holds them. */
+const fromEach = (glob: string, directories: ReadonlyArray<Directory>): ReadonlyArray<string> =>
+  glob.includes("/") ? [glob, ...directories.map(({ name }) => `${escaped(name)}/${glob.replace(/^\/+/, "")}`)] : [glob]
+
 /** Whoever may not read a file may not change it either, so that one list is enough. */
-const accessOf = ({ allow, deny }: Input, mountPoint: MountPoint): AccessOptions => {
-  const globs = (all: ReadonlyArray<string>) => all.map((glob) => belowRoot(glob, mountPoint))
+const accessOf = (
+  { allow, deletes, deny }: Input,
+  mountPoint: MountPoint,
+  directories: ReadonlyArray<Directory>
+): AccessOptions => {
+  const globs = (all: ReadonlyArray<string>) => all.flatMap((glob) => fromEach(belowRoot(glob, mountPoint), directories))
   return {
     ...(allow.length > 0 && { allow: { read: globs(allow) } }),
-    ...(deny.length > 0 && { deny: { read: globs(deny) } })
+    ...((deny.length > 0 || !deletes) && {
+      deny: { ...(deny.length > 0 && { read: globs(deny) }), ...(!deletes && { delete: ["**"] }) }
+    })
   }
 }
 
-const rules = (input: Input, mountPoint: MountPoint) =>
+const rules = (options: AccessOptions) =>
   Effect.try({
-    try: () => (input.allow.length === 0 && input.deny.length === 0 ? Layer.empty : access(accessOf(input, mountPoint))),
+    try: () => (options.allow === undefined && options.deny === undefined ? Layer.empty : access(options)),
     catch: wrongGlob
   })
 
 /** Recovery may change what the tools may; globs that are none, of which the command complains later, permit nothing. */
-const permitsOf = (input: Input, mountPoint: MountPoint): ((path: FsPath) => boolean) => {
+const permitsOf = (input: Input, options: AccessOptions): ((path: FsPath) => boolean) => {
   if (input.readOnly) return () => false
   try {
-    const options = accessOf(input, mountPoint)
     const both = [makeRules(options, true), makeRules(options, false)]
     return (path) => both.every((rules) => rules.asFile("write", path) && rules.asFile("delete", path))
   } catch {
@@ -98,51 +143,88 @@ const permitsOf = (input: Input, mountPoint: MountPoint): ((path: FsPath) => boo
   }
 }
 
-export const recovery = Effect.fnUntraced(function* (input: Input) {
-  const { root } = yield* Settings
+/** Clients know a directory by its path, and their paths begin with it; or with where that leads, when it is a link. */
+const mountPointOf = Effect.fnUntraced(function* (given: string | undefined) {
+  const { directories, root } = yield* Settings
   const { directory } = yield* Screen
-  return yield* telling(permitsOf(input, settings(input, resolve(directory, root)).mountPoint))
+  if (given !== undefined) return given
+  if (directories === undefined) return [resolve(directory, root), real(resolve(directory, root))]
+  return Object.fromEntries(directories.flatMap(({ name, path }) => [path, real(path)].map((place) => [place, name])))
 })
 
-const policies = (input: Input, { mountPoint }: ToolSettings.ToolSettingsShape) =>
-  Effect.map(rules(input, mountPoint), (rules) => (input.readBeforeWrite ? Layer.merge(rules, readBeforeWrite) : rules))
+const limitsOf = Effect.fnUntraced(function* (input: Input) {
+  const { directories = [] } = yield* Settings
+  return accessOf(input, yield* mountPointOf(input.mountPoint), directories)
+})
 
-const real = (path: string): string => {
-  try {
-    return realpathSync(path)
-  } catch {
-    return path
-  }
-}
+const recovery = Effect.fnUntraced(function* (input: Input) {
+  return yield* telling(permitsOf(input, yield* limitsOf(input)))
+})
 
-/** Clients know the directory by its path, and their paths begin with it; or with where that leads, when it is a link. */
-const settings = ({ limits, mountPoint }: Input, root: string): ToolSettings.ToolSettingsShape => ({
-  ...ToolSettings.defaults,
-  limits: Limits[limits],
-  mountPoint: mountPoint ?? [root, real(root)]
+/** Holds for any files: no tool is offered that would always be refused. */
+export const offering = (input: Input) =>
+  input.deletes ? Layer.empty : policy({ name: "noDelete", offers: (tool) => !removes(tool) })
+
+/** Whether a model can bring a snapshot back by itself. */
+const hasRestore = (tools: McpServer.Options["tools"], { readOnly, snapshots }: Input): boolean =>
+  !readOnly && (tools === "all" || snapshots === true || (Array.isArray(tools) && tools.includes("restore")))
+
+/** In memory only the model could bring it back. */
+const checkpoints = Effect.fnUntraced(function* (input: Input) {
+  const { backend, directories } = yield* Settings
+  const { program } = yield* Screen
+  const isOffered = hasRestore(yield* chosen(input, backend), input)
+  if (isOffered) return automatic((short) => `restore with ${JSON.stringify({ snapshot_id: short })} brings them back`)
+  return backend === "memory" || directories !== undefined
+    ? Layer.empty
+    : automatic((short) => `"${program} restore ${short}" brings them back`)
 })
 
 /** What the tools stand on, besides the files. */
-const ground = Effect.fnUntraced(function* (input: Input) {
-  const { root } = yield* Settings
-  const { directory } = yield* Screen
-  const chosen = settings(input, resolve(directory, root))
-  return Layer.mergeAll(
-    input.snapshots ? snapshotsLayer : (Layer.empty as unknown as typeof snapshotsLayer),
-    yield* policies(input, chosen),
-    Layer.succeed(ToolSettings.ToolSettings, chosen)
+export const ground = Effect.fnUntraced(function* (input: Input) {
+  const { directories } = yield* Settings
+  const settings: ToolSettings.ToolSettingsShape = {
+    ...ToolSettings.defaults,
+    limits: Limits[input.limits],
+    mountPoint: yield* mountPointOf(input.mountPoint)
+  }
+  const policies = Layer.mergeAll(
+    yield* rules(yield* limitsOf(input)),
+    input.readBeforeWrite ? readBeforeWrite : Layer.empty,
+    directories === undefined ? Layer.empty : besideNothing(directories),
+    offering(input)
   )
+  return Layer.mergeAll(
+    policies,
+    input.readOnly ? Layer.empty : yield* checkpoints(input),
+    Layer.succeed(ToolSettings.ToolSettings, settings)
+  ).pipe(Layer.provideMerge(snapshotsLayer(input)))
 })
 
-const optionsOf = Effect.fnUntraced(function* ({ readOnly, structured, tools }: Input, version: string) {
-  const { root } = yield* Settings
+/** What the files are called together. */
+const workspaceOf = Effect.fnUntraced(function* () {
+  const { directories, root } = yield* Settings
   const { directory } = yield* Screen
+  return directories === undefined ? basename(resolve(directory, root)) : directories.map(({ name }) => name).join(", ")
+})
+
+/** `workspace`: `undefined` where it is not known yet. */
+export const optionsOf = Effect.fnUntraced(function* (
+  input: Input,
+  backend: string,
+  version: string,
+  workspace: string | undefined
+) {
+  const tools = yield* chosen(input, backend)
+  const isMissing = ({ name }: AnyDefinition): boolean =>
+    tools !== "all" && (typeof tools === "string" || !tools.includes(name))
   const options: McpServer.Options = {
     version,
-    readOnly,
-    structured,
-    tools: yield* chosen(tools),
-    workspace: basename(resolve(directory, root))
+    readOnly: input.readOnly,
+    structured: input.structured,
+    tools,
+    workspace,
+    extra: input.snapshots === true ? snapshotTools.filter(isMissing) : []
   }
   return options
 })
@@ -162,46 +244,87 @@ const running = Effect.fnUntraced(function* (options: McpServer.Options, address
 })
 
 /** Until the client hangs up. */
-export const serve = Effect.fnUntraced(function* (input: Input, version: string) {
-  const options = yield* optionsOf(input, version)
-  yield* running(options, input.http).pipe(
-    Effect.provide(yield* ground(input)),
-    Effect.provideService(Logger.LogToStderr, true)
-  )
+const serve = Effect.fnUntraced(function* ({ input, version }: Told) {
+  const { backend } = yield* Settings
+  const options = yield* optionsOf(input, backend, version, yield* workspaceOf())
+  yield* Effect.provide(running(options, input.http), yield* ground(input))
 })
 
-interface Told extends Quick {
+/** A command line, and the directories that it is about. */
+export interface Told extends Omit<Quick, "roots"> {
   readonly version: string
+  readonly root: string
+  readonly directories?: ReadonlyArray<Directory> | undefined
 }
 
-const settled = ({ backend, hardlinks, input, journal, root }: Quick) =>
-  Layer.merge(
-    workspaceLayer.pipe(
-      Layer.provide(Layer.effect(Recovery, recovery(input))),
-      Layer.provideMerge(
-        Layer.succeed(Settings, {
-          command: "mcp",
-          root,
-          backend,
-          hardlinks,
-          container: noContainer,
-          mounts: [],
-          journal,
-          json: false
-        })
-      )
-    ),
+/** Several directories stand in the root by their names. */
+export const toldOf = (
+  { roots: _, ...quick }: Quick,
+  version: string,
+  roots: ReadonlyArray<string>,
+  directory: string
+): Told => ({
+  ...quick,
+  version,
+  root: roots[0] ?? ".",
+  directories: roots.length > 1 ? named(roots.map((root) => resolve(directory, root))) : undefined
+})
+
+const settingsOf = ({
+  backend,
+  container = noContainer,
+  directories,
+  hardlinks,
+  journal,
+  json = false,
+  mounts = [],
+  root
+}: Told) => ({
+  command: "mcp",
+  root,
+  directories,
+  backend,
+  hardlinks,
+  container,
+  mounts,
+  journal,
+  json
+})
+
+/** Fails with what is wrong, after saying it. */
+const checked = <A, E extends Failure, R>(told: Told, self: Effect.Effect<A, E, R>) =>
+  Effect.provideService(reported(self), Settings, settingsOf(told))
+
+export const refuse = (quick: Quick, complaint: Complaint) => checked(toldOf(quick, "", ["."], "/"), Effect.fail(complaint))
+
+/** Looks for mistakes in what is given of tools and globs, before any file is opened. */
+export const checkedOptions = (told: Told) => {
+  const { backend, input, version } = told
+  const both = Effect.gen(function* () {
+    yield* rules(yield* limitsOf(input))
+    return yield* optionsOf(input, backend, version, undefined)
+  })
+  return checked(told, both)
+}
+
+/** The files, the settings and the limits, for what runs on them. */
+export const settled = (told: Told) => {
+  const settings = Layer.succeed(Settings, settingsOf(told))
+  return Layer.merge(
+    workspaceLayer.pipe(Layer.provide(Layer.effect(Recovery, recovery(told.input))), Layer.provideMerge(settings)),
     Layer.succeed(Limits.Limits, limits)
   )
+}
 
-/** The same for a command line that was read by mcpArgs.ts. */
-export const run = (told: Told) => Effect.provide(reported(serve(told.input, told.version)), settled(told))
+/** Serves the directories over whatever the command line names, until the client hangs up. */
+export const run = (told: Told) => Effect.provide(reported(serve(told)), settled(told))
 
 /** What is served, for a server that runs already. */
 export const layer = (told: Told, flow: Flow.Flow, subscribed: Effect.Effect<void>) => {
   const { input, version } = told
   const made = Effect.gen(function* () {
-    const planned = Effect.map(plan(yield* optionsOf(input, version), flow), ({ registrations }) => registrations)
+    const options = yield* optionsOf(input, told.backend, version, yield* workspaceOf())
+    const planned = Effect.map(plan(options, flow), ({ registrations }) => registrations)
     return Layer.provide(Layer.merge(Layer.unwrap(planned), Changes.layer(subscribed)), yield* ground(input))
   })
   return Layer.provide(Layer.unwrap(reported(made)), settled(told))

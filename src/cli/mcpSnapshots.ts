@@ -8,6 +8,7 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import { SnapshotError, SnapshotRestoreError } from "../history/errors.ts"
 import { type FilesystemSnapshot, type Operations, Snapshots } from "../history/Snapshots.ts"
+import type { Input } from "./mcpServe.ts"
 import { Settings } from "./settings.ts"
 import { Screen } from "./screen.ts"
 import { makeParent, storeDirectory } from "./snapshotStore.ts"
@@ -42,7 +43,7 @@ const over = (open: Effect.Effect<Operations, SnapshotError>): Operations => ({
   collect: Effect.flatMap(open, (self) => self.collect)
 })
 
-const kept = (gitDir: string) =>
+const kept = (gitDir: string, anyRoot: boolean) =>
   Layer.effect(
     Snapshots,
     Effect.gen(function* () {
@@ -50,7 +51,7 @@ const kept = (gitDir: string) =>
       const context = yield* Effect.context<never>()
       const opened = makeParent(gitDir).pipe(
         Effect.andThen(load),
-        Effect.flatMap(({ layerGit }) => Layer.buildWithScope(layerGit({ gitDir }), scope)),
+        Effect.flatMap(({ layerGit }) => Layer.buildWithScope(layerGit({ gitDir, anyRoot }), scope)),
         Effect.map((built) => Context.get(built, Snapshots)),
         Effect.mapError(withoutPlace(gitDir)),
         Effect.provideContext(context)
@@ -62,15 +63,26 @@ const kept = (gitDir: string) =>
 
 const none = Layer.empty as unknown as ReturnType<typeof kept>
 
-/** None, with a word why, where there is no place to keep them. */
-export const snapshotsLayer = Layer.unwrap(
-  Effect.gen(function* () {
-    const { backend } = yield* Settings
-    if (backend === "memory") return (yield* load).layer
-    const { warn } = yield* Screen
-    return yield* Effect.matchEffect(storeDirectory(undefined), {
-      onSuccess: (directory) => Effect.succeed(kept(directory)),
-      onFailure: ({ message }) => Effect.as(warn(`note: no snapshots, ${message}`), none)
+/** Where there is no place to keep them: none, with a word why; or an error, for who has asked for them. */
+export const snapshotsLayer = ({ anyRoot, snapshots }: Pick<Input, "anyRoot" | "snapshots">) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const { backend } = yield* Settings
+      if (snapshots === false) return none
+      if (backend === "memory") return (yield* load).layer
+      if (snapshots === true) return checked(kept(yield* storeDirectory(undefined), anyRoot))
+      const { warn } = yield* Screen
+      return yield* Effect.matchEffect(storeDirectory(undefined), {
+        onSuccess: (directory) => Effect.succeed(kept(directory, anyRoot)),
+        onFailure: ({ message }) => Effect.as(warn(`note: no snapshots, ${message}`), none)
+      })
     })
-  })
-)
+  )
+
+/** Opens the store at once. */
+const checked = (layer: ReturnType<typeof kept>) =>
+  Layer.tap(layer, (context) => Effect.asVoid(Context.get(context, Snapshots).list))
+
+/** None of which can be taken, so that the tools for them stay where files that have none come and go. */
+export const noSnapshots = (detail: string) =>
+  Layer.succeed(Snapshots, over(Effect.fail(new SnapshotError({ operation: "store", reason: "unavailable", detail }))))

@@ -17,6 +17,12 @@ export interface MountFlag {
   readonly target: string | undefined
 }
 
+/** A directory of the machine, absolute, and the name that it is shown by. */
+export interface Directory {
+  readonly name: string
+  readonly path: string
+}
+
 /** What it is made of where nobody has said. */
 export const noContainer: Container = { engine: "podman", image: undefined, rootfs: undefined, pids: undefined }
 
@@ -28,6 +34,8 @@ export class Settings extends Context.Service<
     /** The command that was typed, under whose name errors are shown. */
     readonly command: string
     readonly root: string
+    /** Several directories, each of which stands in the root by its name; `root` is then the first of them. @default the root alone */
+    readonly directories?: ReadonlyArray<Directory> | undefined
     readonly backend: "host" | "memory" | "container"
     /** What the container is made of, where there is one. */
     readonly container: Container

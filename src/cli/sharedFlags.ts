@@ -18,7 +18,8 @@ export const base = Command.make(program).pipe(
         (root) => root.trim() !== "",
         () => "a directory, and it is blank; leave it out for the current one"
       ),
-      Flag.withDefault(".")
+      Flag.optional,
+      Flag.map(Option.getOrUndefined)
     ),
     backend: Flag.Literals("backend", ["host", "memory", "container"]).pipe(
       Flag.withDescription("The directory itself, a copy of it in memory, or with a container"),
@@ -74,7 +75,7 @@ export const base = Command.make(program).pipe(
 )
 
 interface Flags {
-  readonly root: string
+  readonly root: string | undefined
   readonly backend: "host" | "memory" | "container"
   readonly hardlinks: "allow" | "reject"
   readonly mount: ReadonlyArray<MountFlag>
@@ -91,7 +92,7 @@ export const toSettings = (
   command: string
 ) => ({
   command,
-  root,
+  root: root ?? ".",
   backend,
   container: { engine, image, rootfs, pids },
   hardlinks,

@@ -16,7 +16,7 @@ import * as humanise from "./humanise.ts"
 import { withProgress } from "./progress.ts"
 import { resolved } from "./resolved.ts"
 import { Screen } from "./screen.ts"
-import { Settings } from "./settings.ts"
+import { type Directory, Settings } from "./settings.ts"
 import { type CommandLine, commandLine } from "./shell.ts"
 
 export interface StoreOptions {
@@ -56,16 +56,23 @@ const refusal = (detail: string, hint: string): Complaint =>
 const longestName = 40
 
 /** `notes-0123456789abcdef` */
-export const storeName = (root: string): string => {
-  const name = basename(root).replace(/[^\p{L}\p{N}._-]/gu, "_")
+export const storeName = (root: string, called = basename(root)): string => {
+  const name = called.replace(/[^\p{L}\p{N}._-]/gu, "_")
   const hash = createHash("sha256").update(root).digest("hex").slice(0, 16)
   return `${name === "" ? "root" : Array.from(name).slice(0, longestName).join("")}-${hash}`
+}
+
+/** Several directories are one root, in whichever order they were given. */
+const nameOf = (top: string, directories: ReadonlyArray<Directory> | undefined): string => {
+  if (directories === undefined) return storeName(top)
+  const sorted = directories.map(({ name, path }) => [name, resolved(path)] as const).sort()
+  return storeName(JSON.stringify(sorted), sorted.map(([name]) => name).join("+"))
 }
 
 /** Where the store of this root is, whether or not it is there yet. */
 export const storeDirectory = Effect.fnUntraced(function* (store: string | undefined) {
   const fs = yield* Filesystem
-  const { backend, journal, root } = yield* Settings
+  const { backend, directories, journal, root } = yield* Settings
   const { directory, stateDirectory } = yield* Screen
   if (backend === "memory") {
     return yield* refusal(
@@ -75,14 +82,15 @@ export const storeDirectory = Effect.fnUntraced(function* (store: string | undef
   }
   const { history } = fs.port
   // What is recorded says no more where it is; it is the same directory all the same.
-  const isDirectory = history?._tag === "Directory" || journal !== undefined
+  const isDirectory = history?._tag === "Directory" || journal !== undefined || directories !== undefined
   const top = history?._tag === "Directory" ? history.root : resolved(resolve(directory, root))
+  const tops = directories?.map(({ path }) => resolved(path)) ?? [top]
   if (store === undefined && stateDirectory === undefined) {
     return yield* refusal("there is no home directory to keep snapshots in", "Say where to keep them: --store DIR.")
   }
   const place =
-    store === undefined ? join(stateDirectory!, "fs-algebra", "snapshots", storeName(top)) : resolve(directory, store)
-  if (isDirectory && leadsInto(place, [top])) {
+    store === undefined ? join(stateDirectory!, "fs-algebra", "snapshots", nameOf(top, directories)) : resolve(directory, store)
+  if (isDirectory && leadsInto(place, tops)) {
     return yield* refusal(
       `the store of snapshots would lie inside the root: ${place}`,
       "Keep it outside of what it keeps, with every command for this root: --store DIR."

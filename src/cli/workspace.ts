@@ -2,7 +2,6 @@
  * The filesystem that a command works on: the directory itself, or a copy of it in memory. Backends are loaded when they are needed,
  * since `--help` needs none.
  */
-import { realpathSync } from "node:fs"
 import { resolve } from "node:path"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -19,6 +18,7 @@ import { bytes, count } from "./humanise.ts"
 import type { Complaint } from "./exit.ts"
 import { errorLook } from "./look.ts"
 import { mountAll, mountless } from "./mounts.ts"
+import { beside, real } from "./directories.ts"
 import { withProgress } from "./progress.ts"
 import { Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
@@ -44,26 +44,20 @@ export const Host: Context.Reference<OpenHost> = Context.Reference<OpenHost>("fs
     )
 })
 
-/** One directory has one name, whichever link led to it: what is kept of it is found again by that. */
-const real = (path: string): string => {
-  try {
-    return realpathSync(path)
-  } catch {
-    return path
-  }
-}
-
 /** Errors name the directory as it was given. */
 const directoryLayer = Layer.unwrap(
   Effect.gen(function* () {
-    const { hardlinks, root } = yield* Settings
+    const { directories, hardlinks, root } = yield* Settings
     const { directory } = yield* Screen
     const open = yield* Host
     if (hardlinks === "reject" && process.platform === "win32") return yield* unjudged("on Windows")
-    const named = (error: FsError.FsError): FsError.FsError => FsError.promote(FsError.toFault(error), opening, root)
-    return Layer.catch(open(real(resolve(directory, root)), hardlinks), (error) =>
-      Layer.effect(Filesystem, Effect.fail(named(error)))
-    )
+    const opened = (given: string) => {
+      const named = (error: FsError.FsError): FsError.FsError => FsError.promote(FsError.toFault(error), opening, given)
+      return Layer.catch(open(real(resolve(directory, given)), hardlinks), (error) =>
+        Layer.effect(Filesystem, Effect.fail(named(error)))
+      )
+    }
+    return directories === undefined ? opened(root) : beside(directories, opened)
   })
 )
 

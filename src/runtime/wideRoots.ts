@@ -26,18 +26,10 @@ const homeOf = (find: () => string): ReadonlyArray<string> => {
 /** The home of the environment and that of the user, which a program that starts others may have set apart. */
 const homes = (): ReadonlyArray<string> => [...homeOf(homedir), ...homeOf(() => userInfo().homedir)]
 
-/** Programs that the system starts on Windows begin in its own directory. */
-const system = (): string | undefined => {
-  const directory = process.platform === "win32" ? process.env["SystemRoot"] : undefined
-  return directory === undefined ? undefined : real(directory)
-}
-
 /** Names the kind of a resolved directory that is too wide for one project: `undefined` for any other. */
 export const widthOf = (root: string): string | undefined => {
   if (dirname(root) === root) return "the whole machine"
   const places = homes()
   if (places.includes(root)) return "a home directory"
-  if (places.some((home) => isInside(root, home))) return "a directory that holds a home directory"
-  const windows = system()
-  return windows !== undefined && isInside(windows, root) ? "the system's own directory" : undefined
+  return places.some((home) => isInside(root, home)) ? "a directory that holds a home directory" : undefined
 }

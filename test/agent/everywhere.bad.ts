@@ -130,7 +130,7 @@ export const bad: ReadonlyArray<Row> = [
       fails("snapshot", {}, /^No snapshots are kept here\. /),
       fails("snapshots", {}, /^No snapshots are kept here\. /),
       fails("restore", { snapshot_id: "latest" }, /^No snapshots are kept here\. /),
-      fails("diff", { from: "latest" }, /^No snapshots are kept here\. /)
+      fails("diff", { snapshot_id: "latest" }, /^No snapshots are kept here\. /)
     ]
   }
 ]

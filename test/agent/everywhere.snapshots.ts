@@ -55,19 +55,19 @@ export const snapshots: ReadonlyArray<Row> = [
         call_id: "call_2",
         files: 8
       }),
-      ok("diff", { from: "latest" }, /^0 files changed, \+0 -0 from <short 1> to what is there now$/, {
+      ok("diff", {}, /^0 files changed, \+0 -0 from <short 1> to what is there now$/, {
         changes: [],
         diff: ""
       }),
       ...changes,
       ok(
         "diff",
-        { from: "works" },
+        { snapshot_id: "works" },
         /^4 files changed, \+3 -4 from <short 1> to what is there now\nM a\.txt \(\+2 -1\)\nD d\nD d\/b\.txt \(\+0 -1\)\nD d\/crlf\.txt \(\+0 -2\)\nA n\nA n\/ew\.txt \(\+1 -0\)\n[^]*\n-2\n\+two\n\+and a half\n/,
-        { from: "<snapshot 1>", to: undefined, changes: changed, files_changed: 4, lines_added: 3, lines_removed: 4 }
+        { snapshot_id: "<snapshot 1>", to: undefined, changes: changed, files_changed: 4, lines_added: 3, lines_removed: 4 }
       ),
       ok("snapshot", {}, "Took snapshot <snapshot 2>: 7 files; 4 files changed, +3 -4", { files: 7, files_changed: 4 }),
-      ok("diff", { from: "works", to: "latest" }, /^4 files changed, \+3 -4 from <short 1> to <short 2>\n/, {
+      ok("diff", { snapshot_id: "works", to: "latest" }, /^4 files changed, \+3 -4 from <short 1> to <short 2>\n/, {
         to: "<snapshot 2>"
       }),
       ok(
@@ -133,7 +133,7 @@ export const snapshots: ReadonlyArray<Row> = [
     snapshots: true,
     calls: [
       fails("restore", { snapshot_id: "latest" }, "There is no snapshot yet. Call snapshot to keep what is there now."),
-      fails("diff", { from: "works" }, "There is no snapshot yet. Call snapshot to keep what is there now."),
+      fails("diff", { snapshot_id: "works" }, "There is no snapshot yet. Call snapshot to keep what is there now."),
       ok("snapshot", { tag: "same" }, /^Took snapshot <snapshot 1>/),
       ok("snapshot", { tag: "same" }, /^Took snapshot <snapshot 2>/),
       ok("snapshot", { tag: "  " }, /^Took snapshot <snapshot 3>/, { tag: undefined }),
@@ -144,7 +144,11 @@ export const snapshots: ReadonlyArray<Row> = [
         { snapshot_id: "same" },
         '"same" may be each of 2 snapshots. Say which by more of its id: <short 1> (same), <short 2> (same).'
       ),
-      fails("diff", { from: "latest", to: "nope" }, 'There is no snapshot "nope". Call snapshots to see which there are.'),
+      fails(
+        "diff",
+        { snapshot_id: "latest", to: "nope" },
+        'There is no snapshot "nope". Call snapshots to see which there are.'
+      ),
       fails(
         "restore",
         { snapshot_id: "latest", paths: ["nowhere/at/all"] },
@@ -153,8 +157,6 @@ export const snapshots: ReadonlyArray<Row> = [
       fails("restore", { snapshot_id: "latest", paths: ["../x"] }, /^"\.\.\/x" is not a valid path/),
       fails("restore", { snapshot_id: "latest", paths: [" "] }, /^The argument paths does not fit.*must not be blank/),
       fails("restore", { snapshot_id: "latest", paths: 5 }, /"paths" must be a list, and was 5/),
-      fails("restore", {}, /"snapshot_id" is missing/),
-      fails("diff", { to: "latest" }, /"from" is missing/),
       fails("snapshot", { tag: "two\nlines" }, /^The argument tag does not fit.*one line/),
       fails("snapshot", { tag: "x".repeat(1001) }, /^The argument tag does not fit.*1,000 characters/),
       fails("snapshot", { nme: "x" }, /"nme" is no parameter/)

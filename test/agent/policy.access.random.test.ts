@@ -105,7 +105,7 @@ const calls: ReadonlyArray<(a: string, b: string, flag: boolean) => readonly [to
     "apply_patch",
     { patch: `*** Begin Patch\n${patches[flag ? 0 : 3]!(a, b)}\n${patches[flag ? 1 : 2]!(b, a)}\n*** End Patch` }
   ],
-  () => ["diff", { from: "start" }],
+  () => ["diff", { snapshot_id: "start" }],
   (path, _, flag) => ["restore", { snapshot_id: "start", ...(flag && { paths: [path] }) }]
 ]
 

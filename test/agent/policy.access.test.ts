@@ -349,7 +349,7 @@ describe("access", () => {
       yield* fs.write("src/keys/new", "new secret")
       yield* fs.write("README.md", "bye\n")
       for (const [tool, params] of [
-        ["diff", { from: "start" }],
+        ["diff", { snapshot_id: "start" }],
         ["restore", { snapshot_id: "start", dry_run: true }],
         ["snapshots", {}]
       ] as const) {

@@ -116,7 +116,7 @@ for (const [name, layer] of kinds) {
         yield* plant
         yield* take({ tag: "before" })
         yield* work
-        const since = yield* diff({ from: "before" })
+        const since = yield* diff({ snapshot_id: "before" })
         const expected = [
           "added bin",
           "added new",
@@ -135,12 +135,12 @@ for (const [name, layer] of kinds) {
         assert.match(since.message, /^5 files changed, \+5 -5 from [0-9a-f]{8} to what is there now\n/)
         assert.include(since.message, "-line 9\n+line nine\n+and a half\n")
         yield* take({ tag: "after" })
-        const between = yield* diff({ from: "before", to: "after" })
+        const between = yield* diff({ snapshot_id: "before", to: "after" })
         assert.deepStrictEqual(changesOf(between), expected)
         assert.strictEqual(between.value!["diff"], value!["diff"])
-        const back = yield* diff({ from: "after", to: "before" })
+        const back = yield* diff({ snapshot_id: "after", to: "before" })
         assert.deepStrictEqual([back.value!["lines_added"], back.value!["lines_removed"]], [5, 5])
-        assert.include((yield* diff({ from: "after" })).message, "0 files changed")
+        assert.include((yield* diff({ snapshot_id: "after" })).message, "0 files changed")
       }).pipe(provided)
     )
 
@@ -161,7 +161,7 @@ for (const [name, layer] of kinds) {
         assert.deepStrictEqual(changesOf(done), changesOf(dry))
         for (const [path, text] of Object.entries(files)) assert.strictEqual(yield* fs.readString(path), text)
         assert.isFalse(yield* fs.exists("new"))
-        assert.include((yield* diff({ from: "before" })).message, "0 files changed")
+        assert.include((yield* diff({ snapshot_id: "before" })).message, "0 files changed")
         assert.isUndefined(memory.seen("src/a.ts" as never))
         assert.isDefined(memory.seen("README.md" as never))
 
@@ -171,7 +171,7 @@ for (const [name, layer] of kinds) {
         assert.isTrue(yield* fs.exists("new/with blank.txt"))
         assert.strictEqual(yield* fs.readString("src/b.ts"), "no newline\nat all")
         // What was kept for safety is not the latest, or restoring twice would undo itself.
-        assert.isTrue((yield* restore({ snapshot_id: "latest" })).success)
+        assert.isTrue((yield* restore({})).success)
         assert.isFalse(yield* fs.exists("new"))
         const again = yield* restore({ snapshot_id: "latest" })
         assert.include(again.message, "nothing changed")
@@ -231,8 +231,8 @@ describe("which snapshot is meant", () => {
       fails(yield* restore({ snapshot_id: "same" }), "each of 2 snapshots", "(same)")
       fails(yield* restore({ snapshot_id: "never" }), '"never"', "Call snapshots")
       fails(yield* restore({ snapshot_id: "" }), "Call snapshots")
-      fails(yield* diff({ from: "never" }), '"never"')
-      fails(yield* diff({ from: "latest", to: "x".repeat(1000) }), "Call snapshots")
+      fails(yield* diff({ snapshot_id: "never" }), '"never"')
+      fails(yield* diff({ snapshot_id: "latest", to: "x".repeat(1000) }), "Call snapshots")
       fails(yield* restore({ snapshot_id: "latest", paths: ["../up"] }), "..")
       assert.isTrue(yield* (yield* Filesystem).exists("bin"))
     }).pipe(memory)
@@ -257,7 +257,7 @@ describe("which snapshot is meant", () => {
         [snapshot, {}],
         [snapshots, {}],
         [restore, { snapshot_id: "latest" }],
-        [diff, { from: "latest" }]
+        [diff, { snapshot_id: "latest" }]
       ]
       for (const [tool, input] of tools) {
         const result = yield* invokeUnknown(tool, input, { memory: Memory.make() }) as Effect.Effect<ToolResult<Value>>
@@ -289,7 +289,7 @@ describe("long answers", () => {
       const small = Effect.provideService(ToolSettings, { ...defaults, budget: 300 })
       for (const result of [
         yield* list({}).pipe(small),
-        yield* diff({ from: "empty" }).pipe(small),
+        yield* diff({ snapshot_id: "empty" }).pipe(small),
         yield* restore({ snapshot_id: "empty", dry_run: true }).pipe(small)
       ]) {
         assert.isTrue(result.success)
@@ -310,7 +310,7 @@ describe("the diff of a diff tool", () => {
       yield* take({ tag: "before" })
       yield* work
       yield* fs.delete("bin")
-      const patch = (yield* diff({ from: "before" })).value!["diff"] as string
+      const patch = (yield* diff({ snapshot_id: "before" })).value!["diff"] as string
       // As the manual of git has it: /dev/null for what was not there, or is no more.
       assert.include(patch, "--- /dev/null\n+++ b/new/with blank.txt\t\n@@ -0,0 +1 @@\n+x\n")
       assert.include(patch, "--- a/old/gone.txt\n+++ /dev/null\n")

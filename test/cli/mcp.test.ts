@@ -27,7 +27,7 @@ describe("mcp", () => {
       ...calls.map(([name, input], id) => ({ id, method: "tools/call", params: { name, arguments: input } }))
     ]
     const input = messages.map((message) => `${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`).join("")
-    const { code, err, out } = yield* run(["mcp", ...args], { input, stateDirectory: "/nowhere" })
+    const { code, err, out } = yield* run(["mcp", ...args], { input, directory: "/projects/one", stateDirectory: "/nowhere" })
     const answers = out
       .split("\n")
       .filter((line) => line !== "")
@@ -66,6 +66,7 @@ describe("mcp", () => {
       )
       assert.isTrue(answers[0]!.result.isError)
       assert.notInclude(JSON.stringify(answers[0]), "TOKEN")
+      assert.include(JSON.stringify(answers[0]), "a policy forbids it")
       assert.notInclude(JSON.stringify(answers[1]), ".env")
       assert.isTrue(answers[2]!.result.isError)
       assert.include(JSON.stringify(answers[2]), "read_file")
@@ -117,6 +118,60 @@ describe("mcp", () => {
     })
   )
 
+  it.live("--no-delete offers nothing that removes, and refuses what would", () =>
+    Effect.gen(function* () {
+      const patch = "*** Begin Patch\n*** Delete File: a.txt\n*** End Patch"
+      const { answers, tools } = yield* asked(
+        ["--no-delete", "--backend", "memory"],
+        ["apply_patch", { patch }],
+        ["write_file", { path: "new.txt", content: "new" }],
+        ["rm", { path: "a.txt" }],
+        ["read_file", { path: "a.txt" }]
+      )
+      for (const name of ["rm", "move"]) assert.notInclude(tools, name)
+      assert.includeMembers(tools as Array<string>, ["write_file", "edit_file", "copy", "restore"])
+      assert.isTrue(answers[0]!.result.isError)
+      assert.isFalse(answers[1]!.result.isError)
+      assert.strictEqual(answers[2]!.error?.code, -32_602)
+      assert.isFalse(answers[3]!.result.isError)
+      assert.deepStrictEqual((yield* asked(["--tools", "vfs", "--no-delete"])).tools, [
+        "list_directory",
+        "read_file",
+        "write_file"
+      ])
+    })
+  )
+
+  it.live("a first change is preceded by a checkpoint, unless --no-snapshots", () =>
+    Effect.gen(function* () {
+      const write = ["write_file", { path: "new.txt", content: "new" }] as const
+      const kept = yield* asked(["--backend", "memory"], write)
+      assert.match(JSON.stringify(kept.answers[0]), /Checkpoint [0-9a-f]{8} holds all files .* restore with .*snapshot_id/)
+      const without = yield* asked(["--backend", "memory", "--no-snapshots"], write)
+      assert.notInclude(JSON.stringify(without.answers[0]), "heckpoint")
+      assert.notInclude(without.tools, "snapshot")
+      // Nobody could bring it back.
+      const unreachable = yield* asked(["--backend", "memory", "--tools", "seven"], write)
+      assert.notInclude(JSON.stringify(unreachable.answers[0]), "heckpoint")
+    })
+  )
+
+  it.live("--snapshots offers them beside any tools, and does not start where they cannot be kept", () =>
+    Effect.gen(function* () {
+      const snapshots = ["snapshot", "snapshots", "restore", "diff"]
+      const vfs = yield* asked(["--tools", "vfs", "--snapshots", "--backend", "memory"])
+      assert.deepStrictEqual(vfs.tools, ["list_directory", "read_file", "write_file", "delete_file", ...snapshots])
+      assert.deepStrictEqual(
+        (yield* asked(["--tools", "ls,diff", "--snapshots", "--read-only", "--backend", "memory"])).tools,
+        ["ls", "diff", "snapshots"]
+      )
+      const { run } = yield* shell(files)
+      const ended = yield* run(["mcp", "--root", ".", "--snapshots"], { input: "", directory: "/projects/one" })
+      assert.strictEqual(ended.code, 2)
+      assert.include(ended.err, "no home directory to keep snapshots in")
+    })
+  )
+
   it.live("--mount-point is what paths may begin with", () =>
     Effect.gen(function* () {
       const { answers } = yield* asked(["--mount-point", "/workspace"], ["read_file", { path: "/workspace/a.txt" }])
@@ -128,6 +183,10 @@ describe("mcp", () => {
     Effect.gen(function* () {
       const wrong: ReadonlyArray<readonly [args: ReadonlyArray<string>, code: number, said: string]> = [
         [["--tools", "ls,nope"], 2, '"nope"'],
+        [["--read-only", "--tools", "ls,write_file"], 2, "--read-only"],
+        [["--no-delete", "--tools", "ls,rm"], 2, "--no-delete"],
+        [["--no-snapshots", "--tools", "ls,snapshot"], 2, "--no-snapshots"],
+        [["--tools", "ls,shell"], 2, "--backend container"],
         [["--limits", "few"], 2, "limits"],
         [["--http", "70000"], 2, "70000"],
         [["--http", "0", "--host", "0.0.0.0"], 2, "host"],

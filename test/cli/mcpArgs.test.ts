@@ -10,16 +10,18 @@ const plain = {
   deny: [],
   readBeforeWrite: false,
   structured: false,
-  snapshots: true,
+  deletes: true,
+  anyRoot: false,
+  snapshots: undefined,
   http: undefined
 } as const
 
 describe("the plain forms of mcp", () => {
   it("are read with the same meaning as by the full command line", () => {
-    assert.deepStrictEqual(quick(["mcp"]), { root: ".", backend: "host", input: plain })
+    assert.deepStrictEqual(quick(["mcp"]), { roots: [], backend: "host", input: plain })
     assert.deepStrictEqual(
       quick(["mcp", "--root", "/r", "--backend=memory", "--read-only", "--limits", "standard", "--tools", "ls,grep"]),
-      { root: "/r", backend: "memory", input: { ...plain, readOnly: true, limits: "standard", tools: "ls,grep" } }
+      { roots: ["/r"], backend: "memory", input: { ...plain, readOnly: true, limits: "standard", tools: "ls,grep" } }
     )
     assert.deepStrictEqual(
       quick(["mcp", "--deny", "*.env", "--deny", ".git", "--allow=src/**", "--read-before-write"])?.input,
@@ -31,16 +33,23 @@ describe("the plain forms of mcp", () => {
       }
     )
     assert.deepStrictEqual(quick(["mcp", "--journal", "../work"]), {
-      root: ".",
+      roots: [],
       backend: "host",
       journal: "../work",
       input: plain
     })
     assert.deepStrictEqual(quick(["mcp", "--hardlinks", "reject"]), {
-      root: ".",
+      roots: [],
       backend: "host",
       hardlinks: "reject",
       input: plain
+    })
+    assert.deepStrictEqual(quick(["mcp", "app", "--root", "/r", "../lib"])?.roots, ["/r", "app", "../lib"])
+    assert.deepStrictEqual(quick(["mcp", "--no-delete", "--any-root", "--snapshots"])?.input, {
+      ...plain,
+      deletes: false,
+      anyRoot: true,
+      snapshots: true
     })
     assert.deepStrictEqual(quick(["mcp", "--no-snapshots", "--mount-point", "/w", "--http", "0", "--host", "::1"])?.input, {
       ...plain,
@@ -60,13 +69,14 @@ describe("the plain forms of mcp", () => {
       "mcp --version",
       "mcp --json",
       "mcp --completions bash",
-      "mcp extra",
       "mcp --",
       "mcp --root",
       "mcp --journal",
       "mcp --hardlinks sometimes",
       "mcp --journal= --root .",
       "mcp --root -x",
+      "mcp --snapshots --no-snapshots",
+      "mcp app --",
       "mcp --root a --root b",
       "mcp --read-only=false",
       "mcp --no-read-only",

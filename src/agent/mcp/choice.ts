@@ -10,6 +10,12 @@ const known = (): ReadonlyArray<AnyDefinition> => [...seven, ...extras, ...snaps
 
 export const names = (): ReadonlyArray<string> => known().map(({ name }) => name)
 
+/** The tool that the list of names means by this one. */
+export const toolOf = (name: string): AnyDefinition | undefined => known().find((tool) => tool.name === name)
+
+export const isOfSnapshots = (tool: AnyDefinition): boolean => snapshotTools.includes(tool)
+export const isOfSandbox = (tool: AnyDefinition): boolean => sandboxTools.includes(tool)
+
 const kit = (chosen: Chosen): ReadonlyArray<AnyDefinition> => {
   if (chosen === "all") return known()
   if (chosen === "seven") return seven
@@ -30,8 +36,6 @@ export const choose = (
     const unknown = typeof chosen === "string" ? undefined : chosen.find((name) => !names().includes(name))
     if (unknown !== undefined) throw new Error(`there is no tool ${JSON.stringify(unknown)}`)
     const usable = (tool: AnyDefinition) =>
-      (hasSnapshots || !snapshotTools.includes(tool)) &&
-      (hasSandbox || !sandboxTools.includes(tool)) &&
-      (!readOnly || tool.does === "reads")
+      (hasSnapshots || !isOfSnapshots(tool)) && (hasSandbox || !isOfSandbox(tool)) && (!readOnly || tool.does === "reads")
     return kit(chosen).filter(usable)
   })

@@ -14,6 +14,7 @@ import { Stdio } from "effect/Stdio"
 import * as McpProtocol from "effect/ai/McpProtocol"
 import * as McpSchema from "effect/ai/McpSchema"
 import * as McpServer from "effect/ai/McpServer"
+import * as ClientRoots from "./clientRoots.ts"
 import type { Flow } from "./flow.ts"
 import { type Ends, guard } from "./stdio.ts"
 import { guideName, rootUri } from "./names.ts"
@@ -88,7 +89,10 @@ export interface Serving<E, R> {
   readonly ends: Ends
   readonly flow: Flow
   /** Puts everything into the server; `subscribed` is done when somebody wants to be told of changes. */
-  readonly register: (subscribed: Effect.Effect<void>) => Layer.Layer<never, E, R | McpServer.McpServer>
+  readonly register: (
+    subscribed: Effect.Effect<void>,
+    roots: ClientRoots.ClientRoots
+  ) => Layer.Layer<never, E, R | McpServer.McpServer>
   /** A tool that will be there, where the client is to be greeted before that. */
   readonly certain?: string | undefined
 }
@@ -99,8 +103,9 @@ export const serve = Effect.fnUntraced(function* <E, R>({ certain, ends, flow, i
   const failed = yield* Deferred.make<never, E>()
   const onMethod = (method: string) =>
     method === "resources/subscribe" || method === "subscriptions/listen" ? Effect.asVoid(subscribed.open) : Effect.void
-  const { answered, gone, stdio } = yield* guard(ends, { flow, onMethod, ready: ready.await })
-  const everything = register(subscribed.await)
+  const roots = yield* ClientRoots.make((text) => Effect.ignoreCause(ends.write(text)))
+  const { answered, gone, stdio } = yield* guard(ends, { flow, onMethod, ready: ready.await, takes: roots.takes })
+  const everything = register(subscribed.await, roots)
   const inTime = Effect.gen(function* () {
     yield* Effect.raceFirst(answered, Effect.sleep(patience))
     yield* Layer.buildWithScope(everything, yield* Effect.scope)

@@ -2,8 +2,10 @@
  * Standard input and output as a server needs them: only whole messages come in, no faster than they are worked on, and it is known
  * when the client has gone, by either end.
  */
+import type * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import * as Sink from "effect/Sink"
@@ -29,6 +31,8 @@ export const endsOf = (stdio: Stdio.Stdio): Ends => ({
 
 export interface Guarding {
   readonly flow: Flow
+  /** Looks at every message before anything waits; what it takes goes no further. */
+  readonly takes: (message: Message) => boolean
   /** Tells of every message that comes in. */
   readonly onMethod: (method: string) => Effect.Effect<void>
   /** What comes after the greeting waits for this. */
@@ -46,12 +50,38 @@ export interface Guarded {
 /** How long those who ask and hang up, as in a pipeline, are still worked for. */
 const grace = "1 second"
 
-const isGreeting = (lines: ReadonlyArray<Lines.Line>): boolean =>
-  lines.every((line) => line._tag === "Message" && line.method === "initialize")
+/** How much is read ahead of what waits, so that answers to questions of ours are found behind it. */
+const maxAhead = { lines: 1024, bytes: 64 * 1024 * 1024 }
+
+/** Lines on their way from the client to the server, in order. Adding one waits while there are too many. */
+const makeAhead = Effect.gen(function* () {
+  const queue = yield* Queue.unbounded<Lines.Line, Cause.Done>()
+  const room = yield* Latch.make(true)
+  let bytes = 0
+  const sizeOf = (line: Lines.Line): number => (line._tag === "Message" ? line.bytes : 0)
+  const isFull = (): boolean => Queue.sizeUnsafe(queue) > maxAhead.lines || bytes > maxAhead.bytes
+  return {
+    add: (line: Lines.Line) =>
+      Effect.suspend(() => {
+        Queue.offerUnsafe(queue, line)
+        bytes += sizeOf(line)
+        if (isFull()) room.closeUnsafe()
+        return room.await
+      }),
+    end: Effect.asVoid(Queue.end(queue)),
+    /** Until it has ended and all lines have been worked on. */
+    each: (work: (line: Lines.Line) => Effect.Effect<void>) =>
+      Stream.runForEach(Stream.fromQueue(queue), (line) => {
+        bytes -= sizeOf(line)
+        if (!isFull()) room.openUnsafe()
+        return work(line)
+      })
+  }
+})
 
 export const guard = Effect.fnUntraced(function* (
   ends: Ends,
-  { flow, onMethod, ready }: Guarding
+  { flow, onMethod, ready, takes }: Guarding
 ): Effect.fn.Return<Guarded, never, Scope.Scope> {
   const scope = yield* Effect.scope
   const [gone, first] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
@@ -82,32 +112,31 @@ export const guard = Effect.fnUntraced(function* (
     })
   const isTwice = (message: Message): boolean =>
     new Set(message.ids).size < message.ids.length || message.ids.some((id) => ids.has(id))
-  const taken = Effect.fnUntraced(function* (chunk: Uint8Array) {
-    const found = lines.push(chunk)
-    if (!isGreeting(found)) yield* ready
-    for (const line of found) {
-      if (line._tag === "Bad") {
-        yield* write(line.answer)
-        continue
-      }
-      if (isTwice(line)) {
-        yield* write(Lines.bad(-32600, "Invalid Request: a request of this id is under way", line.ids[0]).answer)
-        continue
-      }
-      if (line.isRequest) open.requests++
-      for (const id of line.ids) ids.add(id)
-      if (line.isRequest && line.method === undefined) for (const id of line.ids) batched.add(id)
-      if (line.method !== undefined) yield* onMethod(line.method)
-      yield* turns.take(line)
+  const passed = Effect.fnUntraced(function* (line: Lines.Line) {
+    if (line._tag === "Bad") return yield* write(line.answer)
+    // All but the greeting.
+    if (line.method !== "initialize") yield* ready
+    if (isTwice(line)) {
+      const refusal = Lines.bad(-32600, "Invalid Request: a request of this id is under way", line.ids[0])
+      return yield* write(refusal.answer)
     }
+    if (line.isRequest) open.requests++
+    for (const id of line.ids) ids.add(id)
+    if (line.isRequest && line.method === undefined) for (const id of line.ids) batched.add(id)
+    if (line.method !== undefined) yield* onMethod(line.method)
+    yield* turns.take(line)
+  })
+  const ahead = yield* makeAhead
+  const read = Effect.fnUntraced(function* (chunk: Uint8Array) {
+    for (const line of lines.push(chunk)) if (line._tag === "Bad" || !takes(line)) yield* ahead.add(line)
   })
   const ended = Effect.suspend(() => {
     open.ended = true
     const later = Effect.andThen(Effect.sleep(grace), hangUp)
     return Effect.andThen(hangUpIfDone, Effect.forkIn(later, scope))
   })
-  const reading = Stream.runForEach(ends.input, taken).pipe(Effect.ignoreCause, Effect.andThen(ended))
-  yield* Effect.forkScoped(reading)
+  yield* Effect.forkScoped(Stream.runForEach(ends.input, read).pipe(Effect.ignoreCause, Effect.andThen(ahead.end)))
+  yield* Effect.forkScoped(Effect.andThen(ahead.each(passed), ended))
   return {
     answered: Deferred.await(first),
     gone: Deferred.await(gone),

@@ -21,11 +21,17 @@ const inside = (file: string): Complaint =>
 
 /** Also where a container has the directory, and where a link in the root decides what is written. */
 const isWithin = Effect.fnUntraced(function* ({ port: { history } }: Algebra, place: string) {
-  const { backend, root } = yield* Settings
+  const { backend, directories, root } = yield* Settings
   const { directory } = yield* Screen
   const top =
     backend === "container" ? resolved(resolve(directory, root)) : history?._tag === "Directory" ? history.root : undefined
-  return top !== undefined && [place, contentsOf(place)].some((path) => leadsInto(path, [top]))
+  const tops =
+    backend === "host" && directories !== undefined
+      ? directories.map(({ path }) => resolved(path))
+      : top === undefined
+        ? []
+        : [top]
+  return [place, contentsOf(place)].some((path) => leadsInto(path, tops))
 })
 
 /**

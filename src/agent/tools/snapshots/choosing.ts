@@ -1,8 +1,9 @@
 /** Whom the snapshot tools ask, and which snapshot a model means. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
 import { Snapshots } from "../../../history/Snapshots.ts"
-import { candidates, isSafety, shortIds } from "../../../history/snapshots/choice.ts"
+import { candidates, isSafety, latest, shortIds } from "../../../history/snapshots/choice.ts"
 import type { Operations } from "../../../history/snapshots/operations.ts"
 import type { FilesystemSnapshot } from "../../../history/snapshots/value.ts"
 import { checkpointTag } from "../../checkpointTag.ts"
@@ -39,14 +40,20 @@ const complaint = (
   )
 }
 
+/** The parameter by which tools take a snapshot. */
+export const which = Schema.String.annotate({
+  description: 'Beginning of its id, a tag, or "latest". Default: latest'
+})
+
 /** By as much of an id as is unique, a tag that only one has, or "latest": before this call, which may have a checkpoint of its own. */
 export const choose = Effect.fnUntraced(function* (
   snapshots: Operations,
-  text: string,
+  text: string | undefined,
   { callId, tool }: Call
 ): Effect.fn.Return<FilesystemSnapshot, ToolFailure> {
   const own = checkpointTag(tool, callId)
   const all = (yield* snapshots.list).filter(({ tag }) => tag !== own)
-  const found = candidates(all, text.trim())
-  return found.length === 1 ? found[0]! : yield* Effect.fail(complaint(all, found, text))
+  const meant = text?.trim() ?? latest
+  const found = candidates(all, meant)
+  return found.length === 1 ? found[0]! : yield* Effect.fail(complaint(all, found, meant))
 })

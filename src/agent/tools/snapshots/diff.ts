@@ -9,7 +9,7 @@ import type { Backend } from "../../../port/Backend.ts"
 import { define } from "../../definition.ts"
 import { inSlices } from "../../../runtime/steps.ts"
 import { diffText, shownDiff, withDiff } from "../../text/fit.ts"
-import { choose, service } from "./choosing.ts"
+import { choose, service, which } from "./choosing.ts"
 import { type Patch, patchOf } from "./patch.ts"
 import { Change, changed, changeLine, changeOf } from "./shown.ts"
 
@@ -72,13 +72,11 @@ export const diff = define({
   name: "diff",
   description: "Show what has changed since a snapshot, or between two: files, and a unified diff.",
   parameters: Schema.Struct({
-    from: Schema.String.annotate({
-      description: 'Snapshot: beginning of its id, a tag, or "latest"'
-    }),
+    snapshot_id: Schema.optionalKey(which),
     to: Schema.optionalKey(Schema.String.annotate({ description: "Later snapshot. Default: the files as they are now" }))
   }),
   value: Schema.Struct({
-    from: Schema.String,
+    snapshot_id: Schema.String,
     to: Schema.optionalKey(Schema.String),
     changes: Schema.Array(Difference),
     files_changed: Schema.Int,
@@ -90,11 +88,11 @@ export const diff = define({
   does: "reads",
   past: "shows",
   idempotent: true,
-  examples: [{ from: "latest" }, { from: "3fa91c02", to: "tests pass" }],
+  examples: [{}, { snapshot_id: "3fa91c02", to: "tests pass" }],
   touches: () => Effect.succeed([]),
   handle: Effect.fnUntraced(function* (params, call) {
     const snapshots = yield* service
-    const from = yield* choose(snapshots, params.from, call)
+    const from = yield* choose(snapshots, params.snapshot_id, call)
     const to = params.to === undefined || params.to.trim() === "" ? undefined : yield* choose(snapshots, params.to, call)
     const changes = yield* snapshots.diff(from, to)
     const after = to === undefined ? call.filesystem : yield* snapshots.view(to)
@@ -112,7 +110,7 @@ export const diff = define({
     return {
       message: withDiff([head, ...differences.map(line)], shown, call.settings, "; read_file shows files whole"),
       value: {
-        from: from.snapshotId,
+        snapshot_id: from.snapshotId,
         ...(to !== undefined && { to: to.snapshotId }),
         changes: differences,
         ...counts,

@@ -8,11 +8,11 @@ import { NotFound } from "../../../model/FsError.ts"
 import type { FsPath } from "../../../model/FsPath.ts"
 import { type Call, define, type ToolFailure, type Touch } from "../../definition.ts"
 import { fitted } from "../../text/fit.ts"
-import { choose, service } from "./choosing.ts"
+import { choose, service, which } from "./choosing.ts"
 import { Change, changeLine, changeOf, countChanges } from "./shown.ts"
 
 interface Params {
-  readonly snapshot_id: string
+  readonly snapshot_id?: string
   readonly paths?: ReadonlyArray<string>
   readonly dry_run?: boolean
 }
@@ -61,9 +61,7 @@ export const restore = define({
   description:
     "Bring back all files, or some paths, as they were in a snapshot, all or nothing. The present state is kept first, so this can be undone.",
   parameters: Schema.Struct({
-    snapshot_id: Schema.String.annotate({
-      description: 'Beginning of its id, a tag, or "latest"'
-    }),
+    snapshot_id: Schema.optionalKey(which),
     paths: Schema.optionalKey(
       Schema.Array(Schema.String).annotate({
         description: "Only these files and directories; what was not there then is removed. Default: everything"
@@ -81,10 +79,7 @@ export const restore = define({
   does: "changes",
   past: "restores",
   idempotent: true,
-  examples: [
-    { snapshot_id: "latest", dry_run: true },
-    { snapshot_id: "3fa91c02", paths: ["src", "README.md"] }
-  ],
+  examples: [{ dry_run: true }, { snapshot_id: "3fa91c02", paths: ["src", "README.md"] }],
   touches: Effect.fnUntraced(function* (params, call) {
     if (params.dry_run === true) return []
     const { from, paths, snapshots } = yield* meant(params, call)

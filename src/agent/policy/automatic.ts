@@ -1,0 +1,158 @@
+/**
+ * A snapshot before the first change of a session, and one before each removal of a directory, so that undo is there when somebody needs
+ * it. It never fails a call: where no snapshot can be taken, the answer says why.
+ */
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Semaphore from "effect/Semaphore"
+import { resolveLink } from "../../engine/resolve.ts"
+import type { SnapshotError } from "../../history/errors.ts"
+import { Snapshots } from "../../history/Snapshots.ts"
+import { shortIds } from "../../history/snapshots/choice.ts"
+import type { Operations } from "../../history/snapshots/operations.ts"
+import type { FilesystemSnapshot } from "../../history/snapshots/value.ts"
+import { labelled } from "../checkpointTag.ts"
+import { fitted } from "../text/fit.ts"
+import type { ToolResult } from "../ToolResult.ts"
+import { ToolSettings } from "../ToolSettings.ts"
+import { isKept } from "./checkpoint.ts"
+import { type Invocation, layer } from "./core.ts"
+
+/** A larger tree takes longer than anybody wants to wait for a first edit. */
+const bounds = { maxFiles: 50_000, maxBytes: 512 * 1024 * 1024 }
+const patience = "10 seconds"
+
+/** How many of these a store holds; the oldest go. */
+const mostKept = 20
+
+const tagPrefix = "automatic checkpoint before "
+
+/** A checkpoint, or why there is none. */
+interface Outcome {
+  readonly snapshot?: FilesystemSnapshot
+  readonly short?: string
+  readonly why?: string
+}
+
+/** What one session has so far. */
+interface State {
+  /** One call at a time takes a checkpoint; the others wait until it is there. */
+  readonly taking: Semaphore.Semaphore
+  first: { readonly outcome: Outcome; isSaid: boolean; isShared: boolean } | undefined
+  /** Why this session can have no checkpoint. */
+  never: string | undefined
+}
+
+const tooSlow: Outcome = { why: `it would have taken longer than ${patience}` }
+
+const lasting: ReadonlySet<SnapshotError["reason"]> = new Set(["budget", "gitMissing", "refused"])
+
+const forgetOld = Effect.fnUntraced(function* (snapshots: Operations, all: ReadonlyArray<FilesystemSnapshot>) {
+  const own = all.filter(({ tag }) => tag?.startsWith(tagPrefix) === true)
+  for (const old of own.slice(0, -mostKept)) yield* Effect.ignore(snapshots.forget(old))
+})
+
+const attempt = Effect.fnUntraced(function* (snapshots: Operations, { callId, tool }: Invocation, state: State) {
+  if (state.never !== undefined) return { why: state.never } satisfies Outcome
+  const taken = Effect.gen(function* () {
+    const snapshot = yield* snapshots.snapshot({ tag: `${tagPrefix}${tool}`, tool, callId: labelled(callId), ...bounds })
+    const all = yield* snapshots.list
+    yield* forgetOld(snapshots, all)
+    return { snapshot, short: shortIds(all)(snapshot) } satisfies Outcome
+  })
+  const outcome = yield* Effect.catch(Effect.timeoutOption(taken, patience), ({ detail, reason }) => {
+    // What follows is advice to a programmer.
+    const why = detail.split(";")[0]!
+    if (lasting.has(reason)) state.never = why
+    return Effect.succeedSome<Outcome>({ why })
+  })
+  if (Option.isNone(outcome)) state.never = tooSlow.why
+  return Option.getOrElse(outcome, (): Outcome => tooSlow)
+})
+
+/** A call that writes too moves the directory, and loses nothing. */
+const removesDirectory = ({ filesystem: { port }, touches }: Invocation): Effect.Effect<boolean> =>
+  touches.some(({ access }) => access === "write")
+    ? Effect.succeed(false)
+    : Effect.map(
+        Effect.forEach(
+          touches.filter(({ access }) => access === "delete"),
+          ({ path }) =>
+            Effect.match(resolveLink(port, path), {
+              onFailure: () => false,
+              onSuccess: ({ stat }) => stat?.kind === "directory"
+            })
+        ),
+        (found) => found.includes(true)
+      )
+
+const sentence = ({ short, why }: Outcome, before: string, undo: (short: string) => string): string =>
+  short === undefined
+    ? `No checkpoint was taken before ${before}: ${why}.`
+    : `Checkpoint ${short} holds all files as they were before ${before}; ${undo(short)}.`
+
+const saying = <V>(result: ToolResult<V>, text: string) =>
+  Effect.map(ToolSettings, (settings) => {
+    const whole = `${result.message}\n${text}`
+    const message =
+      settings.measure(whole) <= settings.budget
+        ? whole
+        : fitted([text, ...result.message.split("\n")], settings, (shown) => `[cut: ${shown - 1} lines of the answer]`)
+    return { ...result, message }
+  })
+
+const sessionStart = "this session's first change"
+
+/** `undo` says how the snapshot with this id is brought back, for the end of a sentence. */
+export const automatic = (undo: (short: string) => string): Layer.Layer<never> => {
+  const states = new WeakMap<object, State>()
+  const stateOf = (session: object): State => {
+    const state = states.get(session) ?? { taking: Semaphore.makeUnsafe(1), first: undefined, never: undefined }
+    states.set(session, state)
+    return state
+  }
+
+  const kept = <V, R>(snapshots: Operations, invocation: Invocation, call: Effect.Effect<ToolResult<V>, never, R>) =>
+    Effect.gen(function* () {
+      const state = stateOf(invocation.memory.session)
+      const isRemoval = yield* removesDirectory(invocation)
+      const own = yield* state.taking.withPermit(
+        Effect.gen(function* () {
+          if (state.first !== undefined && !isRemoval) {
+            state.first.isShared = true
+            return undefined
+          }
+          const outcome = yield* attempt(snapshots, invocation, state)
+          if (state.first !== undefined) return { outcome, isFirst: false }
+          state.first = { outcome, isSaid: false, isShared: false }
+          return { outcome, isFirst: true }
+        })
+      )
+      const result = yield* call
+      const { first } = state
+      if (!result.success) {
+        // Another call may have relied on it meanwhile.
+        if (own === undefined || (own.isFirst && first?.isShared === true)) return result
+        if (own.isFirst) state.first = undefined
+        const { snapshot } = own.outcome
+        if (snapshot !== undefined) yield* Effect.ignore(snapshots.forget(snapshot))
+        return result
+      }
+      if (own?.isFirst === false) return yield* saying(result, sentence(own.outcome, "this removal", undo))
+      if (first === undefined || first.isSaid) return result
+      first.isSaid = true
+      return yield* saying(result, sentence(first.outcome, sessionStart, undo))
+    })
+
+  return layer(
+    Effect.map(Effect.serviceOption(Snapshots), (service) => ({
+      name: "automatic",
+      around: <V, R>(invocation: Invocation, call: Effect.Effect<ToolResult<V>, never, R>) =>
+        // A restore keeps what it replaces by itself.
+        Option.isNone(service) || !isKept(invocation) || invocation.past === "restores"
+          ? call
+          : kept(service.value, invocation, call)
+    }))
+  )
+}

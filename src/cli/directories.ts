@@ -1,0 +1,84 @@
+/** Several directories of the machine as one filesystem, in which each stands by its name. */
+import { realpathSync } from "node:fs"
+import { basename } from "node:path"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { refused } from "../agent/definition.ts"
+import { layer as policy } from "../agent/policy/core.ts"
+import { type Algebra, Filesystem, make } from "../filesystem/Filesystem.ts"
+import type { FsError } from "../model/FsError.ts"
+import * as FsPath from "../model/FsPath.ts"
+import type { Directory } from "./settings.ts"
+
+/** One directory has one name, whichever link led to it: what is kept of it is found again by that. */
+export const real = (path: string): string => {
+  try {
+    return realpathSync(path)
+  } catch {
+    return path
+  }
+}
+
+const nameOf = (path: string): string => {
+  const name = basename(path)
+  return name !== "" && FsPath.parse(name) === name ? name : "directory"
+}
+
+/** Gives each directory the last name of its path, and a number where another has the same in some case: `app`, `app-2`. */
+export const named = (paths: ReadonlyArray<string>): ReadonlyArray<Directory> => {
+  const taken = new Set<string>()
+  return paths.map((path) => {
+    const name = nameOf(path)
+    let unique = name
+    for (let n = 2; taken.has(FsPath.fold(unique)); n++) unique = `${name}-${n}`
+    taken.add(FsPath.fold(unique))
+    return { name: unique, path }
+  })
+}
+
+/** Opens each directory and mounts it on its name. What holds them is empty otherwise. */
+export const beside = <E, R>(
+  directories: ReadonlyArray<Directory>,
+  open: (path: string) => Layer.Layer<Filesystem, E, R>
+): Layer.Layer<Filesystem, E | FsError, R> =>
+  Layer.effect(
+    Filesystem,
+    Effect.gen(function* () {
+      const { mount } = yield* Effect.promise(() => import("../filesystem/Mounts.ts"))
+      const memory = yield* Effect.promise(() => import("../backends/InMemory.ts"))
+      const scope = yield* Effect.scope
+      let fs: Algebra = make(yield* memory.make({ tree: Object.fromEntries(directories.map(({ name }) => [name, {}])) }))
+      for (const { name, path } of directories) {
+        const opened = yield* Layer.buildWithScope(open(path), scope)
+        fs = yield* mount(name, Context.get(opened, Filesystem))(fs)
+      }
+      return fs
+    })
+  )
+
+const isBeside = (path: FsPath.FsPath, names: ReadonlyArray<string>, caseSensitive: boolean): boolean => {
+  const [first] = FsPath.segments(path)
+  const alike = (name: string): string => (caseSensitive ? name : FsPath.fold(name))
+  return first !== undefined && !names.some((name) => alike(name) === alike(first))
+}
+
+/** Refuses to change anything beside the directories: it would be in memory, and gone with the server. */
+export const besideNothing = (directories: ReadonlyArray<Directory>): Layer.Layer<never> => {
+  const names = directories.map(({ name }) => name)
+  return policy({
+    name: "directories",
+    before: ({ filesystem, tool, touches }) => {
+      const { caseSensitive } = filesystem.port.info
+      const stray = touches.find(({ access, path }) => access !== "read" && isBeside(path, names, caseSensitive))
+      return stray === undefined
+        ? Effect.void
+        : Effect.fail(
+            refused(
+              `${tool} was refused: ${JSON.stringify(stray.path)} is in none of the directories that are served.`,
+              `Begin the path with one of them: ${names.join(", ")}.`
+            )
+          )
+    }
+  })
+}

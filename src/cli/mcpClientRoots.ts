@@ -1,0 +1,183 @@
+/**
+ * A server of the roots that its client lists. The tools are made once; which files they work on is decided at each call, so that the
+ * client may list other roots while the server runs. A call goes on with the files that it began with.
+ */
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
+import { recoverChanges } from "../agent/changes/apply.ts"
+import * as Changes from "../agent/mcp/changes.ts"
+import { choose } from "../agent/mcp/choice.ts"
+import type { ClientRoots } from "../agent/mcp/clientRoots.ts"
+import type { Flow } from "../agent/mcp/flow.ts"
+import type { Early } from "../agent/mcp/kits.ts"
+import { plan } from "../agent/mcp/plan.ts"
+import { standIn } from "../agent/standIn.ts"
+import * as ToolSettings from "../agent/ToolSettings.ts"
+import { readOnly } from "../filesystem/Decorator.ts"
+import { Filesystem } from "../filesystem/Filesystem.ts"
+import * as Limits from "../model/Limits.ts"
+import { reported } from "./failure.ts"
+import type { Quick } from "./mcpArgs.ts"
+import { type Found, refusalOf, rootsOf } from "./mcpRoots.ts"
+import { checkedOptions, ground, offering, optionsOf, refuse, settled, toldOf } from "./mcpServe.ts"
+import { noSnapshots } from "./mcpSnapshots.ts"
+import { printableName } from "./printable.ts"
+import { Screen } from "./screen.ts"
+
+const notYet = "the roots of the client are not open yet"
+
+const hasSnapshots = (snapshots: boolean | undefined, backend: string, stateDirectory: string | undefined): boolean =>
+  snapshots !== false && (backend === "memory" || stateDirectory !== undefined)
+
+interface Following {
+  readonly quick: Quick
+  readonly version: string
+  readonly flow: Flow
+  readonly subscribed: Effect.Effect<void>
+  readonly roots: ClientRoots
+}
+
+/** What calls work on from one list of roots to the next. */
+interface Ground {
+  readonly directories: ReadonlyArray<string>
+  readonly context: Context.Context<never>
+  readonly scope: Scope.Closeable
+  readonly idle: Deferred.Deferred<void>
+  calls: number
+  isOver: boolean
+}
+
+/** Names the tools of a command line that takes loading them; fails where something in it is wrong. */
+export const offered = Effect.fnUntraced(function* (quick: Quick, version: string) {
+  const { directory, stateDirectory } = yield* Screen
+  const { backend, input } = quick
+  const told = toldOf(quick, version, ["."], directory)
+  const options = yield* checkedOptions(told)
+  const tools = yield* choose(options.tools ?? "all", {
+    hasSandbox: false,
+    hasSnapshots: hasSnapshots(input.snapshots, backend, stateDirectory),
+    readOnly: input.readOnly
+  })
+  const names = [...tools, ...(options.extra ?? [])].map(({ name }) => name)
+  return { names: new Set(names), certain: names[0] ?? "ls" } satisfies Early
+})
+
+const same = (a: ReadonlyArray<string>, b: ReadonlyArray<string>): boolean =>
+  a.length === b.length && a.every((path, i) => path === b[i])
+
+const whyNone = ({ leftOut }: Found): string =>
+  leftOut.length === 0
+    ? "the client lists no roots; open a folder in it, or give this server a --root"
+    : `the client lists no root that can be served (${leftOut.map(({ root, why }) => `${root}: ${why}`).join("; ")}); open another folder in it, or give this server a --root`
+
+const make = Effect.fnUntraced(function* ({ flow, quick, roots, subscribed, version }: Following) {
+  const screen = yield* Screen
+  const outer = yield* Effect.scope
+  const { input } = quick
+
+  const nothing = (why: string) =>
+    Layer.merge(Layer.succeed(Filesystem, standIn(why)), input.snapshots === false ? Layer.empty : noSnapshots(why))
+
+  const build = (directories: ReadonlyArray<string>) => {
+    const told = toldOf(quick, version, directories, screen.directory)
+    return Layer.provideMerge(Layer.unwrap(reported(ground(input))), settled(told))
+  }
+
+  const opened = Effect.fnUntraced(function* <E, R>(directories: ReadonlyArray<string>, layer: Layer.Layer<Filesystem, E, R>) {
+    const scope = yield* Scope.fork(outer)
+    const built = yield* Effect.gen(function* () {
+      const all = yield* Layer.buildWithScope(layer, scope)
+      const fs = Context.get(all, Filesystem)
+      yield* recoverChanges(fs)
+      const context = input.readOnly ? Context.add(all, Filesystem, readOnly(fs)) : all
+      yield* Layer.buildWithScope(Layer.provide(Changes.layer(subscribed), Layer.succeedContext(context)), scope)
+      return context
+    }).pipe(Effect.onExit((exit) => (Exit.isFailure(exit) ? Scope.close(scope, exit) : Effect.void)))
+    const idle = yield* Deferred.make<void>()
+    const made: Ground = { directories, context: built as Context.Context<never>, scope, idle, calls: 0, isOver: false }
+    return made
+  })
+
+  const tellLeftOut = ({ leftOut }: Found) =>
+    Effect.forEach(
+      leftOut,
+      ({ root, why }) => screen.warn(`note:  this root of the client is not served: ${printableName(root)}: ${why}`),
+      { discard: true }
+    )
+
+  const first = Effect.gen(function* () {
+    const listed = yield* roots.list
+    if (listed === undefined) {
+      const refusal = input.anyRoot ? undefined : refusalOf(screen.directory, undefined)
+      if (refusal !== undefined) return yield* refuse(quick, refusal)
+      return yield* opened([screen.directory], build(["."]))
+    }
+    const found = rootsOf(listed, input.anyRoot)
+    yield* tellLeftOut(found)
+    const { directories } = found
+    return yield* directories.length === 0 ? opened([], nothing(whyNone(found))) : opened(directories, build(directories))
+  })
+
+  let current = yield* first
+
+  /** Ends it when the last call that works on it has ended. */
+  const retire = Effect.fnUntraced(function* (ground: Ground) {
+    ground.isOver = true
+    if (ground.calls > 0) yield* Deferred.await(ground.idle)
+    yield* Scope.close(ground.scope, Exit.void)
+  })
+
+  const next = Effect.gen(function* () {
+    yield* roots.changed
+    const listed = yield* roots.list
+    if (listed === undefined) return yield* screen.warn("note:  the client says that its roots changed, and does not list them")
+    const found = rootsOf(listed, input.anyRoot)
+    if (found.directories.length > 0 && same(found.directories, current.directories)) return
+    yield* tellLeftOut(found)
+    const { directories } = found
+    const none = (why: string) => opened([], nothing(why))
+    const opening = directories.length === 0 ? none(whyNone(found)) : opened(directories, build(directories))
+    const old = current
+    current = yield* Effect.catch(opening, () => none("the roots that the client lists now cannot be opened"))
+    yield* Effect.forkIn(retire(old), outer)
+  })
+  yield* Effect.forkScoped(Effect.forever(next))
+
+  const working = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.suspend(() => {
+      const ground = current
+      ground.calls++
+      return Effect.ensuring(
+        Effect.provideContext(self, ground.context),
+        Effect.sync(() => {
+          if (--ground.calls === 0 && ground.isOver) Deferred.doneUnsafe(ground.idle, Effect.void)
+        })
+      ) as Effect.Effect<A, E, R>
+    })
+
+  // What is wrong with them has been said before the greeting.
+  const options = yield* Effect.orDie(optionsOf(input, quick.backend, version, undefined))
+  const { registrations } = yield* plan(options, { ...flow, call: (self) => flow.call(working(self)) })
+  return registrations
+})
+
+/** Which tools there are does not depend on the files, so they are made over none. */
+export const layer = (following: Following) => {
+  const { backend, input } = following.quick
+  const settings = { ...ToolSettings.defaults, limits: Limits[input.limits] }
+  const snapshots = Effect.map(Screen, ({ stateDirectory }) =>
+    hasSnapshots(input.snapshots, backend, stateDirectory) ? noSnapshots(notYet) : Layer.empty
+  )
+  return Layer.unwrap(make(following)).pipe(
+    Layer.provide([
+      Layer.succeed(ToolSettings.ToolSettings, settings),
+      Layer.succeed(Filesystem, standIn(notYet)),
+      Layer.unwrap(snapshots),
+      offering(input)
+    ])
+  )
+}

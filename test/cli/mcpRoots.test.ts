@@ -1,0 +1,284 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { Client } from "@modelcontextprotocol/sdk/client/index.js"
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
+import { ErrorCode, ListRootsRequestSchema, McpError, type Root } from "@modelcontextprotocol/sdk/types.js"
+import { spawnSync } from "node:child_process"
+import * as Fs from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { pathToFileURL } from "node:url"
+import { bin, call } from "../agent/mcpSessions.ts"
+
+/** A machine with projects in it, gone at the end. */
+const machine = Effect.acquireRelease(
+  Effect.sync(() => {
+    const top = Fs.mkdtempSync(join(Fs.realpathSync(Fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir()), "fs-algebra-roots-"))
+    const add = (name: string): string => {
+      Fs.mkdirSync(join(top, name, "src"), { recursive: true })
+      Fs.writeFileSync(join(top, name, "src", "who.txt"), `${name}\n`)
+      return join(top, name)
+    }
+    const home = add("home")
+    const env = { PATH: process.env["PATH"] ?? "", HOME: home, XDG_STATE_HOME: join(top, "state") }
+    return { top, home, env, add }
+  }),
+  ({ top }) => Effect.sync(() => Fs.rmSync(top, { recursive: true, force: true }))
+)
+
+interface Options {
+  readonly cwd: string
+  readonly env: Record<string, string>
+  readonly args?: ReadonlyArray<string>
+  /** `undefined`: the client has no such capability. */
+  readonly roots?: (() => ReadonlyArray<Root>) | undefined
+}
+
+/** A client of the official SDK, what the server said on standard error, and how often it asked for roots. */
+const connected = ({ args = [], cwd, env, roots }: Options) =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const capabilities = roots === undefined ? {} : { roots: { listChanged: true } }
+      const client = new Client({ name: "test", version: "1" }, { capabilities })
+      const said = { err: "", asked: 0 }
+      if (roots !== undefined) {
+        client.setRequestHandler(ListRootsRequestSchema, () => {
+          said.asked++
+          return { roots: [...roots()] }
+        })
+      }
+      const transport = new StdioClientTransport({
+        command: process.execPath,
+        args: [bin, "mcp", ...args],
+        cwd,
+        env,
+        stderr: "pipe"
+      })
+      transport.stderr?.on("data", (text: Buffer) => void (said.err += text.toString()))
+      await client.connect(transport)
+      return { client, said }
+    }),
+    ({ client }) => Effect.promise(() => client.close())
+  )
+
+const root = (path: string, name?: string): Root => ({ uri: pathToFileURL(path).href, ...(name !== undefined && { name }) })
+
+const ls = (client: Client, path = ".") => Effect.promise(() => call(client, "ls", { path }))
+const read = (client: Client, path: string) => Effect.promise(() => call(client, "read_file", { path }))
+
+const names = (text: string): ReadonlyArray<string> => [...text.matchAll(/^(\S+)\/(?:\s|$)/gm)].map(([, name]) => name!)
+
+describe("roots of the client, where none is given", () => {
+  it.live("the one root that a client lists is served, instead of where the server was started", () =>
+    Effect.gen(function* () {
+      const { add, env, home } = yield* machine
+      const app = add("app")
+      const { client, said } = yield* connected({ cwd: home, env, roots: () => [root(app)] })
+      assert.include((yield* read(client, "src/who.txt")).text, "app")
+      assert.include((yield* read(client, `${app}/src/who.txt`)).text, "app")
+      assert.isTrue((yield* read(client, "../home/src/who.txt")).isError)
+      assert.deepStrictEqual([said.err, said.asked], ["", 1])
+    })
+  )
+
+  it.live("several stand side by side by the names of their directories, the same ones with a number", () =>
+    Effect.gen(function* () {
+      const { add, env, home, top } = yield* machine
+      const roots = [root(add("a/app"), "not/a name"), root(add("b/app")), root(add("lib")), root(add("lib"))]
+      const { client, said } = yield* connected({ cwd: home, env, roots: () => roots })
+      assert.deepStrictEqual(names((yield* ls(client)).text), ["app", "app-2", "lib"])
+      assert.include((yield* read(client, "app-2/src/who.txt")).text, "b/app")
+      assert.include((yield* read(client, join(top, "b/app/src/who.txt"))).text, "b/app")
+      const stray = yield* Effect.promise(() => call(client, "write_file", { path: "notes.txt", content: "x" }))
+      assert.isTrue(stray.isError)
+      assert.include(stray.text, "app, app-2, lib")
+      assert.isFalse((yield* Effect.promise(() => call(client, "write_file", { path: "lib/new.txt", content: "x" }))).isError)
+      assert.strictEqual(Fs.readFileSync(join(top, "lib/new.txt"), "utf8"), "x")
+      assert.strictEqual(said.err, "")
+    })
+  )
+
+  it.live(
+    "what no server should show is left out and said: the machine, the home and what holds it, no directory, no file URI",
+    () =>
+      Effect.gen(function* () {
+        const { add, env, home, top } = yield* machine
+        const app = add("app")
+        const outside = { uri: "https://example.com/project" }
+        const broken = { uri: "file://elsewhere/project" }
+        const wrong = ["/", home, top, join(top, "missing"), join(app, "src/who.txt")].map((path) => root(path))
+        const { client, said } = yield* connected({ cwd: home, env, roots: () => [...wrong, outside, broken, root(app)] })
+        assert.include((yield* read(client, "src/who.txt")).text, "app")
+        const lines = said.err.trimEnd().split("\n")
+        assert.lengthOf(lines, 7)
+        for (const [index, why] of [
+          "the whole machine",
+          "a home directory",
+          "holds a home directory",
+          "no such directory",
+          "no directory",
+          "no file of this machine",
+          "no path of this machine"
+        ].entries()) {
+          assert.include(lines[index], why)
+        }
+      })
+  )
+
+  it.live("a client whose roots are all refused gets answers that say why, and never the directory of the server", () =>
+    Effect.gen(function* () {
+      const { add, env } = yield* machine
+      const cwd = add("cwd")
+      for (const roots of [[], [root("/")]]) {
+        const { client } = yield* connected({ cwd, env, roots: () => roots })
+        const { isError, text } = yield* ls(client)
+        assert.isTrue(isError)
+        assert.include(text, roots.length === 0 ? "the client lists no roots" : "the whole machine")
+        assert.include(text, "--root")
+        const snapshot = yield* Effect.promise(() => call(client, "snapshot", {}))
+        assert.isTrue(snapshot.isError)
+      }
+    })
+  )
+
+  it.live("of a hundred roots the first 32 are served, and a root in another root is served with it", () =>
+    Effect.gen(function* () {
+      const { add, env, home } = yield* machine
+      const many = Array.from({ length: 100 }, (_, i) => root(add(`p${i}`)))
+      const { client, said } = yield* connected({ cwd: home, env, roots: () => [root(join(add("p0"), "src")), ...many] })
+      assert.lengthOf(names((yield* ls(client)).text), 31)
+      assert.match(said.err, /^note: {2}this root of the client is not served: 69 more: at most 32 are served\n$/)
+    })
+  )
+
+  it.live("other roots that a client lists later take the place of the first, for snapshots and resources too", () =>
+    Effect.gen(function* () {
+      const { add, env, home } = yield* machine
+      const [app, lib] = [add("app"), add("lib")]
+      let listed = [root(app)]
+      const { client, said } = yield* connected({ cwd: home, env, roots: () => listed })
+      assert.include((yield* read(client, "src/who.txt")).text, "app")
+      yield* Effect.promise(() => call(client, "snapshot", { tag: "of app" }))
+      const change = (roots: Array<Root>) =>
+        Effect.promise(async () => {
+          listed = roots
+          const before = said.asked
+          await client.sendRootsListChanged()
+          while (said.asked === before) await new Promise((resolve) => setTimeout(resolve, 10))
+        })
+      /** The answer comes to a call that is made when the roots have changed; one that is made before works on the old ones. */
+      const until = (isDone: (text: string) => boolean) =>
+        Effect.gen(function* () {
+          for (;;) {
+            const { text } = yield* read(client, "src/who.txt")
+            if (isDone(text)) return
+          }
+        })
+      yield* change([root(lib)])
+      yield* until((text) => text.includes("lib"))
+      assert.isTrue((yield* read(client, `${app}/src/who.txt`)).isError)
+      assert.notInclude((yield* Effect.promise(() => call(client, "snapshots", {}))).text, "of app")
+      const { contents } = yield* Effect.promise(() => client.readResource({ uri: "workspace:///src/who.txt" }))
+      assert.deepInclude(contents[0], { text: "lib\n" })
+      yield* change([])
+      yield* until((text) => text.includes("lists no roots"))
+      assert.strictEqual(Fs.readFileSync(join(app, "src/who.txt"), "utf8"), "app\n")
+      yield* change([root(app)])
+      yield* until((text) => text.includes("app"))
+      assert.include((yield* Effect.promise(() => call(client, "snapshots", {}))).text, "of app")
+    })
+  )
+
+  it.live("a client that has roots but fails to list them, and one without, get the directory of the server", () =>
+    Effect.gen(function* () {
+      const { add, env } = yield* machine
+      const cwd = add("cwd")
+      const failing = (): never => {
+        throw new McpError(ErrorCode.InternalError, "no")
+      }
+      for (const roots of [failing, undefined]) {
+        const { client } = yield* connected({ cwd, env, roots })
+        assert.include((yield* read(client, "src/who.txt")).text, "cwd")
+      }
+    })
+  )
+})
+
+describe("a root that is given", () => {
+  it.live("is all that there is, and the client is never asked for more", () =>
+    Effect.gen(function* () {
+      const { add, env, home } = yield* machine
+      const [app, lib] = [add("app"), add("lib")]
+      for (const args of [["--root", app], [app]]) {
+        const { client, said } = yield* connected({ cwd: home, env, args, roots: () => [root(lib), root("/")] })
+        yield* Effect.promise(() => client.sendRootsListChanged())
+        assert.include((yield* read(client, "src/who.txt")).text, "app")
+        assert.strictEqual(said.asked, 0)
+      }
+    })
+  )
+
+  it.live("may be several directories, each by its name, with globs that count from each, and one store of snapshots", () =>
+    Effect.gen(function* () {
+      const { add, env, home, top } = yield* machine
+      const [app, lib] = [add("app"), add("lib")]
+      Fs.writeFileSync(join(lib, "src", ".env"), "TOKEN")
+      const { client } = yield* connected({ cwd: home, env, args: [app, "../lib", "--deny", "src/.env", "--no-delete"] })
+      assert.deepStrictEqual(names((yield* ls(client)).text), ["app", "lib"])
+      assert.isTrue((yield* read(client, "lib/src/.env")).isError)
+      const taken = yield* Effect.promise(() => call(client, "snapshot", { tag: "before" }))
+      assert.isFalse(taken.isError, taken.text)
+      Fs.writeFileSync(join(app, "src/who.txt"), "changed\n")
+      Fs.writeFileSync(join(lib, "src/who.txt"), "changed\n")
+      const restored = yield* Effect.promise(() => call(client, "restore", { snapshot_id: "before" }))
+      assert.isFalse(restored.isError, restored.text)
+      assert.deepStrictEqual(
+        ["app", "lib"].map((name) => Fs.readFileSync(join(top, name, "src/who.txt"), "utf8")),
+        ["app\n", "lib\n"]
+      )
+    })
+  )
+})
+
+describe("directories that nobody means to hand to an agent", () => {
+  const ran = (cwd: string, env: Record<string, string>, ...args: ReadonlyArray<string>) =>
+    spawnSync(process.execPath, [bin, "mcp", ...args], { cwd, env, input: "", encoding: "utf8" })
+
+  it.live("are refused before the server greets, with what to do, unless --any-root is given", () =>
+    Effect.gen(function* () {
+      const { env, home, top } = yield* machine
+      for (const [cwd, args, why] of [
+        ["/", ["--root", "."], "the whole machine"],
+        [home, ["."], "a home directory"],
+        [home, ["--root", top], "a directory that holds a home directory"],
+        [top, ["state", "home"], "a home directory"],
+        ["/", ["--http", "0"], "the whole machine"],
+        ["/", ["--backend", "memory", "--root", "/"], "the whole machine"],
+        ["/", ["--root", "/", "--tools", "ls,grep", "--read-only"], "the whole machine"]
+      ] as const) {
+        const { status, stderr, stdout } = ran(cwd, env, ...args)
+        assert.deepStrictEqual([status, stdout], [5, ""], stderr)
+        assert.include(stderr, why)
+        assert.include(stderr, "--any-root")
+      }
+      assert.strictEqual(ran(home, env, "--root", ".", "--any-root").status, 0)
+    })
+  )
+
+  it.live("are refused too where a client without roots starts the server in one", () =>
+    Effect.gen(function* () {
+      const { env, home } = yield* machine
+      const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "t", version: "1" } }
+      const input = [
+        { id: 1, method: "initialize", params },
+        { id: 2, method: "tools/call", params: { name: "ls", arguments: {} } }
+      ]
+        .map((message) => `${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`)
+        .join("")
+      const { status, stderr, stdout } = spawnSync(process.execPath, [bin, "mcp"], { cwd: home, env, input, encoding: "utf8" })
+      assert.strictEqual(status, 5, stderr)
+      assert.include(stderr, "the current directory is a home directory")
+      assert.notInclude(stdout, '"id":2')
+    })
+  )
+})
