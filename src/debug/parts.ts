@@ -73,16 +73,19 @@ const isContinuation = (byte: number | undefined): boolean => byte !== undefined
 /** Bytes of a UTF-8 character after its first one. */
 const tail = 3
 
-/** Reads one part as UTF-8. A character that the end of a part cuts belongs to the part in which it begins. */
+/** Reads one part as UTF-8. A character that the end of a part cuts belongs to the part after it. */
 export const read = (fs: Algebra, path: FsPath, { offsets, size }: Index, part: number): Effect.Effect<string, FsError> => {
-  const offset = offsets[part]!
+  const begin = offsets[part]!
   const end = offsets[part + 1] ?? size
-  return Effect.map(fs.readBytes(path, { offset, limit: end - offset + tail }), ({ content }) => {
-    let from = 0
-    let to = Math.min(end - offset, content.length)
-    if (part > 0) while (from < tail && isContinuation(content[from])) from++
-    while (to < content.length && isContinuation(content[to])) to++
-    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(content.subarray(from, to))
+  const offset = Math.max(0, begin - tail)
+  return Effect.map(fs.readBytes(path, { offset, limit: end + 1 - offset }), ({ content }) => {
+    const boundary = (given: number): number => {
+      let at = given
+      while (at > 0 && given - at < tail && isContinuation(content[at])) at--
+      return isContinuation(content[at]) ? given : at
+    }
+    const bytes = content.subarray(boundary(begin - offset), boundary(Math.min(end - offset, content.length)))
+    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes)
   })
 }
 

@@ -17,7 +17,7 @@ const views: ReadonlyArray<readonly [hash: string, ready: string]> = [
   ["changes", ".item, [role=option]"],
   ["changes/src/values.ts", ".cm-content"],
   ["events/7", "article"],
-  ["slices/Plan?session=main", ".item, [role=option], .json"],
+  ["slices/Plan?session=main", ".detail-title"],
   ["journal/3", "article"],
   ["journal?as=changes", ".changes-only .entry"]
 ]
