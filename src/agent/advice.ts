@@ -1,6 +1,6 @@
 /** A failure as a model reads it: one sentence of what happened, and one of what to do next. One row for every failure there is. */
 import * as Effect from "effect/Effect"
-import type { AccessDenied, InvalidArgument } from "../model/FsError.ts"
+import type { AccessDenied, InvalidArgument, NotFound } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { ArchiveError, SnapshotError, SnapshotRestoreError } from "../history/errors.ts"
 import { inSlices } from "../runtime/steps.ts"
@@ -50,9 +50,10 @@ const listing = ({ tool }: Call, directory: string): string =>
 const isOther = (path: string, { filesystem }: Call): Effect.Effect<boolean> =>
   Effect.match(filesystem.stat(path), { onFailure: () => false, onSuccess: ({ kind }) => kind === "other" })
 
-const notFound = Effect.fnUntraced(function* (path: string, call: Call): Effect.fn.Return<Said> {
+const notFound = Effect.fnUntraced(function* (failure: NotFound, call: Call): Effect.fn.Return<Said> {
+  const { path } = failure
   const happened = `There is no file or directory ${shown(path)}.`
-  const similar = yield* nearby(call.filesystem, path)
+  const similar = yield* nearby(call.filesystem, failure)
   if (similar.length > 0) {
     const names = similar.map(shown)
     return { happened, advice: `Did you mean ${listed(names, "or")}?` }
@@ -217,7 +218,7 @@ const archiveAdvice: Readonly<Record<ArchiveError["reason"], string>> = {
 }
 
 const table: Table = {
-  NotFound: ({ path }, call) => notFound(path, call),
+  NotFound: notFound,
   AlreadyExists: ({ path }, { tool }) => ({
     happened: `${beginning(shown(path))} exists already.`,
     advice:

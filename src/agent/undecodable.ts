@@ -7,7 +7,7 @@ import type * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 import type { AnyDefinition } from "./definition.ts"
 import { listed } from "./changedLines.ts"
-import { looksLike } from "./nearby.ts"
+import { looksLike } from "../engine/nearestPaths.ts"
 import { documentOf, parameterFor } from "./spellings.ts"
 
 const mostFaults = 8

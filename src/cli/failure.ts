@@ -27,9 +27,10 @@ const didYouMean = (paths: ReadonlyArray<string>): string =>
   `Did you mean ${paths.map(quote).join(paths.length === 2 ? " or " : ", ")}?`
 
 /** For what is missing: what is there, as near to it as can be. */
-const instead = Effect.fnUntraced(function* (fs: Algebra, path: string, line: CommandLine) {
+const instead = Effect.fnUntraced(function* (fs: Algebra, error: FsError.NotFound, line: CommandLine) {
+  const { path } = error
   if (/^~(?:\/|$)/.test(path)) return "Only a shell makes the home directory of ~, and only where no quote or = is before it."
-  const paths = yield* nearby(fs, path)
+  const paths = yield* nearby(fs, error)
   if (paths.length > 0) return didYouMean(paths)
   return `See what is there: ${line("ls", yield* existingDirectory(fs, path))}`
 })
@@ -40,7 +41,7 @@ const next = Effect.fnUntraced(function* (error: FsError.FsError) {
   const line = commandLine(program, root)
   const fs = yield* Effect.serviceOption(Filesystem)
   if (Option.isSome(fs) && error.operation !== opening) {
-    if (error._tag === "NotFound") return yield* instead(fs.value, error.path, line)
+    if (error._tag === "NotFound") return yield* instead(fs.value, error, line)
     // Some take / for the root.
     if (error._tag === "InvalidPath" && error.path.startsWith("/") && (yield* fs.value.exists(error.path)))
       return `${didYouMean([error.path.replace(/^\/+/, "") || "."])} A path that begins with / is one of the machine; --root / has all of them.`
@@ -62,7 +63,9 @@ const complain = Effect.fnUntraced(function* (complaint: Complaint) {
 /** Says it, and answers the exit code. */
 export const report = Effect.fnUntraced(function* (error: FsError.FsError) {
   const { command, json } = yield* Settings
-  const shown = json || error.operation === opening ? error : FsError.promote(FsError.toFault(error), command, error.path)
+  // The hint names paths that look like a missing one.
+  const { nearest: _, ...fault } = FsError.toFault(error)
+  const shown = json || error.operation === opening ? error : FsError.promote(fault, command, error.path)
   return yield* complain(
     new Complaint({
       error: Schema.encodeSync(Schema.toCodecJson(FsError.FsError))(error) as Complaint["error"],

@@ -213,7 +213,7 @@ const misreading = (guide: Guide, fs: Algebra, { path }: Passage) => {
   return guide.step({
     title: "Failures are typed and say what to do",
     code: `yield* Effect.catchTag(fs.read(${quoted(wrong)}), "NotFound", (error) => ...)`,
-    run: Effect.all([failing(fs.read(wrong)), nearby(fs, wrong)]),
+    run: Effect.all([failing(fs.read(wrong)), nearby(fs, { path: wrong })]),
     show: ([error, near], look) => [
       look.red(look.text(error === undefined ? "no failure" : `${error._tag}: ${error.message}`)),
       ...(near.length === 0 ? [] : [`Did you mean ${near.map(look.name).join(", ")}?`])

@@ -9,7 +9,7 @@ import type { LimitsShape } from "../model/Limits.ts"
  * @since 0.1.0
  */
 export interface SearchOptions {
-  /** Base directory; patterns are relative to it. @default "." */
+  /** Base directory; patterns are relative to it. For grep also a single file. NotFound where it is missing. @default "." */
   readonly path?: string | undefined
   /** Globs of what to leave out, as ignore rules are read: later ones win, `!` takes back, a directory goes with all in it. */
   readonly exclude?: string | ReadonlyArray<string> | undefined

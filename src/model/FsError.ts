@@ -16,9 +16,14 @@ const sentence = (self: { readonly operation: string; readonly path: string }, w
  *
  * @since 0.1.0
  */
-export class NotFound extends Schema.TaggedError<NotFound>("fs-algebra/NotFound")("NotFound", { ...at }) {
+export class NotFound extends Schema.TaggedError<NotFound>("fs-algebra/NotFound")("NotFound", {
+  ...at,
+  /** Up to three paths that exist and look like a missing base of `glob` or `grep`. */
+  nearest: Schema.optionalKey(Schema.Array(Schema.String))
+}) {
   override get message(): string {
-    return sentence(this, "there is no such file or directory")
+    const names = (this.nearest ?? []).map((path) => JSON.stringify(path)).join(", ")
+    return sentence(this, `there is no such file or directory${names === "" ? "" : `; did you mean ${names}?`}`)
   }
 }
 
@@ -317,14 +322,14 @@ export const ReadError = Schema.Union([...readBytes, NotText])
 export type ReadError = ReadBytesError | NotText
 
 /** What `glob` can fail with. @since 0.1.0 */
-export const GlobError = Schema.Union([...path, ...backend, NotADirectory, InvalidArgument])
+export const GlobError = Schema.Union([...stat, NotADirectory, InvalidArgument])
 /** @since 0.1.0 */
-export type GlobError = PathError | BackendError | NotADirectory | InvalidArgument
+export type GlobError = StatError | NotADirectory | InvalidArgument
 
 /** What `grep` can fail with. @since 0.1.0 */
-export const GrepError = Schema.Union([...path, ...backend, InvalidArgument])
+export const GrepError = Schema.Union([...stat, InvalidArgument])
 /** @since 0.1.0 */
-export type GrepError = PathError | BackendError | InvalidArgument
+export type GrepError = StatError | InvalidArgument
 
 /** What `write`, `writeBytes` and `sink` can fail with. @since 0.1.0 */
 export const WriteError = Schema.Union(write)
@@ -418,16 +423,7 @@ export const FsError = Schema.Union([
   Unavailable
 ])
 /** @since 0.1.0 */
-export type FsError =
-  | EditError
-  | ListError
-  | ReadError
-  | GlobError
-  | GrepError
-  | DeleteError
-  | MkdirError
-  | TransferError
-  | LinkError
+export type FsError = EditError | ListError | ReadError | DeleteError | MkdirError | TransferError | LinkError
 
 /**
  * A failure below the service: plain data, without operation. The tags are the error classes' tags, further fields are theirs.

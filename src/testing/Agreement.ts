@@ -100,6 +100,10 @@ const looking = (fs: Algebra, via: Extract<Command, { _tag: "Look" }>["via"], pa
       return fs.readString(path)
     case "readLink":
       return fs.readLink(path)
+    case "glob":
+      return Effect.map(fs.glob("**", { path }), ({ matches }) => matches.map(({ path }) => path))
+    case "grep":
+      return Effect.map(fs.grep("x", { path }), ({ matches }) => matches.map((match) => `${match.path}:${match.lineNumber}`))
   }
 }
 

@@ -151,8 +151,8 @@ const look = (links: boolean) =>
     _tag: Arbitrary.Constant("Look"),
     via: oneOf(
       links
-        ? (["exists", "stat", "list", "readString", "readLink"] as const)
-        : (["exists", "stat", "list", "readString"] as const)
+        ? (["exists", "stat", "list", "readString", "glob", "grep", "readLink"] as const)
+        : (["exists", "stat", "list", "readString", "glob", "grep"] as const)
     ),
     path: input
   })

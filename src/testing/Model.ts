@@ -7,6 +7,20 @@
 import type { WriteMode } from "../model/Entry.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { Picture } from "./Files.ts"
+import {
+  climbsOut,
+  escape,
+  failure,
+  folded,
+  isBelow,
+  isOutcome,
+  isSame,
+  left,
+  parse,
+  place,
+  set,
+  type Names
+} from "./modelPlaces.ts"
 
 /**
  * What stands at one place of the model.
@@ -49,6 +63,13 @@ export interface Model {
 export type Match = "absent" | "current" | "stale"
 
 /**
+ * A search below a path: `glob` for every file, `grep` for the letter x.
+ *
+ * @since 0.1.0
+ */
+export type Search = "glob" | "grep"
+
+/**
  * A call that the model can answer.
  *
  * @since 0.1.0
@@ -88,7 +109,11 @@ export type Command =
       readonly overwrite: boolean
     }
   | { readonly _tag: "Symlink"; readonly path: string; readonly target: string }
-  | { readonly _tag: "Look"; readonly via: "exists" | "stat" | "list" | "readString" | "readLink"; readonly path: string }
+  | {
+      readonly _tag: "Look"
+      readonly via: "exists" | "stat" | "list" | "readString" | "readLink" | Search
+      readonly path: string
+    }
   | { readonly _tag: "Walk" }
 
 /**
@@ -116,120 +141,9 @@ export const empty = (options?: {
 })
 
 const success = (value?: unknown): Outcome => ({ tag: "success", value })
-const failure = (tag: string): Outcome => ({ tag })
-const escape = failure("AccessDenied escape")
 const pinned = failure("AccessDenied root")
-const loop = failure("InvalidPath")
-
-const isOutcome = (value: object): value is Outcome => "tag" in value
 
 const text = (value: string): Uint8Array => new TextEncoder().encode(value)
-
-// ── names ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-type Names = ReadonlyArray<string>
-
-/** The segments of a caller's path, or why it is none. */
-const parse = (input: string): Names | Outcome => {
-  const out: Array<string> = []
-  for (const segment of input.split("/")) {
-    if (segment === "" || segment === ".") continue
-    if (segment !== "..") out.push(segment)
-    else if (out.pop() === undefined) return failure("InvalidPath")
-  }
-  return out
-}
-
-const folded = (self: Model, name: string): string => (self.caseSensitive ? name : name.toLowerCase())
-
-const isBelow = (self: Model, above: Names, names: Names): boolean =>
-  above.length <= names.length && above.every((name, i) => folded(self, name) === folded(self, names[i]!))
-
-const isSame = (self: Model, one: Names, other: Names): boolean => one.length === other.length && isBelow(self, one, other)
-
-const child = (self: Model, at: Directory, name: string) => at.entries.get(folded(self, name))
-
-// ── places ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-/** Where a path leads. */
-interface Place {
-  /** Without links, each name as it is spelt there. */
-  readonly names: Names
-  readonly node: Node | undefined
-  /** Why nothing can be there: something above is no directory, or a link goes up again from where nothing is. */
-  readonly blocked: Outcome | undefined
-  readonly hops: number
-}
-
-const climbsOut = (depth: number, target: string): boolean => {
-  if (target.startsWith("/")) return true
-  let level = depth
-  for (const segment of target.split("/")) {
-    if (segment === "..") level--
-    else if (segment !== "" && segment !== ".") level++
-    if (level < 0) return true
-  }
-  return false
-}
-
-/** The place of all but the last name, then one step from there. */
-const place = (self: Model, names: Names, keepLink: boolean, hops = 0): Place | Outcome => {
-  if (names.length === 0) return { names: [], node: self.root, blocked: undefined, hops }
-  const name = names.at(-1)!
-  const above = place(self, names.slice(0, -1), false, hops)
-  if (isOutcome(above)) return above
-  if (name === "..") {
-    if (above.node?.kind !== "directory") {
-      const why = above.node === undefined ? "NotFound" : "NotADirectory"
-      return { ...above, node: undefined, blocked: above.blocked ?? failure(why) }
-    }
-    return above.names.length === 0 ? escape : place(self, above.names.slice(0, -1), false, above.hops)
-  }
-  if (above.node?.kind !== "directory") {
-    return {
-      names: [...above.names, name],
-      node: undefined,
-      blocked: above.blocked ?? (above.node === undefined ? undefined : failure("NotADirectory")),
-      hops: above.hops
-    }
-  }
-  const found = child(self, above.node, name)
-  const here = [...above.names, found?.name ?? name]
-  if (found?.node.kind !== "link" || keepLink) {
-    return { names: here, node: found?.node, blocked: undefined, hops: above.hops }
-  }
-  if (above.hops >= 40) return loop
-  const { target } = found.node
-  if (climbsOut(above.names.length, target)) return escape
-  const onward = target.split("/").filter((segment) => segment !== "" && segment !== ".")
-  return place(self, [...above.names, ...onward], false, above.hops + 1)
-}
-
-/** The tree with another node at the names, or none. Directories on the way are made where they are missing. */
-const put = (self: Model, at: Directory, names: Names, node: Node | undefined): Directory => {
-  const [name, ...rest] = names as [string, ...Array<string>]
-  const key = folded(self, name)
-  const found = at.entries.get(key)
-  const entries = new Map(at.entries)
-  if (rest.length > 0) {
-    const below = found?.node.kind === "directory" ? found.node : empty().root
-    entries.set(key, { name: found?.name ?? name, node: put(self, below, rest, node) })
-  } else if (node === undefined) entries.delete(key)
-  else entries.set(key, { name: found?.name ?? name, node })
-  return { kind: "directory", entries }
-}
-
-const set = (self: Model, names: Names, node: Node | undefined): Model => ({ ...self, root: put(self, self.root, names, node) })
-
-/** What is left where something has gone from these names. */
-const left = (self: Model, names: Names): Model => {
-  const above = names.slice(0, -1)
-  if (!self.prunes || above.length === 0) return self
-  const found = place(self, above, false)
-  return isOutcome(found) || found.node?.kind !== "directory" || found.node.entries.size > 0
-    ? self
-    : left(set(self, above, undefined), above)
-}
 
 /**
  * What a command leaves, and what it answers.
@@ -403,6 +317,32 @@ const kindOf = (node: Node): string => (node.kind === "link" ? "symlink" : node.
 
 const sizeOf = (node: Node): number => (node.kind === "file" ? text(node.text).length : 0)
 
+const flatten = (at: Directory, prefix: string): ReadonlyArray<readonly [path: string, node: Node]> =>
+  [...at.entries.values()].flatMap(({ name, node }) => {
+    const path = `${prefix}${name}`
+    return [[path, node] as const, ...(node.kind === "directory" ? flatten(node, `${path}/`) : [])]
+  })
+
+/** Everything below a directory, in the order of whole paths. */
+const below = (self: Model, at: Directory, names: Names): ReturnType<typeof flatten> => {
+  const sortKey = (path: string, node: Node): string => folded(self, node.kind === "directory" ? `${path}/` : path)
+  return flatten(at, names.map((name) => `${name}/`).join(""))
+    .map((entry) => [sortKey(...entry), entry] as const)
+    .sort(([a], [b]) => FsPath.compare(a, b))
+    .map(([, entry]) => entry)
+}
+
+const search = (self: Model, via: Search, names: Names, node: Node): Outcome => {
+  if (node.kind !== "directory" && via === "glob") return failure("NotADirectory")
+  const all = node.kind === "directory" ? below(self, node, names) : [[names.join("/"), node] as const]
+  const matches = all.flatMap(([path, node]) => {
+    if (node.kind !== "file") return []
+    if (via === "glob") return [path]
+    return node.text.split(/\r?\n/).flatMap((line, i) => (line.includes("x") ? [`${path}:${i + 1}`] : []))
+  })
+  return success(matches)
+}
+
 const look = (self: Model, via: Extract<Command, { _tag: "Look" }>["via"], names: Names): Outcome => {
   const found = place(self, names, via === "readLink")
   if (isOutcome(found)) return via === "exists" ? success(false) : found
@@ -420,21 +360,10 @@ const look = (self: Model, via: Extract<Command, { _tag: "Look" }>["via"], names
       return node.kind === "file" ? success(node.text) : failure("NotAFile")
     case "readLink":
       return node.kind === "link" ? success(node.target) : failure("InvalidArgument")
+    case "glob":
+    case "grep":
+      return search(self, via, names, node)
   }
-}
-
-const flatten = (at: Directory, prefix: string): ReadonlyArray<readonly [path: string, node: Node]> =>
-  [...at.entries.values()].flatMap(({ name, node }) => {
-    const path = `${prefix}${name}`
-    return [[path, node] as const, ...(node.kind === "directory" ? flatten(node, `${path}/`) : [])]
-  })
-
-const walk = (self: Model): ReadonlyArray<string> => {
-  const sortKey = (path: string, node: Node): string => folded(self, node.kind === "directory" ? `${path}/` : path)
-  return flatten(self.root, "")
-    .map(([path, node]) => [sortKey(path, node), path] as const)
-    .sort(([a], [b]) => FsPath.compare(a, b))
-    .map(([, path]) => path)
 }
 
 /**
@@ -443,7 +372,7 @@ const walk = (self: Model): ReadonlyArray<string> => {
  * @since 0.1.0
  */
 export const step = (self: Model, command: Command): Step => {
-  if (command._tag === "Walk") return answer(self, success(walk(self)))
+  if (command._tag === "Walk") return answer(self, success(below(self, self.root, []).map(([path]) => path)))
   if (command._tag === "Transfer") return transfer(self, command)
   const names = parse(command.path)
   if (isOutcome(names)) {

@@ -53,10 +53,11 @@ export const searching: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "glob of nothing there is empty, and says so; of a file it fails",
+    name: "glob fails where its base is missing, or a file",
     tree: project,
     calls: [
-      ok("glob", { pattern: "*", path: "none" }, "0 matches; there is no none", { matches: [], truncated: false }),
+      fails("glob", { pattern: "*", path: "none" }, /^There is no file or directory "none"\./),
+      fails("glob", { pattern: "*", path: "dri" }, 'There is no file or directory "dri". Did you mean "dir"?'),
       fails("glob", { pattern: "*", path: "readme.md" }, /^"readme\.md" is not a directory/),
       fails("glob", { pattern: " " }, /^The argument pattern does not fit/),
       fails("glob", { pattern: "../*" }, /^The argument pattern does not fit/),
@@ -177,7 +178,7 @@ export const searching: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "grep refuses what is no expression",
+    name: "grep refuses what is no expression, and fails where its base is missing",
     tree: project,
     calls: [
       fails("grep", { pattern: "(" }, /^The argument pattern does not fit.*literal/s),
@@ -185,7 +186,8 @@ export const searching: ReadonlyArray<Row> = [
       fails("grep", { pattern: "x", context: -1 }, /"context" must be /),
       fails("grep", { pattern: "x", mode: "lines" }, /"mode" must be .*"matches".*"files".*"count"/),
       fails("grep", { pattern: "x", glob: "[a" }, /^The argument glob does not fit/),
-      ok("grep", { pattern: "x", path: "none" }, "0 matches; there is no none", { matches: [] })
+      fails("grep", { pattern: "x", path: "none" }, /^There is no file or directory "none"\./),
+      fails("grep", { pattern: "x", path: "dri/x" }, /^There is no file or directory "dri\/x"\. Did you mean "dir/)
     ]
   },
   {

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as humanise from "../../src/cli/humanise.ts"
-import { editDistance } from "../../src/agent/nearby.ts"
+import { editDistance } from "../../src/engine/nearestPaths.ts"
 import { printableLines, printableName, printableText } from "../../src/cli/printable.ts"
 import { quote } from "../../src/cli/shell.ts"
 import { inDirectory } from "../../src/cli/commands/transfer.ts"

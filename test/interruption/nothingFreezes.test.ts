@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import { changedLines } from "../../src/agent/changedLines.ts"
-import { alike } from "../../src/agent/nearby.ts"
+import { alike } from "../../src/engine/nearestPaths.ts"
 import { applyTo } from "../../src/agent/patch/apply.ts"
 import { parse } from "../../src/agent/patch/parse.ts"
 import * as Text from "../../src/engine/text.ts"
@@ -138,7 +138,7 @@ const others: ReadonlyArray<Row> = [
     make: (length) => {
       const name = filled("edcba", 79)
       const entries = Array.from({ length: length / 100 }, (_, index) => entry(filled(`abcde${index}`, 80)))
-      return inSlices(() => alike(`d/${name}` as FsPath.FsPath, entries))
+      return inSlices(() => alike(name, entries))
     }
   },
   {

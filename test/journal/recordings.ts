@@ -49,11 +49,15 @@ const run = (fs: Algebra, command: Command): Effect.Effect<unknown, FsError | Un
     case "Walk":
       return Effect.map(Stream.runCollect(fs.walk()), (all) => all.map(({ kind, path }) => `${path} ${kind}`))
     case "Look":
-      return command.via === "stat"
-        ? Effect.map(fs.stat(command.path), ({ kind, sizeBytes }) => ({ kind, sizeBytes }))
-        : command.via === "list"
-          ? Effect.map(fs.list(command.path), (all) => all.map(({ kind, name }) => `${name} ${kind}`))
-          : fs[command.via](command.path)
+      return command.via === "glob"
+        ? Effect.map(fs.glob("**", { path: command.path }), ({ matches }) => matches)
+        : command.via === "grep"
+          ? Effect.map(fs.grep("x", { path: command.path }), ({ matches }) => matches)
+          : command.via === "stat"
+            ? Effect.map(fs.stat(command.path), ({ kind, sizeBytes }) => ({ kind, sizeBytes }))
+            : command.via === "list"
+              ? Effect.map(fs.list(command.path), (all) => all.map(({ kind, name }) => `${name} ${kind}`))
+              : fs[command.via](command.path)
   }
 }
 

@@ -1,7 +1,7 @@
 /** What a run of a prompt refuses before a tool gets to know of it, and what it says then. */
 import { listed } from "../changedLines.ts"
 import { type Refused, refused } from "../definition.ts"
-import { looksLike } from "../nearby.ts"
+import { looksLike } from "../../engine/nearestPaths.ts"
 import type { Section, SectionError } from "../Section.ts"
 
 const mostNear = 3

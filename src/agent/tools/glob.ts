@@ -76,7 +76,7 @@ export const glob = define({
         return first(again, shown(again))
       })
     )
-    const why = found.matches.length === 0 ? yield* Searching.nothingFound(path, found.skipped, call) : ""
+    const why = found.matches.length === 0 ? Searching.nothingFound(found.skipped) : ""
     return { message: `${render(found)}${why}`, value: valueOf(found) }
   })
 })

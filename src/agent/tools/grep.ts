@@ -110,13 +110,12 @@ interface Search {
 const signs = /[\\^$.*+?()[\]{}|]/
 
 /** Where nothing was found, what the arguments may have been meant to say. */
-const nothing = ({ call, options, path, pattern }: Search, skipped: GrepResult["skipped"]): Effect.Effect<string> =>
-  Effect.map(Searching.nothingFound(path, skipped, call), (why) => {
-    const { glob, literal } = options
-    const isText = literal !== true && signs.test(pattern) ? "; to find the pattern as it stands, set literal=true" : ""
-    const isTwice = path !== root && typeof glob === "string" && glob.startsWith(`${path}/`)
-    return `${why}${isText}${isTwice ? `; glob is relative to ${path}` : ""}`
-  })
+const nothing = ({ options, path, pattern }: Search, skipped: GrepResult["skipped"]): string => {
+  const { glob, literal } = options
+  const isText = literal !== true && signs.test(pattern) ? "; to find the pattern as it stands, set literal=true" : ""
+  const isTwice = path !== root && typeof glob === "string" && glob.startsWith(`${path}/`)
+  return `${Searching.nothingFound(skipped)}${isText}${isTwice ? `; glob is relative to ${path}` : ""}`
+}
 
 const linesValue = ({ filesSearched, matches, next, skipped, truncated }: GrepResult): typeof Value.Type => ({
   matches: matches.map(matchOf),
@@ -138,7 +137,7 @@ const lines = Effect.fnUntraced(function* (search: Search): Effect.fn.Return<Fou
   const count = shown(whole)
   const again = count === whole.matches.length ? whole : yield* page(count)
   const result = again === whole ? whole : first(again, shown(again))
-  const why = result.matches.length === 0 ? yield* nothing(search, result.skipped) : ""
+  const why = result.matches.length === 0 ? nothing(search, result.skipped) : ""
   return { message: `${render(result)}${why}`, value: linesValue(result) }
 })
 
@@ -168,7 +167,7 @@ const fileByFile = Effect.fnUntraced(function* (search: Search, mode: "files" | 
   const result = yield* byFile(page, options.after, most, (count, found) =>
     fit(count, (count) => sent(found(count)), call.settings)
   )
-  const why = result.files.length === 0 ? yield* nothing(search, result.skipped) : ""
+  const why = result.files.length === 0 ? nothing(search, result.skipped) : ""
   return { message: `${renderFiles(result, mode)}${why}`, value: filesValue(result) }
 })
 

@@ -5,8 +5,6 @@ import * as Fiber from "effect/Fiber"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import type * as Entry from "../../model/Entry.ts"
-import { type FsPath, root } from "../../model/FsPath.ts"
-import type { Call } from "../definition.ts"
 import { ToolProgress } from "../progress.ts"
 import * as Words from "../text/words.ts"
 import { type MountPoint, withoutMount } from "../toolPath.ts"
@@ -53,16 +51,9 @@ export const footer = (found: string, skipped: Entry.Skipped, next: string | und
     .join("; ")
 }
 
-/** Where nothing was found a model should hear why that may be. */
-export const nothingFound = (path: FsPath, skipped: Entry.Skipped, { filesystem }: Call): Effect.Effect<string> => {
-  const ignored = skipped.ignored > 0 ? "; include_ignored=true searches what is ignored" : ""
-  return path === root
-    ? Effect.succeed(ignored)
-    : filesystem.exists(path).pipe(
-        Effect.orElseSucceed(() => true),
-        Effect.map((exists) => (exists ? ignored : `; there is no ${path}`))
-      )
-}
+/** Tells a model why a search may have found nothing. */
+export const nothingFound = ({ ignored }: Entry.Skipped): string =>
+  ignored > 0 ? "; include_ignored=true searches what is ignored" : ""
 
 /** Once a second, to whoever listens. What a search will come to nobody knows, so that only time passes. */
 export const reporting = <A, E, R>(search: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>

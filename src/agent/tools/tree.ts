@@ -7,7 +7,6 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { type GlobMatch, Kind } from "../../model/Entry.ts"
 import { type FsPath, parent, root } from "../../model/FsPath.ts"
-import { NotADirectory } from "../../model/FsError.ts"
 import { type Call, define, type ToolFailure } from "../definition.ts"
 import { fit } from "../text/fit.ts"
 import { counted, countsOf, listing } from "../text/listing.ts"
@@ -139,12 +138,6 @@ const footer = ({ ignored, isComplete, unreadable }: Seen, shown: Shown, path: F
 const hiddenIn = ({ children }: Seen, { opened }: Shown, path: string): number =>
   (children.get(path)?.length ?? 0) - (opened.get(path)?.length ?? 0)
 
-/** A search finds nothing where nothing is; here that is a mistake. */
-const checkDirectory = (path: FsPath, { filesystem, tool }: Call): Effect.Effect<void, ToolFailure> =>
-  Effect.flatMap(filesystem.stat(path), ({ kind }) =>
-    kind === "directory" ? Effect.void : Effect.fail(new NotADirectory({ operation: tool, path }))
-  )
-
 /** @internal */
 export const tree = define({
   name: "tree",
@@ -171,7 +164,6 @@ export const tree = define({
   handle: Effect.fnUntraced(function* (params, call) {
     const path = yield* call.path(params.path ?? "", { blank: "root" })
     const { depth = defaultDepth } = params
-    yield* checkDirectory(path, call)
     const seen = yield* reporting(look(path, depth, params.include_ignored === true, call))
     const most = choose(seen, path, depth, Math.min(params.max_entries ?? defaultEntries, maxEntries)).count
     const render = (shown: Shown): string => [...outline(seen, shown.opened, path, ""), footer(seen, shown, path)].join("\n")

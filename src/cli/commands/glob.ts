@@ -11,7 +11,7 @@ import * as FsPath from "../../model/FsPath.ts"
 import { list } from "../answer.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
-import { sayNothingFound } from "../nothing.ts"
+import { nothingFound, Quit } from "../exit.ts"
 import { located, locatedPattern } from "../paths.ts"
 import { withProgress } from "../progress.ts"
 import { obeysGitignore } from "../searchBases.ts"
@@ -81,6 +81,6 @@ matches names at any depth, one with / starts at --path; * stays within a name, 
       yield* skipped.say(passedOver)
       yield* sayContinuation(result, max)
     }
-    if (found === 0) yield* sayNothingFound("glob", options.path)
+    if (found === 0) yield* new Quit({ code: nothingFound })
   })
 )

@@ -17,7 +17,7 @@ import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
 import { errorLook } from "../look.ts"
 import { grouped, matched } from "../matches.ts"
-import { sayNothingFound } from "../nothing.ts"
+import { nothingFound, Quit } from "../exit.ts"
 import { withProgress } from "../progress.ts"
 import { Screen } from "../screen.ts"
 import { type SearchBase, searchBases } from "../searchBases.ts"
@@ -150,7 +150,7 @@ On a terminal grouped by file, into a pipe as path:line:text. A pattern that beg
         }
       )
     }
-    yield* sayNothingFound("grep", undefined)
+    yield* new Quit({ code: nothingFound })
   })
 ).pipe(
   Command.validate(({ before, context, count, files, following }) =>

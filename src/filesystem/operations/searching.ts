@@ -1,15 +1,15 @@
 /** glob and grep: a plan made of the arguments, a base with its links resolved, and the engine. */
 import * as Effect from "effect/Effect"
-import * as Stream from "effect/Stream"
 import * as Glob from "../../engine/glob.ts"
 import * as Grep from "../../engine/grep.ts"
+import { nearestPaths } from "../../engine/nearestPaths.ts"
 import { resolve } from "../../engine/resolve.ts"
-import type { Kind, Skipped } from "../../model/Entry.ts"
+import type { Kind } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { LimitsShape } from "../../model/Limits.ts"
 import type { Algebra, SearchOptions } from "../Filesystem.ts"
-import { type Caller, isFault, notADirectory, reading, tags } from "./call.ts"
+import { type Caller, isFault, notADirectory, notFound, reading, tags } from "./call.ts"
 
 interface Base {
   /** As the caller names it. */
@@ -21,23 +21,32 @@ interface Base {
 
 const pathOf = (options: SearchOptions | undefined): string => (options?.path === undefined ? "." : options.path)
 
-const nothing: Skipped = { ignored: 0, binary: 0, tooLarge: 0, unreadable: 0, unreadablePaths: [] }
+/** A base of a glob. */
+const directories: ReadonlyArray<Kind> = ["directory"]
+/** A base of a grep, which may also be a single file. */
+const searchable: ReadonlyArray<Kind> = ["directory", "file"]
 
 export const searching = (self: Caller): Pick<Algebra, "glob" | "globStream" | "grep" | "grepStream"> => {
   const { call, port, streaming } = self
   const context = (limits: LimitsShape) => ({ limits, caseSensitive: port.info.caseSensitive })
 
-  /** What is missing is searched all the same, and nothing is found. */
+  /** Fails for a base that is missing, and names what looks like it, where the backend can be asked for that. */
+  const missing = (path: FsPath, kinds: ReadonlyArray<Kind>): Effect.Effect<never, Fault> =>
+    Effect.flatMap(
+      Effect.orElseSucceed(nearestPaths(port, path, kinds), () => []),
+      (nearest) => Effect.fail(nearest.length === 0 ? notFound : { ...notFound, nearest })
+    )
+
   const search = <Plan extends object, A>(
     path: FsPath,
     plan: Plan | Fault,
-    run: (base: Base, plan: Plan) => Effect.Effect<A, Fault>,
-    empty: A
+    kinds: ReadonlyArray<Kind>,
+    run: (base: Base, plan: Plan) => Effect.Effect<A, Fault>
   ): Effect.Effect<A, Fault> =>
     isFault(plan)
       ? Effect.fail(plan)
       : Effect.flatMap(resolve(port, path), ({ path: at, stat }) =>
-          stat === undefined ? Effect.succeed(empty) : run({ path, at, kind: stat.kind }, plan)
+          stat === undefined ? missing(path, kinds) : run({ path, at, kind: stat.kind }, plan)
         )
   const inDirectory =
     <Plan, A>(run: (base: Base, plan: Plan) => Effect.Effect<A, Fault>) =>
@@ -50,8 +59,8 @@ export const searching = (self: Caller): Pick<Algebra, "glob" | "globStream" | "
         search(
           path,
           Glob.plan(pattern, options ?? {}, context(limits)),
-          inDirectory((base, plan) => Glob.collect(port, base, plan)),
-          { matches: [], truncated: false, skipped: nothing }
+          directories,
+          inDirectory((base, plan) => Glob.collect(port, base, plan))
         )
       ),
     globStream: (pattern, options) =>
@@ -59,27 +68,20 @@ export const searching = (self: Caller): Pick<Algebra, "glob" | "globStream" | "
         search(
           path,
           Glob.plan(pattern, options ?? {}, context(limits)),
-          inDirectory((base, plan) => Effect.succeed(Glob.stream(port, base, plan))),
-          Stream.empty
+          directories,
+          inDirectory((base, plan) => Effect.succeed(Glob.stream(port, base, plan)))
         )
       ),
     grep: (pattern, options) =>
       call("grep", pathOf(options), tags.grep, reading, (path, limits) =>
-        search(path, Grep.plan(pattern, options ?? {}, context(limits)), (base, plan) => Grep.collect(port, base, plan), {
-          matches: [],
-          filesSearched: 0,
-          filesMatched: 0,
-          truncated: false,
-          skipped: nothing
-        })
+        search(path, Grep.plan(pattern, options ?? {}, context(limits)), searchable, (base, plan) =>
+          Grep.collect(port, base, plan)
+        )
       ),
     grepStream: (pattern, options) =>
       streaming("grepStream", pathOf(options), tags.grep, (path, limits) =>
-        search(
-          path,
-          Grep.plan(pattern, options ?? {}, context(limits)),
-          (base, plan) => Effect.succeed(Grep.stream(port, base, plan)),
-          Stream.empty
+        search(path, Grep.plan(pattern, options ?? {}, context(limits)), searchable, (base, plan) =>
+          Effect.succeed(Grep.stream(port, base, plan))
         )
       )
   }

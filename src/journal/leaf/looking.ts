@@ -4,7 +4,7 @@ import * as Stream from "effect/Stream"
 import * as Matcher from "../../engine/matcher.ts"
 import { isFault } from "../../engine/options.ts"
 import * as Read from "../../engine/read.ts"
-import { following, resolve } from "../../engine/resolve.ts"
+import { following } from "../../engine/resolve.ts"
 import * as Call from "../../filesystem/operations/call.ts"
 import type { FileEntry, FileStat as Stat, Kind } from "../../model/Entry.ts"
 import { type Fault, type FsError, type ReadBytesError } from "../../model/FsError.ts"
@@ -210,11 +210,8 @@ const found = (self: Serving, work: Work, intent: FileList): Effect.Effect<Reado
       )
     )
   }
-  const present = self.caller.call<void, FsError>("list", work.path, Call.tags.list, Call.reading, (path) =>
-    Effect.flatMap(resolve(fs.port, path), ({ stat }) => (stat === undefined ? Effect.fail(Call.notFound) : Effect.void))
-  )
   const all = fs.glob(pattern, { path: work.path, kinds, sizes: true, maxMatches: most })
-  return Effect.flatMap(Effect.andThen(present, all), ({ matches, truncated }) =>
+  return Effect.flatMap(all, ({ matches, truncated }) =>
     truncated
       ? Effect.fail(exceeded(matches.length + 1))
       : Effect.succeed(

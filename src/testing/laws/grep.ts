@@ -132,8 +132,33 @@ export const grepLaws: ReadonlyArray<Law> = [
     "b/x.ts:3:hit"
   ]),
   answers("a base that is a file searches that file", "C-21", several, hits("hit", { path: "a.ts" }), ["a.ts:2:hit"]),
-  answers("a base that is missing holds nothing to grep", "C-21", several, hits("hit", { path: "missing" }), []),
-  answers("a base below a file holds nothing to grep", "semantics: -", several, hits("hit", { path: "a.ts/x" }), []),
+  ...["missing", "missing/x", "a.ts/x"].flatMap((path) => [
+    refuses(
+      `grep below ${path}, which is missing, is NotFound`,
+      "C-19",
+      several,
+      (fs) => fs.grep("hit", { path }),
+      "NotFound",
+      {
+        path
+      }
+    ),
+    refuses(
+      `grepStream below ${path}, which is missing, is NotFound`,
+      "C-19",
+      several,
+      (fs) => collect(fs.grepStream("hit", { path, maxMatches: 0 })),
+      "NotFound",
+      { path }
+    )
+  ]),
+  law("grep names the files and directories that look like a base that is missing", "C-19", function* (fs) {
+    yield* arrange(fs, { "source/app/main.ts": "hit", "sourc.txt": "hit" })
+    yield* fails(fs.grep("hit", { path: "sourc.tx" }), "NotFound", { nearest: ["sourc.txt"] })
+    yield* fails(fs.grep("hit", { path: "sorce/app/main.ts" }), "NotFound", { nearest: ["source/app/main.ts"] })
+    yield* fails(collect(fs.grepStream("hit", { path: "source/ap" })), "NotFound", { nearest: ["source/app"] })
+    yield* fails(fs.grep("hit", { path: "unlike" }), "NotFound", { nearest: undefined })
+  }),
   answers("what is excluded is not searched", "C-19", several, hits("hit", { exclude: ["b", "*.txt"] }), [
     "a.ts:2:hit",
     "b-c.ts:1:hit"

@@ -129,8 +129,6 @@ const rows: ReadonlyArray<Row> = [
     options: { path: "s", exclude: "/t" },
     expected: ["s/.d/x.py", "s/a.py", "s/n.txt"]
   },
-  { what: "a base that is missing holds nothing", pattern: "**", options: { path: "missing" }, expected: [] },
-  { what: "a base below a file holds nothing", pattern: "**", options: { path: "readme/x" }, expected: [] },
   {
     what: "in fnmatch a star crosses slashes",
     pattern: "s*.py",
@@ -193,6 +191,29 @@ export const globLaws: ReadonlyArray<Law> = [
     )
   ]),
   refuses("a base that is a file is NotADirectory", "C-19", python, (fs) => fs.glob("*", { path: "readme" }), "NotADirectory"),
+  ...["missing", "missing/x", "readme/x"].flatMap((path) => [
+    refuses(`glob below ${path}, which is missing, is NotFound`, "C-19", python, (fs) => fs.glob("**", { path }), "NotFound", {
+      path
+    }),
+    refuses(
+      `globStream below ${path}, which is missing, is NotFound`,
+      "C-19",
+      python,
+      (fs) => collect(fs.globStream("**", { path, maxMatches: 0 })),
+      "NotFound",
+      { path }
+    )
+  ]),
+  law("glob names the directories that look like a base that is missing", "C-19", function* (fs) {
+    yield* arrange(fs, { "source/app/main.ts": "", "force/x": "", "sourc.txt": "", other: directory })
+    yield* fails(fs.glob("*", { path: "sorce" }), "NotFound", { nearest: ["force", "source"] })
+    yield* fails(fs.glob("*", { path: "sorce/app" }), "NotFound", { nearest: ["force", "source/app"] })
+    yield* fails(fs.glob("*", { path: "source/ap" }), "NotFound", { nearest: ["source/app"] })
+    yield* fails(fs.glob("*", { path: "sourc.tx" }), "NotFound", { nearest: undefined })
+    yield* fails(collect(fs.globStream("*", { path: "othr" })), "NotFound", { nearest: ["other"] })
+    const error = yield* fails(fs.glob("*", { path: "othr" }), "NotFound")
+    yield* holds(error.message.includes('did you mean "other"'), "a message that names other", error.message)
+  }),
   refuses("glob refuses a negative maximum", "C-21", python, (fs) => fs.glob("*", { maxMatches: -1 }), "InvalidArgument", {
     argument: "maxMatches"
   }),

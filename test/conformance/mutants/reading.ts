@@ -1,7 +1,7 @@
 /** Services that read, or tell of failures, wrong. Most of it is a mistake that some filesystem really makes. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { IoError } from "../../../src/model/FsError.ts"
+import { IoError, NotFound } from "../../../src/model/FsError.ts"
 import { answer, call, errors, given, type Mutant, type Operation, option, spelling } from "./mutant.ts"
 
 const tags = [
@@ -42,6 +42,9 @@ const telling: ReadonlyArray<Mutant> = [
         .filter((segment: string) => segment !== "")
         .join("/")
     })
+  ),
+  errors("no error names what looks like a missing base", (error) =>
+    error._tag === "NotFound" ? new NotFound({ operation: error.operation, path: error.path }) : error
   ),
   errors("no error names its argument", (error) =>
     error._tag === "InvalidArgument" ? changed(error, { argument: "?" }) : error

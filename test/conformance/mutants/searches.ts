@@ -124,6 +124,22 @@ const globs: ReadonlyArray<Mutant> = [
     (original) => (first: any, options: any) =>
       Effect.catchTag(original(first, options), "Unavailable" as never, () => Effect.succeed({ matches: [], truncated: false }))
   ),
+  ...(["glob", "grep"] as const).map((operation) =>
+    call(
+      `a ${operation} below what is missing finds nothing`,
+      operation,
+      (original) => (first: any, options: any) =>
+        Effect.catchTag(original(first, options), "NotFound" as never, () => Effect.succeed({ matches: [], truncated: false }))
+    )
+  ),
+  ...(["globStream", "grepStream"] as const).map((operation) =>
+    call(
+      `a ${operation} below what is missing is empty`,
+      operation,
+      (original) => (first: any, options: any) =>
+        Stream.catchTag(original(first, options), "NotFound" as never, () => Stream.empty)
+    )
+  ),
   call(
     "a glob below a file finds it",
     "glob",

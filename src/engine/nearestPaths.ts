@@ -1,0 +1,97 @@
+/** For a path that is missing: the paths that exist and look like it. */
+import * as Effect from "effect/Effect"
+import type { Kind } from "../model/Entry.ts"
+import type { Fault } from "../model/FsError.ts"
+import * as FsPath from "../model/FsPath.ts"
+import type { Backend } from "../port/Backend.ts"
+import { inSlices, perItem, type Steps } from "../runtime/steps.ts"
+import * as TemporaryNames from "../runtime/temporaryNames.ts"
+import { resolve } from "./resolve.ts"
+
+/** The number of paths that an answer names at most. */
+export const maxNearest = 3
+
+const longestName = 256
+
+/** How many letters have to be added, taken away, changed or swapped with their neighbour to make one word of the other. */
+export const editDistance = (self: string, that: string): number => {
+  let before: ReadonlyArray<number> = []
+  let previous = Array.from({ length: that.length + 1 }, (_, j) => j)
+  for (let i = 1; i <= self.length; i++) {
+    const row = [i]
+    for (let j = 1; j <= that.length; j++) {
+      const change = self[i - 1] === that[j - 1] ? 0 : 1
+      let cost = Math.min(previous[j]! + 1, row[j - 1]! + 1, previous[j - 1]! + change)
+      if (i > 1 && j > 1 && self[i - 1] === that[j - 2] && self[i - 2] === that[j - 1])
+        cost = Math.min(cost, before[j - 2]! + 1)
+      row.push(cost)
+    }
+    before = previous
+    previous = row
+  }
+  return previous[that.length]!
+}
+
+/** The distance where a person would take the one for the other, and infinity elsewhere. */
+export const looksLike = (name: string, candidate: string): number => {
+  const a = FsPath.fold(name)
+  const b = FsPath.fold(candidate)
+  if (a === "" || a.length > longestName || b.length > longestName) return Number.POSITIVE_INFINITY
+  const most = Math.max(1, Math.floor(a.length / 3))
+  if (b.startsWith(a)) return b.length - a.length
+  // No distance is less than the difference in length.
+  if (Math.abs(a.length - b.length) > most) return Number.POSITIVE_INFINITY
+  const distance = editDistance(a, b)
+  return distance <= most ? distance : Number.POSITIVE_INFINITY
+}
+
+/** Finds the names that look like a name, nearest first. Comparing takes the product of both lengths. */
+export const alike = function* (
+  name: string,
+  entries: ReadonlyArray<{ readonly name: string; readonly addressable: boolean }>
+): Steps<ReadonlyArray<string>> {
+  const found: Array<{ readonly name: string; readonly distance: number }> = []
+  for (const entry of entries) {
+    yield perItem + 8 * name.length * entry.name.length
+    // A link that leads nowhere has the name itself.
+    if (!entry.addressable || entry.name === name) continue
+    const distance = looksLike(name, entry.name)
+    if (distance < Number.POSITIVE_INFINITY) found.push({ name: entry.name, distance })
+  }
+  return found
+    .sort((a, b) => a.distance - b.distance || FsPath.compare(a.name, b.name))
+    .slice(0, maxNearest)
+    .map((candidate) => candidate.name)
+}
+
+/**
+ * Finds the paths of these kinds that exist and look like a path that is missing: the deepest directory that exists on its way is listed.
+ * Where a name in it looks like the next one, that path is answered with the rest of the missing path if it exists, else without.
+ */
+export const nearestPaths = Effect.fnUntraced(function* (
+  port: Backend,
+  path: FsPath.FsPath,
+  kinds: ReadonlyArray<Kind>
+): Effect.fn.Return<ReadonlyArray<FsPath.FsPath>, Fault> {
+  const names = FsPath.segments(path)
+  for (let depth = names.length - 1; depth >= 0; depth--) {
+    const above = FsPath.fromSegments(names.slice(0, depth))
+    const { path: at, stat } = yield* resolve(port, above)
+    if (stat === undefined) continue
+    if (stat.kind !== "directory") return []
+    const children = (yield* port.list(at)).filter(
+      ({ kind, name }) => (kind === "symlink" || kinds.includes(kind)) && !TemporaryNames.isInProgress(name)
+    )
+    const rest = FsPath.fromSegments(names.slice(depth + 1))
+    const nearest: Array<FsPath.FsPath> = []
+    for (const name of yield* inSlices(() => alike(names[depth]!, children))) {
+      const candidate = FsPath.join(above, name)
+      const whole = FsPath.below(candidate, rest)
+      const found = yield* Effect.option(resolve(port, whole))
+      const isThere = found._tag === "Some" && found.value.stat !== undefined && kinds.includes(found.value.stat.kind)
+      nearest.push(isThere ? whole : candidate)
+    }
+    return nearest
+  }
+  return []
+})

@@ -1,0 +1,118 @@
+/** Names and places in the model: how a path is read, where it leads through links, and the tree with another node there. */
+import type { Directory, Model, Node, Outcome } from "./Model.ts"
+
+export const failure = (tag: string): Outcome => ({ tag })
+export const escape = failure("AccessDenied escape")
+const loop = failure("InvalidPath")
+
+export const isOutcome = (value: object): value is Outcome => "tag" in value
+
+// ── names ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export type Names = ReadonlyArray<string>
+
+/** The segments of a caller's path, or why it is none. */
+export const parse = (input: string): Names | Outcome => {
+  const out: Array<string> = []
+  for (const segment of input.split("/")) {
+    if (segment === "" || segment === ".") continue
+    if (segment !== "..") out.push(segment)
+    else if (out.pop() === undefined) return failure("InvalidPath")
+  }
+  return out
+}
+
+export const folded = (self: Model, name: string): string => (self.caseSensitive ? name : name.toLowerCase())
+
+export const isBelow = (self: Model, above: Names, names: Names): boolean =>
+  above.length <= names.length && above.every((name, i) => folded(self, name) === folded(self, names[i]!))
+
+export const isSame = (self: Model, one: Names, other: Names): boolean =>
+  one.length === other.length && isBelow(self, one, other)
+
+export const child = (self: Model, at: Directory, name: string) => at.entries.get(folded(self, name))
+
+// ── places ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Where a path leads. */
+export interface Place {
+  /** Without links, each name as it is spelt there. */
+  readonly names: Names
+  readonly node: Node | undefined
+  /** Why nothing can be there: something above is no directory, or a link goes up again from where nothing is. */
+  readonly blocked: Outcome | undefined
+  readonly hops: number
+}
+
+export const climbsOut = (depth: number, target: string): boolean => {
+  if (target.startsWith("/")) return true
+  let level = depth
+  for (const segment of target.split("/")) {
+    if (segment === "..") level--
+    else if (segment !== "" && segment !== ".") level++
+    if (level < 0) return true
+  }
+  return false
+}
+
+/** The place of all but the last name, then one step from there. */
+export const place = (self: Model, names: Names, keepLink: boolean, hops = 0): Place | Outcome => {
+  if (names.length === 0) return { names: [], node: self.root, blocked: undefined, hops }
+  const name = names.at(-1)!
+  const above = place(self, names.slice(0, -1), false, hops)
+  if (isOutcome(above)) return above
+  if (name === "..") {
+    if (above.node?.kind !== "directory") {
+      const why = above.node === undefined ? "NotFound" : "NotADirectory"
+      return { ...above, node: undefined, blocked: above.blocked ?? failure(why) }
+    }
+    return above.names.length === 0 ? escape : place(self, above.names.slice(0, -1), false, above.hops)
+  }
+  if (above.node?.kind !== "directory") {
+    return {
+      names: [...above.names, name],
+      node: undefined,
+      blocked: above.blocked ?? (above.node === undefined ? undefined : failure("NotADirectory")),
+      hops: above.hops
+    }
+  }
+  const found = child(self, above.node, name)
+  const here = [...above.names, found?.name ?? name]
+  if (found?.node.kind !== "link" || keepLink) {
+    return { names: here, node: found?.node, blocked: undefined, hops: above.hops }
+  }
+  if (above.hops >= 40) return loop
+  const { target } = found.node
+  if (climbsOut(above.names.length, target)) return escape
+  const onward = target.split("/").filter((segment) => segment !== "" && segment !== ".")
+  return place(self, [...above.names, ...onward], false, above.hops + 1)
+}
+
+/** The tree with another node at the names, or none. Directories on the way are made where they are missing. */
+export const put = (self: Model, at: Directory, names: Names, node: Node | undefined): Directory => {
+  const [name, ...rest] = names as [string, ...Array<string>]
+  const key = folded(self, name)
+  const found = at.entries.get(key)
+  const entries = new Map(at.entries)
+  if (rest.length > 0) {
+    const below: Directory = found?.node.kind === "directory" ? found.node : { kind: "directory", entries: new Map() }
+    entries.set(key, { name: found?.name ?? name, node: put(self, below, rest, node) })
+  } else if (node === undefined) entries.delete(key)
+  else entries.set(key, { name: found?.name ?? name, node })
+  return { kind: "directory", entries }
+}
+
+export const set = (self: Model, names: Names, node: Node | undefined): Model => ({
+  ...self,
+  root: put(self, self.root, names, node)
+})
+
+/** What is left where something has gone from these names. */
+export const left = (self: Model, names: Names): Model => {
+  const above = names.slice(0, -1)
+  if (!self.prunes || above.length === 0) return self
+  const found = place(self, above, false)
+  return isOutcome(found) || found.node?.kind !== "directory" || found.node.entries.size > 0
+    ? self
+    : left(set(self, above, undefined), above)
+}
