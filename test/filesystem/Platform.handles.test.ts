@@ -52,6 +52,61 @@ describe("a handle that writes", () => {
     })
   )
 
+  onBoth("r+ publishes nothing over what another has written since it was opened", (fs) =>
+    Effect.gen(function* () {
+      const closed = yield* Effect.exit(
+        Effect.scoped(
+          Effect.gen(function* () {
+            const file = yield* fs.open("a.txt", { flag: "r+" })
+            yield* file.writeAll(text("abc"))
+            yield* fs.writeFileString("a.txt", "of another")
+            const error = yield* Effect.flip(file.sync)
+            assert.include(error.message, "it changed in the meantime")
+          })
+        )
+      )
+      assert.isTrue(Exit.hasDies(closed))
+      assert.strictEqual(yield* fs.readFileString("a.txt"), "of another")
+    })
+  )
+
+  onBoth("r+ publishes over what it has published itself, and over nothing else", (fs) =>
+    Effect.gen(function* () {
+      const closed = yield* Effect.exit(
+        Effect.scoped(
+          Effect.gen(function* () {
+            const file = yield* fs.open("a.txt", { flag: "r+" })
+            yield* file.writeAll(text("abc"))
+            yield* file.sync
+            yield* file.writeAll(text("def"))
+            yield* file.sync
+            assert.strictEqual(yield* fs.readFileString("a.txt"), "abcdef6789")
+            yield* file.writeAll(text("ghi"))
+            yield* fs.writeFileString("a.txt", "of another")
+          })
+        )
+      )
+      assert.isTrue(Exit.hasDies(closed))
+      assert.strictEqual(yield* fs.readFileString("a.txt"), "of another")
+    })
+  )
+
+  onBoth("r+ does not bring a removed file back", (fs) =>
+    Effect.gen(function* () {
+      const closed = yield* Effect.exit(
+        Effect.scoped(
+          Effect.gen(function* () {
+            const file = yield* fs.open("a.txt", { flag: "r+" })
+            yield* file.writeAll(text("abc"))
+            yield* fs.remove("a.txt")
+          })
+        )
+      )
+      assert.isTrue(Exit.hasDies(closed))
+      assert.isFalse(yield* fs.exists("a.txt"))
+    })
+  )
+
   for (const flag of ["r+", "w", "w+"] as const) {
     onBoth(`${flag} keeps the old file when the scope fails`, (fs) =>
       Effect.gen(function* () {

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
 import type { FileStat } from "../../model/Entry.ts"
+import * as Version from "../../engine/version.ts"
 import * as FsError from "../../model/FsError.ts"
 import { Limits, type LimitsShape } from "../../model/Limits.ts"
 import type { Handle } from "../../port/Backend.ts"
@@ -92,10 +93,17 @@ export const staged = ({ answer, fs }: Bridge, staging: Staging): Opened => {
       fits(size),
       Effect.map(Effect.mapError(run, promoted(path)), () => void (isChanged = true))
     )
-  const take = Stream.run(
-    Stream.mapError(pages.content, promoted(path)),
-    fs.sink(path, { mode: "overwrite", createParents: false })
-  )
+  const content = Stream.mapError(pages.content, promoted(path))
+  /** The version that this handle has published last. */
+  let published: string | undefined
+  /** What a handle has been opened to change takes the place of that alone, and not of what others have written since. */
+  const replace = Effect.fnUntraced(function* (base: Handle): Effect.fn.Return<void, Failed> {
+    const ifMatch = published ?? (yield* Effect.mapError(Version.ofHandle(base), promoted(path)))
+    const written = yield* Stream.run(content, fs.sink(path, { mode: "replace", ifMatch, version: true }))
+    published = written.version
+  })
+  const take =
+    base === undefined ? Stream.run(content, fs.sink(path, { mode: "overwrite", createParents: false })) : replace(base)
   const publish = Effect.map(Effect.provideService(take, Limits, limits), () => void (isChanged = false))
 
   return {

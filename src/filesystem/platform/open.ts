@@ -3,7 +3,8 @@
  *
  * - `r` reads the file as it was when it was opened, whatever happens to the name meanwhile.
  * - `r+`, `w` and their kin write to a staged content, which takes the file's place in one step: at `sync`, which fails typed, and when
- *   the scope closes well, where a failure is a defect. Until then everyone else reads the old content; when the scope closes with a
+ *   the scope closes well, where a failure is a defect. What `r+` was opened to change takes the place of that content alone: where
+ *   another has written or removed the file since, publishing is a Conflict. Until then everyone else reads the old content; when the scope closes with a
  *   failure they go on doing so. A file that opening has made is there at once, and empty; it goes again when the scope fails and
  *   nothing was published.
  * - `a` and its kin append at once, each write whole or not at all, to whatever file then has the name, which must still be there.
