@@ -13,6 +13,8 @@ import * as Context from "effect/Context"
 export interface LimitsShape {
   /** Per write; code points of text, bytes otherwise. */
   readonly maxFileSize: number
+  /** Bytes of a stream that a sink takes. @default no bound; where `maxFileSize` is less than standard, that */
+  readonly maxStreamBytes?: number | undefined
   /** Bytes per read of bytes or text (not of streams). */
   readonly maxReadBytes: number
   /** Code points of a whole path. */
@@ -44,6 +46,7 @@ const MiB = 1024 * 1024
  */
 export const standard: LimitsShape = {
   maxFileSize: 32 * MiB,
+  maxStreamBytes: undefined,
   maxReadBytes: 256 * MiB,
   maxPathLength: 4096,
   maxPathDepth: 255,
@@ -82,6 +85,7 @@ const none = Number.POSITIVE_INFINITY
  */
 export const unlimited: LimitsShape = {
   maxFileSize: none,
+  maxStreamBytes: undefined,
   maxReadBytes: none,
   maxPathLength: none,
   maxPathDepth: none,

@@ -173,7 +173,7 @@ describe("the guide to configuration", () => {
 
   it("has each limit with its presets", () => {
     const rows = rowsOf(sections.find(({ title }) => title === "Limits.LimitsShape")!.text)
-    const shown = (value: number) => value.toLocaleString("en")
+    const shown = (value: number | undefined) => value?.toLocaleString("en") ?? "none"
     assert.sameDeepMembers(
       rows.map(([name, standard, agent]) => [plain(name!), standard!, agent!]),
       Object.keys(Limits.standard).map((name) => [

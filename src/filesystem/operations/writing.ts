@@ -13,7 +13,7 @@ import * as Write from "../../engine/write.ts"
 import type { EditResult, WriteMode, WriteResult } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
-import type { LimitsShape } from "../../model/Limits.ts"
+import { type LimitsShape, standard } from "../../model/Limits.ts"
 import type { Edited, EditPlan } from "../../port/Backend.ts"
 import { hasher } from "../../runtime/hash.ts"
 import type { Algebra, EditOptions, Precondition, WriteOptions } from "../Filesystem.ts"
@@ -49,10 +49,22 @@ const planOf = (options: WriteOptions | undefined, limits: LimitsShape): Write.P
   limits
 })
 
-const checkSize = (actual: number, limits: LimitsShape): Fault | undefined =>
-  actual > limits.maxFileSize
-    ? { _tag: "LimitExceeded", limit: "maxFileSize", allowed: Math.floor(limits.maxFileSize), actual }
-    : undefined
+const exceeding = (limit: string, allowed: number, actual: number): Fault | undefined =>
+  actual > allowed ? { _tag: "LimitExceeded", limit, allowed: Math.floor(allowed), actual } : undefined
+
+const checkSize = (actual: number, { maxFileSize }: LimitsShape): Fault | undefined =>
+  exceeding("maxFileSize", maxFileSize, actual)
+
+/**
+ * Checks the bytes that a sink has taken. A stream is written as it comes, so memory needs no bound. A `maxFileSize` below the standard
+ * one is meant for streams too.
+ */
+const checkStream = (actual: number, { maxFileSize, maxStreamBytes }: LimitsShape): Fault | undefined =>
+  maxStreamBytes !== undefined
+    ? exceeding("maxStreamBytes", maxStreamBytes, actual)
+    : maxFileSize < standard.maxFileSize
+      ? exceeding("maxFileSize", maxFileSize, actual)
+      : undefined
 
 /** One text that is too long is so wherever it goes. */
 const checkTexts = (edits: ReadonlyArray<Edit.Edit>, limits: LimitsShape): Fault | undefined => {
@@ -110,7 +122,7 @@ export const writing = (self: Caller): Pick<Algebra, "write" | "writeBytes" | "s
         size += chunk.length
         digest?.update(chunk)
       }
-      const fault = checkSize(size, limits)
+      const fault = checkStream(size, limits)
       return fault === undefined ? Effect.succeed(chunks) : Effect.fail(fault)
     })
     return { content, size: () => size, digest: () => digest!.digest() }

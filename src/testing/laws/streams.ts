@@ -310,6 +310,16 @@ export const sinkLaws: ReadonlyArray<Law> = [
     "LimitExceeded",
     { limit: "maxFileSize", allowed: 4 }
   ),
+  writing.law("a sink takes more than one write may hold, up to a limit of its own", "C-22, C-43", function* (fs) {
+    const pour = (path: string) => Stream.run(Stream.make(utf8("123"), utf8("45")), fs.sink(path))
+    const few = limited({ maxFileSize: 4, maxStreamBytes: 5 })
+    yield* fails(few(fs.write("a", "12345")), "LimitExceeded", { limit: "maxFileSize" })
+    yield* few(pour("a"))
+    yield* leaves(fs, { a: "12345" })
+    const fewer = limited({ maxStreamBytes: 4 })
+    yield* fails(fewer(pour("b")), "LimitExceeded", { limit: "maxStreamBytes", allowed: 4 })
+    yield* leaves(fs, { a: "12345" })
+  }),
   writing.law("a sink answers the version of what it has written", "C-50", function* (fs) {
     const written = yield* Stream.run(Stream.make(utf8("a"), utf8("bc")), fs.sink("a", { version: true }))
     yield* equal(written.version, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
