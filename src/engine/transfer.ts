@@ -27,7 +27,7 @@ interface Ends {
   readonly source: FileStat
   readonly to: FsPath.FsPath
   readonly target: FileStat | undefined
-  /** A copy keeps permission bits where that is asked for, a move always. */
+  /** A copy keeps permission bits unless its layer says otherwise, a move always. */
   readonly keepsModes: false | Operation
 }
 
@@ -75,6 +75,7 @@ const ends = Effect.fnUntraced(function* (
   const target = yield* locate(to, port.stat(to))
   if (target === undefined || isRecasing(port, from, to)) return { from, source, to, target: undefined, keepsModes }
   if (!overwrite) return yield* Effect.fail(located(exists, to))
+  if (target.kind === "other") return yield* Effect.fail(located(notAFile, to))
   if (target.kind === "directory") {
     const children = yield* locate(to, port.list(to))
     if (children.some((child) => !TemporaryNames.isInProgress(child.name))) return yield* Effect.fail(located(notEmpty, to))
@@ -93,8 +94,8 @@ const transfer = (
   run: (ends: Ends) => Effect.Effect<TransferResult, Fault>
 ): Effect.Effect<TransferResult, Fault> =>
   Effect.suspend(() => {
-    const isAsked = port.rules?.preservePermissions === true || port.rules?.decidesModeOfCopies === true
-    const keepsModes = (operation === "move" || isAsked) && operation
+    const { decidesModeOfCopies, preservePermissions } = port.rules ?? {}
+    const keepsModes = (operation === "move" || preservePermissions !== false || decidesModeOfCopies === true) && operation
     const found = Effect.flatMap(locate(from, resolveLink(port, from)), (one) =>
       one.stat === undefined
         ? Effect.fail(located(notFound, from))
@@ -343,7 +344,7 @@ const copyFile = (
       const keepsMode = target === undefined && keepsModes
       return Effect.flatMap(written, (stat) => {
         leaf.stat = stat
-        return Effect.as(keepsMode !== false ? copyMode(port, handle.stat, to, keepsMode) : Effect.void, {
+        return Effect.as(keepsMode !== false ? copyMode(port, handle.stat, to, stat.mode, keepsMode) : Effect.void, {
           files: 1,
           directories: 0,
           bytes: stat.sizeBytes
@@ -355,8 +356,15 @@ const copyFile = (
 const wholeFile = 1024 * 1024
 const chunk = 64 * 1024
 
-const copyMode = (port: Backend, source: FileStat, to: FsPath.FsPath, operation: Operation): Effect.Effect<void, Fault> =>
-  source.mode === undefined || port.attributes === undefined
+/** Sets the bits of the original, unless the new entry was made with them. */
+const copyMode = (
+  port: Backend,
+  source: FileStat,
+  to: FsPath.FsPath,
+  made: number | undefined,
+  operation: Operation
+): Effect.Effect<void, Fault> =>
+  source.mode === undefined || source.mode === made || port.attributes === undefined
     ? Effect.void
     : locate(to, port.attributes.set(to, { mode: source.mode, ...(operation === "copy" && { isCopy: true }) }))
 
@@ -369,7 +377,7 @@ const copyModes = Effect.fnUntraced(function* (
   for (let i = made.length - 1; i >= 0; i--) {
     const [from, to] = made[i]!
     const stat = yield* port.stat(from)
-    if (stat !== undefined) yield* copyMode(port, stat, to, operation)
+    if (stat !== undefined) yield* copyMode(port, stat, to, (yield* port.stat(to))?.mode, operation)
   }
 })
 

@@ -244,7 +244,7 @@ export interface Algebra {
   ) => Effect.Effect<EditResult, EditError>
   readonly delete: (path: string, options?: DeleteOptions) => Effect.Effect<DeleteResult, DeleteError>
   readonly mkdir: (path: string, options?: MkdirOptions) => Effect.Effect<void, MkdirError>
-  /** Acts on a link itself. Parents are made. Permission bits are kept only with `preservePermissions`. */
+  /** Acts on a link itself. Parents are made. Permission bits are kept, unless `preservePermissions` is false. */
   readonly copy: (from: string, to: string, options?: TransferOptions) => Effect.Effect<TransferResult, TransferError>
   /** Atomic where the backend can rename. */
   readonly move: (from: string, to: string, options?: TransferOptions) => Effect.Effect<TransferResult, TransferError>

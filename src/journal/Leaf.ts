@@ -78,7 +78,7 @@ export interface LeafOptions {
   readonly streamingThreshold?: number | undefined
   /** `false`: FileStat tells of a link itself; reading reads what it leads to. @default as the filesystem has it: true */
   readonly followSymlinks?: boolean | undefined
-  /** Keeps the permission bits of a copy that a branch makes; needs `extended`. @default as the filesystem has it: false */
+  /** Keeps the permission bits of a copy that a branch makes; needs `extended`. @default false, unless the filesystem's layer sets it */
   readonly preservePermissions?: boolean | undefined
   /** `windows`: InvalidPath for names that Windows cannot have, on whatever disk. @default "posix" */
   readonly names?: "posix" | "windows" | undefined

@@ -189,7 +189,7 @@ export interface Rules {
   readonly policy?: PathPolicy | undefined
   /** @default "follow" */
   readonly symlinks?: "follow" | "report" | "refuse" | undefined
-  /** Whether a copy keeps permission bits. @default false */
+  /** Whether a copy keeps permission bits. @default true */
   readonly preservePermissions?: boolean | undefined
   /** `attributes.set` receives the permission bits of every copy (`isCopy`), and decides whether they are kept. @default false */
   readonly decidesModeOfCopies?: boolean | undefined

@@ -24,7 +24,7 @@ export const through = (
 ): Layer.Layer<Filesystem, unknown> =>
   Layer.provide(
     Branch.layer({ extended: true, ...branch }),
-    Layer.provideMerge(Layer.effectDiscard(leafOf(fs, leaf)), Journal.layerMemory)
+    Layer.provideMerge(Layer.effectDiscard(leafOf(fs, { preservePermissions: true, ...leaf })), Journal.layerMemory)
   )
 
 export const overMemory: Layer.Layer<Filesystem, unknown> = Layer.unwrap(

@@ -33,7 +33,7 @@ export interface PosixHostOptions extends HostOptions {
   readonly symlinks?: "follow" | "report" | "refuse" | undefined
   /** `reject`: files with more than one name are neither read nor appended to. @default "allow" */
   readonly hardlinks?: "allow" | "reject" | undefined
-  /** `copy` keeps permission bits. @default false */
+  /** `copy` keeps permission bits. @default true */
   readonly preservePermissions?: boolean | undefined
 }
 

@@ -137,10 +137,11 @@ export const make = (outerSide: Backend, at: FsPath.FsPath, innerSide: Backend):
 
 type Values = Parameters<Attributes["set"]>[1]
 
-/** Sets attributes on one side. The permission bits of a copy go only to a side that decides about them, or where all copies keep them. */
+/** Sets attributes on one side. The permission bits of a copy are left where there are none, or where copies keep none. */
 const setOn = (side: Backend, rules: Rules | undefined, path: FsPath.FsPath, values: Values): Effect.Effect<void, Fault> => {
   const { isCopy, modifiedAt } = values
-  const isSkipped = isCopy === true && side.rules?.decidesModeOfCopies !== true && rules?.preservePermissions !== true
+  const isKept = side.rules?.decidesModeOfCopies === true || rules?.preservePermissions !== false
+  const isSkipped = isCopy === true && (side.attributes === undefined || !isKept)
   if (isSkipped && modifiedAt === undefined) return Effect.void
   return side.attributes?.set(path, isSkipped ? { modifiedAt } : values) ?? unsupported("attributes")
 }
@@ -184,8 +185,7 @@ const rulesOf = (outer: Backend, inner: Backend, { into, isInside, isPinned }: M
     isPinned(path) || (isInside(path) ? inner.rules?.pinned?.(into(path)) === true : outer.rules?.pinned?.(path) === true),
   policy: outer.rules?.policy,
   symlinks: strictest(outer.rules, inner.rules),
-  preservePermissions:
-    outer.rules?.preservePermissions === true && outer.attributes !== undefined && inner.attributes !== undefined,
+  preservePermissions: outer.rules?.preservePermissions,
   decidesModeOfCopies: decidesModes(outer) || decidesModes(inner)
 })
 

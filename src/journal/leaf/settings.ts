@@ -112,13 +112,12 @@ export const of = (fs: Algebra, options: LeafOptions): Settings | InvalidArgumen
 export const seen = (fs: Algebra, { followSymlinks, preservePermissions }: LeafOptions): Algebra => {
   const { rules } = fs.port
   const reports = followSymlinks === false && rules?.symlinks !== "refuse" && rules?.symlinks !== "report"
-  if (!reports && preservePermissions === undefined) return fs
   return makeAlgebra({
     ...fs.port,
     rules: {
       ...rules,
       ...(reports ? { symlinks: "report" as const } : {}),
-      ...(preservePermissions === undefined ? {} : { preservePermissions })
+      preservePermissions: preservePermissions ?? rules?.preservePermissions === true
     }
   })
 }

@@ -7,6 +7,7 @@ import type { FsPath } from "../../model/FsPath.ts"
 import { arrange, chapter, leaves } from "../chapter.ts"
 import { equal, fails, has, holds } from "../expect.ts"
 import { abilities, Bench, type Law } from "../Law.ts"
+import { directory } from "../Files.ts"
 import { changingCalls, collect, paths, possible, readingCalls, utf8 } from "../operations.ts"
 
 const other = chapter({ kind: "ability", needs: ["others", "write", "delete"] })
@@ -61,6 +62,20 @@ export const otherLaws: ReadonlyArray<Law> = [
     yield* equal(yield* fs.delete("d", { recursive: true }), { deleted: 1, directories: 1 })
     yield* leaves(fs, {})
   }),
+  ...(["copy", "move"] as const).map((call) =>
+    other.law(`a ${call} never replaces a FIFO or device`, "C-51", function* (fs) {
+      const { makeOther } = yield* Bench
+      yield* makeOther!("pipe")
+      yield* arrange(fs, { a: "x", "d/b": "y", empty: directory })
+      for (const from of ["a", "d", "empty"]) {
+        yield* fails(fs[call](from, "pipe"), "AlreadyExists", { path: "pipe" })
+        yield* fails(fs[call](from, "pipe", { overwrite: true }), "NotAFile", { path: "pipe" })
+      }
+      yield* has(yield* fs.stat("pipe"), { kind: "other" })
+      yield* fs.delete("pipe")
+      yield* leaves(fs, { a: "x", "d/b": "y", empty: directory })
+    })
+  ),
   other.law("a search counts a FIFO or device as unreadable", "semantics: -", function* (fs) {
     const { makeOther } = yield* Bench
     yield* makeOther!("pipe")

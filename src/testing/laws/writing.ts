@@ -340,6 +340,18 @@ export const attributeLaws: ReadonlyArray<Law> = [
       yield* has(yield* fs.stat("a"), { mode: 0o755 })
     })
   ),
+  attributes.law("a copy keeps permission bits, of all that is in a tree", "C-51", function* (fs) {
+    yield* arrange(fs, { "d/run": "x", "d/secret/key": "y", plain: "z" })
+    yield* fs.setAttributes("d/run", { mode: 0o755 })
+    yield* fs.setAttributes("d/secret/key", { mode: 0o600 })
+    yield* fs.setAttributes("d/secret", { mode: 0o700 })
+    yield* fs.copy("d/run", "run")
+    yield* fs.copy("d", "e")
+    yield* has(yield* fs.stat("run"), { mode: 0o755 })
+    yield* has(yield* fs.stat("e/run"), { mode: 0o755 })
+    yield* has(yield* fs.stat("e/secret"), { mode: 0o700 })
+    yield* has(yield* fs.stat("e/secret/key"), { mode: 0o600 })
+  }),
   attributes.refuses(
     "attributes of nothing are NotFound",
     "S0-28",
