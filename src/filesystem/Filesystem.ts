@@ -74,8 +74,11 @@ export type {
  * @since 0.1.0
  */
 export interface Precondition {
-  /** Fail with `Conflict` unless the file's version is this; `null`: unless there is no such file. */
-  readonly ifMatch?: string | null | undefined
+  /**
+   * Fail with `Conflict` unless the file's version is this; `null`: unless there is no such file. `undefined` would guard nothing, so it
+   * is InvalidArgument: leave the key out instead.
+   */
+  readonly ifMatch?: string | null
 }
 
 /**
@@ -86,6 +89,55 @@ export interface Precondition {
 export interface Versioned {
   /** Answer the content version too; costs a hash of the whole file. @default false */
   readonly version?: boolean | undefined
+}
+
+/**
+ * An answer to a call with `version: true`.
+ *
+ * @since 0.1.0
+ */
+export interface VersionedResult {
+  /** The SHA-256 of the file's bytes after the call, in hex. */
+  readonly version: string
+}
+
+/**
+ * A call whose answer has a version exactly where `version: true` asks for one: `ifMatch` cannot get one that is absent by mistake.
+ *
+ * @since 0.1.0
+ */
+export interface Versioning<Arguments extends ReadonlyArray<unknown>, Options, Result, Error> {
+  (...args: [...Arguments, options: Options & { readonly version: true }]): Effect.Effect<Result & VersionedResult, Error>
+  (
+    ...args: [...Arguments, options?: Options & { readonly version?: false | undefined }]
+  ): Effect.Effect<Omit<Result, "version">, Error>
+  (...args: [...Arguments, options?: Options]): Effect.Effect<Result, Error>
+}
+
+/**
+ * Types a function that answers a version only when asked as such a call. Decorators wrap their `read`, `write` and the like in it.
+ *
+ * @since 0.1.0
+ */
+export const versioning = <Arguments extends ReadonlyArray<unknown>, Options, Result, Error>(
+  call: (...args: [...Arguments, options?: Options]) => Effect.Effect<Result, Error>
+): Versioning<Arguments, Options, Result, Error> => call as Versioning<Arguments, Options, Result, Error>
+
+/**
+ * The same for `sink`.
+ *
+ * @since 0.1.0
+ */
+export interface VersioningSink {
+  (
+    path: string,
+    options: WriteOptions & { readonly version: true }
+  ): Sink.Sink<WriteResult & VersionedResult, Uint8Array, never, WriteError>
+  (
+    path: string,
+    options?: WriteOptions & { readonly version?: false | undefined }
+  ): Sink.Sink<Omit<WriteResult, "version">, Uint8Array, never, WriteError>
+  (path: string, options?: WriteOptions): Sink.Sink<WriteResult, Uint8Array, never, WriteError>
 }
 
 /**
@@ -222,26 +274,22 @@ export interface Algebra {
   readonly grepStream: (pattern: string | RegExp, options?: GrepOptions) => Stream.Stream<GrepMatch, GrepError>
 
   /** A page of lines. */
-  readonly read: (path: string, options?: ReadOptions) => Effect.Effect<ReadResult, ReadError>
+  readonly read: Versioning<[path: string], ReadOptions, ReadResult, ReadError>
   /** The whole text, exactly: a byte order mark is U+FEFF, line endings are as they are. */
   readonly readString: (path: string, encoding?: string) => Effect.Effect<string, ReadError>
-  readonly readBytes: (path: string, options?: ReadBytesOptions) => Effect.Effect<ReadBytesResult, ReadBytesError>
+  readonly readBytes: Versioning<[path: string], ReadBytesOptions, ReadBytesResult, ReadBytesError>
   /** The SHA-256 of the file's bytes, in hex. */
   readonly version: (path: string) => Effect.Effect<string, StreamError>
   readonly stream: (path: string, options?: StreamOptions) => Stream.Stream<Uint8Array, StreamError>
   /** Without their terminators. */
   readonly lines: (path: string) => Stream.Stream<string, StreamError | NotText>
 
-  readonly write: (path: string, content: string, options?: WriteOptions) => Effect.Effect<WriteResult, WriteError>
-  readonly writeBytes: (path: string, content: Uint8Array, options?: WriteOptions) => Effect.Effect<WriteResult, WriteError>
+  readonly write: Versioning<[path: string, content: string], WriteOptions, WriteResult, WriteError>
+  readonly writeBytes: Versioning<[path: string, content: Uint8Array], WriteOptions, WriteResult, WriteError>
   /** Nothing is visible until the stream has ended; a failed or interrupted stream leaves the old content. */
-  readonly sink: (path: string, options?: WriteOptions) => Sink.Sink<WriteResult, Uint8Array, never, WriteError>
+  readonly sink: VersioningSink
   /** All edits or none, spliced into the bytes: everything outside a match stays as it was. */
-  readonly edit: (
-    path: string,
-    edits: Edit | ReadonlyArray<Edit>,
-    options?: EditOptions
-  ) => Effect.Effect<EditResult, EditError>
+  readonly edit: Versioning<[path: string, edits: Edit | ReadonlyArray<Edit>], EditOptions, EditResult, EditError>
   readonly delete: (path: string, options?: DeleteOptions) => Effect.Effect<DeleteResult, DeleteError>
   readonly mkdir: (path: string, options?: MkdirOptions) => Effect.Effect<void, MkdirError>
   /** Acts on a link itself. Parents are made. Permission bits are kept, unless `preservePermissions` is false. */

@@ -350,9 +350,9 @@ export const EditError = Schema.Union([...write, NotText])
 export type EditError = WriteError | NotText
 
 /** What `delete` can fail with. @since 0.1.0 */
-export const DeleteError = Schema.Union([...stat, DirectoryNotEmpty, NotAFile, Conflict])
+export const DeleteError = Schema.Union([...stat, DirectoryNotEmpty, NotAFile, InvalidArgument, Conflict])
 /** @since 0.1.0 */
-export type DeleteError = StatError | DirectoryNotEmpty | NotAFile | Conflict
+export type DeleteError = StatError | DirectoryNotEmpty | NotAFile | InvalidArgument | Conflict
 
 /** What `mkdir` can fail with. @since 0.1.0 */
 export const MkdirError = Schema.Union(mkdir)

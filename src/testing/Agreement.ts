@@ -9,7 +9,7 @@ import * as Effect from "effect/Effect"
 import * as Equal from "effect/Equal"
 import type * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
-import { type Algebra, Filesystem } from "../filesystem/Filesystem.ts"
+import { type Algebra, Filesystem, type Precondition } from "../filesystem/Filesystem.ts"
 import type { FsError, Unsupported } from "../model/FsError.ts"
 import * as Arbitraries from "./Arbitraries.ts"
 import { show } from "./expect.ts"
@@ -37,22 +37,25 @@ type Call = Effect.Effect<unknown, FsError | Unsupported>
 
 const stale = "0".repeat(64)
 
-const versionFor = (fs: Algebra, path: string, match: Match | undefined): Effect.Effect<string | null | undefined> =>
+const expecting = (fs: Algebra, path: string, match: Match | undefined): Effect.Effect<Precondition> =>
   match === undefined
-    ? Effect.succeed(undefined)
+    ? Effect.succeed({})
     : match === "absent"
-      ? Effect.succeed(null)
+      ? Effect.succeed({ ifMatch: null })
       : match === "stale"
-        ? Effect.succeed(stale)
-        : Effect.catch(fs.version(path), () => Effect.succeed(stale))
+        ? Effect.succeed({ ifMatch: stale })
+        : Effect.map(
+            Effect.catch(fs.version(path), () => Effect.succeed(stale)),
+            (ifMatch) => ({ ifMatch })
+          )
 
 /** The call that the command stands for, and what of its answer counts. */
 const run = (fs: Algebra, command: Command): Call => {
   switch (command._tag) {
     case "Write": {
       const { createParents, mode, path, text, via } = command
-      return Effect.flatMap(versionFor(fs, path, command.ifMatch), (ifMatch) => {
-        const options = { mode, createParents, ifMatch }
+      return Effect.flatMap(expecting(fs, path, command.ifMatch), (expected) => {
+        const options = { mode, createParents, ...expected }
         const bytes = new TextEncoder().encode(text)
         const written =
           via === "write"
@@ -65,14 +68,14 @@ const run = (fs: Algebra, command: Command): Call => {
     }
     case "Edit": {
       const { match, newText, oldText, path } = command
-      return Effect.flatMap(versionFor(fs, path, command.ifMatch), (ifMatch) =>
-        Effect.map(fs.edit(path, { oldText, newText, match }, { ifMatch }), ({ replacements }) => ({ replacements }))
+      return Effect.flatMap(expecting(fs, path, command.ifMatch), (expected) =>
+        Effect.map(fs.edit(path, { oldText, newText, match }, expected), ({ replacements }) => ({ replacements }))
       )
     }
     case "Delete": {
       const { missing, path, recursive } = command
-      return Effect.flatMap(versionFor(fs, path, command.ifMatch), (ifMatch) =>
-        fs.delete(path, { recursive, missing, ifMatch })
+      return Effect.flatMap(expecting(fs, path, command.ifMatch), (expected) =>
+        fs.delete(path, { recursive, missing, ...expected })
       )
     }
     case "Mkdir":

@@ -6,7 +6,7 @@ import { stripVTControlCharacters } from "node:util"
 import * as Stream from "effect/Stream"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import { hydrate } from "../../src/cli/hydrate.ts"
-import { type Algebra, make } from "../../src/filesystem/Filesystem.ts"
+import { type Algebra, make, versioning } from "../../src/filesystem/Filesystem.ts"
 import { AccessDenied } from "../../src/model/FsError.ts"
 import { agent, Limits } from "../../src/model/Limits.ts"
 import { shell, shellOver } from "./terminal.ts"
@@ -17,10 +17,11 @@ const paths = (fs: Algebra) => Effect.map(Stream.runCollect(fs.walk()), (entries
 
 const unreadable = (fs: Algebra, path: string): Algebra => ({
   ...fs,
-  readBytes: (asked, options) =>
+  readBytes: versioning((asked, options) =>
     asked === path
       ? Effect.fail(new AccessDenied({ operation: "readBytes", path, why: "permission" }))
       : fs.readBytes(asked, options)
+  )
 })
 
 describe("hydrate", () => {

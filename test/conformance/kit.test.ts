@@ -7,7 +7,7 @@ import * as Stream from "effect/Stream"
 import { execFileSync } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import * as InMemory from "../../src/backends/InMemory.ts"
-import { type Algebra, decorate, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
+import { type Algebra, decorate, Filesystem, make, versioning } from "../../src/filesystem/Filesystem.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
 import { agreement, agrees } from "../../src/testing/Agreement.ts"
 import * as Arbitraries from "../../src/testing/Arbitraries.ts"
@@ -153,8 +153,9 @@ describe("agreement", () => {
     Effect.gen(function* () {
       const wrong = decorated((self) => ({
         ...self,
-        write: (path, content, options) =>
+        write: versioning((path, content, options) =>
           self.write(path, content, options?.mode === "append" ? { ...options, mode: "overwrite" } : options)
+        )
       }))
       const error = yield* Effect.flip(agreement(wrong, { runs: 500, seed: 1 }))
       assert.isAtMost(error.program.length, 3, error.message)

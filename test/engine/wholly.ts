@@ -23,7 +23,7 @@ export const changesOf = (port: Backend): Changes => {
   const write: Changes["write"] = (path, content, { createParents, ifMatch, mode, version }: WritePlan, how) =>
     Effect.flatMap(joined(content), (bytes) => {
       const written = Effect.provideService(
-        faulted(fs.writeBytes(path, bytes, { createParents, ifMatch, mode, version })),
+        faulted(fs.writeBytes(path, bytes, { createParents, mode, version, ...(ifMatch !== undefined && { ifMatch }) })),
         Limits,
         unlimited
       )
@@ -33,14 +33,17 @@ export const changesOf = (port: Backend): Changes => {
     write,
     edit: (path, edits, { ifMatch, version }) =>
       faulted(
-        Effect.map(fs.edit(path, edits, { ifMatch, version }), ({ bytesWritten, diff, replacements, version }) => ({
-          bytesWritten,
-          replacements,
-          hunks: hunksOf(diff),
-          version
-        }))
+        Effect.map(
+          fs.edit(path, edits, { version, ...(ifMatch !== undefined && { ifMatch }) }),
+          ({ bytesWritten, diff, replacements, version }) => ({
+            bytesWritten,
+            replacements,
+            hunks: hunksOf(diff),
+            version
+          })
+        )
       ),
-    remove: (path, plan) => faulted(fs.delete(path, plan)),
+    remove: (path, { ifMatch, ...plan }) => faulted(fs.delete(path, { ...plan, ...(ifMatch !== undefined && { ifMatch }) })),
     makeDirectory: (path, plan) => faulted(Effect.as(fs.mkdir(path, plan), true as const)),
     move: (from, to, { createParents, overwrite }) =>
       Effect.andThen(

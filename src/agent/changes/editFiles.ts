@@ -46,7 +46,10 @@ const editOne = Effect.fnUntraced(function* (
   file: FileEdits
 ): Effect.fn.Return<EditedFile, EditError | InvalidArgument> {
   const { edits, ifMatch, path } = file
-  const edited = yield* Effect.mapError(call.filesystem.edit(path, edits, { ifMatch, version: true }), given(file, call))
+  const edited = yield* Effect.mapError(
+    call.filesystem.edit(path, edits, { ...(ifMatch !== undefined && { ifMatch }), version: true }),
+    given(file, call)
+  )
   yield* remember(call, edited)
   return { path, replacements: edited.replacements, diff: edited.diff, version: edited.version! }
 })

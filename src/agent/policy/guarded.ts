@@ -3,9 +3,24 @@
  * precondition, so that nothing can come in between.
  */
 import * as Effect from "effect/Effect"
-import type { Algebra, WriteOptions } from "../../filesystem/Filesystem.ts"
-import type { WriteResult } from "../../model/Entry.ts"
-import { AccessDenied, Conflict } from "../../model/FsError.ts"
+import {
+  type Algebra,
+  type Edit,
+  type EditOptions,
+  type ReadBytesOptions,
+  type ReadOptions,
+  versioning,
+  type WriteOptions
+} from "../../filesystem/Filesystem.ts"
+import type { EditResult, ReadBytesResult, ReadResult, WriteResult } from "../../model/Entry.ts"
+import {
+  AccessDenied,
+  Conflict,
+  type EditError,
+  type ReadBytesError,
+  type ReadError,
+  type WriteError
+} from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Memory } from "../memory.ts"
 import { unreadBelow } from "./unread.ts"
@@ -96,22 +111,30 @@ export const guarded = (self: Algebra, memory: Memory, mutates: boolean): Algebr
 
   return {
     ...self,
-    read: (path, options) =>
-      mutates ? pinned("read", path, self.read(path, { ...options, version: true })) : self.read(path, options),
-    readBytes: (path, options) =>
-      mutates ? pinned("read", path, self.readBytes(path, { ...options, version: true })) : self.readBytes(path, options),
-    write: (path, content, options) => writing(path, self.write(path, content, conditional(path, options))),
-    writeBytes: (path, content, options) => writing(path, self.writeBytes(path, content, conditional(path, options))),
-    sink: (path, options) => self.sink(path, conditional(path, options)),
-    edit: (path, edits, options) => {
-      const known = seen(path)
-      if (options?.dryRun === true) return self.edit(path, edits, options)
-      if (known !== undefined) {
-        const edited = self.edit(path, edits, { ...options, version: true, ifMatch: options?.ifMatch ?? known })
-        return Effect.tap(edited, ({ version }) => Effect.sync(() => note(path, version)))
+    read: versioning<[path: string], ReadOptions, ReadResult, ReadError>((path, options) =>
+      mutates ? pinned("read", path, self.read(path, { ...options, version: true })) : self.read(path, options)
+    ),
+    readBytes: versioning<[path: string], ReadBytesOptions, ReadBytesResult, ReadBytesError>((path, options) =>
+      mutates ? pinned("read", path, self.readBytes(path, { ...options, version: true })) : self.readBytes(path, options)
+    ),
+    write: versioning<[path: string, content: string], WriteOptions, WriteResult, WriteError>((path, content, options) =>
+      writing(path, self.write(path, content, conditional(path, options)))
+    ),
+    writeBytes: versioning<[path: string, content: Uint8Array], WriteOptions, WriteResult, WriteError>(
+      (path, content, options) => writing(path, self.writeBytes(path, content, conditional(path, options)))
+    ),
+    sink: ((path: string, options?: WriteOptions) => self.sink(path, conditional(path, options))) as Algebra["sink"],
+    edit: versioning<[path: string, edits: Edit | ReadonlyArray<Edit>], EditOptions, EditResult, EditError>(
+      (path, edits, options) => {
+        const known = seen(path)
+        if (options?.dryRun === true) return self.edit(path, edits, options)
+        if (known !== undefined) {
+          const edited = self.edit(path, edits, { ...options, version: true, ifMatch: options?.ifMatch ?? known })
+          return Effect.tap(edited, ({ version }) => Effect.sync(() => note(path, version)))
+        }
+        return Effect.andThen(asSeen("edit", path), self.edit(path, edits, options))
       }
-      return Effect.andThen(asSeen("edit", path), self.edit(path, edits, options))
-    },
+    ),
     delete: (path, options) =>
       Effect.matchEffect(self.stat(path), {
         onFailure: () => self.delete(path, options),

@@ -80,10 +80,12 @@ export const writeFile = define({
   handle: Effect.fnUntraced(function* ({ content, if_match, mode = "create", path: raw }, call) {
     const path = yield* call.path(raw)
     yield* checkFile(call.tool, raw)
-    const written = yield* call.filesystem.write(path, content, { mode: modes[mode], ifMatch: if_match, version: true }).pipe(
-      Effect.catchTag("AlreadyExists", () => Effect.fail(exists(path))),
-      Effect.catchTag("InvalidArgument", (error) => Effect.fail(unversioned(error)))
-    )
+    const written = yield* call.filesystem
+      .write(path, content, { mode: modes[mode], ...(if_match !== undefined && { ifMatch: if_match }), version: true })
+      .pipe(
+        Effect.catchTag("AlreadyExists", () => Effect.fail(exists(path))),
+        Effect.catchTag("InvalidArgument", (error) => Effect.fail(unversioned(error)))
+      )
     const version = written.version!
     const isWhole = mode !== "append" && mode !== "append_existing"
     call.memory.saw(path, version, isWhole ? content : undefined)

@@ -42,7 +42,11 @@ line endings, encoding, byte order mark. The difference goes to standard output,
     const screen = yield* Screen
     const { json } = yield* Settings
     const match = all ? "all" : first ? "first" : "unique"
-    const result = yield* fs.edit(yield* located(path), { oldText, newText, match }, { dryRun, ifMatch, version: true })
+    const result = yield* fs.edit(
+      yield* located(path),
+      { oldText, newText, match },
+      { dryRun, version: true, ...(ifMatch !== undefined && { ifMatch }) }
+    )
     yield* document(EditResult, result, (look) => paintDiff(look, result.diff))
     if (json) return
     const { dim, name } = errorLook(screen)

@@ -41,7 +41,7 @@ link goes, its target stays. The root itself cannot be removed.`,
     yield* forEachPath(paths, (path) =>
       Effect.gen(function* () {
         const result = yield* fs
-          .delete(path, { recursive, ifMatch, missing: missingOk ? "ignore" : "fail" })
+          .delete(path, { recursive, missing: missingOk ? "ignore" : "fail", ...(ifMatch !== undefined && { ifMatch }) })
           .pipe(withProgress(`Removing ${path}`))
         yield* document(DeleteResult, result, (look) =>
           result.deleted + result.directories === 0

@@ -62,7 +62,7 @@ and append take either.`,
     const fs = yield* Filesystem
     const path = yield* located(given)
     const screen = yield* Screen
-    const options = { mode, ifMatch, createParents: parents, version: true }
+    const options = { mode, createParents: parents, version: true as const, ...(ifMatch !== undefined && { ifMatch }) }
     if (text === undefined && screen.isInteractive) {
       yield* screen.warn(errorLook(screen).dim("Type the content; Ctrl-D ends it, Ctrl-C leaves everything as it was."))
     }

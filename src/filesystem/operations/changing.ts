@@ -24,6 +24,7 @@ import {
   unsupported,
   writing
 } from "./call.ts"
+import { checkPrecondition } from "./writing.ts"
 
 const pinnedRoot: Fault = { _tag: "AccessDenied", why: "root" }
 const exists: Fault = { _tag: "AlreadyExists" }
@@ -68,14 +69,15 @@ export const changing = (
 
   return {
     delete: (input, options) =>
-      call("delete", input, tags.delete, deleting, (path) =>
-        remove(port, path, {
+      call("delete", input, tags.delete, deleting, (path) => {
+        const fault = checkPrecondition(options)
+        if (fault !== undefined) return Effect.fail(fault)
+        return remove(port, path, {
           recursive: options?.recursive === true,
           missing: options?.missing === "ignore" ? "ignore" : "fail",
-          // A version that is no string is one that no file has.
-          ifMatch: options?.ifMatch === undefined || options.ifMatch === null ? options?.ifMatch : String(options.ifMatch)
+          ifMatch: options?.ifMatch
         })
-      ),
+      }),
     mkdir: (input, options) =>
       call("mkdir", input, tags.mkdir, creating, (path) =>
         mkdir(port, path, { parents: options?.parents !== false, existOk: options?.existOk !== false })

@@ -4,10 +4,10 @@ import * as Eager from "../../engine/eager.ts"
 import * as Read from "../../engine/read.ts"
 import * as Text from "../../engine/text.ts"
 import * as Version from "../../engine/version.ts"
-import type { ReadBytesResult } from "../../model/Entry.ts"
-import type { Fault } from "../../model/FsError.ts"
+import type { ReadBytesResult, ReadResult } from "../../model/Entry.ts"
+import type { Fault, ReadBytesError, ReadError } from "../../model/FsError.ts"
 import { inSlices } from "../../runtime/steps.ts"
-import type { Algebra } from "../Filesystem.ts"
+import { type Algebra, type ReadBytesOptions, type ReadOptions, versioning } from "../Filesystem.ts"
 import { type Caller, checkWhole, reading as asReader, tags } from "./call.ts"
 
 const everything = Number.POSITIVE_INFINITY
@@ -41,7 +41,7 @@ const checkEncoding = (encoding: string | undefined): Fault | undefined => {
 export const reading = (self: Caller): Pick<Algebra, "read" | "readString" | "readBytes" | "version" | "stream" | "lines"> => {
   const { call, port, streaming } = self
   return {
-    read: (input, options) =>
+    read: versioning<[path: string], ReadOptions, ReadResult, ReadError>((input, options) =>
       call("read", input, tags.read, asReader, (path, limits) => {
         const offset = options?.offset ?? 0
         const limit = options?.limit ?? limits.defaultReadLimit
@@ -54,14 +54,15 @@ export const reading = (self: Caller): Pick<Algebra, "read" | "readString" | "re
             ? Effect.flatMap(page, (page) => Effect.map(Read.versionOf(whole), (version) => ({ path, ...page, version })))
             : Eager.map(page, (page) => ({ path, ...page }))
         })
-      }),
+      })
+    ),
     readString: (input, encoding) =>
       call("readString", input, tags.read, asReader, (path, limits) => {
         const fault = checkEncoding(encoding)
         if (fault !== undefined) return Effect.fail(fault)
         return Eager.flatMap(Read.whole(port, path, limits.maxReadBytes), (whole) => textOf(whole.bytes, encoding))
       }),
-    readBytes: (input, options) =>
+    readBytes: versioning<[path: string], ReadBytesOptions, ReadBytesResult, ReadBytesError>((input, options) =>
       call("readBytes", input, tags.readBytes, asReader, (path, limits) => {
         const fault = checkWhole("offset", options?.offset) ?? checkWhole("limit", options?.limit)
         if (fault !== undefined) return Effect.fail(fault)
@@ -83,7 +84,8 @@ export const reading = (self: Caller): Pick<Algebra, "read" | "readString" | "re
             ? Effect.map(Read.versionOf(whole), (version) => answer({ ...window, version }))
             : Effect.succeed(answer(window))
         })
-      }),
+      })
+    ),
     version: (input) =>
       call("version", input, tags.stream, asReader, (path) =>
         Effect.scoped(Effect.flatMap(Read.open(port, path), Version.ofHandle))

@@ -11,19 +11,27 @@ import * as Text from "../../engine/text.ts"
 import * as Version from "../../engine/version.ts"
 import * as Write from "../../engine/write.ts"
 import type { EditResult, WriteMode, WriteResult } from "../../model/Entry.ts"
-import type { Fault } from "../../model/FsError.ts"
+import type { EditError, Fault, WriteError } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type LimitsShape, standard } from "../../model/Limits.ts"
 import type { Edited, EditPlan } from "../../port/Backend.ts"
 import { hasher } from "../../runtime/hash.ts"
-import type { Algebra, EditOptions, Precondition, WriteOptions } from "../Filesystem.ts"
+import { type Algebra, type EditOptions, type Precondition, versioning, type WriteOptions } from "../Filesystem.ts"
 import { type Caller, creating, invalid, isFault, notAFile, notFound, reading, tags, writing as changing } from "./call.ts"
 
 const modes: ReadonlyArray<WriteMode> = ["create", "overwrite", "append", "replace", "appendExisting"]
 
-const checkPrecondition = (options: Precondition | undefined): Fault | undefined => {
-  const expected = options?.ifMatch
-  return expected === undefined || expected === null || typeof expected === "string"
+/** Checks `ifMatch`. One that is there and undefined was meant to guard something: often `version: true` was left out of a read. */
+export const checkPrecondition = (options: Precondition | undefined): Fault | undefined => {
+  if (options === undefined || !("ifMatch" in options)) return undefined
+  const expected: unknown = options.ifMatch
+  if (expected === undefined) {
+    return invalid(
+      "ifMatch",
+      "it is undefined, which guards nothing; read the version with version: true, or leave ifMatch out"
+    )
+  }
+  return expected === null || typeof expected === "string"
     ? undefined
     : invalid("ifMatch", "it must be a version, or null for no file")
 }
@@ -128,10 +136,10 @@ export const writing = (self: Caller): Pick<Algebra, "write" | "writeBytes" | "s
     return { content, size: () => size, digest: () => digest!.digest() }
   }
 
-  const sink: Algebra["sink"] = (input, options) =>
+  const sink = (input: string, options?: WriteOptions): Sink.Sink<WriteResult, Uint8Array, never, WriteError> =>
     Sink.fromTransform((upstream) =>
       Effect.map(
-        call<WriteResult, Effect.Error<ReturnType<Algebra["write"]>>>("sink", input, tags.write, creating, (path, limits) => {
+        call<WriteResult, WriteError>("sink", input, tags.write, creating, (path, limits) => {
           const fault = checkName(input) ?? checkOptions(options) ?? (path === FsPath.root ? notAFile : undefined)
           if (fault !== undefined) return Effect.fail(fault)
           const plan = planOf(options, limits)
@@ -175,48 +183,58 @@ export const writing = (self: Caller): Pick<Algebra, "write" | "writeBytes" | "s
     })
 
   return {
-    write: (input, content, options) =>
+    write: versioning<[path: string, content: string], WriteOptions, WriteResult, WriteError>((input, content, options) =>
       call("write", input, tags.write, creating, (path, limits) => {
         const fault = checkName(input) ?? checkOptions(options)
         if (fault !== undefined) return Effect.fail(fault)
         const bytes = encoded(content, limits)
         return isFault(bytes) ? Effect.fail(bytes) : writeAll(path, bytes, planOf(options, limits))
-      }),
-    writeBytes: (input, content, options) =>
-      call("writeBytes", input, tags.write, creating, (path, limits) => {
-        const fault =
-          checkName(input) ??
-          checkOptions(options) ??
-          (content instanceof Uint8Array
-            ? checkSize(content.length, limits)
-            : invalid("content", "it must be a Uint8Array; text is for write"))
-        return fault === undefined ? writeAll(path, content, planOf(options, limits)) : Effect.fail(fault)
-      }),
-    sink,
-    edit: (input, edits, options) => {
-      const dryRun = options?.dryRun === true
-      return call("edit", input, tags.edit, dryRun ? reading : changing, (path, limits) => {
-        const list: ReadonlyArray<Edit.Edit> = Array.isArray(edits) ? edits : [edits as Edit.Edit]
-        const fault = checkPrecondition(options) ?? Edit.check(list) ?? checkTexts(list, limits)
-        if (fault !== undefined) return Effect.fail(fault)
-        const expected = options?.ifMatch
-        const missing: Fault = typeof expected === "string" ? { _tag: "Conflict", expected, actual: null } : notFound
-        const edited = ({ path: at, stat }: Resolved): Effect.Effect<EditResult, Fault> => {
-          if (stat === undefined) return Effect.fail(missing)
-          if (stat.kind !== "file") return Effect.fail(notAFile)
-          const run = editAt(path, at, list, options, limits)
-          if (dryRun) return run
-          // Another process may have removed it, before or while this one waited for it.
-          return Effect.catch(claiming(port, at, run), (fault) => Effect.fail(fault._tag === "NotFound" ? missing : fault))
-        }
-        const found = resolve(port, path)
-        if (dryRun) return Effect.flatMap(found, edited)
-        const stepByStep = () => inTurn(port, path, found, edited)
-        const fast = port.accelerations?.edit
-        return fast === undefined
-          ? stepByStep()
-          : accelerated(port, [path], () => Effect.map(fast(path, list, editPlan(options, limits)), editedBy(path)), stepByStep)
       })
-    }
+    ),
+    writeBytes: versioning<[path: string, content: Uint8Array], WriteOptions, WriteResult, WriteError>(
+      (input, content, options) =>
+        call("writeBytes", input, tags.write, creating, (path, limits) => {
+          const fault =
+            checkName(input) ??
+            checkOptions(options) ??
+            (content instanceof Uint8Array
+              ? checkSize(content.length, limits)
+              : invalid("content", "it must be a Uint8Array; text is for write"))
+          return fault === undefined ? writeAll(path, content, planOf(options, limits)) : Effect.fail(fault)
+        })
+    ),
+    sink: sink as Algebra["sink"],
+    edit: versioning<[path: string, edits: Edit.Edit | ReadonlyArray<Edit.Edit>], EditOptions, EditResult, EditError>(
+      (input, edits, options) => {
+        const dryRun = options?.dryRun === true
+        return call("edit", input, tags.edit, dryRun ? reading : changing, (path, limits) => {
+          const list: ReadonlyArray<Edit.Edit> = Array.isArray(edits) ? edits : [edits as Edit.Edit]
+          const fault = checkPrecondition(options) ?? Edit.check(list) ?? checkTexts(list, limits)
+          if (fault !== undefined) return Effect.fail(fault)
+          const expected = options?.ifMatch
+          const missing: Fault = typeof expected === "string" ? { _tag: "Conflict", expected, actual: null } : notFound
+          const edited = ({ path: at, stat }: Resolved): Effect.Effect<EditResult, Fault> => {
+            if (stat === undefined) return Effect.fail(missing)
+            if (stat.kind !== "file") return Effect.fail(notAFile)
+            const run = editAt(path, at, list, options, limits)
+            if (dryRun) return run
+            // Another process may have removed it, before or while this one waited for it.
+            return Effect.catch(claiming(port, at, run), (fault) => Effect.fail(fault._tag === "NotFound" ? missing : fault))
+          }
+          const found = resolve(port, path)
+          if (dryRun) return Effect.flatMap(found, edited)
+          const stepByStep = () => inTurn(port, path, found, edited)
+          const fast = port.accelerations?.edit
+          return fast === undefined
+            ? stepByStep()
+            : accelerated(
+                port,
+                [path],
+                () => Effect.map(fast(path, list, editPlan(options, limits)), editedBy(path)),
+                stepByStep
+              )
+        })
+      }
+    )
   }
 }

@@ -102,7 +102,7 @@ export const write = (self: Serving, work: Work, intent: FileWrite | FileWriteCh
   const { fs, settings } = self
   const incoming = contentOf(self, work, intent)
   const { createMode: mode, createParents, ifMatch, version } = orderOf(work, intent)
-  const options = { mode, createParents, ifMatch, version }
+  const options = { mode, createParents, version, ...(ifMatch !== undefined && { ifMatch }) }
   const put: Effect.Effect<WriteResult, FsError | JournalError> =
     incoming.size <= settings.streamingThreshold
       ? Effect.flatMap(incoming.bytes, (bytes) => patiently(settings.lockedRetries, fs.writeBytes(work.path, bytes, options)))
@@ -124,7 +124,7 @@ export const edit = (self: Serving, work: Work, intent: FileEdit): Effect.Effect
   const { edits, ifMatch, version } = intent
   const before = Effect.flatMap(lookThrough(self, work.path), (stat) =>
     Effect.map(
-      fs.edit(work.path, edits, { ifMatch, version: true, dryRun: true }),
+      fs.edit(work.path, edits, { ...(ifMatch !== undefined && { ifMatch }), version: true, dryRun: true }),
       ({ bytesWritten, diff, replacements, version }): Met => ({
         ...sizeOf(stat),
         ...(version === undefined ? {} : { after: version }),
@@ -133,7 +133,7 @@ export const edit = (self: Serving, work: Work, intent: FileEdit): Effect.Effect
     )
   )
   const change = Effect.map(
-    patiently(settings.lockedRetries, fs.edit(work.path, edits, { ifMatch, version })),
+    patiently(settings.lockedRetries, fs.edit(work.path, edits, { version, ...(ifMatch !== undefined && { ifMatch }) })),
     ({ bytesWritten, diff, replacements, version }) =>
       new FileEdited(
         {
@@ -203,8 +203,12 @@ export const remove = (self: Serving, work: Work, intent: FileDelete): Effect.Ef
     self,
     work,
     toRemove(self, work),
-    Effect.map(self.fs.delete(work.path, { recursive: intent.recursive, ifMatch: intent.ifMatch }), (removed) =>
-      deleted(work, removed, self.settings.extended)
+    Effect.map(
+      self.fs.delete(work.path, {
+        recursive: intent.recursive,
+        ...(intent.ifMatch !== undefined && { ifMatch: intent.ifMatch })
+      }),
+      (removed) => deleted(work, removed, self.settings.extended)
     )
   )
 

@@ -34,7 +34,7 @@ const sink = (
     part instanceof Uint8Array ? Stream.make(part) : journal.contents.stream(part)
   )
   return Effect.map(
-    Stream.run(content, fs.sink(path, { mode: createMode, createParents, ifMatch, version })),
+    Stream.run(content, fs.sink(path, { mode: createMode, createParents, version, ...(ifMatch !== undefined && { ifMatch }) })),
     ({ bytesWritten }) => ({ answer: "written", bytes: bytesWritten })
   )
 }

@@ -1,6 +1,7 @@
 /** Whole files, pages of lines and of bytes, versions, and what cannot be read. */
 import * as Effect from "effect/Effect"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
+import type { ReadBytesResult, ReadResult } from "../../model/Entry.ts"
 import { arrange, chapter, limited } from "../chapter.ts"
 import { equal, fails, has, holds } from "../expect.ts"
 import { directory, type Files } from "../Files.ts"
@@ -284,8 +285,8 @@ export const readingLaws: ReadonlyArray<Law> = [
   ),
   law("a version is answered only when it is asked for", "C-50", function* (fs) {
     yield* arrange(fs, { a: "abc" })
-    yield* has(yield* fs.read("a"), { version: undefined })
-    yield* has(yield* fs.readBytes("a"), { version: undefined })
+    yield* has<ReadResult>(yield* fs.read("a"), { version: undefined })
+    yield* has<ReadBytesResult>(yield* fs.readBytes("a"), { version: undefined })
   }),
   writing.law("a version changes with the content and returns with it", "C-50", function* (fs) {
     yield* fs.write("a", "abc")

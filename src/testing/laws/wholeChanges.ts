@@ -87,7 +87,11 @@ const writes = (mode: WriteMode, put: (fs: Algebra, path: string, content: strin
         const content = `${mode} ${createParents}`
         const call: Call = (fs, base) =>
           Effect.flatMap(of(fs, `${base}/${path}`), (ifMatch) =>
-            put(fs, `${base}/${path}`, content)({ mode, createParents, ifMatch, version: createParents })
+            put(
+              fs,
+              `${base}/${path}`,
+              content
+            )({ mode, createParents, version: createParents, ...(ifMatch !== undefined && { ifMatch }) })
           )
         return [`${content} to ${path}${when}`, call] as const
       })
@@ -115,7 +119,9 @@ const edited: ReadonlyArray<readonly [string, Call]> = paths.flatMap((path) =>
     conditions.map(([when, of], index) => {
       const version = index % 2 === 0
       const call: Call = (fs, base) =>
-        Effect.flatMap(of(fs, `${base}/${path}`), (ifMatch) => fs.edit(`${base}/${path}`, all, { ifMatch, version }))
+        Effect.flatMap(of(fs, `${base}/${path}`), (ifMatch) =>
+          fs.edit(`${base}/${path}`, all, { version, ...(ifMatch !== undefined && { ifMatch }) })
+        )
       return [`an edit of ${path}, ${which}${when}`, call] as const
     })
   )
@@ -127,7 +133,11 @@ const deletes: ReadonlyArray<readonly [string, Call]> = ["ignore", "fail"].flatM
       [...paths, "missing/below"].map((path) => {
         const call: Call = (fs, base) =>
           Effect.flatMap(of(fs, `${base}/${path}`), (ifMatch) =>
-            fs.delete(`${base}/${path}`, { recursive, ifMatch, missing: missing as "ignore" | "fail" })
+            fs.delete(`${base}/${path}`, {
+              recursive,
+              missing: missing as "ignore" | "fail",
+              ...(ifMatch !== undefined && { ifMatch })
+            })
           )
         return [`deleting ${path}${when}, missing: ${missing}, recursive: ${recursive}`, call] as const
       })

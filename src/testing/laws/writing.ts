@@ -1,8 +1,10 @@
 /** The five modes, parents, preconditions, and what a refused write leaves behind: nothing. */
 import * as DateTime from "effect/DateTime"
 import type * as Effect from "effect/Effect"
-import type { Algebra } from "../../filesystem/Filesystem.ts"
-import type { WriteMode } from "../../model/Entry.ts"
+import * as Stream from "effect/Stream"
+import type { Algebra, Precondition, WriteOptions } from "../../filesystem/Filesystem.ts"
+import type { WriteMode, WriteResult } from "../../model/Entry.ts"
+import type { DeleteError, EditError, WriteError } from "../../model/FsError.ts"
 import { arrange, chapter, leaves, limited } from "../chapter.ts"
 import { equal, fails, has } from "../expect.ts"
 import { directory, type Files } from "../Files.ts"
@@ -192,8 +194,8 @@ export const writingLaws: ReadonlyArray<Law> = [
   }),
   law("a write answers the version when it is asked for", "C-50", function* (fs) {
     const version = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    yield* has(yield* fs.write("a", "ab"), { version: undefined })
-    yield* has(yield* fs.writeBytes("a", utf8("ab"), { version: false }), { version: undefined })
+    yield* has<WriteResult>(yield* fs.write("a", "ab"), { version: undefined })
+    yield* has<WriteResult>(yield* fs.writeBytes("a", utf8("ab"), { version: false }), { version: undefined })
     yield* has(yield* fs.write("a", "c", { mode: "append", version: true }), { version })
     yield* has(yield* fs.writeBytes("b", utf8("abc"), { version: true }), { version })
   }),
@@ -209,33 +211,56 @@ export const writingLaws: ReadonlyArray<Law> = [
 
 const stale = "0".repeat(64)
 
+type Put = (fs: Algebra, path: string, options: WriteOptions) => Effect.Effect<unknown, WriteError>
+
 /** Each call that takes `ifMatch`, on a file `a`. */
-const conditional = [
-  ["write", ["overwrite", "append", "replace", "appendExisting"]],
-  ["writeBytes", ["overwrite"]]
-] as const
+const conditional: ReadonlyArray<readonly [operation: string, put: Put, modes: ReadonlyArray<WriteMode>]> = [
+  ["write", (fs, path, options) => fs.write(path, "new", options), ["overwrite", "append", "replace", "appendExisting"]],
+  ["writeBytes", (fs, path, options) => fs.writeBytes(path, utf8("new"), options), ["overwrite"]]
+]
+
+/** A precondition that a program without types, or with looser ones, gets wrong. */
+const absentVersion = { ifMatch: undefined } as unknown as Precondition
 
 export const preconditionLaws: ReadonlyArray<Law> = [
-  ...conditional.flatMap(([operation, modes]) =>
+  ...(
+    [
+      ["write", (fs) => fs.write("a", "new", absentVersion)],
+      ["writeBytes", (fs) => fs.writeBytes("a", utf8("new"), absentVersion)],
+      ["sink", (fs) => Stream.run(Stream.make(utf8("new")), fs.sink("a", absentVersion))],
+      ["edit", (fs) => fs.edit("a", { oldText: "old", newText: "new" }, absentVersion)],
+      ["delete", (fs) => fs.delete("a", absentVersion)]
+    ] as ReadonlyArray<readonly [string, (fs: Algebra) => Effect.Effect<unknown, WriteError | DeleteError | EditError>]>
+  ).map(([operation, call]) =>
+    deleting.law(
+      `${operation} with an ifMatch that is undefined is InvalidArgument, and changes nothing`,
+      "C-50",
+      function* (fs) {
+        yield* arrange(fs, { a: "old" })
+        yield* fails(call(fs), "InvalidArgument", { argument: "ifMatch" })
+        yield* leaves(fs, { a: "old" })
+      }
+    )
+  ),
+  ...conditional.flatMap(([operation, put, modes]) =>
     modes.flatMap((mode) => {
-      const content = operation === "write" ? ("new" as string & Uint8Array) : (utf8("new") as string & Uint8Array)
       return [
         law(`${operation} in mode ${mode} goes ahead where ifMatch holds`, "C-50", function* (fs) {
           yield* arrange(fs, { a: "old" })
-          yield* fs[operation]("a", content, { mode, ifMatch: yield* fs.version("a") })
+          yield* put(fs, "a", { mode, ifMatch: yield* fs.version("a") })
           yield* leaves(fs, { a: mode === "append" || mode === "appendExisting" ? "oldnew" : "new" })
         }),
         law(`${operation} in mode ${mode} is a Conflict where ifMatch does not hold`, "C-50", function* (fs) {
           yield* arrange(fs, { a: "old" })
           const actual = yield* fs.version("a")
-          yield* fails(fs[operation]("a", content, { mode, ifMatch: stale }), "Conflict", { expected: stale, actual })
+          yield* fails(put(fs, "a", { mode, ifMatch: stale }), "Conflict", { expected: stale, actual })
           yield* leaves(fs, { a: "old" })
         }),
         refuses(
           `${operation} in mode ${mode} is a Conflict with nothing where a version is expected`,
           "C-50",
           {},
-          (fs) => fs[operation]("p/a", content, { mode, ifMatch: stale }),
+          (fs) => put(fs, "p/a", { mode, ifMatch: stale }),
           "Conflict",
           { expected: stale, actual: null }
         ),
@@ -243,7 +268,7 @@ export const preconditionLaws: ReadonlyArray<Law> = [
           `${operation} in mode ${mode} with ifMatch on a directory is NotAFile`,
           "C-50",
           { a: directory },
-          (fs) => fs[operation]("a", content, { mode, ifMatch: stale }),
+          (fs) => put(fs, "a", { mode, ifMatch: stale }),
           "NotAFile"
         )
       ]

@@ -105,7 +105,11 @@ export const writeFile = define({
     if (encoding === "binary" && bytes === undefined) {
       return yield* Effect.fail(invalid(call, at, "content", 'with encoding "binary" it must be base64'))
     }
-    const options = { mode: (settings.strict ? strictModes : modes)[mode], version: true, ifMatch }
+    const options = {
+      mode: (settings.strict ? strictModes : modes)[mode],
+      version: true as const,
+      ...(ifMatch !== undefined && { ifMatch })
+    }
     const { version } = yield* Effect.catchTag(
       bytes === undefined ? fs.write(at, content, options) : fs.writeBytes(at, bytes, options),
       "AlreadyExists",

@@ -1,0 +1,42 @@
+/** What the types of versions and preconditions let a program say. `tsc` checks the lines that expect an error. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import { make } from "../../src/filesystem/Filesystem.ts"
+
+describe("a version", () => {
+  it.effect("is a string where it was asked for, and guards what follows", () =>
+    Effect.gen(function* () {
+      const fs = make(yield* InMemory.make({ tree: { a: "old" } }))
+      const page = yield* fs.read("a", { version: true })
+      const written = yield* fs.write("a", "new", { ifMatch: page.version, version: true })
+      const edited = yield* fs.edit("a", { oldText: "new", newText: "newer" }, { ifMatch: written.version, version: true })
+      const poured = yield* Stream.run(Stream.make(new Uint8Array(1)), fs.sink("a", { ifMatch: edited.version, version: true }))
+      const bytes = yield* fs.readBytes("a", { version: true })
+      const versions: ReadonlyArray<string> = [poured.version, bytes.version]
+      assert.strictEqual(versions[0], versions[1])
+      yield* fs.delete("a", { ifMatch: bytes.version })
+      assert.isFalse(yield* fs.exists("a"))
+    })
+  )
+
+  it.effect("that nobody asked for has no name, and one that may be absent guards nothing", () =>
+    Effect.gen(function* () {
+      const fs = make(yield* InMemory.make({ tree: { a: "old" } }))
+      const page = yield* fs.read("a")
+      // @ts-expect-error: there is no version without `version: true`
+      const forgotten = fs.write("a", "new", { ifMatch: page.version })
+      assert.strictEqual((yield* Effect.flip(forgotten))._tag, "InvalidArgument")
+      const asks: boolean = page.totalLines > 1
+      const perhaps = yield* fs.read("a", { version: asks })
+      // @ts-expect-error: the version may be absent
+      const unguarded = fs.delete("a", { ifMatch: perhaps.version })
+      assert.strictEqual((yield* Effect.flip(unguarded))._tag, "InvalidArgument")
+      // @ts-expect-error: undefined is no precondition
+      const nothing = fs.edit("a", { oldText: "old", newText: "new" }, { ifMatch: undefined })
+      assert.strictEqual((yield* Effect.flip(nothing))._tag, "InvalidArgument")
+      assert.strictEqual(yield* fs.readString("a"), "old")
+    })
+  )
+})
