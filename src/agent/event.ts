@@ -1,6 +1,7 @@
 /** The event of a call: everything but contents. */
 import type * as DateTime from "effect/DateTime"
 import * as Schema from "effect/Schema"
+import { Buffer } from "../runtime/buffer.ts"
 import { WriteMode } from "../model/Entry.ts"
 import { ToolInvoked } from "./ToolEvents.ts"
 import type { ToolResult } from "./ToolResult.ts"

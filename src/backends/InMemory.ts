@@ -9,6 +9,7 @@ import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
+import { isBytes } from "../model/bytes.ts"
 import { Filesystem, make as makeAlgebra } from "../filesystem/Filesystem.ts"
 import { InvalidArgument, InvalidPath, type PathTooLong, promote } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
@@ -88,7 +89,7 @@ const encoder = new TextEncoder()
 /** What a value of the tree stands for, or why it can stand for nothing. */
 const describe = (value: unknown): Described | string => {
   if (typeof value === "string" && !value.isWellFormed()) return surrogate
-  if (typeof value === "string" || value instanceof Uint8Array) {
+  if (typeof value === "string" || isBytes(value)) {
     const content = Content.of(typeof value === "string" ? encoder.encode(value) : value)
     return content === undefined ? "there is not enough memory for it" : { kind: "file", content }
   }

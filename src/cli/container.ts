@@ -11,6 +11,7 @@ import * as FsError from "../model/FsError.ts"
 import { opening } from "./advice.ts"
 import { Complaint, wrongUsage } from "./exit.ts"
 import { Screen } from "./screen.ts"
+import * as PlatformNode from "./platformNode.ts"
 import { Settings } from "./settings.ts"
 
 export interface OpenContainer {
@@ -22,7 +23,13 @@ export const Engine: Context.Reference<OpenContainer> = Context.Reference<OpenCo
   defaultValue: () => (options) =>
     Layer.unwrap(
       Effect.map(
-        Effect.promise(() => Promise.all([import("../backends/Container.ts"), import("@effect/platform-node/NodeServices")])),
+        PlatformNode.loading("a container", () =>
+          Promise.all([import("../backends/Container.ts"), import("@effect/platform-node/NodeServices")])
+        ).pipe(
+          Effect.mapError(
+            ({ message, hint }) => new FsError.Unavailable({ operation: opening, path: ".", detail: `${message}. ${hint}` })
+          )
+        ),
         ([container, node]) => Layer.provide(container.layer(options), node.layer)
       )
     )

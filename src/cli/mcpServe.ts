@@ -25,6 +25,7 @@ import { Complaint, wrongUsage } from "./exit.ts"
 import { type Failure, reported } from "./failure.ts"
 import { limits } from "./limits.ts"
 import type { Quick } from "./mcpArgs.ts"
+import * as PlatformNode from "./platformNode.ts"
 import type { Address } from "./mcpHttp.ts"
 import { snapshotsLayer } from "./mcpSnapshots.ts"
 import { telling } from "./recovery.ts"
@@ -239,7 +240,7 @@ const overPipe = Effect.fnUntraced(function* (options: McpServer.Options) {
 
 const running = Effect.fnUntraced(function* (options: McpServer.Options, address: Address | undefined) {
   if (address === undefined) return yield* overPipe(options)
-  const { serve } = yield* Effect.promise(() => import("./mcpHttp.ts"))
+  const { serve } = yield* PlatformNode.loading("mcp --http", () => import("./mcpHttp.ts"))
   return yield* serve(address, options)
 })
 

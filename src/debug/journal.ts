@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import { isBytes } from "../model/bytes.ts"
 import { contentsOf, sizeOf } from "../journal/entries/contents.ts"
 import { said } from "../journal/entries/said.ts"
 import { type Content, isAfferent, isEfferent } from "../journal/FileSystemEntry.ts"
@@ -128,13 +129,11 @@ export const changesPage =
     }).pipe(Effect.mapError(unreadable))
 
 const refOf = (content: Content): { readonly sha256: string; readonly size: number } =>
-  content instanceof Uint8Array
-    ? { sha256: sha256(content), size: content.length }
-    : { sha256: content.sha256, size: content.size }
+  isBytes(content) ? { sha256: sha256(content), size: content.length } : { sha256: content.sha256, size: content.size }
 
 /** Contents by their hashes, at any depth of plain records; the encoder knows those. */
 const withoutContents = (value: unknown): unknown => {
-  if (value instanceof Uint8Array) return refOf(value)
+  if (isBytes(value)) return refOf(value)
   if (Array.isArray(value)) return value.map(withoutContents)
   if (typeof value !== "object" || value === null || DateTime.isDateTime(value)) return value
   const fields = Object.entries(value).map(([name, field]) => [name, withoutContents(field)])

@@ -2,6 +2,7 @@
  * Regular expressions are JavaScript's, matched against one line at a time, which knows no line ending but LF and CRLF. What other
  * dialects write for the same thing is translated, so that a pattern from Python or ripgrep means here what it meant there.
  */
+import { isRegExp } from "../model/bytes.ts"
 import type { Fault } from "../model/FsError.ts"
 import { codePoints } from "../model/FsPath.ts"
 import type { LimitsShape } from "../model/Limits.ts"
@@ -83,7 +84,7 @@ const readRegExp = ({ flags, source }: RegExp, options: PatternOptions): Read =>
 
 const check = (pattern: string | RegExp, options: PatternOptions, limits: LimitsShape): Fault | undefined => {
   const isText = typeof pattern === "string"
-  if (!isText && !(pattern instanceof RegExp)) return invalid("it must be a string or a RegExp")
+  if (!isText && !isRegExp(pattern)) return invalid("it must be a string or a RegExp")
   if (!isText && options.literal === true) return invalid("a RegExp cannot be taken literally; give the text as a string")
   const source = isText ? pattern : pattern.source
   if (isText && (pattern === "" || (options.literal !== true && pattern.trim() === ""))) {

@@ -5,6 +5,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import { isBytes } from "../model/bytes.ts"
 import type { FileStat } from "../model/Entry.ts"
 import { type Fault, located } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
@@ -136,15 +137,14 @@ export const around = (self: Backend, bounds: Bounds, usage: Usage): Backend => 
   ): Effect.Effect<FileStat, Fault | E, R> =>
     Effect.flatMap(placeAt(path, mode), (place) => {
       const claim = makeClaim(count)
-      let size = content instanceof Uint8Array ? content.length : 0
+      let size = isBytes(content) ? content.length : 0
       const reserve = Effect.suspend(() => claim.raise(more(growth(path, mode, size, place))))
-      const counted =
-        content instanceof Uint8Array
-          ? content
-          : Stream.mapArrayEffect(content, (chunks) => {
-              size += sizeOf(chunks)
-              return Effect.as(reserve, chunks)
-            })
+      const counted = isBytes(content)
+        ? content
+        : Stream.mapArrayEffect(content, (chunks) => {
+            size += sizeOf(chunks)
+            return Effect.as(reserve, chunks)
+          })
       const commit = how?.commit ?? publishAtOnce
       const settled: Commit = (publish) =>
         Effect.uninterruptible(

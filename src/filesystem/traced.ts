@@ -8,6 +8,7 @@ import * as Exit from "effect/Exit"
 import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
+import { isBytes } from "../model/bytes.ts"
 import type { FileStat } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import type { FsPath } from "../model/FsPath.ts"
@@ -121,14 +122,13 @@ export const around = (self: Backend): Backend => {
     write: (content: Uint8Array | Stream.Stream<Uint8Array, E, R>) => Effect.Effect<A, E2, R2>
   ): Effect.Effect<A, E2, R2> =>
     Effect.suspend(() => {
-      let size = content instanceof Uint8Array ? content.length : 0
-      const counting =
-        content instanceof Uint8Array
-          ? content
-          : Stream.mapArray(content, (chunks) => {
-              for (const chunk of chunks) size += chunk.length
-              return chunks
-            })
+      let size = isBytes(content) ? content.length : 0
+      const counting = isBytes(content)
+        ? content
+        : Stream.mapArray(content, (chunks) => {
+            for (const chunk of chunks) size += chunk.length
+            return chunks
+          })
       return Effect.tap(write(counting), (done) => (done === undefined ? Effect.void : Metric.update(written, size)))
     })
   const write = <E, R>(

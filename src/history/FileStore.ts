@@ -8,7 +8,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
-import { isUint8Array } from "node:util/types"
+import { isBytes } from "../model/bytes.ts"
 import { type Algebra, Filesystem } from "../filesystem/Filesystem.ts"
 import type { FileEntry, GlobMatch, GrepMatch, ReadResult } from "../model/Entry.ts"
 import type { DeleteError, FsError, GlobError, GrepError, ListError, ReadError, WriteError } from "../model/FsError.ts"
@@ -95,7 +95,7 @@ const entryOf = ({ isFile, kind, path, sizeBytes }: GlobMatch): FileEntry => ({
 
 /** What is no bytes fails as late as bytes that are no archive. */
 const restoreOf = (fs: Algebra, data: Uint8Array): Effect.Effect<number, ArchiveError | FsError> =>
-  isUint8Array(data)
+  isBytes(data)
     ? importBytesOf(fs, data)
     : importZipOf(fs, Stream.fail(new ArchiveError({ reason: "corrupt", detail: "it is no Uint8Array" })))
 

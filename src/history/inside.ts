@@ -1,5 +1,5 @@
 /** Files of the machine that lie in a filesystem which is a directory of it. */
-import { relative, sep } from "node:path"
+import { relative, sep } from "../runtime/node.ts"
 import type { FsPath } from "../model/FsPath.ts"
 import type { Backend } from "../port/Backend.ts"
 import { isInside } from "../runtime/openRoots.ts"

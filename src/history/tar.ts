@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as Tar from "effect/encoding/Tar"
+import { Buffer } from "../runtime/buffer.ts"
 import type { Fault } from "../model/FsError.ts"
 import type { FsPath } from "../model/FsPath.ts"
 import type { LimitsShape } from "../model/Limits.ts"
@@ -136,7 +137,7 @@ const sentinel = (): Uint8Array => {
   const block = Buffer.alloc(512)
   block.write("the end is missing", 0, "latin1")
   block.write("0", 156, "latin1")
-  block.fill(" ", 148, 156)
+  block.fill(0x20, 148, 156)
   const sum = block.reduce((total, byte) => total + byte, 0)
   block.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148, "latin1")
   return block

@@ -6,6 +6,8 @@ import * as Pull from "effect/Pull"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
+import { Buffer } from "../runtime/buffer.ts"
+import { isBytes } from "../model/bytes.ts"
 import type { FileStat } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import { fold, type FsPath, join, root, segments } from "../model/FsPath.ts"
@@ -99,7 +101,7 @@ const handleOf = (
   stat: FileStat,
   content: Uint8Array | Stream.Stream<Uint8Array, Fault>
 ): Effect.Effect<Handle, never, Scope.Scope> =>
-  content instanceof Uint8Array
+  isBytes(content)
     ? Effect.succeed({
         stat,
         read: (offset: number, length: number) => Effect.sync(() => content.slice(offset, offset + length))

@@ -5,7 +5,7 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import { randomUUID } from "node:crypto"
+import { randomUUID } from "../runtime/node.ts"
 
 /**
  * What makes them: a random UUID, as 32 hex digits. Tests provide their own.

@@ -17,6 +17,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type * as DateTime from "effect/DateTime"
+import { isBytes } from "../model/bytes.ts"
 import type { DeleteResult, FileStat, Kind, TransferResult, WatchEvent } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import type { FsPath, PathPolicy } from "../model/FsPath.ts"
@@ -371,7 +372,7 @@ export const around = (self: Backend, advice: Advice): Backend => {
     open: (path) => advice({ _tag: "Open", path }, self.open(path)),
     write: (path, bytes, mode, how) =>
       advice(
-        bytes instanceof Uint8Array ? { _tag: "Write", path, mode, size: bytes.length } : { _tag: "Write", path, mode },
+        isBytes(bytes) ? { _tag: "Write", path, mode, size: bytes.length } : { _tag: "Write", path, mode },
         self.write(path, bytes, mode, how)
       ),
     makeDirectory: (path) => advice({ _tag: "MakeDirectory", path }, self.makeDirectory(path)),

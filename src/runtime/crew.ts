@@ -14,9 +14,10 @@ import { acrossLines } from "./acrossLines.ts"
 import { buffers, type End, failed, type Inline, type Job, listJob, type Searched, searchJob, type Slot } from "./job.ts"
 import { code, makePlain, makeSimd } from "./kernel.ts"
 import { type Listing, makeLister } from "./lister.ts"
+import { program } from "./program.ts"
 import { scan } from "./scan.ts"
 import { type Batch, makeSearcher, type Searcher } from "./searcher.ts"
-import { progress, type Report, serve } from "./serve.ts"
+import { progress, type Report } from "./serve.ts"
 
 export type { Searched } from "./job.ts"
 
@@ -46,20 +47,6 @@ export interface Crew {
 }
 
 const builtin = <A>(name: string): A => process.getBuiltinModule(name) as A
-
-/** The worker's whole program. Bundlers that keep the names of functions call `__name` for it. */
-export const program = (): string => `
-const __name = (target) => target;
-const fs = require("node:fs");
-const { isAscii, isUtf8 } = require("node:buffer");
-const { parentPort: port, workerData: shared } = require("node:worker_threads");
-const scan = ${scan.toString()};
-const acrossLines = ${acrossLines.toString()};
-const kernel = (${makeSimd.toString()})(${JSON.stringify(code)}) ?? (${makePlain.toString()})();
-const searcher = (${makeSearcher.toString()})({ fs, isAscii, isUtf8, kernel, scan, acrossLines, now: () => performance.now() });
-const list = (${makeLister.toString()})(fs);
-(${serve.toString()})({ port, shared, at: ${JSON.stringify(progress)}, list, searcher });
-`
 
 /** Starts a worker with this program, which is given `shared`. Throws where there can be none. */
 export type Start = (program: string, shared: Int32Array) => WorkerThreads.Worker

@@ -2,8 +2,7 @@
  * Directories with those above them. Node's own recursive mkdir asks for ever where a directory is there and takes no entries, as in
  * /proc, and nothing can interrupt it. It also fails with ENOENT where another process removes the directory at the same time.
  */
-import * as Fs from "node:fs"
-import { dirname } from "node:path"
+import { dirname, Fs } from "./node.ts"
 
 const codeOf = (error: unknown): unknown => (error as NodeJS.ErrnoException).code
 

@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import type { Query } from "../model/search.ts"
 import { inlineSearcher, type Searched, shared } from "./crew.ts"
 import type { FsPath } from "../model/FsPath.ts"
+import { isNode } from "./node.ts"
 import { type FileFound, found, type Packed, unpacking, withTexts } from "./packed.ts"
 import { scan } from "./scan.ts"
 
@@ -90,8 +91,6 @@ export const plainly: Matching["here"] = ({ maxBytes, most, question, withText }
     if (found.length > 0 && !isText(bytes)) return { found: "binary" }
     return withText && found.length > 0 ? { found, text } : { found }
   })
-
-const isNode = typeof process !== "undefined" && typeof process.getBuiltinModule === "function"
 
 /** A worker answers for the first files only where that is much already. */
 const byWorkers: Matching["away"] = (query, contents, from) =>

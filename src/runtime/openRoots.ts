@@ -4,8 +4,7 @@
  * this library keeps beside a workspace, such as the store of its snapshots, must lie inside none of the roots that are open, where
  * whoever works in them could reach it.
  */
-import * as Fs from "node:fs"
-import { dirname, isAbsolute, join, parse, sep } from "node:path"
+import { dirname, Fs, isAbsolute, join, parse, sep } from "./node.ts"
 import type { Fault } from "../model/FsError.ts"
 
 const isMissing = (error: unknown): boolean => error instanceof Error && "code" in error && error.code === "ENOENT"

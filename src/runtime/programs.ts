@@ -5,8 +5,7 @@
  */
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
-import * as Fs from "node:fs"
-import { delimiter, isAbsolute, join } from "node:path"
+import { delimiter, Fs, isAbsolute, join } from "./node.ts"
 import * as OpenRoots from "./openRoots.ts"
 
 export interface Program {

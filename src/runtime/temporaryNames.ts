@@ -7,14 +7,11 @@
  * looked up here because it runs on another machine or in another container. The age of a file decides nothing.
  */
 import * as Effect from "effect/Effect"
-import type * as NodeCrypto from "node:crypto"
 import * as Installation from "./installation.ts"
+import { isNode, randomBytes } from "./node.ts"
 import * as Identity from "./processIdentity.ts"
 
-const isNode = typeof process !== "undefined" && typeof process.getBuiltinModule === "function"
-
-const randomHex = (bytes: number): string =>
-  (process.getBuiltinModule("node:crypto") as typeof NodeCrypto).randomBytes(bytes).toString("hex")
+const randomHex = (bytes: number): string => randomBytes(bytes).toString("hex")
 
 /** Marks the names of this copy of the module, of which there is one in each thread. */
 const thread = (): string => (threadMark ??= randomHex(3))

@@ -6,9 +6,7 @@
  * the business of those who write it. A file is complete when it has its name, and a rename gives it another state.
  */
 import * as Effect from "effect/Effect"
-import { randomBytes } from "node:crypto"
-import * as Fs from "node:fs"
-import { join } from "node:path"
+import { Fs, join, randomBytes } from "./node.ts"
 import type { Fault } from "../model/FsError.ts"
 import { makeDirectories } from "./directories.ts"
 import * as Installation from "./installation.ts"

@@ -1,7 +1,5 @@
 /** Directories that hold far more than one project: nobody means to capture them, or to hand them to an agent, by leaving something out. */
-import { realpathSync } from "node:fs"
-import { homedir, userInfo } from "node:os"
-import { dirname } from "node:path"
+import { dirname, homedir, realpathSync, userInfo } from "./node.ts"
 import { isInside } from "./openRoots.ts"
 
 const real = (path: string): string | undefined => {

@@ -7,6 +7,7 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import { isBytes } from "../model/bytes.ts"
 import { type Algebra, make } from "../filesystem/Filesystem.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
@@ -149,7 +150,7 @@ export const adversarial = (self: Algebra): Algebra => {
     write: (path, bytes, mode, how) =>
       paused.write(
         path,
-        bytes instanceof Uint8Array
+        isBytes(bytes)
           ? Stream.fromIterable(crumbs(bytes))
           : Stream.flatMap(bytes, (chunk) => Stream.fromIterable(crumbs(chunk))),
         mode,

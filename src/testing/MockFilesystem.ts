@@ -9,6 +9,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
+import { isBytes } from "../model/bytes.ts"
 import * as InMemory from "../backends/InMemory.ts"
 import { type Algebra, Filesystem, make as fromBackend } from "../filesystem/Filesystem.ts"
 import { type InvalidArgument, type InvalidPath, type PathTooLong, Unavailable } from "../model/FsError.ts"
@@ -81,11 +82,7 @@ const unanswered = (operation: string, path: string): unknown => {
 type AnyCall = (...args: ReadonlyArray<unknown>) => unknown
 
 const isOptions = (value: unknown): value is object =>
-  typeof value === "object" &&
-  value !== null &&
-  !Array.isArray(value) &&
-  !(value instanceof Uint8Array) &&
-  !(value instanceof RegExp)
+  typeof value === "object" && value !== null && !Array.isArray(value) && !isBytes(value) && !(value instanceof RegExp)
 
 const callOf = (operation: keyof Operations, args: ReadonlyArray<unknown>): Call => {
   const last = args.length > 1 ? args.at(-1) : undefined

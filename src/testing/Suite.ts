@@ -4,6 +4,7 @@
  *
  * @since 0.1.0
  */
+import type * as Vitest from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type { Filesystem } from "../filesystem/Filesystem.ts"
@@ -29,14 +30,19 @@ export interface SuiteOptions {
   readonly laws?: ReadonlyArray<Law> | undefined
 }
 
-const vitest = await import("@effect/vitest").then(
-  (module) => ({ module }),
-  (cause: unknown) => ({ cause })
-)
-
-const runner = () => {
-  if ("module" in vitest) return vitest.module
-  throw new Error("a suite of fs-algebra/testing needs the package @effect/vitest to be installed", { cause: vitest.cause })
+/**
+ * Returns the test runner. It is required, not imported, since a suite is declared in one synchronous step and a module that waits for an
+ * import cannot be required itself.
+ */
+const runner = (): typeof Vitest => {
+  try {
+    const { createRequire } = process.getBuiltinModule("node:module")
+    return createRequire(import.meta.url)("@effect/vitest")
+  } catch (cause) {
+    throw new Error("a suite of fs-algebra/testing needs the package @effect/vitest to be installed, and Node to run it", {
+      cause
+    })
+  }
 }
 
 const patience = 120_000

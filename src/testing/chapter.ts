@@ -1,6 +1,7 @@
 /** The four forms that laws take. Most are a row: a tree, a call, and what must come of it; the rest are small programs. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import { isBytes } from "../model/bytes.ts"
 import type { Algebra } from "../filesystem/Filesystem.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as Limits from "../model/Limits.ts"
@@ -89,4 +90,4 @@ export const chapter = (common: { readonly kind: Kind; readonly needs?: Readonly
 }
 
 const isRecord = (value: unknown): value is object =>
-  typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array)
+  typeof value === "object" && value !== null && !Array.isArray(value) && !isBytes(value)

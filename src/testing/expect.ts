@@ -1,6 +1,7 @@
 /** What a law says when it looks: each failure tells what was expected and what there was, in the terms of the call. */
 import * as Effect from "effect/Effect"
 import * as Equal from "effect/Equal"
+import { isBytes } from "../model/bytes.ts"
 
 /** A statement that did not hold. Whoever runs it knows the law and the calls. */
 export class Broken extends Error {
@@ -18,7 +19,7 @@ const longest = 2000
 const cut = (text: string): string => (text.length > longest ? `${text.slice(0, longest)}… (${text.length} characters)` : text)
 
 const replacer = (_: string, value: unknown): unknown =>
-  value instanceof Uint8Array
+  isBytes(value)
     ? `bytes ${Array.from(value.subarray(0, 64), (byte) => byte.toString(16).padStart(2, "0")).join("")}${value.length > 64 ? `… (${value.length})` : ""}`
     : typeof value === "string" && value.length > 200
       ? `${value.slice(0, 200)}… (${value.length} characters)`

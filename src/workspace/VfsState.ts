@@ -16,7 +16,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
-import { tmpdir } from "node:os"
+import { tmpdir } from "../runtime/node.ts"
 import { type Algebra, Filesystem, make as makeAlgebra } from "../filesystem/Filesystem.ts"
 import { type BackendError, type FsError, promote } from "../model/FsError.ts"
 import { Limits } from "../model/Limits.ts"

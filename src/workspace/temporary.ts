@@ -3,12 +3,10 @@
  * process made it and ends with a code of this installation, so that the leftovers of a killed process are removed by the next one, and
  * a directory that somebody else gave such a name is not.
  */
-import { randomBytes } from "node:crypto"
+import { Fs, Path, randomBytes } from "../runtime/node.ts"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
-import * as Fs from "node:fs"
-import * as Path from "node:path"
 import { attempt } from "../backends/internal/attempt.ts"
 import { remove as removeOn } from "../backends/internal/container/overlay.ts"
 import type { Fault } from "../model/FsError.ts"

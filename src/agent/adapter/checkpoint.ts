@@ -3,7 +3,7 @@
  * or is interrupted. Those of calls that went well stay, by the name `pre:<tool>:<call id>`.
  */
 import * as Effect from "effect/Effect"
-import { createHash } from "node:crypto"
+import { createHash } from "../../runtime/node.ts"
 import { alone } from "../../history/replace.ts"
 import type * as Checkpoint from "../../workspace/Checkpoint.ts"
 import type { Options } from "../Adapter.ts"

@@ -1,5 +1,5 @@
 /** A body that is not UTF-8 is refused: decoded as it is, a file would get characters that nobody sent. */
-import { isUtf8 } from "node:buffer"
+import { isUtf8 } from "../../runtime/node.ts"
 import * as Effect from "effect/Effect"
 import type * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"

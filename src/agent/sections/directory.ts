@@ -1,8 +1,7 @@
 /** Directories of our own in the system's place for such, which go with the scope, and with whoever comes after a process that was killed. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { realpathSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { realpathSync, tmpdir } from "../../runtime/node.ts"
 import { IoError } from "../../model/FsError.ts"
 import { root } from "../../model/FsPath.ts"
 import type { Purpose } from "../../workspace/temporary.ts"

@@ -1,4 +1,5 @@
 /** A window of bytes as base64: cut between groups of three bytes, so that windows can be put together before or after decoding. */
+import { Buffer } from "../../runtime/buffer.ts"
 import { fit, type PageBudget } from "./fit.ts"
 import { plural } from "./words.ts"
 

@@ -6,7 +6,8 @@
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import * as Fs from "node:fs"
+import { Fs } from "../../runtime/node.ts"
+import { isBytes } from "../../model/bytes.ts"
 import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, name, parent } from "../../model/FsPath.ts"
@@ -116,7 +117,7 @@ export const fill = <E, R>(
   staged: Staged,
   content: Uint8Array | Stream.Stream<Uint8Array, E, R>
 ): Effect.Effect<void, Fault | E, R> =>
-  content instanceof Uint8Array
+  isBytes(content)
     ? write(staged.descriptor, content)
     : Stream.runForEachArray(content, (chunks) =>
         Effect.forEach(chunks, (bytes) => write(staged.descriptor, bytes), { discard: true })

@@ -5,7 +5,7 @@
  * Between the look and the use another process that may write inside the root can still swap a directory for a link: that is
  * `best-effort`.
  */
-import * as Fs from "node:fs"
+import { Fs } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, root } from "../../model/FsPath.ts"
 import { isFault } from "./attempt.ts"

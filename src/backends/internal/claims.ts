@@ -13,9 +13,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
-import { randomBytes } from "node:crypto"
-import * as Fs from "node:fs"
-import { join } from "node:path"
+import { Fs, join, randomBytes } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { fold, type FsPath, name, parent } from "../../model/FsPath.ts"
 import type { Locks } from "../../port/Backend.ts"

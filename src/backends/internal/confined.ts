@@ -6,7 +6,7 @@
  * Neither follows a link: a link on the way ends it, so nothing that a link leads to is ever touched, and what is outside cannot be
  * learnt from an error. Links are resolved by the engine, from their text.
  */
-import * as Fs from "node:fs"
+import { Fs, platform } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { Info } from "../../port/Backend.ts"
@@ -86,7 +86,7 @@ const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = Fs.constants
 export const O_PATH = 0o10000000
 
 /** Opens a directory, itself and no link, only to hold it. */
-export const holding = (process.platform === "linux" ? O_PATH : O_RDONLY | O_NONBLOCK) | O_DIRECTORY | O_NOFOLLOW
+export const holding = (platform === "linux" ? O_PATH : O_RDONLY | O_NONBLOCK) | O_DIRECTORY | O_NOFOLLOW
 
 /** Gives away what was made here by its name just now, itself and not what it may lead to; where that fails it is unmade. */
 export const giveAway = ({ owner }: Confined, at: HostPath, unmake: (at: HostPath) => void): undefined => {

@@ -7,7 +7,7 @@
  * answers from the moment of asking, and only if that is where the path says is it used. What is kept is let go every second, so that
  * an idle filesystem holds nothing but its root, and what is mounted over a directory is noticed.
  */
-import * as Fs from "node:fs"
+import { Fs } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, parent, root } from "../../model/FsPath.ts"
 import { isFault, whenExhausted } from "./attempt.ts"

@@ -5,7 +5,7 @@
  *
  * The host's own error stays in `cause`, which is for the debug log: its message holds host paths, the other fields never do.
  */
-import { getSystemErrorMessage } from "node:util"
+import { getSystemErrorMessage } from "../../runtime/node.ts"
 import type { Kind } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 

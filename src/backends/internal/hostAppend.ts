@@ -4,7 +4,8 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
-import * as Fs from "node:fs"
+import { Fs } from "../../runtime/node.ts"
+import { isBytes } from "../../model/bytes.ts"
 import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
@@ -171,7 +172,7 @@ export const append = <E, R>(
   commit: Commit | undefined
 ): Effect.Effect<FileStat, Fault | E, R> =>
   Effect.tap(
-    content instanceof Uint8Array
+    isBytes(content)
       ? committed(
           commit,
           appendTo(confined, path, hardlinks, durability, (target) => write(target.descriptor, content, target, largest))

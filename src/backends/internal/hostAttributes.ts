@@ -3,8 +3,7 @@
  * through a link.
  */
 import type * as DateTime from "effect/DateTime"
-import { isUtf8 } from "node:buffer"
-import * as Fs from "node:fs"
+import { Fs, isUtf8 } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, root } from "../../model/FsPath.ts"
 import { isFault } from "./attempt.ts"

@@ -3,7 +3,7 @@
  * through the thread pool 25 and more. Many are moved by the thread pool, so that the program goes on meanwhile.
  */
 import * as Effect from "effect/Effect"
-import * as Fs from "node:fs"
+import { Fs } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { attempt, awaited } from "./attempt.ts"
 import type { HostPath } from "./hostNames.ts"

@@ -4,7 +4,7 @@
  * asked for again as bytes.
  */
 import * as Effect from "effect/Effect"
-import * as Fs from "node:fs"
+import { Fs } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { Child } from "../../port/Backend.ts"
 import { attempt, awaited, patiently } from "./attempt.ts"

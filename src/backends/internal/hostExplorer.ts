@@ -6,7 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import * as Fs from "node:fs"
+import { Fs } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, isTemporaryName, root } from "../../model/FsPath.ts"
 import type { Kind } from "../../model/Entry.ts"

@@ -3,7 +3,7 @@
  * known by a key instead, the bytes in hexadecimal behind a NUL, which neither a caller's path nor a name on disk can hold. So
  * everything on the disk can be listed, moved and removed through the port, and nothing is ever taken for something else.
  */
-import { isUtf8 } from "node:buffer"
+import { isUtf8 } from "../../runtime/node.ts"
 import type { Kind } from "../../model/Entry.ts"
 import type { Child } from "../../port/Backend.ts"
 import { escaped } from "../../runtime/escapedName.ts"

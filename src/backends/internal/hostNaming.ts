@@ -3,7 +3,7 @@
  * this program in between, so what is there is never replaced unasked; another process could still put something there in the
  * microseconds that are left, which Node has no call to prevent.
  */
-import * as Fs from "node:fs"
+import { Fs } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { fold, type FsPath, isWithin, name, parent, root } from "../../model/FsPath.ts"
 import { isFault } from "./attempt.ts"

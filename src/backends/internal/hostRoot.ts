@@ -2,7 +2,7 @@
  * The root is what its path leads to when the filesystem is built, and it stays that directory. Which walk confines to it is decided
  * before, by trying what the machine can do, so that nothing need be made for whoever requires more.
  */
-import * as Fs from "node:fs"
+import { Fs } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { Info } from "../../port/Backend.ts"
 import * as CheckedWalk from "./checkedWalk.ts"

@@ -4,7 +4,7 @@
  * listing is, and its entries are looked at in slices, between which others have their turn.
  */
 import * as Effect from "effect/Effect"
-import * as Fs from "node:fs"
+import { Fs } from "../../runtime/node.ts"
 import type { Kind } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath } from "../../model/FsPath.ts"

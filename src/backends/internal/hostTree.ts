@@ -4,7 +4,7 @@
  * interrupted between them; what is left of the tree then is whole files, where they were.
  */
 import * as Effect from "effect/Effect"
-import * as Fs from "node:fs"
+import { Fs } from "../../runtime/node.ts"
 import { type Fault, located } from "../../model/FsError.ts"
 import { type FsPath, join, name, parent, root } from "../../model/FsPath.ts"
 import type { Child } from "../../port/Backend.ts"

@@ -7,7 +7,7 @@
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
-import * as Fs from "node:fs"
+import { Fs } from "../../runtime/node.ts"
 import type { WatchEvent } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, join, name, parent, parse } from "../../model/FsPath.ts"

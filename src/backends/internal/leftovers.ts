@@ -2,7 +2,7 @@
  * Removes the temporary files of killed writers. Whoever lists a directory or writes in it removes those whose process has provably
  * ended; a file that is not provably ours is a stranger's and stays, however old it is.
  */
-import * as Fs from "node:fs"
+import { Fs } from "../../runtime/node.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { look, type Place } from "./confined.ts"
 import { childrenNow, isSmall } from "./hostEntries.ts"

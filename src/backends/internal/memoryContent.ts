@@ -2,6 +2,7 @@
  * A file's content never changes once it is made: appending makes another that goes on in the same buffer, after the last byte that
  * the first can see. So whoever holds the first reads what it was, and a thousand small appends copy as many bytes as the file has.
  */
+import { Buffer } from "../../runtime/buffer.ts"
 import { sha256 } from "../../runtime/hash.ts"
 
 export interface Content {
@@ -26,8 +27,10 @@ const allocate = (length: number): Uint8Array | undefined => {
     if (length >= pooled) return new Uint8Array(length)
     const part = Buffer.allocUnsafe(length)
     return new Uint8Array(part.buffer, part.byteOffset, length)
-  } catch {
-    return undefined
+  } catch (error) {
+    // The engine says so where memory is short. Anything else is a defect.
+    if (error instanceof RangeError) return undefined
+    throw error
   }
 }
 

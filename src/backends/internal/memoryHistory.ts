@@ -4,6 +4,7 @@
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
+import { Buffer } from "../../runtime/buffer.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { compare, fold, type FsPath } from "../../model/FsPath.ts"
 import type { Backend, Rules } from "../../port/Backend.ts"

@@ -6,6 +6,7 @@ import type * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import { isBytes } from "../../model/bytes.ts"
 import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
@@ -171,7 +172,7 @@ export const make = (
 
   const write: Backend["write"] = (path, bytes, mode, how) => {
     const commit = how?.commit
-    if (!(bytes instanceof Uint8Array)) {
+    if (!isBytes(bytes)) {
       return Effect.flatMap(gather(bytes), (content) => {
         const publish = Effect.clockWith((clock) => put(path, content, mode, clock))
         return commit === undefined ? publish : commit(publish)

@@ -4,6 +4,7 @@
  * change is whole, and answers a fault instead of failing, so that nothing is paid for a "no".
  */
 import type * as DateTime from "effect/DateTime"
+import { Buffer } from "../../runtime/buffer.ts"
 import type { WatchEvent } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { fold, type FsPath, isWithin, join, name, root } from "../../model/FsPath.ts"

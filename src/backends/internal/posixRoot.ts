@@ -3,8 +3,7 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import * as Fs from "node:fs"
-import { isAbsolute } from "node:path"
+import { Fs, isAbsolute } from "../../runtime/node.ts"
 import type { Fault, Unsupported } from "../../model/FsError.ts"
 import { root as top } from "../../model/FsPath.ts"
 import type { Backend, Info } from "../../port/Backend.ts"

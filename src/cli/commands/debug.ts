@@ -8,6 +8,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
 import * as flags from "../flags.ts"
 import { subcommandOn } from "../subcommand.ts"
+import * as PlatformNode from "../platformNode.ts"
 import { ProgramVersion } from "./mcp.ts"
 
 export const debug = subcommandOn(Layer.empty)(
@@ -40,7 +41,7 @@ to be asked at /openapi.json.`,
     store: flags.store
   },
   Effect.fnUntraced(function* ({ path, ...options }) {
-    const { serve } = yield* Effect.promise(() => import("../debugServe.ts"))
+    const { serve } = yield* PlatformNode.loading("debug", () => import("../debugServe.ts"))
     yield* serve({ ...options, path: Option.getOrUndefined(path) }, yield* ProgramVersion)
   })
 )

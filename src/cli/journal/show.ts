@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import { isBytes } from "../../model/bytes.ts"
 import { decode } from "../../engine/text.ts"
 import type { JournalError } from "../../journal/errors.ts"
 import type { Content } from "../../journal/FileSystemEntry.ts"
@@ -23,7 +24,7 @@ const Shown = Schema.Struct({ position: Schema.Int, at: Schema.Finite, entry: En
 
 /** People are shown its first chunk. */
 const start = (journal: Scrivener<Entry>, content: Content): Effect.Effect<Uint8Array, JournalError> =>
-  content instanceof Uint8Array
+  isBytes(content)
     ? Effect.succeed(content)
     : Effect.map(
         Stream.runHead(journal.contents.stream(content)),

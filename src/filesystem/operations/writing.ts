@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
+import { isBytes } from "../../model/bytes.ts"
 import { named } from "../../engine/diff.ts"
 import { accelerated, claiming, inTurn } from "../../engine/directories.ts"
 import * as Edit from "../../engine/edit.ts"
@@ -126,7 +127,7 @@ export const writing = (self: Caller): Pick<Algebra, "write" | "writeBytes" | "s
     let size = 0
     const content = Stream.mapArrayEffect(source, (chunks) => {
       for (const chunk of chunks) {
-        if (!(chunk instanceof Uint8Array)) return Effect.fail(invalid("content", "a sink takes bytes"))
+        if (!isBytes(chunk)) return Effect.fail(invalid("content", "a sink takes bytes"))
         size += chunk.length
         digest?.update(chunk)
       }
@@ -197,7 +198,7 @@ export const writing = (self: Caller): Pick<Algebra, "write" | "writeBytes" | "s
           const fault =
             checkName(input) ??
             checkOptions(options) ??
-            (content instanceof Uint8Array
+            (isBytes(content)
               ? checkSize(content.length, limits)
               : invalid("content", "it must be a Uint8Array; text is for write"))
           return fault === undefined ? writeAll(path, content, planOf(options, limits)) : Effect.fail(fault)

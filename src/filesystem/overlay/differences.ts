@@ -4,6 +4,7 @@
  * have changed.
  */
 import * as Effect from "effect/Effect"
+import { Buffer } from "../../runtime/buffer.ts"
 import * as Read from "../../engine/read.ts"
 import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"

@@ -8,6 +8,7 @@ import * as Exit from "effect/Exit"
 import type { File } from "effect/FileSystem"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
+import { isBytes } from "../../model/bytes.ts"
 import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, join, parent, root } from "../../model/FsPath.ts"
@@ -83,7 +84,7 @@ export const make = (ground: Ground): Backend["write"] => {
     content: Content<E, R>,
     old: File.Info | undefined
   ): Effect.fn.Return<void, Fault | E, R> {
-    const whole = content instanceof Uint8Array
+    const whole = isBytes(content)
     yield* put(aside, whole ? content : empty, "wx", old && permissions(old))
     if (!whole) yield* pour(aside, content)
     if (old !== undefined) yield* inherit(aside, old)
@@ -152,7 +153,7 @@ export const make = (ground: Ground): Backend["write"] => {
   ): Effect.Effect<FileStat, Fault | E, R> =>
     Effect.andThen(
       Effect.tap(place(path), (found) => admits(found, "append")),
-      content instanceof Uint8Array
+      isBytes(content)
         ? committed(how, extend(path, put(path, content, "a")))
         : withAside(path, false, (aside) =>
             Effect.andThen(

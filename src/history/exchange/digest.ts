@@ -3,7 +3,7 @@
  * bits where all of them were given. Recovery compares it before it puts anything in place.
  */
 import * as Effect from "effect/Effect"
-import { createHash, type Hash } from "node:crypto"
+import { createHash, type Hash } from "../../runtime/node.ts"
 import { at as locate } from "../../engine/directories.ts"
 import type { FileStat } from "../../model/Entry.ts"
 import { type Fault, located } from "../../model/FsError.ts"

@@ -4,7 +4,7 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { relative, sep } from "node:path"
+import { relative, sep } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, mapPath } from "../../port/Backend.ts"

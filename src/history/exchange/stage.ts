@@ -6,6 +6,7 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { Hash } from "node:crypto"
+import { isBytes } from "../../model/bytes.ts"
 import { at as locate } from "../../engine/directories.ts"
 import * as Read from "../../engine/read.ts"
 import type { Fault } from "../../model/FsError.ts"
@@ -83,10 +84,10 @@ const writeFile = Effect.fnUntraced(function* <E>(
   { content, isRecorded }: Staging<E>
 ): Effect.fn.Return<string, Fault | Mismatch | E> {
   const given = yield* content(path, file)
-  if (given instanceof Uint8Array && !isIt(given, file)) return yield* mismatch(path)
+  if (isBytes(given) && !isIt(given, file)) return yield* mismatch(path)
   const hash = isRecorded ? hasher() : undefined
-  if (given instanceof Uint8Array) hash?.update(given)
-  const bytes = given instanceof Uint8Array ? given : checked(given, file, path, hash)
+  if (isBytes(given)) hash?.update(given)
+  const bytes = isBytes(given) ? given : checked(given, file, path, hash)
   const stat = yield* Effect.mapError(port.write(at, bytes, "create"), (error) => shown(error, at, path))
   if (stat.sizeBytes !== file.sizeBytes) return yield* mismatch(path)
   const attributes = {

@@ -7,9 +7,7 @@
  * reference has come since those of use were counted; who comes at that moment waits (see turns.ts).
  */
 import * as Effect from "effect/Effect"
-import { randomBytes } from "node:crypto"
-import * as Fs from "node:fs"
-import { join } from "node:path"
+import { Fs, join, randomBytes } from "../../runtime/node.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
 import { isId } from "./objects.ts"
 import { failureOf, type Running } from "./process.ts"

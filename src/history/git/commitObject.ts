@@ -1,5 +1,5 @@
 /** A snapshot is a commit with no parents, in one form only: what another program has made is not taken for a snapshot. */
-import { isUtf8 } from "node:buffer"
+import { isUtf8 } from "../../runtime/node.ts"
 import * as Result from "effect/Result"
 import { storeFault, type StoreFault } from "../errors.ts"
 

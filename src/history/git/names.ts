@@ -2,7 +2,7 @@
  * Every name that a port knows an entry by has one name in a git tree, which git and the disks that git writes to take for nothing else.
  * What they could refuse or misread is kept behind a mark; all other names stay as they are, so that people find them.
  */
-import { isUtf8 } from "node:buffer"
+import { isUtf8 } from "../../runtime/node.ts"
 
 const mark = "%fs-algebra%"
 

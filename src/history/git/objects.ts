@@ -1,5 +1,6 @@
 /** What git keeps is known by the SHA-1 of its kind, its size and its bytes: 40 hexadecimal digits in lower case. */
-import { createHash, hash } from "node:crypto"
+import { Buffer } from "../../runtime/buffer.ts"
+import { createHash, hash } from "../../runtime/node.ts"
 
 export type ObjectKind = "blob" | "tree" | "commit"
 
@@ -15,9 +16,9 @@ const scratch = Buffer.allocUnsafeSlow(small + 32)
 
 export const idOf = (kind: ObjectKind, body: Uint8Array): string => {
   if (body.length > small) return hasherOf(kind, body.length).update(body).digest("hex")
-  const start = scratch.write(`${kind} ${body.length}\0`, "latin1")
+  const start = scratch.write(`${kind} ${body.length}\0`, 0, "latin1")
   scratch.set(body, start)
-  return hash("sha1", scratch.subarray(0, start + body.length), "hex")
+  return hash("sha1", scratch.subarray(0, start + body.length))
 }
 
 /** For a body of `size` bytes that comes in parts. */

@@ -3,9 +3,7 @@
  * is not whole is refused, because what it claims to be there is not stored again.
  */
 import * as Effect from "effect/Effect"
-import { createHash } from "node:crypto"
-import * as Fs from "node:fs"
-import { join } from "node:path"
+import { createHash, Fs, join } from "../../runtime/node.ts"
 import { storeFault, type StoreFault } from "../errors.ts"
 import {
   fanOut,

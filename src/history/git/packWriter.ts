@@ -6,10 +6,8 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
-import { createHash, randomBytes } from "node:crypto"
-import * as Fs from "node:fs"
-import { join } from "node:path"
-import * as Zlib from "node:zlib"
+import { createHash, Fs, join, randomBytes, zlib } from "../../runtime/node.ts"
+import type * as Zlib from "node:zlib"
 import { storeFault, type StoreFault } from "../errors.ts"
 import { hasherOf, idOf, type ObjectKind } from "./objects.ts"
 import { encodeIndex } from "./packIndex.ts"
@@ -122,9 +120,9 @@ const deflated = (body: Uint8Array): Buffer => {
   const size = body.length
   if (size <= tiny) return stored(body)
   const chunkSize = size + 1024
-  if (isDense(body)) return Zlib.deflateSync(body, { level: 0, chunkSize })
+  if (isDense(body)) return zlib().deflateSync(body, { level: 0, chunkSize })
   const bits = 32 - Math.clz32(size - 1)
-  return Zlib.deflateSync(body, bits > 15 ? { level, chunkSize } : compressors[Math.max(0, bits - 9)])
+  return zlib().deflateSync(body, bits > 15 ? { level, chunkSize } : compressors[Math.max(0, bits - 9)])
 }
 
 const full = new Set(["ENOSPC", "EDQUOT"])
@@ -220,7 +218,7 @@ type Part = ReturnType<typeof makePart>
 
 /** A compressor that works beside this thread. */
 const compressor = (isIncompressible: boolean, onData: (bytes: Buffer) => void) => {
-  const deflate = Zlib.createDeflate({ level: isIncompressible ? 0 : level, chunkSize: partBytes })
+  const deflate = zlib().createDeflate({ level: isIncompressible ? 0 : level, chunkSize: partBytes })
   const ended = new Promise<void>((resolve, reject) => deflate.on("data", onData).once("end", resolve).once("error", reject))
   ended.catch(() => {})
   return {
@@ -242,13 +240,13 @@ const mismatch = (expected: number, actual: number): SizeMismatch => ({ _tag: "S
 const writeStream = Effect.fnUntraced(function* <E, R>(part: Part, size: number, stream: Stream.Stream<Uint8Array, E, R>) {
   const header = headerOf("blob", size)
   const hash = hasherOf("blob", size)
-  let crc = Zlib.crc32(header)
+  let crc = zlib().crc32(header)
   let seen = 0
   let failure: StoreFault | undefined
   let deflate: ReturnType<typeof compressor> | undefined
   part.put(header)
   const onData = (bytes: Buffer): void => {
-    crc = Zlib.crc32(bytes, crc)
+    crc = zlib().crc32(bytes, crc)
     try {
       if (failure === undefined) part.put(bytes)
     } catch (error) {
@@ -391,7 +389,7 @@ export const open = Effect.fnUntraced(function* (
     const content = deflated(body)
     part.put(header)
     part.put(content)
-    part.enter(id, offset, Zlib.crc32(content, Zlib.crc32(header)))
+    part.enter(id, offset, zlib().crc32(content, zlib().crc32(header)))
   }
   const add: PackWriter["add"] = (kind, body, id = idOf(kind, body)) => {
     use()

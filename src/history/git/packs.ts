@@ -3,8 +3,7 @@
  * objects were found to be of use. An object that is in several packs is of use in the largest of them only.
  */
 import * as Effect from "effect/Effect"
-import * as Fs from "node:fs"
-import { join } from "node:path"
+import { Fs, join } from "../../runtime/node.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
 import { countIn, idAt, offsetsIn, searchIn, whyUnfit } from "./indexFile.ts"
 

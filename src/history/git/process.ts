@@ -7,10 +7,8 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type * as ChildProcess from "node:child_process"
 import type { ChildProcessWithoutNullStreams } from "node:child_process"
-import * as Fs from "node:fs"
-import { join } from "node:path"
-import { Readable } from "node:stream"
-import { pipeline } from "node:stream/promises"
+import { Fs, join, stream, streams } from "../../runtime/node.ts"
+import { isBytes } from "../../model/bytes.ts"
 import { configuredPath, find, type Program } from "../../runtime/programs.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
 
@@ -193,8 +191,8 @@ const started = ({ path, program }: Program, args: ReadonlyArray<string>, cwd: s
 /** Answers what the source has failed with. */
 const feed = async ({ child }: Running, input: RunOptions["input"]): Promise<unknown> => {
   try {
-    if (input === undefined || typeof input === "string" || input instanceof Uint8Array) child.stdin.end(input)
-    else await pipeline(Readable.from(input, { objectMode: false }), child.stdin)
+    if (input === undefined || typeof input === "string" || isBytes(input)) child.stdin.end(input)
+    else await streams().pipeline(stream().Readable.from(input, { objectMode: false }), child.stdin)
     return undefined
   } catch (error) {
     // git cannot know that its input lacks its end.

@@ -4,9 +4,7 @@
  * process that was killed has left is told by its name, and removed by the next that looks.
  */
 import * as Effect from "effect/Effect"
-import { randomBytes } from "node:crypto"
-import * as Fs from "node:fs"
-import { join } from "node:path"
+import { Fs, join, randomBytes } from "../../runtime/node.ts"
 import * as Identity from "../../runtime/processIdentity.ts"
 
 /**

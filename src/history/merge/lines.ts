@@ -2,6 +2,7 @@
  * What changed between two texts, by lines, where git would put it. Of the many shortest ways to tell one, the one is taken in which
  * each run of changes is moved as far down as it goes, so that both sides of a merge name the same place for the same change.
  */
+import { Buffer } from "../../runtime/buffer.ts"
 import { blocks, type Lines as Numbered, numbering as numberingText } from "../../engine/lineDiff.ts"
 import { perItem, type Steps, stride } from "../../runtime/steps.ts"
 

@@ -2,6 +2,7 @@
  * A merge of three texts as bytes: by lines, and every byte of the answer is a byte of one of them. What one side changed is taken;
  * changes of both that overlap or touch are a conflict, as in git, unless both came to the same lines.
  */
+import { Buffer } from "../../runtime/buffer.ts"
 import { perItem, type Steps } from "../../runtime/steps.ts"
 import { type Edit, edits, type Lines, numbering } from "./lines.ts"
 

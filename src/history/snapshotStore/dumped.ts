@@ -3,9 +3,7 @@
  * SHA-256. A store in the same directory lists and reads such an archive, and never replaces or removes it.
  */
 import * as Effect from "effect/Effect"
-import { createHash } from "node:crypto"
-import * as Fs from "node:fs"
-import { basename } from "node:path"
+import { basename, createHash, Fs, FsPromises } from "../../runtime/node.ts"
 
 const archiveEnding = ".fs.zip"
 
@@ -16,9 +14,9 @@ const chunkSize = 65_536
 
 /** Passes the pieces of a file on until one ends it. A piece is valid until the next. Returns false where there is no such file. */
 const read = async (path: string, signal: AbortSignal, take: (piece: Buffer) => boolean): Promise<boolean> => {
-  let handle: Fs.promises.FileHandle
+  let handle: FsPromises.FileHandle
   try {
-    handle = await Fs.promises.open(path, readable)
+    handle = await FsPromises.open(path, readable)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === "ENOENT" || code === "ELOOP" || code === "ENXIO") return false

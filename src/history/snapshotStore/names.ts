@@ -1,4 +1,5 @@
 /** A snapshot is a file whose name is its id, so an id is what can stand in the name of a file and lead nowhere. */
+import { Buffer } from "../../runtime/buffer.ts"
 import { whyNoName } from "../../model/fileName.ts"
 
 const suffix = ".fs.zip"

@@ -16,8 +16,7 @@ import { ofDescriptor, type Source } from "../zip/spool.ts"
 /** Bytes. */
 const largestManifest = 1024 * 1024
 
-const unpacked = ({ crc, method, size }: Listed, packed: Uint8Array): Uint8Array => {
-  const bytes = method === stored ? packed : Codec.inflate(packed, size)
+const checked = ({ crc, size }: Listed, bytes: Uint8Array | undefined): Uint8Array => {
   if (bytes === undefined || bytes.length !== size || Codec.crc32(bytes) !== crc) {
     throw refuse("corrupt", "its content is damaged", Manifest.manifestName)
   }
@@ -35,7 +34,8 @@ const manifestIn = Effect.fnUntraced(function* (source: Source): Effect.fn.Retur
   const data = yield* checkLocal(new Window(source), entry)
   if (data + entry.packed > source.size) return yield* Effect.fail(refuse("corrupt", "it ends too early", entry.name))
   const packed = yield* source.read(data, entry.packed)
-  return yield* judged(() => Manifest.read(unpacked(entry, packed)))
+  const bytes = entry.method === stored ? packed : yield* Codec.inflate(packed, entry.size)
+  return yield* judged(() => Manifest.read(checked(entry, bytes)))
 })
 
 const sourceAt = (path: string): Effect.Effect<Source, Fault, Scope.Scope> =>

@@ -6,6 +6,8 @@ import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
+import { Buffer } from "../../runtime/buffer.ts"
+import { isBytes } from "../../model/bytes.ts"
 import { type Algebra, make as makeAlgebra } from "../../filesystem/Filesystem.ts"
 import { type Fault, promote, type ReadError } from "../../model/FsError.ts"
 import { compare, root } from "../../model/FsPath.ts"
@@ -115,7 +117,7 @@ export const viewOf = ({ content, path, tree }: Contents): Algebra =>
       content: (path, file) =>
         Effect.mapBoth(content(path, file), {
           onFailure: toFault,
-          onSuccess: (bytes) => (bytes instanceof Uint8Array ? bytes : Stream.mapError(bytes, toFault))
+          onSuccess: (bytes) => (isBytes(bytes) ? bytes : Stream.mapError(bytes, toFault))
         })
     })
   )

@@ -4,8 +4,7 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import * as Fs from "node:fs"
-import { basename, isAbsolute, join, resolve, sep } from "node:path"
+import { basename, Fs, isAbsolute, join, resolve, sep } from "../../runtime/node.ts"
 import { makeDirectories } from "../../runtime/directories.ts"
 import * as OpenRoots from "../../runtime/openRoots.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"

@@ -2,15 +2,14 @@
  * Snapshots as ZIP archives, in a temporary directory that goes with the layer. They hold what any filesystem shows, also what no import
  * would take: links that lead out, names that differ in case alone, names that are no text. FIFOs, sockets and devices are counted.
  */
-import { createHash, randomUUID } from "node:crypto"
+import { createHash, Fs, join, randomUUID } from "../../runtime/node.ts"
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import * as Fs from "node:fs"
-import { join } from "node:path"
+import { isBytes } from "../../model/bytes.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import { type Fault, type FsError, located, toFault } from "../../model/FsError.ts"
 import { Limits } from "../../model/Limits.ts"
@@ -202,7 +201,7 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
             content: (path, file) =>
               Effect.mapBoth(content(path, file), {
                 onFailure: toReadFault,
-                onSuccess: (bytes) => (bytes instanceof Uint8Array ? bytes : Stream.mapError(bytes, toReadFault))
+                onSuccess: (bytes) => (isBytes(bytes) ? bytes : Stream.mapError(bytes, toReadFault))
               })
           })
         ),

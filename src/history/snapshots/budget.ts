@@ -1,6 +1,6 @@
 /** What a capture may not be: of too many files or bytes, of a whole machine, or more than the disk of the store has room for. */
 import * as Effect from "effect/Effect"
-import * as Fs from "node:fs"
+import { Fs } from "../../runtime/node.ts"
 import { widthOf } from "../../runtime/wideRoots.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
 import type { Census } from "../scan.ts"

@@ -1,5 +1,6 @@
 /** What a snapshot changed, counted when somebody asks: taking one is not held up by it. */
 import * as Effect from "effect/Effect"
+import { Buffer } from "../../runtime/buffer.ts"
 import { blocks, numbering } from "../../engine/lineDiff.ts"
 import { wholeAt } from "../../engine/read.ts"
 import type { Fault } from "../../model/FsError.ts"

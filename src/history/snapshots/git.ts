@@ -2,7 +2,8 @@
  * Snapshots of a directory, in git as a store of objects. What is captured comes from our own confined walk and is written as a pack of
  * ours; git reads it again, keeps it together and lets people look at it. git never sees the directory.
  */
-import { randomUUID } from "node:crypto"
+import { Buffer } from "../../runtime/buffer.ts"
+import { randomUUID } from "../../runtime/node.ts"
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"

@@ -1,6 +1,7 @@
 /** What a view asks of a tree in the store: each directory is read when it is looked into, and remembered for a while. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import { isBytes } from "../../model/bytes.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { StoreFault } from "../errors.ts"
@@ -43,7 +44,7 @@ export const lookingInto = (
     content: (path, file) =>
       Effect.mapBoth(content(path, file), {
         onFailure: toFault,
-        onSuccess: (bytes) => (bytes instanceof Uint8Array ? bytes : Stream.mapError(bytes, toFault))
+        onSuccess: (bytes) => (isBytes(bytes) ? bytes : Stream.mapError(bytes, toFault))
       })
   }
 }

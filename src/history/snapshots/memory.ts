@@ -1,5 +1,5 @@
 /** Snapshots in memory: the tree itself, kept. Taking one is free; what they hold goes with the layer, or when it is forgotten. */
-import { randomUUID } from "node:crypto"
+import { randomUUID } from "../../runtime/node.ts"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import type { Fault } from "../../model/FsError.ts"

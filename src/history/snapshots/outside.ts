@@ -1,10 +1,7 @@
 /** Where what is kept may be: outside every workspace, where nobody who works in one can reach it. */
-import { randomBytes } from "node:crypto"
+import { Fs, homedir, isAbsolute, join, randomBytes, tmpdir } from "../../runtime/node.ts"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import * as Fs from "node:fs"
-import { homedir, tmpdir } from "node:os"
-import { isAbsolute, join } from "node:path"
 import * as OpenRoots from "../../runtime/openRoots.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
 

@@ -3,12 +3,10 @@
  * missing, cut off or of another root is no error. A code of this installation stands before it: otherwise a store that somebody has
  * prepared could claim for a file content that it does not have.
  */
-import { createHash, randomBytes } from "node:crypto"
+import { createHash, Fs, join, randomBytes } from "../../runtime/node.ts"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import * as Fs from "node:fs"
-import { join } from "node:path"
 import * as Installation from "../../runtime/installation.ts"
 import { type Known, type Scan, stampOf } from "../scan.ts"
 import type { DirectoryNode, Node } from "../tree.ts"

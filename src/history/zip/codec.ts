@@ -1,11 +1,13 @@
 /**
- * Deflate and its inverse by the machine's zlib. What is small is done at once, since a turn through the thread pool costs more than the
+ * Deflate and its inverse by the machine's zlib, and without Node by `webCodec.ts`. What is small is done at once, since a turn through the thread pool costs more than the
  * work; what is large goes through it piece by piece, so that neither memory nor the turns of others depend on what comes out.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import * as Zlib from "node:zlib"
+import type * as Zlib from "node:zlib"
+import { isNode, zlib } from "../../runtime/node.ts"
+import * as Web from "./webCodec.ts"
 
 export const level = 6
 
@@ -33,13 +35,20 @@ export interface Transformer {
   readonly finish: Effect.Effect<ReadonlyArray<Uint8Array>, Broken>
 }
 
+/** A transformer that knows what it has taken. */
+export interface Pumping extends Transformer {
+  /** Bytes that it has taken of those it was given: fewer where its format says that there are no more. */
+  readonly consumed: number
+  readonly close: () => void
+}
+
 export const identity: Transformer = {
   push: (bytes) => Effect.succeed([bytes]),
   finish: Effect.succeed([])
 }
 
 /** A transform of zlib, fed step by step. One caller at a time. */
-export class Pump implements Transformer {
+export class Pump implements Pumping {
   readonly #zlib: Transform
   #out: Array<Uint8Array> = []
   #failed: Broken | undefined
@@ -59,7 +68,6 @@ export class Pump implements Transformer {
     })
   }
 
-  /** Bytes that it has taken of those it was given: fewer where its format says that there are no more. */
   get consumed(): number {
     return this.#zlib.bytesWritten
   }
@@ -96,15 +104,15 @@ export class Pump implements Transformer {
   }
 }
 
-export const pump = (make: () => Transform): Effect.Effect<Pump, never, Scope.Scope> =>
+export const pump = (make: () => Transform): Effect.Effect<Pumping, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.sync(() => new Pump(make())),
     (self) => Effect.sync(() => self.close())
   )
 
-export const deflating = pump(() => Zlib.createDeflateRaw({ level }))
-export const inflating = pump(() => Zlib.createInflateRaw())
-export const gunzipping = pump(() => Zlib.createGunzip())
+export const deflating = isNode ? pump(() => zlib().createDeflateRaw({ level })) : Web.deflating
+export const inflating = isNode ? pump(() => zlib().createInflateRaw()) : Web.inflating
+export const gunzipping = isNode ? pump(() => zlib().createGunzip()) : Web.gunzipping
 
 const pieces = (bytes: Uint8Array): ReadonlyArray<Uint8Array> => {
   if (bytes.length <= piece) return [bytes]
@@ -134,21 +142,27 @@ export const isWorthwhile = (packed: number, size: number): boolean => packed < 
 /** Room for what comes out, at once: zlib would take 16 KiB for every file. */
 const roomFor = (size: number): number => Math.max(size, 64)
 
-export const deflate = (bytes: Uint8Array): Uint8Array =>
-  Zlib.deflateRawSync(bytes, { level, chunkSize: roomFor(bytes.length) })
+export const deflate = (bytes: Uint8Array): Effect.Effect<Uint8Array> =>
+  isNode ? Effect.sync(() => zlib().deflateRawSync(bytes, { level, chunkSize: roomFor(bytes.length) })) : Web.deflate(bytes)
 
-/** `undefined` where it does not give exactly `size` bytes, of all of `packed`. */
-export const inflate = (packed: Uint8Array, size: number): Uint8Array | undefined => {
+const inflateSync = (packed: Uint8Array, size: number): Uint8Array | undefined => {
   try {
     const options = { maxOutputLength: Math.max(size, 1), chunkSize: roomFor(size), info: true }
-    const done = Zlib.inflateRawSync(packed, options) as unknown as {
+    const done = zlib().inflateRawSync(packed, options) as unknown as {
       readonly buffer: Uint8Array
       readonly engine: { readonly bytesWritten: number }
     }
     return done.buffer.length === size && done.engine.bytesWritten === packed.length ? new Uint8Array(done.buffer) : undefined
-  } catch {
+  } catch (error) {
+    // zlib gives each refusal a code. Anything else is a defect.
+    if (!(error instanceof Error && "code" in error)) throw error
     return undefined
   }
 }
 
-export const crc32 = (bytes: Uint8Array, before = 0): number => Zlib.crc32(bytes, before)
+/** `undefined` where it does not give exactly `size` bytes, of all of `packed`. */
+export const inflate = (packed: Uint8Array, size: number): Effect.Effect<Uint8Array | undefined> =>
+  isNode ? Effect.sync(() => inflateSync(packed, size)) : Web.inflate(packed, size)
+
+export const crc32 = (bytes: Uint8Array, before = 0): number =>
+  isNode ? zlib().crc32(bytes, before) : Web.crc32(bytes, before)

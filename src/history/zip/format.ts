@@ -1,5 +1,6 @@
 /** The records of the ZIP format as we write them: little-endian, names in UTF-8 and marked so, 64-bit fields where 32 do not hold. */
 import * as DateTime from "effect/DateTime"
+import { Buffer } from "../../runtime/buffer.ts"
 
 export const signatures = {
   local: 0x04034b50,

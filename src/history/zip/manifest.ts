@@ -1,6 +1,7 @@
 /** What an archive of version 1 says of itself, in an entry of its own. */
 import * as DateTime from "effect/DateTime"
 import * as Option from "effect/Option"
+import { Buffer } from "../../runtime/buffer.ts"
 import { refuse } from "./names.ts"
 
 /** What an archive says it holds. */

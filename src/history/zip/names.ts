@@ -3,6 +3,7 @@
  * not be read again. What breaks them is thrown, and caught where a call begins (`judged`): the code between says only what it does.
  */
 import * as Effect from "effect/Effect"
+import { Buffer } from "../../runtime/buffer.ts"
 import { escapes } from "../../engine/resolve.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { LimitsShape } from "../../model/Limits.ts"

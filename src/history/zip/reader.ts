@@ -295,10 +295,12 @@ class Reader {
     entry: Entry,
     packed: Effect.Effect<Uint8Array, ArchiveError | Fault>
   ): Effect.Effect<Uint8Array, ArchiveError | Fault> {
-    return Effect.flatMap(packed, (packed) => {
-      const bytes = entry.method === Format.stored ? new Uint8Array(packed) : Codec.inflate(packed, entry.size)
-      return bytes === undefined || Codec.crc32(bytes) !== entry.crc ? Effect.fail(damaged(entry)) : Effect.succeed(bytes)
-    })
+    const bytes = Effect.flatMap(packed, (packed) =>
+      entry.method === Format.stored ? Effect.succeed(new Uint8Array(packed)) : Codec.inflate(packed, entry.size)
+    )
+    return Effect.flatMap(bytes, (bytes) =>
+      bytes === undefined || Codec.crc32(bytes) !== entry.crc ? Effect.fail(damaged(entry)) : Effect.succeed(bytes)
+    )
   }
 
   #packed(entry: Entry): Stream.Stream<Uint8Array, Fault> {

@@ -3,6 +3,7 @@
  * same, and no byte of the file may belong to nothing, since what one reader passes over another one takes for an entry.
  */
 import * as Effect from "effect/Effect"
+import { Buffer } from "../../runtime/buffer.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { ArchiveError } from "../errors.ts"
 import { deflated, flag, max16, max32, signatures, stored } from "./format.ts"
@@ -81,8 +82,9 @@ const end64Length = 56
 
 /** The last record. Its comment is the end of the file, so that nothing stands behind the archive. */
 const locate = (tail: Buffer): number => {
-  const at = tail.lastIndexOf("PK\x05\x06", tail.length - endLength, "latin1")
-  if (at === -1) throw corrupt("it is no ZIP archive, or its end is missing")
+  let at = tail.length - endLength
+  while (at >= 0 && tail.readUInt32LE(at) !== signatures.end) at--
+  if (at < 0) throw corrupt("it is no ZIP archive, or its end is missing")
   if (at + endLength + tail.readUInt16LE(at + 20) !== tail.length) throw corrupt("something stands behind its end")
   return at
 }

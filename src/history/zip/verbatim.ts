@@ -4,6 +4,7 @@
  * passes over them like everything outside `files/`; only a filesystem that reads back its own archive puts them in their places. Nothing
  * in such an archive is trusted for it: names that lead anywhere, parents that are no directories and twins are refused.
  */
+import { Buffer } from "../../runtime/buffer.ts"
 import { fold } from "../../model/FsPath.ts"
 import type { DirectoryNode, FileNode, Node } from "../tree.ts"
 import { refuse } from "./names.ts"

@@ -7,6 +7,7 @@
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import { Buffer } from "../../runtime/buffer.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { LimitsShape } from "../../model/Limits.ts"
@@ -82,13 +83,13 @@ export class Writer {
   bytes(items: ReadonlyArray<Item>): Bytes<ArchiveError | Fault> {
     return Stream.concat(
       Stream.flatMap(this.#parts(items), (part) => part),
-      Stream.sync(() => {
-        if (this.#layout === "plain") return this.#end(isDoubtful(items) ? Manifest.plainComment : "")
+      Stream.suspend(() => {
+        if (this.#layout === "plain") return Stream.sync(() => this.#end(isDoubtful(items) ? Manifest.plainComment : ""))
         const manifest = this.#whole(
           { name: Manifest.manifestName, mode: Format.fileType | 0o644 },
           Manifest.write(this.manifest)
         )
-        return Buffer.concat([...manifest, this.#end("")])
+        return Stream.fromEffect(Effect.map(manifest, (parts) => Buffer.concat([...parts, this.#end("")])))
       })
     )
   }
@@ -119,26 +120,26 @@ export class Writer {
 
   /** The whole entry, nothing where the file has gone; `undefined` where it is large. */
   #small(item: Item): Effect.Effect<ReadonlyArray<Uint8Array> | undefined, ArchiveError | Fault> {
-    if (item.isOdd === true && item.kind !== "file") return judged(() => this.#odd(item))
+    if (item.isOdd === true && item.kind !== "file") return this.#odd(item)
     const name = this.#nameOf(item)
     if (item.kind === "directory") {
       if (item.mode === undefined && !item.isEmpty) return Effect.succeed([])
       return judged(() => this.#directory(`${name}/`, item.mode))
     }
     if (item.kind === "symlink") {
-      return judged(() => this.#counted(item, { name, mode: Format.linkType | 0o777 }, Buffer.from(item.target)))
+      return this.#counted(item, { name, mode: Format.linkType | 0o777 }, Buffer.from(item.target))
     }
     return Effect.flatMap(Effect.scoped(contentOf(this.#port, item.path)), (content) =>
       content === undefined
         ? Effect.succeed([])
         : content._tag === "Large"
           ? Effect.succeed(undefined)
-          : judged(() => this.#counted(item, { name, mode: modeOf(Format.fileType, content.mode) }, content.bytes))
+          : this.#counted(item, { name, mode: modeOf(Format.fileType, content.mode) }, content.bytes)
     )
   }
 
   /** A link or directory as a file, since no reader but ours may take it for one. */
-  #odd(item: Item): ReadonlyArray<Uint8Array> {
+  #odd(item: Item): Effect.Effect<ReadonlyArray<Uint8Array>, ArchiveError> {
     const mode = item.kind === "directory" ? modeOf(Format.fileType, item.mode) : Format.fileType | 0o600
     const content = item.kind === "symlink" ? Buffer.from(item.target) : new Uint8Array(0)
     return this.#counted(item, { name: this.#nameOf(item), mode }, content)
@@ -157,9 +158,11 @@ export class Writer {
     this.#bytes += size
   }
 
-  #counted(item: Item, made: Made, content: Uint8Array): ReadonlyArray<Uint8Array> {
-    this.#count(item, made.name, content.length)
-    return this.#whole(made, content)
+  #counted(item: Item, made: Made, content: Uint8Array): Effect.Effect<ReadonlyArray<Uint8Array>, ArchiveError> {
+    return Effect.andThen(
+      judged(() => this.#count(item, made.name, content.length)),
+      this.#whole(made, content)
+    )
   }
 
   #directory(name: string, mode: number | undefined): ReadonlyArray<Uint8Array> {
@@ -167,15 +170,19 @@ export class Writer {
     return [this.#begin(entry), ...this.#done(entry)]
   }
 
-  #whole(made: Made, content: Uint8Array): ReadonlyArray<Uint8Array> {
+  #whole(made: Made, content: Uint8Array): Effect.Effect<ReadonlyArray<Uint8Array>, ArchiveError> {
     // Nothing shorter than that becomes shorter still.
-    const packed = content.length < 8 ? content : Codec.deflate(content)
-    const isPacked = packed.length < content.length
-    const entry = this.#entry(made, isPacked ? Format.deflated : Format.stored)
-    entry.crc = Codec.crc32(content)
-    entry.size = content.length
-    entry.packed = isPacked ? packed.length : content.length
-    return [this.#begin(entry), this.#data(isPacked ? packed : content), ...this.#done(entry)]
+    const packing = content.length < 8 ? Effect.succeed(content) : Codec.deflate(content)
+    return Effect.flatMap(packing, (packed) =>
+      judged(() => {
+        const isPacked = packed.length < content.length
+        const entry = this.#entry(made, isPacked ? Format.deflated : Format.stored)
+        entry.crc = Codec.crc32(content)
+        entry.size = content.length
+        entry.packed = isPacked ? packed.length : content.length
+        return [this.#begin(entry), this.#data(isPacked ? packed : content), ...this.#done(entry)]
+      })
+    )
   }
 
   /** The file is opened again, and may be small by now or gone. */
@@ -188,7 +195,7 @@ export class Writer {
           const name = this.#nameOf(item)
           if (content._tag === "Whole") {
             const parts = this.#counted(item, { name, mode: modeOf(Format.fileType, content.mode) }, content.bytes)
-            return Stream.succeed(Buffer.concat(parts))
+            return Stream.fromEffect(Effect.map(parts, (parts) => Buffer.concat(parts)))
           }
           const { mode, sizeBytes } = content.handle.stat
           this.#count(item, name, sizeBytes)
@@ -204,7 +211,7 @@ export class Writer {
     return Stream.unwrap(
       Effect.gen({ self: this }, function* () {
         const probe = yield* handle.read(0, together)
-        if (Codec.isWorthwhile(Codec.deflate(probe).length, probe.length)) {
+        if (Codec.isWorthwhile((yield* Codec.deflate(probe)).length, probe.length)) {
           return this.#packed(this.#entry(made, Format.deflated, { isStreamed: true, isLarge }), path, handle)
         }
         let crc = 0

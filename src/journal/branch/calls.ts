@@ -1,6 +1,7 @@
 /** The requests of a branch's port: the entry of each call, and its answer or the fault of the backend that it came from. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import { isBytes } from "../../model/bytes.ts"
 import type { FileStat } from "../../model/Entry.ts"
 import { type Fault, InvalidArgument, Timeout } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
@@ -119,7 +120,7 @@ export const make = (asking: Asking, streamingThreshold: number, links: Taking):
         })
       ),
     write: <E, R>(write: Writing, content: Uint8Array | Stream.Stream<Uint8Array, E, R>, commit: Commit | undefined) => {
-      if (!(content instanceof Uint8Array)) return send(write, content, commit)
+      if (!isBytes(content)) return send(write, content, commit)
       if (content.length > streamingThreshold) return send(write, Stream.succeed(content), commit)
       const written = ask((id) => entryOf(id, write, content), write.fault)
       return commit === undefined ? written : commit(written)

@@ -5,6 +5,7 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import { isBytes } from "../../model/bytes.ts"
 import type { FileStat } from "../../model/Entry.ts"
 import type { JournalError } from "../errors.ts"
 import type { Content, ContentRef } from "../FileSystemEntry.ts"
@@ -26,7 +27,7 @@ export interface Pieces {
   readonly all: ReadonlyArray<Piece>
 }
 
-const isRef = (content: Content): content is ContentRef => !(content instanceof Uint8Array)
+const isRef = (content: Content): content is ContentRef => !isBytes(content)
 
 export const sizeOf = (content: Content): number => (isRef(content) ? content.size : content.length)
 

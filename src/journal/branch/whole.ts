@@ -1,6 +1,7 @@
 /** Whole calls as one entry each, so that they are decided where the files are, and stand in the journal as they were meant. */
 import * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
+import { isBytes } from "../../model/bytes.ts"
 import { hunksOf } from "../../engine/diff.ts"
 import * as Edit from "../../engine/edit.ts"
 import * as Version from "../../engine/version.ts"
@@ -79,7 +80,7 @@ const writeWith =
     const write = { path, createMode: mode, ifMatch, createParents, version: version && extended, ...links }
     const written = calls.write(write, bytes, how?.commit)
     // A stream has been run by then.
-    return bytes instanceof Uint8Array ? unlessLink(written) : written
+    return isBytes(bytes) ? unlessLink(written) : written
   }
 
 const tooLarge = (allowed: number, actual: number): Fault => ({

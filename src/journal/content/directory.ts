@@ -5,9 +5,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { randomBytes } from "node:crypto"
-import * as Fs from "node:fs"
-import { join, resolve } from "node:path"
+import { Fs, join, randomBytes, resolve } from "../../runtime/node.ts"
 import { type Hasher, hasher, sha256 } from "../../runtime/hash.ts"
 import { makeDirectories } from "../../runtime/directories.ts"
 import * as Identity from "../../runtime/processIdentity.ts"

@@ -2,7 +2,7 @@
  * A run of a daemon by a name that no other run has. It begins with the process, so that who takes its place on the same machine knows
  * whether it is still there, and need not wait for one that was killed.
  */
-import { randomBytes } from "node:crypto"
+import { randomBytes } from "../../runtime/node.ts"
 import * as Identity from "../../runtime/processIdentity.ts"
 
 /** Those of this process that run. */

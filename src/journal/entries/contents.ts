@@ -1,5 +1,6 @@
 /** The contents that an entry holds: what was asked for or answered, and what a change took away. */
 import * as Effect from "effect/Effect"
+import { isBytes } from "../../model/bytes.ts"
 import type { JournalError } from "../errors.ts"
 import type { Content, Removed } from "../FileSystemEntry.ts"
 import type { Entry, Recorded, Scrivener } from "../Journal.ts"
@@ -29,7 +30,7 @@ export const contentsOf = (entry: Entry): ReadonlyArray<Held> => {
   }
 }
 
-export const sizeOf = (content: Content): number => (content instanceof Uint8Array ? content.length : content.size)
+export const sizeOf = (content: Content): number => (isBytes(content) ? content.length : content.size)
 
 /** The value with bytes instead of the contents that are known, at any depth of plain records. */
 const placed = (value: unknown, known: ReadonlyMap<unknown, Uint8Array>): unknown => {

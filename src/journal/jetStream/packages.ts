@@ -4,12 +4,17 @@ import { JournalError } from "../errors.ts"
 
 const names = "@nats-io/transport-node, @nats-io/jetstream and @nats-io/obj"
 
+/** A bundler takes an import whose failure is handled for an optional one, and goes on where the package is not installed. */
+const rethrow = (cause: unknown): never => {
+  throw cause
+}
+
 export const load = Effect.tryPromise({
   try: async () => {
     const [transport, jetstream, obj] = await Promise.all([
-      import("@nats-io/transport-node"),
-      import("@nats-io/jetstream"),
-      import("@nats-io/obj")
+      import("@nats-io/transport-node").catch(rethrow),
+      import("@nats-io/jetstream").catch(rethrow),
+      import("@nats-io/obj").catch(rethrow)
     ])
     return { transport, jetstream, obj }
   },

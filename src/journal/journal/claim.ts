@@ -6,9 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { randomBytes, randomInt } from "node:crypto"
-import * as Fs from "node:fs"
-import { join } from "node:path"
+import { Fs, join, randomBytes, randomInt } from "../../runtime/node.ts"
 import { makeDirectories } from "../../runtime/directories.ts"
 import * as Identity from "../../runtime/processIdentity.ts"
 import { JournalError } from "../errors.ts"

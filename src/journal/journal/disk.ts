@@ -1,5 +1,5 @@
 /** The calls by which a journal is written, so that a test can let them fail. */
-import * as Fs from "node:fs"
+import { Fs } from "../../runtime/node.ts"
 
 export interface Disk {
   /** At the end, in one call; answers how many were written. */

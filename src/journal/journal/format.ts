@@ -6,7 +6,8 @@
  * was changed, removed, added or moved does not fit. Only that lines were cut off at the end cannot be seen in the file itself; the last
  * hash, kept elsewhere, shows it.
  */
-import { isUtf8 } from "node:buffer"
+import { Buffer } from "../../runtime/buffer.ts"
+import { isUtf8 } from "../../runtime/node.ts"
 import { sha256 } from "../../runtime/hash.ts"
 import { JournalError } from "../errors.ts"
 

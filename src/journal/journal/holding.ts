@@ -7,6 +7,8 @@
  * and bytes.
  */
 import * as Effect from "effect/Effect"
+import { Buffer } from "../../runtime/buffer.ts"
+import { isBytes } from "../../model/bytes.ts"
 import * as Eager from "../../engine/eager.ts"
 import type { ContentStore } from "../ContentStore.ts"
 import type { JournalError } from "../errors.ts"
@@ -48,7 +50,7 @@ const copyOf = (from: object, met: Met, most: number): object => {
   for (const field of Object.keys(from)) {
     const value = (from as Fields)[field]
     if (!isObject(value)) set(to, field, value)
-    else if (value instanceof Uint8Array) {
+    else if (isBytes(value)) {
       met.hasBytes = true
       if (value.length > most) (met.large ??= []).push({ holder: to, field, bytes: value })
       // Of the pool, which costs a fifth of an array of its own.
@@ -64,7 +66,7 @@ const freeze = (record: object): void => {
 }
 
 const hasBytes = (record: object): boolean =>
-  Object.values(record).some((value) => isObject(value) && (value instanceof Uint8Array || (isPlain(value) && hasBytes(value))))
+  Object.values(record).some((value) => isObject(value) && (isBytes(value) || (isPlain(value) && hasBytes(value))))
 
 /** Makes an entry that is ours as one that was held. */
 export const seal = <E>(entry: E): E => {

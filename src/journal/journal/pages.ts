@@ -2,6 +2,7 @@
  * The entries of a file, of which only the place of every few hundredth is kept, and those of the few blocks that were read or written
  * last.
  */
+import { Buffer } from "../../runtime/buffer.ts"
 import { JournalError } from "../errors.ts"
 import type { Recorded } from "../Journal.ts"
 import type { Point } from "./scan.ts"

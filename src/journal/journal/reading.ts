@@ -3,6 +3,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
+import { isBytes } from "../../model/bytes.ts"
 import * as Eager from "../../engine/eager.ts"
 import type { Recorded, Scrivener, Store } from "../Journal.ts"
 import { hold, holdAll, lend } from "./holding.ts"
@@ -56,7 +57,6 @@ export const make = <E>(store: Store<E>): Scrivener<E> => {
     waitFor,
     last: store.last,
     contents: store.contents,
-    bytes: (content) =>
-      content instanceof Uint8Array ? Effect.sync(() => new Uint8Array(content)) : store.contents.get(content)
+    bytes: (content) => (isBytes(content) ? Effect.sync(() => new Uint8Array(content)) : store.contents.get(content))
   }
 }

@@ -1,5 +1,6 @@
 /** Reads a journal's file on from a point, group by group, checking that each line is the one that must stand there. */
 import * as Effect from "effect/Effect"
+import { Buffer } from "../../runtime/buffer.ts"
 import { JournalError } from "../errors.ts"
 import { type Chain, follow, follows, type Line, longestHeader, readHeader, readLine, readTail } from "./format.ts"
 import { attempt, readAt } from "./system.ts"

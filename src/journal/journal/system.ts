@@ -1,7 +1,6 @@
 /** How the system is asked: what it says against it becomes a JournalError, without the host's paths. */
 import * as Effect from "effect/Effect"
-import * as Fs from "node:fs"
-import { getSystemErrorMessage } from "node:util"
+import { Fs, getSystemErrorMessage } from "../../runtime/node.ts"
 import { JournalError } from "../errors.ts"
 
 interface SystemError extends Error {

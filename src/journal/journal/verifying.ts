@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import * as Fs from "node:fs"
+import { Fs } from "../../runtime/node.ts"
 import * as Directory from "../content/directory.ts"
 import { JournalError } from "../errors.ts"
 import type { ContentRef } from "../FileSystemEntry.ts"

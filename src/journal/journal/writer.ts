@@ -4,6 +4,7 @@
  * written; the appends that were written whole before it are answered like any other, for who reads along may have seen them.
  */
 import * as Effect from "effect/Effect"
+import { Buffer } from "../../runtime/buffer.ts"
 import { JournalError } from "../errors.ts"
 import type { Disk } from "./disk.ts"
 import { lineOf } from "./format.ts"

@@ -4,6 +4,7 @@
  */
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import { isBytes } from "../../model/bytes.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import * as Instance from "../daemon/instance.ts"
@@ -315,7 +316,7 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
     } else if (chunk.path !== undefined && chunk.path !== first.path) {
       request.fault = { _tag: "IoError", detail: "a later part names another path than the first" }
     } else {
-      transfer.next += chunk.data instanceof Uint8Array ? chunk.data.length : chunk.data.size
+      transfer.next += isBytes(chunk.data) ? chunk.data.length : chunk.data.size
       if (chunk.isFinal) request.wholeAt = position
     }
   }

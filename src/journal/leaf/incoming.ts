@@ -1,22 +1,23 @@
 /** The content of a write, wherever it lies: in the entry, in the content store, or in parts along the journal. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import { isBytes } from "../../model/bytes.ts"
 import { hasher, sha256 } from "../../runtime/hash.ts"
 import type { JournalError } from "../errors.ts"
 import type { Content } from "../FileSystemEntry.ts"
 import type { Entry, Recorded, Scrivener } from "../Journal.ts"
 import type { Incoming, Transfer } from "./model.ts"
 
-const sizeOf = (content: Content): number => (content instanceof Uint8Array ? content.length : content.size)
+const sizeOf = (content: Content): number => (isBytes(content) ? content.length : content.size)
 
 const streamOf = (journal: Scrivener<Entry>, content: Content): Stream.Stream<Uint8Array, JournalError> =>
-  content instanceof Uint8Array ? Stream.succeed(content) : journal.contents.stream(content)
+  isBytes(content) ? Stream.succeed(content) : journal.contents.stream(content)
 
 export const ofContent = (journal: Scrivener<Entry>, content: Content): Incoming => ({
   size: sizeOf(content),
   stream: streamOf(journal, content),
-  bytes: content instanceof Uint8Array ? Effect.succeed(content) : journal.bytes(content),
-  sha256: content instanceof Uint8Array ? Effect.sync(() => sha256(content)) : Effect.succeed(content.sha256)
+  bytes: isBytes(content) ? Effect.succeed(content) : journal.bytes(content),
+  sha256: isBytes(content) ? Effect.sync(() => sha256(content)) : Effect.succeed(content.sha256)
 })
 
 export const digestOf = <E>(stream: Stream.Stream<Uint8Array, E>): Effect.Effect<string, E> =>

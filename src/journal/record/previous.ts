@@ -4,6 +4,8 @@
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import { Buffer } from "../../runtime/buffer.ts"
+import { isBytes } from "../../model/bytes.ts"
 import * as Eager from "../../engine/eager.ts"
 import * as Read from "../../engine/read.ts"
 import type { FileStat } from "../../model/Entry.ts"
@@ -101,7 +103,7 @@ const permissions = ({ mode }: FileStat): { readonly mode?: number } => (mode ==
 const inlined = 256
 
 const smallest = (contents: ContentStore, content: Content | undefined): Effect.Effect<Content | undefined, JournalError> =>
-  content instanceof Uint8Array && content.length > inlined ? contents.put(content) : Effect.succeed(content)
+  isBytes(content) && content.length > inlined ? contents.put(content) : Effect.succeed(content)
 
 /** One entry as it is; of a directory without what is in it. */
 export const removedAt = (

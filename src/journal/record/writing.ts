@@ -6,6 +6,7 @@ import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Stream from "effect/Stream"
+import { isBytes } from "../../model/bytes.ts"
 import * as Eager from "../../engine/eager.ts"
 import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
@@ -53,7 +54,7 @@ const written = (
   return fileWritten(answer as Omit<FileWritten, "_tag">)
 }
 
-const sizeOf = (content: Content): number => (content instanceof Uint8Array ? content.length : content.size)
+const sizeOf = (content: Content): number => (isBytes(content) ? content.length : content.size)
 
 const lookAt = (self: Backend, path: FsPath, bytes: Uint8Array, mode: Mode, previous: Previous): Look => {
   if (mode !== "append") {
@@ -66,7 +67,7 @@ const lookAt = (self: Backend, path: FsPath, bytes: Uint8Array, mode: Mode, prev
 
 /** The hash of what is put away by its hash is its version. */
 const versionOf = (content: Content, mode: Mode): string | undefined =>
-  content instanceof Uint8Array || mode === "append" ? undefined : content.sha256
+  isBytes(content) || mode === "append" ? undefined : content.sha256
 
 const putAway = ({ journal }: Writing, bytes: Uint8Array): Effect.Effect<Content, JournalError> =>
   bytes.length > largest ? journal.contents.put(bytes) : Exit.succeed(bytes)
@@ -203,7 +204,7 @@ export const write =
     mode: Mode,
     how?: WriteHow
   ): Effect.Effect<FileStat, Fault | E, R> =>
-    !(content instanceof Uint8Array)
+    !isBytes(content)
       ? streamed(writing, path, content, mode, how)
       : how?.commit === undefined
         ? atOnce(writing, path, content, mode)

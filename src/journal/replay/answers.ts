@@ -1,5 +1,6 @@
 /** What of an answer counts when two are held against each other: not times, permissions, ids, and what only a recorder adds. */
 import * as Effect from "effect/Effect"
+import { isBytes } from "../../model/bytes.ts"
 import { hasher } from "../../runtime/hash.ts"
 import type { JournalError } from "../errors.ts"
 import type { Content, FileContentChunk, Terminal } from "../FileSystemEntry.ts"
@@ -15,7 +16,7 @@ export const digestOf = (
 ): Effect.Effect<{ readonly bytes: number; readonly sha256: string }, JournalError> =>
   Effect.suspend(() => {
     const [only] = parts
-    if (only !== undefined && parts.length === 1 && !(only instanceof Uint8Array)) {
+    if (only !== undefined && parts.length === 1 && !isBytes(only)) {
       return Effect.succeed({ bytes: only.size, sha256: only.sha256 })
     }
     const hash = hasher()
@@ -27,7 +28,7 @@ export const digestOf = (
     const taken = Effect.forEach(
       parts,
       (part) =>
-        part instanceof Uint8Array
+        isBytes(part)
           ? Effect.sync(() => take(part))
           : Stream.runForEach(journal.contents.stream(part), (chunk) => Effect.sync(() => take(chunk))),
       { discard: true }

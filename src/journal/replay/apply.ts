@@ -1,4 +1,5 @@
 /** One change that was made, carried out on what a journal knows of a tree. */
+import { isBytes } from "../../model/bytes.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type {
   Content,
@@ -63,7 +64,7 @@ const write = (world: World, asked: FileWrite | FileWriteChunk, operation: Opera
   world.set(path, { kind: "file", parts, attributes: newAttributes(isNew ? undefined : modeCell(world, prior)) })
 }
 
-const isSome = (content: Content): boolean => (content instanceof Uint8Array ? content.length : content.size) > 0
+const isSome = (content: Content): boolean => (isBytes(content) ? content.length : content.size) > 0
 
 /** Other content leaves a file its permission bits. */
 const modeCell = (world: World, prior: Node) =>

@@ -1,5 +1,6 @@
 /** What was there when the journal began, as far as its entries tell. */
 import * as Stream from "effect/Stream"
+import { isBytes } from "../../model/bytes.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { ContentStore } from "../ContentStore.ts"
 import { notRecorded, type Source } from "./contents.ts"
@@ -13,7 +14,7 @@ export const source = (operation: string, contents: ContentStore, beginning: Beg
     const content = known?.kind === "file" ? known.content : undefined
     return content === undefined
       ? Stream.fail(notRecorded(operation, path, "what it held in the beginning was not recorded"))
-      : content instanceof Uint8Array
+      : isBytes(content)
         ? Stream.make(content)
         : contents.stream(content)
   }

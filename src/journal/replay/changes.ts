@@ -1,5 +1,6 @@
 /** Who changed what, one value for each change that was asked for. */
 import * as Stream from "effect/Stream"
+import { isBytes } from "../../model/bytes.ts"
 import { sha256 } from "../../runtime/hash.ts"
 import type { JournalError } from "../errors.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
@@ -14,11 +15,11 @@ const versionOf = ({ asked, parts }: Operation): string | undefined => {
   const mode = "createMode" in asked ? asked.createMode : undefined
   const [only] = parts
   if (only === undefined || parts.length !== 1 || mode === "append" || mode === "appendExisting") return undefined
-  return only instanceof Uint8Array ? sha256(only) : only.sha256
+  return isBytes(only) ? sha256(only) : only.sha256
 }
 
 const bytesOf = (parts: Operation["parts"]): number =>
-  parts.reduce((size, part) => size + (part instanceof Uint8Array ? part.length : part.size), 0)
+  parts.reduce((size, part) => size + (isBytes(part) ? part.length : part.size), 0)
 
 type Outcome = Pick<Change, "outcome" | "fault" | "message" | "bytes" | "version">
 

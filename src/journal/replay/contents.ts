@@ -1,6 +1,7 @@
 /** What a file that the journal knows holds, out of its parts, as a stream: a large one is nowhere whole. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import { isBytes } from "../../model/bytes.ts"
 import * as Edit from "../../engine/edit.ts"
 import { isFault } from "../../engine/directories.ts"
 import type { Fault } from "../../model/FsError.ts"
@@ -65,7 +66,7 @@ const singles = (parts: ReadonlyArray<Part>): ReadonlyArray<Single> => {
 }
 
 const partOf = (source: Source, path: FsPath, part: Single): Stream.Stream<Uint8Array, ContentError> =>
-  part instanceof Uint8Array
+  isBytes(part)
     ? Stream.make(part)
     : "sha256" in part
       ? source.contents.stream(part)

@@ -4,6 +4,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import { isBytes } from "../../model/bytes.ts"
 import type { FileStat } from "../../model/Entry.ts"
 import { type Fault, toFault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
@@ -186,7 +187,7 @@ const make = (journal: Scrivener<Entry>, memory: Memory, options: Options): Back
     }))
 
   const hashOf = <E, R>(bytes: Uint8Array | Stream.Stream<Uint8Array, E, R>): Effect.Effect<string, E, R> => {
-    if (bytes instanceof Uint8Array) return Effect.sync(() => sha256(bytes))
+    if (isBytes(bytes)) return Effect.sync(() => sha256(bytes))
     return Effect.suspend(() => {
       const hash = hasher()
       return Effect.map(

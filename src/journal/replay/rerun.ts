@@ -1,6 +1,7 @@
 /** A recorded session, carried out once more somewhere else: steps at the port, calls as a leaf carries them out. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import { isBytes } from "../../model/bytes.ts"
 import { type Algebra } from "../../filesystem/Filesystem.ts"
 import * as Caller from "../../filesystem/operations/call.ts"
 import * as FsPath from "../../model/FsPath.ts"
@@ -31,7 +32,7 @@ const sink = (
   if (asked._tag !== "FileWriteChunk") return Effect.succeed({})
   const { createMode, createParents, ifMatch, path = "", version } = asked
   const content = Stream.flatMap(Stream.fromIterable(parts), (part) =>
-    part instanceof Uint8Array ? Stream.make(part) : journal.contents.stream(part)
+    isBytes(part) ? Stream.make(part) : journal.contents.stream(part)
   )
   return Effect.map(
     Stream.run(content, fs.sink(path, { mode: createMode, createParents, version, ...(ifMatch !== undefined && { ifMatch }) })),

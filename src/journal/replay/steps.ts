@@ -1,6 +1,7 @@
 /** A step that was recorded at the port, carried out at another one, and answered as it was. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import { isBytes } from "../../model/bytes.ts"
 import * as Read from "../../engine/read.ts"
 import { removeTree } from "../../engine/remove.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
@@ -28,7 +29,7 @@ const modes: Record<CreateMode, "create" | "replace" | "append"> = {
 const lengthOf = ({ answered }: Operation, { length = 0, offset = 0 }: FileRead): number => {
   const answer = answered?.answer
   if (answer?._tag !== "FileContent") return length
-  const size = answer.content instanceof Uint8Array ? answer.content.length : answer.content.size
+  const size = isBytes(answer.content) ? answer.content.length : answer.content.size
   return offset + size < answer.totalSize ? size : length
 }
 
@@ -63,14 +64,14 @@ const write = (
     const [only] = parts
     let bytes = 0
     const stream = Stream.flatMap(Stream.fromIterable(parts), (part) =>
-      part instanceof Uint8Array ? Stream.make(part) : journal.contents.stream(part)
+      isBytes(part) ? Stream.make(part) : journal.contents.stream(part)
     )
     const counted = Stream.map(stream, (chunk) => {
       bytes += chunk.length
       return chunk
     })
     const written =
-      parts.length === 1 && only instanceof Uint8Array
+      parts.length === 1 && isBytes(only)
         ? Effect.sync(() => void (bytes = only.length)).pipe(
             Effect.andThen(port.write<never, never>(path, only, modes[createMode]))
           )

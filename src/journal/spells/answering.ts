@@ -1,8 +1,9 @@
 /** What a leaf has answered becomes the answer of the spell, or the next thing to ask. */
-import { Buffer } from "node:buffer"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import { Buffer } from "../../runtime/buffer.ts"
+import { isBytes } from "../../model/bytes.ts"
 import { applied, type Edited } from "../../engine/edit.ts"
 import { decode } from "../../engine/text.ts"
 import { type Fault, promote } from "../../model/FsError.ts"
@@ -56,7 +57,7 @@ const faulty = (invocation: SpellInvocation, path: string, fault: Fault): Made =
   return failed(invocation, isKind(_tag) ? _tag : "IoError", path, message)
 }
 
-const sizeOf = (content: Content): number => (content instanceof Uint8Array ? content.length : content.size)
+const sizeOf = (content: Content): number => (isBytes(content) ? content.length : content.size)
 
 const isContent = (entry: Entry): entry is FileContent | FileContentChunk =>
   entry._tag === "FileContent" || entry._tag === "FileContentChunk"

@@ -2,7 +2,7 @@
  * By what mounts are known again. Where a mount goes that does not say so depends on whether its source is a file, which only a look at the
  * disk could tell; so that default stays one, and is not the same as the path written out.
  */
-import { createHash } from "node:crypto"
+import { createHash } from "../../runtime/node.ts"
 import { list } from "../../engine/options.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type HostMount, MountError } from "./model.ts"

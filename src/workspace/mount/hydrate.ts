@@ -4,6 +4,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import { isBytes } from "../../model/bytes.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import { exchange, type Mismatch } from "../../history/exchange.ts"
 import { taking } from "../../history/exchange/turn.ts"
@@ -61,7 +62,7 @@ const contentsOf = (ends: Places<Wanted>["ends"]) => (at: FsPath.FsPath) => {
   const { origin } = ends.get(at)!
   const foreign = (error: MountError) => new Foreign(error)
   return Effect.map(Effect.mapError(contentOf(origin), foreign), (content) =>
-    content instanceof Uint8Array ? content : Stream.mapError(content, foreign)
+    isBytes(content) ? content : Stream.mapError(content, foreign)
   )
 }
 

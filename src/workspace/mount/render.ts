@@ -1,5 +1,5 @@
 /** Mounts as a list that a model reads: where files have come from, and which they are; where on the machine that is, it need not know. */
-import { basename, isAbsolute } from "node:path"
+import { basename, isAbsolute } from "../../runtime/node.ts"
 import { plural, size } from "../../model/words.ts"
 import type { Preview } from "./model.ts"
 

@@ -2,7 +2,7 @@
  * A mount as it was written, read strictly: what can be said of it without a look at any disk. The one form that comes of it is what
  * everything else works with, and what a fingerprint is made of.
  */
-import { isAbsolute } from "node:path"
+import { isAbsolute, platform } from "../../runtime/node.ts"
 import { list } from "../../engine/options.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type HostMount, MountError } from "./model.ts"
@@ -21,7 +21,7 @@ export interface Request {
   readonly followSymlinks: boolean
 }
 
-const separators = process.platform === "win32" ? /[\\/]/ : /\//
+const separators = platform === "win32" ? /[\\/]/ : /\//
 
 const invalid = (hostPath: unknown, detail: string): MountError =>
   new MountError({ hostPath: String(hostPath), reason: "invalid", detail })

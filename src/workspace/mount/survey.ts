@@ -3,7 +3,7 @@
  * reaches into is not looked at. Of each file it is noted how large it is, so that more than was agreed to is never copied.
  */
 import * as Effect from "effect/Effect"
-import { join } from "node:path"
+import { join } from "../../runtime/node.ts"
 import * as Matcher from "../../engine/matcher.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"

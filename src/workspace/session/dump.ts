@@ -3,9 +3,7 @@
  * its hash, so that putting the first in its place is what makes the new pair count, and the second can follow.
  */
 import * as Effect from "effect/Effect"
-import { randomUUID } from "node:crypto"
-import * as Fs from "node:fs"
-import { dirname, join, resolve } from "node:path"
+import { dirname, Fs, join, randomUUID, resolve } from "../../runtime/node.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import { type ArchiveError, keepArchiveOf } from "../../history/Archive.ts"
 import { insideOf } from "../../history/inside.ts"

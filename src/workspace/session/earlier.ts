@@ -4,8 +4,7 @@
  * hash, as its archive or as the one that it was about to replace when its process ended.
  */
 import * as Effect from "effect/Effect"
-import * as Fs from "node:fs"
-import { basename } from "node:path"
+import { basename, Fs } from "../../runtime/node.ts"
 import { attempt } from "../../history/zip/outside.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { SessionError } from "../../model/sessionError.ts"

@@ -1,7 +1,6 @@
 /** Files of the machine that sessions are kept in: read line by line, written to the end and flushed before anybody counts on them. */
 import * as Effect from "effect/Effect"
-import { createHash } from "node:crypto"
-import * as Fs from "node:fs"
+import { createHash, Fs } from "../../runtime/node.ts"
 import { attempt, awaited, open, type Opened } from "../../history/zip/outside.ts"
 import { type Fault, promote } from "../../model/FsError.ts"
 import { SessionError } from "../../model/sessionError.ts"

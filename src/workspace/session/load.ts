@@ -1,8 +1,7 @@
 /** Sessions out of files: all of it is read and judged before there is any session, and a filesystem is changed last. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import * as Fs from "node:fs"
-import { resolve } from "node:path"
+import { Fs, resolve } from "../../runtime/node.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import { type ArchiveError, bringBackOpenedOf } from "../../history/Archive.ts"
 import { insideOf } from "../../history/inside.ts"

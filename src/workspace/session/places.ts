@@ -2,8 +2,7 @@
  * The two files of a dump, and the hidden directory beside them in which both are made. A dump that was killed between their renames has
  * its archive still there, under a name that is its hash.
  */
-import * as Fs from "node:fs"
-import { basename, dirname, join } from "node:path"
+import { basename, dirname, Fs, join } from "../../runtime/node.ts"
 import * as Hash from "../../runtime/hash.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 

@@ -2,7 +2,7 @@
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { randomUUID } from "node:crypto"
+import { randomUUID } from "../../runtime/node.ts"
 import { root } from "../../model/FsPath.ts"
 import { SessionError } from "../../model/sessionError.ts"
 import type { AnySlice } from "../../model/Slice.ts"

@@ -7,8 +7,7 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import * as Fs from "node:fs"
-import * as Path from "node:path"
+import { Fs, isNode, Path, platform } from "../../runtime/node.ts"
 import { attempt, awaited, isFault } from "../../backends/internal/attempt.ts"
 import { type Confined, look, type Place } from "../../backends/internal/confined.ts"
 import { closeQuietly } from "../../backends/internal/hostBytes.ts"
@@ -40,7 +39,7 @@ const inDirectory = <A>(
     (place) => Effect.sync(() => place.release())
   )
 
-const isRoot = process.getuid?.() === 0
+const isRoot = isNode && process.getuid?.() === 0
 
 /** Who copies as root keeps whose it is; others can only have what is theirs. */
 const keepOwner = (at: string | Buffer, { gid, uid }: Fs.Stats): void => {
@@ -165,4 +164,4 @@ const copyPlainly = (from: string, to: string): Effect.Effect<void, Fault> =>
 
 /** Both are there; what has been copied when it fails or is interrupted stays where it is. */
 export const copyTree: (from: string, to: string) => Effect.Effect<void, Fault> =
-  process.platform === "win32" ? copyPlainly : copyConfined
+  platform === "win32" ? copyPlainly : copyConfined

@@ -1,6 +1,7 @@
 /** What a file's bytes are, told as they go by: text is UTF-8 without NUL. */
-import { isUtf8 } from "node:buffer"
+import { isUtf8 } from "../../runtime/node.ts"
 import * as Stream from "effect/Stream"
+import { isBytes } from "../../model/bytes.ts"
 
 export type Hint = "utf-8" | "binary"
 
@@ -45,7 +46,7 @@ export const through = <E, R>(
   content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
   { push }: Sniffer
 ): Uint8Array | Stream.Stream<Uint8Array, E, R> => {
-  if (content instanceof Uint8Array) {
+  if (isBytes(content)) {
     push(content)
     return content
   }

@@ -4,7 +4,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Scope from "effect/Scope"
-import * as Fs from "node:fs"
+import { Fs, platform } from "../../runtime/node.ts"
 import * as PosixHost from "../../backends/PosixHost.ts"
 import * as WindowsHost from "../../backends/WindowsHost.ts"
 import { type Fault, type FsError, toFault } from "../../model/FsError.ts"
@@ -13,7 +13,7 @@ import type { Backend, Info } from "../../port/Backend.ts"
 import * as Temporary from "../temporary.ts"
 import type { Files } from "./files.ts"
 
-const host = process.platform === "win32" ? WindowsHost.make : PosixHost.make
+const host = platform === "win32" ? WindowsHost.make : PosixHost.make
 
 /** Where directories are made, and what a filesystem in one of them is like. */
 export interface Ground {

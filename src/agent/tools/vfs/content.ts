@@ -1,7 +1,7 @@
 /** Content as the four tools send it: text as it is, anything else as base64. */
-import { Buffer } from "node:buffer"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { Buffer } from "../../../runtime/buffer.ts"
 import { decode } from "../../../engine/text.ts"
 import type { Algebra } from "../../../filesystem/Filesystem.ts"
 import type { NotText, ReadBytesError } from "../../../model/FsError.ts"

@@ -3,8 +3,7 @@
  * smuggle another into the engine's command line.
  */
 import * as Effect from "effect/Effect"
-import { lstatSync, type Stats, statSync } from "node:fs"
-import { isAbsolute, join } from "node:path"
+import { Fs, isAbsolute, join } from "../../../runtime/node.ts"
 import { check } from "../../../filesystem/sandbox/bounds.ts"
 import type { Fault } from "../../../model/FsError.ts"
 import { type CommonOptions, fromOptions } from "../../../port/Rules.ts"
@@ -279,9 +278,9 @@ export const checkMounts = ({ mounts }: Plan): Effect.Effect<void, Fault> =>
         })
   })
 
-const lstat = (path: string): Stats | undefined => {
+const lstat = (path: string): Fs.Stats | undefined => {
   try {
-    return lstatSync(path, { throwIfNoEntry: false })
+    return Fs.lstatSync(path, { throwIfNoEntry: false })
   } catch {
     return undefined
   }
@@ -297,7 +296,7 @@ export const checkRootfs = ({ engine, image }: Plan): Effect.Effect<void, Fault>
     const shown = JSON.stringify(image.rootfs)
     const noContainer = (why: string, hint: string): Effect.Effect<void, Fault> =>
       Effect.fail<Fault>({ _tag: "Unavailable", detail: `${engine} did not start a container: ${why}`, hint })
-    if (statSync(image.rootfs, { throwIfNoEntry: false })?.isDirectory() !== true) {
+    if (Fs.statSync(image.rootfs, { throwIfNoEntry: false })?.isDirectory() !== true) {
       return noContainer(`there is no directory ${shown}`, "Give a directory that holds a root filesystem, with /bin/sh in it.")
     }
     const bin = lstat(join(image.rootfs, "bin"))

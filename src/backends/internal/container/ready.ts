@@ -3,7 +3,7 @@
  * volume to the user inside, except where the image has a directory of that name: then the volume becomes like that, and we give it.
  */
 import * as Effect from "effect/Effect"
-import * as Fs from "node:fs"
+import { Fs } from "../../../runtime/node.ts"
 import type { Fault } from "../../../model/FsError.ts"
 import { attempt } from "../attempt.ts"
 import * as CommandLine from "./commandLine.ts"

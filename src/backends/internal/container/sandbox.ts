@@ -6,6 +6,7 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import { isBytes } from "../../../model/bytes.ts"
 import type { Algebra } from "../../../filesystem/Filesystem.ts"
 import type { ExecError, ExecOptions, ExecResult, Sandbox } from "../../../filesystem/Sandbox.ts"
 import * as bounds from "../../../filesystem/sandbox/bounds.ts"
@@ -32,6 +33,7 @@ const shapeFault = (command: ReadonlyArray<string>, { cwd, env, stdin }: ExecOpt
   if (env !== undefined && !Object.values(env).every(isText)) return invalid("env", "its values must be text")
   if (stdin !== undefined && !isText(stdin) && !(stdin instanceof Uint8Array) && !Stream.isStream(stdin))
     return invalid("stdin", "it must be text, bytes or a stream of bytes")
+  if (stdin !== undefined && !isText(stdin) && !isBytes(stdin)) return invalid("stdin", "it must be text or bytes")
   return undefined
 }
 
@@ -55,7 +57,7 @@ const judge = (asked: Omit<bounds.Asked, "stdin">, options: ExecOptions, seconds
     timeout_seconds: seconds
   })
   if (wrong !== undefined) return invalid(wrong.argument === "timeout_seconds" ? "timeout" : wrong.argument, wrong.detail)
-  return stdin instanceof Uint8Array && stdin.length > bounds.maxStdin
+  return isBytes(stdin) && stdin.length > bounds.maxStdin
     ? invalid("stdin", `it has ${stdin.length} bytes where ${bounds.maxStdin} are allowed; put it in a file`)
     : undefined
 }

@@ -3,8 +3,7 @@
  * out because it is out of the ordinary is asked for by itself, the way it is without these, so that the answer is the same.
  */
 import * as Effect from "effect/Effect"
-import { isUtf8 } from "node:buffer"
-import { randomBytes } from "node:crypto"
+import { isUtf8, randomBytes } from "../../../runtime/node.ts"
 import type { FileStat } from "../../../model/Entry.ts"
 import type { Fault } from "../../../model/FsError.ts"
 import { type FsPath, fromSegments, isTemporaryName, segments } from "../../../model/FsPath.ts"

@@ -3,7 +3,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import { isUtf8 } from "node:buffer"
+import { isUtf8 } from "../../../runtime/node.ts"
 import type { Fault } from "../../../model/FsError.ts"
 import { type FsPath, join } from "../../../model/FsPath.ts"
 import { type Child, keyOf } from "../../../port/Backend.ts"

@@ -1,5 +1,6 @@
 /** The root inside, and how it is asked: each request says where it is meant, since one shell may serve several. */
 import * as Effect from "effect/Effect"
+import { isBytes } from "../../../model/bytes.ts"
 import type { Fault } from "../../../model/FsError.ts"
 import { type FsPath, root } from "../../../model/FsPath.ts"
 import { hostPath } from "../confined.ts"
@@ -29,7 +30,7 @@ export const nameOf = (path: FsPath): Uint8Array | Fault => {
   return name.length > longestPath ? pathTooLong : name
 }
 
-export const isFault = (value: Uint8Array | Fault): value is Fault => !(value instanceof Uint8Array)
+export const isFault = (value: Uint8Array | Fault): value is Fault => !isBytes(value)
 
 const unexpected: Fault = { _tag: "IoError", detail: "the container's shell answered what was not asked for" }
 

@@ -5,7 +5,7 @@
  * for a link: what it could lead to is inside too.
  */
 import * as Effect from "effect/Effect"
-import { isUtf8 } from "node:buffer"
+import { isUtf8 } from "../../../runtime/node.ts"
 import { type Fault, located } from "../../../model/FsError.ts"
 import { type FsPath, root } from "../../../model/FsPath.ts"
 import type { Attributes, Backend, Links, Rules } from "../../../port/Backend.ts"

@@ -4,6 +4,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import { isBytes } from "../../../model/bytes.ts"
 import type { FileStat } from "../../../model/Entry.ts"
 import type { Fault } from "../../../model/FsError.ts"
 import { type FsPath, join, parent, root } from "../../../model/FsPath.ts"
@@ -79,10 +80,9 @@ const fill = <E, R>(
       Effect.suspend(() => take(bytes.subarray(piece.length)))
     )
   }
-  const taken =
-    content instanceof Uint8Array
-      ? take(content)
-      : Stream.runForEachArray(content, (chunks) => Effect.forEach(chunks, take, { discard: true }))
+  const taken = isBytes(content)
+    ? take(content)
+    : Stream.runForEachArray(content, (chunks) => Effect.forEach(chunks, take, { discard: true }))
   return Effect.map(Effect.andThen(taken, flush), () => sent)
 }
 
@@ -117,6 +117,6 @@ export const write =
   (path, content, mode, how) =>
     path === root
       ? Effect.fail<Fault>({ _tag: mode === "create" ? "AlreadyExists" : "NotAFile" })
-      : content instanceof Uint8Array && content.length <= block
+      : isBytes(content) && content.length <= block
         ? committed(how?.commit, putSmall(place, path, content, mode))
         : putLarge(place, path, content, mode, how?.commit)

@@ -4,7 +4,7 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import * as Fs from "node:fs"
+import { Fs } from "../../../runtime/node.ts"
 import type { FileStat, Kind } from "../../../model/Entry.ts"
 import type { Fault } from "../../../model/FsError.ts"
 import { type FsPath, parent, root } from "../../../model/FsPath.ts"

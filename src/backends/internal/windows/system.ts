@@ -2,7 +2,7 @@
  * `node:fs` as a Windows disk that keeps every name: one that is no well-formed text is given and taken as bytes, which Node passes on as
  * they are. Such names are rare, and each call looks for them; a listing is asked for again where text has shown that it lost something.
  */
-import * as Fs from "node:fs"
+import { Fs } from "../../../runtime/node.ts"
 import type { WindowsDisk, WindowsEntry } from "./disk.ts"
 import { fromBytes, toBytes } from "./keys.ts"
 

@@ -5,7 +5,8 @@
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import * as Fs from "node:fs"
+import { Fs } from "../../../runtime/node.ts"
+import { isBytes } from "../../../model/bytes.ts"
 import type { FileStat } from "../../../model/Entry.ts"
 import type { Fault } from "../../../model/FsError.ts"
 import type { FsPath } from "../../../model/FsPath.ts"
@@ -131,7 +132,7 @@ const staging = <A, E, R>(
 
 const fill = <E, R>(disk: WindowsDisk, descriptor: number, content: Content<E, R>): Effect.Effect<void, Fault | E, R> => {
   const progress = { written: 0 }
-  return content instanceof Uint8Array
+  return isBytes(content)
     ? write(disk, descriptor, content, progress)
     : Stream.runForEachArray(content, (chunks) =>
         Effect.forEach(chunks, (bytes) => write(disk, descriptor, bytes, progress), { discard: true })
@@ -367,7 +368,7 @@ export const append = <E, R>(
   content: Content<E, R>,
   commit: Commit | undefined
 ): Effect.Effect<FileStat, Fault | E, R> =>
-  content instanceof Uint8Array
+  isBytes(content)
     ? committed(
         commit,
         appendTo(writer, path, (target) => write(writer.walker.disk, target.descriptor, content, target, largest))

@@ -1,0 +1,128 @@
+/**
+ * Deflate, its inverse and CRC-32 where there is no Node: by the runtime's own `CompressionStream` and `DecompressionStream`, which refuse
+ * bytes behind the end of what they unpack.
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { Buffer } from "../../runtime/buffer.ts"
+import type { Broken, Pumping } from "./codec.ts"
+
+type Bytes = Uint8Array<ArrayBuffer>
+
+interface Transform {
+  readonly readable: ReadableStream<Bytes>
+  readonly writable: WritableStream<Bytes>
+}
+
+const transform = (make: () => unknown): Transform => make() as Transform
+
+const brokenBy = (error: unknown): Broken => ({
+  _tag: "Broken",
+  detail: error instanceof Error ? error.message : String(error)
+})
+
+/** A transform that is read all the time, so that it always takes what is written. */
+class WebPump implements Pumping {
+  readonly #writer: WritableStreamDefaultWriter<Bytes>
+  readonly #reader: ReadableStreamDefaultReader<Bytes>
+  readonly #ended: Promise<void>
+  #out: Array<Uint8Array> = []
+  consumed = 0
+
+  constructor({ readable, writable }: Transform) {
+    this.#writer = writable.getWriter()
+    this.#reader = readable.getReader()
+    this.#ended = this.#read()
+    // Who waits for the end hears of it; the others may have gone.
+    this.#ended.catch(() => {})
+    this.#writer.closed.catch(() => {})
+  }
+
+  async #read(): Promise<void> {
+    for (let next = await this.#reader.read(); !next.done; next = await this.#reader.read()) this.#out.push(next.value)
+  }
+
+  readonly push = (bytes: Uint8Array): Effect.Effect<ReadonlyArray<Uint8Array>, Broken> =>
+    this.#step(async () => {
+      // What is lent may have changed by the time it is taken.
+      await this.#writer.write(new Uint8Array(bytes))
+      this.consumed += bytes.length
+    })
+
+  readonly finish: Effect.Effect<ReadonlyArray<Uint8Array>, Broken> = this.#step(async () => {
+    await this.#writer.close()
+    await this.#ended
+  })
+
+  close(): void {
+    this.#reader.cancel().catch(() => {})
+    this.#writer.abort().catch(() => {})
+  }
+
+  #step(work: () => Promise<void>): Effect.Effect<ReadonlyArray<Uint8Array>, Broken> {
+    return Effect.map(Effect.tryPromise({ try: work, catch: brokenBy }), () => {
+      const out = this.#out
+      this.#out = []
+      return out
+    })
+  }
+}
+
+const pump = (make: () => unknown): Effect.Effect<Pumping, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.sync(() => new WebPump(transform(make))),
+    (self) => Effect.sync(() => self.close())
+  )
+
+export const deflating = pump(() => new CompressionStream("deflate-raw"))
+export const inflating = pump(() => new DecompressionStream("deflate-raw"))
+export const gunzipping = pump(() => new DecompressionStream("gzip"))
+
+/** Bytes that go in at a time. */
+const piece = 16 * 1024
+
+/** Returns what comes out of a pump, or `undefined` beyond `most` bytes or where the input is broken. */
+const whole = (
+  pump: Effect.Effect<Pumping, never, Scope.Scope>,
+  bytes: Uint8Array,
+  most: number
+): Effect.Effect<Uint8Array | undefined> =>
+  Effect.gen(function* () {
+    const { finish, push } = yield* pump
+    const parts: Array<Uint8Array> = []
+    let size = 0
+    const take = (out: ReadonlyArray<Uint8Array>): boolean => {
+      for (const part of out) {
+        parts.push(part)
+        size += part.length
+      }
+      return size <= most
+    }
+    for (let at = 0; at < bytes.length; at += piece) if (!take(yield* push(bytes.subarray(at, at + piece)))) return undefined
+    return take(yield* finish) ? Buffer.concat(parts) : undefined
+  }).pipe(
+    Effect.scoped,
+    Effect.catch(() => Effect.succeed(undefined))
+  )
+
+export const deflate = (bytes: Uint8Array): Effect.Effect<Uint8Array> =>
+  Effect.map(whole(deflating, bytes, Number.POSITIVE_INFINITY), (packed) => packed ?? bytes)
+
+export const inflate = (packed: Uint8Array, size: number): Effect.Effect<Uint8Array | undefined> =>
+  Effect.map(whole(inflating, packed, size), (bytes) => (bytes?.length === size ? bytes : undefined))
+
+const makeTable = (): Uint32Array =>
+  Uint32Array.from({ length: 256 }, (_, byte) => {
+    let value = byte
+    for (let bit = 0; bit < 8; bit++) value = value & 1 ? 0xedb88320 ^ (value >>> 1) : value >>> 1
+    return value
+  })
+
+let table: Uint32Array | undefined
+
+export const crc32 = (bytes: Uint8Array, before: number): number => {
+  const steps = (table ??= makeTable())
+  let crc = ~before
+  for (const byte of bytes) crc = steps[(crc ^ byte) & 0xff]! ^ (crc >>> 8)
+  return ~crc >>> 0
+}

@@ -1,0 +1,127 @@
+/**
+ * The modules of Node that this library uses, looked up instead of imported: what works in memory alone then loads, bundles and runs where
+ * there is no Node. What the code that runs there needs has a stand-in; what only files of a host need says so when it is called.
+ *
+ * `crypto` and what else is slow to load is looked up when it is first used.
+ */
+import type * as NodeBuffer from "node:buffer"
+import type * as NodeCrypto from "node:crypto"
+import type * as NodeFs from "node:fs"
+import type * as NodeFsPromises from "node:fs/promises"
+import type * as NodeOs from "node:os"
+import type * as NodePath from "node:path"
+import type * as NodeStream from "node:stream"
+import type * as NodeStreamPromises from "node:stream/promises"
+import type * as NodeUtil from "node:util"
+import type * as NodeZlib from "node:zlib"
+import { Buffer } from "./buffer.ts"
+import { Sha } from "./sha.ts"
+
+/** Whether this is Node, or a runtime that has its modules, such as Bun and Deno. */
+export const isNode: boolean = typeof process !== "undefined" && typeof process.getBuiltinModule === "function"
+
+/** An object whose functions are there to be named, and throw when they are called. */
+const missing = (name: string): object =>
+  new Proxy(
+    {},
+    {
+      get: (_, key) => {
+        if (key === "constants") return {}
+        return () => {
+          throw new Error(
+            `this needs the module ${name}, which this runtime does not have: use InMemory here, or Node, Bun or Deno`
+          )
+        }
+      }
+    }
+  )
+
+/** Returns the module, or an object whose functions say that it is missing. */
+export const builtin = <A extends object>(name: string): A =>
+  ((isNode ? process.getBuiltinModule(name) : undefined) ?? missing(name)) as A
+
+const lazily = <A extends object>(name: string): (() => A) => {
+  let module: A | undefined
+  return () => (module ??= builtin<A>(name))
+}
+
+export const Fs: typeof NodeFs = builtin("node:fs")
+export declare namespace Fs {
+  export type BigIntStats = NodeFs.BigIntStats
+  export type Dir = NodeFs.Dir
+  export type Dirent<Name extends string | Buffer = string> = NodeFs.Dirent<Name>
+  export type FSWatcher = NodeFs.FSWatcher
+  export type Stats = NodeFs.Stats
+}
+export const realpathSync = (path: string): string => Fs.realpathSync(path)
+
+export const FsPromises: typeof NodeFsPromises = builtin("node:fs/promises")
+export declare namespace FsPromises {
+  export type FileHandle = NodeFsPromises.FileHandle
+}
+
+export const Path: NodePath.PlatformPath = builtin("node:path")
+export const basename: NodePath.PlatformPath["basename"] = (path, suffix) => Path.basename(path, suffix)
+export const dirname: NodePath.PlatformPath["dirname"] = (path) => Path.dirname(path)
+export const isAbsolute: NodePath.PlatformPath["isAbsolute"] = (path) => Path.isAbsolute(path)
+export const join: NodePath.PlatformPath["join"] = (...parts) => Path.join(...parts)
+export const parse: NodePath.PlatformPath["parse"] = (path) => Path.parse(path)
+export const relative: NodePath.PlatformPath["relative"] = (from, to) => Path.relative(from, to)
+export const resolve: NodePath.PlatformPath["resolve"] = (...parts) => Path.resolve(...parts)
+export const sep: string = isNode ? Path.sep : "/"
+export const delimiter: string = isNode ? Path.delimiter : ":"
+
+/** The system, as `process.platform` names it; empty where there is no process. */
+export const platform: string = isNode ? process.platform : ""
+
+const os = lazily<typeof NodeOs>("node:os")
+export const homedir: typeof NodeOs.homedir = () => os().homedir()
+export const userInfo = (): NodeOs.UserInfo<string> => os().userInfo()
+export const tmpdir: typeof NodeOs.tmpdir = () => os().tmpdir()
+
+export const getSystemErrorMessage: typeof NodeUtil.getSystemErrorMessage = (errno) =>
+  builtin<typeof NodeUtil>("node:util").getSystemErrorMessage(errno)
+
+/** Node's streams, and what is done with them. */
+export const stream = lazily<typeof NodeStream>("node:stream")
+export const streams = lazily<typeof NodeStreamPromises>("node:stream/promises")
+
+export const zlib = lazily<typeof NodeZlib>("node:zlib")
+
+const buffer = lazily<typeof NodeBuffer>("node:buffer")
+const strict = new TextDecoder("utf-8", { fatal: true })
+
+/** Returns whether the bytes are well-formed UTF-8. */
+export const isUtf8 = (bytes: Uint8Array): boolean => {
+  if (isNode) return buffer().isUtf8(bytes)
+  try {
+    strict.decode(bytes)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const crypto = lazily<typeof NodeCrypto>("node:crypto")
+export const randomBytes = (length: number): Buffer =>
+  isNode ? crypto().randomBytes(length) : Buffer.from(globalThis.crypto.getRandomValues(new Uint8Array(length)))
+export const randomInt = (max: number): number => crypto().randomInt(max)
+
+/** Returns a random UUID. Browsers have `randomUUID` only on pages from HTTPS, and this everywhere. */
+export const randomUUID = (): string => {
+  if (isNode) return crypto().randomUUID()
+  const bytes = randomBytes(16)
+  bytes[6] = (bytes[6]! & 0x0f) | 0x40
+  bytes[8] = (bytes[8]! & 0x3f) | 0x80
+  return bytes.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-")
+}
+
+export type Hash = NodeCrypto.Hash
+
+/** Returns a hash that grows. Without Node it has `update`, `copy` and `digest("hex")`. */
+export const createHash = (algorithm: "sha1" | "sha256"): Hash =>
+  isNode ? crypto().createHash(algorithm) : (new Sha(algorithm) as unknown as Hash)
+
+/** Returns the hash of the bytes in hexadecimal. */
+export const hash = (algorithm: "sha1" | "sha256", bytes: Uint8Array): string =>
+  isNode ? crypto().hash(algorithm, bytes, "hex") : new Sha(algorithm).update(bytes).digest("hex")

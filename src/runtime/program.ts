@@ -1,0 +1,24 @@
+/**
+ * The program of a worker, made of the sources of the functions that it runs. The build of the package puts the finished text in the place
+ * of this module: a bundler may rename what the functions refer to, or wrap them, and their sources would be no program any more.
+ */
+import { acrossLines } from "./acrossLines.ts"
+import { code, makePlain, makeSimd } from "./kernel.ts"
+import { makeLister } from "./lister.ts"
+import { scan } from "./scan.ts"
+import { makeSearcher } from "./searcher.ts"
+import { progress, serve } from "./serve.ts"
+
+/** Some tools that run the sources directly wrap functions in calls of `__name`. */
+export const program = (): string => `
+const __name = (target) => target;
+const fs = require("node:fs");
+const { isAscii, isUtf8 } = require("node:buffer");
+const { parentPort: port, workerData: shared } = require("node:worker_threads");
+const scan = ${scan.toString()};
+const acrossLines = ${acrossLines.toString()};
+const kernel = (${makeSimd.toString()})(${JSON.stringify(code)}) ?? (${makePlain.toString()})();
+const searcher = (${makeSearcher.toString()})({ fs, isAscii, isUtf8, kernel, scan, acrossLines, now: () => performance.now() });
+const list = (${makeLister.toString()})(fs);
+(${serve.toString()})({ port, shared, at: ${JSON.stringify(progress)}, list, searcher });
+`

@@ -1,0 +1,19 @@
+import { assert, describe, it } from "@effect/vitest"
+import { bundled, inBareRealm } from "./bundle.ts"
+import { expected } from "./expected.ts"
+import type * as Kit from "./kit.ts"
+
+const kit = inBareRealm<typeof Kit>(await bundled("iife"))
+
+describe("a runtime that has nothing but the globals of the web, and bytes of two realms", () => {
+  it("keeps every law in memory, in an overlay and with a mount", async () => {
+    const filesystems = ["InMemory", "overlay", "mount"]
+    const { broken, held } = await kit.conformance({ programs: 30, hasThreads: false, filesystems })
+    assert.deepStrictEqual([...broken], [])
+    assert.isAbove(held, 2000)
+  })
+
+  it("makes and reads archives, takes snapshots and calls tools", async () => {
+    assert.deepStrictEqual(JSON.parse(JSON.stringify(await kit.features())), expected)
+  })
+})

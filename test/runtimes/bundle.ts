@@ -1,0 +1,52 @@
+/** Programs made by bundlers for other runtimes, and a realm that has nothing but the globals of the web. */
+import { fileURLToPath } from "node:url"
+import { createContext, runInContext } from "node:vm"
+import { rolldown } from "rolldown"
+
+export const kit = fileURLToPath(new URL("kit.ts", import.meta.url))
+
+/** Returns the kit as one file for a runtime without Node. */
+export const bundled = async (format: "iife" | "es"): Promise<string> => {
+  const made = await rolldown({ input: kit, platform: "browser", logLevel: "silent" })
+  const { output } = await made.generate({ format, name: "kit" })
+  await made.close()
+  return output[0].code
+}
+
+/** What every runtime that keeps to the Minimum Common Web API has beside the language. */
+const globals = [
+  "AbortController",
+  "AbortSignal",
+  "CompressionStream",
+  "DecompressionStream",
+  "Event",
+  "EventTarget",
+  "MessageChannel",
+  "ReadableStream",
+  "TextDecoder",
+  "TextEncoder",
+  "TransformStream",
+  "URL",
+  "URLSearchParams",
+  "WritableStream",
+  "atob",
+  "btoa",
+  "clearInterval",
+  "clearTimeout",
+  "console",
+  "crypto",
+  "performance",
+  "queueMicrotask",
+  "setInterval",
+  "setTimeout",
+  "structuredClone"
+] as const
+
+/**
+ * Runs a script where there is no Node, and returns its global `kit`. The realm has its own Uint8Array, RegExp and Error, and an encoder
+ * of another realm, as test runners with a simulated browser have.
+ */
+export const inBareRealm = <A>(script: string): A => {
+  const realm = createContext(Object.fromEntries(globals.map((name) => [name, (globalThis as Record<string, unknown>)[name]])))
+  return runInContext(`${script}\nkit`, realm) as A
+}

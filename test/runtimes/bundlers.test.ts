@@ -1,0 +1,123 @@
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { build } from "esbuild"
+import { execFileSync } from "node:child_process"
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { rolldown } from "rolldown"
+import { embed } from "../runtime/embed.ts"
+import { inBareRealm } from "./bundle.ts"
+
+const root = fileURLToPath(new URL("../..", import.meta.url))
+const project = mkdtempSync(join(tmpdir(), "fs-algebra-bundlers-"))
+const installed = join(project, "node_modules/fs-algebra")
+
+const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { readonly exports: Record<string, string> }
+
+/** The barrel and every subpath. The debug page's server needs an optional package. */
+const entrances = Object.keys(exports).filter((name) => !name.endsWith(".json") && name !== "./debug")
+
+/** An application that has the package without its optional peers. */
+beforeAll(async () => {
+  execFileSync(process.execPath, [
+    join(root, "node_modules/typescript/bin/tsc"),
+    "-p",
+    join(root, "src"),
+    "--outDir",
+    join(installed, "dist")
+  ])
+  await embed(join(installed, "dist"))
+  cpSync(join(root, "package.json"), join(installed, "package.json"))
+  for (const name of ["effect", "picomatch"]) symlinkSync(join(root, "node_modules", name), join(project, "node_modules", name))
+  mkdirSync(join(project, "files"))
+  writeFileSync(join(project, "files/a.txt"), "hello\n")
+  writeFileSync(join(project, "package.json"), JSON.stringify({ private: true, type: "module" }))
+  writeFileSync(join(project, "node.js"), onHost)
+  writeFileSync(join(project, "web.js"), inMemory)
+}, 120_000)
+afterAll(() => rmSync(project, { recursive: true, force: true }))
+
+const all = entrances
+  .map((name, index) => `import * as m${index} from ${JSON.stringify(name.replace(".", "fs-algebra"))}`)
+  .join("\n")
+
+// The second pattern is searched by a worker.
+const onHost = `${all}
+import * as Effect from "effect/Effect"
+const modules = [${entrances.map((_, index) => `m${index}`).join(", ")}]
+const { Filesystem, PosixHost } = m0
+const program = Effect.gen(function* () {
+  const fs = yield* Filesystem.Filesystem
+  const found = []
+  for (const pattern of ["hello", "(h|e)+llo"]) found.push((yield* fs.grep(pattern)).matches.length)
+  return found
+})
+const layer = PosixHost.layer({ root: process.argv[2] })
+console.log(JSON.stringify([modules.every((module) => Object.keys(module).length >= 0), await Effect.runPromise(Effect.provide(program, layer))]))
+`
+
+const inMemory = `import { Filesystem, InMemory } from "fs-algebra"
+import * as Effect from "effect/Effect"
+export const run = () =>
+  Effect.gen(function* () {
+    const fs = yield* Filesystem.Filesystem
+    yield* fs.write("a/b.txt", "hello")
+    return yield* fs.readString("a/b.txt")
+  }).pipe(Effect.provide(InMemory.layer()), Effect.runPromise)
+`
+
+type Platform = "node" | "browser"
+
+/** Each makes one file, minified, in which functions keep their names. */
+const bundlers: Readonly<Record<string, (input: string, platform: Platform) => Promise<string>>> = {
+  esbuild: async (input, platform) => {
+    const { outputFiles } = await build({
+      absWorkingDir: project,
+      entryPoints: [input],
+      bundle: true,
+      minify: true,
+      keepNames: true,
+      platform,
+      format: platform === "node" ? "esm" : "iife",
+      globalName: "kit",
+      logLevel: "silent",
+      write: false
+    })
+    return outputFiles[0]!.text
+  },
+  rolldown: async (input, platform) => {
+    const made = await rolldown({ cwd: project, input: join(project, input), platform, logLevel: "silent" })
+    const { output } = await made.generate({
+      format: platform === "node" ? "esm" : "iife",
+      name: "kit",
+      minify: true,
+      keepNames: true,
+      codeSplitting: false
+    })
+    await made.close()
+    return output[0].code
+  }
+}
+
+describe("the package in an application that has none of its optional peers", () => {
+  for (const [name, bundle] of Object.entries(bundlers)) {
+    it(`bundled by ${name} for Node, all of it, searches a host with and without a worker`, async () => {
+      const file = join(project, `${name}.mjs`)
+      writeFileSync(file, await bundle("node.js", "node"))
+      const answer = execFileSync(process.execPath, [file, join(project, "files")], { encoding: "utf8" })
+      assert.deepStrictEqual(JSON.parse(answer), [true, [1, 1]])
+    })
+
+    it(`bundled by ${name} for a browser, its barrel works in memory`, async () => {
+      const { run } = inBareRealm<{ readonly run: () => Promise<string> }>(await bundle("web.js", "browser"))
+      assert.strictEqual(await run(), "hello")
+    })
+  }
+
+  it("is required by a CommonJS module, its conformance kit too", () => {
+    const script = `console.log(typeof require("fs-algebra").InMemory.layer, typeof require("fs-algebra/testing").suite)`
+    const answer = execFileSync(process.execPath, ["--input-type=commonjs", "-e", script], { cwd: project, encoding: "utf8" })
+    assert.strictEqual(answer.trim(), "function function")
+  })
+})

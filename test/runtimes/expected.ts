@@ -1,0 +1,13 @@
+/** What `features` of the kit gives in every runtime. */
+import { createHash } from "node:crypto"
+
+export const expected = {
+  counts: [2, 2],
+  isSmaller: true,
+  same: true,
+  edited: "beta\n",
+  restored: "alpha\n",
+  version: createHash("sha256").update("alpha\n").digest("hex"),
+  found: ["notes/a.md"],
+  isRefused: false
+}

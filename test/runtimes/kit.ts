@@ -1,0 +1,111 @@
+/**
+ * The program that each runtime runs: the laws of the conformance kit on InMemory and on what is made of it, archives, snapshots and tools.
+ * It uses nothing but what every runtime has.
+ */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
+import * as Archive from "../../src/history/Archive.ts"
+import * as Snapshots from "../../src/history/Snapshots.ts"
+import * as FilesystemToolkit from "../../src/agent/FilesystemToolkit.ts"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import { subdirectory } from "../../src/filesystem/Decorator.ts"
+import { type Algebra, decorate, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
+import { mount } from "../../src/filesystem/Mounts.ts"
+import { overlay } from "../../src/filesystem/Overlay.ts"
+import { agreement } from "../../src/testing/Agreement.ts"
+import { verdict } from "../../src/testing/Law.ts"
+import { laws } from "../../src/testing/Laws.ts"
+
+/** What a run found. `broken` says for each broken law which filesystem broke it, and how. */
+export interface Report {
+  readonly held: number
+  readonly broken: ReadonlyArray<string>
+}
+
+export interface Settings {
+  /** Random programs held against the model. */
+  readonly programs: number
+  /** Whether threads end a pattern that backtracks without end. Without them those laws would never come to an end. */
+  readonly hasThreads: boolean
+  readonly filesystems?: ReadonlyArray<string> | undefined
+}
+
+const hostile = new Set([
+  "a hostile pattern ends as Timeout, which names the file",
+  "a hostile pattern holds nobody else up",
+  "a search that is interrupted ends",
+  "searching goes on after a hostile pattern"
+])
+
+const another = Effect.map(InMemory.make(), make)
+
+const filesystems: Readonly<Record<string, Layer.Layer<Filesystem, unknown>>> = {
+  InMemory: InMemory.layer(),
+  overlay: decorate((lower: Algebra) => Effect.map(another, (upper) => overlay(upper)(lower)))(InMemory.layer()),
+  mount: decorate((outer: Algebra) =>
+    Effect.gen(function* () {
+      return yield* subdirectory("mounted")(yield* mount("mounted", yield* another)(outer))
+    })
+  )(InMemory.layer())
+}
+
+/** Runs the laws and some random programs. */
+export const conformance = async ({ filesystems: names = ["InMemory"], hasThreads, programs }: Settings): Promise<Report> => {
+  let held = 0
+  const broken: Array<string> = []
+  for (const name of names) {
+    const layer = filesystems[name]!
+    for (const law of laws) {
+      if (!hasThreads && hostile.has(law.name)) continue
+      const found = await Effect.runPromiseExit(Effect.provide(verdict(law), layer))
+      if (found._tag === "Failure") broken.push(`${name}, ${law.name}: ${String(found.cause)}`)
+      else if (found.value._tag === "Broken") broken.push(`${name}, ${law.name}: ${String(found.value.error)}`)
+      else if (found.value._tag === "Held") held++
+    }
+    const agreed = await Effect.runPromiseExit(Effect.scoped(agreement(layer, { runs: programs })))
+    if (agreed._tag === "Failure") broken.push(`${name}, random programs: ${String(agreed.cause)}`)
+  }
+  return { held, broken }
+}
+
+interface Handlers {
+  readonly handle: (name: string, params: unknown, id: string) => Effect.Effect<Stream.Stream<{ readonly result: unknown }>>
+}
+
+const text = "a line that comes again and again, so that it can be packed\n".repeat(2000)
+
+/** Sends a tree through both kinds of archive, takes a snapshot of it and changes it with a tool. Returns what can be seen of it. */
+export const features = (): Promise<unknown> =>
+  Effect.gen(function* () {
+    const fs = yield* Filesystem
+    const tree = yield* Stream.runCollect(Archive.exportTarOf(fs))
+    const zipped = yield* Archive.exportBytesOf(fs)
+    const fromZip = yield* another
+    const fromTar = yield* another
+    const counts = [
+      yield* Archive.importBytesOf(fromZip, zipped),
+      yield* Archive.importTarOf(fromTar, Stream.fromIterable(tree))
+    ]
+    const snapshots = yield* Snapshots.Snapshots
+    const taken = yield* snapshots.snapshot()
+    const tools = yield* FilesystemToolkit.toolkit
+    const edit = { path: "notes/a.md", old_string: "alpha", new_string: "beta" }
+    const answers = yield* Stream.runCollect(yield* (tools as unknown as Handlers).handle("edit_file", edit, "call_1"))
+    const edited = yield* fs.readString("notes/a.md")
+    yield* snapshots.restore(taken)
+    return {
+      counts,
+      isSmaller: zipped.length < text.length,
+      same: (yield* fromZip.readString("large.txt")) === text && (yield* fromTar.readString("large.txt")) === text,
+      isRefused: JSON.stringify(answers.at(-1)!.result).includes('isFailure":true'),
+      edited,
+      restored: yield* fs.readString("notes/a.md"),
+      version: yield* fs.version("notes/a.md"),
+      found: (yield* fs.grep("ALPHA", { ignoreCase: true })).matches.map(({ path }) => path)
+    }
+  }).pipe(
+    Effect.provide(Layer.mergeAll(FilesystemToolkit.layer, Snapshots.layer)),
+    Effect.provide(InMemory.layer({ tree: { "large.txt": text, notes: { "a.md": "alpha\n" } } })),
+    Effect.runPromise
+  )
