@@ -1,7 +1,6 @@
 /**
  * The whole tree of any filesystem as one archive, and any filesystem out of one. An import looks at all of the archive before it touches
- * anything, and an export leaves out, or refuses, what an import would refuse; so what has been exported can be imported, here and
- * elsewhere.
+ * anything, and an export leaves out, or refuses, what an import would refuse; so what has been exported can be imported anywhere.
  *
  * A ZIP archive holds the tree under `files/`, and at its end `manifest.json` with `version` "1", `created_at`, `file_count` and
  * `total_bytes`; with `layout: "plain"` it holds the tree at its top level and nothing else. Both are read, told apart by what is in them,
