@@ -86,6 +86,7 @@ describe("the root", () => {
       Fs.symlinkSync("file", join(top, "toFile"))
       assert.strictEqual((yield* failure({ root: join(top, "dangling") }))._tag, "NotFound")
       assert.strictEqual((yield* failure({ root: join(top, "dangling"), createRoot: true }))._tag, "NotFound")
+      assert.strictEqual((yield* failure({ root: join(top, "dangling/below"), createRoot: true }))._tag, "NotFound")
       assert.strictEqual((yield* failure({ root: join(top, "toFile") }))._tag, "NotADirectory")
     })
   )

@@ -99,11 +99,11 @@ describe("a flag that would do nothing", () => {
         assert.match(err, /--(image|rootfs) goes only with --backend container/)
       })
   )
-  it.effect.each(["0", "500"])("exec --timeout %s is refused, since 1 to 120 is what there is", (seconds) =>
+  it.effect("exec --timeout 0 is refused, since nothing runs in no time", () =>
     Effect.gen(function* () {
-      const { code, err } = yield* ran(["exec", "--image", "x", "--timeout", seconds, "--", "ls"])
+      const { code, err } = yield* ran(["exec", "--image", "x", "--timeout", "0", "--", "ls"])
       assert.strictEqual(code, 2)
-      assert.match(err, new RegExp(`--timeout: ${seconds} is not between 1 and 120`))
+      assert.match(err, /--timeout: 0 is less than 1/)
     })
   )
 })

@@ -13,6 +13,7 @@ import * as OpenRoots from "../../runtime/openRoots.ts"
 import * as Identity from "../../runtime/processIdentity.ts"
 import { attempt, isFault } from "./attempt.ts"
 import type { Confined } from "./confined.ts"
+import { codeOf } from "./errno.ts"
 import * as HostRoot from "./hostRoot.ts"
 import type { HostOptions } from "./options.ts"
 import { backend as portOf } from "./posixPort.ts"
@@ -42,6 +43,17 @@ interface Root {
   readonly close: () => void
 }
 
+/** Makes the root. A link that leads to nothing stands in the way of a directory, and is not there for a caller. */
+const makeRoot = (root: string): Fault | undefined => {
+  try {
+    makeDirectories(root)
+    return undefined
+  } catch (error) {
+    if (codeOf(error) !== "EEXIST") throw error
+    return { _tag: "NotFound" }
+  }
+}
+
 const openRoot = (backend: string, options: HostOptions): Root | Fault => {
   const fault = refusal(backend, options)
   if (fault !== undefined) return fault
@@ -52,7 +64,8 @@ const openRoot = (backend: string, options: HostOptions): Root | Fault => {
   Identity.self()
   Installation.remember()
   if (options.createRoot === true && Fs.statSync(options.root, { throwIfNoEntry: false }) === undefined) {
-    makeDirectories(options.root)
+    const fault = makeRoot(options.root)
+    if (fault !== undefined) return fault
     if (OpenRoots.isInStore(options.root)) return inStore
   }
   const confined = HostRoot.open(options.root, level)

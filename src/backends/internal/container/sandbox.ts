@@ -31,7 +31,7 @@ const shapeFault = (command: ReadonlyArray<string>, { cwd, env, stdin }: ExecOpt
   if (!Array.isArray(command) || !command.every(isText)) return invalid("command", "it must be a list of texts")
   if (cwd !== undefined && !isText(cwd)) return invalid("cwd", "it must be text")
   if (env !== undefined && !Object.values(env).every(isText)) return invalid("env", "its values must be text")
-  if (stdin !== undefined && !isText(stdin) && !(stdin instanceof Uint8Array) && !Stream.isStream(stdin))
+  if (stdin !== undefined && !isText(stdin) && !isBytes(stdin) && !Stream.isStream(stdin))
     return invalid("stdin", "it must be text, bytes or a stream of bytes")
   if (stdin !== undefined && !isText(stdin) && !isBytes(stdin)) return invalid("stdin", "it must be text or bytes")
   return undefined
