@@ -87,6 +87,7 @@ export const parameterFor = (name: string, known: ReadonlyArray<string>): string
 /** What a tool was sent, by names in snake case. A rule takes out what it understands, and puts in what it means. */
 class Arguments {
   readonly left: Map<string, unknown>
+  #taken: readonly [name: string, value: unknown] | undefined
   constructor(sent: Sent, known: ReadonlyArray<string>) {
     this.left = new Map()
     for (const [name, value] of Object.entries(sent)) {
@@ -99,17 +100,25 @@ class Arguments {
     for (const name of names) {
       const value = this.left.has(name) ? read(this.left.get(name)) : undefined
       if (value === undefined) continue
+      this.#taken = [name, this.left.get(name)]
       this.left.delete(name)
       return value
     }
     return undefined
   }
+  /** Puts back what was taken out last, to be refused. */
+  restore(): void {
+    if (this.#taken !== undefined) this.left.set(...this.#taken)
+  }
   /** Leaves out what changes nothing here. */
   drop(names: ReadonlyArray<string>, isIdle: (value: unknown) => boolean = () => true): void {
     for (const name of names) if (this.left.has(name) && isIdle(this.left.get(name))) this.left.delete(name)
   }
+  /** Sets a parameter. What was taken out for it stays where the parameter has another value, since one of the two is a mistake. */
   put(name: string, value: unknown): void {
-    if (value !== undefined && !this.left.has(name)) this.left.set(name, value)
+    if (value === undefined || this.left.get(name) === value) return
+    if (this.left.has(name)) this.restore()
+    else this.left.set(name, value)
   }
 }
 
@@ -191,9 +200,17 @@ const readFile = (args: Arguments): void => {
   args.put("line", start)
   // -1 is the end of the file in the text editor of Anthropic.
   if (end !== undefined && end >= (start ?? 1)) args.put("limit", end - (start ?? 1) + 1)
+  else if (end !== undefined && end >= 0) args.restore()
   args.put("limit", args.take(["head"], natural))
   const tail = args.take(["tail"], natural)
   args.put("line", tail === undefined || tail === 0 ? undefined : -tail)
+}
+
+/** Globs that mean the same in braces: one that takes back, or has braces or commas of its own, does not. */
+const joinable = (value: unknown): ReadonlyArray<string> | undefined => {
+  const globs = strings(value)
+  const isPlain = globs?.every((glob) => !glob.startsWith("!") && (globs.length === 1 || !/[{},]/.test(glob)))
+  return isPlain === true ? globs : undefined
 }
 
 const grep = (args: Arguments): void => {
@@ -211,7 +228,7 @@ const grep = (args: Arguments): void => {
     args.take(["_a", "after_context", "context_after"], natural)
   ]
   if (before !== undefined || after !== undefined) args.put("context", Math.max(before ?? 0, after ?? 0))
-  const globs = args.take(aliases["glob"]!, strings)
+  const globs = args.take(aliases["glob"]!, joinable)
   args.put(
     "glob",
     globs === undefined || globs.length === 0 ? undefined : globs.length === 1 ? globs[0] : `{${globs.join(",")}}`
@@ -235,12 +252,14 @@ const listing = (args: Arguments): void => {
 const writeFile = (args: Arguments): void => {
   args.drop(["create_parents", "create_directories", "create_dirs", "parents", "mkdir"], isTrue)
   args.drop(["encoding"], isUtf8)
+  args.put("mode", args.take(["mode"], oneOf(writeModes)))
+  args.drop(["append"], isFalse)
+  args.put(
+    "mode",
+    args.take(["append"], (value) => (isTrue(value) ? "append" : undefined))
+  )
   const isOverwriting = args.take(["overwrite"], truth)
   args.put("mode", isOverwriting === undefined ? undefined : isOverwriting ? "overwrite" : "create")
-  args.put("mode", isTrue(args.left.get("append")) ? (args.left.delete("append"), "append") : undefined)
-  args.drop(["append"], isFalse)
-  const mode = args.take(["mode"], oneOf(writeModes))
-  args.put("mode", mode)
 }
 
 const editFile = (args: Arguments): void => {
@@ -301,12 +320,17 @@ const parsed = (text: string): unknown => {
   }
 }
 
+const hasSomeOf = (value: Sent, { properties }: Node): boolean => {
+  const known = isRecord(properties) ? Object.keys(properties) : []
+  return Object.keys(value).some((name) => parameterFor(name, known) !== undefined)
+}
+
 const asList = (value: unknown, item: Node): unknown => {
   if (typeof value === "string") {
     const list = parsed(value)
     return Array.isArray(list) ? list : item["type"] === "string" ? [value] : value
   }
-  return isRecord(value) && item["type"] === "object" ? [value] : value
+  return isRecord(value) && item["type"] === "object" && hasSomeOf(value, item) ? [value] : value
 }
 
 const asChoice = (value: unknown, choices: ReadonlyArray<unknown>): unknown => {

@@ -116,6 +116,9 @@ const make = Effect.fnUntraced(function* ({ flow, quick, roots, subscribed, vers
       if (refusal !== undefined) return yield* refuse(quick, refusal)
       return yield* opened([screen.directory], build(["."]))
     }
+    if (listed === "late") {
+      return yield* opened([], nothing("the client has not listed its roots yet; allow it to, or give this server a --root"))
+    }
     const found = rootsOf(listed, input.anyRoot)
     yield* tellLeftOut(found)
     const { directories } = found
@@ -134,7 +137,8 @@ const make = Effect.fnUntraced(function* ({ flow, quick, roots, subscribed, vers
   const next = Effect.gen(function* () {
     yield* roots.changed
     const listed = yield* roots.list
-    if (listed === undefined) return yield* screen.warn("note:  the client says that its roots changed, and does not list them")
+    if (listed === undefined || listed === "late")
+      return yield* screen.warn("note:  the client says that its roots changed, and does not list them")
     const found = rootsOf(listed, input.anyRoot)
     if (found.directories.length > 0 && same(found.directories, current.directories)) return
     yield* tellLeftOut(found)

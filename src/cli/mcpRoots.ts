@@ -9,7 +9,7 @@ import { Complaint, exitCodeOf } from "./exit.ts"
 /** Names the kind of a directory that is too wide to be served: `undefined` for any other, and for one that is not there. */
 const widthAt = (path: string): string | undefined => {
   try {
-    return widthOf(realpathSync(path))
+    return widthOf(realpathSync.native(path))
   } catch {
     return undefined
   }
@@ -55,7 +55,7 @@ const judged = (
   const { path } = found
   try {
     if (!statSync(path).isDirectory()) return { why: "it is no directory" }
-    const real = realpathSync(path)
+    const real = realpathSync.native(path)
     const width = anyRoot ? undefined : widthOf(real)
     return width === undefined ? { path, real } : { why: `it is ${width}; only --any-root serves it` }
   } catch {

@@ -31,6 +31,7 @@ import { snapshotsLayer } from "./mcpSnapshots.ts"
 import { telling } from "./recovery.ts"
 import { Screen } from "./screen.ts"
 import { type Directory, noContainer, Settings } from "./settings.ts"
+import { commandLine } from "./shell.ts"
 import { workspaceLayer } from "./workspace.ts"
 
 export interface Input {
@@ -172,13 +173,14 @@ const hasRestore = (tools: McpServer.Options["tools"], { readOnly, snapshots }: 
 
 /** In memory only the model could bring it back. */
 const checkpoints = Effect.fnUntraced(function* (input: Input) {
-  const { backend, directories } = yield* Settings
+  const { backend, directories, root } = yield* Settings
   const { program } = yield* Screen
+  const line = commandLine(program, root)
   const isOffered = hasRestore(yield* chosen(input, backend), input)
   if (isOffered) return automatic((short) => `restore with ${JSON.stringify({ snapshot_id: short })} brings them back`)
   return backend === "memory" || directories !== undefined
     ? Layer.empty
-    : automatic((short) => `"${program} restore ${short}" brings them back`)
+    : automatic((short) => `"${line("restore", short)}" brings them back`)
 })
 
 /** What the tools stand on, besides the files. */

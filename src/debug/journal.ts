@@ -107,6 +107,8 @@ export const itemOfChange = ({
   ...(version !== undefined && { version })
 })
 
+const byPosition = (a: Change, b: Change): number => a.position - b.position
+
 /** Returns a page of changes, the latest first. It reads the journal from its beginning, and keeps no more than the page. */
 export const changesPage =
   ({ before, limit, path }: Pick<Question, "before" | "limit" | "path">) =>
@@ -120,10 +122,13 @@ export const changesPage =
         Effect.sync(() => {
           if (before !== undefined && change.position >= before) return
           kept.push(change)
-          if (kept.length > 2 * limit + 2) kept.splice(0, kept.length - limit - 1)
+          if (kept.length > 2 * limit + 2) kept.sort(byPosition).splice(0, kept.length - limit - 1)
         })
       )
-      const found = kept.toSorted((a, b) => b.position - a.position).slice(0, limit + 1)
+      const found = kept
+        .toSorted(byPosition)
+        .reverse()
+        .slice(0, limit + 1)
       const shown = found.slice(0, limit)
       return { last, items: shown.map(itemOfChange), next: found.length > limit ? (shown.at(-1)?.position ?? null) : null }
     }).pipe(Effect.mapError(unreadable))

@@ -366,7 +366,13 @@ const copyMode = (
 ): Effect.Effect<void, Fault> =>
   source.mode === undefined || source.mode === made || port.attributes === undefined
     ? Effect.void
-    : locate(to, port.attributes.set(to, { mode: source.mode, ...(operation === "copy" && { isCopy: true }) }))
+    : operation === "move"
+      ? locate(to, port.attributes.set(to, { mode: source.mode }))
+      : Effect.catch(locate(to, port.attributes.set(to, { mode: source.mode, isCopy: true })), unlessForbidden)
+
+/** Lets a copy without the bits pass on a disk that lets nobody change them, such as vfat with an owner of its own. */
+const unlessForbidden = (fault: Fault): Effect.Effect<void, Fault> =>
+  fault._tag === "AccessDenied" && fault["why"] === "permission" ? Effect.void : Effect.fail(fault)
 
 /** The deepest first, since a directory that may not be written to could not have been filled. */
 const copyModes = Effect.fnUntraced(function* (

@@ -1,10 +1,10 @@
 /** Directories that hold far more than one project: nobody means to capture them, or to hand them to an agent, by leaving something out. */
-import { dirname, homedir, realpathSync, userInfo } from "./node.ts"
+import { dirname, Fs, homedir, userInfo } from "./node.ts"
 import { isInside } from "./openRoots.ts"
 
 const real = (path: string): string | undefined => {
   try {
-    return realpathSync(path)
+    return Fs.realpathSync.native(path)
   } catch {
     return undefined
   }

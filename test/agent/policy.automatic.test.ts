@@ -97,6 +97,47 @@ describe("automatic checkpoints", () => {
     }).pipe(Effect.provide(policed, { local: true }))
   )
 
+  it.effect("a call that fails after it has changed files leaves its checkpoint, and says so", () =>
+    Effect.gen(function* () {
+      const call = session()
+      const halfway: AnyDefinition = {
+        ...rm,
+        handle: () =>
+          Effect.gen(function* () {
+            const fs = yield* Filesystem
+            yield* fs.delete("build/out.js")
+            return yield* fs.readString("none")
+          })
+      } as never
+      const failed = yield* call(halfway, { path: "build" })
+      assert.isFalse(failed.success)
+      assert.match(failed.message, checkpoint)
+      assert.isTrue((yield* call(restore, { snapshot_id: idIn(failed) })).success)
+      assert.isTrue(yield* (yield* Filesystem).exists("build/out.js"))
+    }).pipe(Effect.provide(policed, { local: true }))
+  )
+
+  it.effect("neither a snapshot of the user nor the first one of the session goes when many are taken", () =>
+    Effect.gen(function* () {
+      const call = session()
+      const fs = yield* Filesystem
+      const tag = "automatic checkpoint before release"
+      assert.isTrue((yield* call(snapshot, { tag })).success)
+      const first = idIn(yield* call(writeFile, { path: "c.txt", content: "c\n" }))
+      for (let i = 0; i < 24; i++) {
+        yield* fs.write(`gone${i}/x`, "x")
+        assert.isTrue((yield* call(rm, { path: `gone${i}` })).success)
+      }
+      const all = yield* list
+      assert.include(
+        all.map((one) => one.tag),
+        tag
+      )
+      assert.isTrue(all.some(({ snapshotId }) => snapshotId.startsWith(first)))
+      assert.isAtMost(all.length, 23)
+    }).pipe(Effect.provide(policed, { local: true }))
+  )
+
   it.effect("calls that come at once have one checkpoint, older than all of them", () =>
     Effect.gen(function* () {
       const call = session()

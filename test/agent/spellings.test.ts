@@ -184,6 +184,36 @@ describe("arguments are refused", () => {
       { file_path: "README.md", offset: "two" },
       /"offset" must be a number, and was "two"/
     ],
+    [
+      "where a file should be both appended to and replaced",
+      "write_file",
+      { path: "README.md", content: "x", append: true, overwrite: true },
+      /"overwrite" is no parameter/
+    ],
+    [
+      "where a mode is contradicted",
+      "write_file",
+      { path: "README.md", content: "x", mode: "overwrite", overwrite: false },
+      /"overwrite" is no parameter/
+    ],
+    [
+      "where a mode of another suite is contradicted",
+      "write_file",
+      { path: "README.md", content: "x", mode: "w", append: true },
+      /"append" is no parameter/
+    ],
+    [
+      "where one glob takes back what another names",
+      "grep",
+      { pattern: "x", include: ["*.ts", "!*.test.ts"] },
+      /must be a string|"include" is no parameter/
+    ],
+    [
+      "where a range of lines ends before it begins",
+      "read_file",
+      { path: "README.md", start_line: 9, end_line: 3 },
+      /"end_line" is no parameter/
+    ],
     ["under the names of the tool", "write_file", { file_path: 5, content: "x" }, /"path" must be a string, and was 5/]
   ]
   for (const [claim, tool, args, expected] of refused) {
@@ -194,6 +224,7 @@ describe("arguments are refused", () => {
         assert.match(message, expected)
         const fs = yield* Filesystem
         assert.strictEqual(yield* fs.readString("src/a.js"), script)
+        assert.strictEqual(yield* fs.readString("README.md"), "# Port\n")
       }).pipe(withTree(tree))
     )
   }

@@ -62,10 +62,25 @@ describe("a handle that writes", () => {
             yield* fs.writeFileString("a.txt", "of another")
             const error = yield* Effect.flip(file.sync)
             assert.include(error.message, "it changed in the meantime")
+            yield* file.writeAll(text("again"))
           })
         )
       )
       assert.isTrue(Exit.hasDies(closed))
+      assert.strictEqual(yield* fs.readFileString("a.txt"), "of another")
+    })
+  )
+
+  onBoth("r+ closes well when its caller has met the Conflict and written nothing since", (fs) =>
+    Effect.gen(function* () {
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const file = yield* fs.open("a.txt", { flag: "r+" })
+          yield* file.writeAll(text("abc"))
+          yield* fs.writeFileString("a.txt", "of another")
+          yield* Effect.flip(file.sync)
+        })
+      )
       assert.strictEqual(yield* fs.readFileString("a.txt"), "of another")
     })
   )

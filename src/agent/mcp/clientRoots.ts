@@ -4,6 +4,7 @@
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import type { Line } from "./lines.ts"
 
@@ -12,8 +13,11 @@ type Message = Extract<Line, { readonly _tag: "Message" }>
 export interface ClientRoots {
   /** Whether the message answers a question of ours, and goes no further. */
   readonly takes: (message: Message) => boolean
-  /** Asks for the roots as soon as the client may be asked: `undefined` where it has none to list, or does not answer with a list. */
-  readonly list: Effect.Effect<ReadonlyArray<unknown> | undefined>
+  /**
+   * Asks for the roots as soon as the client may be asked: `undefined` where it has none to list, or does not answer with a list, and
+   * "late" where it has not answered in time. A later answer counts as a change.
+   */
+  readonly list: Effect.Effect<ReadonlyArray<unknown> | "late" | undefined>
   /** Done when the client has said that its roots changed, since this was last done. */
   readonly changed: Effect.Effect<void>
 }
@@ -35,6 +39,7 @@ export const make = Effect.fnUntraced(function* (write: (text: string) => Effect
   const mayBeAsked = yield* Deferred.make<boolean>()
   const changes = yield* Queue.sliding<void>(1)
   const asked = new Map<string, Deferred.Deferred<unknown>>()
+  const unanswered = new Set<string>()
   let hasRoots = false
   let count = 0
 
@@ -44,6 +49,8 @@ export const make = Effect.fnUntraced(function* (write: (text: string) => Effect
     const id = field(value, "id")
     const waiting = typeof id === "string" ? asked.get(id) : undefined
     if (waiting !== undefined) Deferred.doneUnsafe(waiting, Effect.succeed(field(value, "result", "roots")))
+    // A client may ask its user first. It answers the next question at once.
+    else if (typeof id === "string" && unanswered.delete(id)) Queue.offerUnsafe(changes, undefined)
     return waiting !== undefined || (typeof id === "string" && id.startsWith(prefix))
   }
 
@@ -63,12 +70,16 @@ export const make = Effect.fnUntraced(function* (write: (text: string) => Effect
     const answer = yield* Deferred.make<unknown>()
     asked.set(id, answer)
     yield* write(`${JSON.stringify({ jsonrpc: "2.0", id, method: "roots/list" })}\n`)
-    const waited = Effect.timeoutOrElse(Deferred.await(answer), { duration: patience, orElse: () => Effect.succeed(undefined) })
+    const waited = Effect.timeoutOption(Deferred.await(answer), patience)
     const roots = yield* Effect.ensuring(
       waited,
       Effect.sync(() => asked.delete(id))
     )
-    return Array.isArray(roots) ? (roots as ReadonlyArray<unknown>) : undefined
+    if (Option.isNone(roots)) {
+      unanswered.add(id)
+      return "late" as const
+    }
+    return Array.isArray(roots.value) ? (roots.value as ReadonlyArray<unknown>) : undefined
   })
 
   return {

@@ -48,17 +48,34 @@ const tooSlow: Outcome = { why: `it would have taken longer than ${patience}` }
 
 const lasting: ReadonlySet<SnapshotError["reason"]> = new Set(["budget", "gitMissing", "refused"])
 
-const forgetOld = Effect.fnUntraced(function* (snapshots: Operations, all: ReadonlyArray<FilesystemSnapshot>) {
-  const own = all.filter(({ tag }) => tag?.startsWith(tagPrefix) === true)
-  for (const old of own.slice(0, -mostKept)) yield* Effect.ignore(snapshots.forget(old))
+/** Whether a checkpoint has this tag because it was taken here: anybody may choose such a tag. */
+const isAutomatic = (snapshots: Operations, snapshot: FilesystemSnapshot): Effect.Effect<boolean> =>
+  Effect.match(snapshots.details(snapshot), {
+    onFailure: () => false,
+    onSuccess: (details) => details.tool !== undefined && snapshot.tag === `${tagPrefix}${details.tool}`
+  })
+
+/** Forgets the oldest checkpoints, but never the first one of this session, which its answers name as the way back. */
+const forgetOld = Effect.fnUntraced(function* (snapshots: Operations, all: ReadonlyArray<FilesystemSnapshot>, state: State) {
+  const first = state.first?.outcome.snapshot?.snapshotId
+  const own = all.filter(({ snapshotId, tag }) => snapshotId !== first && tag?.startsWith(tagPrefix) === true)
+  for (const old of own.slice(0, -mostKept)) {
+    if (yield* isAutomatic(snapshots, old)) yield* Effect.ignore(snapshots.forget(old))
+  }
 })
+
+/** Whether a call that failed has left a change behind: one that cannot be looked for counts. */
+const hasChanged = (snapshots: Operations, { snapshot }: Outcome): Effect.Effect<boolean> =>
+  snapshot === undefined
+    ? Effect.succeed(false)
+    : Effect.match(snapshots.diff(snapshot), { onFailure: () => true, onSuccess: (changes) => changes.length > 0 })
 
 const attempt = Effect.fnUntraced(function* (snapshots: Operations, { callId, tool }: Invocation, state: State) {
   if (state.never !== undefined) return { why: state.never } satisfies Outcome
   const taken = Effect.gen(function* () {
     const snapshot = yield* snapshots.snapshot({ tag: `${tagPrefix}${tool}`, tool, callId: labelled(callId), ...bounds })
     const all = yield* snapshots.list
-    yield* forgetOld(snapshots, all)
+    yield* forgetOld(snapshots, all, state)
     return { snapshot, short: shortIds(all)(snapshot) } satisfies Outcome
   })
   const outcome = yield* Effect.catch(Effect.timeoutOption(taken, patience), ({ detail, reason }) => {
@@ -134,6 +151,10 @@ export const automatic = (undo: (short: string) => string): Layer.Layer<never> =
       if (!result.success) {
         // Another call may have relied on it meanwhile.
         if (own === undefined || (own.isFirst && first?.isShared === true)) return result
+        if (yield* hasChanged(snapshots, own.outcome)) {
+          if (own.isFirst && first !== undefined) first.isSaid = true
+          return yield* saying(result, sentence(own.outcome, "this call, which failed after it had changed some", undo))
+        }
         if (own.isFirst) state.first = undefined
         const { snapshot } = own.outcome
         if (snapshot !== undefined) yield* Effect.ignore(snapshots.forget(snapshot))

@@ -56,7 +56,11 @@ export const guarded = (self: Algebra, memory: Memory, mutates: boolean): Algebr
   const conditional = (path: string, options: WriteOptions = {}): WriteOptions => {
     if (options.mode === "create") return { ...options, version: true }
     const known = seen(path)
-    return { ...options, version: true, ifMatch: known === undefined ? null : (options.ifMatch ?? known) }
+    return {
+      ...options,
+      version: true,
+      ifMatch: known === undefined ? null : options.ifMatch === undefined ? known : options.ifMatch
+    }
   }
   const writing = <E>(path: string, write: Effect.Effect<WriteResult, E>): Effect.Effect<WriteResult, E> =>
     Effect.tap(write, ({ version }) => Effect.sync(() => note(path, version)))
@@ -129,7 +133,11 @@ export const guarded = (self: Algebra, memory: Memory, mutates: boolean): Algebr
         const known = seen(path)
         if (options?.dryRun === true) return self.edit(path, edits, options)
         if (known !== undefined) {
-          const edited = self.edit(path, edits, { ...options, version: true, ifMatch: options?.ifMatch ?? known })
+          const edited = self.edit(path, edits, {
+            ...options,
+            version: true,
+            ifMatch: options?.ifMatch === undefined ? known : options.ifMatch
+          })
           return Effect.tap(edited, ({ version }) => Effect.sync(() => note(path, version)))
         }
         return Effect.andThen(asSeen("edit", path), self.edit(path, edits, options))
@@ -146,7 +154,7 @@ export const guarded = (self: Algebra, memory: Memory, mutates: boolean): Algebr
           const known = seen(path)
           return known === undefined
             ? Effect.fail(refusing("delete", path))
-            : self.delete(path, { ...options, ifMatch: options?.ifMatch ?? known })
+            : self.delete(path, { ...options, ifMatch: options?.ifMatch === undefined ? known : options.ifMatch })
         }
       }),
     copy: (from, to, options) =>

@@ -24,7 +24,7 @@ const modes: ReadonlyArray<WriteMode> = ["create", "overwrite", "append", "repla
 
 /** Checks `ifMatch`. One that is there and undefined was meant to guard something: often `version: true` was left out of a read. */
 export const checkPrecondition = (options: Precondition | undefined): Fault | undefined => {
-  if (options === undefined || !("ifMatch" in options)) return undefined
+  if (typeof options !== "object" || options === null || !("ifMatch" in options)) return undefined
   const expected: unknown = options.ifMatch
   if (expected === undefined) {
     return invalid(

@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
 import type { FileStat } from "../../model/Entry.ts"
-import * as Version from "../../engine/version.ts"
 import * as FsError from "../../model/FsError.ts"
 import { Limits, type LimitsShape } from "../../model/Limits.ts"
 import type { Handle } from "../../port/Backend.ts"
@@ -19,7 +18,7 @@ export interface Opened {
   readonly close: (exit: Exit.Exit<unknown, unknown>) => Effect.Effect<void>
 }
 
-const promoted =
+export const promoted =
   (path: string) =>
   (fault: FsError.Fault): Failed =>
     FsError.promote(fault, "open", path)
@@ -68,6 +67,8 @@ interface Staging {
   readonly before: FileStat
   /** What it begins with; it must stay open as long as the content is used. */
   readonly base: Handle | undefined
+  /** The version of `base` when it was opened. Another program may write into the same file later. */
+  readonly version: string | undefined
   /** Whether there is something to publish from the start. */
   readonly isChanged: boolean
   /** When the scope fails and nothing was published. */
@@ -77,7 +78,7 @@ interface Staging {
 
 /** What `base` holds and what is written over it, which takes the name's place at `sync` and when the scope closes well. */
 export const staged = ({ answer, fs }: Bridge, staging: Staging): Opened => {
-  const { base, before, discard, limits, path, reads } = staging
+  const { base, before, discard, limits, path, reads, version } = staging
   const pages = Pages.make(base)
   let isChanged = staging.isChanged
   let isPublished = false
@@ -94,17 +95,21 @@ export const staged = ({ answer, fs }: Bridge, staging: Staging): Opened => {
       Effect.map(Effect.mapError(run, promoted(path)), () => void (isChanged = true))
     )
   const content = Stream.mapError(pages.content, promoted(path))
-  /** The version that this handle has published last. */
-  let published: string | undefined
-  /** What a handle has been opened to change takes the place of that alone, and not of what others have written since. */
-  const replace = Effect.fnUntraced(function* (base: Handle): Effect.fn.Return<void, Failed> {
-    const ifMatch = published ?? (yield* Effect.mapError(Version.ofHandle(base), promoted(path)))
-    const written = yield* Stream.run(content, fs.sink(path, { mode: "replace", ifMatch, version: true }))
-    published = written.version
-  })
-  const take =
-    base === undefined ? Stream.run(content, fs.sink(path, { mode: "overwrite", createParents: false })) : replace(base)
-  const publish = Effect.map(Effect.provideService(take, Limits, limits), () => void (isChanged = false))
+  /** The version that this handle was opened with, or has published last. */
+  let current = version
+  /** Replaces the version that the handle was opened to change, and nothing that others have written since. */
+  const replace = (ifMatch: string): Effect.Effect<void, Failed> =>
+    Effect.map(Stream.run(content, fs.sink(path, { mode: "replace", ifMatch, version: true })), (written) => {
+      current = written.version
+    })
+  const take = Effect.suspend((): Effect.Effect<unknown, Failed> =>
+    current === undefined ? Stream.run(content, fs.sink(path, { mode: "overwrite", createParents: false })) : replace(current)
+  )
+  const settled = Effect.sync(() => void (isChanged = false))
+  // A Conflict is final: publishing again could not succeed, and whoever called `sync` has been told.
+  const publish = Effect.tapError(Effect.andThen(Effect.provideService(take, Limits, limits), settled), (error) =>
+    error._tag === "Conflict" ? settled : Effect.void
+  )
 
   return {
     content: {

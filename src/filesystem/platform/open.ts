@@ -16,6 +16,7 @@ import type { PlatformError } from "effect/PlatformError"
 import * as Scope from "effect/Scope"
 import * as Read from "../../engine/read.ts"
 import { resolveLink } from "../../engine/resolve.ts"
+import * as Version from "../../engine/version.ts"
 import type { FileStat } from "../../model/Entry.ts"
 import * as FsError from "../../model/FsError.ts"
 import { Limits } from "../../model/Limits.ts"
@@ -133,6 +134,7 @@ export const make = (bridge: Bridge): FileSystem["open"] => {
         reads: plan.reads,
         before: base?.stat ?? (yield* fs.stat(path)),
         base,
+        version: base === undefined ? undefined : yield* Effect.mapError(Version.ofHandle(base), Contents.promoted(path)),
         isChanged: plan.truncates && !made,
         discard,
         limits: yield* Limits

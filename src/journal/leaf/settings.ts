@@ -108,11 +108,14 @@ export const of = (fs: Algebra, options: LeafOptions): Settings | InvalidArgumen
   }
 }
 
-/** The filesystem as a leaf with these options sees it. What refuses links goes on refusing them. */
+/**
+ * Returns the filesystem as a leaf with these options sees it. What refuses links goes on refusing them. Without options it keeps the
+ * caller's own methods, but for `copy`.
+ */
 export const seen = (fs: Algebra, { followSymlinks, preservePermissions }: LeafOptions): Algebra => {
   const { rules } = fs.port
   const reports = followSymlinks === false && rules?.symlinks !== "refuse" && rules?.symlinks !== "report"
-  return makeAlgebra({
+  const ruled = makeAlgebra({
     ...fs.port,
     rules: {
       ...rules,
@@ -120,4 +123,5 @@ export const seen = (fs: Algebra, { followSymlinks, preservePermissions }: LeafO
       preservePermissions: preservePermissions ?? rules?.preservePermissions === true
     }
   })
+  return reports || preservePermissions !== undefined ? ruled : { ...fs, port: ruled.port, copy: ruled.copy }
 }

@@ -157,6 +157,10 @@ const tellFailure = (
   return entry === undefined ? Effect.void : Effect.ignore(writing.journal.append(entry))
 }
 
+/** Leaves out the bits of a file that was published within a turn: its entry has no stat, so that a double cannot answer them. */
+const untoldMode = <E, R>({ reads }: Writing, written: Effect.Effect<FileStat, E, R>): Effect.Effect<FileStat, E, R> =>
+  reads ? Effect.map(written, ({ mode: _, ...stat }) => stat) : written
+
 const inTurn = (writing: Writing, path: FsPath, bytes: Uint8Array, mode: Mode, how: WriteHow): Effect.Effect<FileStat, Fault> =>
   Effect.flatMap(orNotMade(putAway(writing, bytes)), (content) =>
     Effect.uninterruptibleMask((restore) => {
@@ -166,7 +170,7 @@ const inTurn = (writing: Writing, path: FsPath, bytes: Uint8Array, mode: Mode, h
         written(id, path, bytes.length, previous, versionOf(content, mode), undefined)
       )
       return Effect.flatMap(ask(writing, askOf(id, path, content, mode)), () =>
-        Effect.onError(restore(writing.self.write<never, never>(path, bytes, mode, { commit })), (cause) =>
+        Effect.onError(untoldMode(writing, restore(writing.self.write<never, never>(path, bytes, mode, { commit }))), (cause) =>
           progress.isTold ? Effect.void : tellFailure(writing, id, path, progress, cause)
         )
       )
@@ -187,7 +191,7 @@ const streamed = <E, R>(
     const commit = telling(writing, id, path, mode, how, progress, (previous) =>
       written(id, path, chunks.size(), previous, undefined, undefined)
     )
-    return Effect.onError(writing.self.write(path, chunks.through(source), mode, { commit }), (cause) => {
+    return Effect.onError(untoldMode(writing, writing.self.write(path, chunks.through(source), mode, { commit })), (cause) => {
       if (progress.isTold) return Effect.void
       const isGivenUp = chunks.hasFailed() || Faults.faultOf(cause) === undefined
       return isGivenUp && !chunks.hasEnded()

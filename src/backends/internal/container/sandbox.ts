@@ -33,7 +33,6 @@ const shapeFault = (command: ReadonlyArray<string>, { cwd, env, stdin }: ExecOpt
   if (env !== undefined && !Object.values(env).every(isText)) return invalid("env", "its values must be text")
   if (stdin !== undefined && !isText(stdin) && !isBytes(stdin) && !Stream.isStream(stdin))
     return invalid("stdin", "it must be text, bytes or a stream of bytes")
-  if (stdin !== undefined && !isText(stdin) && !isBytes(stdin)) return invalid("stdin", "it must be text or bytes")
   return undefined
 }
 

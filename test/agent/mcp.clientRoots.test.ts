@@ -1,0 +1,33 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import { TestClock } from "effect/testing"
+import * as ClientRoots from "../../src/agent/mcp/clientRoots.ts"
+import type { Line } from "../../src/agent/mcp/lines.ts"
+
+const message = (value: object): Extract<Line, { readonly _tag: "Message" }> => {
+  const text = `${JSON.stringify(value)}\n`
+  const method = "method" in value ? String(value.method) : undefined
+  return { _tag: "Message", text, bytes: text.length, method, isRequest: method !== undefined && "id" in value, ids: [] }
+}
+
+describe("the roots of a client", () => {
+  it.effect("that come after ten seconds are late, not absent, and count as a change", () =>
+    Effect.gen(function* () {
+      const asked: Array<{ readonly id: string }> = []
+      const roots = yield* ClientRoots.make((text) => Effect.sync(() => void asked.push(JSON.parse(text))))
+      roots.takes(message({ id: 0, method: "initialize", params: { capabilities: { roots: {} } } }))
+      roots.takes(message({ method: "notifications/initialized" }))
+      const listing = yield* Effect.forkChild(roots.list)
+      yield* TestClock.adjust("11 seconds")
+      assert.strictEqual(yield* Fiber.join(listing), "late")
+      const changed = yield* Effect.forkChild(roots.changed)
+      assert.isTrue(roots.takes(message({ id: asked[0]!.id, result: { roots: [{ uri: "file:///projects/a" }] } })))
+      yield* Fiber.join(changed)
+      const again = yield* Effect.forkChild(roots.list)
+      yield* TestClock.adjust("1 second")
+      roots.takes(message({ id: asked[1]!.id, result: { roots: [{ uri: "file:///projects/a" }] } }))
+      assert.deepStrictEqual(yield* Fiber.join(again), [{ uri: "file:///projects/a" }])
+    })
+  )
+})
