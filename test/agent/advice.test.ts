@@ -86,7 +86,7 @@ const parts: { readonly [T in Tag]: readonly [happened: string, advice: string] 
   IoError: ["the disk failed", "again"],
   NotText: ["offset 12", "base64"],
   LimitExceeded: ["50000 where 48000", "48,000"],
-  InvalidArgument: ["old_string", "Read the file again"],
+  InvalidArgument: ["old_string", "Give more of the text around it"],
   Conflict: ["b".repeat(64), "read_file"],
   Unsupported: ["symbolic links", "another way"],
   Unavailable: ["container has stopped", "tell the user"],

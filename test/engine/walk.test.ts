@@ -177,11 +177,11 @@ describe("glob", () => {
     )
   )
 
-  it.effect("a missing base is empty, a file is no directory", () =>
+  it.effect("a missing base is not found, a file is no directory", () =>
     on(tree, (fs) =>
       Effect.gen(function* () {
-        assert.deepStrictEqual((yield* fs.glob("*", { path: "nope" })).matches, [])
-        assert.deepStrictEqual((yield* fs.glob("*", { path: "a.txt/below" })).matches, [])
+        assert.strictEqual((yield* Effect.flip(fs.glob("*", { path: "nope" })))._tag, "NotFound")
+        assert.strictEqual((yield* Effect.flip(fs.glob("*", { path: "a.txt/below" })))._tag, "NotFound")
         assert.strictEqual((yield* Effect.flip(fs.glob("*", { path: "a.txt" })))._tag, "NotADirectory")
       })
     )

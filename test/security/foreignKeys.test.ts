@@ -147,7 +147,7 @@ describe("names that every object has", () => {
         call("grep", "grep", { pattern: "a" })
       ]
       const input = messages.map((message) => `${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`).join("")
-      const { out } = yield* run(["mcp", "--structured"], { input, stateDirectory: "/nowhere" })
+      const { out } = yield* run(["mcp", "--structured"], { input, directory: "/projects/one", stateDirectory: "/nowhere" })
       const answers = new Map(
         out
           .split("\n")
