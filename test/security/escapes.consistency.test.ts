@@ -46,7 +46,8 @@ const written = (
   name,
   ours: (fs, path) => Effect.asVoid(fs.write(path, text, { mode, createParents: false })),
   plain: writeWith(O_WRONLY | flags),
-  ...(but !== undefined && { but })
+  // Who names nothing has forgotten the name.
+  but: (row) => (row.path === "" ? "InvalidPath" : but?.(row))
 })
 
 /** A file in the way of something to be made; where only looking is done there is nothing, and the system says so of both alike. */
