@@ -50,7 +50,8 @@ interface Running {
 const look = "200 millis"
 const pause = "30 millis"
 const patience = "1 second"
-const longest = "10 seconds"
+/** How long processes that start others faster than they are ended are fought, before the container is ended. */
+const longest = "20 seconds"
 
 /** Until nothing of it is left. A container in which that cannot be had is ended itself: by then it is full, or works against us. */
 const killAll = (container: Container, mark: string, running: Running): Effect.Effect<void> => {
