@@ -16,7 +16,7 @@ import { Screen, type ScreenShape } from "../../src/cli/screen.ts"
 import { definitions, registrations } from "../agent/mcpFixtures.ts"
 import { bin, call, versionOf, ground, scripts } from "../agent/mcpSessions.ts"
 
-const { env, remove, root, top } = ground()
+const { env, remove, root } = ground()
 afterAll(remove)
 
 const packages = fileURLToPath(new URL("../../node_modules", import.meta.url))
@@ -136,7 +136,7 @@ describe("who may ask", () => {
 
 const run = (command: string, args: ReadonlyArray<string>) =>
   new Promise<string>((resolve) => {
-    execFile(command, args, { cwd: top, env, maxBuffer: 64 * 1024 * 1024 }, (_error, out, err) => resolve(out + err))
+    execFile(command, args, { cwd: root, env, maxBuffer: 64 * 1024 * 1024 }, (_error, out, err) => resolve(out + err))
   })
 
 describe("tools of others", () => {

@@ -42,10 +42,14 @@ describe("what is to be pasted", () => {
     }
   }
 
-  it("is the same configuration in the README and in the guide", () => {
-    const json = fences.filter(({ language }) => language === "json").map(({ body }) => body)
-    assert.strictEqual(json.length, 2)
-    assert.strictEqual(json[0], json[1])
+  it("is in the guide what it is in the README, beside one for clients that do not start in the project", () => {
+    const [inReadme, inGuide] = ["README.md", "src/guides/agents.md"].map((file) =>
+      fencesOf(file).flatMap(({ body, language }) => (language === "json" ? [body] : []))
+    )
+    assert.lengthOf(inReadme!, 1)
+    assert.lengthOf(inGuide!, 2)
+    assert.include(inGuide!, inReadme![0]!)
+    assert.isTrue(inGuide!.some((body) => body.includes('"--root", "/')))
   })
 
   it("the configuration in JSON starts a server with the tools of the table", async () => {

@@ -131,13 +131,11 @@ const ofContent = (answer: (content: string) => unknown): Method["expects"] =>
     nothing: () => notFound
   })
 
-const inDirectory = (answer: (at: string, self: Case) => unknown, missing: Expected): Method["expects"] =>
+const inDirectory = (answer: (at: string, self: Case) => unknown): Method["expects"] =>
   follows({
     file: () => notADirectory,
     directory: (at, self) => ({ answers: answer(at, self) }),
-    nothing: () => missing,
-    blocked: missing,
-    lost: missing
+    nothing: () => notFound
   })
 
 const linesWith = (text: string): ReadonlyArray<string> => text.split("\n").filter((line) => line.includes("inside"))
@@ -145,9 +143,7 @@ const linesWith = (text: string): ReadonlyArray<string> => text.split("\n").filt
 const searched: Method["expects"] = follows({
   file: (_, self) => ({ answers: [normal(self.path)] }),
   directory: (at, self) => ({ answers: filesBelow(self, at) }),
-  nothing: () => ({ answers: [] }),
-  blocked: { answers: [] },
-  lost: { answers: [] }
+  nothing: () => notFound
 })
 
 const looking: ReadonlyArray<Method> = [
@@ -169,45 +165,39 @@ const looking: ReadonlyArray<Method> = [
   method(
     "list",
     (fs, path) => Effect.map(fs.list(path), (entries) => entries.map(({ kind, name, path }) => [name, path, kind]).sort()),
-    inDirectory(
-      (at, self) =>
-        childrenOf(self.tree, at)
-          .map((name) => [name, under(self, name), kindOf(self.tree[join(at, name)]!)])
-          .sort(),
-      notFound
+    inDirectory((at, self) =>
+      childrenOf(self.tree, at)
+        .map((name) => [name, under(self, name), kindOf(self.tree[join(at, name)]!)])
+        .sort()
     )
   ),
   method(
     "walk",
     (fs, path) => Effect.map(all(fs.walk(path)), sorted),
-    inDirectory(
-      (at, self) =>
-        Object.keys(below(self.tree, at))
-          .map((path) => under(self, path))
-          .sort(),
-      notFound
+    inDirectory((at, self) =>
+      Object.keys(below(self.tree, at))
+        .map((path) => under(self, path))
+        .sort()
     )
   ),
   method(
     "glob",
     (fs, path) => Effect.map(fs.glob("**", { path }), ({ matches }) => sorted(matches)),
-    inDirectory((at, self) => filesBelow(self, at), { answers: [] })
+    inDirectory((at, self) => filesBelow(self, at))
   ),
   method(
     "globStream",
     (fs, path) => Effect.map(all(fs.globStream("**", { path })), sorted),
-    inDirectory((at, self) => filesBelow(self, at), { answers: [] })
+    inDirectory((at, self) => filesBelow(self, at))
   ),
   method(
     "glob of links",
     (fs, path) => Effect.map(fs.glob("**", { path, kinds: ["symlink"] }), ({ matches }) => sorted(matches)),
-    inDirectory(
-      (at, self) =>
-        Object.entries(below(self.tree, at))
-          .filter(([, what]) => isLink(what))
-          .map(([path]) => under(self, path))
-          .sort(),
-      { answers: [] }
+    inDirectory((at, self) =>
+      Object.entries(below(self.tree, at))
+        .filter(([, what]) => isLink(what))
+        .map(([path]) => under(self, path))
+        .sort()
     )
   ),
   method("grep", (fs, path) => Effect.map(fs.grep("inside", { path }), ({ matches }) => sorted(matches)), searched),
@@ -262,18 +252,26 @@ const reading: ReadonlyArray<Method> = [
 const written = "written\n"
 type Put = (old: string | undefined) => string
 
-const writes = (name: string, options: WriteOptions, expects: Method["expects"]): ReadonlyArray<Method> => [
-  method(`write, ${name}`, (fs, path) => Effect.as(fs.write(path, written, options), undefined), expects),
-  {
-    ...method(`writeBytes, ${name}`, (fs, path) => Effect.as(fs.writeBytes(path, utf8(written), options), undefined), expects),
-    isExtra: name !== "overwrite"
-  },
-  method(
-    `sink, ${name}`,
-    (fs, path) => Effect.as(Stream.run(Stream.make(utf8("writ"), utf8("ten\n")), fs.sink(path, options)), undefined),
-    expects
-  )
-]
+const writes = (name: string, options: WriteOptions, expected: Method["expects"]): ReadonlyArray<Method> => {
+  // Who names nothing has forgotten the name.
+  const expects: Method["expects"] = (self) => (self.path === "" ? fails("InvalidPath") : expected(self))
+  return [
+    method(`write, ${name}`, (fs, path) => Effect.as(fs.write(path, written, options), undefined), expects),
+    {
+      ...method(
+        `writeBytes, ${name}`,
+        (fs, path) => Effect.as(fs.writeBytes(path, utf8(written), options), undefined),
+        expects
+      ),
+      isExtra: name !== "overwrite"
+    },
+    method(
+      `sink, ${name}`,
+      (fs, path) => Effect.as(Stream.run(Stream.make(utf8("writ"), utf8("ten\n")), fs.sink(path, options)), undefined),
+      expects
+    )
+  ]
+}
 
 const makes =
   (what: string) =>
