@@ -1,6 +1,6 @@
 /**
- * A filesystem that is somewhere else: what is asked of it is appended to a journal, and what a leaf answers there is the result. Every
- * operation is recorded in the order in which it was asked, and who asks need not know where the files are.
+ * A filesystem whose files are somewhere else. Each operation is appended to a journal as a request, and a leaf answers with the result.
+ * The journal records every operation in order. The caller does not need to know where the files are.
  *
  * @since 0.1.0
  */
@@ -38,43 +38,44 @@ export type {
 } from "./branch/model.ts"
 
 /**
- * For who asks by entries: appends them, and waits for what is answered.
+ * The service that sends requests as journal entries and waits for their answers.
  *
  * @since 0.1.0
  */
 export class Branch extends Context.Service<Branch, Requests>()("fs-algebra/Branch") {}
 
 /**
- * How a branch sends what it asks for, and how long it waits.
+ * The options for sending requests and waiting for answers.
  *
  * @since 0.1.0
  */
 export interface RequestsOptions {
-  /** How long nothing may be heard of a request before it fails with Timeout. @default 2 minutes */
+  /** The longest time a request may go without any response before it fails with Timeout. @default 2 minutes */
   readonly timeout?: Duration.Input | undefined
-  /** Bytes of each chunk of a content that is sent in several. A whole number, at least 1. @default 65,536 */
+  /** The size of each chunk in bytes, for a content that is sent in several chunks. A whole number, at least 1. @default 65,536 */
   readonly chunkSize?: number | undefined
-  /** The leaf knows what is beyond the thirteen. @default false */
+  /** Whether the leaf understands the `Extended` entries besides the basic thirteen. @default false */
   readonly extended?: boolean | undefined
 }
 
 /**
- * How a filesystem over a leaf sends, and what it knows of the leaf.
+ * The options of a filesystem that is backed by a leaf.
  *
  * @since 0.1.0
  */
 export interface Options extends RequestsOptions {
   /**
-   * Bytes. What is larger is sent in chunks, and so is what comes as a stream. A whole number, at least 0. @default 1,048,576
+   * The size in bytes above which a content is sent in chunks. A stream is always sent in chunks. A whole number, at least 0. @default
+   * 1,048,576
    */
   readonly streamingThreshold?: number | undefined
-  /** Whether the leaf's files tell "a" from "A". @default true */
+  /** Whether the leaf's filesystem distinguishes "a" from "A". @default true */
   readonly caseSensitive?: boolean | undefined
-  /** For people. @default "Branch" */
+  /** The backend's name in messages. @default "Branch" */
   readonly name?: string | undefined
-  /** For people: where the files are. @default "/" */
+  /** The location of the files, for messages only. @default "/" */
   readonly root?: string | undefined
-  /** How a caller's paths are read. @default "standard" */
+  /** The rules by which paths from the caller are parsed. @default "standard" */
   readonly policy?: PathPolicy | undefined
 }
 
@@ -93,7 +94,7 @@ const asking = (options: Options): Effect.Effect<Asking.Asking, JournalError | I
   })
 
 /**
- * Requests over the journal, until the scope ends; what is waited for then fails with JournalError `closed`.
+ * Returns requests over the journal. They end with the scope; a request that is still waiting then fails with JournalError `closed`.
  *
  * @since 0.1.0
  */
@@ -103,7 +104,7 @@ export const makeRequests = (
   Effect.map(asking(options), ({ request, send, stream, waitFor }) => ({ request, send, stream, waitFor }))
 
 /**
- * A branch that is asked by its caller alone, over the journal in force.
+ * Provides `Branch` over the current journal.
  *
  * @since 0.1.0
  */
@@ -111,20 +112,23 @@ export const layerRequests = (options: RequestsOptions = {}): Layer.Layer<Branch
   Layer.effect(Branch, makeRequests(options))
 
 /**
- * A whole filesystem through the journal. With `extended` every call that changes something is one entry (a copy several, a stream its
- * chunks), decided where the files are: so a precondition holds, and an edit is whole, also against callers in other processes.
+ * Returns a whole filesystem that works through the journal.
  *
- * With the thirteen alone what they cannot say fails with Unsupported, or IoError of that code where a call's type does not name it:
- * preconditions, the version of an append, writing without making parents, directories made, moves, copies, attributes. An edit is then a
- * read and a write.
+ * With `extended`, each call that changes something is one entry, and the leaf decides its outcome. (A copy takes several entries, and a
+ * stream takes one entry per chunk.) So preconditions and atomic edits also hold against callers in other processes.
  *
- * Limits are those of who calls; what is edited in one entry the leaf edits under its own. What is put aside here (when a snapshot is
- * brought back, say) bears a name `.~branch-….tmp` where the files are, which shows there.
+ * With the thirteen basic entries alone, some calls fail with Unsupported, or with IoError of that code if the call's type has no
+ * Unsupported. These calls are preconditions, the version of an append, writing without creating parents, creating directories, moves,
+ * copies and attributes. An edit is then a read followed by a write.
  *
- * A call that is interrupted is no longer waited for; what it asked for may still be done, wholly or not at all.
+ * The caller's limits apply here. The leaf applies its own limits to an edit that is one entry. A temporary file of this branch (from
+ * restoring a snapshot, for example) is named `.~branch-….tmp` on the leaf's side and is visible there.
  *
- * With `extended` links are read, made and followed here, in the tree of all leaves: so `subdirectory` of a branch confines them, and a
- * call on a path through a link is several entries. With the thirteen alone they are followed by the leaf, and cannot be seen or made here.
+ * An interrupted call stops waiting. The leaf may still carry out its request, either completely or not at all.
+ *
+ * With `extended`, links are read, created and followed on this side, in the combined tree of all leaves. So `subdirectory` of a branch
+ * confines links, and a call on a path through a link takes several entries. With the thirteen alone, the leaf follows links, and links
+ * cannot be read or created here.
  *
  * @since 0.1.0
  */
@@ -143,7 +147,7 @@ export const make = (options: Options = {}): Effect.Effect<Algebra, JournalError
   )
 
 /**
- * The filesystem of `make`.
+ * Provides the filesystem that `make` returns.
  *
  * @since 0.1.0
  */

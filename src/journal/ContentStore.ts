@@ -1,5 +1,6 @@
 /**
- * Contents by their hash, beside a journal, which then stays small: what is stored once is there for every entry that names it.
+ * Contents stored by their hash next to a journal, which keeps the journal small. Each content is stored once, and any number of entries
+ * may refer to it.
  *
  * @since 0.1.0
  */
@@ -11,46 +12,46 @@ import type { JournalError } from "./errors.ts"
 import type { ContentRef } from "./FileSystemEntry.ts"
 
 /**
- * Contents by their SHA-256, each kept once.
+ * A store of contents by their SHA-256. Each content is kept once.
  *
  * @since 0.1.0
  */
 export interface ContentStore {
-  /** Is there for good when this ends. The bytes may be changed afterwards. */
+  /** Stores the bytes permanently. The caller may change the array afterwards. */
   readonly put: (bytes: Uint8Array) => Effect.Effect<ContentRef, JournalError>
-  /** The same in constant memory. Nothing is stored where the stream fails. */
+  /** Stores the stream's bytes in constant memory. Stores nothing if the stream fails. */
   readonly putStream: <E, R>(bytes: Stream.Stream<Uint8Array, E, R>) => Effect.Effect<ContentRef, JournalError | E, R>
-  /** A copy. Fails with `corrupt` where it is missing or is not what its hash says. */
+  /** Returns a copy of the content. Fails with `corrupt` if the content is missing or does not match its hash. */
   readonly get: (ref: ContentRef) => Effect.Effect<Uint8Array, JournalError>
   /**
-   * The same in constant memory, in chunks of at most 64 KiB. That it is not what its hash says is known at the end, when the chunks
-   * have been given.
+   * Reads the content in constant memory, in chunks of at most 64 KiB. A mismatch with the hash is detected only at the end, after all
+   * chunks have been emitted.
    */
   readonly stream: (ref: ContentRef) => Stream.Stream<Uint8Array, JournalError>
-  /** It is there and has its size. */
+  /** Tests whether the content exists and has the size of the reference. */
   readonly has: (ref: ContentRef) => Effect.Effect<boolean, JournalError>
 }
 
 /**
- * How safely a directory keeps contents.
+ * The durability of a content store in a directory.
  *
  * @since 0.1.0
  */
 export interface DirectoryOptions {
-  /** What was put is on disk, not only in the system's memory. @default false */
+  /** Whether `put` waits until the content is on disk, not only in the system's memory. @default false */
   readonly fsync?: boolean | undefined
 }
 
 /**
- * In memory, for as long as it is referred to.
+ * Returns a content store in memory, which lives as long as it is referenced.
  *
  * @since 0.1.0
  */
 export const makeMemory: () => ContentStore = Memory.make
 
 /**
- * In a directory, which is made with the first content. Any number of processes may use it at once. Of what processes that were killed
- * have left the next start removes the rest.
+ * Opens a content store in a directory, which is created with the first content. Any number of processes may use the directory at once.
+ * Opening removes the leftovers of dead processes.
  *
  * @since 0.1.0
  */

@@ -1,5 +1,5 @@
 /**
- * Correlation ids: opaque strings by which an answer finds what it answers. Whoever asks makes the id.
+ * Correlation ids: opaque strings that connect an answer with its request. The sender of the request creates the id.
  *
  * @since 0.1.0
  */
@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import { randomUUID } from "../runtime/node.ts"
 
 /**
- * What makes them: a random UUID, as 32 hex digits. Tests provide their own.
+ * The generator of correlation ids, by default a random UUID as 32 hex digits. Tests provide their own.
  *
  * @since 0.1.0
  */
@@ -18,14 +18,14 @@ export const Correlation: Context.Reference<Effect.Effect<string>> = Context.Ref
 )
 
 /**
- * A new id for an entry that asks for something: a UUID, or what is in force instead.
+ * Returns a new correlation id from the generator in the context.
  *
  * @since 0.1.0
  */
 export const generate: Effect.Effect<string> = Effect.withFiber((fiber) => fiber.getRef(Correlation))
 
 /**
- * The prefix and a number from 1, the same in every run.
+ * Returns a generator of the prefix followed by 1, 2, 3 and so on, the same in every run.
  *
  * @since 0.1.0
  */

@@ -1,16 +1,16 @@
 /**
- * Covenants: what becomes of an entry. Each branch says which types of entry come out of it and which it takes; each route says what is made
- * of some types; and what comes out and goes nowhere has to be said to end there. All of it is checked before anything runs, so that no
- * entry is lost because nobody thought of its type:
+ * Covenants: the declared routes of entries between journals. Each branch declares the entry types that it produces and consumes. Each
+ * route turns entries of some types into entries of others. A type that has no route must be declared terminal. The declaration is checked
+ * before anything runs, so that no entry is lost because its type was forgotten:
  *
  * - a type that is produced has exactly one route, or is terminal
  * - a type that is consumed is made by a route
  *
- * A covenant runs as a daemon for each route, which reads the journal of the branch that produces, in order, and appends to the journals
- * of those that consume. Where a route fails its daemon does, and nothing after that entry is routed by it.
+ * Each route of a covenant runs as a daemon. The daemon reads the journal of the producing branch in order, and appends to the journals of
+ * the consuming branches. If a route fails, its daemon fails, and the route processes no later entry.
  *
- * What a route makes must carry correlation ids that follow from the entry it is made of. By them a covenant that is started again routes
- * nothing twice, and what was missing is made up for. Only one covenant at a time routes between the same journals.
+ * The correlation ids that a route makes must be derived from the source entry. So a restarted covenant routes nothing twice and catches up
+ * on missing entries. Only one covenant may run between the same journals at a time.
  *
  * @since 0.1.0
  */
@@ -38,7 +38,7 @@ export type {
 } from "./covenant/declared.ts"
 
 /**
- * The declaration makes no sense. Everything that is wrong with it is told at once.
+ * An invalid declaration, with all of its problems.
  *
  * @since 0.1.0
  */
@@ -51,7 +51,7 @@ export class CovenantError extends Schema.TaggedError<CovenantError>("fs-algebra
 }
 
 /**
- * A class of entries, as `Schema.TaggedClass` makes it.
+ * A class of entries, as `Schema.TaggedClass` creates it.
  *
  * @since 0.1.0
  */
@@ -63,7 +63,7 @@ export interface EntryClass<E extends Routable = Routable> {
 const tagOf = (entry: EntryClass): string => entry.fields._tag.schema.literal
 
 /**
- * A journal, with the types of entry that take part.
+ * A journal together with the entry types that it produces and consumes.
  *
  * @since 0.1.0
  */
@@ -72,29 +72,29 @@ export interface Branch {
 }
 
 /**
- * A journal, what is appended to it and by whom.
+ * The options of a branch: its journal and its entry types.
  *
  * @since 0.1.0
  */
 export interface BranchOptions<E> {
-  /** For errors, and for `after`. */
+  /** The branch's name, used in errors and in `after`. */
   readonly name: string
   readonly journal: Scrivener<E>
-  /** What whoever stands behind it appends. */
+  /** The entry types that this branch appends by itself. */
   readonly produces: ReadonlyArray<EntryClass<Extract<E, Routable>>>
-  /** What is appended for it. */
+  /** The entry types that the covenant's routes append to this branch. */
   readonly consumes: ReadonlyArray<EntryClass<Extract<E, Routable>>>
 }
 
 /**
- * A branch of a covenant: a journal, with what it consumes and what it produces.
+ * Declares a branch of a covenant.
  *
  * @since 0.1.0
  */
 export const branch = <E>({ consumes, journal, name, produces }: BranchOptions<E>): Branch => ({
   "~fs-algebra/Covenant/Branch": {
     name,
-    // It is given only what it consumes, and of what is in it only what it produces is looked at.
+    // The cast is safe: the covenant appends only consumed types, and reads only produced types.
     journal: journal as unknown as Scrivener<Routable>,
     produces: produces.map(tagOf),
     consumes: consumes.map(tagOf)
@@ -102,7 +102,7 @@ export const branch = <E>({ consumes, journal, name, produces }: BranchOptions<E
 })
 
 /**
- * What is made of the entries of some types.
+ * A rule that turns entries of some types into entries of others.
  *
  * @since 0.1.0
  */
@@ -111,24 +111,25 @@ export interface Route<out E = never, out R = never> {
 }
 
 /**
- * Which entries a route takes, and what it makes of them.
+ * The options of a route: its source types, its target types and its function.
  *
  * @since 0.1.0
  */
 export interface RouteOptions<From extends ReadonlyArray<EntryClass>, To extends ReadonlyArray<EntryClass>, E, R> {
-  /** For errors, and of its daemon. */
+  /** The route's name, used in errors and in the name of its daemon. */
   readonly name: string
   readonly from: From
   readonly to: To
   /**
-   * Each goes to the branch that consumes its type, and those for one branch are appended as one; none at all is an answer too. Entries
-   * come one after another. It may be asked again about an entry that it was asked about before, and has to give the same ids then.
+   * Maps one source entry to target entries; an empty result is valid. Each target entry goes to the branch that consumes its type, and
+   * entries for the same branch are appended together. Source entries arrive one at a time. After a restart, the same entry may arrive
+   * again, and must then give the same ids.
    */
   readonly via: (recorded: Recorded<From[number]["Type"]>) => Effect.Effect<ReadonlyArray<To[number]["Type"]>, E, R>
 }
 
 /**
- * A route of a covenant: from entries of some types to entries of others.
+ * Declares a route from entries of some types to entries of others.
  *
  * @since 0.1.0
  */
@@ -144,25 +145,25 @@ export const route = <
     name: options.name,
     from: options.from.map(tagOf),
     to: options.to.map(tagOf),
-    // It is asked about entries of `from` alone.
+    // The cast is safe: the pump passes only entries of the types in `from`.
     via: options.via as unknown as DeclaredRoute<E, R>["via"]
   }
 })
 
 /**
- * Branches, the routes between them, and the types that go nowhere.
+ * The branches of a covenant, the routes between them, and the types without a route.
  *
  * @since 0.1.0
  */
 export interface CovenantOptions<E = never, R = never> {
   readonly branches: ReadonlyArray<Branch>
   readonly routes: ReadonlyArray<Route<E, R>>
-  /** Types that are produced and have no route. @default none */
+  /** The types that are produced and have no route. @default none */
   readonly terminal?: ReadonlyArray<EntryClass> | undefined
 }
 
 /**
- * A declaration that has been checked.
+ * A covenant whose declaration has been checked.
  *
  * @since 0.1.0
  */
@@ -171,7 +172,7 @@ export interface Covenant<out E = never, out R = never> {
 }
 
 /**
- * Checks branches and routes against each other. Fails with CovenantError, which names every problem.
+ * Checks branches and routes against each other. Fails with CovenantError, which lists every problem.
  *
  * @since 0.1.0
  */
@@ -193,22 +194,22 @@ export const make = <E = never, R = never>({
   })
 
 /**
- * How the daemons of a covenant are called, and where they begin.
+ * The names and start positions of a covenant's daemons.
  *
  * @since 0.1.0
  */
 export interface RunOptions {
-  /** What its daemons are called, before the name of the route. @default "covenant" */
+  /** The prefix of each daemon's name, before the name of its route. @default "covenant" */
   readonly name?: string | undefined
   /**
-   * Up to where a journal is settled, by the name of the branch: nothing at or before that position is routed any more, nor looked for to
-   * see what has been routed. @default 0 of each, which reads all of them once at the start
+   * The settled position of each journal, by the name of its branch. Entries at or before that position are not routed, and are not checked
+   * for earlier results. @default 0 of each, which reads all of them once at the start
    */
   readonly after?: Settled | undefined
 }
 
 /**
- * A daemon for each route, in order, not started. They end with the scope.
+ * Returns one daemon for each route, in order and not started. The daemons end with the scope.
  *
  * @since 0.1.0
  */
@@ -226,7 +227,7 @@ export const daemons = <E, R>(
 }
 
 /**
- * A covenant that is kept for as long as the layer is there.
+ * Runs a covenant for the lifetime of the layer.
  *
  * @since 0.1.0
  */

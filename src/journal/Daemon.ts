@@ -1,6 +1,6 @@
 /**
- * What works on a journal by itself: Stopped, then Running, then Completed, and never back. Each change is an entry of the journal
- * (`DaemonChanged`), and a daemon that has failed says so there and to whoever asks.
+ * Daemons: background workers on a journal. A daemon is Stopped, then Running, then Completed, and never goes back. Each change of status
+ * is an entry of the journal (`DaemonChanged`). A failure is recorded there and in the daemon's `failure`.
  *
  * @since 0.1.0
  */
@@ -22,69 +22,72 @@ export {
 } from "./entries/daemon.ts"
 
 /**
- * Where a daemon is in its life.
+ * The status of a daemon.
  *
  * @since 0.1.0
  */
 export type Status = "Stopped" | "Running" | "Completed"
 
 /**
- * Something that runs until it is told to stop, has done its work, or has failed.
+ * A worker that runs until it is shut down, has finished its work, or has failed.
  *
  * @since 0.1.0
  */
 export interface Daemon {
   readonly name: string
-  /** Of this one; another process, or the same name made again, has another. */
+  /** The id of this run. Another process, or another daemon of the same name, has a different id. */
   readonly instance: string
   readonly status: Effect.Effect<Status>
-  /** What it failed with, also where that was in the end of it; `undefined` where it has not. */
+  /** The error that ended the daemon, including an error of its shutdown; `undefined` if it has not failed. */
   readonly failure: Effect.Effect<DaemonError | undefined>
   /**
-   * Ends when it runs. Does nothing where it runs already. Fails with `completed`, and with `failed` where it could not begin, after which
-   * it has completed. Interrupted before it runs, it is as it was.
+   * Starts the daemon and ends when it is running; does nothing if it is running already. Fails with `completed` if it has completed. Fails
+   * with `failed` if it cannot start; it has then completed. An interruption before it runs leaves it Stopped.
    */
   readonly start: Effect.Effect<void, DaemonError>
   /**
-   * Ends when it has completed: what it has in hand is finished first, and nothing interrupts that. Does nothing where it has completed
-   * already. Fails with `notStarted`, and with `failed` where it could not end well; it has completed then too.
+   * Shuts the daemon down and ends when it has completed; does nothing if it has completed already. The daemon finishes its current work
+   * first, and nothing interrupts this. Fails with `notStarted`, or with `failed` if the daemon failed; it has completed even then.
    */
   readonly shutdown: Effect.Effect<void, DaemonError>
-  /** Ends when it is that, or has been. Fails with `completed` where it is to run and has completed. */
+  /**
+   * Waits until the daemon reaches the status or has passed it. Fails with `completed` when waiting for `Running` and the daemon has
+   * completed.
+   */
   readonly awaitStatus: (status: Status) => Effect.Effect<void, DaemonError>
 }
 
 /**
- * A daemon that has been announced, to what it runs.
+ * A running daemon, as its own `run` function sees it.
  *
  * @since 0.1.0
  */
 export interface Running {
   readonly instance: string
-  /** Of the entry that says that it runs. */
+  /** The position of the journal entry that announces the run. */
   readonly position: number
 }
 
 /**
- * What a daemon does, before, while and after it runs.
+ * The actions of a daemon before, during and after its run.
  *
  * @since 0.1.0
  */
 export interface DaemonOptions<E, R> {
-  /** What it is called, the same after a restart. */
+  /** The daemon's name, the same after a restart. */
   readonly name: string
-  /** Before it is said to run; a failure keeps it from starting. @default nothing */
+  /** Runs before the daemon is announced as running. A failure prevents the start. @default nothing */
   readonly start?: Effect.Effect<void, E, R> | undefined
-  /** What it does. It has completed when this ends, has failed when this fails; a shutdown interrupts it. */
+  /** The daemon's work. The daemon completes when this ends, and fails when this fails. A shutdown interrupts this. */
   readonly run: (self: Running) => Effect.Effect<void, E, R>
-  /** When `run` has ended, in whatever way: finishes what it has left in hand. Nothing interrupts it. @default nothing */
+  /** Runs after `run` has ended in any way, to finish pending work. Nothing interrupts this. @default nothing */
   readonly stop?: Effect.Effect<void, E, R> | undefined
-  /** What else the entries about it say. */
+  /** Further fields of the daemon's `DaemonChanged` entries. */
   readonly says?: Pick<DaemonChanged, "prefix" | "extended" | "grace"> | undefined
 }
 
 /**
- * A daemon, not started. It shuts down with the scope.
+ * Returns a daemon that is not started. It shuts down with the scope.
  *
  * @since 0.1.0
  */
@@ -92,15 +95,18 @@ export const make: <E, R>(options: DaemonOptions<E, R>) => Effect.Effect<Daemon,
   Lifecycle.make
 
 /**
- * Daemons that start in order and stop in the reverse one.
+ * Several daemons that start in order and shut down in reverse order.
  *
  * @since 0.1.0
  */
 export interface Group {
   readonly daemons: ReadonlyArray<Daemon>
-  /** In order. Where one fails, those that this has started shut down, the last first, and the failure says which one it was. */
+  /**
+   * Starts the daemons in order. If one fails, shuts down the daemons that this call has started, in reverse order, and fails with that
+   * error.
+   */
   readonly start: Effect.Effect<void, DaemonError>
-  /** All of them, the last first, also where one fails; the first failure is this one's. */
+  /** Shuts the daemons down in reverse order, all of them even if one fails, and fails with the first failure. */
   readonly shutdown: Effect.Effect<void, DaemonError>
 }
 
@@ -118,7 +124,7 @@ const shutdownAll = (daemons: ReadonlyArray<Daemon>): Effect.Effect<void, Daemon
   )
 
 /**
- * Several as one.
+ * Combines several daemons into one group.
  *
  * @since 0.1.0
  */
@@ -138,8 +144,8 @@ export const all = (daemons: ReadonlyArray<Daemon>): Group => ({
 })
 
 /**
- * For a process that does nothing else: starts it, ends when it has completed, and fails where it has failed, so that whoever supervises
- * processes starts it again. Where this is interrupted it shuts down first.
+ * Runs a daemon as the only work of a process: starts it, waits until it has completed, and fails if it has failed. A process supervisor
+ * can then restart the process. An interruption shuts the daemon down first.
  *
  * @since 0.1.0
  */
@@ -155,7 +161,8 @@ export const run = <E, R>(daemon: Effect.Effect<Daemon, E, R>): Effect.Effect<vo
   )
 
 /**
- * Started with the layer, and shut down with it. That it fails in between is in the journal and in the log, and does not end the layer.
+ * Runs a daemon for the lifetime of the layer. A failure after the start is reported in the journal and in the log, and does not end the
+ * layer.
  *
  * @since 0.1.0
  */
@@ -165,7 +172,7 @@ export const layer = <E, R>(
   Layer.effectDiscard(Effect.flatMap(daemon, (daemon) => daemon.start))
 
 /**
- * The same for several, started in order and shut down in reverse.
+ * Runs several daemons for the lifetime of the layer. They start in order and shut down in reverse order.
  *
  * @since 0.1.0
  */

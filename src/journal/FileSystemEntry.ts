@@ -1,13 +1,13 @@
 /**
- * File operations as data: thirteen kinds of entry, of which some ask (efferent: towards the disk) and some answer (afferent: back from
- * it). An answer carries the correlation id of what it answers, so one journal holds everything in the order in which it was said.
+ * File operations as data, in thirteen basic kinds of entry. Efferent entries are requests towards the disk; afferent entries are answers
+ * from the disk. An answer carries the correlation id of its request, so one journal holds everything in order.
  *
- * Paths are relative to the branch's root, separated by "/", without ".." and without empty segments; a leading "/" is that root too.
- * Contents are bytes, whatever they may mean. Beyond 4 KiB an entry holds them by their hash (`ContentRef`), and the bytes lie in the
- * journal's content store.
+ * Paths are relative to the branch's root, separated by "/", without ".." and without empty segments. A leading "/" also means that root.
+ * Contents are bytes without an interpretation. Above 4 KiB an entry holds a hash (`ContentRef`), and the bytes are in the journal's
+ * content store.
  *
- * Fields that are optional, and the kinds in `Extended`, say what the thirteen cannot: preconditions, whole errors, links, directories made,
- * moves, edits in place. Leaves and branches use them where both are told to (`extended: true`).
+ * The optional fields and the `Extended` kinds carry more than the thirteen can: preconditions, complete errors, links, directory creation,
+ * moves and edits in place. Leaves and branches use them if both have the option `extended: true`.
  *
  * @since 0.1.0
  */
@@ -134,7 +134,7 @@ const extension = [
 ] as const
 
 /**
- * The thirteen.
+ * The thirteen basic kinds of entry.
  *
  * @since 0.1.0
  */
@@ -143,7 +143,7 @@ export const Thirteen = Schema.Union(thirteen)
 export type Thirteen = typeof Thirteen.Type
 
 /**
- * What the thirteen cannot say.
+ * The additional kinds of entry that `extended: true` enables.
  *
  * @since 0.1.0
  */
@@ -152,7 +152,7 @@ export const Extended = Schema.Union(extension)
 export type Extended = typeof Extended.Type
 
 /**
- * Every entry of a journal of files.
+ * Any entry of a journal of files.
  *
  * @since 0.1.0
  */
@@ -161,7 +161,7 @@ export const FileSystemEntry = Schema.Union([...thirteen, ...extension])
 export type FileSystemEntry = Thirteen | Extended
 
 /**
- * An entry that asks for something to be done.
+ * An entry that requests an operation.
  *
  * @since 0.1.0
  */
@@ -178,13 +178,13 @@ export type Efferent =
   | FileMakeLink
   | FileSetAttributes
 /**
- * An entry that answers.
+ * An entry that answers a request.
  *
  * @since 0.1.0
  */
 export type Afferent = Exclude<FileSystemEntry, Efferent>
 /**
- * What ends an answer: after it nothing more comes for its correlation id.
+ * An entry that ends an answer. No further entry follows for its correlation id.
  *
  * @since 0.1.0
  */
@@ -207,7 +207,7 @@ const efferent: ReadonlySet<string> = new Set<Efferent["_tag"]>([
 const files: ReadonlySet<string> = new Set([...thirteen, ...extension].map((entry) => entry.fields._tag.schema.literal))
 
 /**
- * Whether a value is an entry of a journal of files.
+ * Tests whether a value is an entry of a journal of files.
  *
  * @since 0.1.0
  */
@@ -215,7 +215,7 @@ export const isFileSystemEntry = (entry: unknown): entry is FileSystemEntry =>
   Predicate.hasProperty(entry, "_tag") && files.has(String(entry._tag))
 
 /**
- * It asks: spells write it, leaves read it.
+ * Tests whether the entry is a request. Spells write requests, and leaves read them.
  *
  * @since 0.1.0
  */
@@ -223,14 +223,14 @@ export const isEfferent = (entry: unknown): entry is Efferent =>
   Predicate.hasProperty(entry, "_tag") && efferent.has(String(entry._tag))
 
 /**
- * It answers: leaves write it, spells read it.
+ * Tests whether the entry is an answer. Leaves write answers, and spells read them.
  *
  * @since 0.1.0
  */
 export const isAfferent = (entry: unknown): entry is Afferent => isFileSystemEntry(entry) && !efferent.has(entry._tag)
 
 /**
- * It ends an answer. A FileContentChunk does only where it is final.
+ * Tests whether the entry ends an answer. A FileContentChunk ends an answer only if it is final.
  *
  * @since 0.1.0
  */
@@ -238,7 +238,7 @@ export const isTerminal = (entry: unknown): entry is Terminal =>
   isAfferent(entry) && entry._tag !== "FileStarted" && (entry._tag !== "FileContentChunk" || entry.isFinal)
 
 /**
- * It changes something where it succeeds.
+ * Tests whether a request changes something when it succeeds.
  *
  * @since 0.1.0
  */
@@ -246,7 +246,7 @@ export const isMutation = (entry: Efferent): boolean =>
   entry._tag !== "FileRead" && entry._tag !== "FileList" && entry._tag !== "FileStat"
 
 /**
- * It answers the entry with this correlation id.
+ * Returns a predicate for answers to the request with this correlation id.
  *
  * @since 0.1.0
  */

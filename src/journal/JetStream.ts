@@ -1,17 +1,19 @@
 /**
- * A journal on a NATS server, for callers and leaves on different machines: entries in a stream of JetStream, contents in its object store.
+ * A journal on a NATS server, for callers and leaves on different machines. Entries are in a JetStream stream, and contents are in its
+ * object store.
  *
- * Positions are the sequence numbers of the stream. Nothing is ever dropped from it. An append is there, whole, for whoever reads when it is
- * answered, and is stored once also where an answer is lost and it is sent again, since every message names the place that it shall have.
- * With `appendAll` and with appends that come together the first message carries all entries and the others keep their places, so that
- * all appear at once.
+ * Positions are the sequence numbers of the stream, and nothing is ever dropped from the stream. A completed append is visible, as a whole,
+ * to all readers. Every message names its expected position, so an append is stored once even if it is sent again after a lost reply. For
+ * `appendAll`, and for appends that are sent together, the first message carries all entries and the others reserve the positions. So all
+ * entries appear at once.
  *
- * What fails with `unavailable` after its time is over may have been appended all the same; the error says so. Asking again with the same
- * correlation id is safe: a leaf carries out an id once, and `Requests.waitFor` finds what it has answered. One message is on its way at a
- * time in each process, and calls that come meanwhile go together with the next; where several processes append at once, each tries again
- * until it is its turn, in no order among them.
+ * An append that fails with `unavailable` after its timeout may have been stored all the same, and the error says so. A retry with the same
+ * correlation id is safe: a leaf carries out an id once, and `Requests.waitFor` finds its answer. Each process has one message in flight,
+ * and appends that arrive meanwhile go together with the next one. If several processes append at once, each retries until it succeeds, in
+ * no particular order.
  *
- * Needs the packages `@nats-io/transport-node`, `@nats-io/jetstream` and `@nats-io/obj`, and a server of 2.9 or later with JetStream.
+ * Requires the packages `@nats-io/transport-node`, `@nats-io/jetstream` and `@nats-io/obj`, and a NATS server of 2.9 or later with
+ * JetStream.
  *
  * @since 0.1.0
  */
@@ -32,10 +34,9 @@ export type {
 } from "./jetStream/options.ts"
 
 /**
- * A store of entries of any kind. The stream and the object store are made where they are not there. Fails with `unavailable` where the
- * server cannot be reached or refuses, with `corrupt` where the stream of this name is none of a journal, and with `invalid` for options
- * that make no sense. The connection is closed
- * with the scope; what still waits then fails with `closed`.
+ * Opens a store of entries of any kind, and creates the stream and the object store if they do not exist. Fails with `unavailable` if the
+ * server cannot be reached or refuses. Fails with `corrupt` if the stream of this name does not hold a journal. Fails with `invalid` for
+ * invalid options. The connection closes with the scope, and pending operations then fail with `closed`.
  *
  * @since 0.1.0
  */
@@ -45,7 +46,7 @@ export const makeStore: <E, Encoded>(
 ) => Effect.Effect<Journal.Store<E>, JournalError, Scope.Scope> = JetStreamStore.make
 
 /**
- * A journal of entries of any kind, as `makeStore`.
+ * Opens a journal of entries of any kind. Fails as `makeStore` does.
  *
  * @since 0.1.0
  */
@@ -55,7 +56,7 @@ export const make = <E, Encoded>(
 ): Effect.Effect<Journal.Scrivener<E>, JournalError, Scope.Scope> => Effect.map(makeStore(schema, options), Journal.make)
 
 /**
- * The journal of file operations on a server.
+ * Provides the journal of file operations on a server.
  *
  * @since 0.1.0
  */

@@ -1,8 +1,8 @@
 /**
- * What was asked and answered, in the order in which it was said, for ever. A position is an integer from 1, without gaps. Who reads
- * gets what is stored and then what comes, and loses nothing, however slow.
+ * A journal: an append-only, ordered record of requests and answers. A position is an integer from 1, without gaps. A reader receives the
+ * stored entries and then the new ones, and misses none, however slow it is.
  *
- * A journal is written over a `Store`, which is small, so that memory, a file and a server differ in nothing but where entries lie.
+ * A journal works over a `Store`, which has few operations. So memory, a file and a server differ only in where the entries are stored.
  *
  * @since 0.1.0
  */
@@ -42,29 +42,30 @@ export {
  * @since 0.1.0
  */
 export interface Recorded<E> {
-  /** From 1. */
+  /** The position, from 1. */
   readonly position: number
-  /** Milliseconds since 1970, of the Clock of who appended it. */
+  /** The time of the append in milliseconds since 1970, by the Clock of the process that appended. */
   readonly at: number
   readonly entry: E
 }
 
 /**
- * Where entries lie. `append` is atomic: all of a call or none, at consecutive positions, in order of the calls; what it has answered is
- * there for whoever reads. Contents over 4 KiB have been put into `contents` before.
+ * The storage of a journal's entries. `append` is atomic: all entries of a call are stored at consecutive positions, or none is. Calls are
+ * stored in order, and an entry is visible to all readers once its append completes. The caller has put contents above 4 KiB into
+ * `contents` before.
  *
  * @since 0.1.0
  */
 export interface Store<E> {
-  /** The position of the last one. */
+  /** Appends the entries and returns the position of the last one. */
   readonly append: (entries: ReadonlyArray<E>, at: number) => Effect.Effect<number, JournalError>
-  /** At most so many, strictly after the position, in order; none at the end. */
+  /** Reads at most `limit` entries strictly after the position, in order. Returns an empty array at the end. */
   readonly read: (after: number, limit: number) => Effect.Effect<ReadonlyArray<Recorded<E>>, JournalError>
-  /** At most so many, strictly before the position, the latest first. */
+  /** Reads at most `limit` entries strictly before the position, the latest first. */
   readonly readBackward: (before: number, limit: number) => Effect.Effect<ReadonlyArray<Recorded<E>>, JournalError>
-  /** 0 where there is none. */
+  /** The position of the last entry; 0 if there is none. */
   readonly last: Effect.Effect<number, JournalError>
-  /** Ends as soon as there is one after the position. */
+  /** Waits until there is an entry after the position. */
   readonly changed: (after: number) => Effect.Effect<void, JournalError>
   readonly contents: ContentStore
 }
@@ -76,90 +77,96 @@ export interface Store<E> {
  */
 export interface Scrivener<E> {
   /**
-   * Answers its position. Bytes over 4 KiB, wherever they are in the entry, go to the content store, and their `ContentRef` stands
-   * instead of them; the entry that was given is not changed, and may be afterwards.
+   * Appends an entry and returns its position. Bytes above 4 KiB, anywhere in the entry, go to the content store, and the stored entry has
+   * their `ContentRef` instead. The given entry is not changed, and the caller may change it afterwards.
    */
   readonly append: (entry: E) => Effect.Effect<number, JournalError>
-  /** All or none, at consecutive positions; answers the last one's. None at all answers the position of the end. */
+  /**
+   * Appends all entries at consecutive positions, or none, and returns the last position. Returns the current last position for an empty
+   * array.
+   */
   readonly appendAll: (entries: ReadonlyArray<E>) => Effect.Effect<number, JournalError>
-  /** What is stored strictly after the position, then what comes, for ever. @default 0 */
+  /** Emits the stored entries strictly after the position, then new entries as they arrive, without end. @default 0 */
   readonly tail: (after?: number) => Stream.Stream<Recorded<E>, JournalError>
-  /** What is stored strictly after the position, and an end. @default 0 */
+  /** Emits the stored entries strictly after the position, then ends. @default 0 */
   readonly stored: (after?: number) => Stream.Stream<Recorded<E>, JournalError>
-  /** What is stored strictly before the position, the latest first. @default from the end */
+  /** Emits the stored entries strictly before the position, the latest first. @default from the end */
   readonly readBackward: (before?: number) => Stream.Stream<Recorded<E>, JournalError>
-  /** The first after the position that is such, stored or to come. */
+  /** Returns the first entry after the position that satisfies the predicate, and waits for it if necessary. */
   readonly waitFor: <B extends E>(after: number, is: (entry: E) => entry is B) => Effect.Effect<Recorded<B>, JournalError>
-  /** The position of the last entry; 0 where there is none. */
+  /** The position of the last entry; 0 if there is none. */
   readonly last: Effect.Effect<number, JournalError>
   readonly contents: ContentStore
-  /** Of an entry that was read: the bytes themselves, a copy. */
+  /** Returns a copy of the bytes of a content from an entry. */
   readonly bytes: (content: FileSystemEntry.Content) => Effect.Effect<Uint8Array, JournalError>
 }
 
 /** @since 0.1.0 */
 export const Entry = Schema.Union([...FileSystemEntry.FileSystemEntry.members, DaemonChanged, LeafCheckpoint])
 /**
- * What the journal of a filesystem holds.
+ * Any entry in the journal of a filesystem.
  *
  * @since 0.1.0
  */
 export type Entry = FileSystemEntry.FileSystemEntry | DaemonChanged | LeafCheckpoint
 
 /**
- * The journal of file operations.
+ * The service for the journal of file operations.
  *
  * @since 0.1.0
  */
 export class Journal extends Context.Service<Journal, Scrivener<Entry>>()("fs-algebra/Journal") {}
 
 /**
- * A journal over a store.
+ * Returns a journal over a store.
  *
  * @since 0.1.0
  */
 export const make: <E>(store: Store<E>) => Scrivener<E> = Reading.make
 
 /**
- * A journal in memory, of entries of any kind.
+ * Returns a journal in memory, of entries of any kind.
  *
  * @since 0.1.0
  */
 export const makeMemory = <E>(): Effect.Effect<Scrivener<E>> => Effect.sync(() => make(MemoryStore.make<E>()))
 
 /**
- * The journal of file operations in memory.
+ * Provides a journal of file operations in memory.
  *
  * @since 0.1.0
  */
 export const layerMemory: Layer.Layer<Journal> = Layer.effect(Journal, makeMemory<Entry>())
 
 /**
- * Which file holds a journal, and how safely.
+ * The location and the durability of a journal in a file.
  *
  * @since 0.1.0
  */
 export interface FileOptions {
-  /** Made with its directories where it is not there, for this user only. */
+  /** The path of the file. The file and its parent directories are created if they do not exist, readable by this user only. */
   readonly path: string
-  /** Directory of the contents over 4 KiB. @default the path with ".contents" */
+  /** The directory of the contents above 4 KiB. @default the path with ".contents" */
   readonly contents?: string | undefined
-  /** What was appended is on disk when it is answered, and so survives a loss of power. @default false */
+  /** Whether an append waits until its entries are on disk, so that they survive a loss of power. @default false */
   readonly fsync?: boolean | undefined
   /**
-   * Each line carries a SHA-256 of the one before it and of itself, so that tampering shows, but for lines cut off at the end. A journal
-   * that is there stays what it is; `true` fails with `invalid` where it is not chained. @default false
+   * Whether each line carries a SHA-256 of itself and of the line before it. Tampering is then detectable, except for lines cut off at the
+   * end. An existing journal keeps its format; `true` fails with `invalid` if it is not chained. @default false
    */
   readonly chained?: boolean | undefined
-  /** Beside a process that writes it, whose entries appear as they come. Appends fail with `readOnly`. @default false */
+  /**
+   * Whether to open the file for reading only, beside a process that writes it. New entries appear as that process appends them. Appends
+   * fail with `readOnly`. @default false
+   */
   readonly readOnly?: boolean | undefined
 }
 
 /**
- * A journal of entries of any kind in a file, of one line of JSON each: `{v, pos, at, entry}`. What comes while a write is on its way goes
- * with the next one. All is read when it is opened: what was torn at the end by a crash was never answered and is cut off; anything else
- * that is wrong fails with `corrupt` and its position. One process writes at a time; others get `busy`. Bytes in an entry have to be
- * `FileSystemEntry.Content` in its schema where they may be over 4 KiB. What was taken is written before the scope is closed.
+ * Opens a journal of entries of any kind in a file, with one line of JSON for each entry: `{v, pos, at, entry}`. Appends that arrive during
+ * a write are written together with the next write. Opening reads the whole file. A partial line at the end was never confirmed, and is cut
+ * off. Any other damage fails with `corrupt` and its position. One process writes at a time; others fail with `busy`. The schema must
+ * declare bytes that can exceed 4 KiB as `FileSystemEntry.Content`. All accepted entries are written before the scope closes.
  *
  * @since 0.1.0
  */
@@ -182,7 +189,7 @@ export const makeFile = <E, I>(
 }
 
 /**
- * The journal of file operations in a file.
+ * Provides the journal of file operations in a file.
  *
  * @since 0.1.0
  */
@@ -190,26 +197,26 @@ export const layerFile = (options: FileOptions): Layer.Layer<Journal, JournalErr
   Layer.effect(Journal, makeFile(Entry, options))
 
 /**
- * What is found in a journal's file that is sound.
+ * The contents of an intact journal file.
  *
  * @since 0.1.0
  */
 export interface Verified {
   readonly entries: number
-  /** Of a journal that was compacted: the position up to which entries are gone. */
+  /** The position up to which a compaction has removed the entries; absent if the journal was never compacted. */
   readonly after?: number
   readonly chained: boolean
-  /** Of a chained journal, the hash that its end has: kept elsewhere it shows later whether lines were cut off. */
+  /** The hash of the last line, for a chained journal. A caller that keeps it elsewhere can later detect whether lines were cut off. */
   readonly head?: string
-  /** Something stands at the end that was not written whole: it was never answered, or is being written. */
+  /** Whether the file ends with a partial line. Its entry was never confirmed, or is being written. */
   readonly torn: boolean
-  /** Different contents over 4 KiB: named by the entries, and of them those that are not there, or are not what their hash says. */
+  /** Counts of the distinct contents above 4 KiB: named by entries, missing, and not matching their hash. */
   readonly contents: { readonly referenced: number; readonly missing: number; readonly damaged: number }
 }
 
 /**
- * Reads all of a journal of file operations and its contents. Fails with `corrupt` and the position of the first entry that is not what
- * was appended. It changes nothing, and may run beside a process that writes.
+ * Reads a whole journal of file operations and its contents. Fails with `corrupt` and the position of the first damaged entry. Changes
+ * nothing, and may run beside a process that writes.
  *
  * @since 0.1.0
  */
@@ -217,12 +224,12 @@ export const verify = (path: string, options: Pick<FileOptions, "contents"> = {}
   Verifying.verify(Entry, path, options.contents ?? `${path}.contents`)
 
 /**
- * The entries that a compaction removes.
+ * The options of a compaction.
  *
  * @since 0.1.0
  */
 export interface CompactOptions extends Pick<FileOptions, "contents"> {
-  /** Entries before this position, or older than this time, go. */
+  /** The limit of the removal: entries before this position, or older than this time. */
   readonly before: number | DateTime.Utc
 }
 
@@ -232,23 +239,24 @@ export interface CompactOptions extends Pick<FileOptions, "contents"> {
  * @since 0.1.0
  */
 export interface Compacted {
-  /** Entries that were removed. */
+  /** The number of entries removed. */
   readonly removed: number
-  /** The position of the first entry that is there. */
+  /** The position of the first remaining entry. */
   readonly first: number
-  /** Contents over 4 KiB that were removed, because no entry names them any more. */
+  /** The number of contents above 4 KiB that were removed because no remaining entry names them. */
   readonly contents: number
-  /** Why fewer went than were asked for: a leaf still needs them. */
+  /** The reason why fewer entries were removed than requested: a leaf still needs them. */
   readonly kept?: "unanswered" | "recent"
 }
 
 /**
- * Removes the entries before a position from a journal of file operations in a file, and the contents that only they name. The others keep
- * their positions, and `verify` its `head`. Then `undo` and `tree` to an earlier position are NotRecorded, and reading after an earlier
- * position but 0 fails with `compacted`. The last entry stays. In a journal of leaves so does what they need: requests without an answer, and
- * the latest 4,096 positions.
+ * Removes the entries before a position from a journal of file operations in a file, and the contents that only these entries name. The
+ * other entries keep their positions, and `verify` keeps its `head`. Afterwards `undo` and `tree` to an earlier position fail with
+ * NotRecorded. Reading after an earlier position other than 0 fails with `compacted`. The last entry always stays. In a journal of leaves,
+ * the requests without an answer and the latest 4,096 positions stay too.
  *
- * After a crash the journal is the old one or the new one. Nobody may write it meanwhile: `busy`. Who reads along opens it anew.
+ * After a crash the journal is either the old one or the new one. Fails with `busy` if a process is writing the journal. A process that is
+ * reading along must open it again.
  *
  * @since 0.1.0
  */

@@ -1,21 +1,23 @@
 /**
- * What serves the intents of a journal with a filesystem: it reads what is asked, does it, and appends the answer. One leaf serves any
- * filesystem; `posixFS`, `windowsFS` and `mockFS` are those of the seed, with its settings.
+ * A leaf serves the requests of a journal with a filesystem: it reads requests, carries them out, and appends the answers. `make` and
+ * `layer` serve any filesystem; `posixFS`, `windowsFS` and `mockFS` create the filesystem from settings.
  *
- * - Each intent is answered once. What has an answer is never carried out again, also after a restart.
- * - Intents on one path are carried out in the order of the journal, a directory's with those of what is in it; others side by side.
- * - What fails is answered by FileFault, and never ends the leaf; a journal that fails does, and then the leaf says so (`failure`).
- * - A content of at most `streamingThreshold` bytes is one entry, a larger one comes in chunks; of a range, its own size decides.
- * - A write in parts is carried out when the last part is there, in its place in the order. Its content is what the journal holds.
- * - `FileList` with a pattern lists what `Filesystem.glob` matches, of every kind; not recursive, only what stands in the directory itself.
+ * - Each request is answered once. A request that has an answer is never carried out again, even after a restart.
+ * - Requests on one path run in the order of the journal, and a directory's requests in order with those below it. Others run in parallel.
+ * - A failed request is answered by FileFault and does not end the leaf. A failing journal ends the leaf, and `failure` says so.
+ * - A content of at most `streamingThreshold` bytes is one entry; a larger one comes in chunks. For a range, the size of the range counts.
+ * - A write in chunks runs when its last chunk has arrived, at its place in the order. Its content is the content in the journal.
+ * - `FileList` with a pattern lists what `Filesystem.glob` matches, of every kind. If not recursive, it lists only the directory itself.
  *
- * Several leaves may serve one journal: each claims the paths from its `prefix` down, the longest prefix has it. A request that
- * no leaf serves is answered Unavailable, "no leaf serves this path", after `grace`, by the leaf that is there longest. When a leaf ends,
- * what it had open passes to the leaf that owns the path then. A leaf of the same name or the same prefix as an earlier one takes
- * its place: that one finishes what it has in hand and completes. After a leaf was killed, the one that takes its place answers what it
- * left: reads as ever, changes with IoError "not executed" (`resume`). Whether a change had been made before the kill it tells where that
- * leaf was `extended`; else it says that it may have been. One that was killed on this machine is known to be dead; any other that has not
- * completed is waited for, twice as long as `timeout` at most. A leaf that died on this machine is reported as Completed by another one.
+ * Several leaves may serve one journal. Each claims the paths at and below its `prefix`, and the longest matching prefix wins. A request
+ * that no leaf serves is answered Unavailable, "no leaf serves this path", after `grace`. The longest-running leaf sends this answer. When
+ * a leaf ends, its open requests pass to the leaf that then owns the path. A leaf of the same name or the same prefix replaces the earlier
+ * one, which finishes its current requests and completes.
+ *
+ * After a leaf was killed, its successor answers the requests it left open. Reads are carried out; changes are answered with IoError "not
+ * executed" (see `resume`). If the killed leaf was `extended`, the answer says whether the change had been made; otherwise it says that the
+ * change may have been made. A leaf that was killed on this machine is known to be dead, and another leaf reports it as Completed. For any
+ * other leaf that has not completed, the successor waits at most twice the `timeout`.
  *
  * @since 0.1.0
  */
@@ -59,55 +61,62 @@ export {
 } from "./leaf/configs.ts"
 
 /**
- * What a leaf is called, which paths it claims, and how it works through what is asked of it.
+ * The name of a leaf, the paths that it claims, and the way it processes requests.
  *
  * @since 0.1.0
  */
 export interface LeafOptions {
-  /** What it is called, the same after a restart. @default the backend's name, with the prefix where there is one */
+  /** The leaf's name, the same after a restart. @default the backend's name, with the prefix where there is one */
   readonly name?: string | undefined
-  /** Claims the paths from this one down; they stay as they are, relative to the root of the filesystem. @default all */
+  /** The prefix of the paths that this leaf claims. Paths stay relative to the root of the filesystem. @default all */
   readonly prefix?: string | undefined
-  /** AccessDenied for what writes, where not. @default true */
+  /** Whether writes are allowed. If not, they are answered with AccessDenied. @default true */
   readonly allowWrite?: boolean | undefined
-  /** AccessDenied for what deletes, where not; moving needs both, overwriting only the other. @default true */
+  /**
+   * Whether deletions are allowed. If not, they are answered with AccessDenied. A move needs `allowWrite` too; overwriting needs only
+   * `allowWrite`. @default true
+   */
   readonly allowDelete?: boolean | undefined
-  /** Bytes of a chunk; only the last is shorter. @default 65,536 */
+  /** The size of a chunk in bytes; only the last may be shorter. @default 65,536 */
   readonly chunkSize?: number | undefined
-  /** Bytes up to which a content is one entry. @default 1,048,576 */
+  /** The largest size in bytes of a content that is one entry. @default 1,048,576 */
   readonly streamingThreshold?: number | undefined
-  /** `false`: FileStat tells of a link itself; reading reads what it leads to. @default as the filesystem has it: true */
+  /**
+   * Whether FileStat follows a symlink. With `false` it describes the link itself, and a read still reads the link's target. @default as
+   * the filesystem has it: true
+   */
   readonly followSymlinks?: boolean | undefined
-  /** Keeps the permission bits of a copy that a branch makes; needs `extended`. @default false, unless the filesystem's layer sets it */
+  /** Whether a copy through a branch keeps its permission bits; needs `extended`. @default false, unless the filesystem's layer sets it */
   readonly preservePermissions?: boolean | undefined
-  /** `windows`: InvalidPath for names that Windows cannot have, on whatever disk. @default "posix" */
+  /** The rules for names. `windows` rejects names that Windows cannot have with InvalidPath, on any disk. @default "posix" */
   readonly names?: "posix" | "windows" | undefined
-  /** How many intents are carried out at once. @default 16 */
+  /** The largest number of requests that run at once. @default 16 */
   readonly concurrency?: number | undefined
-  /** How long one may take, or for large contents go without any progress. @default 30 seconds */
+  /** The longest time for one request, or for a large content, the longest time without progress. @default 30 seconds */
   readonly timeout?: Duration.Input | undefined
-  /** How long the next part of a write may be waited for. @default 60 seconds */
+  /** The longest wait for the next chunk of a write. @default 60 seconds */
   readonly idle?: Duration.Input | undefined
-  /** How long a request may wait for a leaf that serves its path, before it is answered Unavailable. @default 5 seconds */
+  /** The longest time a request may wait for a leaf that serves its path, before it is answered Unavailable. @default 5 seconds */
   readonly grace?: Duration.Input | undefined
   /**
-   * What becomes of changes that stood unanswered in the journal before the leaf did: `reads`: IoError "not executed"; `all`: carried out,
-   * but for those of which it is known that they were, or cannot be told. @default "reads"
+   * The treatment of changes that were already unanswered when the leaf started. `reads` answers them with IoError "not executed". `all`
+   * carries them out, except those that are known to be done or whose state cannot be determined. @default "reads"
    */
   readonly resume?: "reads" | "all" | undefined
   /**
-   * Takes the further kinds of intent, answers whole errors, metadata and versions, and says before each change what it has met.
+   * Whether the leaf accepts the `Extended` requests, answers complete errors, metadata and versions, and records the existing state before
+   * each change. @default false
    * @default false
    */
   readonly extended?: boolean | undefined
   /** @default Limits.standard */
   readonly limits?: LimitsShape | undefined
-  /** How often what another program has open is asked for again, to read or to write it, from 50 ms on. @default 5 */
+  /** The number of retries of a read or write of a file that another program has open. Delays start at 50 ms. @default 5 */
   readonly lockedRetries?: number | undefined
 }
 
 /**
- * A leaf over a filesystem, not started; it shuts down with the scope. Fails with InvalidArgument for an option that can never work.
+ * Returns a leaf over a filesystem, not started. The leaf shuts down with the scope. Fails with InvalidArgument for an invalid option.
  *
  * @since 0.1.0
  */
@@ -123,7 +132,7 @@ export const make = (
   })
 
 /**
- * The same over the filesystem of the context, started with the layer and shut down with it.
+ * Runs a leaf over the filesystem of the context for the lifetime of the layer.
  *
  * @since 0.1.0
  */
@@ -132,12 +141,12 @@ export const layer = (
 ): Layer.Layer<never, InvalidArgument | Daemon.DaemonError, Filesystem | Journal> =>
   Daemon.layer(Effect.flatMap(Filesystem, (fs) => make(fs, options)))
 
-/** What a leaf takes beside the settings of its kind. */
+/** The options of a leaf besides the settings of its kind. */
 type Further<Config> = Omit<LeafOptions, keyof Config>
 
 const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** The first setting that is wrong is named. */
+/** Decodes the settings. The error names the first invalid one. */
 const decode = <Config, Encoded>(
   schema: Schema.Codec<Config, Encoded>,
   config: Encoded
@@ -154,15 +163,16 @@ const over = <E>(
   Daemon.layer(Effect.flatMap(backend, (port) => make(makeAlgebra(port), options)))
 
 /**
- * What the making of a leaf over a directory of the machine can fail with.
+ * The errors of creating a leaf over a directory of the machine.
  *
  * @since 0.1.0
  */
 export type HostLeafError = StatError | NotADirectory | Unsupported | InvalidArgument | Daemon.DaemonError
 
 /**
- * A leaf over a directory of a POSIX machine. Fails with InvalidArgument, which names the setting, for what can never work, and as
- * `PosixHost.make` does. Settings from the environment: `Layer.unwrap(Effect.map(Config.schema(Leaf.PosixFS, "LEAF"), (config) => Leaf.posixFS(config)))`.
+ * Runs a leaf over a directory of a POSIX machine. Fails with InvalidArgument, which names the invalid setting, and as `PosixHost.make`
+ * does. To read settings from the environment: `Layer.unwrap(Effect.map(Config.schema(Leaf.PosixFS, "LEAF"), (config) =>
+ * Leaf.posixFS(config)))`.
  *
  * @since 0.1.0
  */
@@ -181,8 +191,8 @@ export const posixFS = (
   )
 
 /**
- * A leaf over a directory of a Windows machine. Fails as `posixFS`, and with Unsupported on any other machine. What another program has
- * open the disk itself asks for again.
+ * Runs a leaf over a directory of a Windows machine. Fails as `posixFS` does, and with Unsupported on any other machine. `lockedRetries` is
+ * 0 by default, because the Windows backend itself retries files that another program has open.
  *
  * @since 0.1.0
  */
@@ -203,17 +213,18 @@ export const windowsFS = (
   )
 
 /**
- * The settings of a leaf in memory, and what it starts with.
+ * The options of a leaf over a tree in memory.
  *
  * @since 0.1.0
  */
 export interface MockOptions extends Further<MockFS> {
-  /** What is there at first. @default nothing */
+  /** The initial tree. @default nothing */
   readonly tree?: InMemory.Tree | undefined
 }
 
 /**
- * A leaf over a tree in memory, which goes with the layer. Fails with InvalidArgument, which names the setting, and as `InMemory.make` does.
+ * Runs a leaf over a tree in memory, which lives as long as the layer. Fails with InvalidArgument, which names the invalid setting, and as
+ * `InMemory.make` does.
  *
  * @since 0.1.0
  */
@@ -228,7 +239,7 @@ export const mockFS = (
   )
 
 /**
- * `windowsFS` on Windows, `posixFS` everywhere else. What only the other has is left out there.
+ * Runs `windowsFS` on Windows and `posixFS` elsewhere. Settings that only one of the two has are not accepted.
  *
  * @since 0.1.0
  */

@@ -1,10 +1,10 @@
 /**
- * What a journal is good for afterwards: the tree as it was at any position, the same session on another backend, a double that answers
- * from the recording, what has been changed behind the journal's back, and the way back. All read the journal as a stream and hold
- * contents by reference; none executes again what has been answered, but `rerun`, which is told where.
+ * Uses a recorded journal: builds the tree at any position, runs the session again on another backend, answers calls from the recording,
+ * finds drift, and undoes changes. All functions read the journal as a stream and hold contents by reference. Only `rerun` executes
+ * recorded requests, on the filesystem it is given.
  *
- * A change is what was answered, and happened when it was answered. What a failed call has done is not in the journal of those who only
- * ask and answer; `Journal.record` writes down each step, so that its journal has all of it.
+ * A change counts once it is answered, and at the time of its answer. A journal of requests and answers does not tell what a failed call
+ * did. `Journal.record` writes each step as an entry, so its journal is complete.
  *
  * @since 0.1.0
  */
@@ -35,7 +35,7 @@ export {
 export {
   type Filter,
   /**
-   * Keeps the entries of a stream (`stored`, `tail`) that are meant; an answer is meant where what it answers is.
+   * Filters the entries of a stream (`stored`, `tail`). An answer passes the filter if its request does.
    *
    * @since 0.1.0
    */
@@ -54,7 +54,7 @@ export type {
 
 type Files = Scrivener<Entry>
 
-/** Of which there are no operations of a service, so that faults become errors here. */
+/** Turns faults into errors, because the content is read outside of any operation of a filesystem. */
 const promoted = <A>(
   operation: string,
   effect: Effect.Effect<A, ContentError>
@@ -64,25 +64,26 @@ const promoted = <A>(
   )
 
 /**
- * Up to where, and over what, a tree is made from a journal.
+ * The options of `tree`.
  *
  * @since 0.1.0
  */
 export interface TreeOptions {
-  /** The position up to which changes count; 0 is the beginning. @default the end */
+  /** The position of the last change to apply; 0 is the beginning. @default the end */
   readonly until?: number | undefined
   /**
-   * What was there when the journal began. It is read, never changed, and must not change while the tree is in use.
+   * The tree before the first entry of the journal. It is only read, and must not change while the result is in use. @default what the
+   * entries tell of it (`previous`, `removed`)
    * @default what the entries tell of it (`previous`, `removed`)
    */
   readonly base?: Algebra | undefined
-  /** Where there is no base: names that differ only in case are the same. @default false */
+  /** Whether names that differ only in case are the same, if there is no base. @default false */
   readonly caseInsensitive?: boolean | undefined
 }
 
 /**
- * The tree as it was at a position, as a filesystem in memory of its own: kinds, contents, targets and such permissions as the journal
- * tells; not times. Fails with NotRecorded where a content depends on what no entry tells and no base has.
+ * Returns the tree at a position as a new filesystem in memory. It has kinds, contents, link targets and the permissions that the journal
+ * records, but no times. Fails with NotRecorded if a content depends on data that neither an entry nor the base has.
  *
  * @since 0.1.0
  */
@@ -92,7 +93,7 @@ export const tree: (journal: Files, options?: TreeOptions) => Effect.Effect<Alge
 ) => promoted("tree", Tree.tree(journal, options))
 
 /**
- * Up to where, and which entries, are done again.
+ * The options of `rerun`.
  *
  * @since 0.1.0
  */
@@ -104,8 +105,8 @@ export interface RerunOptions {
 }
 
 /**
- * Carries out what was asked, reads too, on another filesystem, one after another as it was answered, and answers what comes out
- * otherwise than was recorded, times and permissions aside. What was never answered is left out.
+ * Carries out the recorded requests, including reads, on another filesystem, one at a time in the order of their answers. Returns the
+ * results that differ from the recorded ones, except for times and permissions. Skips requests without an answer.
  *
  * @since 0.1.0
  */
@@ -116,20 +117,21 @@ export const rerun: (
 ) => Effect.Effect<ReadonlyArray<Difference>, JournalError> = Rerun.rerun
 
 /**
- * What the filesystem was like that was recorded.
+ * The properties of the recorded filesystem, for `double`.
  *
  * @since 0.1.0
  */
 export interface DoubleOptions {
   /** @default false */
   readonly caseInsensitive?: boolean | undefined
-  /** What the layer's options said of calls when it was recorded. @default none */
+  /** The rules that the layer's options gave when the journal was recorded. @default none */
   readonly rules?: Rules | undefined
 }
 
 /**
- * A filesystem that answers from what `Journal.record({ reads: true })` has recorded, and touches nothing: the same calls get the same
- * answers, in their order where one was made several times. What was never recorded fails with Unavailable, which says what it was.
+ * Returns a filesystem that answers from a journal of `Journal.record({ reads: true })` and touches nothing else. The same calls get the
+ * same answers; repeated calls get them in the recorded order. A call that was not recorded fails with Unavailable, which describes the
+ * call.
  *
  * @since 0.1.0
  */
@@ -137,25 +139,25 @@ export const double: (journal: Files, options?: DoubleOptions) => Effect.Effect<
   Effect.map(Double.double(journal, options), make)
 
 /**
- * Which paths are compared, and up to where the journal counts.
+ * The options of `drift`.
  *
  * @since 0.1.0
  */
 export interface DriftOptions {
   /** @default the end */
   readonly until?: number | undefined
-  /** At one of these, or below. @default all */
+  /** The paths to compare, each with everything below it. @default all */
   readonly paths?: ReadonlyArray<string> | undefined
   /**
-   * Tell of entries too that the journal has never touched. Nothing is expected where the journal knows all of the directory; elsewhere
-   * `unknown` is, since the entry may have been there before the journal began. @default false
+   * Whether to report entries that the journal has never touched. Such an entry is expected to be absent if the journal knows the whole
+   * directory. Otherwise its expected state is `unknown`, since it may be older than the journal. @default false
    */
   readonly all?: boolean | undefined
 }
 
 /**
- * Paths that the journal has touched where something else is now than it left, in path order: kind, content, target, and permission bits
- * that the journal knows. What was asked and never answered, as where a process was killed, may have been done or not.
+ * Returns the paths whose state differs from the last state in the journal, in path order. Compares the kind, content, link target, and the
+ * permission bits that the journal knows. A request without an answer, for example of a killed process, may have been done or not.
  *
  * @since 0.1.0
  */
@@ -167,25 +169,26 @@ export const drift: (
   promoted("drift", Drifting.drift(journal, actual, options))
 
 /**
- * What is taken back, and from where on.
+ * The options of `undo`.
  *
  * @since 0.1.0
  */
 export interface UndoOptions {
-  /** What has changed after this position is taken back; 0 is everything. */
+  /** The position to return to. Later changes are undone; 0 undoes everything. */
   readonly to: number
-  /** At one of these, or below. @default all */
+  /** The paths to restore, each with everything below it. @default all */
   readonly paths?: ReadonlyArray<string> | undefined
-  /** Answer what would change, and change nothing. @default false */
+  /** Whether to return the changes without making them. @default false */
   readonly dryRun?: boolean | undefined
 }
 
 /**
- * Gives every path touched after the position what it was then: kind, content, target, and permission bits and times that were set, where
- * the journal tells the former ones. All or nothing, whatever fails and whoever interrupts. Answers what has changed, in path order.
+ * Restores every path that changed after the position to its state at that position: kind, content, link target, and the permission bits
+ * and times that were set, if the journal knows the former ones. Undoes all or nothing, even on failure or interruption. Returns the
+ * changes in path order.
  *
- * Fails with Conflict, before anything is changed, where content or permission bits are no longer what the last entry left; with
- * NotRecorded where no entry tells what was there; and as writing and deleting do.
+ * Fails with Conflict, before any change, if a content or permission bits differ from what the last entry left. Fails with NotRecorded if
+ * no entry has the former state. Also fails as writing and deleting do.
  *
  * @since 0.1.0
  */
@@ -197,8 +200,8 @@ export const undo: (
   promoted("undo", Undo.undo(journal, fs, options))
 
 /**
- * Tells every change that was asked for, when it was answered, and at the end those that never were. A change that was prepared in hidden
- * names, as an undo or a restore prepares several files, is told as what it did to the names that listings show.
+ * Emits each requested change when its answer arrives, and at the end the requests without an answer. A change that was staged under hidden
+ * names, as undo and restore do for several files, is reported by its effect on visible names.
  *
  * @since 0.1.0
  */

@@ -1,10 +1,10 @@
 /**
- * Spells: what somebody who thinks in texts asks for, an agent above all, one hop above the branch of files. An invocation is an entry of a
- * journal of its own; a covenant makes file entries of it, a leaf answers those, and what it answers becomes the result or the fault of the
- * spell. Text goes in and comes out here; below there are bytes.
+ * Spells: file operations on text, mainly for agents, one level above the journal of files. An invocation is an entry of the spell journal.
+ * A covenant turns it into file entries, a leaf answers these, and the answers become the spell's result or fault. Spells work with text;
+ * the file entries below hold bytes.
  *
- * An id is used once: an invocation that comes again waits for, or gets, the answer of the first. Whoever is interrupted while waiting
- * leaves an invocation that is carried out all the same, and a covenant that is started again goes on with what was open.
+ * Each id is used once. A repeated invocation waits for the answer to the first one, or returns it. If the caller is interrupted, the
+ * invocation is still carried out. A restarted covenant continues with the open invocations.
  *
  * @since 0.1.0
  */
@@ -48,65 +48,65 @@ export {
 } from "./spells/definitions.ts"
 
 /**
- * The journal of spells.
+ * The service for the journal of spells.
  *
  * @since 0.1.0
  */
 export class SpellJournal extends Context.Service<SpellJournal, Scrivener<SpellEntry>>()("fs-algebra/SpellJournal") {}
 
 /**
- * One in memory.
+ * Provides a journal of spells in memory.
  *
  * @since 0.1.0
  */
 export const layerJournalMemory: Layer.Layer<SpellJournal> = Layer.effect(SpellJournal, makeMemory<SpellEntry>())
 
 /**
- * Why a spell has no answer: the journals cannot be read or written, the covenant has failed, or nobody has answered in time, and the answer
- * may still come.
+ * The reasons why a spell has no answer: a journal cannot be read or written, the covenant has failed, or the timeout is over. After a
+ * timeout the answer may still arrive.
  *
  * @since 0.1.0
  */
 export type CastError = JournalError | DaemonError | Timeout
 
 /**
- * Casting a spell, and waiting for what it came to.
+ * The operations of the spell service.
  *
  * @since 0.1.0
  */
 export interface Operations {
-  /** Appends it, and answers what it came to. Of an id that is in the journal already nothing is appended. */
+  /** Appends the invocation and returns its answer. Appends nothing if the journal already has this id. */
   readonly cast: (invocation: SpellInvocation) => Effect.Effect<SpellResult | SpellFault, CastError>
 }
 
 /**
- * Casts spells.
+ * The service that casts spells.
  *
  * @since 0.1.0
  */
 export class Spells extends Context.Service<Spells, Operations>()("fs-algebra/Spells") {}
 
 /**
- * How long a caller waits.
+ * The options of a caller of spells.
  *
  * @since 0.1.0
  */
 export interface CallerOptions {
-  /** How long to wait for an answer. @default 2 minutes */
+  /** The longest wait for an answer. @default 2 minutes */
   readonly timeout?: Duration.Input | undefined
 }
 
 /**
- * How spells become entries of files.
+ * The options of the covenant between spells and files.
  *
  * @since 0.1.0
  */
 export interface Options extends CallerOptions {
-  /** The leaf takes FileEdit, so that an edit is one step; otherwise it is a read and a write. @default false */
+  /** Whether the leaf accepts FileEdit, which makes an edit one step. Otherwise an edit is a read followed by a write. @default false */
   readonly extended?: boolean | undefined
-  /** What the daemons are called, and what the ids of file entries begin with. @default "spells" */
+  /** The prefix of the daemons' names and of the ids of file entries. @default "spells" */
   readonly name?: string | undefined
-  /** Bytes of a file that a spell reads or edits; of a larger one the answer is LimitExceeded. @default 8 MiB */
+  /** The largest size in bytes of a file that a spell reads or edits; a larger file is answered with LimitExceeded. @default 8 MiB */
   readonly maxBytes?: number | undefined
 }
 
@@ -130,7 +130,7 @@ const operations = (journal: Scrivener<SpellEntry>, book: Book.Book, { timeout =
 })
 
 /**
- * Casts only: the covenant is kept elsewhere, as in another process on the same journals.
+ * Returns a caller only. The covenant must run elsewhere, for example in another process on the same journals.
  *
  * @since 0.1.0
  */
@@ -138,7 +138,7 @@ export const makeCaller = (options: CallerOptions = {}): Effect.Effect<Operation
   Effect.flatMap(SpellJournal, (journal) => Effect.map(Book.make(journal), (book) => operations(journal, book, options)))
 
 /**
- * Casts, and keeps the covenant between the two journals, of which there is to be only one at a time.
+ * Runs the covenant between the two journals, and returns a caller. Only one such covenant may run at a time.
  *
  * @since 0.1.0
  */
@@ -154,7 +154,7 @@ export const make = Effect.fnUntraced(function* (
 })
 
 /**
- * Spells from their own journal to that of the files, and the caller. Ends with the scope.
+ * Provides the caller, and runs the covenant from the spell journal to the journal of files. Ends with the scope.
  *
  * @since 0.1.0
  */
@@ -164,7 +164,7 @@ export const layer = (
   Layer.effect(Spells, make(options))
 
 /**
- * The caller alone, where somebody else runs the spells.
+ * Provides the caller alone, for a covenant that runs elsewhere.
  *
  * @since 0.1.0
  */
@@ -172,7 +172,7 @@ export const layerCaller = (options?: CallerOptions): Layer.Layer<Spells, never,
   Layer.effect(Spells, makeCaller(options))
 
 /**
- * An invocation with an id of its own.
+ * Returns an invocation with a new id.
  *
  * @since 0.1.0
  */
@@ -183,7 +183,7 @@ export const invocation = <Name extends SpellName>(spell: Name, parameters: Para
   )
 
 /**
- * Casts it, and answers its result or its fault.
+ * Casts an invocation and returns its result or its fault.
  *
  * @since 0.1.0
  */
@@ -194,7 +194,7 @@ const stray = ({ correlationId, spell }: SpellResult): SpellFault =>
   new SpellFault({ correlationId, spell, faultKind: "IoError", message: `${spell}: the result is not one of this spell` })
 
 /**
- * The same for who knows which spell it is: its result, or it fails with its fault.
+ * Casts a spell and returns its typed result. Fails with the fault of the spell.
  *
  * @since 0.1.0
  */

@@ -1,13 +1,12 @@
-/** What a journal itself may fail with, apart from what its entries say. */
 import * as Schema from "effect/Schema"
 
 /**
- * The journal cannot be read or written.
+ * A journal that cannot be read or written.
  *
- * `corrupt`: what is stored is not what was appended, or a content is missing. `busy`: this process or another writes it already.
- * `closed`: its scope has ended. `readOnly`: it was opened for reading only. `invalid`: an entry, or an option, is not what this journal
- * takes. `tooLarge`: an entry does not fit. `unavailable`: the server cannot be reached. `version`: a later fs-algebra wrote it. `io`: the
- * disk fails. `compacted`: the entries at that position were removed by `Journal.compact`.
+ * `corrupt`: the stored data differs from what was appended, or a content is missing. `busy`: this process or another is already writing
+ * it. `closed`: its scope has ended. `readOnly`: it was opened for reading only. `invalid`: this journal does not accept the entry or the
+ * option. `tooLarge`: an entry does not fit. `unavailable`: the server cannot be reached. `version`: a later version of fs-algebra wrote
+ * it. `io`: the disk fails. `compacted`: `Journal.compact` has removed the entries at that position.
  *
  * @since 0.1.0
  */
@@ -25,7 +24,7 @@ export class JournalError extends Schema.TaggedError<JournalError>("fs-algebra/J
     "io",
     "compacted"
   ]),
-  /** Of the entry that it is about, where there is one. */
+  /** The position of the affected entry, if there is one. */
   position: Schema.optionalKey(Schema.Int),
   detail: Schema.String
 }) {
