@@ -1,4 +1,4 @@
-/** The requests of a branch's port: the entry of each call, and its answer or the fault of the backend that it came from. */
+/** The requests of a branch's port: each method sends one entry, and returns its answer or the backend's fault. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { isBytes } from "../../model/bytes.ts"
@@ -16,16 +16,19 @@ import type { Asking } from "./requests.ts"
 import { asItself, statOf } from "./stats.ts"
 
 export interface Calls {
-  /** The way in which requests that are sent step by step take links. */
+  /** The treatment of links in step-by-step requests. */
   readonly links: Taking
-  /** What the entry is answered by, where that is no fault. */
+  /** Sends an entry and returns its answer. A FileFault becomes a failure. */
   readonly ask: <E extends Single>(
     entry: (correlationId: string) => E,
     fault?: (fault: FileFault) => Fault
   ) => Effect.Effect<Exclude<Answer<E>, FileFault>, Fault>
   readonly stat: (path: FsPath) => Effect.Effect<FileStat | undefined, Fault>
   readonly read: (path: FsPath, links: Taking) => Effect.Effect<Pieces, Fault>
-  /** What is over the threshold goes in chunks, as does a stream. `commit` runs around the step that makes it visible. */
+  /**
+   * Writes a content. A content above the threshold, or a stream, is sent in chunks. `commit` wraps the step that makes the content
+   * visible.
+   */
   readonly write: <E, R>(
     write: Writing,
     content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
@@ -33,7 +36,7 @@ export interface Calls {
   ) => Effect.Effect<FileWritten, Fault | E, R>
 }
 
-/** The way in which the leaf takes links: a leaf of the thirteen follows them. */
+/** The treatment of links by the leaf. A leaf that knows only the thirteen basic entries always follows them. */
 export type Taking = { readonly links?: "refuse" | "leave" }
 
 export const refusing: Taking = { links: "refuse" }
@@ -43,11 +46,11 @@ export const following: Taking = {}
 export interface Writing extends Omit<Sending, "correlationId" | "createMode"> {
   readonly path: FsPath
   readonly createMode: CreateMode
-  /** What a fault of the leaf is here. @default what the backend failed with */
+  /** Maps a FileFault of the leaf to a fault of the port. @default what the backend failed with */
   readonly fault?: ((fault: FileFault) => Fault) | undefined
 }
 
-/** What a stream has failed with, on its way past what the journal may fail with. */
+/** A wrapper for the stream's own error, to tell it from the errors of the journal. */
 class Broken<E> {
   readonly error: E
   constructor(error: E) {

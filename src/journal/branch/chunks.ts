@@ -1,10 +1,9 @@
-/** A stream of bytes in chunks of one size, which hold no more than one of them in memory. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 
 /**
- * Gives `put` one full chunk after another, which it may look at until it has ended, and answers what is left: at most one chunk, and
- * nothing only where the stream brought nothing.
+ * Passes full chunks of `size` bytes to `put`, and returns the rest: at most one chunk, and empty only if the stream was empty. Holds one
+ * chunk in memory. The array belongs to `put` only until `put` ends.
  */
 export const drain = <E, R, E2, R2>(
   content: Stream.Stream<Uint8Array, E, R>,

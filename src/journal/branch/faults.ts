@@ -1,9 +1,9 @@
-/** What a leaf, or the journal itself, failed with, as the port of a backend says it. */
+/** Maps the errors of a leaf, or of the journal itself, to faults of a port. */
 import { type Fault, located, toFault } from "../../model/FsError.ts"
 import type { FaultKind, FileFault } from "../FileSystemEntry.ts"
 import type { RequestError } from "./model.ts"
 
-/** The error of a kind, where that is all that was said. */
+/** The fault for each kind, for an answer without a complete error. */
 const byKind: Record<FaultKind, (detail: string) => Fault> = {
   NotFound: () => ({ _tag: "NotFound" }),
   AlreadyExists: () => ({ _tag: "AlreadyExists" }),
@@ -18,21 +18,20 @@ const byKind: Record<FaultKind, (detail: string) => Fault> = {
   Timeout: (detail) => ({ _tag: "Timeout", detail })
 }
 
-/** The leaf has said operation and path too, as whoever fails with this does once more. */
+/** Removes the operation and the path from the leaf's message, because the error of this side adds them again. */
 const bare = ({ message, path }: FileFault): string => {
   const said = `${JSON.stringify(path)}: `
   const at = message.indexOf(said)
   return at < 0 ? message : message.slice(at + said.length)
 }
 
-/** The fault that the backend failed with. */
 export const faultOf = (fault: FileFault): Fault =>
   fault.error === undefined ? byKind[fault.faultKind](bare(fault)) : toFault(fault.error)
 
-/** The same with the path that it is about, of what concerns several. */
+/** Returns the fault with its path, for an operation on several paths. */
 export const locatedFaultOf = (fault: FileFault): Fault => located(faultOf(fault), fault.error?.path ?? fault.path)
 
-/** A request that got no answer: the backend cannot be reached, or is too slow. */
+/** Returns the fault of a request without an answer: the backend is unreachable or too slow. */
 export const unanswered = (error: RequestError): Fault =>
   error._tag === "Timeout"
     ? { _tag: "Timeout", detail: error.detail }

@@ -1,6 +1,7 @@
 /**
- * Symbolic links of a leaf. They are followed on this side, in the tree of all leaves, as links that lead out of a mount are: a leaf that
- * serves a part of the tree would lead to files of its own that nobody sees here. Their texts are data of whoever serves them.
+ * Symbolic links of a leaf. This side follows them, in the combined tree of all leaves, as it does for links that lead out of a mount. A
+ * leaf that serves only a part of the tree would follow a link to files that are not visible here. A link's text comes from the leaf and is
+ * not trusted.
  */
 import * as Effect from "effect/Effect"
 import type { FileStat } from "../../model/Entry.ts"
@@ -35,10 +36,13 @@ const seenAt = (path: FsPath.FsPath, found: Metadata): Seen => {
   return typeof target === "string" ? { stat, target } : { stat }
 }
 
-/** Only what answered nothing at all is not asked once more. */
+/** Tests whether the request got no answer at all. After any other fault, the caller resolves the path step by step. */
 const isSilent = ({ _tag }: Fault): boolean => _tag === "Timeout" || _tag === "Unavailable"
 
-/** All components of a path at once. A leaf of an older version, and one that has only directories for other leaves there, declines. */
+/**
+ * Asks for the metadata of all components of a path in one request. Returns `undefined` if the leaf does not support this: an older leaf,
+ * or one that has only the parent directories of other leaves at this path.
+ */
 export const look =
   ({ ask, links }: Calls): NonNullable<Accelerations["look"]> =>
   (path) =>

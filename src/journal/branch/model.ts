@@ -1,4 +1,4 @@
-/** What is asked through a branch, and what each kind of entry is answered by. */
+/** The public types of requests through a branch. */
 import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
@@ -25,14 +25,14 @@ import type {
 } from "../FileSystemEntry.ts"
 
 /**
- * What asks by itself. Chunks are sent by `send`.
+ * A request that is a single entry. Chunks are sent with `send`.
  *
  * @since 0.1.0
  */
 export type Single = Exclude<Efferent, FileWriteChunk>
 
 interface Answers {
-  /** A file that is answered in chunks ends with the last of them. */
+  /** The end of the answer. A file that is answered in chunks ends with the last chunk. */
   readonly FileRead: FileContent | FileContentChunk
   readonly FileWrite: FileWritten
   readonly FileList: FileListing
@@ -46,39 +46,39 @@ interface Answers {
 }
 
 /**
- * What ends the answer to an entry. A fault is an answer too.
+ * The entry that ends the answer to a request. A fault is an answer too.
  *
  * @since 0.1.0
  */
 export type Answer<E extends Single> = Answers[E["_tag"]] | FileFault
 
 /**
- * How long one request waits.
+ * The options of one request.
  *
  * @since 0.1.0
  */
 export interface RequestOptions {
-  /** How long nothing may be heard of it. @default that of the branch */
+  /** The longest time without any response. @default that of the branch */
   readonly timeout?: Duration.Input | undefined
 }
 
 /**
- * From where in the journal an answer is waited for, and how long.
+ * The options of waiting for an answer.
  *
  * @since 0.1.0
  */
 export interface WaitOptions extends RequestOptions {
-  /** The position after which it was asked. @default 0 */
+  /** A position before the request; the search starts after it. @default 0 */
   readonly after?: number | undefined
 }
 
 /**
- * How a content is sent.
+ * The options of sending a content.
  *
  * @since 0.1.0
  */
 export interface SendOptions extends RequestOptions {
-  /** Bytes of a chunk; only the last is shorter. @default that of the branch */
+  /** The size of a chunk in bytes; only the last may be shorter. @default that of the branch */
   readonly chunkSize?: number | undefined
 }
 
@@ -92,47 +92,48 @@ export interface Sending {
   readonly path: string
   /** @default "overwrite" */
   readonly createMode?: CreateMode | undefined
-  /** Beyond the thirteen, as are the next two. */
+  /**
+   * The required version of the existing file; `null` requires that there is none. Needs `extended`, as do `createParents` and `version`.
+   */
   readonly ifMatch?: string | null | undefined
   /** @default true */
   readonly createParents?: boolean | undefined
   /** @default false */
   readonly version?: boolean | undefined
-  /** The way in which the leaf takes links on the path; beyond the thirteen. @default as its filesystem follows them */
+  /** The treatment of links on the path; needs `extended`. @default as its filesystem follows them */
   readonly links?: "refuse" | "leave" | undefined
 }
 
 /**
- * Timeout: no leaf has answered. InvalidArgument `correlationId`: somebody waits for this id already; or
- * an option that can never work. JournalError: the journal cannot be
- * written or read, or what is in it is no answer to what was asked.
+ * The errors of a request. Timeout: no leaf has answered. InvalidArgument: another caller waits for the same `correlationId`, or an option
+ * is invalid. JournalError: the journal cannot be written or read, or the answer does not fit the request.
  *
  * @since 0.1.0
  */
 export type RequestError = JournalError | Timeout | InvalidArgument
 
 /**
- * Asking a leaf by way of the journal.
+ * Sends requests to a leaf through the journal.
  *
  * @since 0.1.0
  */
 export interface Requests {
   /**
-   * Appends the entry, and answers what ends its answer. The correlation id is to be a new one (`Correlation.generate`): what has been
-   * answered is not answered again, and `waitFor` finds it.
+   * Appends the entry and returns the entry that ends its answer. The correlation id must be new (`Correlation.generate`), because a leaf
+   * answers each id once. `waitFor` finds an earlier answer.
    */
   readonly request: <E extends Single>(entry: E, options?: RequestOptions) => Effect.Effect<Answer<E>, RequestError>
   /**
-   * The content that is asked for, however it is answered, in constant memory. Nothing comes before the whole answer has: a fault after
-   * some chunks is a failure before the first byte.
+   * Emits the requested content in constant memory, however it is answered. Emits nothing until the whole answer has arrived, so a fault in
+   * the middle fails the stream before its first byte.
    */
   readonly stream: (entry: FileRead, options?: RequestOptions) => Stream.Stream<Uint8Array, RequestError | FileFault>
-  /** Sends what the stream brings, in constant memory. Where it fails or is interrupted, nothing is written. */
+  /** Sends the stream's bytes in constant memory. Writes nothing if the stream fails or is interrupted. */
   readonly send: <E, R>(
     write: Sending,
     content: Stream.Stream<Uint8Array, E, R>,
     options?: SendOptions
   ) => Effect.Effect<FileWritten | FileFault, RequestError | E, R>
-  /** What ends the answer to an id that was asked before, also by another process: stored, or to come. */
+  /** Returns the entry that ends the answer to an earlier request, even of another process. Waits if it is not stored yet. */
   readonly waitFor: (correlationId: string, options?: WaitOptions) => Effect.Effect<Terminal, RequestError>
 }

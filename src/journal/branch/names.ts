@@ -1,6 +1,6 @@
 /**
- * Maps the names of temporary files, which no leaf takes from a caller: an entry that a branch puts aside has another name at the leaf,
- * and is hidden here. Names that are not ours are a stranger's and stay as they are.
+ * Maps the names of temporary files. No leaf accepts these names from a caller, so a branch's temporary file has another name on the leaf's
+ * side, and is hidden on this side. All other names stay unchanged.
  */
 import { type FsPath } from "../../model/FsPath.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
@@ -15,10 +15,10 @@ const back = (name: string): string => {
   return TemporaryNames.isOurs(shown) ? shown : name
 }
 
-/** A path as the leaf is asked for it. */
+/** Returns the path as the leaf knows it. */
 export const atLeaf = (path: FsPath): FsPath =>
   path.includes(ours) ? (path.split("/").map(swapped).join("/") as FsPath) : path
 
-/** The same as it is called here; a name too. */
+/** Returns the path or name as this side knows it. */
 export const here = <Path extends string>(path: Path): Path =>
   path.includes(theirs) ? (path.split("/").map(back).join("/") as Path) : path

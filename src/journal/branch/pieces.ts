@@ -1,6 +1,6 @@
 /**
- * What was answered to a read: one content, or many in a row. Each lies in the content store or is at hand, so a file of any size is held
- * as a list of hashes, and stays what it was when it was read.
+ * The answer to a read: one content, or several in a row. Each content is in the content store or in memory. So a file of any size is a
+ * list of hashes, and its content stays as it was when it was read.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -12,15 +12,15 @@ import type { Content, ContentRef } from "../FileSystemEntry.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
 
 export interface Piece {
-  /** In what was asked for. */
+  /** The offset in the requested range. */
   readonly offset: number
   readonly content: Content
 }
 
 export interface Pieces {
-  /** Bytes of all of them. */
+  /** The sum of all pieces in bytes. */
   readonly size: number
-  /** Bytes of the whole file, which are more where a part was asked for. */
+  /** The size of the whole file in bytes, which is larger than `size` if a range was requested. */
   readonly totalSize: number
   readonly isPartial: boolean
   readonly stat: FileStat | undefined
@@ -31,13 +31,13 @@ const isRef = (content: Content): content is ContentRef => !isBytes(content)
 
 export const sizeOf = (content: Content): number => (isRef(content) ? content.size : content.length)
 
-/** The hash of the whole, where that is known without reading. */
+/** Returns the hash of the whole file, if it is known without reading. */
 export const versionOf = ({ all, isPartial }: Pieces): string | undefined => {
   const only = all.length === 1 && !isPartial ? all[0]!.content : undefined
   return only !== undefined && isRef(only) ? only.sha256 : undefined
 }
 
-/** The last piece that begins at the offset or before it. */
+/** Returns the last piece that begins at or before the offset. */
 const at = (all: ReadonlyArray<Piece>, offset: number): Piece => {
   let low = 0
   let high = all.length - 1
@@ -51,7 +51,7 @@ const at = (all: ReadonlyArray<Piece>, offset: number): Piece => {
 
 const nothing = Effect.sync(() => new Uint8Array(0))
 
-/** Reads from a piece at a time; the latest is kept, because small reads follow one another. */
+/** Returns a function that reads within one piece at a time. The latest piece is cached, because small reads follow one another. */
 export const reader = (journal: Scrivener<Entry>, { all, size }: Pieces) => {
   let latest: { readonly piece: Piece; readonly bytes: Uint8Array } | undefined
   const bytesOf = (piece: Piece): Effect.Effect<Uint8Array, JournalError> =>
@@ -61,7 +61,7 @@ export const reader = (journal: Scrivener<Entry>, { all, size }: Pieces) => {
           latest = { piece, bytes }
           return bytes
         })
-  /** At most so many bytes, fewer where a piece ends. */
+  /** At most `length` bytes, fewer at the end of a piece. */
   return (offset: number, length: number): Effect.Effect<Uint8Array, JournalError> =>
     Effect.suspend(() => {
       if (offset >= size || length <= 0) return nothing
@@ -71,7 +71,7 @@ export const reader = (journal: Scrivener<Entry>, { all, size }: Pieces) => {
     })
 }
 
-/** All of it in one array, which is the caller's own. */
+/** Reads the whole content into one new array. */
 export const whole = (journal: Scrivener<Entry>, { all, size }: Pieces): Effect.Effect<Uint8Array, JournalError> =>
   all.length === 1
     ? journal.bytes(all[0]!.content)
@@ -81,7 +81,6 @@ export const whole = (journal: Scrivener<Entry>, { all, size }: Pieces): Effect.
         return Effect.as(Effect.forEach(all, put, { discard: true }), out)
       })
 
-/** All of it, a piece at a time. */
 export const stream = (journal: Scrivener<Entry>, { all }: Pieces): Stream.Stream<Uint8Array, JournalError> =>
   Stream.fromPull(
     Effect.sync(() => {

@@ -1,6 +1,6 @@
 /**
- * A backend whose every operation is a request. What it answers to a read is pinned: large contents lie in the content store, and are
- * read from there.
+ * A backend whose operations are requests to a leaf. The result of a read does not change later, because large contents are read from the
+ * content store.
  */
 import * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
@@ -25,7 +25,7 @@ export interface Options {
   readonly name: string
   readonly root: string
   readonly policy: PathPolicy | undefined
-  /** Bytes. */
+  /** The size in bytes above which a content is sent in chunks. */
   readonly streamingThreshold: number
 }
 
@@ -36,7 +36,9 @@ type Mode = "create" | "replace" | "append"
 
 const createMode = { create: "create", replace: "overwrite", append: "append" } as const
 
-/** Creating where a directory is, the service tells as what it is; the port only that something is there. */
+/**
+ * Maps NotAFile to AlreadyExists: when creating over a directory, a leaf reports a directory, and a port must report that the entry exists.
+ */
 const createFault = (fault: FileFault): Fault => {
   const found = faultOf(fault)
   return found._tag === "NotAFile" ? alreadyExists : found

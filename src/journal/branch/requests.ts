@@ -1,4 +1,4 @@
-/** Entries appended, and their answers awaited: one at a time, in pieces, or with a content that is sent in chunks. */
+/** Sends requests and waits for their answers: single entries, reads in pieces, and contents in chunks. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -24,24 +24,24 @@ import * as Waiting from "./waiting.ts"
 
 export interface Settings {
   readonly timeout: Duration.Duration
-  /** Bytes. */
+  /** The size of a chunk in bytes. */
   readonly chunkSize: number
-  /** Whether the leaf knows what is beyond the thirteen. */
+  /** Whether the leaf understands the `Extended` entries. */
   readonly extended: boolean
 }
 
-/** What the port of a branch asks with. */
+/** The requests that the port of a branch needs. */
 export interface Asking extends Requests {
   readonly journal: Scrivener<Entry>
   readonly pieces: (entry: FileRead, options?: RequestOptions) => Effect.Effect<Pieces.Pieces | FileFault, RequestError>
-  /** `finish` is given the step that makes the content visible, and runs it. */
+  /** Sends a content in chunks. `finish` receives the step that makes the content visible, and runs it. */
   readonly sending: <E, R, A, E2, R2>(
     write: Write,
     content: Stream.Stream<Uint8Array, E, R>,
     finish: (publish: Effect.Effect<FileWritten | FileFault, RequestError>) => Effect.Effect<A, E2, R2>,
     options?: SendOptions
   ) => Effect.Effect<A | FileFault, RequestError | E | E2, R | R2>
-  /** For how many answers somebody waits. */
+  /** The number of requests that wait for an answer. */
   readonly waiting: () => number
 }
 
@@ -68,7 +68,7 @@ const disordered = (path: string): JournalError =>
 const invalid = (operation: string, argument: string, detail: string): InvalidArgument =>
   new InvalidArgument({ operation, path: FsPath.root, argument, detail })
 
-/** A time that can be waited for. */
+/** Returns the timeout as a duration, or InvalidArgument if it is shorter than a millisecond. */
 export const timeoutOf = (timeout: Duration.Input, operation: string): Duration.Duration | InvalidArgument => {
   const duration = Option.getOrUndefined(Duration.fromInput(timeout))
   return duration !== undefined && Duration.toMillis(duration) >= 1
@@ -76,7 +76,7 @@ export const timeoutOf = (timeout: Duration.Input, operation: string): Duration.
     : invalid(operation, "timeout", "it must be a duration of at least a millisecond")
 }
 
-/** A whole number that is at least this. */
+/** Returns the number, or InvalidArgument if it is not a whole number of at least `least`. */
 export const wholeOf = (argument: string, value: number, least: number, operation: string): number | InvalidArgument =>
   Number.isSafeInteger(value) && value >= least
     ? value
@@ -92,7 +92,7 @@ export const make = Effect.fnUntraced(function* (
 
   const means = { journal, waiting, extended: settings.extended }
 
-  /** Somebody waits for the id from before `use` runs until that has ended, however it ends. */
+  /** Registers a waiter for the id, runs `use`, and removes the waiter however `use` ends. */
   const joined = <A, E, R>(
     id: string,
     path: string,

@@ -1,4 +1,4 @@
-/** A content on its way to the leaf, a chunk at a time. */
+/** Sends a content to the leaf, one chunk at a time. */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -18,22 +18,22 @@ export const misfit = (tag: string, end: Terminal): JournalError =>
 export interface Means {
   readonly journal: Scrivener<Entry>
   readonly waiting: Waiting
-  /** Whether the leaf knows what is beyond the thirteen. */
+  /** Whether the leaf understands the `Extended` entries. */
   readonly extended: boolean
 }
 
 export interface Job<E, R, A, E2, R2> {
-  /** For the answer. */
+  /** The waiter for the answer. */
   readonly waiter: Waiter
   readonly write: Sending
   readonly content: Stream.Stream<Uint8Array, E, R>
-  /** Is given the step that makes the content visible, and runs it. */
+  /** Receives the step that makes the content visible, and runs it. */
   readonly finish: (publish: Effect.Effect<FileWritten | FileFault, RequestError>) => Effect.Effect<A, E2, R2>
   readonly timeout: Duration.Duration
   readonly chunkSize: number
 }
 
-/** The leaf has answered before it has heard the end. */
+/** The signal that the leaf has answered before the last chunk was sent. */
 class Early {
   readonly _tag = "Early"
 }
@@ -43,7 +43,7 @@ const isEarly = (error: unknown): error is Early => error === early
 
 const noBytes = new Uint8Array(0)
 
-/** What the first chunk says. */
+/** Returns the fields that only the first chunk has. */
 const headOf = ({ createMode = "overwrite", createParents, ifMatch, links, path, version }: Sending) => ({
   path,
   createMode,
@@ -79,13 +79,16 @@ export const send = <E, R, A, E2, R2>(
     const refused = Effect.flatMap(answered, (end): Effect.Effect<FileFault, JournalError> =>
       end._tag === "FileFault" ? Effect.succeed(end) : Effect.fail(misfit("a part of a FileWriteChunk", end))
     )
-    // Once the last chunk is on its way nobody can take it back.
+    // The last chunk cannot be taken back once it is being appended.
     const publish = (rest: Uint8Array): Effect.Effect<FileWritten | FileFault, RequestError> =>
       Effect.andThen(
         Effect.catchIf(Effect.uninterruptible(put(rest, true)), isEarly, () => Effect.void),
         written
       )
-    /** A leaf that knows the word forgets what has come. One that does not would take it for the end, and forgets in time. */
+    /**
+     * Tells the leaf to drop the chunks that it has. An older leaf would take this entry for the end of the write, so it gets none; it
+     * drops the chunks after its idle time.
+     */
     const discard = Effect.suspend(() =>
       extended && isBegun && !isComplete && waiter.end === undefined
         ? Effect.ignore(

@@ -1,4 +1,4 @@
-/** What answers tell of a file, as the port tells it. */
+/** Maps the metadata in answers to the types of the port. */
 import type { FileEntry, FileStat } from "../../model/Entry.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { Fault } from "../../model/FsError.ts"
@@ -9,7 +9,7 @@ import { here } from "./names.ts"
 
 export type Metadata = Omit<FileMetadata, "_tag" | "correlationId" | "way">
 
-/** A link that a leaf of an older version has followed, although it was to be left as it is. */
+/** Returns the metadata of the link itself. A leaf of an older version describes the link's target even with `links: "leave"`. */
 export const asItself = (found: Metadata): Metadata =>
   found.isSymlink === true && found.kind !== "symlink" ? { ...found, kind: "symlink", isDirectory: false } : found
 
@@ -21,7 +21,7 @@ const untold: Fault = {
 }
 const noLink: Fault = { _tag: "InvalidArgument", argument: "path", detail: "it is not a symbolic link" }
 
-/** The text of the link that was found, as long as it can be one. */
+/** Returns the text of the link, if it is a valid one. */
 export const targetOf = (found: Metadata): string | Fault => {
   if (asItself(found).kind !== "symlink") return noLink
   if (found.target === undefined) return untold
@@ -47,7 +47,7 @@ export const statOf = (path: FsPath, found: Metadata): FileStat => {
   }
 }
 
-/** Of a file that was read, where the answer tells nothing but its size. */
+/** Returns the stat of a file that was read, for an answer that has only its size. */
 export const sizedStat = (path: FsPath, sizeBytes: number): FileStat => ({
   path,
   kind: "file",

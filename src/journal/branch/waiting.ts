@@ -1,6 +1,6 @@
 /**
- * Who waits for which answer. One tail of the journal serves everybody: it is read once, and each answer goes to who asked for it by its
- * correlation id. And one fiber keeps the time for all: a timer for each would cost as much as the request.
+ * Waits for answers. All requests share one tail of the journal, which delivers each answer by its correlation id. One fiber watches all
+ * timeouts, because a timer per request would cost as much as the request itself.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -21,30 +21,30 @@ type End = Exit.Exit<Terminal, JournalError | Timeout>
 export interface Waiter {
   readonly id: string
   readonly path: string
-  /** Receives what comes before the end, chunks that is. */
+  /** Receives the entries before the end of the answer, which are chunks. */
   readonly part: ((entry: Afferent) => void) | undefined
-  /** Something has come for it since its deadline was set. */
+  /** Whether an entry has arrived for the request since its deadline was set. */
   isHeard: boolean
-  /** How long nothing may come, in milliseconds. */
+  /** The longest time without any entry, in milliseconds. */
   patience: number
-  /** Milliseconds since 1970, once its end is waited for. */
+  /** The deadline in milliseconds since 1970, set when `ended` is called. */
   deadline: number
   end: End | undefined
   resume: ((end: End) => void) | undefined
 }
 
 export interface Waiting {
-  /** Begins to listen for the id; what is appended afterwards is not missed. Fails where somebody does already. */
+  /** Registers a waiter for the id. No entry that is appended afterwards is missed. Fails if the id already has a waiter. */
   readonly join: (
     id: string,
     path: string,
     part: ((entry: Afferent) => void) | undefined
   ) => Effect.Effect<Waiter, JournalError | InvalidArgument>
-  /** The end of its answer, for as long as something comes of it. */
+  /** Waits for the end of the answer, as long as entries keep arriving. */
   readonly ended: (waiter: Waiter, patience: Duration.Duration) => Effect.Effect<Terminal, JournalError | Timeout>
-  /** Nobody listens any more. */
+  /** Removes the waiter. */
   readonly leave: (waiter: Waiter) => void
-  /** For how many answers somebody waits. */
+  /** The number of waiters. */
   readonly size: () => number
 }
 
@@ -58,7 +58,7 @@ const inUse = (path: string): InvalidArgument => {
   return new InvalidArgument({ operation: "request", path, argument: "correlationId", detail })
 }
 
-/** Why the tail has ended, as whoever waits is told it. */
+/** Returns the error for the waiters when the tail has ended. */
 const reason = (cause: Cause.Cause<JournalError>): JournalError =>
   Option.getOrElse(Cause.findErrorOption(cause), () =>
     Cause.hasInterruptsOnly(cause)
@@ -68,7 +68,7 @@ const reason = (cause: Cause.Cause<JournalError>): JournalError =>
 
 const never = Number.POSITIVE_INFINITY
 
-/** Listens until the scope ends. Answers that stand in the journal already are nobody's. */
+/** Delivers answers until the scope ends. Answers that are already in the journal are ignored. */
 export const make = Effect.fnUntraced(function* (
   journal: Scrivener<Entry>
 ): Effect.fn.Return<Waiting, JournalError, Scope.Scope> {
@@ -83,7 +83,7 @@ export const make = Effect.fnUntraced(function* (
     waiter.end = end
     waiter.resume?.(end)
   }
-  /** Whoever is told goes on at once, and may ask again. */
+  /** Fails all waiters. A resumed waiter runs at once and may register again, so the list is copied first. */
   const finishAll = (error: JournalError): void => {
     const all = [...waiters.values()]
     for (const waiter of all) finish(waiter, Exit.fail(error))
@@ -96,7 +96,7 @@ export const make = Effect.fnUntraced(function* (
     waiter.part?.(entry)
     if (isTerminal(entry)) finish(waiter, Exit.succeed(entry))
   }
-  /** With what the tail ends, everybody is told who waits then; who asks next begins another. */
+  /** Tails the journal. All waiters fail when the tail ends; the next request starts a new tail. */
   const tail = Effect.suspend(() =>
     Effect.onExit(
       Stream.runForEachArray(journal.tail(seen), (recorded) =>
@@ -120,7 +120,7 @@ export const make = Effect.fnUntraced(function* (
   })
 
   let watcher: Fiber.Fiber<void> | undefined
-  /** When it looks next. */
+  /** The time of the next check of deadlines, in milliseconds since 1970. */
   let looksAt = never
   const look = (now: number): void => {
     const late: Array<Waiter> = []
@@ -149,7 +149,7 @@ export const make = Effect.fnUntraced(function* (
         return watch(clock)
       })
     })
-  /** It looks no later than this. Whoever is interrupted leaves one watcher, since others rely on it. */
+  /** Ensures that the deadlines are checked no later than `deadline`. Not interruptible, because other waiters rely on the watcher too. */
   const watchFrom = (clock: Clock.Clock, deadline: number): Effect.Effect<unknown> =>
     Effect.uninterruptible(
       Effect.suspend(() => {

@@ -1,4 +1,4 @@
-/** Whole calls as one entry each, so that they are decided where the files are, and stand in the journal as they were meant. */
+/** Whole calls as one entry each. The leaf decides their outcome, and the journal shows the call as the caller made it. */
 import * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import { isBytes } from "../../model/bytes.ts"
@@ -24,11 +24,11 @@ export interface Means {
   readonly journal: Scrivener<Entry>
   readonly extended: boolean
   readonly list: Backend["list"]
-  /** The way in which a whole call takes links on its path. */
+  /** The treatment of links on the path of a whole call. */
   readonly links: Taking
 }
 
-/** A link is on the path: the engine follows it here, and goes on step by step. */
+/** Tests whether a link is on the path. The engine then follows it on this side and continues step by step. */
 const isLink = (fault: Fault): boolean => fault._tag === "AccessDenied" && fault["why"] === "link"
 
 const unlessLink = <A, E, R>(effect: Effect.Effect<A, Fault | E, R>): Effect.Effect<A | undefined, Fault | E, R> =>
@@ -56,7 +56,7 @@ const readWith =
       })
     })
 
-/** Of one path the fault needs to say only another. */
+/** Returns the fault of a call on one path. The fault keeps its own path only if that is another path. */
 const within =
   (path: FsPath) =>
   (fault: FileFault): Fault =>
@@ -79,7 +79,7 @@ const writeWith =
     }
     const write = { path, createMode: mode, ifMatch, createParents, version: version && extended, ...links }
     const written = calls.write(write, bytes, how?.commit)
-    // A stream has been run by then.
+    // A stream has already been consumed, so the call cannot continue step by step.
     return isBytes(bytes) ? unlessLink(written) : written
   }
 
@@ -93,8 +93,9 @@ const tooLarge = (allowed: number, actual: number): Fault => ({
 const times = 8
 
 /**
- * An edit as a read and a write: for the thirteen, and for a caller with narrower limits than a leaf has, which would not know them.
- * Beyond the thirteen the write is of what was read and nothing else; where it is something else by then, it is read again.
+ * Edits a file by a read and a write. This serves the thirteen basic entries, and a caller whose limits are narrower than the leaf's, which
+ * the leaf does not know. With `extended`, the write requires the version that was read. If the file has changed, the edit is tried again,
+ * unless `ifMatch` is set.
  */
 const editByReading = (
   means: Means,
@@ -138,7 +139,7 @@ const editByReading = (
   return extended || ifMatch === undefined ? attempt(times) : preconditions
 }
 
-/** A leaf edits under its own limits, which are at least these. */
+/** Tests whether the caller's limits are at least the standard ones. A leaf then may apply its own limits to the edit. */
 const areUsual = ({ maxFileSize, maxReadBytes }: Limits.LimitsShape): boolean =>
   maxFileSize >= Limits.standard.maxFileSize && maxReadBytes >= Limits.standard.maxReadBytes
 
@@ -169,12 +170,12 @@ const editWith =
     return unlessLink(edited)
   }
 
-/** Another leaf serves the other end: the engine moves step by step, by copying. */
+/** Tests whether the two paths belong to different leaves. The engine then moves step by step, by copying. */
 const isCrossing = (fault: Fault): boolean => fault._tag === "IoError" && fault["code"] === "EXDEV"
 
 const nothing: DeleteResult = { deleted: 0, directories: 0 }
 
-/** What stands for a listing that could not be had. */
+/** The placeholder for a listing that failed, so that the directory does not count as empty. */
 const shown: ReadonlyArray<Child> = [{ name: "?", kind: "file", addressable: true }]
 
 const removeWith =
@@ -199,7 +200,7 @@ const removeWith =
       if (missing === "ignore" && isAt(fault)) return Effect.succeed(nothing)
       if (isLink(fault)) return Effect.undefined
       if (fault._tag !== "DirectoryNotEmpty" || recursive) return Effect.fail(fault)
-      // What shows nothing is empty here, and is removed step by step.
+      // A directory that shows no entries is empty on this side. The engine removes it step by step.
       return Effect.flatMap(
         Effect.orElseSucceed(list(path), () => shown),
         (children) =>

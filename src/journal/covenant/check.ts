@@ -1,4 +1,4 @@
-/** Everything that is wrong with a covenant, found before anything runs. */
+/** Finds all problems of a covenant's declaration before anything runs. */
 import * as Schema from "effect/Schema"
 import type { Declared } from "./declared.ts"
 
@@ -16,21 +16,21 @@ export const Problem = Schema.Struct({
     "unrouted",
     "unproduced"
   ]),
-  /** The type of entry that it is about, where there is one. */
+  /** The entry type with the problem, if there is one. */
   type: Schema.optionalKey(Schema.String),
-  /** The branches or routes that it is about. */
+  /** The branches or routes with the problem. */
   names: Schema.Array(Schema.String),
   detail: Schema.String
 })
 
 /**
- * One thing that is wrong.
+ * One problem of a declaration.
  *
- * `duplicateName`: two branches, or two routes, have one name. `ambiguousType`: two branches produce it, or consume it. `emptyRoute`: it
- * has no sources, or no targets. `scatteredRoute`: its sources come from several branches, between whose journals there is no order.
- * `unknownSource`, `unknownTerminal`: no branch produces the type. `unknownTarget`: no branch consumes it. `routedTwice`: two routes have
- * it as a source. `terminalRouted`: it is declared terminal, and has a route all the same. `unrouted`: it is produced, and neither routed
- * nor terminal. `unproduced`: it is consumed, and no route makes it.
+ * `duplicateName`: two branches, or two routes, have the same name. `ambiguousType`: two branches produce or consume the same type.
+ * `emptyRoute`: a route has no sources or no targets. `scatteredRoute`: a route's sources come from several branches, and there is no order
+ * between their journals. `unknownSource`, `unknownTerminal`: no branch produces the type. `unknownTarget`: no branch consumes the type.
+ * `routedTwice`: two routes have the type as a source. `terminalRouted`: the type is declared terminal, but has a route. `unrouted`: the
+ * type is produced, but is neither routed nor terminal. `unproduced`: the type is consumed, but no route makes it.
  *
  * @since 0.1.0
  */
@@ -45,7 +45,7 @@ const problem = (reason: Reason, detail: string, names: ReadonlyArray<string>, t
   ...(type !== undefined && { type })
 })
 
-/** Who says so, by type, in the order in which it was said. A type said twice by one counts once. */
+/** Returns the names that declare each type, in the order of declaration. A type that is declared twice by one name counts once. */
 const byType = <A extends { readonly name: string }>(
   all: ReadonlyArray<A>,
   types: (each: A) => ReadonlyArray<string>

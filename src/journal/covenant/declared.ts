@@ -1,8 +1,8 @@
-/** A covenant as it was declared: data without types, of which the declarations in Covenant.ts have taken care. */
+/** A covenant's declaration without its static types, which Covenant.ts checks. */
 import type * as Effect from "effect/Effect"
 import type { Recorded, Scrivener } from "../Journal.ts"
 
-/** What can be routed. */
+/** An entry that can be routed. */
 export interface Routable {
   readonly _tag: string
   readonly correlationId: string
@@ -10,7 +10,7 @@ export interface Routable {
 
 export interface DeclaredBranch {
   readonly name: string
-  /** It may hold other entries too, which are let alone. */
+  /** The journal. It may hold entries of other types, which the covenant ignores. */
   readonly journal: Scrivener<Routable>
   readonly produces: ReadonlyArray<string>
   readonly consumes: ReadonlyArray<string>

@@ -1,8 +1,8 @@
 /**
- * A pump carries out one route: it reads one journal in order, and appends what is made of each entry to the journals that take it.
+ * A pump runs one route: it reads one journal in order, and appends the entries made from each source entry to the consuming journals.
  *
- * What is made carries an id that follows from what it is made of, so a pump that starts once more knows what the one before it has done:
- * until it is past what was there when it started, it leaves out the ids that are there already.
+ * Made entries have ids that are derived from their source entry. A restarted pump collects the ids that are already in the target
+ * journals. It leaves these ids out until it has passed the source entries that existed at its start.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -12,14 +12,14 @@ import type { Recorded } from "../Journal.ts"
 import type { Declared, DeclaredBranch, DeclaredRoute, Routable } from "./declared.ts"
 
 /**
- * A route cannot go on. What came before the entry has been routed, nothing of it or after it; whoever starts the covenant again begins
- * with it.
+ * A route that cannot continue. Earlier entries have been routed; this entry and later ones have not. A restarted covenant begins with this
+ * entry.
  *
  * @since 0.1.0
  */
 export class RouteError extends Schema.TaggedError<RouteError>("fs-algebra/RouteError")("RouteError", {
   route: Schema.String,
-  /** Of the entry, in the journal of the branch that produced it. */
+  /** The position of the entry in the journal of the producing branch. */
   position: Schema.Int,
   detail: Schema.String
 }) {
@@ -28,7 +28,7 @@ export class RouteError extends Schema.TaggedError<RouteError>("fs-algebra/Route
   }
 }
 
-/** By the name of the branch: what stands there up to this position is settled, and is not looked at. */
+/** The settled position of each journal, by the name of its branch. The pump does not read entries up to there. */
 export type Settled = Readonly<Record<string, number>>
 
 const settled = (after: Settled, branch: DeclaredBranch): number =>
@@ -37,7 +37,7 @@ const settled = (after: Settled, branch: DeclaredBranch): number =>
 const saying = (error: unknown): string =>
   error instanceof Error && error.message !== "" ? error.message : typeof error === "string" ? error : JSON.stringify(error)
 
-/** The ids that a branch has of what the route makes. */
+/** Collects the ids of the route's target entries that a branch already has. */
 const idsIn = (branch: DeclaredBranch, types: ReadonlySet<string>, after: Settled) =>
   Stream.runFold(
     branch.journal.stored(settled(after, branch)),
@@ -56,7 +56,7 @@ const group = (entries: ReadonlyArray<Routable>, takes: ReadonlyMap<string, Decl
   return groups
 }
 
-/** For ever, or until it fails. */
+/** Runs a route until it fails. */
 export const pump = <E, R>(
   { branches }: Declared<E, R>,
   { from, name, to, via }: DeclaredRoute<E, R>,
@@ -86,7 +86,7 @@ export const pump = <E, R>(
   return Effect.gen(function* () {
     const known = new Map<DeclaredBranch, ReadonlySet<string>>()
     for (const branch of new Set(takes.values())) known.set(branch, yield* idsIn(branch, targets, after))
-    // What is known has been made of entries up to here.
+    // The known ids belong to source entries up to this position.
     const old = yield* source.journal.last
 
     const route = Effect.fnUntraced(function* (recorded: Recorded<Routable>) {

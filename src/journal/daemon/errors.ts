@@ -1,4 +1,3 @@
-/** What a daemon cannot do. */
 import * as Schema from "effect/Schema"
 
 const whys = {
@@ -8,13 +7,13 @@ const whys = {
 } as const
 
 /**
- * A daemon that was asked for what it cannot do any more, or not yet (`completed`, `notStarted`), or that has failed (`failed`, then
- * `cause` is what it failed with).
+ * A daemon that cannot do what was requested, or that has failed. `notStarted`: it has not been started. `completed`: it has completed, and
+ * cannot start again. `failed`: it failed, and `cause` is its error.
  *
  * @since 0.1.0
  */
 export class DaemonError extends Schema.TaggedError<DaemonError>("fs-algebra/DaemonError")("DaemonError", {
-  /** Which. */
+  /** The daemon's name. */
   daemon: Schema.String,
   operation: Schema.Literals(["start", "run", "shutdown", "awaitStatus"]),
   reason: Schema.Literals(["notStarted", "completed", "failed"]),

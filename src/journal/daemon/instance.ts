@@ -1,24 +1,24 @@
 /**
- * A run of a daemon by a name that no other run has. It begins with the process, so that who takes its place on the same machine knows
- * whether it is still there, and need not wait for one that was killed.
+ * Unique ids of daemon runs. An id begins with the identity of its process. So a successor on the same machine can find out whether the
+ * process is alive, and does not wait for a killed one.
  */
 import { randomBytes } from "../../runtime/node.ts"
 import * as Identity from "../../runtime/processIdentity.ts"
 
-/** Those of this process that run. */
+/** The ids of the runs in this process. */
 const running = new Set<string>()
 
 export const make = (): string => `${Identity.self()}.${randomBytes(8).toString("hex")}`
 
-/** It runs in this process, until what this answers is called. */
+/** Marks the run as active in this process, until the returned function is called. */
 export const enter = (instance: string): (() => void) => {
   running.add(instance)
   return () => void running.delete(instance)
 }
 
 /**
- * Whether the run is over; `undefined` where that cannot be told: of another machine's, and of another process that goes on, perhaps
- * without it.
+ * Tests whether the run is over. Returns `undefined` if this is unknown: for a run on another machine, and for a living process, whose run
+ * may have ended.
  */
 export const isOver = (instance: string): boolean | undefined => {
   const at = instance.indexOf(".")

@@ -1,6 +1,6 @@
 /**
- * Stopped, Running, Completed, in that order and never back. Changes are made one at a time; what has begun to end ends, whoever waits
- * for it or no longer does.
+ * The lifecycle of a daemon: Stopped, Running, Completed, never back. Transitions run one at a time. A shutdown that has begun finishes
+ * even if its caller is interrupted.
  */
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
@@ -20,7 +20,7 @@ const told = (cause: Cause.Cause<unknown>): string => {
   return error instanceof Error && error.message !== "" ? error.message : String(error)
 }
 
-/** Interruption is how it is told to end. */
+/** Returns the cause of a failure. An interruption is a normal shutdown, not a failure. */
 const failureOf = (exit: Exit.Exit<unknown, unknown>): Cause.Cause<unknown> | undefined =>
   Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause) ? exit.cause : undefined
 
@@ -66,7 +66,7 @@ export const make = Effect.fnUntraced(function* <E, R>(
   const become = (next: "Running" | "Completed"): void => {
     status = next
     Deferred.doneUnsafe(reached[next], Exit.void)
-    // Whoever waits for it to run waits in vain.
+    // Waiting for `Running` must end too, since the daemon never runs now.
     if (next === "Completed") Deferred.doneUnsafe(reached.Running, Exit.void)
   }
   const complete = (cause: Cause.Cause<unknown> | undefined): Effect.Effect<void> =>
@@ -83,7 +83,7 @@ export const make = Effect.fnUntraced(function* <E, R>(
       Effect.flatMap(Effect.exit(Effect.provideContext(options.stop ?? Effect.void, context)), (stopped) => {
         const cause = failureOf(ran) ?? failureOf(stopped)
         if (cause === undefined) return complete(undefined)
-        // A journal that fails is no place to say so, and nobody may be waiting for it.
+        // Log the failure, because a failing journal cannot record it and there may be no caller.
         const text = `fs-algebra: daemon ${JSON.stringify(name)} has failed`
         return Effect.andThen(Effect.logError(text, cause), complete(cause))
       })
@@ -106,7 +106,7 @@ export const make = Effect.fnUntraced(function* <E, R>(
       if (status === "Running") return Effect.void
       if (status === "Completed") return Effect.fail(fails("start", "completed", failure))
       const prepared = restore(Effect.provideContext(options.start ?? Effect.void, context))
-      // Before it is announced, so that nobody takes an announced run for one that is over.
+      // Mark the run as active before it is announced, so that no process takes the announced run for a finished one.
       const leave = Instance.enter(instance)
       return Effect.matchCauseEffect(
         Effect.flatMap(prepared, () => say("Running")),
