@@ -1,7 +1,7 @@
 /**
- * Contents in a directory: each is a file that is called by its hash, in one of 256 folders. It is written under a hidden name and then
- * moved, so that under its hash there is all of it or nothing, and of many who put the same at once each leaves the same file. The
- * hidden names say whose they are; what a process that was killed has left goes when the store is opened next.
+ * A content store in a directory. Each content is a file named by its hash, in one of 256 folders. The file is written under a hidden name
+ * and then renamed, so a hash names a complete file or none. Concurrent writers of the same content produce the same file. A hidden name
+ * contains the identity of its process; opening the store removes the hidden files of dead processes.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -27,13 +27,13 @@ import { chunkSize, damaged, missing } from "./refs.ts"
 
 const operation = "ContentStore.put"
 
-/** Bytes that are written faster than they are handed to another thread. */
+/** The size in bytes up to which a synchronous write is faster than handing the bytes to another thread. */
 const inline = 64 * 1024
 
-/** Milliseconds after which a hidden file is left over of which it cannot be told whether its process lives. */
+/** The age in milliseconds after which a hidden file is a leftover, if it is unknown whether its process is alive. */
 const lease = 24 * 60 * 60 * 1000
 
-/** A pipe in the place of a content would otherwise be waited for. Windows has no such flag. */
+/** Opening with O_NONBLOCK does not block if a pipe stands in place of a content. Windows has no such flag. */
 const { O_NONBLOCK, O_RDONLY }: { readonly O_NONBLOCK?: number; readonly O_RDONLY: number } = Fs.constants
 
 const hidden = /^\.([0-9a-z-]+)\.[0-9a-f]{24}\.tmp$/
@@ -41,7 +41,7 @@ const isHash = (text: string): boolean => /^[0-9a-f]{64}$/.test(text)
 
 const mkdir = (directory: string): void => void makeDirectories(directory, 0o700)
 
-/** What processes that were killed have left. `now` by the disk's own clock. */
+/** Removes the leftovers of dead processes. `now` is read from a new file, because the disk's clock may differ from ours. */
 const sweep = (directory: string): void => {
   const entries = Fs.readdirSync(directory).filter((name) => hidden.test(name))
   if (entries.length === 0) return
@@ -81,12 +81,12 @@ const write = (draft: Draft, bytes: Uint8Array): Effect.Effect<void, JournalErro
   })
 }
 
-/** Where the content with this hash is. */
+/** Returns the path of the content with this hash. */
 export const place = (directory: string, hash: string): string => join(directory, hash.slice(0, 2), hash.slice(2))
 
 export interface Options {
   readonly fsync: boolean
-  /** Whether what processes that were killed have left is removed now. */
+  /** Whether to remove the leftovers of dead processes now. */
   readonly sweeps: boolean
 }
 
@@ -94,7 +94,7 @@ export const make = (given: string, { fsync, sweeps }: Options): Effect.Effect<C
   const directory = resolve(given)
   const folderOf = (hash: string): string => join(directory, hash.slice(0, 2))
   const pathOf = (hash: string): string => place(directory, hash)
-  /** Not where something else has its name. */
+  /** Tests whether the content is there, as a regular file of the right size. */
   const isThere = (ref: ContentRef): boolean => {
     if (!isHash(ref.sha256)) return false
     const stats = Fs.statSync(pathOf(ref.sha256), { throwIfNoEntry: false })
@@ -128,7 +128,7 @@ export const make = (given: string, { fsync, sweeps }: Options): Effect.Effect<C
     )
   }
 
-  /** Whoever put it may not have waited for the disk. */
+  /** Syncs an existing content, because the process that wrote it may not have waited for the disk. */
   const confirm = (ref: ContentRef): Effect.Effect<ContentRef, JournalError> =>
     fsync
       ? Effect.acquireUseRelease(
@@ -149,7 +149,7 @@ export const make = (given: string, { fsync, sweeps }: Options): Effect.Effect<C
         })
     )
 
-  /** Hands chunk after chunk on and holds them against the hash at the end. */
+  /** Emits the content in chunks, and compares the hash at the end. */
   const read = (ref: ContentRef): Stream.Stream<Uint8Array, JournalError> =>
     Stream.unwrap(
       Effect.gen(function* () {

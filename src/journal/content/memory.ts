@@ -1,4 +1,3 @@
-/** Contents in memory, for as long as the store is referred to. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { hasher, sha256 } from "../../runtime/hash.ts"
@@ -19,7 +18,7 @@ const joined = (chunks: ReadonlyArray<Uint8Array>, size: number): Uint8Array => 
 
 export const make = (): ContentStore => {
   const held = new Map<string, Uint8Array>()
-  /** The array is ours. */
+  /** Stores the array without a copy. */
   const keep = (sha256: string, bytes: Uint8Array): ContentRef => {
     if (!held.has(sha256)) held.set(sha256, bytes)
     return { sha256, size: bytes.length }

@@ -1,8 +1,7 @@
-/** What is said of a content that is not there, or is another. */
 import { JournalError } from "../errors.ts"
 import type { ContentRef } from "../FileSystemEntry.ts"
 
-/** Bytes that a stream gives at a time. */
+/** The size in bytes of the chunks that a stream emits. */
 export const chunkSize = 65_536
 
 const operation = "ContentStore.get"

@@ -1,4 +1,4 @@
-/** The contents that an entry holds: what was asked for or answered, and what a change took away. */
+/** The contents that an entry holds: requested, answered, or removed by a change. */
 import * as Effect from "effect/Effect"
 import { isBytes } from "../../model/bytes.ts"
 import type { JournalError } from "../errors.ts"
@@ -10,7 +10,7 @@ type Held = readonly [name: string, content: Content]
 const heldBy = (name: string, { content, path }: Removed): ReadonlyArray<Held> =>
   content === undefined ? [] : [[`${name} ${path}`, content]]
 
-/** Each with what it is called. */
+/** Returns the contents of an entry, each with a name for messages. */
 export const contentsOf = (entry: Entry): ReadonlyArray<Held> => {
   switch (entry._tag) {
     case "FileWrite":
@@ -32,7 +32,7 @@ export const contentsOf = (entry: Entry): ReadonlyArray<Held> => {
 
 export const sizeOf = (content: Content): number => (isBytes(content) ? content.length : content.size)
 
-/** The value with bytes instead of the contents that are known, at any depth of plain records. */
+/** Returns the value with known contents replaced by their bytes, at any depth of plain records. */
 const placed = (value: unknown, known: ReadonlyMap<unknown, Uint8Array>): unknown => {
   const bytes = known.get(value)
   if (bytes !== undefined) return bytes
@@ -42,7 +42,7 @@ const placed = (value: unknown, known: ReadonlyMap<unknown, Uint8Array>): unknow
     : value
 }
 
-/** With the bytes themselves where they lie elsewhere. */
+/** Loads the contents of an entry from the content store into the entry. */
 export const whole =
   (journal: Scrivener<Entry>) =>
   (recorded: Recorded<Entry>): Effect.Effect<Recorded<Entry>, JournalError> =>

@@ -1,23 +1,22 @@
-/** What a daemon becomes, as an entry of the journal that it works on. */
 import * as Schema from "effect/Schema"
 
 /**
- * A daemon has changed: which, and to what.
+ * A change of a daemon's status.
  *
  * @since 0.1.0
  */
 export class DaemonChanged extends Schema.TaggedClass<DaemonChanged>("fs-algebra/DaemonChanged")("DaemonChanged", {
-  /** What it is called, the same after a restart. */
+  /** The daemon's name, the same after a restart. */
   daemon: Schema.String,
-  /** Of this run. */
+  /** The id of the run. */
   instance: Schema.String,
   status: Schema.Literals(["Stopped", "Running", "Completed"]),
-  /** Why it completed, where it failed. */
+  /** The error, if the daemon completed because it failed. */
   failure: Schema.optionalKey(Schema.String),
-  /** Of a leaf, which always says it: the paths it serves are those from this one down; "." is all of them. */
+  /** The prefix of the paths that a leaf serves; "." is all paths. Every leaf sets it. */
   prefix: Schema.optionalKey(Schema.String),
-  /** Of a leaf: it appends FileStarted before each change. @default false */
+  /** Whether a leaf appends FileStarted before each change. @default false */
   extended: Schema.optionalKey(Schema.Boolean),
-  /** Of a leaf: how many milliseconds it waits for a leaf that serves a path, before it says that there is none. @default 5,000 */
+  /** The time in milliseconds that a leaf waits for a leaf that serves a path, before it answers that there is none. @default 5,000 */
   grace: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)))
 }) {}

@@ -1,17 +1,17 @@
-/** The kinds of entry, one class each. */
+/** The classes of the file entries. */
 import * as Schema from "effect/Schema"
 import { FileEntry, FileStat as Stat } from "../../model/Entry.ts"
 import { FsError } from "../../model/FsError.ts"
 
 /**
- * Content by its hash.
+ * A reference to a content by its hash.
  *
  * @since 0.1.0
  */
 export interface ContentRef {
-  /** Of the bytes, in hex. */
+  /** The SHA-256 of the bytes, in hexadecimal. */
   readonly sha256: string
-  /** Bytes. */
+  /** The size in bytes. */
   readonly size: number
 }
 /** @since 0.1.0 */
@@ -21,7 +21,7 @@ export const ContentRef = Schema.Struct({
 })
 
 /**
- * Bytes, or where they are: a journal holds what is over 4 KiB by its hash. In JSON base64, or the reference.
+ * Bytes, or a reference to them: a journal stores contents above 4 KiB by their hash. The JSON form is base64, or the reference.
  *
  * @since 0.1.0
  */
@@ -31,9 +31,9 @@ export const Content = Schema.Union([Schema.Uint8Array, ContentRef])
 
 const whole = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 /**
- * How symbolic links are taken, for a branch that follows them itself. `refuse`: AccessDenied `link` where the path leads through one or is
- * one, of a delete and a move only where it leads through one. `leave`: each link stands for itself, as at the port of a backend, and
- * nothing is found behind one.
+ * The treatment of symbolic links, for a branch that follows them itself. `refuse` fails with AccessDenied `link` if the path leads through
+ * a link or is a link; for a delete and a move, only if the path leads through one. `leave` treats each link as an entry of its own, as the
+ * port of a backend does, and finds nothing behind it.
  */
 const links = { links: Schema.optionalKey(Schema.Literals(["refuse", "leave"])) }
 
@@ -41,20 +41,21 @@ const asked = { correlationId: Schema.String, path: Schema.String, ...links }
 const answered = { correlationId: Schema.String }
 
 /**
- * What a write does where something is, or nothing. The names of the seed on the left, the one union of modes of this library on the right.
+ * The modes of a write, for an existing and for a missing file. The keys are the long names; the values are the modes that the whole
+ * library uses.
  *
  * @since 0.1.0
  */
 export const CreateMode = {
-  /** Exists: AlreadyExists. Missing: made. */
+  /** Creates the file; fails with AlreadyExists if it exists. */
   CreateNew: "create",
-  /** Exists: replaced. Missing: made. */
+  /** Replaces the file, or creates it. */
   CreateOrReplace: "overwrite",
-  /** Exists: added to. Missing: made. */
+  /** Appends to the file, or creates it. */
   CreateOrAppend: "append",
-  /** Exists: replaced. Missing: NotFound. */
+  /** Replaces the file; fails with NotFound if it is missing. */
   ReplaceExisting: "replace",
-  /** Exists: added to. Missing: NotFound. */
+  /** Appends to the file; fails with NotFound if it is missing. */
   AppendExisting: "appendExisting"
 } as const
 /** @since 0.1.0 */
@@ -62,33 +63,33 @@ export type CreateMode = (typeof CreateMode)[keyof typeof CreateMode]
 
 const createMode = Schema.Literals(["create", "overwrite", "append", "replace", "appendExisting"])
 
-/** What a write may be told beyond the thirteen: see `WriteOptions` of Filesystem. */
+/** The options of a write with `extended`; see `WriteOptions` of Filesystem. */
 const writing = {
-  /** Conflict unless this is the version of what is there; `null`: unless there is nothing. */
+  /** The required version of the existing file, otherwise the write fails with Conflict; `null` requires that there is no file. */
   ifMatch: Schema.optionalKey(Schema.NullOr(Schema.String)),
   /** @default true */
   createParents: Schema.optionalKey(Schema.Boolean),
-  /** Answer the version too. @default false */
+  /** Whether the answer includes the version. @default false */
   version: Schema.optionalKey(Schema.Boolean)
 }
 
 // ── efferent ──
 
 /**
- * Asks for the content of a file, or some of it.
+ * A request for the content of a file, or a range of it.
  *
  * @since 0.1.0
  */
 export class FileRead extends Schema.TaggedClass<FileRead>("fs-algebra/FileRead")("FileRead", {
   ...asked,
-  /** Bytes. @default 0 */
+  /** The offset in bytes. @default 0 */
   offset: Schema.optionalKey(whole),
-  /** Bytes. @default to the end */
+  /** The length in bytes. @default to the end */
   length: Schema.optionalKey(whole)
 }) {}
 
 /**
- * Asks for a file to be written.
+ * A request to write a file.
  *
  * @since 0.1.0
  */
@@ -100,8 +101,8 @@ export class FileWrite extends Schema.TaggedClass<FileWrite>("fs-algebra/FileWri
 }) {}
 
 /**
- * A part of a content that is too large for one entry. All parts of one write have one correlation id; the one at offset 0 says where and
- * how; nothing is visible before the last has been written.
+ * A part of a content that is too large for one entry. All parts of one write have the same correlation id. The part at offset 0 has the
+ * path and the mode. Nothing is visible before the last part has been written.
  *
  * @since 0.1.0
  */
@@ -110,32 +111,32 @@ export class FileWriteChunk extends Schema.TaggedClass<FileWriteChunk>("fs-algeb
   offset: whole,
   data: Content,
   isFinal: Schema.Boolean,
-  /** At offset 0, and only there. */
+  /** The path, at offset 0 only. */
   path: Schema.optionalKey(Schema.String),
-  /** At offset 0, and only there. @default "overwrite" */
+  /** The mode, at offset 0 only. @default "overwrite" */
   createMode: Schema.optionalKey(createMode),
   ...writing,
-  /** At offset 0, and only there. */
+  /** At offset 0 only. */
   ...links,
-  /** The write is given up: what came so far is forgotten, and nothing is answered. Only with `isFinal`. */
+  /** Whether the write is cancelled: the leaf drops the parts so far and sends no answer. Requires `isFinal`. */
   discard: Schema.optionalKey(Schema.Boolean)
 }) {}
 
 /**
- * Asks what is in a directory.
+ * A request for the entries of a directory.
  *
  * @since 0.1.0
  */
 export class FileList extends Schema.TaggedClass<FileList>("fs-algebra/FileList")("FileList", {
   ...asked,
-  /** A glob, as `Filesystem.glob` takes it, relative to the path. */
+  /** A glob relative to the path, as `Filesystem.glob` takes it. */
   pattern: Schema.optionalKey(Schema.String),
-  /** Everything below, with paths relative to `path`. @default false */
+  /** Whether to list everything below the directory, with paths relative to `path`. @default false */
   recursive: Schema.optionalKey(Schema.Boolean)
 }) {}
 
 /**
- * Asks for something to be removed.
+ * A request to delete an entry.
  *
  * @since 0.1.0
  */
@@ -147,52 +148,55 @@ export class FileDelete extends Schema.TaggedClass<FileDelete>("fs-algebra/FileD
 }) {}
 
 /**
- * Asks for the metadata; what a filesystem answers to `stat` is `Entry.FileStat`.
+ * A request for metadata. (The type that a filesystem's `stat` returns is `Entry.FileStat`.)
  *
  * @since 0.1.0
  */
 export class FileStat extends Schema.TaggedClass<FileStat>("fs-algebra/FileStat")("FileStat", {
   ...asked,
-  /** With `links: "leave"`: asks what stands at each component of the path too, also where nothing is at the path. @default false */
+  /**
+   * Whether to answer the metadata of each component of the path too, even if nothing is at the path. Requires `links: "leave"`. @default
+   * false
+   */
   way: Schema.optionalKey(Schema.Boolean)
 }) {}
 
 // ── afferent ──
 
 /**
- * Answers the content of a file, whole.
+ * The answer with the content of a file in one entry.
  *
  * @since 0.1.0
  */
 export class FileContent extends Schema.TaggedClass<FileContent>("fs-algebra/FileContent")("FileContent", {
   ...answered,
   content: Content,
-  /** Bytes of the whole file. */
+  /** The size of the whole file in bytes. */
   totalSize: whole,
-  /** It is not the whole file. */
+  /** Whether the content is only a part of the file. */
   isPartial: Schema.Boolean,
-  /** Of the file that was read, as it was then. */
+  /** The stat of the file at the time of the read. */
   stat: Schema.optionalKey(Stat)
 }) {}
 
 /**
- * Answers one portion of the content of a file.
+ * The answer with one chunk of the content of a file.
  *
  * @since 0.1.0
  */
 export class FileContentChunk extends Schema.TaggedClass<FileContentChunk>("fs-algebra/FileContentChunk")("FileContentChunk", {
   ...answered,
-  /** Absolute in the file. */
+  /** The offset from the beginning of the file. */
   offset: whole,
   data: Content,
-  /** The end of what was asked for. */
+  /** Whether this is the last chunk of the requested content. */
   isFinal: Schema.Boolean,
-  /** On the first chunk of an answer. */
+  /** The stat of the file, on the first chunk only. */
   stat: Schema.optionalKey(Stat)
 }) {}
 
 /**
- * Answers that a file was written.
+ * The answer to a write.
  *
  * @since 0.1.0
  */
@@ -200,36 +204,36 @@ export class FileWritten extends Schema.TaggedClass<FileWritten>("fs-algebra/Fil
   ...answered,
   path: Schema.String,
   bytesWritten: whole,
-  /** Of the file as published. */
+  /** The stat of the published file. */
   stat: Schema.optionalKey(Stat),
   version: Schema.optionalKey(Schema.String),
-  /** What the file held before, where the recorder keeps that; `null`: there was nothing. */
+  /** The previous content of the file, if the recorder keeps it; `null` if there was no file. */
   previous: Schema.optionalKey(Schema.NullOr(Content))
 }) {}
 
 /**
- * Answers what is in a directory.
+ * The answer with the entries of a directory.
  *
  * @since 0.1.0
  */
 export class FileListing extends Schema.TaggedClass<FileListing>("fs-algebra/FileListing")("FileListing", {
   ...answered,
-  /** In path order. Paths are relative to the directory that was listed. */
+  /** The entries in path order. Paths are relative to the listed directory. */
   entries: Schema.Array(FileEntry)
 }) {}
 
 /**
- * One thing that was removed, for bringing it back.
+ * A removed entry, with the data to restore it.
  *
  * @since 0.1.0
  */
 export interface Removed {
-  /** From the root. */
+  /** The path from the root. */
   readonly path: string
   readonly kind: "file" | "directory" | "symlink" | "other"
-  /** Of a file. */
+  /** The content of a file. */
   readonly content?: Content
-  /** Of a link. */
+  /** The target of a link. */
   readonly target?: string
   /** POSIX permission bits. */
   readonly mode?: number
@@ -244,50 +248,50 @@ export const Removed = Schema.Struct({
 })
 
 /**
- * Answers that something was removed.
+ * The answer to a delete.
  *
  * @since 0.1.0
  */
 export class FileDeleted extends Schema.TaggedClass<FileDeleted>("fs-algebra/FileDeleted")("FileDeleted", {
   ...answered,
   path: Schema.String,
-  /** Files, links and others. */
+  /** The number of files, links and other entries, without directories. */
   deletedCount: whole,
   directories: Schema.optionalKey(whole),
-  /** What went, parents first, where the recorder keeps that. */
+  /** The removed entries, parents first, if the recorder keeps them. */
   removed: Schema.optionalKey(Schema.Array(Removed))
 }) {}
 
 const metadata = {
-  /** Bytes; 0 for a directory. */
+  /** The size in bytes; 0 for a directory. */
   size: whole,
   modified: Schema.optionalKey(Schema.DateTimeUtc),
   created: Schema.optionalKey(Schema.DateTimeUtc),
   isDirectory: Schema.Boolean,
-  /** POSIX permission bits where the disk has them. */
+  /** The POSIX permission bits, if the disk has them. */
   permissions: Schema.optionalKey(Schema.Int),
   isSymlink: Schema.optionalKey(Schema.Boolean),
   kind: Schema.optionalKey(Schema.Literals(["file", "directory", "symlink", "other"])),
-  /** The text of a link, where `links: "leave"` was asked. */
+  /** The text of a link, if the request had `links: "leave"`. */
   target: Schema.optionalKey(Schema.String),
-  /** The link may be read, and not followed. @default false */
+  /** Whether the link may be read but not followed. @default false */
   noFollow: Schema.optionalKey(Schema.Boolean)
 }
 
 /**
- * Answers what is at a path.
+ * The answer with the metadata of a path.
  *
  * @since 0.1.0
  */
 export class FileMetadata extends Schema.TaggedClass<FileMetadata>("fs-algebra/FileMetadata")("FileMetadata", {
   ...answered,
   ...metadata,
-  /** The metadata of each component, the root first, down to the first that is no directory. */
+  /** The metadata of each component of the path, from the root down to the first component that is not a directory. */
   way: Schema.optionalKey(Schema.Array(Schema.Struct(metadata)))
 }) {}
 
 /**
- * The kinds of fault that an answer can have.
+ * The kinds of fault in an answer.
  *
  * @since 0.1.0
  */
@@ -308,7 +312,7 @@ export const FaultKind = Schema.Literals([
 export type FaultKind = typeof FaultKind.Type
 
 /**
- * An operation that failed. The same operation on the same state fails with the same kind.
+ * The answer to a failed operation. The same operation on the same state fails with the same kind.
  *
  * @since 0.1.0
  */
@@ -317,14 +321,14 @@ export class FileFault extends Schema.TaggedClass<FileFault>("fs-algebra/FileFau
   faultKind: FaultKind,
   path: Schema.String,
   message: Schema.String,
-  /** The whole error, so that a caller fails as the backend did, also where the eleven kinds have no word for it. */
+  /** The complete error, so that the caller's error equals the backend's, even if none of the eleven kinds fits. */
   error: Schema.optionalKey(FsError)
 }) {}
 
 // ── beyond the thirteen ──
 
 /**
- * Asks for a directory to be made.
+ * A request to create a directory.
  *
  * @since 0.1.0
  */
@@ -340,7 +344,7 @@ export class FileMakeDirectory extends Schema.TaggedClass<FileMakeDirectory>("fs
 ) {}
 
 /**
- * Answers that a directory is there.
+ * The answer to a request to create a directory.
  *
  * @since 0.1.0
  */
@@ -350,7 +354,7 @@ export class FileDirectoryMade extends Schema.TaggedClass<FileDirectoryMade>("fs
 ) {}
 
 /**
- * Asks for something to be moved.
+ * A request to move an entry.
  *
  * @since 0.1.0
  */
@@ -364,7 +368,7 @@ export class FileMove extends Schema.TaggedClass<FileMove>("fs-algebra/FileMove"
 }) {}
 
 /**
- * Answers that something was moved.
+ * The answer to a move.
  *
  * @since 0.1.0
  */
@@ -375,12 +379,12 @@ export class FileMoved extends Schema.TaggedClass<FileMoved>("fs-algebra/FileMov
   files: whole,
   directories: whole,
   bytes: whole,
-  /** What was replaced at `to`, where the recorder keeps that. */
+  /** The entry that was replaced at `to`, if the recorder keeps it. */
   replaced: Schema.optionalKey(Removed)
 }) {}
 
 /**
- * One change of a text, as `Filesystem.edit` takes it.
+ * One replacement in a text, as `Filesystem.edit` takes it.
  *
  * @since 0.1.0
  */
@@ -391,7 +395,7 @@ export const Edit = Schema.Struct({
 })
 
 /**
- * Asks for replacements in a text file.
+ * A request to edit a text file.
  *
  * @since 0.1.0
  */
@@ -403,7 +407,7 @@ export class FileEdit extends Schema.TaggedClass<FileEdit>("fs-algebra/FileEdit"
 }) {}
 
 /**
- * Answers that a text file was edited.
+ * The answer to an edit.
  *
  * @since 0.1.0
  */
@@ -412,13 +416,13 @@ export class FileEdited extends Schema.TaggedClass<FileEdited>("fs-algebra/FileE
   path: Schema.String,
   bytesWritten: whole,
   replacements: whole,
-  /** Unified. */
+  /** The unified diff. */
   diff: Schema.String,
   version: Schema.optionalKey(Schema.String)
 }) {}
 
 /**
- * Asks for a symbolic link to be made.
+ * A request to create a symbolic link.
  *
  * @since 0.1.0
  */
@@ -428,7 +432,7 @@ export class FileMakeLink extends Schema.TaggedClass<FileMakeLink>("fs-algebra/F
 }) {}
 
 /**
- * Answers that a symbolic link was made.
+ * The answer to a request to create a symbolic link.
  *
  * @since 0.1.0
  */
@@ -438,7 +442,7 @@ export class FileLinkMade extends Schema.TaggedClass<FileLinkMade>("fs-algebra/F
 }) {}
 
 /**
- * Asks for permission bits or the time of modification to be set.
+ * A request to set permission bits or the modification time.
  *
  * @since 0.1.0
  */
@@ -449,13 +453,13 @@ export class FileSetAttributes extends Schema.TaggedClass<FileSetAttributes>("fs
     /** POSIX permission bits. */
     mode: Schema.optionalKey(Schema.Int),
     modified: Schema.optionalKey(Schema.DateTimeUtc),
-    /** The bits are those of the original of a copy: a leaf sets them only with `preservePermissions`. @default false */
+    /** Whether the bits belong to the original of a copy. A leaf sets them only with `preservePermissions`. @default false */
     isCopy: Schema.optionalKey(Schema.Boolean)
   }
 ) {}
 
 /**
- * Answers that attributes were set.
+ * The answer to a request to set attributes.
  *
  * @since 0.1.0
  */
@@ -464,9 +468,9 @@ export class FileAttributesSet extends Schema.TaggedClass<FileAttributesSet>("fs
   {
     ...answered,
     path: Schema.String,
-    /** The permission bits of a copy were not set, as `preservePermissions` has it. @default false */
+    /** Whether the permission bits of a copy were not set, because `preservePermissions` is off. @default false */
     skippedMode: Schema.optionalKey(Schema.Boolean),
-    /** What they were, where the recorder keeps that. */
+    /** The previous attributes, if the recorder keeps them. */
     previous: Schema.optionalKey(
       Schema.Struct({ mode: Schema.optionalKey(Schema.Int), modified: Schema.optionalKey(Schema.DateTimeUtc) })
     )
@@ -474,20 +478,20 @@ export class FileAttributesSet extends Schema.TaggedClass<FileAttributesSet>("fs
 ) {}
 
 /**
- * A leaf has begun to carry out a change. What it met lets the leaf that takes its place tell whether the change was made.
+ * The notice that a leaf has begun a change. From the recorded state, a successor leaf can tell whether the change was made.
  *
  * @since 0.1.0
  */
 export class FileStarted extends Schema.TaggedClass<FileStarted>("fs-algebra/FileStarted")("FileStarted", {
   ...answered,
-  /** Of the leaf that has begun. */
+  /** The run id of the leaf. */
   instance: Schema.String,
-  /** What was at the path; `null`: nothing. */
+  /** The size in bytes of the entry at the path before the change; `null` if there was none. */
   size: Schema.optionalKey(Schema.NullOr(whole)),
-  /** The version that the file will have, where it is known beforehand. */
+  /** The version that the file will have, if it is known in advance. */
   after: Schema.optionalKey(Schema.String),
-  /** What a delete will answer: how much there was to remove. */
+  /** The counts that a delete will answer. */
   removes: Schema.optionalKey(Schema.Struct({ deleted: whole, directories: whole })),
-  /** What an edit will answer. */
+  /** The result that an edit will answer. */
   edits: Schema.optionalKey(Schema.Struct({ bytesWritten: whole, replacements: whole, diff: Schema.String }))
 }) {}

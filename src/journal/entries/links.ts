@@ -1,9 +1,9 @@
-/** The texts of symbolic links in entries. Whoever writes into the journal may have made them up. */
+/** Validates the texts of symbolic links in entries, which any writer of the journal may have forged. */
 
-/** UTF-16 units: the longest that any system lets a path be. */
+/** The longest path that any system allows, in UTF-16 units. */
 export const longestTarget = 32_767
 
-/** Why a value cannot be the text of a link. */
+/** Returns the reason why a value cannot be the text of a link. */
 export const unfitTarget = (target: unknown): string | undefined =>
   typeof target !== "string"
     ? "it is no text"

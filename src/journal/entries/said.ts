@@ -1,4 +1,3 @@
-/** An entry in a few words, for those who read a journal. */
 import * as DateTime from "effect/DateTime"
 import * as humanise from "../../model/numbers.ts"
 import type { Content } from "../FileSystemEntry.ts"
@@ -12,7 +11,7 @@ const version = (version: string | undefined): string => (version === undefined 
 const words = (...all: ReadonlyArray<string | false | undefined>): string =>
   all.filter((word) => typeof word === "string" && word !== "").join(", ")
 
-/** What it is about, and what it says of that. */
+/** Returns an entry's subject and a short description of it, for display. */
 export const said = (entry: Entry): readonly [subject: string, detail: string] => {
   switch (entry._tag) {
     case "FileRead":

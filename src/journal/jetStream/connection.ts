@@ -1,6 +1,6 @@
 /**
- * One connection to a server, which comes back by itself. A call that fails for want of the server is made again when it is there, until its
- * time is over: so whatever is called here must be such that it may be done twice.
+ * A connection to a NATS server that reconnects by itself. A call that fails because the server is unreachable is retried until its
+ * timeout. So every operation that is called through it must be safe to repeat.
  */
 import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream"
 import type { NatsConnection, NodeConnectionOptions } from "@nats-io/transport-node"
@@ -14,10 +14,10 @@ import { JournalError } from "../errors.ts"
 import { type Authentication, type Options, reveal } from "./options.ts"
 import type { Packages } from "./packages.ts"
 
-/** The server has answered that it will not. */
+/** A negative answer of the server. */
 export interface Refusal {
   readonly _tag: "Refusal"
-  /** `err_code` of the JetStream API. */
+  /** The `err_code` of the JetStream API. */
   readonly code: number
   readonly message: string
 }
@@ -27,26 +27,26 @@ export interface Connection {
   readonly jetstream: JetStreamClient
   readonly manager: JetStreamManager
   readonly packages: Packages
-  /** Asks until there is an answer. Fails with a refusal, with `unavailable` or with `closed`. */
+  /** Retries the request until there is an answer. Fails with a refusal, `unavailable` or `closed`. */
   readonly call: <A>(operation: string, request: () => Promise<A>) => Effect.Effect<A, JournalError | Refusal>
-  /** The same where no refusal is expected: it is `unavailable` then. */
+  /** Retries the request until there is an answer. A refusal is unexpected and becomes `unavailable`. */
   readonly ask: <A>(operation: string, request: () => Promise<A>) => Effect.Effect<A, JournalError>
-  /** Asks once, for as long as it takes with the connection that there is; `unavailable` where that is lost. */
+  /** Sends the request once, without a timeout. Fails with `unavailable` if the current connection is lost. */
   readonly once: <A>(operation: string, request: () => Promise<A>) => Effect.Effect<A, JournalError | Refusal>
-  /** Grows with every connection that is made. */
+  /** A number that grows with every reconnection. */
   readonly epoch: () => number
-  /** Why there will be no connection any more. */
+  /** The error that ended the connection for good, if it has ended. */
   readonly ended: () => JournalError | undefined
-  /** Wakes at every change of `epoch` and `ended`. */
+  /** The signal for every change of `epoch` and `ended`. */
   readonly changes: Signal.Signal
-  /** Called when it has ended. */
+  /** Callbacks for the end of the connection. */
   readonly ending: Set<() => void>
 }
 
-/** Milliseconds that one request may take before it is made again. */
+/** The time in milliseconds after which one request is sent again. */
 const patience = 5_000
 
-/** The server or the way to it is not there, for now. */
+/** A temporary failure to reach the server. */
 class Absent {
   readonly _tag = "Absent"
   readonly detail: string
@@ -57,10 +57,13 @@ class Absent {
 
 type Problem = Refusal | JournalError | Absent
 
-/** `err_code`s of a cluster that say "not now": a peer is missing, has no leader, cannot be reached, or is just being restored. */
+/** The `err_code`s of a cluster's temporary failures: a peer is missing, has no leader, cannot be reached, or is being restored. */
 const passing: ReadonlySet<number> = new Set([10_004, 10_007, 10_008, 10_009, 10_041, 10_118])
 
-/** A stream that two make at the same moment is refused to one of them, and may not be there for it at once. */
+/**
+ * The retry options for creating a stream. If two clients create the same stream at once, the server refuses one of them, and may not find
+ * the stream immediately.
+ */
 export const whileOthersMakeIt = {
   times: 10,
   schedule: Schedule.spaced("20 millis"),
@@ -152,13 +155,13 @@ export const make = (packages: Packages, options: Options): Effect.Effect<Connec
       if (cause instanceof JetStreamApiError && !passing.has(cause.code)) {
         return { _tag: "Refusal", code: cause.code, message: cause.message }
       }
-      // Not exported: what the client makes of a server that has JetStream no more, or not yet.
+      // The client does not export this error. It stands for a server whose JetStream is not available, or not yet.
       const isNotEnabled = cause instanceof Error && cause.name === "JetStreamNotEnabled"
       const isPassing = isNotEnabled || transient.some((kind) => cause instanceof kind)
       return isPassing ? new Absent(messageOf(cause)) : failure("JetStream", "unavailable", messageOf(cause))
     }
 
-    /** Once. Ends with the connection, whatever the client still waits for. */
+    /** Sends the request once. Ends when the connection ends, even if the client still waits. */
     const attempt = <A>(request: () => Promise<A>): Effect.Effect<A, Problem> =>
       Effect.callback((resume) => {
         if (ended !== undefined) return resume(Effect.fail(ended))
@@ -207,7 +210,7 @@ export const make = (packages: Packages, options: Options): Effect.Effect<Connec
         Effect.mapError((problem) => (problem._tag === "Absent" ? failure(operation, "unavailable", problem.detail) : problem))
       )
 
-    // JetStream may still be starting when the server is there already.
+    // JetStream may still be starting after the server accepts connections.
     const manager = yield* ask("JetStream.open", () => jetstreamManager(nats, { timeout: patience }))
     return {
       nats,

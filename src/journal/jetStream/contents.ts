@@ -1,6 +1,6 @@
 /**
- * Contents in the server's object store, each under its hash. The parts of one are asked for one by one as they are read, so that a reader
- * who is slow fills no memory.
+ * Contents in the server's object store, each under its hash. A read requests the parts of a content one at a time, so a slow reader does
+ * not fill the memory.
  */
 import type { ObjectInfo, ObjectStore, StorageType } from "@nats-io/obj"
 import * as Effect from "effect/Effect"
@@ -15,14 +15,14 @@ import { type Connection, whileOthersMakeIt } from "./connection.ts"
 import type { Options } from "./options.ts"
 import * as Spool from "./spool.ts"
 
-/** Bytes of a part as it is stored. */
+/** The size of a stored part in bytes. */
 const partSize = 131_072
-/** Bytes of a piece as it is read. */
+/** The size of an emitted piece in bytes. */
 const pieceSize = 65_536
-/** Bytes of a message that are left to its headers. */
+/** The bytes of a message that are reserved for its headers. */
 const room = 1_024
 
-/** How often a content is sent anew that could not be sent to its end. */
+/** The number of attempts to store a content. */
 const attempts = 3
 
 const wrongLastSequence = 10_071
@@ -46,13 +46,13 @@ const make = (connection: Connection, objects: ObjectStore, { name }: Options): 
       (found) => (found === null || found.deleted ? undefined : found)
     )
 
-  /** From the beginning to the end, with one connection. */
+  /** Sends the whole content over one connection. */
   const send = (ref: ContentRef, bytes: () => AsyncIterable<Uint8Array>): Effect.Effect<void, JournalError> =>
     connection
       .once("ContentStore.put", async () => {
         const { state } = await manager.streams.info(stream)
         const { revision } = (await objects.info(ref.sha256)) ?? { revision: 0 }
-        // The parts stand behind what is last now: where to look for them, without reading all that others have stored.
+        // The parts follow the message that is last now. A reader starts there, and need not read everything that others have stored.
         const about = {
           name: ref.sha256,
           options: { max_chunk_size: Math.min(partSize, (nats.info?.max_payload ?? 1_048_576) - room) },
@@ -61,7 +61,7 @@ const make = (connection: Connection, objects: ObjectStore, { name }: Options): 
         await objects.put(about, ReadableStream.from(bytes()), { previousRevision: revision })
       })
       .pipe(
-        // Another has stored the same meanwhile.
+        // Another process has stored the same content meanwhile.
         Effect.catchIf(
           (error) => error._tag === "Refusal" && error.code === wrongLastSequence,
           () => Effect.void
@@ -69,7 +69,10 @@ const make = (connection: Connection, objects: ObjectStore, { name }: Options): 
         Effect.mapError((error) => (error._tag === "Refusal" ? failure("unavailable", error.message) : error))
       )
 
-  /** How long that takes depends on how much there is: what is bounded is how often it is begun, and each time the wait for the server. */
+  /**
+   * Stores the content unless it exists. The duration depends on the size, so the number of attempts is bounded, not the time. The waits
+   * for the server are bounded too.
+   */
   const store = (
     ref: ContentRef,
     bytes: () => AsyncIterable<Uint8Array>,
@@ -87,7 +90,7 @@ const make = (connection: Connection, objects: ObjectStore, { name }: Options): 
           )
     )
 
-  /** A part from any server that has the stream, and from the one that leads it where that has not got so far. */
+  /** Reads one part from any server that has the stream, and from the leader if that server lags behind. */
   const part = (after: number, nuid: string) => {
     const query = { seq: after + 1, next_by_subj: `$O.${name}.C.${nuid}` }
     return connection.ask(
@@ -96,7 +99,7 @@ const make = (connection: Connection, objects: ObjectStore, { name }: Options): 
     )
   }
 
-  /** Those from behind this sequence on. Others may stand between them. */
+  /** Emits the parts after this sequence. Messages of other contents may stand between them. */
   const parts = (found: ObjectInfo, after: number): Stream.Stream<Uint8Array, JournalError> =>
     found.size === 0
       ? Stream.empty

@@ -1,6 +1,6 @@
 /**
- * What is appended by anybody, as it comes: an ordered consumer from the end of the stream on, which is made anew whenever the connection is,
- * and whenever the server has more than it sends.
+ * Follows the stream with an ordered consumer that starts at the end of the stream. The consumer is re-created after every reconnection,
+ * and when the server has messages that it did not deliver.
  */
 import type { JsMsg } from "@nats-io/jetstream"
 import * as Effect from "effect/Effect"
@@ -14,13 +14,13 @@ import * as Recent from "./recent.ts"
 
 export interface Following {
   readonly recent: Recent.Recent
-  /** Ends when there is one after the position. Fails when there will be none. */
+  /** Waits until there is an entry after the position. Fails when the connection has ended. */
   readonly changed: (after: number) => Effect.Effect<void, JournalError>
 }
 
-/** After which a server is asked whether it has more than it has sent. */
+/** The time after which the server is asked whether it has undelivered messages. */
 const suspicion = "5 seconds"
-/** For what is on its way. */
+/** The time allowed for messages in flight. */
 const patience = "1 second"
 
 export const make = (connection: Connection, log: Log, start: number): Effect.Effect<Following, JournalError, Scope.Scope> =>
@@ -28,16 +28,16 @@ export const make = (connection: Connection, log: Log, start: number): Effect.Ef
     const recent = Recent.make(start)
     const signal = Signal.make()
     const { ended } = connection
-    /** The sequence of the last message that has come. */
+    /** The sequence of the last delivered message. */
     let reached = start
     let isBroken = false
 
-    /** Whether it was the next one. */
+    /** Accepts a message, and tests whether there was no gap before it. */
     const take = ({ data, headers, seq }: JsMsg): boolean => {
       if (seq <= reached) return true
       if (seq !== reached + 1) return false
       reached = seq
-      // What only keeps the place of an entry that has come is past already.
+      // A place keeper at or before the end belongs to entries that have already arrived.
       if (seq > recent.end()) {
         recent.add(Messages.make(seq, data.slice(), headers))
         signal.wake()
@@ -57,14 +57,14 @@ export const make = (connection: Connection, log: Log, start: number): Effect.Ef
       })
       return { consumer, messages }
     })
-    /** The server forgets it too, in time, where it cannot be told now. */
+    /** Deletes the consumer. If the server cannot be reached, it removes the consumer by itself after a while. */
     const release = ({ consumer, messages }: Effect.Success<typeof consume>) =>
       Effect.andThen(
         Effect.sync(() => messages.stop()),
         Effect.ignore(connection.once("JetStream.tail", () => consumer.delete()))
       )
 
-    /** Ends when something that the server had some time ago has still not come. */
+    /** Ends when a message that the server had some time ago has still not arrived. */
     const behind: Effect.Effect<void, JournalError> = Effect.sleep(suspicion).pipe(
       Effect.andThen(log.last),
       Effect.tap(() => Effect.sleep(patience)),
@@ -81,7 +81,7 @@ export const make = (connection: Connection, log: Log, start: number): Effect.Ef
 
     yield* Effect.whileLoop({
       while: () => ended() === undefined,
-      // A server that answers nothing but refusals is not asked without a pause.
+      // Pause between attempts, so that a server that only refuses is not flooded.
       body: () => Effect.catch(Effect.scoped(once), () => Effect.sleep(patience)),
       step: () => {}
     }).pipe(Effect.forkScoped)

@@ -1,4 +1,4 @@
-/** The stream itself: made so that nothing is ever dropped from it, and its messages by number. */
+/** The JetStream stream of a journal, configured so that nothing is ever dropped, and its messages by sequence. */
 import type { MsgHdrs } from "@nats-io/transport-node"
 import type { StreamConfig } from "@nats-io/jetstream"
 import * as Effect from "effect/Effect"
@@ -10,14 +10,14 @@ import type { Options } from "./options.ts"
 export interface Log {
   readonly name: string
   readonly subject: string
-  /** From the server that leads the stream: what has been answered to anybody is there. */
+  /** Reads a message from the leader of the stream, which has every confirmed message. */
   readonly get: (sequence: number) => Effect.Effect<Messages.Message | undefined, JournalError>
   readonly last: Effect.Effect<Messages.Message | undefined, JournalError>
-  /** The last position, 0 where there is none. Places up to it may still have to be kept. */
+  /** The last position; 0 if there is none. Some positions up to it may still lack their messages. */
   readonly end: Effect.Effect<number, JournalError>
   /**
-   * The message to which the position of this one belongs: itself, or the first of its group. What another program has put where a place
-   * should have been kept, keeps it.
+   * Returns the message that carries the entry at this message's position: the message itself, or the first of its group. A foreign message
+   * at a reserved place counts as the place keeper.
    */
   readonly owner: (message: Messages.Message) => Effect.Effect<Messages.Message, JournalError>
 }
@@ -43,7 +43,7 @@ const configuration = (
   deny_purge: true
 })
 
-/** Why a stream that is there cannot be the journal, because it drops entries or holds others. */
+/** Returns the reason why an existing stream cannot hold a journal: it drops entries, or has other subjects. */
 const unfit = (subject: string, config: StreamConfig): string | undefined => {
   if (config.subjects?.length !== 1 || config.subjects[0] !== subject) return `its subjects are ${String(config.subjects)}`
   if (config.retention !== "limits") return `its retention is ${config.retention}`

@@ -1,7 +1,7 @@
 /**
- * What a message of the stream is. Most hold one entry and stand at its position. Entries that are appended together must appear together,
- * and a server of this kind stores one message at a time: so the first of them carries them all, and those behind it, which only say whose
- * places they are, keep the position of every entry the sequence number of a message.
+ * The messages of the stream. Most messages hold one entry, and the entry's position is the sequence of its message. Entries that are
+ * appended together must appear together, but the server stores one message at a time. So the first message carries all of them. The
+ * messages after it only keep places, so that each position stays the sequence of a message.
  */
 import type { MsgHdrs } from "@nats-io/transport-node"
 import * as Option from "effect/Option"
@@ -12,28 +12,28 @@ import type { Recorded } from "../Journal.ts"
 import { JournalError } from "../errors.ts"
 
 export const header = {
-  /** Of one attempt to append, so that who has lost the answer knows its own message again. */
+  /** The id of one append attempt. A writer that lost the answer recognizes its own message by this id. */
   id: "Fs-Algebra-Append",
-  /** How many entries it carries, where it is more than one. */
+  /** The number of entries in the message, if there are several. */
   count: "Fs-Algebra-Count",
-  /** `<sequence of the first>/<count>`: the place of an entry that another message carries. */
+  /** `<sequence of the first>/<count>`: marks the place of an entry that another message carries. */
   placeOf: "Fs-Algebra-Place-Of",
-  /** `<sha256>/<size>`: what it carries lies in the object store, being too large for a message. */
+  /** `<sha256>/<size>`: refers to a body in the object store that is too large for a message. */
   body: "Fs-Algebra-Body"
 } as const
 
-/** Of what messages say; a later one is not read. */
+/** The version of the message format. Messages of a later version are not read. */
 export const version = 1
 
 export interface Message {
   readonly sequence: number
   readonly data: Uint8Array
-  /** Empty where it carries nothing of a journal. */
+  /** The id of the append; empty if the message carries no entries. */
   readonly id: string
   readonly body: ContentRef | undefined
-  /** Positions that its entries take, from its own sequence on. */
+  /** The number of positions that its entries take, from its own sequence on. */
   readonly count: number
-  /** Whose place it says that it keeps. */
+  /** The group whose place the message keeps. */
   readonly place: { readonly first: number; readonly count: number } | undefined
 }
 
@@ -42,14 +42,14 @@ const pair = (text: string): readonly [string, number] | undefined => {
   return match === null ? undefined : [match[1]!, Number(match[2])]
 }
 
-/** Any message: what is none of ours takes one position. */
+/** Parses any message. A foreign message takes one position. */
 export const make = (sequence: number, data: Uint8Array, headers: MsgHdrs | undefined): Message => {
   const read = (name: string): string => headers?.get(name) ?? ""
   const id = read(header.id)
   const body = pair(read(header.body))
   const place = pair(read(header.placeOf))
   const count = Number(read(header.count))
-  // Whatever it says, it carries no more than it is long.
+  // A forged count cannot exceed the length of the body.
   const most = body === undefined ? data.length : body[1]
   return {
     sequence,
@@ -61,22 +61,22 @@ export const make = (sequence: number, data: Uint8Array, headers: MsgHdrs | unde
   }
 }
 
-/** The last position that it takes. */
+/** Returns the last position that the message takes. */
 export const endOf = ({ count, sequence }: Message): number => sequence + count - 1
 
-/** An entry, or why there is none at its position. */
+/** An entry, or the reason why its position has none. */
 export type Found<E> = Recorded<E> | JournalError
 
-/** Encoded entries of a message, or why there are none. */
+/** The encoded entries of a message, or the reason why there are none. */
 export type Parsed = ReadonlyArray<{ readonly at: number; readonly entry: unknown }> | JournalError
 
 export interface Codec<E> {
   readonly encode: (entry: E, at: number) => string
-  /** Made anew each time. */
+  /** Decodes a new copy on each call. */
   readonly decode: (parsed: Parsed, position: number, index: number) => Found<E>
 }
 
-/** The text of a message out of encoded entries. */
+/** Returns the text of a message from encoded entries. */
 export const join = (encoded: ReadonlyArray<string>): string => `{"v":${version},"entries":[${encoded.join()}]}`
 
 const problem = (position: number, detail: string, reason: "corrupt" | "version" = "corrupt"): JournalError =>
@@ -93,7 +93,7 @@ const decodeBody = Schema.decodeUnknownOption(
 const isLater = Schema.is(Schema.Struct({ v: Schema.Int.check(Schema.isGreaterThan(version)) }))
 const decodeAny = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknown))
 
-/** What the text of a message says that takes as many positions from the first. */
+/** Parses the text of a message that takes `count` positions from `first` on. */
 export const parse = (data: Uint8Array, first: number, count: number): Parsed => {
   const text = new TextDecoder().decode(data)
   const body = Option.getOrUndefined(decodeBody(text))

@@ -1,4 +1,4 @@
-/** What a journal on a server is told, and what of it is refused before anything is asked of the server. */
+/** The options of a journal on a server, and the check before the server is contacted. */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
@@ -7,38 +7,46 @@ import { JournalError } from "../errors.ts"
 type Secret = string | Redacted.Redacted<string>
 
 /**
- * Who this program is to the server.
+ * The credentials for the server.
  *
  * @since 0.1.0
  */
 export type Authentication =
   | { readonly token: Secret }
   | { readonly user: string; readonly password: Secret }
-  /** What a `.creds` file holds. */
+  /** The text of a `.creds` file. */
   | { readonly credentials: Secret }
 
 /**
- * Which server and stream hold the journal, and how they are reached.
+ * The server, the stream and the connection of a journal.
  *
  * @since 0.1.0
  */
 export interface Options {
-  /** `host`, `host:port` or `nats://host:port`; several of one cluster, for one that is gone. */
+  /** `host`, `host:port` or `nats://host:port`. Several servers of one cluster provide failover. */
   readonly servers: string | ReadonlyArray<string>
-  /** Of the journal: letters, digits, "-" and "_". The stream is called so, its subject `fs-algebra.<name>`, its object store the same. */
+  /**
+   * The journal's name, of letters, digits, "-" and "_". The stream and the object store have this name, and the subject is
+   * `fs-algebra.<name>`.
+   */
   readonly name: string
   readonly authentication?: Authentication | undefined
-  /** `true`: encrypted, trusting who the machine trusts. Otherwise PEM texts. @default as the server asks */
+  /**
+   * Whether the connection is encrypted with the machine's trusted certificates, or PEM texts to use instead. @default as the server asks
+   */
   readonly tls?: boolean | { readonly ca?: string; readonly cert?: string; readonly key?: string } | undefined
-  /** Servers of the cluster that hold a copy, 1 to 5. Counts when the stream is made. @default 1 */
+  /** The number of servers in the cluster that hold a copy, 1 to 5. Applies when the stream is created. @default 1 */
   readonly replicas?: number | undefined
-  /** Where the server keeps it. Counts when the stream is made. @default "file" */
+  /** The server's storage. Applies when the stream is created. @default "file" */
   readonly storage?: "file" | "memory" | undefined
-  /** Bytes, after which appends fail with `tooLarge`; nothing old is ever dropped. Counts when the stream is made. @default no bound */
+  /**
+   * The size in bytes at which appends fail with `tooLarge`; old entries are never dropped. Applies when the stream is created. @default no
+   * bound
+   */
   readonly maxBytes?: number | undefined
   /**
-   * How long a call waits for a server that is gone, before it fails with `unavailable`; a tail that still reads what is stored fails so
-   * too. One that has come to the end waits for the server as long as it takes. @default "30 seconds"
+   * The longest wait for an unreachable server, before a call fails with `unavailable`. A tail that still reads stored entries fails too. A
+   * tail that has reached the end waits without a limit. @default "30 seconds"
    */
   readonly timeout?: Duration.Input | undefined
 }
@@ -46,7 +54,7 @@ export interface Options {
 const refuse = (detail: string): Effect.Effect<never, JournalError> =>
   Effect.fail(new JournalError({ operation: "JetStream.open", reason: "invalid", detail }))
 
-/** Fails where the options make no sense. */
+/** Fails if an option is invalid. */
 export const check = ({ maxBytes, name, replicas = 1, servers }: Options): Effect.Effect<void, JournalError> => {
   if (!/^[\w-]{1,200}$/.test(name)) return refuse(`the name ${JSON.stringify(name)} is not of letters, digits, "-" and "_"`)
   if (servers.length === 0) return refuse("no server is named")

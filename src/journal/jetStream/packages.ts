@@ -1,10 +1,10 @@
-/** The clients of NATS, loaded when a journal is opened: who does not use this journal need not have them. */
+/** Loads the NATS clients when a journal is opened, so that only users of this journal need the packages. */
 import * as Effect from "effect/Effect"
 import { JournalError } from "../errors.ts"
 
 const names = "@nats-io/transport-node, @nats-io/jetstream and @nats-io/obj"
 
-/** A bundler takes an import whose failure is handled for an optional one, and goes on where the package is not installed. */
+/** Rethrows the error. Bundlers treat an import with a handled failure as optional, and continue if the package is not installed. */
 const rethrow = (cause: unknown): never => {
   throw cause
 }

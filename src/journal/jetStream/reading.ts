@@ -1,4 +1,4 @@
-/** Entries by position: out of the latest messages where they reach so far back, from the server otherwise. */
+/** Reads entries by position, from the recent messages if they reach back far enough, otherwise from the server. */
 import * as Effect from "effect/Effect"
 import type { ContentStore } from "../ContentStore.ts"
 import type { Recorded } from "../Journal.ts"
@@ -12,14 +12,14 @@ export interface Reading<E> {
   readonly readBackward: (before: number, limit: number) => Effect.Effect<ReadonlyArray<Recorded<E>>, JournalError>
 }
 
-/** Requests that are under way at once. */
+/** The number of concurrent requests. */
 const concurrency = 64
-/** Positions of a page that is asked for, however many are wanted. */
+/** The largest number of positions in one page. */
 const most = 128
 
 const isError = (found: unknown): found is JournalError => found instanceof JournalError
 
-/** What comes before the first that cannot be read; that failure where nothing does. */
+/** Returns the entries before the first unreadable one; fails if the first one is unreadable. */
 const readable = <E>(found: ReadonlyArray<Messages.Found<E>>): Effect.Effect<ReadonlyArray<Recorded<E>>, JournalError> => {
   const problem = found.findIndex(isError)
   if (problem === -1) return Effect.succeed(found as ReadonlyArray<Recorded<E>>)
@@ -42,10 +42,10 @@ export const make = <E>(log: Log, following: Following, contents: ContentStore, 
     )
   }
 
-  /** Of a message whose entries fill several pages, so that it is not taken apart for each of them. */
+  /** A message whose entries fill several pages, cached so that it is parsed once. */
   let large: { readonly message: Messages.Message; readonly parsed: Messages.Parsed } | undefined
 
-  /** What the message carries of the positions. */
+  /** Returns the message's entries within the positions. */
   const entriesOf = (
     message: Messages.Message,
     from: number,
@@ -60,7 +60,10 @@ export const make = <E>(log: Log, following: Following, contents: ContentStore, 
       return found
     })
 
-  /** The message that carries what stands at the position, which is this one, belongs to it, or is not there yet. */
+  /**
+   * Returns the message that carries the entry at the position. The found message may be that message, a place keeper of its group, or
+   * missing.
+   */
   const carrier = (found: Messages.Message | undefined, position: number): Effect.Effect<Messages.Message, JournalError> =>
     Effect.gen(function* () {
       const message = found ?? (yield* log.last)
@@ -70,7 +73,7 @@ export const make = <E>(log: Log, following: Following, contents: ContentStore, 
       return yield* Effect.fail(new JournalError({ operation: "JetStream.read", reason: "corrupt", position, detail }))
     })
 
-  /** The positions, or the first of them, from the server. */
+  /** Reads some or all of the positions from the server, beginning with the first. */
   const fetched = (from: number, to: number): Effect.Effect<ReadonlyArray<Messages.Found<E>>, JournalError> =>
     Effect.gen(function* () {
       if (large !== undefined && large.message.sequence <= from && from <= Messages.endOf(large.message)) {
@@ -108,7 +111,7 @@ export const make = <E>(log: Log, following: Following, contents: ContentStore, 
         end <= after
           ? Effect.succeed([])
           : Effect.flatMap(range(after + 1, Math.min(after + limit, after + most, end)), readable)
-      // Only the server knows whether this is the end; but what comes meanwhile is as good an answer.
+      // Only the server knows whether this is the end, but an entry that arrives meanwhile answers the read as well.
       return recent.end() > after
         ? page(recent.end())
         : Effect.flatMap(Effect.raceFirst(log.end, Effect.map(following.changed(after), recent.end)), page)

@@ -1,23 +1,23 @@
-/** The latest messages, as many as a bound of bytes allows, in order and without gaps. */
+/** A cache of the latest messages, bounded in bytes, in order and without gaps. */
 import { endOf, type Message } from "./messages.ts"
 
 export interface Recent {
-  /** The position after which they begin, and the last that they hold. */
+  /** The position before the first cached one. `end` is the last cached position. */
   readonly before: () => number
   readonly end: () => number
   readonly add: (message: Message) => void
-  /** Those that hold the positions from `before() + 1` on: such as begin at one at or before the position. */
+  /** Returns at most `limit` messages from the one that holds the position. The position must be after `before()`. */
   readonly from: (position: number, limit: number) => ReadonlyArray<Message>
 }
 
-/** Bytes. */
+/** The bound in bytes. */
 const most = 8 * 1024 * 1024
-/** Bytes that a message costs beside its text. */
+/** The overhead of a message in bytes. */
 const cost = 300
 
 export const make = (start: number): Recent => {
   let messages: Array<Message> = []
-  /** Of the first that is still held. */
+  /** The index of the first message that is still cached. */
   let head = 0
   let before = start
   let end = start
@@ -35,7 +35,7 @@ export const make = (start: number): Recent => {
     }
   }
 
-  /** The index of the message that holds the position. */
+  /** Returns the index of the message that holds the position. */
   const indexOf = (position: number): number => {
     let low = head
     let high = messages.length - 1

@@ -1,4 +1,4 @@
-/** Bytes of unknown number, kept until their hash is known: in memory, and beyond a bound in a file that goes with the scope. */
+/** Buffers a stream until its hash is known: in memory up to a bound, then in a temporary file that is removed with the scope. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
@@ -7,14 +7,14 @@ import { hasher } from "../../runtime/hash.ts"
 import { JournalError } from "../errors.ts"
 import type { ContentRef } from "../FileSystemEntry.ts"
 
-/** Bytes. */
+/** The largest size in memory, in bytes. */
 const most = 1_048_576
-/** Bytes. */
+/** The size of a read from the file, in bytes. */
 const chunkSize = 65_536
 
 export interface Spool {
   readonly ref: ContentRef
-  /** All of it, as often as it is asked for. */
+  /** Iterates over all bytes. It can be called repeatedly. */
   readonly bytes: () => AsyncIterable<Uint8Array>
 }
 

@@ -1,4 +1,3 @@
-/** The parts of a journal on a server, put together. */
 import * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"

@@ -1,10 +1,9 @@
 /**
- * Appending to a stream that others append to as well. Every message says at which sequence it shall stand, and the server refuses it
- * anywhere else: so one that is sent again, because no answer came, is stored once, however long that takes, and nothing of another
- * process comes between entries that belong together. Who is refused looks whether the message at that place is its own, and tries the
- * next one if it is not.
+ * Appends to a stream that other processes append to as well. Every message names its expected sequence, and the server refuses it anywhere
+ * else. So a message that is sent again after a lost answer is stored once, and no foreign entry comes between entries of one append. A
+ * refused writer checks whether the message at that sequence is its own, and otherwise tries the next one.
  *
- * Calls that come while a message is on its way go together with the next.
+ * Appends that arrive while a message is in flight are sent together in the next message.
  */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
@@ -17,21 +16,21 @@ import type { Connection, Refusal } from "./connection.ts"
 import type { Log } from "./log.ts"
 import * as Messages from "./messages.ts"
 
-/** What one call appends. */
+/** The entries of one append. */
 interface Call {
   readonly entries: ReadonlyArray<string>
-  /** Characters. */
+  /** The sum of the lengths in characters. */
   readonly size: number
   readonly resume: (answer: Effect.Effect<number, JournalError>) => void
 }
 
-/** Characters of calls that go together; one alone may have more. */
+/** The largest size in characters of appends that are sent together; a single append may be larger. */
 const most = 65_536
-/** Bytes of a message that are left to its headers. */
+/** The bytes of a message that are reserved for its headers. */
 const room = 1_024
 
 const wrongLastSequence = 10_071
-/** `err_code`s for what does not fit: the store says so, the message does, the account has no more. */
+/** The `err_code`s of exceeded limits: of the stream, the message size, or the account. */
 const full: ReadonlySet<number> = new Set([10_077, 10_054, 10_023, 10_047, 10_028])
 
 const failure = (reason: "tooLarge" | "unavailable" | "corrupt" | "closed", detail: string): JournalError =>
@@ -39,7 +38,7 @@ const failure = (reason: "tooLarge" | "unavailable" | "corrupt" | "closed", deta
 
 const isTaken = (error: JournalError | Refusal): boolean => error._tag === "Refusal" && error.code === wrongLastSequence
 
-/** Calls in order, as many as go together. */
+/** Groups the calls in order, as many per group as fit in one message. */
 const grouped = (calls: ReadonlyArray<Call>): ReadonlyArray<ReadonlyArray<Call>> => {
   const groups: Array<Array<Call>> = []
   let size = Number.POSITIVE_INFINITY
@@ -54,7 +53,7 @@ const grouped = (calls: ReadonlyArray<Call>): ReadonlyArray<ReadonlyArray<Call>>
   return groups
 }
 
-/** Appends the encoded entries, all or none; answers the position of the last. */
+/** Appends all encoded entries or none, and returns the position of the last. */
 export type Append = (entries: ReadonlyArray<string>) => Effect.Effect<number, JournalError>
 
 export const make = (
@@ -65,11 +64,11 @@ export const make = (
   Effect.gen(function* () {
     const { jetstream, nats, packages } = connection
     const waiting = yield* Queue.unbounded<Call>()
-    /** Those that somebody still waits for. */
+    /** The calls whose callers still wait. */
     const open = new Set<Call>()
-    /** The last position that is taken, as far as this process knows; not known after a failure. */
+    /** The last taken position that this process knows; `undefined` after a failure. */
     let tip: number | undefined
-    /** What has been answered is there for good. */
+    /** The last position that was confirmed, and therefore must still exist. */
     let answered = 0
 
     const headersOf = (fields: Readonly<Record<string, string>>) => {
@@ -85,7 +84,7 @@ export const make = (
 
     const placeOf = (first: number, count: number) => ({ [Messages.header.placeOf]: `${first}/${count}` })
 
-    /** Keeps the places behind the first message of a group. Nobody waits for these: who finds one missing puts it there. */
+    /** Sends the place keepers after the first message of a group, without waiting. A process that finds one missing adds it. */
     const keepPlaces = (first: number, count: number): void => {
       for (let after = first; after < first + count - 1; after++) {
         const headers = headersOf(placeOf(first, count))
@@ -94,7 +93,7 @@ export const make = (
       }
     }
 
-    /** The same behind this sequence, for a group whose writer has not: when it ends, they are there. */
+    /** Adds the place keepers after sequence `from` for a group whose writer has not, and waits until they exist. */
     const putPlaces = ({ count, sequence: first }: Messages.Message, from: number): Effect.Effect<void, JournalError> =>
       Effect.forEach(
         Array.from({ length: first + count - 1 - from }, (_, index) => from + index),
@@ -108,7 +107,7 @@ export const make = (
         Effect.mapError((error) => (error._tag === "Refusal" ? refused(error) : error))
       )
 
-    /** The last position that is taken, every message up to it being there. */
+    /** Returns the last taken position, after adding missing place keepers. */
     const settle: Effect.Effect<number, JournalError> = Effect.gen(function* () {
       const last = yield* log.last
       if (last === undefined) return 0
@@ -133,7 +132,7 @@ export const make = (
       readonly fields: Readonly<Record<string, string>>
     }
 
-    /** Once it stands behind this position; `undefined` where something else does. */
+    /** Publishes a message and returns its sequence; `undefined` if another message has the place. */
     const publish = ({ data, fields, id }: Outgoing, after: number): Effect.Effect<number | undefined, JournalError> =>
       connection
         .call("JetStream.append", () =>
@@ -143,7 +142,7 @@ export const make = (
           Effect.map(({ seq }): number | undefined => seq),
           Effect.catchIf(
             isTaken,
-            // Sent again after an answer was lost, it is refused because it is there.
+            // A message that is sent again after a lost answer is refused because it is already stored.
             () => Effect.map(log.get(after + 1), (found) => (found?.id === id ? found.sequence : undefined))
           ),
           Effect.mapError((error) =>
@@ -159,7 +158,7 @@ export const make = (
     const store = (outgoing: Outgoing): Effect.Effect<number, JournalError> =>
       Effect.gen(function* () {
         const after: number = tip ?? (yield* find)
-        // Until it is known where it stands, nothing is known.
+        // The last position is unknown until the message is confirmed.
         tip = undefined
         const first = yield* publish(outgoing, after)
         if (first === undefined) return yield* store(outgoing)
