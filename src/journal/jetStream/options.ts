@@ -32,7 +32,8 @@ export interface Options {
   readonly name: string
   readonly authentication?: Authentication | undefined
   /**
-   * Whether the connection is encrypted with the machine's trusted certificates, or PEM texts to use instead. @default as the server asks
+   * `true` encrypts the connection and trusts the machine's certificate authorities; an object gives PEM texts instead. @default as the
+   * server asks
    */
   readonly tls?: boolean | { readonly ca?: string; readonly cert?: string; readonly key?: string } | undefined
   /** The number of servers in the cluster that hold a copy, 1 to 5. Applies when the stream is created. @default 1 */

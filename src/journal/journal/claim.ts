@@ -1,8 +1,8 @@
 /**
- * One process writes a journal. Who wants to makes an entry in a directory beside the file, whose name says which process made it, and
- * looks for those of others second; so of two that come at once the later one sees the earlier. What a process that was killed has
- * left is told by its name and removed by the next: no name is ever used twice, so this cannot hit one that lives. Where a name cannot
- * tell, as of a process in another container, its age does, since whoever lives refreshes it.
+ * Ensures that only one process writes a journal. A writer first creates an entry in a directory beside the file, named after its process,
+ * and then looks for entries of others. So of two concurrent writers, the later one sees the earlier. Names are never reused, so a leftover
+ * of a dead process is recognized by its name and can be removed safely. For a process that cannot be checked, such as one in another
+ * container, the entry's age decides, since living writers refresh their entries.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -14,18 +14,20 @@ import { attempt, codeOf, unlinkQuietly } from "./system.ts"
 
 const operation = "Journal.open"
 
-/** Milliseconds after which an entry is left over of which it cannot be told whether its process lives, and how often one is refreshed. */
+/**
+ * The age in milliseconds after which an entry is a leftover, if it is unknown whether its process is alive, and the interval of refreshes.
+ */
 const [lease, refreshed] = [60_000, 15_000] as const
 
-/** How often it is tried where two come at once, and the most milliseconds between. */
+/** The number of attempts when two writers collide, and the longest pause between attempts in milliseconds. */
 const [tries, pauses] = [5, 50] as const
 
-/** Of this thread and copy of this module: what another one holds in the same process is another's. */
+/** The entries of this thread and this copy of the module. Another copy in the same process counts as another writer. */
 const held = new Set<string>()
 
 const pattern = /^([0-9a-z-]+)\.[0-9a-f]{24}$/
 
-/** `undefined` where only its age can tell. */
+/** Tests whether the entry's process is dead. Returns `undefined` if only the entry's age can tell. */
 const isDead = (name: string): boolean | undefined => {
   if (held.has(name)) return false
   const identity = pattern.exec(name)?.[1] ?? ""
@@ -34,11 +36,11 @@ const isDead = (name: string): boolean | undefined => {
 
 const isOlder = (directory: string, name: string, own: string): boolean => {
   const [now, old] = [own, name].map((name) => Fs.statSync(join(directory, name), { throwIfNoEntry: false })?.mtimeMs)
-  // Nobody who refreshes an entry gives it a time that is yet to come.
+  // The absolute difference counts, because a refresh never sets a time in the future.
   return old === undefined || (now !== undefined && Math.abs(now - old) > lease)
 }
 
-/** What the dead have left goes. */
+/** Tests whether another writer has an entry, and removes leftovers. */
 const isTaken = (directory: string, own: string): boolean => {
   let taken = false
   for (const name of Fs.readdirSync(directory)) {
@@ -53,7 +55,7 @@ const removeQuietly = (directory: string): void => {
   try {
     Fs.rmdirSync(directory)
   } catch {
-    // Others are in it.
+    // The directory still has other entries.
   }
 }
 
@@ -69,7 +71,7 @@ const linked = new JournalError({
   detail: "the directory by which its writers know each other, the name of the journal with .lock, is a link"
 })
 
-/** Another that leaves may remove the directory in between. */
+/** Creates this writer's entry. Retries, because another writer that leaves may remove the directory at the same moment. */
 const enrol = (directory: string, name: string): void => {
   for (let looks = 0; ; looks++) {
     try {
@@ -84,7 +86,7 @@ const enrol = (directory: string, name: string): void => {
   }
 }
 
-/** The name of the entry, or nothing where another has one. */
+/** Creates an entry and returns its name; `undefined` if another writer has an entry. */
 const claimOnce = (directory: string): string | undefined => {
   const name = `${Identity.self()}.${randomBytes(12).toString("hex")}`
   enrol(directory, name)
@@ -99,7 +101,7 @@ const claimOnce = (directory: string): string | undefined => {
 
 const busy = new JournalError({ operation, reason: "busy", detail: "it is being written already, by this process or another" })
 
-/** Of the real time, whatever clock the program has: what is waited for is another process. */
+/** A random pause in real time, whatever clock the program uses, because it waits for another process. */
 const pause = Effect.callback<void>((resume) => {
   const timer = setTimeout(() => resume(Effect.void), 1 + randomInt(pauses))
   return Effect.sync(() => clearTimeout(timer))
@@ -118,11 +120,11 @@ const refresh = (path: string): void => {
   try {
     Fs.writeFileSync(path, ".", { flag: "r+" })
   } catch {
-    // The next time. A writer sees at the file itself that another one writes it.
+    // The next refresh tries again. A writer notices changes by others in the file itself.
   }
 }
 
-/** Keeps others from writing the file for as long as the scope is open. Fails with `busy`. */
+/** Claims the file for this process until the scope closes. Fails with `busy`. */
 export const claim = (path: string): Effect.Effect<void, JournalError, Scope.Scope> => {
   const directory = `${path}.lock`
   return Effect.asVoid(

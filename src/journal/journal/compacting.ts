@@ -1,6 +1,6 @@
 /**
- * A journal without its oldest entries is written beside it and then takes its name. Its first line says up to where entries are gone and
- * with which hash they ended, so that the chain of the others goes on and their positions stay.
+ * Compacts a journal: writes its newer entries to a new file, which then replaces the old one. The new header records the position of the
+ * last removed entry and its hash. So the remaining entries keep their positions and their hash chain.
  */
 import type * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -20,7 +20,7 @@ import { collect } from "./verifying.ts"
 
 const operation = "Journal.compact"
 
-/** The calls by which a journal is compacted, in their order, so that a test can end the process at each. */
+/** The system calls of a compaction, in order, so that a test can stop the process at each of them. */
 export interface Disk {
   readonly create: (path: string, mode: number) => number
   readonly write: (descriptor: number, bytes: Uint8Array) => number
@@ -49,19 +49,19 @@ export const real: Disk = {
 const failure = (reason: JournalError["reason"], detail: string): JournalError =>
   new JournalError({ operation, reason, detail })
 
-/** What a journal holds, as far as it decides which entries may go. */
+/** The facts about a journal that decide which entries may be removed. */
 class Inventory {
-  /** Where appends end: the position of the last entry of each, and the offset behind it. */
+  /** The position of the last entry of each append. `#offsets` has the offset after that entry. */
   readonly #positions: Array<number> = []
   readonly #offsets: Array<number> = []
   /** The last position at which each content is named. */
   readonly contents = new Map<string, number>()
   readonly #answered = Answered.make()
   readonly #open = new Map<string, number>()
-  /** Requests that repeat an id, with the position of the answer that they repeat. */
+  /** Requests that repeat an id, with the position of the answer to that id. */
   readonly #repeated: Array<readonly [answer: number, position: number]> = []
   readonly #leaves: Array<{ readonly instance: string; readonly from: number; until: number }> = []
-  /** The first entry that is not older than the time. */
+  /** The position of the first entry that is not older than the requested time. */
   firstSince = Number.POSITIVE_INFINITY
   isServed: boolean
 
@@ -82,7 +82,7 @@ class Inventory {
     this.#offsets.push(offset + length)
   }
 
-  /** The end of the last append up to the position; `undefined` if there is none. */
+  /** Returns the end of the last append up to the position; `undefined` if there is none. */
   endUpTo(position: number): { readonly position: number; readonly offset: number } | undefined {
     let [low, high] = [0, this.#positions.length]
     while (low < high) {
@@ -93,7 +93,7 @@ class Inventory {
     return low === 0 ? undefined : { position: this.#positions[low - 1]!, offset: this.#offsets[low - 1]! }
   }
 
-  /** The last position that may go, and why no later one. */
+  /** Returns the last position that may be removed, and the reason why no later one may. */
   mayGo(wanted: number, last: number): { readonly position: number; readonly kept?: Compacted["kept"] } {
     let position = Math.min(wanted, last - 1)
     if (!this.isServed) return { position }
@@ -106,14 +106,14 @@ class Inventory {
     keep(last - Answered.window + 1, "recent")
     const firstOpen = this.#open.values().next().value ?? Number.POSITIVE_INFINITY
     keep(firstOpen, "unanswered")
-    // Which leaf may have begun it is decided by when each was there.
+    // A successor decides from these announcements which leaf may have begun an open request.
     for (const { from, until } of this.#leaves) if (until > firstOpen) keep(from, "unanswered")
-    // A repeated request is told by the answer before it.
+    // A repeated request is recognized only by the earlier answer.
     for (const [answer, at] of this.#repeated.toReversed()) if (at > position) keep(answer, "recent")
     return { position: Math.max(0, position), ...(kept === undefined ? {} : { kept }) }
   }
 
-  /** Entries are told by their tags: to decode all of a long journal would take too long. */
+  /** Reads entries by their tags only, because decoding a long journal would take too long. */
   #see(entry: unknown, position: number): void {
     this.#answered.move({ position, entry })
     if (isTerminal(entry)) this.#open.delete(entry.correlationId)
@@ -145,7 +145,7 @@ const writeAll = (disk: Disk, descriptor: number, bytes: Uint8Array): void => {
   }
 }
 
-/** Others may run between two pieces. */
+/** Copies a range of the file, and yields between chunks. */
 const copy = (disk: Disk, from: number, to: number, start: number, end: number): Effect.Effect<void, JournalError> => {
   const next = (at: number): Effect.Effect<void, JournalError> =>
     at >= end
@@ -170,7 +170,7 @@ const unlinkIfThere = (disk: Disk, path: string): void => {
 }
 
 const hashLength = 64
-/** What follows the hash in a line. */
+/** The number of bytes after the hash in a line. */
 const afterHash = '"}\n'.length
 
 const hashBefore = (descriptor: number, offset: number): string => {
@@ -179,7 +179,7 @@ const hashBefore = (descriptor: number, offset: number): string => {
   return bytes.toString("latin1")
 }
 
-/** Removes the files of contents that no entry names; nothing else that lies there. */
+/** Removes the files of contents that no entry names. Other files in the directory stay. */
 const sweep = (disk: Disk, directory: string, isNamed: (sha256: string) => boolean): number => {
   let removed = 0
   const stats = Fs.lstatSync(directory, { throwIfNoEntry: false })
@@ -248,7 +248,7 @@ export const compact = (
       )
       const contents = yield* attempt(operation, () => {
         disk.syncDirectory(dirname(path))
-        // Another directory may be that of other journals too.
+        // An explicitly given directory may hold the contents of other journals too.
         if (options.contents !== undefined) return 0
         return sweep(disk, `${resolve(given)}.contents`, (sha256) => (inventory.contents.get(sha256) ?? 0) > end.position)
       })

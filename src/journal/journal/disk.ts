@@ -1,14 +1,14 @@
-/** The calls by which a journal is written, so that a test can let them fail. */
+/** The system calls of a journal's writer, so that a test can make them fail. */
 import { Fs } from "../../runtime/node.ts"
 
 export interface Disk {
-  /** At the end, in one call; answers how many were written. */
+  /** Appends in one call and returns the number of bytes written. */
   readonly write: (descriptor: number, bytes: Uint8Array) => number
-  /** The same by the thread pool. */
+  /** Appends on the thread pool. */
   readonly writeLater: (descriptor: number, bytes: Uint8Array, done: (error: Error | null, written: number) => void) => void
   readonly sync: (descriptor: number, done: (error: Error | null) => void) => void
   readonly truncate: (descriptor: number, size: number) => void
-  /** `undefined` where nobody could find the file any more. */
+  /** Returns the file's size; `undefined` if the file was deleted. */
   readonly size: (descriptor: number) => number | undefined
 }
 

@@ -1,4 +1,4 @@
-/** Entries in a file that this process writes, and no other. */
+/** A store in a file that only this process writes. */
 import * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
@@ -19,7 +19,7 @@ import * as Writer from "./writer.ts"
 
 const operation = "Journal.open"
 
-/** UTF-16 units of what one append may have. */
+/** The largest size of one append in UTF-16 units. */
 const largest = 256 * 1024 * 1024
 
 export interface FileStoreOptions {
@@ -29,10 +29,10 @@ export interface FileStoreOptions {
   readonly chained: boolean
 }
 
-/** A pipe in the place of a journal would otherwise be waited for. Windows has no such flag. */
+/** Opening with O_NONBLOCK does not block if a pipe stands in place of a journal. Windows has no such flag. */
 const { O_NONBLOCK }: { readonly O_NONBLOCK?: number } = Fs.constants
 
-/** Opens a file, and nothing else that has its name. */
+/** Opens a regular file, and fails for anything else. */
 export const openFile = (path: string, flags: number): Effect.Effect<number, JournalError, Scope.Scope> =>
   Effect.tap(
     Effect.acquireRelease(
@@ -55,8 +55,8 @@ const dangling = new JournalError({
 })
 
 /**
- * The one name of the file by which writers keep each other off, whatever links lead to it. Its directory is there. Throws for a link that
- * leads to nothing: whoever made it would choose where a journal is made.
+ * Returns the path without links, so that all writers of a file claim the same name. The parent directory must exist. Throws for a link
+ * without a target, because its creator would choose where the journal is created.
  */
 export const realPath = (path: string): string => {
   if (Fs.existsSync(path)) return Fs.realpathSync(path)
@@ -64,7 +64,7 @@ export const realPath = (path: string): string => {
   return join(Fs.realpathSync(dirname(path)), basename(path))
 }
 
-/** What a file without a whole first line becomes. */
+/** Writes the header of a new file, or of a file whose first line is incomplete. */
 const begin = (descriptor: number, { chained, fsync, path }: FileStoreOptions): Effect.Effect<Point, JournalError> =>
   Effect.gen(function* () {
     const header = headerOf(chained)
@@ -81,7 +81,7 @@ const begin = (descriptor: number, { chained, fsync, path }: FileStoreOptions): 
 
 const full = Object.assign(new Error("the disk is full"), { code: "ENOSPC" })
 
-/** Where the file goes on; what was torn is gone from it. */
+/** Finds the end of the last complete group, and cuts off a partial one. */
 const recover = <E>(
   descriptor: number,
   options: FileStoreOptions,
@@ -105,7 +105,7 @@ export const noteAll = (pages: Pick<Pages.Pages<never>, "add">, group: ReadonlyA
   for (const { length } of group) pages.add(length)
 }
 
-/** What a read answers. */
+/** Runs a read and turns a returned error into a failure. */
 export const reading = <A>(run: () => A | JournalError): Effect.Effect<A, JournalError> =>
   Effect.flatMap(attempt("Journal.read", run), (found) =>
     found instanceof JournalError ? Effect.fail(found) : Effect.succeed(found)

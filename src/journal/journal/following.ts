@@ -1,6 +1,6 @@
 /**
- * Reads a journal's file beside the process that writes it. The system says when the file grows, or a clock lets it be looked at where
- * the system does not; whoever waits looks once more after it has begun to listen.
+ * Reads a journal's file beside the process that writes it. The system reports when the file grows; a timer covers systems that do not. A
+ * reader checks the file once more after it has begun to wait, so it misses no growth.
  */
 import * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
@@ -20,13 +20,13 @@ import { attempt } from "./system.ts"
 
 const operation = "Journal.follow"
 
-/** Milliseconds between two looks while somebody waits. */
+/** The interval in milliseconds between two checks while a reader waits. */
 const interval = 200
 
 const readOnly = (operation: string): JournalError =>
   new JournalError({ operation, reason: "readOnly", detail: "the journal was opened for reading only" })
 
-/** Contents are never put where nothing is appended. */
+/** Rejects writes of contents, since a read-only journal appends nothing. */
 const withoutPut = (contents: ContentStore): ContentStore => ({
   ...contents,
   put: () => Effect.fail(readOnly("ContentStore.put")),
@@ -34,9 +34,9 @@ const withoutPut = (contents: ContentStore): ContentStore => ({
 })
 
 interface Nudges {
-  /** Of the file, since it was opened. */
+  /** The number of notifications since the file was opened. */
   readonly count: () => number
-  /** Until the next one after so many. */
+  /** Waits until there are more than `after` notifications. */
   readonly next: (after: number) => Effect.Effect<void>
   readonly isClosed: () => boolean
 }
@@ -94,7 +94,7 @@ export const make = <E, I>(
     const contents = withoutPut(yield* Directory.make(options.contents, { fsync: false, sweeps: false }))
     const descriptor = yield* openFile(path, Fs.constants.O_RDONLY)
     const nudges = yield* listen(path)
-    /** Nothing until the first line is whole. */
+    /** The state of the file; `undefined` until the first line is complete. */
     let known: { readonly point: Point; readonly pages: Pages.Pages<E> } | undefined
 
     const begin = Effect.map(start(descriptor), (point) => {
@@ -122,7 +122,7 @@ export const make = <E, I>(
       ({ nlink, size }) => {
         if (nlink === 0) return Effect.fail(failure("io", "its file was removed"))
         if (known === undefined) return one.withPermit(Effect.andThen(begin, readOn))
-        // What is there of a torn one may have given way to another of its length.
+        // A partial line may have been replaced by another one, so only the end of complete groups is compared.
         if (size === known.point.offset) return Effect.void
         if (size < known.point.offset) return Effect.fail(failure("corrupt", "entries that were there are gone from its file"))
         return one.withPermit(readOn)

@@ -1,10 +1,10 @@
 /**
- * A journal as text: a first line that says what it is, then one line of JSON for each entry, `{v, pos, at, entry}`.
+ * The text format of a journal: a header line, then one line of JSON for each entry, `{v, pos, at, entry}`.
  *
- * The entries of one append are a group: `more` says how many of it follow. A group of which the last line is missing was never answered,
- * and counts as nothing. In a chained journal each line ends with a hash of the line before it and of its own bytes, so that a line which
- * was changed, removed, added or moved does not fit. Only that lines were cut off at the end cannot be seen in the file itself; the last
- * hash, kept elsewhere, shows it.
+ * The entries of one append are a group; `more` is the number of entries that follow in the group. A group without its last line was never
+ * confirmed and does not count. In a chained journal, each line ends with a hash of the previous line and of its own bytes. So a changed,
+ * removed, added or moved line breaks the chain. Lines that were cut off at the end are not detected by the file itself, only by comparing
+ * the last hash with a copy kept elsewhere.
  */
 import { Buffer } from "../../runtime/buffer.ts"
 import { isUtf8 } from "../../runtime/node.ts"
@@ -17,18 +17,18 @@ export const headerOf = (chained: boolean): string =>
   `{"format":"fs-algebra/journal","v":${version},"chained":${String(chained)}}\n`
 
 /**
- * The first line of a journal that was compacted: entries up to `after` are gone, and `chain` is the hash of the last of them. `served`:
- * leaves worked on it.
+ * Returns the header of a compacted journal. Entries up to `after` are removed, and `chain` is the hash of the last of them. `served` tells
+ * whether leaves worked on the journal.
  */
 export const compactedHeaderOf = ({ after, chain, served }: Header): string =>
   `{"format":"fs-algebra/journal","v":2,"chained":${String(chain !== undefined)},"after":${after},"served":${String(served)}${
     chain === undefined ? "" : `,"chain":"${chain}"`
   }}\n`
 
-/** The longest that a first line may be, also one of a later version. */
+/** The longest header in bytes, including those of later versions. */
 export const longestHeader = 256
 
-/** The hash so far; `undefined` where a journal is not chained. */
+/** The hash of the line before; `undefined` if the journal is not chained. */
 export type Chain = string | undefined
 
 export const startOf = (chained: boolean): Chain => (chained ? sha256(Buffer.from(headerOf(true))) : undefined)
@@ -61,7 +61,7 @@ export interface Header {
   readonly after: number
   /** The hash that the first entry continues. */
   readonly chain: Chain
-  /** Leaves are known to have worked on it. */
+  /** Whether leaves are known to have worked on the journal. */
   readonly served: boolean
 }
 
@@ -71,9 +71,7 @@ const readCompacted = ({ after, chain, served }: Record<string, unknown>, line: 
   return line === compactedHeaderOf(header) ? header : undefined
 }
 
-/**
- * Returns what the first line of a file says; `undefined` where it was not written to its end, so that there is no entry either.
- */
+/** Parses the header of a file. Returns `undefined` if the header is incomplete, so that there is no entry either. */
 export const readHeader = (start: Uint8Array): Header | undefined | JournalError => {
   const text = Buffer.from(start).toString("latin1")
   for (const chained of [false, true]) {
@@ -99,7 +97,7 @@ export interface Written {
   readonly chain: Chain
 }
 
-/** A line, and the chain with it. `entry` is JSON; `more` entries of the same group follow. */
+/** Returns a line and its chain. `entry` is JSON; `more` entries of the same group follow. */
 export const lineOf = (position: number, at: number, more: number, entry: string, chain: Chain): Written => {
   const group = more === 0 ? "" : `"more":${more},`
   const body = `{"v":${version},"pos":${position},"at":${at},${group}"entry":${entry}`
@@ -111,13 +109,13 @@ export const lineOf = (position: number, at: number, more: number, entry: string
 export interface Line {
   readonly at: number
   readonly more: number
-  /** As it stands in the JSON. */
+  /** The entry as decoded JSON. */
   readonly entry: unknown
 }
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) > 0
 
-/** One line without its end. It must be this one. */
+/** Parses one line, without its line feed, and checks that it has the expected position. */
 export const readLine = (bytes: Uint8Array, position: number): Line | JournalError => {
   const said = jsonOf(bytes)
   if (said === undefined) return corrupt(`entry ${position} is no JSON`, position)
@@ -130,7 +128,7 @@ export const readLine = (bytes: Uint8Array, position: number): Line | JournalErr
   return { at, more, entry }
 }
 
-/** What the chain is after a line; an error where the line does not fit to it. */
+/** Returns the chain after a line, or an error if the line does not continue the chain. */
 export const follow = (bytes: Uint8Array, position: number, chain: Chain): { readonly chain: Chain } | JournalError => {
   const cut = bytes.length - endingLength
   const end = Buffer.from(bytes.subarray(Math.max(0, cut))).toString("latin1")
@@ -143,15 +141,15 @@ export const follow = (bytes: Uint8Array, position: number, chain: Chain): { rea
   return end === ending(hash) ? { chain: hash } : corrupt(`entry ${position} does not fit to those before it`, position)
 }
 
-/** The group of a line goes on with one less; `expected` is what the line before it said, 0 where it ended one. */
+/** Checks that a line continues its group. `expected` is the `more` of the line before, 0 after the end of a group. */
 export const follows = (line: Line, expected: number, position: number): JournalError | undefined =>
   expected > 0 && line.more !== expected - 1
     ? corrupt(`entry ${position} is not of the append that it stands in`, position)
     : undefined
 
 /**
- * What follows the last end of a line was torn, unless it is a whole line and something else: then its end was changed. Answers the
- * error.
+ * Checks the bytes after the last line feed. A partial line was torn. A complete line followed by another byte is an error, since its line
+ * feed was changed.
  */
 export const readTail = (bytes: Uint8Array, position: number): JournalError | undefined =>
   bytes.length > 0 && jsonOf(bytes.subarray(0, bytes.length - 1)) !== undefined

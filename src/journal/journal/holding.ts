@@ -1,10 +1,10 @@
 /**
- * An entry is stored as a copy, which nobody outside can reach: bytes over 4 KiB leave it, and their hash takes their place; fewer are
- * copied with it. A copy without bytes is frozen to the bottom and can be lent as it is. One with bytes, which cannot be frozen, is
- * copied again for whoever reads it.
+ * Copies entries for the store, so that no caller can change a stored entry. Bytes above 4 KiB are replaced by their hash; smaller ones are
+ * copied. A copy without bytes is frozen deeply, and readers share it. A copy with bytes cannot be frozen, so each reader gets another
+ * copy.
  *
- * An entry is a record, plain or of a class whose fields are its own properties, of values that nobody changes, plain records, arrays,
- * and bytes.
+ * An entry is a plain record, or a class instance whose fields are its own properties. Its values are immutable values, plain records,
+ * arrays and bytes.
  */
 import * as Effect from "effect/Effect"
 import { Buffer } from "../../runtime/buffer.ts"
@@ -14,12 +14,12 @@ import type { ContentStore } from "../ContentStore.ts"
 import type { JournalError } from "../errors.ts"
 import type { Recorded } from "../Journal.ts"
 
-/** Bytes. */
+/** The largest size in bytes that stays in an entry. */
 export const largest = 4_096
 
 type Fields = Record<string, unknown>
 
-/** Where bytes are too many to stay. */
+/** Bytes that are too large to stay in the entry. */
 interface Large {
   readonly holder: Fields
   readonly field: string
@@ -33,14 +33,14 @@ interface Met {
 
 const isObject = (value: unknown): value is object => typeof value === "object" && value !== null
 
-/** What is neither is a value of its own, as a DateTime or an error is. */
+/** Tests whether the value is a plain record or an array. Other objects, such as a DateTime or an error, count as immutable. */
 const isPlain = (value: object): boolean => {
   const prototype: unknown = Object.getPrototypeOf(value)
   return prototype === Object.prototype || prototype === null || Array.isArray(value)
 }
 
 const set = (to: Fields, field: string, value: unknown): void => {
-  // To assign that would make the value what the record inherits.
+  // A plain assignment would set the record's prototype.
   if (field === "__proto__") Object.defineProperty(to, field, { value, writable: true, enumerable: true, configurable: true })
   else to[field] = value
 }
@@ -53,7 +53,7 @@ const copyOf = (from: object, met: Met, most: number): object => {
     else if (isBytes(value)) {
       met.hasBytes = true
       if (value.length > most) (met.large ??= []).push({ holder: to, field, bytes: value })
-      // Of the pool, which costs a fifth of an array of its own.
+      // A pooled Buffer costs a fifth of a separate array.
       else set(to, field, most === largest ? Buffer.from(value) : new Uint8Array(value))
     } else set(to, field, isPlain(value) ? copyOf(value, met, most) : value)
   }
@@ -68,13 +68,13 @@ const freeze = (record: object): void => {
 const hasBytes = (record: object): boolean =>
   Object.values(record).some((value) => isObject(value) && (isBytes(value) || (isPlain(value) && hasBytes(value))))
 
-/** Makes an entry that is ours as one that was held. */
+/** Freezes an entry that the caller owns, as `hold` does with its copies. */
 export const seal = <E>(entry: E): E => {
   if (isObject(entry) && !hasBytes(entry)) freeze(entry)
   return entry
 }
 
-/** The copy to store. It is made when this is called; what it ends with may take longer, where contents have to be put away. */
+/** Returns a copy to store. The copy is made immediately; storing its large contents may take longer. */
 export const hold = <E>(contents: ContentStore, entry: E): Effect.Effect<E, JournalError> => {
   if (!isObject(entry)) return Effect.succeed(entry)
   const met: Met = { hasBytes: false, large: undefined }
@@ -105,6 +105,6 @@ const lendOne = <E>(recorded: Recorded<E>): Recorded<E> =>
         entry: copyOf(recorded.entry as object, { hasBytes: false, large: undefined }, Number.POSITIVE_INFINITY) as E
       }
 
-/** What readers get. */
+/** Returns a page for readers: frozen entries as they are, others as copies. */
 export const lend = <E>(page: ReadonlyArray<Recorded<E>>): ReadonlyArray<Recorded<E>> =>
   page.every(isLent) ? page : page.map(lendOne)

@@ -1,4 +1,3 @@
-/** Entries in an array, for as long as it is referred to. */
 import * as Effect from "effect/Effect"
 import * as ContentStore from "../ContentStore.ts"
 import type { Recorded, Store } from "../Journal.ts"

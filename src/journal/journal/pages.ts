@@ -1,6 +1,6 @@
 /**
- * The entries of a file, of which only the place of every few hundredth is kept, and those of the few blocks that were read or written
- * last.
+ * Reads the entries of a file by position. The index has the offset of each block, and the entries of the most recently used blocks are
+ * cached.
  */
 import { Buffer } from "../../runtime/buffer.ts"
 import { JournalError } from "../errors.ts"
@@ -9,32 +9,38 @@ import type { Point } from "./scan.ts"
 import { readLine } from "./format.ts"
 import { readAt } from "./system.ts"
 
-/** A block ends with whichever comes first. */
+/** The limits of a block, whichever is reached first. */
 const most = { entries: 256, bytes: 256 * 1024 } as const
 
-/** Blocks whose entries are kept. */
+/** The number of cached blocks. */
 const kept = 16
 
 export interface Pages<E> {
-  /** The next entry, which lies behind the last one and takes so many bytes. Without it, it will be read where it is wanted. */
+  /**
+   * Adds the next entry, which has `length` bytes and follows the last one. Without `recorded`, the entry is read from the file when it is
+   * needed.
+   */
   readonly add: (length: number, recorded?: Recorded<E>) => void
-  /** Of the last entry. */
+  /** The position of the last entry. */
   readonly last: () => number
-  /** As the ones of a Store. They throw what the system says. */
+  /** Reads as a Store does. Throws system errors. */
   readonly read: (after: number, limit: number) => ReadonlyArray<Recorded<E>> | JournalError
   readonly readBackward: (before: number, limit: number) => ReadonlyArray<Recorded<E>> | JournalError
 }
 
-/** What the JSON of an entry stands for. */
+/** Decodes the JSON of an entry. */
 export type Decode<E> = (json: unknown, position: number) => E | JournalError
 
-/** The first entries of a block, and where they end. */
+/** The first entries of a block, and the offset after them. */
 interface Known<E> {
   readonly entries: Array<Recorded<E>>
   end: number
 }
 
-/** From the beginning a journal is read from its first entry; who names a later position must not miss any behind it. */
+/**
+ * Returns the error for a position in the removed part. Only a read from 0 may skip the removed part, because a reader at a later position
+ * must not miss entries.
+ */
 const compacted = (after: number, last: number): JournalError =>
   new JournalError({
     operation: "Journal.read",
@@ -44,7 +50,7 @@ const compacted = (after: number, last: number): JournalError =>
   })
 
 export const make = <E>(descriptor: number, from: Point, decode: Decode<E>): Pages<E> => {
-  /** Of each block: the position of its first entry, and where it begins. */
+  /** The position of the first entry of each block. `offsets` has the offset of that entry. */
   const firsts: Array<number> = []
   const offsets: Array<number> = []
   const cache = new Map<number, Known<E>>()
@@ -59,7 +65,7 @@ export const make = <E>(descriptor: number, from: Point, decode: Decode<E>): Pag
     if (cache.size > kept) cache.delete(cache.keys().next().value!)
   }
 
-  /** The block in which the entry is. */
+  /** Returns the block that contains the entry. */
   const blockOf = (position: number): number => {
     let [low, high] = [0, firsts.length - 1]
     while (low < high) {
@@ -70,7 +76,7 @@ export const make = <E>(descriptor: number, from: Point, decode: Decode<E>): Pag
     return low
   }
 
-  /** What of the block is not known yet. */
+  /** Reads the entries of the block that are not known yet. */
   const load = (block: number, known: Known<E>): JournalError | undefined => {
     const bytes = Buffer.allocUnsafe((offsets[block + 1] ?? end) - known.end)
     const read = bytes.subarray(0, readAt(descriptor, bytes, known.end))
@@ -96,7 +102,7 @@ export const make = <E>(descriptor: number, from: Point, decode: Decode<E>): Pag
     return error ?? known.entries
   }
 
-  /** The last entry, unless what stands before it in its block is not known. */
+  /** Adds the last entry to the cache, unless earlier entries of its block are missing there. */
   const note = (recorded: Recorded<E>, length: number): void => {
     const block = firsts.length - 1
     const known = firsts[block] === last ? { entries: [], end } : cache.get(block)

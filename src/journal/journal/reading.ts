@@ -1,4 +1,4 @@
-/** A journal out of a store: pages become streams, and who is at the end waits for the store to grow. */
+/** A journal over a store: turns pages into streams, and waits for the store to grow at the end. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -10,7 +10,7 @@ import { hold, holdAll, lend } from "./holding.ts"
 
 const pageSize = 512
 
-/** Before the first there is nothing. */
+/** Returns the position, but at least 0, the position before the first entry. */
 const fromStart = (after: number): number => Math.max(0, after)
 
 const nextOf = (entries: ReadonlyArray<Recorded<unknown>>, after: number): number => entries.at(-1)?.position ?? after
@@ -18,7 +18,7 @@ const nextOf = (entries: ReadonlyArray<Recorded<unknown>>, after: number): numbe
 export const make = <E>(store: Store<E>): Scrivener<E> => {
   const page = (after: number) => Effect.map(store.read(after, pageSize), lend)
   const livePage = (after: number): ReturnType<typeof page> =>
-    // Asked in this order, who is at the end needs no answer of a store that cannot give one for a while.
+    // A reader at the end waits first. So it sends no read to a store that cannot answer for a while.
     Effect.flatMap(store.changed(after), () =>
       Effect.flatMap(page(after), (entries) => (entries.length > 0 ? Effect.succeed(entries) : livePage(after)))
     )
@@ -27,7 +27,7 @@ export const make = <E>(store: Store<E>): Scrivener<E> => {
       const found = entries.find((recorded): recorded is Recorded<E> & Recorded<B> => is(recorded.entry))
       return found === undefined ? waitFor(nextOf(entries, after), is) : Effect.succeed<Recorded<B>>(found)
     })
-  /** Pages until one is empty. */
+  /** Emits pages until one is empty. */
   const pages = (from: number, read: (at: number) => ReturnType<typeof page>) =>
     Stream.paginate(from, (at) =>
       Effect.map(

@@ -1,4 +1,4 @@
-/** Reads a journal's file on from a point, group by group, checking that each line is the one that must stand there. */
+/** Reads a journal's file from a point on, group by group, and checks each line. */
 import * as Effect from "effect/Effect"
 import { Buffer } from "../../runtime/buffer.ts"
 import { JournalError } from "../errors.ts"
@@ -7,9 +7,9 @@ import { attempt, readAt } from "./system.ts"
 
 /** A place between two groups. */
 export interface Point {
-  /** Of the last entry before it. */
+  /** The position of the last entry before it. */
   readonly position: number
-  /** Bytes. */
+  /** The offset in bytes. */
   readonly offset: number
   readonly chain: Chain
 }
@@ -17,28 +17,28 @@ export interface Point {
 export interface Placed extends Line {
   readonly position: number
   readonly offset: number
-  /** Bytes, with the end of the line. */
+  /** The length in bytes, including the line feed. */
   readonly length: number
 }
 
 export interface Scanned {
   readonly point: Point
-  /** Bytes behind the point: of a group that was torn, or is being written. */
+  /** The number of bytes after the point, from a group that is torn or is being written. */
   readonly rest: number
 }
 
 const operation = "Journal.read"
 
-/** Bytes that are read at a time, at first. */
+/** The initial size of a read in bytes. */
 const chunkSize = 512 * 1024
 
-/** Bytes that a line may have: as many as the largest append can. */
+/** The largest length of a line in bytes, enough for the largest append. */
 const longestLine = 768 * 1024 * 1024
 
 const tooLong = (position: number): JournalError =>
   new JournalError({ operation, reason: "corrupt", position, detail: `entry ${position} is longer than any that is written` })
 
-/** The point behind the first line; `undefined` where that is not whole. */
+/** Returns the point after the header; `undefined` if the header is incomplete. */
 export const start = (descriptor: number): Effect.Effect<(Point & { readonly served: boolean }) | undefined, JournalError> =>
   Effect.flatMap(
     attempt(operation, () => {
@@ -58,12 +58,12 @@ export const start = (descriptor: number): Effect.Effect<(Point & { readonly ser
 
 interface Going {
   point: Point
-  /** Lines of a group that is not whole yet, and the point behind them. */
+  /** The lines of an incomplete group. `ahead` is the point after them. */
   group: Array<Placed>
   ahead: Point
 }
 
-/** The next line of what was read; an error where it is another. */
+/** Adds the next line to the group. Returns an error if the line is invalid. */
 const step = (going: Going, bytes: Uint8Array): JournalError | undefined => {
   const { chain, offset } = going.ahead
   const position = going.ahead.position + 1
@@ -80,8 +80,8 @@ const step = (going: Going, bytes: Uint8Array): JournalError | undefined => {
 }
 
 /**
- * From the point to the end of the file, or of its last whole group. What `visit` answers is an error too. Others may run between two
- * chunks.
+ * Scans from the point to the end of the file, or of its last complete group. An error that `visit` returns ends the scan. Other fibers may
+ * run between two chunks.
  */
 export const scan = (
   descriptor: number,
@@ -90,7 +90,7 @@ export const scan = (
   longest = longestLine
 ): Effect.Effect<Scanned, JournalError> => {
   const going: Going = { point: from, group: [], ahead: from }
-  /** Answers how many of the bytes are whole lines. */
+  /** Visits the complete lines, and returns their number of bytes. */
   const take = (bytes: Buffer): number | JournalError => {
     let from = 0
     for (let end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, from)) {
@@ -115,7 +115,7 @@ export const scan = (
         const taken = take(bytes)
         if (taken instanceof JournalError) return Effect.fail(taken)
         if (taken === 0 && bytes.length >= longest) return Effect.fail(tooLong(going.ahead.position + 1))
-        // A line may be longer than what was read.
+        // A line may be longer than the chunk.
         if (bytes.length === size) return Effect.andThen(Effect.yieldNow, next(taken === 0 ? size * 2 : chunkSize))
         const odd = readTail(bytes.subarray(taken), going.ahead.position + 1)
         if (odd !== undefined) return Effect.fail(odd)

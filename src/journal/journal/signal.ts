@@ -1,15 +1,14 @@
 /**
- * Wakes all who wait for something to have come. A waiter looks once more after it has enrolled, so nothing that comes in between is
- * lost; and it goes on in a turn of its own, so that whoever wakes runs nobody else's program, and a waiter meets all that has come
- * until then at once.
+ * Wakes all fibers that wait for an event. A waiter checks its condition again after it has registered, so no event between is lost. Each
+ * waiter resumes in a later turn. So the caller of `wake` runs no other code, and a waiter sees all events up to then at once.
  */
 import * as Effect from "effect/Effect"
 
 export interface Signal {
-  /** Ends at the next `wake`, at once where it is over already. An end by a wake does not say that it is over. */
+  /** Waits for the next `wake`, or ends at once if `isOver` returns true. After a wake, the condition may still be false. */
   readonly wait: (isOver: () => boolean) => Effect.Effect<void>
   readonly wake: () => void
-  /** How many wait. */
+  /** The number of waiters. */
   readonly waiting: () => number
 }
 

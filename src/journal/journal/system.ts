@@ -1,4 +1,4 @@
-/** How the system is asked: what it says against it becomes a JournalError, without the host's paths. */
+/** Runs system calls and turns their errors into JournalErrors, without the host's paths. */
 import * as Effect from "effect/Effect"
 import { Fs, getSystemErrorMessage } from "../../runtime/node.ts"
 import { JournalError } from "../errors.ts"
@@ -13,7 +13,7 @@ const isSystemError = (error: unknown): error is SystemError =>
 
 export const codeOf = (error: unknown): string | undefined => (isSystemError(error) ? error.code : undefined)
 
-/** What is not an error of the system is a mistake in this program, and is thrown on. */
+/** Returns a system error as a JournalError. Throws other errors, since they are bugs of this program. */
 export const ioError = (operation: string, error: unknown): JournalError => {
   if (error instanceof JournalError) return error
   if (!isSystemError(error)) throw error
@@ -22,7 +22,7 @@ export const ioError = (operation: string, error: unknown): JournalError => {
   return new JournalError({ operation, reason: "io", detail: `${code}: ${said}` })
 }
 
-/** Runs what calls the system synchronously. */
+/** Runs a synchronous system call. */
 export const attempt = <A>(operation: string, run: () => A): Effect.Effect<A, JournalError> =>
   Effect.suspend(() => {
     try {
@@ -32,7 +32,7 @@ export const attempt = <A>(operation: string, run: () => A): Effect.Effect<A, Jo
     }
   })
 
-/** Starts a call of the thread pool and waits for its end, come what may. */
+/** Starts a call of the thread pool and waits for its end, uninterruptibly. */
 export const awaited = <A>(
   operation: string,
   start: (done: (error: Error | null, value: A) => void) => void
@@ -46,7 +46,7 @@ export const awaited = <A>(
 export const sync = (operation: string, descriptor: number): Effect.Effect<void, JournalError> =>
   awaited<void>(operation, (done) => Fs.fsync(descriptor, (error) => done(error, undefined)))
 
-/** What stands in a directory is on disk. */
+/** Syncs the entries of a directory to disk. */
 export const syncDirectory = (operation: string, directory: string): Effect.Effect<void, JournalError> =>
   Effect.acquireUseRelease(
     attempt(operation, () => Fs.openSync(directory, Fs.constants.O_RDONLY)),
@@ -54,25 +54,25 @@ export const syncDirectory = (operation: string, directory: string): Effect.Effe
     (descriptor) => Effect.sync(() => closeQuietly(descriptor))
   )
 
-/** Where nothing that was written can still be lost by it. */
+/** Closes a descriptor and ignores errors. Only for descriptors without unconfirmed writes. */
 export const closeQuietly = (descriptor: number): void => {
   try {
     Fs.closeSync(descriptor)
   } catch {
-    // It is closed all the same.
+    // The descriptor is closed even so.
   }
 }
 
-/** Of what is left over anyway. */
+/** Removes a leftover and ignores errors. */
 export const unlinkQuietly = (path: string): void => {
   try {
     Fs.unlinkSync(path)
   } catch {
-    // It is gone, or stays for whoever sweeps next.
+    // The file is already gone, or the next sweep removes it.
   }
 }
 
-/** From the offset until the array is full or the file ends; answers how many. */
+/** Reads from the offset until the array is full or the file ends, and returns the number of bytes. */
 export const readAt = (descriptor: number, bytes: Uint8Array, offset: number): number => {
   let done = 0
   while (done < bytes.length) {

@@ -1,4 +1,4 @@
-/** Reads all of a journal's file, and each content that its entries name, once. */
+/** Verifies a journal: reads its whole file, and each content that its entries name, once. */
 import * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
@@ -14,9 +14,9 @@ import { type Placed, scan, start } from "./scan.ts"
 const isRef = (value: object): value is ContentRef =>
   "sha256" in value && typeof value.sha256 === "string" && "size" in value && typeof value.size === "number"
 
-/** Those in an entry as it stands in the JSON. */
+/** Collects the references to contents in an entry's JSON. */
 export const collect = (value: unknown, into: Map<string, number>): void => {
-  // An entry of others may be nested deeper than calls can be.
+  // Iterate instead of recursing, because a foreign entry may be nested deeper than the call stack allows.
   const pending = [value]
   for (let next = pending.pop(); pending.length > 0 || next !== undefined; next = pending.pop()) {
     if (typeof next !== "object" || next === null) continue

@@ -1,7 +1,7 @@
 /**
- * Appends become batches: what comes while one is being written goes with the next, in one write. An append is answered when its lines
- * are written, and on disk where that is asked for. What a failed write has left of a line is cut off before anything else is
- * written; the appends that were written whole before it are answered like any other, for who reads along may have seen them.
+ * Writes appends in batches: the appends that arrive during a write are written together in the next one. An append is confirmed when its
+ * lines are written, and with `fsync` when they are on disk. A partial line of a failed write is cut off before the next write. Appends
+ * that were completely written before the failure are confirmed, because readers may have seen them.
  */
 import * as Effect from "effect/Effect"
 import { Buffer } from "../../runtime/buffer.ts"
@@ -13,26 +13,29 @@ import { ioError } from "./system.ts"
 
 const operation = "Journal.append"
 
-/** Bytes of a batch, unless its first append has more; and those that are written faster than they are handed to another thread. */
+/**
+ * The largest batch in bytes, unless its first append is larger. `inline` is the size up to which a synchronous write is faster than the
+ * thread pool.
+ */
 const most = { batch: 4 * 1024 * 1024, inline: 64 * 1024 } as const
 
-/** Batches that may follow each other before everything else gets a turn. */
+/** The number of consecutive batches before other tasks get a turn. */
 const turns = 32
 
-/** JSON. */
+/** An append, with its entries as JSON. */
 export interface Append {
   readonly entries: ReadonlyArray<string>
   readonly at: number
-  /** UTF-16 units of the entries. */
+  /** The sum of the entries' lengths in UTF-16 units. */
   readonly size: number
-  /** They are written: at these positions, of these lengths in bytes. */
+  /** Called when the entries are written, with the first position and the length of each line in bytes. */
   readonly written: (first: number, lengths: ReadonlyArray<number>) => void
 }
 
 interface Waiting extends Append {
   state: "queued" | "taken" | "cancelled"
   readonly resume: (result: Effect.Effect<number, JournalError>) => void
-  /** Called at the end, for who was interrupted after it had been taken. */
+  /** Called at the end of an append whose caller was interrupted during the write. */
   ended?: () => void
 }
 
@@ -41,14 +44,14 @@ interface Composed {
   readonly first: number
   readonly lengths: ReadonlyArray<number>
   readonly text: string
-  /** Behind it. */
+  /** The point after the append. */
   readonly point: Point
 }
 
 export interface Writer {
-  /** Answers the last position. All or none, also when it is interrupted. */
+  /** Appends all entries or none, even if interrupted, and returns the last position. */
   readonly append: (append: Append) => Effect.Effect<number, JournalError>
-  /** Takes nothing more, and ends when all that was taken is written. */
+  /** Rejects further appends, and waits until the accepted ones are written. */
   readonly close: Effect.Effect<void>
 }
 
@@ -80,9 +83,9 @@ export const make = ({ descriptor, disk, from, fsync }: WriterOptions): Writer =
   let queue: Array<Waiting> = []
   let isBusy = false
   let batches = 0
-  /** Half a line may stand behind the point. */
+  /** Whether a partial line may follow the point. */
   let isDirty = false
-  /** Why nothing can be written any more. */
+  /** The error after which nothing can be written any more. */
   let broken: JournalError | undefined
   let isClosed = false
   let drained: (() => void) | undefined
@@ -101,7 +104,7 @@ export const make = ({ descriptor, disk, from, fsync }: WriterOptions): Writer =
     isDirty = false
   }
 
-  /** Throws what speaks against writing now. */
+  /** Throws if the file cannot be written now. */
   const prepare = (): void => {
     if (broken !== undefined) throw broken
     if (isDirty) cut()
@@ -144,7 +147,10 @@ export const make = ({ descriptor, disk, from, fsync }: WriterOptions): Writer =
     for (const waiting of batch) answer(waiting, Effect.fail(error))
   }
 
-  /** So many bytes are in the file; fewer than all where an error is told, or the disk is full. */
+  /**
+   * Confirms the appends within the written bytes, and fails the others. `error` is the error of the write; without one, an incomplete
+   * write means a full disk.
+   */
   const settle = (batch: ReadonlyArray<Composed>, written: number, error: JournalError | undefined): void => {
     const before = point
     const whole = batch.filter((composed) => composed.point.offset - before.offset <= written)
@@ -157,7 +163,7 @@ export const make = ({ descriptor, disk, from, fsync }: WriterOptions): Writer =
         try {
           cut()
         } catch {
-          // Before the next batch, or by whoever opens the journal next.
+          // The next batch cuts again, or the next process that opens the journal.
         }
         failAll(failed, error ?? failure("io", "the disk did not take all of it"))
       }
@@ -167,13 +173,13 @@ export const make = ({ descriptor, disk, from, fsync }: WriterOptions): Writer =
     if (!fsync || whole.length === 0) return end()
     disk.sync(descriptor, (lost) => {
       if (lost === null) return end()
-      // The system has forgotten what it could not write: what is in the file is unknown until it is read anew.
+      // After a failed sync the system may have dropped the data. The content of the file is unknown until it is read again.
       broken = failure("io", "the disk has lost what was written; the journal must be opened anew")
       isDirty = true
       try {
         cut()
       } catch {
-        // By whoever opens the journal next.
+        // The next process that opens the journal cuts it.
       }
       failAll(
         batch.map(({ waiting }) => waiting),
