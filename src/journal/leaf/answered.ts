@@ -1,31 +1,30 @@
 /**
- * The ids of requests that have an answer, as far back as `window` positions. A request that repeats such an id is the same request once
- * more and is ignored; one that repeats an older id is another request. The rule depends on positions alone, so that a leaf which starts
- * later decides as the one before it did.
+ * Remembers the ids of answered requests for `window` positions. A request that repeats a remembered id is a duplicate and is ignored. A
+ * request that repeats an older id is a new request. The rule depends on positions only, so a later leaf decides the same.
  */
 import { isTerminal } from "../FileSystemEntry.ts"
 
-/** Positions from an answer to a request with its id, up to which they are one. */
+/** The largest distance in positions between an answer and a duplicate request. */
 export const window = 4_096
 
 export interface Answered {
-  /** Moves on to an entry, and notes an answer. */
+  /** Moves to an entry, and records it if it is an answer. */
   readonly move: (recorded: { readonly position: number; readonly entry: unknown }) => void
-  /** Notes an answer that stands further on. */
+  /** Records an answer at a later position. */
   readonly expect: (correlationId: string, position: number) => void
-  /** Whether the id has an answer further on, or at most `window` positions back. */
+  /** Tests whether the id has an answer at a later position, or at most `window` positions back. */
   readonly has: (correlationId: string) => boolean
-  /** The position of that answer behind the entry. */
+  /** Returns the position of the answer within the window before the current entry. */
   readonly find: (correlationId: string) => number | undefined
-  /** Notes an answer that is about to be appended. */
+  /** Records an answer that is about to be appended. */
   readonly add: (correlationId: string) => void
-  /** How many ids are remembered. */
+  /** The number of remembered ids. */
   readonly size: () => number
 }
 
 export const make = (): Answered => {
   const ahead = new Map<string, number>()
-  /** In the order of their answers; those about to be appended have no number yet. */
+  /** The answered ids in the order of their answers. An answer that is about to be appended has the position Infinity. */
   const behind = new Map<string, number>()
   let now = 0
 

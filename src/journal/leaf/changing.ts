@@ -1,4 +1,4 @@
-/** What changes something. A leaf that is extended says before each change what it has met. */
+/** Carries out the requests that change something. An extended leaf records the existing state before each change. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { inTurn } from "../../engine/directories.ts"
@@ -37,7 +37,10 @@ const unchecked = { disableChecks: true } as const
 
 type Met = Pick<FileStarted, "size" | "after" | "removes" | "edits">
 
-/** Where the path leads, or for a link as the last name the link itself; nothing where that cannot be told. */
+/**
+ * Looks up the path, through links or at the last link itself. Returns `null` if nothing is there, and `undefined` if this cannot be
+ * determined.
+ */
 const look = (
   self: Serving,
   path: FsPath,
@@ -51,7 +54,7 @@ export const lookAt = (self: Serving, path: FsPath) => look(self, path, resolveL
 const sizeOf = (stat: FileStat | null | undefined): Met =>
   stat === undefined ? {} : { size: stat === null ? null : stat.sizeBytes }
 
-/** The change itself, and before it what was met. */
+/** Carries out the change. An extended leaf first appends the state that it found. */
 const after = <E, E2>(self: Serving, work: Work, met: Effect.Effect<Met, E2>, change: Effect.Effect<Terminal, E>) =>
   self.settings.extended
     ? Effect.flatMap(met, (met) =>
@@ -71,11 +74,11 @@ export const contentOf = (self: Serving, work: Work, intent: FileWrite | FileWri
     ? Incoming.ofContent(self.journal, intent.content)
     : Incoming.ofTransfer(self.journal, work.transfer!, work.position)
 
-/** For a write in parts, what its first part says. */
+/** Returns the request with the path and mode: for a chunked write, its first chunk. */
 export const orderOf = (work: Work, intent: FileWrite | FileWriteChunk): FileWrite | FileWriteChunk =>
   intent._tag === "FileWrite" ? intent : work.transfer!.first
 
-/** What is said of a file that has been written. */
+/** Returns the answer to a write. */
 export const written = (
   self: Serving,
   work: Work,
@@ -115,7 +118,7 @@ export const write = (self: Serving, work: Work, intent: FileWrite | FileWriteCh
   )
 }
 
-/** What passes shows that the write goes on, however long it takes. */
+/** Renews the request's deadline with each chunk that passes, so that a large write does not time out. */
 const moving = <E>(self: Serving, work: Work, stream: Stream.Stream<Uint8Array, E>): Stream.Stream<Uint8Array, E> =>
   Stream.mapArrayEffect(stream, (chunks) => Effect.as(self.tell(work, []), chunks))
 
@@ -158,7 +161,7 @@ export interface Count {
   readonly bytes: number
 }
 
-/** What stands at a path and below it: files, links and others, and directories, itself too. */
+/** Counts the entries at and below a path: files, links and others, and the directories, including the path itself. */
 export const count = (self: Serving, path: FsPath, stat: FileStat): Effect.Effect<Count, ListError> => {
   if (stat.kind !== "directory") return Effect.succeed({ deleted: 1, directories: 0, bytes: stat.sizeBytes })
   return Stream.runFold(
@@ -182,7 +185,7 @@ export const deleted = (work: Work, removed: Pick<Count, "deleted" | "directorie
     unchecked
   )
 
-/** Where anything goes it is one at least, as `Filesystem.delete` counts. */
+/** Returns the counts that a delete will answer. `Filesystem.delete` counts at least one. */
 export const removes = ({ deleted, directories }: Count): Pick<Count, "deleted" | "directories"> => ({
   deleted: Math.max(deleted, 1),
   directories
@@ -230,7 +233,7 @@ export const moved = (
 ): FileMoved =>
   new FileMoved({ correlationId: intent.correlationId, path: work.shown, to: intent.to, files, directories, bytes }, unchecked)
 
-/** Moving makes parents unless it is told not to; then what is missing is told as by whatever else is put there. */
+/** Fails if the target's parent is missing, for a move that must not create parents. */
 const parentOf = (self: Serving, work: Work, intent: FileMove): Effect.Effect<unknown, FsError> => {
   const at = work.to!.lastIndexOf("/")
   return intent.createParents !== false || at === -1 ? Effect.void : self.fs.stat(work.to!.slice(0, at))
@@ -253,8 +256,8 @@ export const linkMade = (work: Work): FileLinkMade =>
 const noLinks: Fault = { _tag: "Unsupported", feature: "symbolic links" }
 
 /**
- * Makes a link with any text, as a branch needs that puts back what was there: a link may have led out all the time, and none that does is
- * ever followed. The branch has checked the targets that its callers name.
+ * Creates a link with any text. A branch needs this to restore a link that already led outside. Such a link is never followed, and the
+ * branch has checked the targets from its callers.
  */
 const linkLeft = (self: Serving, work: Work, target: string): Effect.Effect<void, FsError> => {
   const { fs, links } = self
@@ -289,7 +292,7 @@ export const attributesSet = (self: Serving, work: Work, intent: FileSetAttribut
     unchecked
   )
 
-/** Returns the bits that the request is to set here. Those of a copy are kept only with `preservePermissions`. */
+/** Returns the permission bits to set. Those of a copy are kept only with `preservePermissions`. */
 export const modeOf = ({ fs: { port } }: Serving, { isCopy, mode }: FileSetAttributes): number | undefined =>
   isCopy === true && !(port.rules?.preservePermissions === true && port.attributes !== undefined) ? undefined : mode
 

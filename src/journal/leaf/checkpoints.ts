@@ -1,7 +1,7 @@
 /**
- * Where a leaf starts to read. While it runs, a leaf notes up to where every request has an answer, in an entry of the journal; the next
- * leaf looks for the latest such entry and starts behind what it says. An entry that another installation made, or that does not fit
- * to the journal, is passed over; without any the journal is read from its beginning.
+ * Checkpoints shorten the start of a leaf. A running leaf appends an entry with the position up to which every request has an answer. The
+ * next leaf finds the latest checkpoint and starts reading there. A checkpoint of another installation, or one that does not match the
+ * journal, is ignored. Without a valid checkpoint, the leaf reads the journal from its beginning.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -18,17 +18,17 @@ import { Entry, type Recorded, type Scrivener } from "../Journal.ts"
 import type { Answered } from "./answered.ts"
 import * as Registry from "./registry.ts"
 
-/** Positions from one checkpoint to the next, at least. After twice as many, any leaf of the installation appends one. */
+/** The least number of positions between checkpoints. After twice as many, any leaf of the installation appends one. */
 const interval = 1_024
 
-/** Positions that are looked through for one. */
+/** The number of positions that are searched for a checkpoint. */
 const reach = 65_536
 
 /** The leaves at a position up to which every request has an answer. */
 export interface Beginning {
   readonly position: number
   readonly leaves: Registry.Registry
-  /** Leaves that do not say what they begin, and have not ended well. */
+  /** Leaves that do not announce their changes, and have not ended normally. */
   readonly silent: ReadonlyMap<string, Registry.Announced>
 }
 
@@ -53,7 +53,7 @@ const digestAt = Effect.fnUntraced(function* (
 
 type Said = Pick<LeafCheckpoint, "through" | "digest" | "leaves">
 
-/** What the code is made of. */
+/** Returns the text that the checkpoint's code authenticates. */
 const text = ({ digest, leaves, through }: Said): string =>
   `journal checkpoint ${JSON.stringify([
     through,
@@ -99,7 +99,7 @@ const obeyed = Effect.fnUntraced(function* (
   return (yield* digestAt(journal, said.through)) === said.digest ? stateOf(said) : undefined
 })
 
-/** Returns the state of the latest checkpoint before the position that can be obeyed, or of the beginning of the journal. */
+/** Returns the state of the latest valid checkpoint before the position, or of the beginning of the journal. */
 export const latest = (journal: Scrivener<Entry>, before: number): Effect.Effect<Beginning, JournalError> =>
   journal.readBackward(before).pipe(
     Stream.takeWhile(({ position }) => position > before - reach),
@@ -111,9 +111,9 @@ export const latest = (journal: Scrivener<Entry>, before: number): Effect.Effect
   )
 
 export interface Checkpoints {
-  /** Takes an entry, of which `answered` knows already. */
+  /** Observes an entry, after `answered` has. */
   readonly see: (recorded: Recorded<Entry>) => void
-  /** Appends a checkpoint if one is due and this leaf must do it. */
+  /** Appends a checkpoint if one is due and it is this leaf's turn. */
   readonly due: () => Effect.Effect<void> | undefined
 }
 
@@ -123,7 +123,7 @@ export const make = (
   answered: Pick<Answered, "has">,
   from: Beginning
 ): Checkpoints => {
-  /** Requests without an answer, whichever leaf they are for, and their positions, in order. */
+  /** The positions of unanswered requests of all leaves, in order. */
   const open = new Map<string, number>()
   let states: Array<Beginning> = [from]
   let position = from.position
@@ -152,7 +152,7 @@ export const make = (
     if (digest === undefined) return
     const running = state.leaves.running()
     const down = state.leaves.down()
-    // The order of those that run says which of them is the first.
+    // The order of the running leaves determines the first leaf.
     const all = new Map(
       [...running, ...down, ...state.leaves.unfinished.values(), ...state.silent.values()].map((leaf) => [leaf.instance, leaf])
     )
@@ -178,7 +178,7 @@ export const make = (
       const { entry } = recorded
       if (entry._tag === "DaemonChanged") seeLeaf(entry)
       else if (entry._tag === "LeafCheckpoint") {
-        // Those of another installation help no leaf here.
+        // A checkpoint of another installation is useless for the leaves of this one.
         if (Installation.isCodeOf(text(entry), entry.code)) noted = Math.max(noted, Math.min(entry.through, position))
       } else if (isTerminal(entry)) open.delete(entry.correlationId)
       else if (isEfferent(entry)) {
@@ -193,7 +193,7 @@ export const make = (
         .at(-1)!
         .leaves.running()
         .find(({ extended }) => extended)
-      // The first leaf may be one of another installation.
+      // The first leaf may belong to another installation, so this leaf appends after twice the interval.
       if (writer?.instance !== me.instance && wanted - noted < 2 * interval) return undefined
       noted = wanted
       return Effect.ignore(append(stateAt(wanted)))

@@ -1,6 +1,6 @@
 /**
- * Directories that hold the prefixes of leaves. They are there as if the leaves were mounted, whatever the leaf that answers for them has at
- * the path: they are listed in their parents, and hold what the owner of the path has beside the prefixes.
+ * Directories that lead to the prefixes of leaves. They exist as if the leaves were mounted there, whatever the owner of the path has. They
+ * appear in their parents' listings, and show the prefixes together with the owner's entries.
  */
 import * as Effect from "effect/Effect"
 import * as Matcher from "../../engine/matcher.ts"
@@ -30,7 +30,7 @@ const entryOf = (name: string): FileEntry => ({
 
 const fail = (work: Work, fault: Fault): Answering => Effect.fail(errorOf(fault, work.intent, work.shown))
 
-/** What the owner of the path has there; nothing if there is no owner, or if the owner has no directory there. */
+/** Returns the owner's answer for the path; `otherwise` if this leaf does not own the path, or has no directory there. */
 const own = <A>(
   work: Work,
   execute: Answering,
@@ -63,7 +63,7 @@ const list = (self: Serving, work: Work, { correlationId, pattern, recursive }: 
   })
 }
 
-/** The prefix of a leaf is a directory, unless the leaf has something else there. */
+/** Treats the leaf's prefix as an existing directory if the leaf has nothing there. */
 const unlessMissing = (self: Serving, work: Work, execute: Answering): Answering => {
   const { intent } = work
   if (intent._tag !== "FileStat" && intent._tag !== "FileList") return execute
@@ -76,7 +76,7 @@ const unlessMissing = (self: Serving, work: Work, execute: Answering): Answering
   )
 }
 
-/** Returns what answers a request at a directory that holds prefixes, or is this leaf's own; any other request is carried out as it is. */
+/** Answers a request at a directory that leads to prefixes, or at this leaf's own prefix. Any other request is carried out unchanged. */
 export const compose = (self: Serving, work: Work, execute: Answering): Answering => {
   const { intent, mounts, path } = work
   const { prefix } = self.settings

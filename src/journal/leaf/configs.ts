@@ -1,4 +1,4 @@
-/** The leaves of the seed by their settings. What is missing gets its default, what is wrong is told when a leaf is built. */
+/** The settings of the built-in leaves. Missing settings get their defaults; invalid ones fail when the leaf is created. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { parseRoot } from "../../backends/internal/windows/paths.ts"
@@ -7,13 +7,13 @@ const on = Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(true
 const off = Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false)))
 
 const common = {
-  /** Whether anything may be written; AccessDenied where not. @default true */
+  /** Whether writes are allowed; otherwise they fail with AccessDenied. @default true */
   allowWrite: on,
-  /** Whether anything may be deleted; overwriting is writing. @default true */
+  /** Whether deletions are allowed. Overwriting counts as writing. @default true */
   allowDelete: on,
-  /** Bytes of a chunk. @default 65,536 */
+  /** The size of a chunk in bytes. @default 65,536 */
   chunkSize: Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).pipe(Schema.withDecodingDefaultKey(Effect.succeed(65_536))),
-  /** Bytes up to which a content is one entry. @default 1,048,576 */
+  /** The largest size in bytes of a content that is one entry. @default 1,048,576 */
   streamingThreshold: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).pipe(
     Schema.withDecodingDefaultKey(Effect.succeed(1_048_576))
   )
@@ -30,15 +30,18 @@ const windowsRoot = Schema.String.check(
 )
 
 /**
- * A directory of a POSIX machine.
+ * The settings of a leaf over a directory of a POSIX machine.
  *
  * @since 0.1.0
  */
 export const PosixFS = Schema.Struct({
-  /** Absolute; nothing outside is ever touched. */
+  /** The absolute path of the root directory. Nothing outside it is ever accessed. */
   rootPath: posixRoot,
   ...common,
-  /** `false`: FileStat tells of the link itself, with `isSymlink`; FileRead reads what it leads to all the same. @default true */
+  /**
+   * Whether FileStat follows a symlink. With `false` it describes the link itself, with `isSymlink`, and FileRead still reads the link's
+   * target. @default true
+   */
   followSymlinks: on,
   /** Whether a copy keeps permission bits. @default false */
   preservePermissions: off
@@ -47,30 +50,30 @@ export const PosixFS = Schema.Struct({
 export type PosixFS = typeof PosixFS.Type
 
 /**
- * A directory of a Windows machine.
+ * The settings of a leaf over a directory of a Windows machine.
  *
  * @since 0.1.0
  */
 export const WindowsFS = Schema.Struct({
-  /** `C:\directory` or `\\server\share\directory`; nothing outside is ever touched. */
+  /** The root directory, as `C:\directory` or `\\server\share\directory`. Nothing outside it is ever accessed. */
   rootPath: windowsRoot,
   ...common,
-  /** Take paths of more than 260 characters. @default true */
+  /** Whether paths may have more than 260 characters. @default true */
   useLongPaths: on
 })
 /** @since 0.1.0 */
 export type WindowsFS = typeof WindowsFS.Type
 
 /**
- * A tree in memory.
+ * The settings of a leaf over a tree in memory.
  *
  * @since 0.1.0
  */
 export const MockFS = Schema.Struct({
   ...common,
-  /** As `PosixFS`. @default true */
+  /** Whether FileStat follows a symlink, as in `PosixFS`. @default true */
   followSymlinks: on,
-  /** Compare names as Windows does. @default false */
+  /** Whether names are compared without case, as Windows does. @default false */
   caseInsensitive: off
 })
 /** @since 0.1.0 */

@@ -1,27 +1,27 @@
 /**
- * Times that run out, all after the same while, so that they run out in the order in which they were set and one sleeper is enough for
- * all of them. To set and to drop one costs a change of a map.
+ * Deadlines of equal duration. They expire in the order in which they were set, so one sleeping fiber serves all of them. Setting or
+ * dropping a deadline costs one change of a map.
  */
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 
-/** In a millisecond. */
+/** The number of nanoseconds in a millisecond. */
 const nanos = 1_000_000
 
 export interface Deadlines<Key> {
-  /** From now on. */
+  /** Sets the deadline of the key to the full duration from now. */
   readonly renew: (key: Key) => void
   readonly drop: (key: Key) => void
   readonly has: (key: Key) => boolean
-  /** Tells of each that has run out, and knows it no more. Never ends. */
+  /** Calls `expired` for each key whose deadline passes, and forgets the key. Never ends. */
   readonly run: Effect.Effect<never>
 }
 
 export const make = <Key>(clock: Clock.Clock, millis: number, expired: (key: Key) => Effect.Effect<void>): Deadlines<Key> => {
   const due = new Map<Key, number>()
   const some = Latch.makeUnsafe(false)
-  // A wall clock that is set back would put off every deadline.
+  // The monotonic clock, because a wall clock that is set back would postpone all deadlines.
   const now = (): number => Number(clock.monotonicTimeNanosUnsafe())
 
   const step: Effect.Effect<void> = Effect.suspend(() => {

@@ -1,6 +1,6 @@
 /**
- * Goes along the journal from its beginning, entry by entry: what is this leaf's and has no answer is taken in hand, what stood there
- * before this leaf did too. Parts of writes are counted, not kept: their content is in the journal.
+ * Processes the journal entry by entry. Takes the unanswered requests that this leaf is in charge of, including those from before its
+ * start. Only counts the bytes of chunked writes, because their content is in the journal.
  */
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -29,18 +29,20 @@ const noPath: Fault = { _tag: "InvalidPath", detail: "the first part of a write 
 
 const nothing = new Uint8Array(0)
 
-/** How often it is checked whether the leaf in charge of an open request is dead, in milliseconds, unless the grace is longer. */
+/**
+ * The shortest interval in milliseconds between checks whether the leaf in charge of an open request is dead. A longer grace lengthens it.
+ */
 const leastPulse = 1_000
 
 const firstOf = (chunk: FileWriteChunk): FileWriteChunk =>
   new FileWriteChunk({ ...chunk, data: nothing }, { disableChecks: true })
 
 export interface Dispatch {
-  /** Answers what is to be done before the next one, where that is anything; "superseded" where there is no next one. */
+  /** Processes an entry. Returns an effect to run before the next entry, or "superseded" if this leaf must end. */
   readonly see: (recorded: Recorded<Entry>) => Doing | "superseded"
-  /** What was only to be decided when everything up to here has been seen. */
+  /** Returns the decisions that had to wait until all entries up to now were processed. */
   readonly seen: () => Doing
-  /** Lets nothing wait for too long. Never ends. */
+  /** Enforces the deadlines of open requests. Never ends. */
   readonly watch: Effect.Effect<never>
 }
 
@@ -53,11 +55,11 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
     owns: (path) => leaves.ownerOf(path)?.instance === instance,
     isPinned: leaves.isPinned
   }
-  /** By correlation id, in the order of the journal. */
+  /** The open requests by correlation id, in the order of the journal. */
   const open = new Map<string, Charge.Open>()
-  /** Leaves that announce no changes and have not ended cleanly: what they had may have been carried out. */
+  /** Leaves that do not announce changes and have not ended normally: their requests may have been carried out. */
   const silent = new Map(survey.silent)
-  /** Those of other leaves that have ended without saying so. */
+  /** Dead leaves whose end this leaf has reported. */
   const reported = new Set<string>()
   let position = 0
   let postponed: Array<{ readonly until: number; readonly decide: () => Doing }> = []
@@ -70,13 +72,13 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
   const isMine = (request: Charge.Open): boolean => request.charge?.instance === instance
   const isOpen = (request: Charge.Open): boolean => open.get(request.intent.correlationId) === request
 
-  /** Runs all of them one after another. */
+  /** Runs the effects of all requests, one after another. */
   const all = (requests: ReadonlyArray<Charge.Open>, what: (request: Charge.Open) => Doing): Doing =>
     requests.length === 0
       ? undefined
       : Effect.forEach(requests, (request) => Effect.suspend(() => what(request) ?? Effect.void), { discard: true })
 
-  /** Decides when all that the journal holds now has been seen. */
+  /** Makes a decision after all entries that the journal holds now have been processed. */
   const postpone = (decide: () => Doing): Effect.Effect<void> =>
     Effect.matchEffect(journal.last, {
       onFailure: () => Effect.void,
@@ -126,7 +128,7 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
     return refuse(request.intent, request.shown, fault)
   }
 
-  /** Says in the place of a leaf that it has ended, if it is known to be dead, so that what it was in charge of passes on. */
+  /** Appends the end of another leaf if it is known to be dead, so that its requests pass on. */
   const report = (leaf: Registry.Announced | undefined): Doing => {
     if (leaf === undefined || reported.has(leaf.instance) || Instance.isOver(leaf.instance) !== true) return undefined
     const { daemon, extended, prefix } = leaf
@@ -144,19 +146,19 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
     })
   }
 
-  /** A leaf that had it and was superseded may still be at it, for as long as the survey waits for such a leaf. */
+  /** Tests whether a superseded leaf may still be carrying out the request. The wait is limited to the same time as in the survey. */
   const isHeldByAnother = ({ heldFor, tried }: Charge.Open): boolean =>
     heldFor < 2 * settings.timeout &&
     tried.some(
       (leaf) =>
         leaf.instance !== instance &&
         leaves.unfinished.has(leaf.instance) &&
-        // The survey has waited for those that this leaf supersedes.
+        // The survey has already waited for the leaves that this leaf supersedes.
         !(leaf.position < me.position && Registry.supersedes(me, leaf)) &&
         Instance.isOver(leaf.instance) !== true
     )
 
-  /** Goes on with a request that this leaf is in charge of. */
+  /** Continues with a request that this leaf is in charge of. */
   const onMine = (request: Charge.Open): Doing => {
     if (!request.serves) return request.isDue ? due(request) : undefined
     if (isHeldByAnother(request)) return void pulses.renew(request)
@@ -183,7 +185,7 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
     forget(intent.correlationId)
     const doubt = mayHaveBegun(request) ? "; the leaf that had it has ended without an answer, and may have carried it out" : ""
     const error = Faults.errorOf({ _tag: "Unavailable", detail: `no leaf serves this path${doubt}` }, intent, shown)
-    // Whole also from a leaf of the thirteen, which have no word for it.
+    // Includes the complete error even if the leaf is not extended, because the eleven kinds have no Unavailable.
     return hands.say(
       new FileFault({ correlationId: intent.correlationId, faultKind: "IoError", path: shown, message: error.message, error })
     )
@@ -197,7 +199,7 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
     const { intent, started, tried } = request
     if (!isLeft(request) || !isMutation(intent)) return undefined
     const begunBy = started?.instance
-    // A leaf of other files can compare nothing.
+    // A leaf over other files cannot compare the recorded state.
     const isElsewhere = tried.some((leaf) => leaf.instance === begunBy && !Registry.supersedes(me, leaf))
     return isElsewhere
       ? { started: undefined, isUncertain: true }
@@ -228,7 +230,7 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
     return hands.room()
   }
 
-  /** Carries out a request, or answers why it cannot be; a write in parts when it is whole. */
+  /** Carries out a request, or answers why it cannot. A chunked write runs once it is complete. */
   const act = (request: Charge.Open): Doing => {
     const { intent, path, transfer } = request
     const fault = refusal(settings, intent) ?? request.fault ?? (path === undefined ? noPath : refusedPath(settings, path))
@@ -240,7 +242,7 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
         return drop(request, { _tag: "LimitExceeded", limit: "maxFileSize", allowed, actual: transfer.next })
       }
       if (request.wholeAt === undefined) {
-        // What was not complete when this leaf got it goes on only where changes do.
+        // A write that was incomplete when this leaf got it continues only if the leaf resumes changes.
         if (!isLeft(request) || settings.resumesChanges) return void idles.renew(request)
         return drop(request, {
           _tag: "IoError",
@@ -307,7 +309,7 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
     return isAfterStart() ? onCharge(request) : undefined
   }
 
-  /** Puts one part of a write behind those before it. */
+  /** Adds a chunk to a write, and checks its offset and path. */
   const append = (request: Charge.Open, transfer: Transfer, chunk: FileWriteChunk): void => {
     const { first, next } = transfer
     if (request.fault !== undefined || request.wholeAt !== undefined) return
@@ -340,7 +342,7 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
 
   // ── other leaves ──
 
-  /** In the order of the journal, a write in parts where its last part stands. */
+  /** Sorts requests in the order of the journal, a chunked write by its last chunk. */
   const inOrder = (requests: ReadonlyArray<Charge.Open>): ReadonlyArray<Charge.Open> =>
     [...requests].sort((one, other) => (one.wholeAt ?? one.position) - (other.wholeAt ?? other.position))
 
@@ -364,7 +366,7 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
       if (Registry.supersedes(announced, me)) return "superseded"
       if (!announced.extended) silent.set(announced.instance, announced)
     }
-    // What a superseded leaf still had is free now.
+    // Requests that waited for a superseded leaf may be free now.
     const freed = [...open.values()].filter(
       (request) => isMine(request) && pulses.has(request) && !moved.includes(request) && !isHeldByAnother(request)
     )
@@ -380,7 +382,7 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
       if (isTerminal(entry)) {
         answered.add(entry.correlationId)
         const request = open.get(entry.correlationId)
-        // A fault of this leaf about another entry with the id of a write in parts, which goes on.
+        // Keep a chunked write open if this leaf's fault was about another entry with the same id.
         const goesOn = request?.transfer !== undefined && request.serves && isMine(request) && isAfterStart()
         if (!goesOn) forget(entry.correlationId)
       } else if (entry._tag === "FileStarted") {

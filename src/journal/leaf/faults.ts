@@ -1,11 +1,11 @@
-/** What an operation fails with, as an answer: one of eleven kinds, and the error whole where that is wanted. */
+/** Turns errors of operations into FileFault answers. */
 import { FsError, IoError, promote, type Fault } from "../../model/FsError.ts"
 import * as Schema from "effect/Schema"
 import { FaultKind, FileFault, type Efferent } from "../FileSystemEntry.ts"
 
 const kinds: ReadonlySet<string> = new Set(FaultKind.literals)
 
-/** What the eleven have no word for is an IoError. */
+/** Returns the kind of an error; IoError if the eleven kinds have no match. */
 export const kindOf = (error: FsError): FaultKind => (kinds.has(error._tag) ? (error._tag as FaultKind) : "IoError")
 
 export const isFsError = Schema.is(FsError)
@@ -24,7 +24,7 @@ const operations: Record<Efferent["_tag"], string> = {
   FileSetAttributes: "setAttributes"
 }
 
-/** A fault as an error of what was asked for, at the caller's own path. */
+/** Returns a fault as an error of the requested operation, at the path that the caller wrote. */
 export const errorOf = (fault: Fault, intent: Efferent, path: string): FsError => promote(fault, operations[intent._tag], path)
 
 export const ioError = (detail: string, intent: Efferent, path: string): IoError =>

@@ -1,7 +1,7 @@
 /**
- * What a leaf has in hand. Each intent is a fiber that starts at once and takes its path's turn in the order of the journal; at most so
- * many work at a time, and at most so many are taken before others are done, so that a long journal is never in memory. Each is answered
- * once, whatever becomes of it.
+ * The requests that a leaf is carrying out. Each request is a fiber that starts at once and locks its paths in the order of the journal.
+ * The number of running requests and the number of accepted ones are limited, so that a long journal does not fill the memory. Each request
+ * is answered exactly once, even if it fails or hangs.
  */
 import * as Cause from "effect/Cause"
 import type * as Clock from "effect/Clock"
@@ -24,24 +24,24 @@ import * as Faults from "./faults.ts"
 import type { Answering, Work } from "./model.ts"
 import type { Settings } from "./settings.ts"
 
-/** Taken and not yet done. */
+/** The largest number of accepted, unfinished requests. */
 const most = 256
 
 export interface Hands {
   readonly holds: (correlationId: string) => boolean
-  /** Starts it. */
+  /** Starts a request. */
   readonly take: (work: Work, perform: Effect.Effect<Terminal, FsError | JournalError>) => void
-  /** Ends when there is room for one more; `undefined`: there is. */
+  /** Waits until another request can be accepted; `undefined` if one can be accepted now. */
   readonly room: () => Effect.Effect<void> | undefined
-  /** Answers what was not taken in hand. */
+  /** Appends the answer to a request that was not started. */
   readonly say: (answer: Terminal) => Effect.Effect<void>
-  /** Before the end of an answer. Interrupts what has nothing more to say. */
+  /** Appends entries before the end of an answer. Interrupts a request that is already answered. */
   readonly tell: (work: Work, entries: ReadonlyArray<Afferent>) => Effect.Effect<void>
-  /** Lets nothing take too long. Never ends. */
+  /** Enforces the timeouts of requests. Never ends. */
   readonly watch: Effect.Effect<never>
-  /** Ends when all that was taken has been answered, but for what cannot even begin for as long as an operation may take. */
+  /** Waits until all accepted requests are answered. After the timeout of an operation, drops the requests that have not begun. */
   readonly idle: Effect.Effect<void>
-  /** Fails when the journal does. */
+  /** Fails when the journal fails. */
   readonly broken: Effect.Effect<never, JournalError>
 }
 
@@ -50,7 +50,7 @@ export interface Options {
   readonly settings: Settings
   readonly caseSensitive: boolean
   readonly clock: Clock.Clock
-  /** In which intents are carried out. */
+  /** The context in which requests run. */
   readonly context: Context.Context<never>
   readonly answered: Pick<Answered, "add">
 }
@@ -83,7 +83,7 @@ export const make = (options: Options): Hands => {
   const permits = Semaphore.makeUnsafe(settings.concurrency)
   const held = new Map<string, Work>()
   const fibers = new Map<Work, Fiber.Fiber<void>>()
-  /** Given up, and not yet ended. */
+  /** Requests that were answered with a timeout but have not ended yet. */
   const stuck = new Set<Work>()
   const less = Latch.makeUnsafe(true)
   const broken = Deferred.makeUnsafe<never, JournalError>()
@@ -102,7 +102,7 @@ export const make = (options: Options): Hands => {
   const breaks = (cause: Cause.Cause<JournalError>): Effect.Effect<void> =>
     Effect.andThen(Cause.hasInterruptsOnly(cause) ? Effect.void : Deferred.failCause(broken, cause), Effect.interrupt)
 
-  /** An answer that does not fit is answered by that. */
+  /** Appends an answer. An answer that is too large for the journal is replaced by a fault that says so. */
   const appendAnswer = (answer: Terminal): Effect.Effect<void> =>
     Effect.catchCause(Effect.asVoid(journal.append(answer)), (cause) => {
       const error = Option.getOrUndefined(Cause.findErrorOption(cause))
@@ -116,7 +116,7 @@ export const make = (options: Options): Hands => {
       return append(Faults.answer(why, answer.correlationId, path, settings.extended))
     })
 
-  /** Whether it is this caller's to answer. */
+  /** Marks a request as answered. Returns false if it already was. */
   const claim = (work: Work): boolean => {
     if (work.isAnswered) return false
     work.isAnswered = true
@@ -146,7 +146,7 @@ export const make = (options: Options): Hands => {
       }
       const answer = tooLong(work, settings)
       if (work.hasBegun) stuck.add(work)
-      // Answered first, so that what comes of the interruption is not taken for its answer.
+      // Answer first, so that the result of the interruption does not become the answer.
       const settled = settle(work, answer)
       fibers.get(work)?.interruptUnsafe()
       return settled
@@ -162,7 +162,7 @@ export const make = (options: Options): Hands => {
   }
 
   const none = until(() => held.size === 0)
-  /** Without an answer: whoever comes next has it. */
+  /** Drops the requests that have not begun, without an answer. The next leaf carries them out. */
   const letGo = Effect.sync(() => {
     for (const work of [...held.values()].filter(({ hasBegun }) => !hasBegun)) {
       work.isAnswered = true

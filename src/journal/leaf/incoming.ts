@@ -1,4 +1,4 @@
-/** The content of a write, wherever it lies: in the entry, in the content store, or in parts along the journal. */
+/** The content of a write: in the entry, in the content store, or in chunks along the journal. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { isBytes } from "../../model/bytes.ts"
@@ -43,7 +43,7 @@ const joined = (stream: Stream.Stream<Uint8Array, JournalError>, size: number): 
     )
   })
 
-/** The parts are read again from the journal, between the first and the last of them. */
+/** Reads the chunks of a write again from the journal, between the first and the last position. */
 export const ofTransfer = (journal: Scrivener<Entry>, { first, next: size, position }: Transfer, last: number): Incoming => {
   const isPart = ({ entry }: Recorded<Entry>): boolean =>
     entry._tag === "FileWriteChunk" && entry.correlationId === first.correlationId

@@ -1,4 +1,3 @@
-/** FileRead, FileStat, FileList. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as Matcher from "../../engine/matcher.ts"
@@ -41,7 +40,7 @@ const contentOf = (self: Serving, intent: FileRead, path: FsPath.FsPath, stat: S
     unchecked
   )
 
-/** All chunks but the last are told as they come; the last is the end of the answer. */
+/** Answers a read in chunks: appends all chunks but the last, and returns the last as the end of the answer. */
 const chunked = (
   self: Serving,
   work: Work,
@@ -71,7 +70,7 @@ const chunked = (
     return Effect.map(told, () => chunk(held ?? new Uint8Array(0), true))
   })
 
-/** Somebody else may have locked a part of what is open. */
+/** Retries reads, since another program may have locked a part of the open file. */
 const patient = ({ settings }: Serving, handle: Handle): Handle => ({
   ...handle,
   read: (offset, length) => patiently(settings.lockedRetries, handle.read(offset, length))
@@ -91,7 +90,7 @@ const opened = (self: Serving, work: Work, intent: FileRead): Effect.Effect<Term
     })
   )
 
-/** A whole small file in one step, where the backend has that. */
+/** Reads a whole small file in one step, if the backend supports this. */
 const atOnce = (self: Serving, work: Work, intent: FileRead): Effect.Effect<Terminal, Fault> | undefined => {
   const { fs, settings } = self
   const read = fs.port.accelerations?.read
@@ -125,7 +124,7 @@ const metadataOf = ({ createdAt, isDirectory, isSymlink, kind, mode, modifiedAt,
 
 const isDenied = ({ _tag }: Fault): boolean => _tag === "AccessDenied"
 
-/** Adds to the metadata of a link its text, and whether it may be followed. A text that cannot be read, or is too long, is left out. */
+/** Adds a link's text to its metadata, and whether it may be followed. Omits a text that cannot be read or is too long. */
 const withTarget = (self: Serving, path: FsPath.FsPath, stat: Stat): Effect.Effect<Metadata, Fault> => {
   const { links } = self
   const found = metadataOf(stat)
@@ -178,7 +177,7 @@ export const stat = (self: Serving, work: Work, intent: FileStat): Effect.Effect
 
 const kinds: ReadonlyArray<Kind> = ["file", "directory", "symlink", "other"]
 
-/** Everything in a directory or below it that the pattern matches. */
+/** Returns all matching entries in a directory, or at any depth if recursive. */
 const found = (self: Serving, work: Work, intent: FileList): Effect.Effect<ReadonlyArray<FileEntry>, FsError> => {
   const { fs, settings } = self
   const most = settings.limits.maxListEntries

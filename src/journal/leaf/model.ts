@@ -1,4 +1,4 @@
-/** What the parts of a leaf have in common. */
+/** The common types of a leaf's modules. */
 import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
@@ -11,77 +11,77 @@ import type { Afferent, Efferent, FileStarted, FileWriteChunk, Terminal } from "
 import type { Entry, Scrivener } from "../Journal.ts"
 import type { Settings } from "./settings.ts"
 
-/** What a write brings, in constant memory. */
+/** The content of a write, readable in constant memory. */
 export interface Incoming {
-  /** Bytes. */
+  /** The size in bytes. */
   readonly size: number
   readonly stream: Stream.Stream<Uint8Array, JournalError>
-  /** All at once, for what is small. */
+  /** The whole content at once, for small contents. */
   readonly bytes: Effect.Effect<Uint8Array, JournalError>
-  /** Hex. */
+  /** The SHA-256 in hexadecimal. */
   readonly sha256: Effect.Effect<string, JournalError>
 }
 
-/** A write in parts: what it is to be is in its first part, the content in the journal. */
+/** A chunked write. The first chunk has its path and mode; the content is in the journal. */
 export interface Transfer {
   readonly first: FileWriteChunk
   readonly path: FsPath
-  /** Of the first part. */
+  /** The position of the first chunk. */
   readonly position: number
-  /** Where the next part must begin. */
+  /** The offset at which the next chunk must begin. */
   next: number
 }
 
-/** One intent in hand. */
+/** A request that the leaf carries out. */
 export interface Work {
   readonly intent: Efferent
-  /** As the caller wrote it. */
+  /** The path as the caller wrote it. */
   readonly shown: string
   readonly path: FsPath
-  /** Of a move. */
+  /** The target path of a move. */
   readonly to: FsPath | undefined
-  /** Of the intent, or of its last part. */
+  /** The position of the request, or of its last chunk. */
   readonly position: number
   readonly transfer: Transfer | undefined
-  /** The names at the path that lead to the prefixes of other leaves. */
+  /** The names in this directory that lead to the prefixes of other leaves. */
   readonly mounts: ReadonlyArray<string>
-  /** The path is this leaf's, and not only a directory that holds prefixes. */
+  /** Whether this leaf owns the path. If not, the path is only a directory that leads to prefixes. */
   readonly isOwn: boolean
-  /** The other leaves that share the tree, for requests about the components of the path. */
+  /** The ownership of paths among all leaves, for requests about the components of the path. */
   readonly sharing: Sharing
-  /** What is true of one that stood in the journal before this leaf did; `undefined` for all others. */
+  /** The possible work of an earlier leaf on the request; `undefined` if no earlier leaf had it. */
   readonly left: Left | undefined
-  /** Nothing more is said of it. */
+  /** Whether the request is answered. No further entry may follow. */
   isAnswered: boolean
   hasBegun: boolean
 }
 
 export interface Sharing {
-  /** The path is this leaf's. */
+  /** Tests whether this leaf owns the path. */
   readonly owns: (path: FsPath) => boolean
-  /** The path is the prefix of a leaf, or holds one. */
+  /** Tests whether the path is the prefix of a leaf, or leads to one. */
   readonly isPinned: (path: FsPath) => boolean
 }
 
-/** What an earlier leaf may have done. */
+/** The possible work of an earlier leaf on a request. */
 export interface Left {
-  /** What it met, where it has said that it begins. */
+  /** The state that the earlier leaf recorded when it began, if it did. */
   readonly started: FileStarted | undefined
-  /** It may have carried it out without saying so. */
+  /** Whether the earlier leaf may have carried out the request without recording anything. */
   readonly isUncertain: boolean
 }
 
 export interface Serving {
   readonly fs: Algebra
   readonly caller: Caller
-  /** Each link stands for itself. @default false: `fs` follows links, or refuses them */
+  /** Whether each link is an entry of its own. @default false: `fs` follows links, or refuses them */
   readonly isLeaving?: boolean | undefined
-  /** The links of what is served, where `fs` shows them as themselves. */
+  /** The links of the served filesystem, if `fs` shows links as themselves. */
   readonly links?: Links | undefined
   readonly journal: Scrivener<Entry>
   readonly settings: Settings
   readonly instance: string
-  /** Appends what comes before the end of an answer; interrupts who has nothing more to say. */
+  /** Appends entries before the end of an answer. Interrupts a request that is already answered. */
   readonly tell: (work: Work, entries: ReadonlyArray<Afferent>) => Effect.Effect<void>
 }
 

@@ -1,4 +1,4 @@
-/** What is done for each kind of intent, and what a leaf refuses before it looks at anything. */
+/** Dispatches each kind of request to its implementation, and rejects requests that a leaf never accepts. */
 import * as Effect from "effect/Effect"
 import { nameFault } from "../../backends/internal/windows/names.ts"
 import type { Fault } from "../../model/FsError.ts"
@@ -27,7 +27,7 @@ const needs: Record<Efferent["_tag"], { readonly write: boolean; readonly remove
   FileSetAttributes: { write: true, remove: false, extended: true }
 }
 
-/** Why this leaf does not do such a thing at all. */
+/** Returns the fault of a request that this leaf's settings forbid. */
 export const refusal = (settings: Settings, intent: Efferent): Fault | undefined => {
   const { extended, remove, write } = needs[intent._tag]
   if (extended && !settings.extended) {
@@ -36,7 +36,10 @@ export const refusal = (settings: Settings, intent: Efferent): Fault | undefined
   return (write && !settings.allowWrite) || (remove && !settings.allowDelete) ? readOnly : undefined
 }
 
-/** Why this leaf can have nothing at a path. What is too long takes no turn, since to take it would be long too. */
+/**
+ * Returns the fault of a path that cannot exist here. Too long paths are rejected before they are locked, since locking them would take
+ * long too.
+ */
 export const refusedPath = (settings: Settings, path: FsPath.FsPath): Fault | undefined => {
   const tooLong = FsPath.checkLimits(path, settings.limits)
   if (tooLong !== undefined || !settings.windowsNames) return tooLong

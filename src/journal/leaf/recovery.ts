@@ -1,6 +1,6 @@
 /**
- * A change that an earlier leaf had and did not answer. Whether it was made is told by what is there now, compared with what that leaf
- * had met and what the change would make. Where neither fits, that is the answer: nothing is made twice, and nothing is said that is not so.
+ * Resolves a change that an earlier leaf left unanswered. Compares the current state with the state that leaf recorded and with the result
+ * of the change. If neither matches, the answer says so: no change is made twice, and no false answer is given.
  */
 import * as Effect from "effect/Effect"
 import * as DateTime from "effect/DateTime"
@@ -26,7 +26,7 @@ import { ioError } from "./faults.ts"
 import { digestOf } from "./incoming.ts"
 import type { Answering, Serving, Work } from "./model.ts"
 
-/** The answer of a change that was made; or that it was not, or that this cannot be told. */
+/** The finding: the answer of a change that was made, or that it was not made, or that this is unclear. */
 type Verdict = Terminal | "notMade" | "unclear"
 
 type Finding = Effect.Effect<Verdict, FsError | JournalError>
@@ -53,7 +53,7 @@ const writing = (self: Serving, work: Work, intent: FileWrite | FileWriteChunk, 
     Changing.written(self, work, incoming.size, version)
   )
   const appends = mode === "append" || mode === "appendExisting"
-  // It could not have been made, whatever came in between.
+  // The change could not have succeeded in that state, whatever happened later.
   if (before === null ? mode === "replace" || mode === "appendExisting" : mode === "create") return notMade
   return Effect.flatMap(Changing.lookThrough(self, work.path), (now): Finding => {
     if (now === undefined) return unclear
@@ -117,7 +117,7 @@ const making = (self: Serving, work: Work, { size: before }: FileStarted): Findi
 const moving = (self: Serving, work: Work, intent: FileMove, { size: before }: FileStarted): Finding => {
   const to = work.to!
   if (before === null) return notMade
-  // The two names are one, whatever was done.
+  // The two names are the same name, so the states cannot be told apart.
   if (!self.fs.port.info.caseSensitive && comparePaths(fold(work.path), fold(to)) === 0) return unclear
   return Effect.flatMap(
     Effect.all([Changing.lookAt(self, work.path), Changing.lookAt(self, to)]),
@@ -146,7 +146,7 @@ const linking = (self: Serving, work: Work, intent: FileMakeLink, { size: before
   })
 }
 
-/** To set them again makes them what they would be. */
+/** Compares the attributes with the requested ones. A difference counts as not made, since setting them again is harmless. */
 const setting = (self: Serving, work: Work, intent: FileSetAttributes): Finding =>
   Effect.map(self.fs.stat(work.path), ({ mode, modifiedAt }): Verdict => {
     const asked = Changing.modeOf(self, intent)
@@ -187,7 +187,7 @@ const said = {
     "not executed by this leaf: one that had it before had begun, and what is there now is neither what it met nor what it would have made"
 } as const
 
-/** The answer of a change that stood in the journal before this leaf did; `execute` carries it out. */
+/** Answers a change that an earlier leaf left. `execute` carries it out. */
 export const recover = (self: Serving, work: Work, execute: Answering): Answering => {
   const refuse = (why: keyof typeof said): Answering => Effect.fail(ioError(said[why], work.intent, work.shown))
   const unless = (why: keyof typeof said): Answering => (self.settings.resumesChanges ? execute : refuse(why))

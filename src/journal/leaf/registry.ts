@@ -1,6 +1,6 @@
 /**
- * Which leaves there are at a position of the journal, as it says itself, so that all of them know the same at the same position: whose
- * an intent is (the longest prefix), and who speaks where it is nobody's (the first of them).
+ * The leaves at a position of the journal, derived from the journal only, so that all leaves agree. The leaf with the longest matching
+ * prefix owns a path. The first leaf answers for paths without an owner.
  */
 import * as FsPath from "../../model/FsPath.ts"
 import type { DaemonChanged } from "../entries/daemon.ts"
@@ -10,35 +10,35 @@ export interface Announced {
   readonly instance: string
   readonly prefix: FsPath.FsPath
   readonly extended: boolean
-  /** How long it waits for an owner of a path that has none, in milliseconds. */
+  /** The time in milliseconds that the leaf waits for an owner of a path without one. */
   readonly grace: number
   readonly position: number
 }
 
-/** The grace of a leaf that does not say its own, in milliseconds. */
+/** The grace in milliseconds of a leaf that does not announce its own. */
 export const defaultGrace = 5_000
 
 export interface Registry {
-  /** Answers the leaf that an entry announces. */
+  /** Processes an entry, and returns the leaf that it announces, if any. */
   readonly see: (changed: DaemonChanged, position: number) => Announced | undefined
-  /** Who serves the path. */
+  /** Returns the leaf that serves the path. */
   readonly ownerOf: (path: FsPath.FsPath) => Announced | undefined
-  /** Who answers for what nobody serves. */
+  /** Returns the leaf that answers for paths without an owner. */
   readonly first: () => Announced | undefined
-  /** Those that serve their paths, the first of them first. */
+  /** The serving leaves, in the order of their announcement. */
   readonly running: () => ReadonlyArray<Announced>
-  /** Announced, and not yet completed, superseded or not. */
+  /** The leaves that were announced and have not completed, superseded or not. */
   readonly unfinished: ReadonlyMap<string, Announced>
-  /** Those that have ended and were not replaced. */
+  /** The leaves that have ended and were not replaced. */
   readonly down: () => ReadonlyArray<Announced>
-  /** The names in a directory that lead to the prefixes of leaves, of those that are down too. */
+  /** Returns the names in a directory that lead to the prefixes of leaves, including ended ones. */
   readonly namesIn: (path: FsPath.FsPath) => ReadonlyArray<string>
-  /** Whether the path is the prefix of a leaf, or holds one: such a directory is always there. The root is none. */
+  /** Tests whether the path is the prefix of a leaf, or leads to one. Such a directory always exists. The root does not count. */
   readonly isPinned: (path: FsPath.FsPath) => boolean
   readonly copy: () => Registry
 }
 
-/** One takes the place of the other. */
+/** Tests whether one leaf replaces the other: both have the same name or the same prefix. */
 export const supersedes = (self: Pick<Announced, "daemon" | "prefix">, that: Pick<Announced, "daemon" | "prefix">): boolean =>
   self.daemon === that.daemon || self.prefix === that.prefix
 

@@ -1,14 +1,16 @@
-/** A file that somebody else has open is asked for again, a little later each time. */
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 
 const isBusy = (error: unknown): boolean =>
   typeof error === "object" && error !== null && "why" in error && error.why === "busy"
 
-/** Milliseconds. */
+/** The first delay in milliseconds. */
 const first = 50
 
-/** Each pause is twice the one before, and all vary by a fifth either way. What succeeds at once pays for one handler. */
+/**
+ * Retries while another program has the file open. Each delay is twice the one before, varied by up to a fifth. A first attempt that
+ * succeeds costs only one error handler.
+ */
 export const patiently = <A, E, R>(times: number, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
   const attempt = (left: number, pause: number): Effect.Effect<A, E, R> =>
     Effect.catch(effect, (error) =>

@@ -1,4 +1,4 @@
-/** A leaf at work: it looks at the journal once, then goes along it until another takes its place. */
+/** Runs a leaf: surveys the journal once, then processes it until another leaf takes its place. */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -25,7 +25,7 @@ interface Going {
   readonly checkpoints: Checkpoints.Checkpoints
 }
 
-/** Looks at one after another, and waits where something is to be done before the next. */
+/** Processes the entries one at a time, and waits for an entry's effect before the next entry. */
 const along = (going: Going, page: ReadonlyArray<Recorded<Entry>>, from = 0): Effect.Effect<void, typeof superseded> =>
   Effect.suspend(() => {
     for (let i = from; i < page.length; i++) {
@@ -46,7 +46,7 @@ export const make = (fs: Algebra, settings: Settings): DaemonOptions<JournalErro
     const journal = yield* Journal
     const { extended, grace, name, prefix } = settings
     const me = { daemon: name, instance, prefix, extended, grace, position }
-    // What one has begun takes that long, and what it has not begun by then it lets go.
+    // A leaf finishes its begun requests within one timeout, and drops the others after it.
     const survey = yield* Survey.make(journal, me, 2 * settings.timeout)
     if (survey === undefined) return
     const clock = yield* Clock.Clock

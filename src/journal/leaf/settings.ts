@@ -1,4 +1,4 @@
-/** What a leaf is told, checked once and in one form. Times are milliseconds. */
+/** The options of a leaf, validated and in one form. Times are in milliseconds. */
 import * as Duration from "effect/Duration"
 import { make as makeAlgebra, type Algebra } from "../../filesystem/Filesystem.ts"
 import { InvalidArgument, promote } from "../../model/FsError.ts"
@@ -33,7 +33,7 @@ export const invalid = (argument: string, detail: string): InvalidArgument =>
 const isWhole = (value: unknown, least: number): value is number =>
   typeof value === "number" && Number.isSafeInteger(value) && value >= least
 
-/** The first thing that is wrong is thrown, and nothing else is. */
+/** Returns the number or its default. Throws InvalidArgument, which `of` returns, so that only the first problem is reported. */
 const whole = (argument: string, value: number | undefined, otherwise: number, least: number): number => {
   if (value === undefined) return otherwise
   if (isWhole(value, least)) return value
@@ -90,7 +90,7 @@ const read = (fs: Algebra, options: LeafOptions): Settings => {
     concurrency: whole("concurrency", options.concurrency, 16, 1),
     timeout: millis("timeout", options.timeout, 30_000, 1),
     idle: millis("idle", options.idle, 60_000, 1),
-    // Announced in the journal, which holds whole numbers.
+    // The grace is announced in the journal, which accepts only whole numbers.
     grace: Math.min(Math.ceil(millis("grace", options.grace, defaultGrace, 0)), Number.MAX_SAFE_INTEGER),
     resumesChanges: choice("resume", options.resume, ["reads", "all"]) === "all",
     extended: flag("extended", options.extended, false),
@@ -109,8 +109,8 @@ export const of = (fs: Algebra, options: LeafOptions): Settings | InvalidArgumen
 }
 
 /**
- * Returns the filesystem as a leaf with these options sees it. What refuses links goes on refusing them. Without options it keeps the
- * caller's own methods, but for `copy`.
+ * Returns the filesystem with these options applied. A filesystem that refuses links keeps refusing them. Without options, all of the
+ * caller's own methods are kept except `copy`.
  */
 export const seen = (fs: Algebra, { followSymlinks, preservePermissions }: LeafOptions): Algebra => {
   const { rules } = fs.port

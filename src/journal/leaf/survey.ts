@@ -1,7 +1,8 @@
 /**
- * What the journal says when a leaf begins, from the latest checkpoint on: what has been answered, what has been begun, and which leaves there are. One whose place this
- * leaf takes ends first, so that none of them does what the other does: a living one completes as soon as it has read of this one, one that
- * was killed is known to be dead, and of one of which nothing is known nothing is left after the time that it may take to complete.
+ * Reads the journal when a leaf starts, from the latest checkpoint on: the answered requests, the begun changes, and the leaves. Waits
+ * until every leaf that this one replaces has ended, so that no request is carried out twice. A living leaf completes as soon as it reads
+ * the announcement of this one. A killed leaf on this machine is known to be dead. Any other leaf counts as ended after the time that it
+ * may take to complete.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -16,25 +17,25 @@ import * as Checkpoints from "./checkpoints.ts"
 import * as Registry from "./registry.ts"
 
 export interface Survey {
-  /** Up to where nothing is to be done, and the leaves there. */
+  /** The checkpoint: the position up to which everything is answered, and the leaves there. */
   readonly from: Checkpoints.Beginning
   readonly answered: Answered.Answered
-  /** Of what has not been answered. */
+  /** The beginnings of unanswered changes. */
   readonly started: ReadonlyMap<string, FileStarted>
-  /** By instance those before this one that did not say what they begin, and have not finished what they had in hand. */
+  /** Earlier leaves that do not announce their changes and have not ended normally, by instance. */
   readonly silent: ReadonlyMap<string, Registry.Announced>
-  /** The leaves directly after this one was announced. */
+  /** The leaves directly after the announcement of this one. */
   readonly leaves: Registry.Registry
-  /** When that was. */
+  /** The time of that announcement, in milliseconds since 1970. */
   readonly at: number
 }
 
-/** How often it is looked whether one has been killed, in milliseconds. */
+/** The interval in milliseconds between checks whether a leaf was killed. */
 const pause = 100
 
 const isDaemonChanged = (entry: Entry): entry is DaemonChanged => entry._tag === "DaemonChanged"
 
-/** Entries behind a position, as far as a compacted journal still has them. */
+/** Reads the entries after a position, as far as a compacted journal still has them. */
 const storedAfter = (journal: Scrivener<Entry>, after: number): Stream.Stream<Recorded<Entry>, JournalError> =>
   Stream.catchIf(
     journal.stored(after),
@@ -42,11 +43,11 @@ const storedAfter = (journal: Scrivener<Entry>, after: number): Stream.Stream<Re
     () => journal.stored()
   )
 
-/** `undefined`: another leaf has taken this one's place while it waited, and waits for the same. */
+/** Surveys the journal. Returns `undefined` if a newer leaf has replaced this one meanwhile. The newer leaf waits for the same leaves. */
 export const make = Effect.fnUntraced(function* (
   journal: Scrivener<Entry>,
   me: Pick<Registry.Announced, "daemon" | "prefix" | "instance" | "position">,
-  /** How long one of which nothing is known is waited for, in milliseconds. */
+  /** The longest wait in milliseconds for a leaf of unknown state. */
   patience: number
 ): Effect.fn.Return<Survey | undefined, JournalError> {
   const from = yield* Checkpoints.latest(journal, me.position)
@@ -57,7 +58,7 @@ export const make = Effect.fnUntraced(function* (
   const leaves = from.leaves.copy()
   let mine: Pick<Survey, "leaves" | "at"> | undefined
   let isSuperseded = false
-  // What a request after the checkpoint repeats may have been answered before it.
+  // The window before the checkpoint matters, because a later request may repeat an id that was answered there.
   let after = Math.max(0, from.position - Answered.window)
 
   const absorb = (recorded: Recorded<Entry>): void => {
@@ -90,7 +91,7 @@ export const make = Effect.fnUntraced(function* (
       return isOver === false || (isOver === undefined && left > 0)
     }
     const before = [...leaves.unfinished.values()].filter((other) => Registry.supersedes(me, other) && isAwaited(other))
-    // Who comes later waits in turn: what is this leaf's before that is still to be done.
+    // A newer leaf waits for this one in turn, so this one first finishes its open requests.
     if (before.length === 0) return { from, answered, started, silent, ...mine! }
     if (isSuperseded) return undefined
     yield* Effect.raceFirst(journal.waitFor(after, isDaemonChanged), Effect.sleep(pause))

@@ -1,6 +1,6 @@
 /**
- * How a leaf shows what it serves to a branch that follows links itself. The branch resolves them in the whole tree, of which this leaf may
- * serve a part only, so nothing is followed here: a link is refused, or stands for itself.
+ * Views of a leaf's filesystem for a branch that follows links itself. The branch resolves links in the whole tree, and this leaf may serve
+ * only a part of it. So the leaf follows no link: it refuses a link, or treats it as an entry of its own.
  */
 import * as Effect from "effect/Effect"
 import { make as makeAlgebra } from "../../filesystem/Filesystem.ts"
@@ -10,7 +10,7 @@ import type { Efferent } from "../FileSystemEntry.ts"
 import type { Serving } from "./model.ts"
 
 export interface Views {
-  /** Returns what carries the request out. */
+  /** Returns the view that carries out the request. */
   readonly of: (intent: Efferent) => Serving
 }
 
@@ -26,7 +26,7 @@ const leaving = (self: Serving): Serving => {
   return { ...over(self, { ...self.fs.port, links: undefined }), isLeaving: true, links: links && { ...links, follow } }
 }
 
-/** Makes the views, each when it is first needed. A leaf of the thirteen has only its own. */
+/** Returns the views, each created on first use. A leaf that is not extended has only its plain view. */
 export const make = (self: Serving): Views => {
   let refuse: Serving | undefined
   let leave: Serving | undefined
