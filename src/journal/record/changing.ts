@@ -1,4 +1,4 @@
-/** Names changed, recorded: what goes is told with what it was, so that it can be brought back. */
+/** Records changes of names. The answer to a removal includes the removed entry, so that undo can restore it. */
 import * as Effect from "effect/Effect"
 import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
@@ -22,11 +22,11 @@ import { removedAt, removedBelow, statAt } from "./previous.ts"
 import { orNotMade, step } from "./story.ts"
 import type { Writing } from "./writing.ts"
 
-/** What cannot be looked at before is changed all the same. */
+/** Looks up a path before a change. A path that cannot be read counts as missing, and the change is made all the same. */
 const look = (port: Backend, path: FsPath.FsPath): Effect.Effect<FileStat | undefined> =>
   Effect.orElseSucceed(statAt(port, path), () => undefined)
 
-/** `null`: it could not be looked at. */
+/** Looks up a path. Returns `null` if it cannot be read. */
 const lookFor = (port: Backend, path: FsPath.FsPath): Effect.Effect<FileStat | null | undefined> =>
   Effect.orElseSucceed(statAt(port, path), () => null)
 
@@ -40,7 +40,9 @@ const keep = (
 const isGone = (port: Backend, path: FsPath.FsPath): Effect.Effect<boolean, Fault> =>
   Effect.map(port.stat(path), (stat) => stat === undefined)
 
-/** Whether something of this kind has come to where nothing was. */
+/**
+ * Tests whether an entry of this kind has appeared. Returns `undefined` if an entry was there before, so that this cannot be determined.
+ */
 const hasCome = (
   port: Backend,
   path: FsPath.FsPath,
@@ -92,7 +94,7 @@ export const remove =
       })
     )
 
-/** What of a tree has gone although not all of it has, each told for itself, what lay deepest first. */
+/** Records what was removed of a tree that was not removed completely, as one delete per entry, deepest first. */
 const tellGone = Effect.fnUntraced(function* (writing: Writing, removed: ReadonlyArray<Removed>): Effect.fn.Return<void> {
   for (const one of [...removed].reverse()) {
     const path = one.path as FsPath.FsPath
@@ -104,7 +106,10 @@ const tellGone = Effect.fnUntraced(function* (writing: Writing, removed: Readonl
   }
 })
 
-/** Only where it is known what goes: a tree of which a part has gone could not be told from one that is whole otherwise. */
+/**
+ * Records the removal of a tree. The tree must be readable first. Otherwise, after a partial removal, nothing would tell which entries are
+ * gone.
+ */
 export const removeTree = (
   writing: Writing,
   remove: NonNullable<Accelerations["removeTree"]>
@@ -145,7 +150,7 @@ const countsOf = (
 const isSameName = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): boolean =>
   port.info.caseSensitive ? from === to : FsPath.fold(from) === FsPath.fold(to)
 
-/** A directory counts as one: what is in it is not looked at. */
+/** Returns the answer to a move. A directory counts as one, because its contents are not read. */
 const moved = (
   id: string,
   path: FsPath.FsPath,
@@ -176,7 +181,7 @@ export const rename =
         id,
         operation: "move",
         path: from,
-        // Where nothing is to be replaced, that it need not be says that nothing was there.
+        // If there was nothing to replace, record a move without `overwrite`, which tells that the target was free.
         asked: fileMove({
           correlationId: id,
           path: from,

@@ -1,4 +1,4 @@
-/** A stream on its way to the disk is asked for in chunks of one size as it goes by, in constant memory. */
+/** Records a stream that is being written, in chunks of one size and in constant memory. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { Fault } from "../../model/FsError.ts"
@@ -10,17 +10,15 @@ import { ask, type Story } from "./story.ts"
 const chunkSize = 65_536
 
 export interface Chunks {
-  /** The same bytes; before its end all of them have been asked for. */
+  /** Passes the bytes through unchanged. All chunks are recorded before the stream ends. */
   readonly through: <E, R>(source: Stream.Stream<Uint8Array, E, R>) => Stream.Stream<Uint8Array, E | Fault, R>
-  /** What was asked for is given up, which not all is yet; where nothing was, nothing is said. */
+  /** Records that the incomplete write is cancelled; does nothing if no chunk was recorded. */
   readonly discard: Effect.Effect<void, Fault>
-  /** Asks for nothing more than that there is something to answer, where nothing has been asked yet. */
+  /** Records an empty write if no chunk was recorded, so that a fault has a request to answer. */
   readonly begin: Effect.Effect<unknown, Fault>
-  /** So many bytes have gone by. */
+  /** The number of bytes that have passed. */
   readonly size: () => number
-  /** All has been asked for. */
   readonly hasEnded: () => boolean
-  /** It is the source that has failed. */
   readonly hasFailed: () => boolean
 }
 

@@ -1,4 +1,4 @@
-/** Entries as `record` makes them, two for every change: their fields are right by construction, so none is checked. */
+/** Creates the entries of `record`, two per change. Their fields are valid by construction, so no schema checks them. */
 import type { FileSystemEntry } from "../FileSystemEntry.ts"
 import {
   FileAttributesSet,
@@ -29,7 +29,7 @@ interface Class<A> {
   readonly fields: { readonly _tag: { readonly schema: { readonly literal: string } } }
 }
 
-/** What the constructor makes, without what it costs. */
+/** Creates entries like the class constructor, without its cost. */
 const maker = <A extends FileSystemEntry>({ fields: { _tag }, prototype }: Class<A>) => {
   const own = { _tag: _tag.schema.literal }
   return (fields: Omit<A, "_tag">): A => Object.assign(Object.create(prototype) as A, own, fields)

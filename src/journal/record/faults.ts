@@ -1,4 +1,3 @@
-/** What went wrong, as an entry: one of the eleven kinds, and the whole error beside it. */
 import * as Cause from "effect/Cause"
 import * as Option from "effect/Option"
 import { isFault } from "../../engine/directories.ts"
@@ -11,13 +10,13 @@ const kinds: ReadonlySet<string> = new Set(FaultKind.literals)
 
 const isKind = (tag: string): tag is FaultKind => kinds.has(tag)
 
-/** The fault that a cause holds; an interruption or a defect has none. */
+/** Returns the fault of a cause; `undefined` for an interruption or a defect. */
 export const faultOf = (cause: Cause.Cause<unknown>): Fault | undefined => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
   return isFault(error) ? error : undefined
 }
 
-/** A backend out of contract may say what no error can hold. */
+/** Returns the error of a fault. A backend that breaks its contract may give values that no error accepts; then returns `undefined`. */
 const errorOf = (fault: Fault, operation: string, path: FsPath): FsError | undefined => {
   try {
     return promote(fault, operation, path)
@@ -35,7 +34,7 @@ export const answer = (correlationId: string, operation: string, path: FsPath, f
   )
 }
 
-/** Of what was broken off and has certainly not been done. */
+/** Returns the answer to a change that was interrupted and is known not to be done. */
 export const brokenOff = (correlationId: string, path: FsPath, cause: Cause.Cause<unknown>): FileFault =>
   fileFault({
     correlationId,

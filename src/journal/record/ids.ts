@@ -1,7 +1,7 @@
-/** Correlation ids of what `record` writes down. They say that what was asked was a step at the port, where no link is followed. */
+/** Correlation ids of recorded steps. Their prefix marks a request as a step at the port, where no link is followed. */
 const mark = "step:"
 
-/** One beginning of chance, and a number: as unlike any other as one that is drawn anew, and made sooner. */
+/** Returns a generator of ids: a random prefix and a counter. Such ids are as unique as random ones, and faster to make. */
 export const make = (beginning: string): (() => string) => {
   const start = `${mark}${beginning}-`
   let count = 0

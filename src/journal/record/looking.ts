@@ -1,6 +1,6 @@
 /**
- * What is looked at, recorded too, for a double that answers the same: each look at the port, and each read of an open file. Opening is a
- * read of no bytes. A link is read as the whole content of what is a link, which opening never answers.
+ * Records reads for `Replay.double`: each stat, list and open at the port, and each read of an open file. Opening is recorded as a read of
+ * no bytes. Reading a link is recorded as a read without a length, whose content is the link's text.
  */
 import * as Effect from "effect/Effect"
 import type { FileEntry, FileStat } from "../../model/Entry.ts"
@@ -45,7 +45,7 @@ const metadata = (id: string, stat: FileStat): Entry =>
 const nothing = (id: string, path: FsPath.FsPath): Entry =>
   fileFault({ correlationId: id, faultKind: "NotFound", path, message: "nothing is there" })
 
-/** Its path is the segment by which the port knows it. */
+/** Returns the listed entry of a child. The entry's path is the child's key at the port. */
 const listed = (child: Child): FileEntry => ({
   name: child.name,
   path: keyOf(child) as FsPath.FsPath,

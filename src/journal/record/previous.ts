@@ -1,6 +1,6 @@
 /**
- * What a change is about to take away is put where undoing finds it: small contents into the entry, others by their hash. What may not be
- * read is left out, and the change is made all the same.
+ * Keeps what a change is about to remove, so that undo can restore it: small contents in the entry, others in the content store. Unreadable
+ * contents are left out, and the change is made all the same.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -20,13 +20,13 @@ import { largest } from "../journal/holding.ts"
 
 const chunkSize = 65_536
 
-/** `null`: there is nothing, or nothing that has a content; `undefined`: it cannot be told. */
+/** The previous content; `null` if there is no file, and `undefined` if this cannot be determined. */
 export type Previous = Content | null | undefined
 
 export const statAt = (port: Backend, path: FsPath.FsPath): Effect.Effect<FileStat | undefined, Fault> =>
   port.accelerations?.stat?.(path) ?? port.stat(path)
 
-/** What is stored already is not stored again, where the backend knows the hash. */
+/** Stores the content. Skips the copy if the backend knows the hash and the store already has it. */
 const stored = (contents: ContentStore, handle: Handle): Effect.Effect<Content, Fault | JournalError> => {
   const put = contents.putStream(Read.chunks(handle, 0, Number.POSITIVE_INFINITY, chunkSize))
   if (handle.version === undefined) return put
@@ -48,10 +48,9 @@ const put = (port: Backend, contents: ContentStore, path: FsPath.FsPath): Effect
 const untold = (error: Fault | JournalError): Effect.Effect<undefined, JournalError> =>
   error instanceof JournalError ? Effect.fail(error) : Effect.succeed(undefined)
 
-/** What is lent is copied into Node's pool, which costs little for the moment that it is kept. */
+/** Copies lent bytes into Node's buffer pool, which is cheap for a short time. */
 const kept = ({ bytes, isLent }: Whole): Uint8Array => (isLent === true ? Buffer.from(bytes) : bytes)
 
-/** The content of a file that is there. */
 const contentAt = (
   port: Backend,
   contents: ContentStore,
@@ -72,7 +71,7 @@ const nothing = Effect.succeed(null)
 const untellable = Effect.succeed(undefined)
 const declined = Effect.succeed("declined" as const)
 
-/** Where the backend has no fast way to it. */
+/** Finds the previous content for a backend without a fast read. */
 const lookedUp = (port: Backend, contents: ContentStore, path: FsPath.FsPath): Effect.Effect<Previous, JournalError> =>
   Eager.flatMap(
     Eager.catch(statAt(port, path), () => Effect.succeed<"unknown">("unknown")),
@@ -84,7 +83,7 @@ const lookedUp = (port: Backend, contents: ContentStore, path: FsPath.FsPath): E
           : contentAt(port, contents, path, stat.sizeBytes)
   )
 
-/** What a write to this path is about to replace: almost always a small file, which one call answers, or nothing. */
+/** Returns the content that a write to this path is about to replace. Usually one call finds a small file, or that there is none. */
 export const before = (port: Backend, contents: ContentStore, path: FsPath.FsPath): Effect.Effect<Previous, JournalError> => {
   const read = port.accelerations?.read
   if (read === undefined) return lookedUp(port, contents, path)
@@ -99,13 +98,13 @@ export const before = (port: Backend, contents: ContentStore, path: FsPath.FsPat
 
 const permissions = ({ mode }: FileStat): { readonly mode?: number } => (mode === undefined ? {} : { mode })
 
-/** Of many files at once only small contents stay in the entry. */
+/** The largest content in bytes that stays in the entry of a removed tree. */
 const inlined = 256
 
 const smallest = (contents: ContentStore, content: Content | undefined): Effect.Effect<Content | undefined, JournalError> =>
   isBytes(content) && content.length > inlined ? contents.put(content) : Effect.succeed(content)
 
-/** One entry as it is; of a directory without what is in it. */
+/** Returns the record of one removed entry; of a directory without its contents. */
 export const removedAt = (
   port: Backend,
   contents: ContentStore,
@@ -130,7 +129,7 @@ export const removedAt = (
   return Effect.succeed({ path, kind, ...permissions(stat) })
 }
 
-/** A whole tree, parents first and by name. What a writer has left in progress is none of it. Fails where it cannot be listed. */
+/** Returns the records of a whole tree, parents first and by name, without temporary files. Fails if the tree cannot be listed. */
 export const removedBelow = Effect.fnUntraced(function* (
   port: Backend,
   contents: ContentStore,
@@ -151,7 +150,7 @@ export const removedBelow = Effect.fnUntraced(function* (
   return out
 })
 
-/** Whether the file holds exactly these bytes. */
+/** Tests whether the file has exactly these bytes. */
 export const holds = (port: Backend, path: FsPath.FsPath, bytes: Uint8Array): Effect.Effect<boolean, Fault> =>
   Effect.scoped(
     Effect.flatMap(port.open(path), (handle) => {

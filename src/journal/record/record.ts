@@ -1,4 +1,3 @@
-/** A filesystem whose journal is written by what is done to it: at the port, so that nothing goes past, and step by step. */
 import * as Effect from "effect/Effect"
 import { type Algebra, make } from "../../filesystem/Filesystem.ts"
 import { type Accelerations, type Backend, looking as onlyLooking } from "../../port/Backend.ts"
@@ -10,15 +9,16 @@ import { looking, readLink } from "./looking.ts"
 import { write, type Writing } from "./writing.ts"
 
 /**
- * How much of what a filesystem does is recorded.
+ * The options of `record`.
  *
  * @since 0.1.0
  */
 export interface RecordOptions {
-  /** Whether what is looked at is recorded too: stat, list, open and each read, for `Replay.double`. Turns fast ways off. @default false */
+  /** Whether reads are recorded too: stat, list, open and each read, for `Replay.double`. Turns accelerations off. @default false */
   readonly reads?: boolean | undefined
   /**
-   * Whether an answer holds what the change took away, by which `Replay` knows what was there before, and `Replay.undo` brings it back.
+   * Whether an answer includes what the change removed. `Replay` uses this to know the former state, and `Replay.undo` to restore it.
+   * @default true
    * @default true
    */
   readonly previous?: boolean | undefined
@@ -71,15 +71,15 @@ export const recordInto =
     )
 
 /**
- * Records every change that is made through the filesystem, whoever makes it and by whatever way: what is asked before it is done, what
- * came of it after, each step at the port for itself. So an overwriting move is recorded as the steps of which it is made, and what a
- * failed call takes back is there too. The journal is to be one that no leaf serves, which would do everything once more.
+ * Records every change that is made through the filesystem, by any caller and on any path. The request is recorded before the change, and
+ * its result after it, for each step at the port. So an overwriting move is recorded as its steps, and the rollback of a failed call is
+ * recorded too. The journal must have no leaf, because a leaf would carry out everything again.
  *
- * - streams are recorded in chunks as they go by, in constant memory
- * - what is interrupted or dies is looked at, and answered as what it has become; where that cannot be told it stays unanswered
- * - where what is asked cannot be written down, nothing is done: Unavailable. Where the answer cannot, the call fails with Unavailable too,
- *   and says that the change was made
- * - keeps the locks, the rules and the fast ways to what only looks; other accelerations go, and history
+ * - streams are recorded in chunks as they pass, in constant memory
+ * - after an interruption or a defect, the file is examined, and its state becomes the answer; if the state is unclear, there is no answer
+ * - if the request cannot be recorded, nothing is done and the call fails with Unavailable; if the answer cannot be recorded, the call also
+ *   fails with Unavailable, and its message says that the change was made
+ * - locks, rules and read accelerations are kept; other accelerations and the history are dropped
  *
  * @since 0.1.0
  */

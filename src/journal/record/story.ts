@@ -1,6 +1,6 @@
 /**
- * Each step is told in the order in which it can be believed: what is asked before anything is done, what came of it after. What breaks
- * off is looked at; where looking does not tell either, it stays unanswered, which says just that.
+ * Records each step: the request before it, and the result after it. If a step is interrupted, the file is examined. If its state is
+ * unclear, the request stays without an answer.
  */
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -22,35 +22,35 @@ const notMade = (error: JournalError): Effect.Effect<never, Fault> =>
 const made = (error: JournalError): Effect.Effect<never, Fault> =>
   Effect.fail({ _tag: "Unavailable", detail: `the change was made, but the journal does not say so; ${error.message}` })
 
-/** Of what is put into the journal before anything is done. */
+/** Turns a journal error before a change into a fault that says that nothing was done. */
 export const orNotMade = <A>(effect: Effect.Effect<A, JournalError>): Effect.Effect<A, Fault> => Eager.catch(effect, notMade)
 
 export const ask = ({ journal }: Story, entry: Entry): Effect.Effect<unknown, Fault> => orNotMade(journal.append(entry))
 
-/** Answers what was asked, and goes on with the value. */
+/** Records the answer, and returns the value. */
 export const tell = <A>({ journal }: Story, entry: Entry, value: A): Effect.Effect<A, Fault> =>
   Effect.matchEffect(journal.append(entry), { onFailure: made, onSuccess: () => Effect.succeed(value) })
 
-/** Whether it has been done after all; `undefined` where that cannot be told. */
+/** A test whether a step was done after all; `undefined` if this cannot be determined. */
 export type Look = Effect.Effect<boolean | undefined, Fault>
 
-/** The system may have done it, and only not have said so. */
+/** The faults after which the change may have been made all the same. */
 const doubtful: ReadonlySet<Fault["_tag"]> = new Set<Fault["_tag"]>(["IoError", "Timeout", "Unavailable"])
 
 export interface Step<A, E, R> {
   readonly id: string
-  /** As errors call it. */
+  /** The operation's name in errors. */
   readonly operation: string
   readonly path: FsPath
   readonly asked: Entry
   readonly run: Effect.Effect<A, E, R>
-  /** Where it is done. What it was done with is left out where only looking says so. */
+  /** Returns the entry for a completed step. The value is missing if only `look` has shown that the step is done. */
   readonly answer: (value?: A) => Entry
-  /** Made only where it is needed. */
+  /** Returns the test of the step. It is called only after a failure. */
   readonly look: () => Look
 }
 
-/** What has not succeeded, told as what it is. */
+/** Records the result of a step that has not succeeded. */
 const tellFailure = <A, E, R>(
   story: Story,
   { answer, id, look, operation, path }: Step<A, E, R>,
@@ -73,7 +73,7 @@ const tellFailure = <A, E, R>(
   })
 }
 
-/** One step, whole: only while it is done it can be interrupted. */
+/** Runs and records one step. Only the step itself can be interrupted, not its recording. */
 export const step = <A, E, R>(story: Story, step: Step<A, E, R>): Effect.Effect<A, E | Fault, R> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.matchEffect(story.journal.append(step.asked), {

@@ -1,6 +1,6 @@
 /**
- * Writes recorded. Where the engine publishes within a turn (`commit`), the old content is taken and the answer told there too, since
- * afterwards somebody else may have written already.
+ * Records writes. If the engine publishes within a lock (`commit`), the old content and the answer are recorded within that lock too.
+ * Afterwards another caller may already have written.
  */
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -35,7 +35,7 @@ export interface Writing extends Story {
 const nothing: Exit.Exit<null> = Exit.succeed(null)
 const untold: Exit.Exit<undefined> = Exit.succeed(undefined)
 
-/** What creating replaces is nothing, or it fails. */
+/** Returns the previous content. A create has none, because it fails if a file exists. */
 const previousOf = ({ journal, previous, self }: Writing, path: FsPath, mode: Mode): Effect.Effect<Previous, JournalError> =>
   mode === "create" ? nothing : previous ? before(self, journal.contents, path) : untold
 
@@ -65,7 +65,7 @@ const lookAt = (self: Backend, path: FsPath, bytes: Uint8Array, mode: Mode, prev
   return Effect.map(statAt(self, path), (stat) => stat?.kind === "file" && stat.sizeBytes === size)
 }
 
-/** The hash of what is put away by its hash is its version. */
+/** Returns the version of the written file, if the content store has computed its hash. */
 const versionOf = (content: Content, mode: Mode): string | undefined =>
   isBytes(content) || mode === "append" ? undefined : content.sha256
 
@@ -75,7 +75,7 @@ const putAway = ({ journal }: Writing, bytes: Uint8Array): Effect.Effect<Content
 const askOf = (id: string, path: FsPath, content: Content, mode: Mode): Entry =>
   fileWrite({ correlationId: id, path, content, createMode: createModes[mode], createParents: false })
 
-/** All bytes, published at once, in the turn that the caller holds. */
+/** Writes all bytes in one step, within the lock that the caller holds. */
 const atOnce = (writing: Writing, path: FsPath, bytes: Uint8Array, mode: Mode): Effect.Effect<FileStat, Fault> =>
   Effect.suspend(() => {
     const { reads, self } = writing
@@ -96,17 +96,18 @@ const atOnce = (writing: Writing, path: FsPath, bytes: Uint8Array, mode: Mode): 
     })
   })
 
-/** How far a write has come that is published within somebody's turn. */
 interface Progress {
-  /** `commit` has been reached. */
+  /** Whether `commit` has been called. */
   isCommitted: boolean
-  /** Publishing has begun. */
   isBegun: boolean
-  /** It has been published, and what is to be said has been said. */
+  /** Whether the file has been published and the answer recorded. */
   isTold: boolean
 }
 
-/** The engine's own commit, and within it the old content, the publishing, and the answer, of which nothing can come between the last two. */
+/**
+ * Returns the engine's commit with recording: reads the old content, publishes, and records the answer. Nothing can come between publishing
+ * and the answer.
+ */
 const telling = (
   writing: Writing,
   id: string,
@@ -130,7 +131,7 @@ const telling = (
     )
   const { commit } = how ?? {}
   const told: Commit = commit === undefined ? publishing : (publish) => commit(publishing(publish))
-  // A double has to know whether the engine looked at anything on the way.
+  // A double must know whether the engine called `commit`, because reads may come before it.
   return !writing.reads
     ? told
     : (publish) =>
@@ -143,7 +144,7 @@ const telling = (
         )
 }
 
-/** What is said of a write that has failed without having been told as done. */
+/** Records the failure of a write whose answer was not recorded. */
 const tellFailure = (
   writing: Writing,
   id: string,
@@ -157,7 +158,7 @@ const tellFailure = (
   return entry === undefined ? Effect.void : Effect.ignore(writing.journal.append(entry))
 }
 
-/** Leaves out the bits of a file that was published within a turn: its entry has no stat, so that a double cannot answer them. */
+/** Removes the mode from the result of a write within a lock. Its entry has no stat, so a double could not return the mode. */
 const untoldMode = <E, R>({ reads }: Writing, written: Effect.Effect<FileStat, E, R>): Effect.Effect<FileStat, E, R> =>
   reads ? Effect.map(written, ({ mode: _, ...stat }) => stat) : written
 

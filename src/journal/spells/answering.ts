@@ -1,4 +1,4 @@
-/** What a leaf has answered becomes the answer of the spell, or the next thing to ask. */
+/** Turns the answers of a leaf into the answer of a spell, or into the spell's next request. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
@@ -29,14 +29,14 @@ import type { Step } from "./ids.ts"
 
 export type FileAnswer = FileContent | FileContentChunk | FileWritten | FileListing | FileDeleted | FileEdited | FileFault
 
-/** What an answer is for. */
+/** The spell and the step that an answer belongs to. */
 export interface Context {
   readonly journal: Scrivener<Entry>
   readonly invocation: SpellInvocation
   readonly step: Step
-  /** Of the other steps of the same spell. */
+  /** Returns the correlation id of another step of the same spell. */
   readonly id: (step: Step) => string
-  /** Bytes that a result may be made of. */
+  /** The largest content in bytes that a result may include. */
   readonly maxBytes: number
 }
 
@@ -62,7 +62,7 @@ const sizeOf = (content: Content): number => (isBytes(content) ? content.length 
 const isContent = (entry: Entry): entry is FileContent | FileContentChunk =>
   entry._tag === "FileContent" || entry._tag === "FileContentChunk"
 
-/** The parts of a content that has been read, of which the last stands before the position. */
+/** Returns the parts of a content that was read, whose last entry is before the position. */
 const parts = ({ journal }: Context, id: string, before: number): Effect.Effect<ReadonlyArray<Content>, JournalError> =>
   journal.readBackward(before).pipe(
     Stream.map(({ entry }) => entry),
@@ -74,7 +74,7 @@ const parts = ({ journal }: Context, id: string, before: number): Effect.Effect<
     Effect.map((latestFirst) => latestFirst.toReversed())
   )
 
-/** The bytes of a content, or why there are none to have. */
+/** Returns the bytes of a content, or the reason why they are not available. */
 const wholeOf = (context: Context, id: string, before: number): Effect.Effect<Uint8Array | Fault, JournalError> =>
   Effect.flatMap(parts(context, id, before), (contents) => {
     const { journal, maxBytes } = context
@@ -94,7 +94,7 @@ const wholeOf = (context: Context, id: string, before: number): Effect.Effect<Ui
 
 const isFault = (value: Uint8Array | Edited | Fault): value is Fault => "_tag" in value
 
-/** As this library's searches tell text from the rest: what holds a NUL is none. */
+/** Decodes text, and encodes other contents in base64. A content with a NUL byte is not text, as in this library's search. */
 const textOf = (bytes: Uint8Array): { readonly encoding: Encoding; readonly content: string } => {
   const text = bytes.includes(0) ? undefined : decode(bytes)
   return typeof text === "string"
@@ -102,7 +102,7 @@ const textOf = (bytes: Uint8Array): { readonly encoding: Encoding; readonly cont
     : { encoding: "binary", content: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64") }
 }
 
-/** An edit by reading and writing: what has been read, with the edits made. */
+/** Applies the edits to the content that was read, for an edit by a read and a write. */
 const edited = (
   context: Context,
   understood: Extract<AnyUnderstood, { readonly spell: "edit_file" }>,
@@ -223,7 +223,10 @@ const made = (
   }
 }
 
-/** An answer to something else than was asked ends the spell too: whoever cast it would wait for ever. */
+/**
+ * Returns the spell's answer or next request. An answer that does not fit also ends the spell, because its caller would wait until the
+ * timeout.
+ */
 export const answer = (context: Context, recorded: Recorded<FileAnswer>): Effect.Effect<Made, JournalError> => {
   const understood = understand(context.invocation)
   if ("_tag" in understood) return Effect.succeed([understood])

@@ -1,4 +1,4 @@
-/** An invocation becomes a file entry, or a fault where it can be none. */
+/** Turns an invocation into a file request, or into a fault if it is invalid. */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { CreateMode, type Edit, FileDelete, FileEdit, FileList, FileRead, FileWrite } from "../FileSystemEntry.ts"
@@ -13,7 +13,7 @@ export interface Understood<Name extends SpellName = SpellName> {
   readonly parameters: Parameters<Name>
 }
 
-/** The spells one by one, so that each has its own parameters. */
+/** A union over the spells, so that each has its own type of parameters. */
 export type AnyUnderstood = { readonly [Name in SpellName]: Understood<Name> }[SpellName]
 
 const fault = ({ correlationId, spell }: SpellInvocation, faultKind: SpellFault["faultKind"], message: string): SpellFault =>
@@ -31,7 +31,7 @@ const decoders: Readonly<Record<SpellName, (parameters: unknown) => Result.Resul
   edit_file: Schema.decodeUnknownResult(definitions.edit_file.parameters, strict)
 }
 
-/** What is asked for, if it makes sense. */
+/** Validates the spell's name and parameters. */
 export const understand = (invocation: SpellInvocation): AnyUnderstood | SpellFault => {
   const { parameters, spell } = invocation
   if (!isSpellName(spell)) {
@@ -46,7 +46,7 @@ export const understand = (invocation: SpellInvocation): AnyUnderstood | SpellFa
 const encoder = new TextEncoder()
 const base64 = Schema.decodeUnknownResult(Schema.Uint8ArrayFromBase64)
 
-/** `undefined` for what is said to be base64, and is none. */
+/** Returns the content's bytes; `undefined` if it is declared as base64 but is not. */
 const bytesOf = ({ content, encoding = "utf-8" }: Parameters<"write_file">): Uint8Array | undefined => {
   if (encoding === "utf-8") return encoder.encode(content)
   const decoded = base64(content.replace(/[ \t\r\n]/g, ""))
@@ -61,7 +61,6 @@ const modes = {
   append_existing: CreateMode.AppendExisting
 } as const
 
-/** Of an edit, in the form in which the engine and FileEdit take them. */
 export const editsOf = ({ edits, new_string, old_string, replace_all = false }: Parameters<"edit_file">) =>
   (edits ?? [{ old_string: old_string!, new_string: new_string!, replace_all }]).map((edit): typeof Edit.Type => ({
     oldText: edit.old_string,

@@ -1,6 +1,6 @@
 /**
- * The book of a journal of spells: which invocations are open, which are answered, read as the journal grows. An id is used once: the
- * first invocation with it counts, and its first answer.
+ * Tracks a journal of spells as it grows: the open and the answered invocations. Each id is used once: only its first invocation and its
+ * first answer count.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -15,30 +15,27 @@ import type { SpellEntry, SpellFault, SpellInvocation, SpellResult } from "./ent
 
 export type SpellAnswer = SpellResult | SpellFault
 
-/** Why there is no answer. */
 export type Unanswered = JournalError | DaemonError
 
-/** While it is open the invocation is kept, afterwards only where the answer stands. */
+/** The state of an invocation. An answered one keeps only the position of its answer, to save memory. */
 type Page =
   | { readonly _tag: "Open"; readonly position: number; readonly invocation: SpellInvocation }
   | { readonly _tag: "Answered"; readonly position: number }
 
 interface Waiting {
   readonly answer: Deferred.Deferred<SpellAnswer, Unanswered>
-  /** So many wait for it. */
   count: number
 }
 
 export interface Book {
-  /** Ends when the book has been read up to the position. */
   readonly reached: (position: number) => Effect.Effect<void, Unanswered>
-  /** As far as the book has been read. */
+  /** Returns the state of an invocation, as far as the book has read. */
   readonly page: (correlationId: string) => Page | undefined
-  /** The answer, stored or to come. */
+  /** Returns the stored answer, or waits for it. */
   readonly answer: (correlationId: string) => Effect.Effect<SpellAnswer, Unanswered>
-  /** The position of the first that is open, as far as the book has been read. */
+  /** Returns the position of the first open invocation, as far as the book has read. */
   readonly firstOpen: () => number | undefined
-  /** Nobody answers any more. */
+  /** Fails all waiters, because no answer will come. */
   readonly close: (why: Unanswered) => Effect.Effect<void>
 }
 
@@ -65,7 +62,7 @@ export const make = Effect.fnUntraced(function* (journal: Scrivener<SpellEntry>)
     Deferred.doneUnsafe(waiting.answer, Exit.succeed(entry))
   }
 
-  /** Who waits no more leaves nothing behind. */
+  /** Removes the entry when its last waiter leaves. */
   const leave = (correlationId: string, waiting: Waiting): void => {
     waiting.count--
     if (waiting.count === 0 && answers.get(correlationId) === waiting) answers.delete(correlationId)
@@ -117,7 +114,7 @@ export const make = Effect.fnUntraced(function* (journal: Scrivener<SpellEntry>)
       }),
     page: (correlationId) => pages.get(correlationId),
     firstOpen: () => {
-      // In the order in which they were opened.
+      // The map has the order of the invocations.
       for (const page of pages.values()) if (page._tag === "Open") return page.position
       return undefined
     },

@@ -1,4 +1,4 @@
-/** The covenant between a journal of spells and one of files: invocations down, answers up. */
+/** The covenant between a journal of spells and a journal of files: routes invocations to file requests, and answers back. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Covenant from "../Covenant.ts"
@@ -55,7 +55,7 @@ const declaration = ({ book, extended, files, maxBytes, name, spells }: Between)
 
   const tell = Effect.fnUntraced(function* (recorded: Recorded<FileAnswer>) {
     const derived = ids.parse(recorded.entry.correlationId)
-    // What was asked for a spell comes after it; another journal of spells may have been longer.
+    // A position after the last spell belongs to another journal of spells, which was longer.
     if (derived === undefined || derived.position > (yield* spells.last)) return []
     yield* book.reached(derived.position)
     return yield* told(recorded, derived)
@@ -91,7 +91,7 @@ const declaration = ({ book, extended, files, maxBytes, name, spells }: Between)
   })
 }
 
-/** Where nothing is open nothing that is there has to be looked at; otherwise only spells from the first open one on. */
+/** Returns the settled positions. Without open invocations, all entries are settled. Otherwise the spells before the first open one are. */
 const settled = Effect.fnUntraced(function* ({ book, files, spells }: Between) {
   const last = yield* spells.last
   yield* book.reached(last)
@@ -99,7 +99,7 @@ const settled = Effect.fnUntraced(function* ({ book, files, spells }: Between) {
   return open === undefined ? { spells: last, files: yield* files.last } : { spells: open - 1, files: 0 }
 })
 
-/** Its daemons, not started. Whoever waits for an answer is told when one of them ends. */
+/** Returns the daemons of the covenant, not started. If one fails, all callers that wait for an answer fail too. */
 export const make = Effect.fnUntraced(function* (
   between: Between
 ): Effect.fn.Return<Group, Covenant.CovenantError | JournalError | Unanswered, Scope.Scope> {

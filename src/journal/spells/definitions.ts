@@ -1,7 +1,4 @@
-/**
- * What each spell takes and answers. The names of fields are those of the agent tools of the same names. Paths are those of the branch; texts
- * are texts here, and bytes below.
- */
+/** The parameters and results of each spell. Fields are named as in the agent tools of the same names. Paths are relative to the branch. */
 import * as Schema from "effect/Schema"
 import type { SpellName } from "./entries.ts"
 
@@ -11,11 +8,10 @@ const wellFormed = Schema.String.check(
 )
 const whole = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
-/** What the content of a file is: itself, or base64 of what is no text. */
+/** The form of a file's content: text, or base64 for anything else. */
 export const Encoding = Schema.Literals(["utf-8", "binary"])
 export type Encoding = typeof Encoding.Type
 
-/** What may be there before a write. */
 export const Mode = Schema.Literals(["create", "overwrite", "replace", "append", "append_existing"])
 
 const change = { old_string: wellFormed, new_string: wellFormed, replace_all: Schema.optionalKey(Schema.Boolean) }
@@ -33,7 +29,7 @@ const writeFile = {
   description: "Write a whole file, or with mode append add to its end. Without a mode there must be no such file yet.",
   parameters: Schema.Struct({
     path,
-    /** Text; with the encoding binary base64, which may be broken into lines. */
+    /** The text; for the encoding "binary", base64, which may contain line breaks. */
     content: wellFormed,
     /** @default "create" */
     mode: Schema.optionalKey(Mode),
@@ -48,12 +44,12 @@ const listDirectory = {
   parameters: Schema.Struct({
     /** @default the root */
     path: Schema.optionalKey(path),
-    /** A glob, relative to the path. @default everything */
+    /** A glob relative to the path. @default everything */
     pattern: Schema.optionalKey(Schema.String),
-    /** Everything below, with paths relative to `path`. @default false */
+    /** Whether to list everything below the directory, with paths relative to `path`. @default false */
     recursive: Schema.optionalKey(Schema.Boolean)
   }),
-  /** Whatever is no directory is among the files. */
+  /** All entries other than directories are in `files`. */
   result: Schema.Struct({ path, directories: Schema.Array(Schema.String), files: Schema.Array(Schema.String) })
 }
 
@@ -63,10 +59,10 @@ const deleteFile = {
     path,
     /** @default false */
     recursive: Schema.optionalKey(Schema.Boolean),
-    /** Whether it is fine that there is nothing. @default false */
+    /** Whether a missing entry is a success. @default false */
     allow_missing: Schema.optionalKey(Schema.Boolean)
   }),
-  /** `deleted`: files, links and others. */
+  /** `deleted` counts files, links and others, without directories. */
   result: Schema.Struct({ path, deleted: whole })
 }
 
@@ -76,9 +72,9 @@ const editFile = {
     path,
     old_string: Schema.optionalKey(wellFormed),
     new_string: Schema.optionalKey(wellFormed),
-    /** Every occurrence; otherwise there must be exactly one. @default false */
+    /** Whether to replace every occurrence; otherwise there must be exactly one. @default false */
     replace_all: Schema.optionalKey(Schema.Boolean),
-    /** Instead of the three above. Each is looked for in the text as it was. */
+    /** Several edits instead of the three fields above. Each is searched for in the original text. */
     edits: Schema.optionalKey(Schema.Array(Change))
   }).check(
     Schema.makeFilter(({ edits, new_string, old_string, replace_all }) => {
@@ -91,12 +87,12 @@ const editFile = {
       return edits.length > 0 || "must have at least one edit"
     })
   ),
-  /** `diff` is unified. */
+  /** `diff` is a unified diff. */
   result: Schema.Struct({ path, replacements: whole, bytes_written: whole, diff: Schema.String })
 }
 
 /**
- * The spells by their names: what each is for, its parameters and its result, which are the same in memory and in JSON.
+ * The spells by name, each with its description, parameters and result. Their values are the same in memory and in JSON.
  *
  * @since 0.1.0
  */
@@ -109,14 +105,14 @@ export const definitions = {
 } as const satisfies Readonly<Record<SpellName, unknown>>
 
 /**
- * What a spell takes.
+ * The parameters of a spell.
  *
  * @since 0.1.0
  */
 export type Parameters<Name extends SpellName> = (typeof definitions)[Name]["parameters"]["Type"]
 
 /**
- * What a spell answers.
+ * The result of a spell.
  *
  * @since 0.1.0
  */

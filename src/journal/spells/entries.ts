@@ -1,8 +1,7 @@
-/** What is asked of a spell, and what it answers, as entries of a journal of their own. */
 import * as Schema from "effect/Schema"
 
 /**
- * The spells there are.
+ * The names of the spells.
  *
  * @since 0.1.0
  */
@@ -11,20 +10,20 @@ export const SpellName = Schema.Literals(["read_file", "write_file", "list_direc
 export type SpellName = typeof SpellName.Type
 
 /**
- * Somebody asks for a spell. Whoever asks makes the id, and uses it once.
+ * A request to carry out a spell. The caller creates the id, and uses it once.
  *
  * @since 0.1.0
  */
 export class SpellInvocation extends Schema.TaggedClass<SpellInvocation>("fs-algebra/SpellInvocation")("SpellInvocation", {
   correlationId: Schema.String,
-  /** Anything; what is no `SpellName` is answered with UnknownSpell. */
+  /** The spell's name. A name that is not a `SpellName` is answered with UnknownSpell. */
   spell: Schema.String,
-  /** Anything; what is not as the spell has it is answered with InvalidParameters. */
+  /** The parameters. Invalid ones are answered with InvalidParameters. */
   parameters: Schema.Json
 }) {}
 
 /**
- * The spell has been carried out. `result` is as `parameters` and `result` of the spell's definition say.
+ * The result of a spell, in the form that the spell's definition gives.
  *
  * @since 0.1.0
  */
@@ -35,11 +34,11 @@ export class SpellResult extends Schema.TaggedClass<SpellResult>("fs-algebra/Spe
 }) {}
 
 /**
- * Why a spell was not carried out: what went wrong with the file, or with what was asked.
+ * The kinds of spell fault.
  *
- * The first eleven are those of FileFault. NotText: an edit of what is no text. InvalidArgument: an edit whose text is not there, or not
- * once. LimitExceeded: more than a result may hold, or than a write may. Conflict, Unsupported and Unavailable: as of `FsError`, from
- * a leaf that is extended. UnknownSpell and InvalidParameters: nothing was tried.
+ * The first eleven are those of FileFault. NotText: an edit of a file that is not text. InvalidArgument: an edit whose text does not occur,
+ * or occurs more than once. LimitExceeded: a content is larger than a result or a write may be. Conflict, Unsupported and Unavailable come
+ * from an extended leaf, and mean the same as in `FsError`. After UnknownSpell and InvalidParameters nothing was attempted.
  *
  * @since 0.1.0
  */
@@ -68,16 +67,16 @@ export const SpellFaultKind = Schema.Literals([
 export type SpellFaultKind = typeof SpellFaultKind.Type
 
 /**
- * The spell has failed.
+ * The failure of a spell.
  *
  * @since 0.1.0
  */
 export class SpellFault extends Schema.TaggedClass<SpellFault>("fs-algebra/SpellFault")("SpellFault", {
   correlationId: Schema.String,
-  /** As it was asked for. */
+  /** The spell's name as in the invocation. */
   spell: Schema.String,
   faultKind: SpellFaultKind,
-  /** Of the file, where it is about one. */
+  /** The path of the affected file, if there is one. */
   path: Schema.optionalKey(Schema.String),
   message: Schema.String
 }) {}
@@ -85,7 +84,7 @@ export class SpellFault extends Schema.TaggedClass<SpellFault>("fs-algebra/Spell
 /** @since 0.1.0 */
 export const SpellEntry = Schema.Union([SpellInvocation, SpellResult, SpellFault])
 /**
- * What the journal of spells holds.
+ * Any entry in the journal of spells.
  *
  * @since 0.1.0
  */

@@ -1,13 +1,13 @@
 /**
- * The ids of file entries that are asked for a spell follow from where the invocation stands, so that asking again is asking the same, and
- * the answer says which spell it is for.
+ * Ids of file requests, derived from the position of the spell's invocation. So a repeated request has the same id, and an answer
+ * identifies its spell.
  */
 
-/** `ask` where one entry is all there is to it; an edit without FileEdit is a `read` and a `write`. */
+/** The step of a spell. `ask` is the only step, except for an edit without FileEdit, which has a `read` and a `write`. */
 export type Step = "ask" | "read" | "write"
 
 export interface Derived {
-  /** Of the invocation, in the journal of spells. */
+  /** The position of the invocation in the journal of spells. */
   readonly position: number
   readonly step: Step
   readonly correlationId: string
@@ -15,7 +15,7 @@ export interface Derived {
 
 export interface Ids {
   readonly of: (derived: Derived) => string
-  /** `undefined` for the ids of others. */
+  /** Returns the parts of an id; `undefined` for an id that was made elsewhere. */
   readonly parse: (id: string) => Derived | undefined
 }
 
