@@ -1,4 +1,3 @@
-/** What a filesystem holds, held against what a journal knows. */
 import * as Effect from "effect/Effect"
 import { resolveLink } from "../../engine/resolve.ts"
 import * as Version from "../../engine/version.ts"
@@ -29,14 +28,14 @@ interface Found {
   readonly stat: FileStat | undefined
 }
 
-/** Where it really is, and what. */
+/** Resolves the path's parents, and returns its real path and stat. */
 const find = (port: Backend, path: FsPath.FsPath): Effect.Effect<Found, Fault> =>
   Effect.mapError(
     Effect.map(resolveLink(port, path), ({ path: at, stat }) => ({ at, stat })),
     (fault) => located(fault, path)
   )
 
-/** What is there. A file that may not be read is `unknown`. */
+/** Returns the actual state at a path. An unreadable file is `unknown`. */
 export const stateAt = (port: Backend, path: FsPath.FsPath): Effect.Effect<State, Fault> =>
   Effect.flatMap(find(port, path), (found) => stateOfFound(port, found))
 
@@ -61,7 +60,7 @@ const stateOfFound = (port: Backend, { at, stat }: Found): Effect.Effect<State, 
     }
   })
 
-/** A content that depends on what nobody has recorded is one of which nothing is known. */
+/** Returns the expected state of a file; `unknown` if its content depends on data that was not recorded. */
 const stateOfFile = (source: Source, path: FsPath.FsPath, file: File): Effect.Effect<State, ContentError> =>
   Effect.catchIf(
     Effect.map(digest(source, path, file), (digest): State => ({ kind: "file", ...digest })),
@@ -69,7 +68,7 @@ const stateOfFile = (source: Source, path: FsPath.FsPath, file: File): Effect.Ef
     () => Effect.succeed<State>({ kind: "unknown" })
   )
 
-/** Of a directory without what is in it. */
+/** Returns the expected state of a node; of a directory without its contents. */
 export const stateOf = (source: Source, path: FsPath.FsPath, node: Node): Effect.Effect<State, ContentError> => {
   switch (node.kind) {
     case "file":
@@ -106,7 +105,7 @@ const withMode = (state: State, mode: number): State =>
     ? { ...state, mode: mode & permissions }
     : state
 
-/** The difference at a path, without what is below it. Permission bits are compared where the journal knows them. */
+/** Returns the difference at a path, without the entries below it. Compares permission bits only if the journal knows them. */
 export const difference = Effect.fnUntraced(function* (
   { beginning, port, source }: Comparison,
   path: FsPath.FsPath,
@@ -126,12 +125,12 @@ export const difference = Effect.fnUntraced(function* (
     : { path, expected: withMode(expected, known), actual: withMode(actual, mode) }
 })
 
-/** Of something that has only been there all along, nothing is expected. */
+/** Tests whether the journal has not changed the entry, so that there is no expected state. */
 const isUntouched = (path: FsPath.FsPath, node: Node): boolean =>
   (node.kind === "origin" && node.path === path && node.attributes === undefined) ||
   (node.kind === "directory" && !node.isTouched && node.attributes?.mode.value === undefined)
 
-/** Everything that is known at a path and below, and is otherwise. What is being written is nobody's. */
+/** Returns all differences at and below a path. Ignores temporary files. */
 export const differences = Effect.fnUntraced(function* (
   comparison: Comparison,
   top: FsPath.FsPath,
@@ -153,8 +152,8 @@ export const differences = Effect.fnUntraced(function* (
 })
 
 /**
- * What was asked and never answered has been done where the filesystem looks so, and only then. Answers what is known with all of these
- * done, which is the world itself where there are none.
+ * Decides which unanswered requests were done. A request counts as done if the filesystem matches its result. Returns the world with these
+ * requests applied.
  */
 export const settle = Effect.fnUntraced(function* (
   comparison: Comparison,

@@ -1,4 +1,4 @@
-/** What of an answer counts when two are held against each other: not times, permissions, ids, and what only a recorder adds. */
+/** Extracts the fields of an answer that count in a comparison: no times, permissions, ids, or fields that only a recorder adds. */
 import * as Effect from "effect/Effect"
 import { isBytes } from "../../model/bytes.ts"
 import { hasher } from "../../runtime/hash.ts"
@@ -9,7 +9,7 @@ import * as Stream from "effect/Stream"
 
 export type Fields = { readonly [field: string]: unknown }
 
-/** Of bytes in any number of pieces. */
+/** Returns the size and the SHA-256 of the concatenated parts. */
 export const digestOf = (
   journal: Scrivener<Entry>,
   parts: ReadonlyArray<Content>
@@ -36,7 +36,7 @@ export const digestOf = (
     return Effect.map(taken, () => ({ bytes, sha256: hash.digest() }))
   })
 
-/** `chunks`: all of a content that is answered in several, the last too. */
+/** Returns the fields to compare. `chunks` are all chunks of a content that was answered in several, including the last. */
 export const fieldsOf = (
   journal: Scrivener<Entry>,
   answer: Terminal,

@@ -1,4 +1,3 @@
-/** One change that was made, carried out on what a journal knows of a tree. */
 import { isBytes } from "../../model/bytes.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type {
@@ -28,13 +27,13 @@ import {
   type World
 } from "./world.ts"
 
-/** What nothing has been answered for is carried out without what only the answer tells. */
+/** The answer; `undefined` for a request that was not answered, which is applied without the facts that only an answer has. */
 type Answer = Terminal | undefined
 
 const appends = (asked: FileWrite | FileWriteChunk): boolean =>
   asked.createMode === "append" || asked.createMode === "appendExisting"
 
-/** What an answer tells of what was there, or who began with it. */
+/** Returns the previous content, from the answer or from the leaf's announcement. */
 const previousOf = ({ answered, started }: Operation): Content | null | undefined => {
   const answer = answered?.answer
   if (answer?._tag === "FileWritten" && answer.previous !== undefined) return answer.previous
@@ -66,7 +65,7 @@ const write = (world: World, asked: FileWrite | FileWriteChunk, operation: Opera
 
 const isSome = (content: Content): boolean => (isBytes(content) ? content.length : content.size) > 0
 
-/** Other content leaves a file its permission bits. */
+/** Returns the mode of the file. A write keeps the permission bits. */
 const modeCell = (world: World, prior: Node) =>
   prior.kind === "directory" ? undefined : attributesOf(world.beginning, prior)?.mode
 
@@ -90,9 +89,9 @@ const knownOf = ({ content, kind, target }: Removed): Known =>
         ? { kind, target }
         : { kind: "other" }
 
-/** Notes what was there, of which perhaps only the place in the beginning was known. */
+/** Records what was there before a removal, if only its original path was known. */
 const reveal = (world: World, at: FsPath.FsPath, removed: Removed): void => {
-  // No leaf and no recorder has written that.
+  // No leaf and no recorder writes such a path.
   if (FsPath.segments(at).includes("..")) return
   const node = world.get(at)
   const attributes = attributesOf(world.beginning, node)
@@ -158,7 +157,6 @@ const setAttributes = (world: World, asked: FileSetAttributes, given: FsPath.FsP
 
 const isDone = ({ answered }: Operation): boolean => answered !== undefined && answered.answer._tag !== "FileFault"
 
-/** Whether it has changed something, or may have. */
 export const isChange = (operation: Operation): boolean =>
   operation.kind !== "FileRead" &&
   operation.kind !== "FileList" &&

@@ -1,4 +1,4 @@
-/** What was there when the journal began, as far as its entries tell. */
+/** The state before the first entry of the journal, as far as its entries tell. */
 import * as Stream from "effect/Stream"
 import { isBytes } from "../../model/bytes.ts"
 import * as FsPath from "../../model/FsPath.ts"
@@ -20,7 +20,7 @@ export const source = (operation: string, contents: ContentStore, beginning: Beg
   }
 })
 
-/** `undefined`: nobody has said. */
+/** Returns the node at a path in the beginning; `undefined` if no entry tells. */
 export const nodeAt = (beginning: Beginning, path: FsPath.FsPath, key: (name: string) => string): Node | undefined => {
   const known = beginning.known.get(path)
   const attributes = beginning.attributesAt(path)

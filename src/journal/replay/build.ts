@@ -1,4 +1,3 @@
-/** What a journal knows of a tree, made a filesystem in memory. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { resolve } from "../../engine/resolve.ts"
@@ -19,7 +18,7 @@ interface Building {
   readonly world: World
   readonly source: Source
   readonly draft: Backend
-  /** What was there in the beginning, where it is given. */
+  /** The tree before the first entry, if the caller gave one. */
   readonly base: Backend | undefined
 }
 
@@ -28,7 +27,7 @@ const chunkSize = 65_536
 const streamFrom = (port: Backend, path: FsPath.FsPath): Stream.Stream<Uint8Array, Fault> =>
   Stream.unwrap(Effect.map(port.open(path), (handle) => Read.chunks(handle, 0, Number.POSITIVE_INFINITY, chunkSize)))
 
-/** Of a file that there was not, nothing: who appended to it has made it. */
+/** Reads contents of the beginning from the base. A missing file reads as empty, because the append created it. */
 const beginningIn =
   (base: Backend): Source["beginning"] =>
   (path) =>
@@ -46,7 +45,6 @@ const clear = (draft: Backend, path: FsPath.FsPath): Effect.Effect<void, Fault> 
 const setMode = (draft: Backend, path: FsPath.FsPath, mode: number | undefined): Effect.Effect<void, Fault> =>
   mode === undefined || draft.attributes === undefined ? Effect.void : draft.attributes.set(path, { mode })
 
-/** From the base, as it was there. */
 const copy = Effect.fnUntraced(function* (
   { base, draft, source }: Building,
   from: FsPath.FsPath,
@@ -105,7 +103,7 @@ const put = (building: Building, path: FsPath.FsPath, node: Node): Effect.Effect
 const withAttributes = (node: Node, attributes: Attributes): Node =>
   node.kind === "file" || node.kind === "directory" ? { ...node, attributes } : node
 
-/** What a directory of the beginning held besides what is known of it now. */
+/** Returns the entries that a directory had in the beginning, and of which nothing newer is known. */
 const rest = ({ world }: Building, { entries, origin }: Directory): ReadonlyArray<readonly [name: string, node: Node]> => {
   if (origin === undefined) return []
   const out: Array<readonly [name: string, node: Node]> = []
@@ -121,7 +119,7 @@ const putDirectory = Effect.fnUntraced(function* (
   node: Directory
 ): Effect.fn.Return<void, ContentError> {
   const { base, draft } = building
-  // What a link leads to is where others have found it.
+  // Resolve links first, because the recorded changes were made at the link's target.
   const at = path === FsPath.root ? path : (yield* resolve(draft, path)).path
   const stat = yield* draft.stat(at)
   const isItself = base !== undefined && node.origin === path

@@ -1,4 +1,3 @@
-/** Who changed what, one value for each change that was asked for. */
 import * as Stream from "effect/Stream"
 import { isBytes } from "../../model/bytes.ts"
 import { sha256 } from "../../runtime/hash.ts"
@@ -10,7 +9,7 @@ import { type Operation, operations } from "./operations.ts"
 import { Visible } from "./visible.ts"
 import type { Change } from "./values.ts"
 
-/** Of a whole content that is at hand, or known by its hash. */
+/** Returns the version of a write of a whole content. */
 const versionOf = ({ asked, parts }: Operation): string | undefined => {
   const mode = "createMode" in asked ? asked.createMode : undefined
   const [only] = parts

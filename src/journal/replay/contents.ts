@@ -1,4 +1,4 @@
-/** What a file that the journal knows holds, out of its parts, as a stream: a large one is nowhere whole. */
+/** Streams the content of a file from its recorded parts, so that a large content is never in memory as a whole. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { isBytes } from "../../model/bytes.ts"
@@ -14,11 +14,10 @@ import type { File, Part } from "./world.ts"
 
 export type ContentError = JournalError | NotRecorded | Fault
 
-/** Where contents come from. */
 export interface Source {
   readonly operation: string
   readonly contents: ContentStore
-  /** What stood at a path in the beginning. */
+  /** Reads the content that a path had in the beginning. */
   readonly beginning: (path: FsPath) => Stream.Stream<Uint8Array, ContentError>
 }
 
@@ -54,7 +53,7 @@ const edited = (
 
 type Single = Exclude<Part, { readonly all: unknown }>
 
-/** Lists of parts lie in each other as often as something was appended. */
+/** Flattens lists of parts, which are nested once per append. */
 const singles = (parts: ReadonlyArray<Part>): ReadonlyArray<Single> => {
   const out: Array<Single> = []
   const pending = [...parts]
@@ -77,17 +76,17 @@ const partOf = (source: Source, path: FsPath, part: Single): Stream.Stream<Uint8
 const streamOf = (source: Source, path: FsPath, parts: ReadonlyArray<Part>): Stream.Stream<Uint8Array, ContentError> =>
   Stream.flatMap(Stream.fromIterable(singles(parts)), (part) => partOf(source, path, part))
 
-/** `path`: where the file is, for what it may fail with. */
+/** Streams the file's content. `path` is used in errors. */
 export const content = (source: Source, path: FsPath, { parts }: File): Stream.Stream<Uint8Array, ContentError> =>
   streamOf(source, path, parts)
 
 export interface Digest {
   readonly sizeBytes: number
-  /** SHA-256, in hex. */
+  /** The SHA-256 in hexadecimal. */
   readonly version: string
 }
 
-/** What a content is known by; what lies in the store by its hash is not read for it. */
+/** Returns the size and hash of a file. Does not read a content that is already stored by its hash. */
 export const digest = (source: Source, path: FsPath, file: File): Effect.Effect<Digest, ContentError> => {
   const [only, more] = singles(file.parts)
   if (more === undefined && only !== undefined && "sha256" in only) {

@@ -1,6 +1,6 @@
 /**
- * A backend that only remembers. Each step is known by what was asked, and its answers are given in the order in which they were
- * recorded. Temporary names of the library are random, so all of them count as one; names that strangers gave count as they are.
+ * A backend that answers from a recording. The key of each step is a description of the request. Its answers are returned in their recorded
+ * order. The library's temporary names are random, so all of them count as one name. Other names of that form count as they are.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -26,7 +26,7 @@ export interface Options {
 
 interface Answered {
   readonly answer: Terminal
-  /** The engine's own commit had been reached. */
+  /** Whether the engine's own `commit` had been called. */
   readonly isStarted: boolean
 }
 
@@ -41,7 +41,7 @@ const naming =
           .join("/")
       : path
 
-/** Names each step in words, since an error tells of one that was never recorded. */
+/** Describes each step in words, because the error for a missing step shows its key. */
 const keysOf = (nameOf: (path: FsPath.FsPath) => string) => ({
   stat: (path: FsPath.FsPath) => `stat ${nameOf(path)}`,
   list: (path: FsPath.FsPath) => `list ${nameOf(path)}`,
@@ -103,7 +103,6 @@ const keyOf = (journal: Scrivener<Entry>, keys: Keys, operation: Operation): Eff
   }
 }
 
-/** What was recorded, by what was asked. */
 interface Memory {
   readonly answers: Map<string, Array<Answered>>
   readonly keys: Keys
@@ -111,7 +110,7 @@ interface Memory {
 
 const remember = Effect.fnUntraced(function* (journal: Scrivener<Entry>): Effect.fn.Return<Memory, JournalError> {
   const hidden = new Hidden()
-  // A step can look for a name before another makes it, so all names are gathered first.
+  // A step may use a name before another step creates it, so all names are collected first.
   yield* Stream.runForEachArray(operations(journal), (some) => Effect.sync(() => some.forEach((one) => hidden.note(one))))
   const keys = keysOf(naming(hidden))
   const answers: Memory["answers"] = new Map()
@@ -167,7 +166,7 @@ const make = (journal: Scrivener<Entry>, memory: Memory, options: Options): Back
         detail: `this double only answers what was recorded, and this ${often}: ${key}${hint(memory)}`
       })
     })
-  /** The answer, unless it is a fault. */
+  /** Returns the next answer for the key. Fails if the answer is a fault. */
   const ask = (key: string): Effect.Effect<Terminal, Fault> =>
     Effect.flatMap(next(key), ({ answer }) => {
       const fault = faultOf(answer)
@@ -276,7 +275,7 @@ const make = (journal: Scrivener<Entry>, memory: Memory, options: Options): Back
   }
 }
 
-/** The backend that was recorded removed trees in one step; another is asked file by file. */
+/** Tests whether the recorded backend removed trees in one step. Otherwise the engine removes them file by file. */
 const memoryRemovesTrees = ({ answers }: Memory): boolean => [...answers.keys()].some((key) => key.endsWith(" and all in it"))
 
 export const double = (journal: Scrivener<Entry>, options: Options = {}): Effect.Effect<Backend, JournalError> =>

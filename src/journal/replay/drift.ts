@@ -1,4 +1,4 @@
-/** Where a filesystem is no longer what its journal left. */
+/** Finds the differences between a filesystem and the state that its journal left. */
 import * as Effect from "effect/Effect"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import { located } from "../../model/FsError.ts"
@@ -15,7 +15,7 @@ import { load } from "./load.ts"
 import type { Drift } from "./values.ts"
 import type { Node, World } from "./world.ts"
 
-/** Entries that the journal has never touched. */
+/** Returns the entries that the journal has never touched. */
 const untold = Effect.fnUntraced(function* (
   { beginning, port }: Comparison,
   world: World,

@@ -1,8 +1,7 @@
-/** What a replay may fail with beyond what journals and filesystems do. */
 import * as Schema from "effect/Schema"
 
 /**
- * What would have to be known was not recorded: what was at the path before, or what it was made of.
+ * A replay that needs data that was not recorded: the former state of a path, or the content from which a file was made.
  *
  * @since 0.1.0
  */

@@ -1,4 +1,4 @@
-/** Which entries are meant: by path, kind and correlation id. An answer is meant where what it answers is. */
+/** Filters entries by path, kind and correlation id. An answer passes if its request does. */
 import * as Stream from "effect/Stream"
 import * as FsPath from "../../model/FsPath.ts"
 import * as FileSystemEntry from "../FileSystemEntry.ts"
@@ -7,23 +7,23 @@ import { toPath } from "./paths.ts"
 import type { Change } from "./values.ts"
 
 /**
- * All that is given must hold; what is left out holds of everything.
+ * A filter of entries. All given conditions must hold; an omitted condition always holds.
  *
  * @since 0.1.0
  */
 export interface Filter {
-  /** At one of these, or below. From the branch's root; a leading "/" is that root too. */
+  /** Paths from the branch's root, each with everything below it. A leading "/" means that root too. */
   readonly paths?: ReadonlyArray<string> | undefined
-  /** Tags of what was asked, such as "FileWrite", which stands for FileWriteChunk too; `select` takes those of answers as well. */
+  /** Tags of requests, such as "FileWrite", which includes FileWriteChunk. `select` also accepts tags of answers. */
   readonly kinds?: ReadonlyArray<string> | undefined
-  /** One of these. */
+  /** The correlation ids to keep. */
   readonly correlationIds?: ReadonlyArray<string> | undefined
 }
 
 const isAny = <A>(wanted: ReadonlyArray<A> | undefined, is: (value: A) => boolean): boolean =>
   wanted === undefined || wanted.some(is)
 
-/** A chunk is a part of a write. */
+/** Returns the kind of an entry. A chunk counts as a write. */
 export const kindOf = (entry: Entry): Entry["_tag"] => (entry._tag === "FileWriteChunk" ? "FileWrite" : entry._tag)
 
 export const hasPath = (filter: Filter | undefined, paths: ReadonlyArray<FsPath.FsPath>): boolean =>
@@ -32,7 +32,7 @@ export const hasPath = (filter: Filter | undefined, paths: ReadonlyArray<FsPath.
 const hasKind = (filter: Filter | undefined, entry: Entry): boolean =>
   isAny(filter?.kinds, (kind) => kind === kindOf(entry) || kind === entry._tag)
 
-/** What is asked, as a whole. */
+/** Tests whether a request passes all conditions. */
 export const isMeant = (
   filter: Filter | undefined,
   asked: FileSystemEntry.Efferent,
@@ -50,7 +50,7 @@ const pathsOf = (entry: Entry): ReadonlyArray<FsPath.FsPath> => [
   ...("to" in entry ? [toPath(entry.to)] : [])
 ]
 
-/** Keeps the entries that are meant, for as long as the stream goes on; what is asked and not answered yet is remembered. */
+/** Keeps the entries of a stream that pass the filter. Remembers the paths of open requests, because answers have none. */
 export const select =
   (filter: Filter) =>
   <E, R>(self: Stream.Stream<Recorded<Entry>, E, R>): Stream.Stream<Recorded<Entry>, E, R> =>

@@ -1,6 +1,6 @@
 /**
- * The two trees that an undo exchanges: what is there, and what is to be, both only of what differs. What only stood somewhere in the
- * beginning is found where it has been moved to, or in what the journal has kept of it.
+ * The two trees of an undo: the current one and the target, both reduced to their differences. An entry of the beginning is read from the
+ * place to which it was moved, or from the contents in the journal.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -23,15 +23,15 @@ export interface Undoing {
   readonly port: Backend
   readonly source: Source
   readonly beginning: World["beginning"]
-  /** At the position. */
+  /** The tree at the target position. */
   readonly past: World
-  /** As the journal has left it. */
+  /** The tree at the end of the journal. */
   readonly now: World
-  /** Where that which stood at a path in the beginning stands now, as far as it has been moved or changed. */
+  /** The current places of entries of the beginning, for entries that were moved or changed, by their original path. */
   readonly places: ReadonlyMap<FsPath.FsPath, FsPath.FsPath>
-  /** Whether anything at the path, or below it, is to be looked at. */
+  /** Tests whether the path is selected, or leads to a selected one. */
   readonly isMeant: (path: FsPath.FsPath) => boolean
-  /** Where the bytes of what is to be come from. */
+  /** The contents of the target tree, by path. */
   readonly contents: Map<FsPath.FsPath, Bytes>
 }
 
@@ -75,7 +75,7 @@ const special = (path: FsPath.FsPath): Fault => ({
   detail: "it is neither file, directory nor link, and could not be brought back"
 })
 
-/** All that is there. Where it is to stand elsewhere, `as` says where, and its bytes are noted. */
+/** Returns the actual tree at a path. With `as`, notes the contents for the target tree at that path. */
 export const treeAt = Effect.fnUntraced(function* (
   undoing: Undoing,
   path: FsPath.FsPath,
@@ -112,11 +112,11 @@ export const treeAt = Effect.fnUntraced(function* (
 const withAttributes = (node: TreeNode | undefined, attributes: Attributes | undefined): TreeNode | undefined =>
   node === undefined || node.kind === "symlink" ? node : { ...node, ...told(attributes) }
 
-/** Without the bits that something was given since. */
+/** Removes the mode, which was set after the target position. */
 const withoutMode = (node: TreeNode | undefined): TreeNode | undefined =>
   node === undefined || node.kind === "symlink" ? node : { ...node, mode: undefined }
 
-/** Where what stood there in the beginning stands now: itself, or in what has been moved with it in. */
+/** Returns the current place of an entry of the beginning: its own, or inside a moved directory. */
 const placeOf = ({ now, places }: Undoing, origin: FsPath.FsPath): FsPath.FsPath | undefined => {
   for (let above = origin; ; above = FsPath.parent(above)) {
     const place = places.get(above)
@@ -124,7 +124,7 @@ const placeOf = ({ now, places }: Undoing, origin: FsPath.FsPath): FsPath.FsPath
       const names = FsPath.segments(FsPath.relative(above, origin))
       let node = now.get(place)
       for (const name of names) {
-        // What is known to be there is something else.
+        // Another entry has taken the name.
         if (node.kind === "directory" && node.entries.has(now.key(name))) return undefined
         node = now.child(node, name)
       }
@@ -139,14 +139,14 @@ const unknown = ({ source }: Undoing, path: FsPath.FsPath) =>
 
 const nobody = new Set<string>()
 
-/** Names that were in it in the beginning, of which anything is known but what is in it still. */
+/** Returns the names that a directory had in the beginning, and about which the journal knows something. */
 const namesOf = ({ now, places }: Undoing, origin: FsPath.FsPath): ReadonlySet<string> => {
   const names = new Set(now.beginning.namesIn(origin))
   for (const path of places.keys()) if (path !== FsPath.root && FsPath.parent(path) === origin) names.add(FsPath.name(path))
   return names
 }
 
-/** What stood at a path in the beginning, without the children of which something else is known. */
+/** Returns the tree that a path had in the beginning, without the children in `except`. */
 const originTree = Effect.fnUntraced(function* (
   undoing: Undoing,
   origin: FsPath.FsPath,
@@ -208,7 +208,7 @@ const putFile = Effect.fnUntraced(function* (
   return yield* fileOf(sizeBytes, bytes, told(file.attributes))
 })
 
-/** What is to be at a path. */
+/** Returns the target tree at a path. */
 export const goalAt = Effect.fnUntraced(function* (
   undoing: Undoing,
   as: FsPath.FsPath,

@@ -1,4 +1,4 @@
-/** A journal read once, from its beginning: what is known of the tree at one position, and at the end. */
+/** Reads a journal once and builds the known tree, at a position and at the end. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
@@ -11,13 +11,11 @@ import { type Operation, operations } from "./operations.ts"
 import { World } from "./world.ts"
 
 export interface Loaded {
-  /** At the position. */
   readonly past: World
-  /** After everything that has been answered. */
+  /** The tree after all answered changes. */
   readonly now: World
-  /** What has been changed after the position. */
   readonly touched: ReadonlySet<FsPath>
-  /** Changes that were asked for and never answered, in order. */
+  /** The changes without an answer, in order. */
   readonly open: ReadonlyArray<Operation>
 }
 
@@ -25,7 +23,7 @@ export interface LoadOptions {
   readonly caseSensitive: boolean
   /** @default the end */
   readonly position?: number | undefined
-  /** Whether what comes after the position is read too: of what was there before it may tell. */
+  /** Whether to read the entries after the position too, because they may reveal the state before it. */
   readonly isFurther: boolean
 }
 

@@ -1,4 +1,4 @@
-/** What was asked and what came of it, as one: in the order in which it was answered, and at the end what never was. */
+/** Pairs requests with their answers. The pairs are in the order of the answers, followed by the unanswered requests. */
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import type { FsPath } from "../../model/FsPath.ts"
@@ -10,23 +10,22 @@ import { kindOf } from "./filter.ts"
 import { toPath } from "./paths.ts"
 
 export interface Operation {
-  /** Of what asks; of a write in chunks, of the first. */
+  /** The position of the request; of a chunked write, of its first chunk. */
   readonly position: number
-  /** A write in chunks is a FileWrite. */
+  /** The tag of the request. A chunked write counts as FileWrite. */
   readonly kind: Exclude<Efferent["_tag"], "FileWriteChunk">
-  /** Of a write in chunks the first, which says where and how. */
+  /** The request; for a chunked write, the first chunk, which has the path and mode. */
   readonly asked: Efferent
   readonly path: FsPath
   readonly to: FsPath | undefined
-  /** What is to be written, in order. */
   readonly parts: ReadonlyArray<Content>
-  /** All of it has been asked for. */
+  /** Whether the last part of the content was requested. */
   readonly isWhole: boolean
-  /** Somebody has begun with it, and has said what he met. */
+  /** The leaf's announcement that it began, if there was one. */
   readonly started: FileStarted | undefined
-  /** What has been read, where that is more than one answer can hold. */
+  /** The chunks of the content that was read, if it was answered in several. */
   readonly chunks: ReadonlyArray<FileContentChunk>
-  /** Of the answer, and of what asks where there is none. */
+  /** The time of the answer, or of the request if there is no answer. */
   readonly at: number
   readonly answered?: { readonly position: number; readonly answer: Terminal }
 }
@@ -60,9 +59,9 @@ const operationOf = ({ chunks, first, isWhole, parts, started }: Open, answer?: 
     : { ...operation, answered: { position: answer.position, answer: answer.entry as Terminal } }
 }
 
-/** Takes entries in their order, and answers what each of them completes. */
+/** Pairs the entries in their order, and returns each completed operation. */
 class Pairing {
-  /** More than one by an id, where somebody has used it again. */
+  /** The open requests by id. An id has several if it was reused. */
   readonly #open = new Map<string, Array<Open>>()
 
   take(recorded: Recorded<Entry>): Operation | undefined {
@@ -78,7 +77,7 @@ class Pairing {
     if (entry._tag === "FileStarted") open.started = entry
     if (entry._tag === "FileContentChunk") open.chunks.push(entry)
     if (!FileSystemEntry.isTerminal(entry)) return undefined
-    // A second one by the same id is refused while the first goes on.
+    // A leaf refuses a second request with an id that is still open, so a fault answers the latest one.
     const ended = entry._tag === "FileFault" ? all.pop()! : all.shift()!
     if (all.length === 0) this.#open.delete(entry.correlationId)
     return operationOf(ended, recorded)
@@ -117,7 +116,7 @@ class Pairing {
   }
 }
 
-/** Of the entries up to a position. @default all that are stored */
+/** Emits the operations of the entries up to a position. @default all that are stored */
 export const operations = (
   journal: Scrivener<Entry>,
   until = Number.POSITIVE_INFINITY

@@ -1,16 +1,16 @@
-/** Paths as entries have them, also the temporary names under which a recorded filesystem prepared its changes. */
+/** Paths in entries, including the temporary names under which a recorded filesystem staged its changes. */
 import * as FsPath from "../../model/FsPath.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { Efferent } from "../FileSystemEntry.ts"
 import { isStep } from "../record/ids.ts"
 
-/** Without a leading slash, repeated ones and ".". */
+/** Normalizes a path: removes leading and repeated slashes and ".". */
 export const toPath = (path: string): FsPath.FsPath =>
   FsPath.fromSegments(path.split("/").filter((segment) => segment !== "" && segment !== "."))
 
 const mark = ".~"
 
-/** The parts of an operation that `Hidden` looks at. */
+/** The parts of an operation that `Hidden` reads. */
 interface Noted {
   readonly asked: Efferent
   readonly path: FsPath.FsPath
@@ -19,25 +19,25 @@ interface Noted {
 }
 
 /**
- * The temporary names of a journal, which changes, drift and undo do not show. A name is one if this installation made it, or if the
- * journal says that the recorded filesystem did, on whatever machine: its callers can create no name of that form. A file that a stranger
- * gave such a name is never made by a recorded step, so it is shown like any other.
+ * The temporary names in a journal, which `changes`, `drift` and `undo` do not show. A name is temporary if this installation made it, or
+ * if a recorded step created it, on any machine. Callers of a recorded filesystem cannot create names of that form. A foreign file of that
+ * form was not created by a recorded step, so it is shown like any other.
  */
 export class Hidden {
   readonly #made = new Set<string>()
 
-  /** Takes operations in their order. */
+  /** Observes an operation. Operations must come in their order. */
   note({ answered, asked, path, to }: Noted): void {
     const target = to ?? path
     if (!target.includes(mark) || answered?.answer._tag === "FileFault" || !isStep(asked.correlationId)) return
     const name = FsPath.name(target)
     if (!TemporaryNames.hasForm(name) || !isMaking(asked)) return
-    // An entry staged below a temporary name, or moved out of it, may be a file that a stranger gave such a name.
+    // An entry that was staged below a temporary name, or moved out of one, may be a foreign file of that form.
     const isStaged = this.has(FsPath.parent(target)) || (to !== undefined && this.has(path))
     if (!isStaged) this.#made.add(name)
   }
 
-  /** Returns whether a path has, or leads through, such a name. */
+  /** Tests whether a path contains a temporary name. */
   has(path: FsPath.FsPath): boolean {
     return path.includes(mark) && FsPath.segments(path).some((name) => this.hasName(name))
   }

@@ -1,4 +1,4 @@
-/** A recorded session, carried out once more somewhere else: steps at the port, calls as a leaf carries them out. */
+/** Carries out a recorded session again on another filesystem: steps at the port, and calls as a leaf does. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { isBytes } from "../../model/bytes.ts"
@@ -23,7 +23,6 @@ import type { Difference } from "./values.ts"
 
 const faulted = (fault: Fault | FsError): Fields => ({ answer: "fault", kind: fault._tag })
 
-/** A write in chunks, whatever they were, is one stream. */
 const sink = (
   journal: Scrivener<Entry>,
   fs: Algebra,
@@ -40,7 +39,7 @@ const sink = (
   )
 }
 
-/** Returns the view that answers a request of a branch that follows links itself, as a leaf with `extended` does. */
+/** Returns the view for a request of a branch that follows links itself, as an extended leaf does. */
 const viewOf = (serving: Serving, asked: Operation["asked"]): Serving =>
   asked.links === undefined ? serving : Views.make({ ...serving, settings: { ...serving.settings, extended: true } }).of(asked)
 
@@ -73,7 +72,7 @@ const performCall = (
     )
   })
 
-/** As a leaf reads them. */
+/** Returns the fault of an invalid path. Paths are parsed as a leaf does. */
 const refusal = ({ asked }: Operation): Fault | undefined => {
   for (const input of [asked.path ?? "", ...("to" in asked ? [asked.to] : [])]) {
     const path = FsPath.parse(input, "branch")

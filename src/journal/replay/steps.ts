@@ -1,4 +1,4 @@
-/** A step that was recorded at the port, carried out at another one, and answered as it was. */
+/** Carries out a step that was recorded at a port on another port, and returns the fields of its answer. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { isBytes } from "../../model/bytes.ts"
@@ -25,7 +25,10 @@ const modes: Record<CreateMode, "create" | "replace" | "append"> = {
   appendExisting: "append"
 }
 
-/** How much there is to read: who was asked may have answered less, and may do so anywhere but at the end. */
+/**
+ * Returns the length to read. A read may return fewer bytes than requested, even before the end of the file, and then the recorded length
+ * counts.
+ */
 const lengthOf = ({ answered }: Operation, { length = 0, offset = 0 }: FileRead): number => {
   const answer = answered?.answer
   if (answer?._tag !== "FileContent") return length
@@ -33,7 +36,7 @@ const lengthOf = ({ answered }: Operation, { length = 0, offset = 0 }: FileRead)
   return offset + size < answer.totalSize ? size : length
 }
 
-/** Reading without a length is reading a link, opening is reading nothing. */
+/** Reads a link if the request has no length, otherwise a file. Opening was recorded as a read of no bytes. */
 const read = (
   journal: Scrivener<Entry>,
   port: Backend,
@@ -87,7 +90,7 @@ const remove = (port: Backend, { path }: Operation, recursive: boolean): Effect.
     ({ deleted }) => ({ answer: "deleted", files: Math.max(1, deleted) })
   )
 
-/** The permission bits of a copy are kept here if they were kept where the copy was recorded. */
+/** Sets the attributes. Sets the mode of a copy only if it was kept where the copy was recorded. */
 const setAttributes = (
   port: Backend,
   { answered, path }: Operation,

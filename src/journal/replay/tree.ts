@@ -1,4 +1,3 @@
-/** The tree as it was at a position. */
 import * as Effect from "effect/Effect"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import type { JournalError } from "../errors.ts"
@@ -18,7 +17,7 @@ export const tree = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Algebra, ContentError | JournalError> {
   const { base, caseInsensitive, until } = options
   const caseSensitive = base?.port.info.caseSensitive ?? caseInsensitive !== true
-  // What was there before anything came is known from all that came.
+  // Without a base, later entries are read too, because they reveal the state of the beginning.
   const { past } = yield* load(journal, { caseSensitive, position: until, isFurther: base === undefined })
   return yield* build(past, Beginning.source("tree", journal.contents, past.beginning), base)
 })

@@ -1,6 +1,6 @@
 /**
- * The way back: what the journal knows of a position and of now are laid beside each other, and only where they differ, or have differed in
- * between, anything is looked at. All that differs is exchanged at once.
+ * Undoes changes. Compares the known tree at the position with the current one. Looks only at paths that differ or were changed in between,
+ * and exchanges all differences in one transaction.
  */
 import type * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -38,7 +38,7 @@ export interface Options {
   readonly dryRun?: boolean | undefined
 }
 
-/** Of one path, both sides; neither where it is not concerned. */
+/** The two trees at one path; both are `undefined` if the path is not affected. */
 interface Sides {
   readonly before: TreeNode | undefined
   readonly after: TreeNode | undefined
@@ -46,10 +46,10 @@ interface Sides {
 
 interface Finding extends Undoing {
   readonly touched: ReadonlySet<FsPath.FsPath>
-  /** Whether the path itself is to be taken back. */
+  /** Tests whether the path itself is selected for undo. */
   readonly isWithin: (path: FsPath.FsPath) => boolean
   readonly conflicts: Array<Drift>
-  /** Of what stays in its place and differs in time. */
+  /** The modification times to set on entries whose content stays. */
   readonly times: Array<Time>
 }
 
@@ -67,7 +67,7 @@ const entriesOf = (node: Node): Directory["entries"] => (node.kind === "director
 const isOtherMode = (then: Attributes | undefined, now: Attributes | undefined): boolean =>
   then !== now && then?.mode !== now?.mode && then?.mode.value !== now?.mode.value
 
-/** The time that has to be restored, if any: what was written since has another anyway. */
+/** Returns the time to restore, if any. An entry that was written since gets a new time in any case. */
 const otherTime = (then: Attributes | undefined, now: Attributes | undefined): DateTime.Utc | undefined => {
   const { value } = then?.modified ?? {}
   return then?.modified === now?.modified || value?.epochMilliseconds === now?.modified.value?.epochMilliseconds
@@ -78,7 +78,7 @@ const otherTime = (then: Attributes | undefined, now: Attributes | undefined): D
 const haveEqualAttributes = (then: Attributes | undefined, now: Attributes | undefined): boolean =>
   !isOtherMode(then, now) && otherTime(then, now) === undefined
 
-/** The same directory, of which perhaps only one side knows that it is one. */
+/** Tests whether both nodes are the same directory. Only one of the worlds may know that the node is a directory. */
 const isOneDirectory = (a: Node, b: Node): boolean =>
   (a.kind === "directory" || a.kind === "origin") &&
   (b.kind === "directory" || b.kind === "origin") &&
@@ -102,7 +102,7 @@ const names = (...nodes: ReadonlyArray<Node>): ReadonlyMap<string, string> => {
   return out
 }
 
-/** What somebody has put into a directory of which everything is known, and which is to go. */
+/** Adds a conflict for each unrecorded entry in a directory that the undo would remove. */
 const strangers = Effect.fnUntraced(function* (
   finding: Finding,
   top: FsPath.FsPath,
@@ -142,13 +142,13 @@ const sidesOf = Effect.fnUntraced(function* (
     return undefined
   }
   if (then.kind === "origin" && now.kind === "origin" && then.path === now.path) {
-    // Only attributes differ, so what is in a directory need not be read.
+    // Only the attributes differ, so a directory's contents need not be read.
     const stat = yield* Effect.mapError(finding.port.stat(path), (fault) => located(fault, path))
     if (stat?.kind === "directory") return yield* directorySides(finding, path, then, now)
   }
   yield* check(finding, path, now)
   yield* strangers(finding, path, now)
-  // What cannot be told need not be worked out.
+  // After a conflict the undo fails, so the trees are not needed.
   if (finding.conflicts.length > 0) return undefined
   const before = yield* treeAt(finding, path)
   const after = yield* goalAt(finding, path, then)
@@ -193,7 +193,7 @@ const directorySides = Effect.fnUntraced(function* (
   const { beginning } = finding.now
   const [past, present] = [attributesOf(beginning, then), attributesOf(beginning, now)]
   const hasOtherMode = isOtherMode(past, present)
-  // A change of what is in it gives it another time anyway.
+  // A change inside the directory gives the directory a new time in any case.
   const time = before.size === 0 && after.size === 0 ? otherTime(past, present) : undefined
   if (before.size === 0 && after.size === 0 && !hasOtherMode && time === undefined) return undefined
   const stat = yield* Effect.mapError(finding.port.stat(path), (fault) => located(fault, path))
@@ -229,7 +229,7 @@ const conflict = ({ actual, expected, path }: Drift): Fault => ({
 
 const changedMeanwhile = new Set<unknown>(["ECHANGED", "EEXIST", "ENOTEMPTY"])
 
-/** What has changed since it was looked at. */
+/** Turns a failure that is due to a concurrent change into a Conflict. */
 const asConflict = <E>(error: E | Fault | Mismatch): Effect.Effect<never, E | Fault> => {
   const fault = error as Fault | Mismatch
   const isConflict = fault._tag === "Mismatch" || (fault._tag === "IoError" && changedMeanwhile.has(fault["code"]))
@@ -259,7 +259,7 @@ const withTimes = (
 const setTime = (port: Backend, path: FsPath.FsPath, modifiedAt: DateTime.Utc): Effect.Effect<void, Fault> =>
   Effect.mapError(port.attributes!.set(path, { modifiedAt }), (fault) => located(fault, path))
 
-/** Sets the times first, and puts them back where one cannot be set or the effect fails. */
+/** Sets the times before the effect. Restores them if one cannot be set, or if the effect fails. */
 const retiming = <E>(
   port: Backend,
   times: ReadonlyArray<Time>,

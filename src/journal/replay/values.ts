@@ -1,21 +1,21 @@
-/** What replays answer: plain values, which can be shown, compared and written as JSON. */
+/** The results of replays: plain values that can be shown, compared and written as JSON. */
 import type { FsPath } from "../../model/FsPath.ts"
 import type { FaultKind } from "../FileSystemEntry.ts"
 
 /**
- * A change that was asked for.
+ * A requested change and its outcome.
  *
  * @since 0.1.0
  */
 export interface Change {
-  /** Of what asked for it; of a write in chunks, of the first. */
+  /** The position of the request; of a chunked write, of its first chunk. */
   readonly position: number
-  /** Of the answer, where there is one. */
+  /** The position of the answer, if there is one. */
   readonly answered?: number
-  /** Milliseconds since 1970: when it was answered, or asked where it never was. */
+  /** The time of the answer, or of the request if there is no answer, in milliseconds since 1970. */
   readonly at: number
   readonly correlationId: string
-  /** A write in chunks is a FileWrite. */
+  /** The tag of the request. A chunked write counts as FileWrite. */
   readonly kind:
     | "FileWrite"
     | "FileDelete"
@@ -25,21 +25,21 @@ export interface Change {
     | "FileMakeLink"
     | "FileSetAttributes"
   readonly path: FsPath
-  /** Of a move. */
+  /** The target of a move. */
   readonly to?: FsPath
   readonly outcome: "done" | "failed" | "unanswered"
-  /** Where it failed. */
+  /** The kind of the fault, if the change failed. */
   readonly fault?: FaultKind
   readonly message?: string
-  /** Bytes written, or moved. */
+  /** The number of bytes written or moved. */
   readonly bytes?: number
-  /** The SHA-256 of the file as it was then, in hex, where the entries tell it. */
+  /** The SHA-256 of the resulting file in hexadecimal, if the entries tell it. */
   readonly version?: string
 }
 
 /**
- * What is at a path. `unknown`: something of which the journal does not know what. `mode`: permission bits, where the journal knows
- * them.
+ * The state of a path. `unknown` means that something is there, but the journal does not tell what. `mode` has the permission bits, if the
+ * journal knows them.
  *
  * @since 0.1.0
  */
@@ -52,7 +52,7 @@ export type State =
   | { readonly kind: "unknown"; readonly mode?: number }
 
 /**
- * A path at which the filesystem is not what the journal says.
+ * A path whose state differs from the state that the journal left.
  *
  * @since 0.1.0
  */
@@ -63,15 +63,15 @@ export interface Drift {
 }
 
 /**
- * An answer that is another than was recorded, each as the fields that are compared.
+ * An answer that differs from the recorded one, with the compared fields of both.
  *
  * @since 0.1.0
  */
 export interface Difference {
-  /** Of what was asked. */
+  /** The position of the request. */
   readonly position: number
   readonly correlationId: string
-  /** Its tag; a write in chunks is a FileWrite. */
+  /** The tag of the request. A chunked write counts as FileWrite. */
   readonly kind: string
   readonly path: FsPath
   readonly expected: { readonly [field: string]: unknown }

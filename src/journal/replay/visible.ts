@@ -1,13 +1,13 @@
 /**
- * Changes told by what they do to the names that listings show. A transaction prepares in hidden names and renames from and to them: a
- * rename from a hidden name makes what was prepared there, and a rename to one removes.
+ * Reports changes by their effect on visible names. A transaction stages entries under hidden names. A rename from a hidden name creates
+ * the staged entry, and a rename to a hidden name removes an entry.
  */
 import * as FsPath from "../../model/FsPath.ts"
 import type { Operation } from "./operations.ts"
 import { Hidden } from "./paths.ts"
 import type { Change } from "./values.ts"
 
-/** What stands at a hidden name. */
+/** An entry that is staged at a hidden name. */
 interface Prepared {
   kind: "FileWrite" | "FileMakeDirectory" | "FileMakeLink"
   bytes?: number | undefined
@@ -31,7 +31,7 @@ const moved = ({ answered }: Operation): Prepared => {
     : prepared("FileWrite", answer?._tag === "FileMoved" ? { bytes: answer.bytes } : {})
 }
 
-/** Takes changes in their order. */
+/** Translates changes, which must come in their order. */
 export class Visible {
   readonly #top = prepared("FileMakeDirectory")
   readonly #hidden = new Hidden()
@@ -61,7 +61,7 @@ export class Visible {
     else if (isMaking(kind)) this.#set(path, prepared(kind, { bytes, version }))
   }
 
-  /** The change for what was prepared and for everything in it. */
+  /** Returns the changes for a staged entry and everything in it. */
   #made({ answered, at, correlationId, fault, message, outcome, position }: Change, to: FsPath.FsPath, top: Prepared) {
     const out: Array<Change> = []
     const pending: Array<readonly [path: FsPath.FsPath, node: Prepared]> = [[to, top]]

@@ -1,4 +1,3 @@
-/** The entries of a journal that are meant, between two positions, from either end. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { JournalError } from "../errors.ts"
@@ -14,10 +13,9 @@ export interface Window {
 
 export type Entries = Stream.Stream<Recorded<Entry>, JournalError>
 
-/** An answer is meant where what it answers is, so that what was asked has to be seen first: also what stands before `after`. */
+/** Returns the position to read from. A filter by path needs the requests of all answers, including requests before `after`. */
 export const seenFrom = (filter: Filter, after: number): number => (filter.paths === undefined ? after : 0)
 
-/** In order. */
 const forward = (journal: Scrivener<Entry>, filter: Filter, { after = 0, before = Infinity }: Window): Entries =>
   journal.stored(seenFrom(filter, after)).pipe(
     Stream.takeWhile(({ position }) => position < before),
@@ -31,7 +29,7 @@ const backward = (journal: Scrivener<Entry>, filter: Filter, { after = 0, before
     select(filter)
   )
 
-/** The last of them, the latest first. */
+/** Returns the last `max` entries, the latest first. */
 const latest = (entries: Entries, max: number): Entries =>
   Stream.unwrap(Effect.map(Stream.runCollect(Stream.takeRight(entries, max)), (all) => Stream.fromIterable(all.toReversed())))
 

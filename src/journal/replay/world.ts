@@ -1,7 +1,6 @@
 /**
- * What a journal knows of a tree: what it has put there, what it has taken away, and for all else only where it stood in the beginning,
- * under which it is known wherever it is moved. What comes to light of the beginning later, because a change tells what it took away,
- * is noted apart, and holds for every position before.
+ * The tree that a journal knows. Recorded changes add and remove nodes. All other nodes are known only by their original path, wherever
+ * they were moved. Facts about the beginning that later entries reveal are stored separately, and are valid for every earlier position too.
  */
 import type * as DateTime from "effect/DateTime"
 import * as FsPath from "../../model/FsPath.ts"
@@ -9,8 +8,8 @@ import type { Content, FileEdit } from "../FileSystemEntry.ts"
 import { Hidden } from "./paths.ts"
 
 /**
- * Contents are made of what entries hold, of what stood somewhere in the beginning, and of edits of these. What is appended to has its parts
- * as one, so that a thousand small appends make a thousand small lists.
+ * A part of a content: bytes of an entry, the content of a path in the beginning, or an edit of these. An append keeps the earlier parts as
+ * one nested list, so that many small appends use little memory.
  */
 export type Part =
   | Content
@@ -19,17 +18,17 @@ export type Part =
   | { readonly edits: FileEdit["edits"]; readonly of: ReadonlyArray<Part>; readonly version: string | undefined }
 
 /**
- * The value of an attribute between two changes of it. Copies of a world share it, so that a value which comes to light later holds for
- * the earlier positions too.
+ * The value of an attribute between two changes. Copies of a world share the cell, so a value that is revealed later is valid for earlier
+ * positions too.
  */
 export interface Cell<A> {
   value?: A | undefined
 }
 
 export interface Attributes {
-  /** Permission bits. */
+  /** The permission bits. */
   readonly mode: Cell<number>
-  /** Time of modification; each write begins a new one. */
+  /** The modification time. Each write starts a new cell. */
   readonly modified: Cell<DateTime.Utc>
 }
 
@@ -41,23 +40,23 @@ export interface File {
   readonly attributes: Attributes
 }
 
-/** What stood at a path in the beginning, whatever it was. */
+/** An entry of the beginning, of any kind. */
 export interface Origin {
   readonly kind: "origin"
   readonly path: FsPath.FsPath
-  /** Left out where nobody has set any: they are those of the beginning. */
+  /** The attributes; absent if no change has set them since the beginning. */
   readonly attributes?: Attributes | undefined
 }
 
 export interface Directory {
   readonly kind: "directory"
-  /** By the name as it is compared; of all else in it, the origin knows. */
+  /** The known entries by their folded name. For all other names, `origin` decides. */
   readonly entries: Map<string, { readonly name: string; readonly node: Node }>
-  /** Where it stood in the beginning; left out for one of which everything is known. */
+  /** The original path; absent if all entries of the directory are known. */
   readonly origin?: FsPath.FsPath | undefined
-  /** Left out where nobody has set any: they are those of the origin. */
+  /** The attributes; absent if no change has set them, so that those of the origin count. */
   readonly attributes?: Attributes | undefined
-  /** It has been made or moved itself, and not only something in it. */
+  /** Whether the directory itself was created or moved, not only an entry in it. */
   readonly isTouched: boolean
 }
 
@@ -66,7 +65,6 @@ export interface Link {
   readonly target: string
 }
 
-/** There is something, but nobody has said what. */
 export interface Unknown {
   readonly kind: "unknown"
 }
@@ -76,16 +74,15 @@ export type Node = File | Origin | Directory | Link | Unknown | { readonly kind:
 export const nothing: Node = { kind: "nothing" }
 export const unknown: Node = { kind: "unknown" }
 
-/** What has come to light of the beginning. */
+/** A fact about the beginning that an entry has revealed. */
 export type Known =
   | { readonly kind: "nothing" | "other" }
   | { readonly kind: "file"; readonly content: Content | undefined }
-  /** Everything in it is known too. */
+  /** A directory, all of whose entries are known too. */
   | { readonly kind: "directory" }
   | { readonly kind: "symlink"; readonly target: string }
 
 export class Beginning {
-  /** The temporary names that the journal has told of, of all positions. */
   readonly hidden: Hidden
   readonly known = new Map<FsPath.FsPath, Known>()
   readonly #attributes = new Map<FsPath.FsPath, Attributes>()
@@ -96,7 +93,7 @@ export class Beginning {
     this.hidden = hidden
   }
 
-  /** One path for all that differ in case alone: the one that came first. */
+  /** Returns one spelling for all paths that differ only in case: the first one seen. */
   spelt(path: FsPath.FsPath): FsPath.FsPath {
     const folded = FsPath.fold(path)
     const known = this.#spellings.get(folded)
@@ -104,7 +101,7 @@ export class Beginning {
     return known ?? path
   }
 
-  /** What is known first is what was there. */
+  /** Records a fact about the beginning. The first fact about a path is the valid one. */
   reveal(path: FsPath.FsPath, known: Known): void {
     if (this.known.has(path)) return
     this.known.set(path, known)
@@ -123,7 +120,7 @@ export class Beginning {
     return attributes
   }
 
-  /** Of what is known to have been in it, or to have not. */
+  /** Returns the names in a directory about which a fact is known, including that a name did not exist. */
   namesIn(path: FsPath.FsPath): Iterable<string> {
     return this.#names.get(path) ?? []
   }
@@ -147,7 +144,7 @@ const childOf = (node: Node, name: string, key: string): Node => {
   return node.origin === undefined ? nothing : { kind: "origin", path: FsPath.join(node.origin, name) }
 }
 
-/** As one of which parts are known. */
+/** Returns the node as a directory to which known entries can be added. */
 const entered = (node: Node, isTouched = false): Directory =>
   node.kind === "directory"
     ? node
@@ -155,7 +152,7 @@ const entered = (node: Node, isTouched = false): Directory =>
       ? { kind: "directory", entries: new Map(), origin: node.path, attributes: node.attributes, isTouched }
       : { kind: "directory", entries: new Map(), attributes: newAttributes(), isTouched }
 
-/** The attributes of what can have some. */
+/** Returns the attributes of a node; `undefined` if its kind has none. */
 export const attributesOf = (beginning: Beginning, node: Node): Attributes | undefined => {
   switch (node.kind) {
     case "file":
@@ -203,7 +200,7 @@ export class World {
     return node
   }
 
-  /** What stands in the way of it gives way. Not for the root. */
+  /** Sets the node at a path. Replaces any other node on the way to the path. The path must not be the root. */
   set(path: FsPath.FsPath, node: Node): void {
     const names = FsPath.segments(path)
     const last = names.length - 1
@@ -226,7 +223,6 @@ export class World {
     return path === FsPath.root ? this.top : entered(this.get(path), true)
   }
 
-  /** Where a path leads through the links that are known. */
   follow(path: FsPath.FsPath, through: "last" | "parents"): FsPath.FsPath {
     const todo = [...FsPath.segments(path)].reverse()
     const here: Array<string> = []
@@ -249,7 +245,7 @@ export class World {
     return new World(this.caseSensitive, this.beginning.clone(), cloneNode(this.top) as Directory)
   }
 
-  /** The tree as it is, which further changes leave; of the beginning it goes on to learn. */
+  /** Returns a copy of the current tree that later changes do not affect. The copy shares the facts about the beginning. */
   keep(): World {
     return new World(this.caseSensitive, this.beginning, cloneNode(this.top) as Directory)
   }
