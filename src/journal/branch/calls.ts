@@ -16,7 +16,6 @@ import type { Asking } from "./requests.ts"
 import { asItself, statOf } from "./stats.ts"
 
 export interface Calls {
-  /** The treatment of links in step-by-step requests. */
   readonly links: Taking
   /** Sends an entry and returns its answer. A FileFault becomes a failure. */
   readonly ask: <E extends Single>(

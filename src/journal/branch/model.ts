@@ -1,4 +1,3 @@
-/** The public types of requests through a branch. */
 import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"

@@ -71,7 +71,6 @@ export const reader = (journal: Scrivener<Entry>, { all, size }: Pieces) => {
     })
 }
 
-/** Reads the whole content into one new array. */
 export const whole = (journal: Scrivener<Entry>, { all, size }: Pieces): Effect.Effect<Uint8Array, JournalError> =>
   all.length === 1
     ? journal.bytes(all[0]!.content)

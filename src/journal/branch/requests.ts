@@ -26,11 +26,9 @@ export interface Settings {
   readonly timeout: Duration.Duration
   /** The size of a chunk in bytes. */
   readonly chunkSize: number
-  /** Whether the leaf understands the `Extended` entries. */
   readonly extended: boolean
 }
 
-/** The requests that the port of a branch needs. */
 export interface Asking extends Requests {
   readonly journal: Scrivener<Entry>
   readonly pieces: (entry: FileRead, options?: RequestOptions) => Effect.Effect<Pieces.Pieces | FileFault, RequestError>
@@ -41,7 +39,6 @@ export interface Asking extends Requests {
     finish: (publish: Effect.Effect<FileWritten | FileFault, RequestError>) => Effect.Effect<A, E2, R2>,
     options?: SendOptions
   ) => Effect.Effect<A | FileFault, RequestError | E | E2, R | R2>
-  /** The number of requests that wait for an answer. */
   readonly waiting: () => number
 }
 

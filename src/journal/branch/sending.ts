@@ -1,4 +1,3 @@
-/** Sends a content to the leaf, one chunk at a time. */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -18,12 +17,10 @@ export const misfit = (tag: string, end: Terminal): JournalError =>
 export interface Means {
   readonly journal: Scrivener<Entry>
   readonly waiting: Waiting
-  /** Whether the leaf understands the `Extended` entries. */
   readonly extended: boolean
 }
 
 export interface Job<E, R, A, E2, R2> {
-  /** The waiter for the answer. */
   readonly waiter: Waiter
   readonly write: Sending
   readonly content: Stream.Stream<Uint8Array, E, R>

@@ -42,9 +42,7 @@ export interface Waiting {
   ) => Effect.Effect<Waiter, JournalError | InvalidArgument>
   /** Waits for the end of the answer, as long as entries keep arriving. */
   readonly ended: (waiter: Waiter, patience: Duration.Duration) => Effect.Effect<Terminal, JournalError | Timeout>
-  /** Removes the waiter. */
   readonly leave: (waiter: Waiter) => void
-  /** The number of waiters. */
   readonly size: () => number
 }
 
@@ -58,7 +56,6 @@ const inUse = (path: string): InvalidArgument => {
   return new InvalidArgument({ operation: "request", path, argument: "correlationId", detail })
 }
 
-/** Returns the error for the waiters when the tail has ended. */
 const reason = (cause: Cause.Cause<JournalError>): JournalError =>
   Option.getOrElse(Cause.findErrorOption(cause), () =>
     Cause.hasInterruptsOnly(cause)

@@ -24,7 +24,6 @@ export interface Means {
   readonly journal: Scrivener<Entry>
   readonly extended: boolean
   readonly list: Backend["list"]
-  /** The treatment of links on the path of a whole call. */
   readonly links: Taking
 }
 

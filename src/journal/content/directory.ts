@@ -81,12 +81,10 @@ const write = (draft: Draft, bytes: Uint8Array): Effect.Effect<void, JournalErro
   })
 }
 
-/** Returns the path of the content with this hash. */
 export const place = (directory: string, hash: string): string => join(directory, hash.slice(0, 2), hash.slice(2))
 
 export interface Options {
   readonly fsync: boolean
-  /** Whether to remove the leftovers of dead processes now. */
   readonly sweeps: boolean
 }
 

@@ -2,7 +2,6 @@
 import type * as Effect from "effect/Effect"
 import type { Recorded, Scrivener } from "../Journal.ts"
 
-/** An entry that can be routed. */
 export interface Routable {
   readonly _tag: string
   readonly correlationId: string

@@ -39,7 +39,6 @@ export interface Connection {
   readonly ended: () => JournalError | undefined
   /** The signal for every change of `epoch` and `ended`. */
   readonly changes: Signal.Signal
-  /** Callbacks for the end of the connection. */
   readonly ending: Set<() => void>
 }
 

@@ -22,7 +22,6 @@ const pieceSize = 65_536
 /** The bytes of a message that are reserved for its headers. */
 const room = 1_024
 
-/** The number of attempts to store a content. */
 const attempts = 3
 
 const wrongLastSequence = 10_071
@@ -46,7 +45,6 @@ const make = (connection: Connection, objects: ObjectStore, { name }: Options): 
       (found) => (found === null || found.deleted ? undefined : found)
     )
 
-  /** Sends the whole content over one connection. */
   const send = (ref: ContentRef, bytes: () => AsyncIterable<Uint8Array>): Effect.Effect<void, JournalError> =>
     connection
       .once("ContentStore.put", async () => {

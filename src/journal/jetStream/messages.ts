@@ -61,7 +61,6 @@ export const make = (sequence: number, data: Uint8Array, headers: MsgHdrs | unde
   }
 }
 
-/** Returns the last position that the message takes. */
 export const endOf = ({ count, sequence }: Message): number => sequence + count - 1
 
 /** An entry, or the reason why its position has none. */
@@ -76,7 +75,6 @@ export interface Codec<E> {
   readonly decode: (parsed: Parsed, position: number, index: number) => Found<E>
 }
 
-/** Returns the text of a message from encoded entries. */
 export const join = (encoded: ReadonlyArray<string>): string => `{"v":${version},"entries":[${encoded.join()}]}`
 
 const problem = (position: number, detail: string, reason: "corrupt" | "version" = "corrupt"): JournalError =>

@@ -12,7 +12,6 @@ export interface Reading<E> {
   readonly readBackward: (before: number, limit: number) => Effect.Effect<ReadonlyArray<Recorded<E>>, JournalError>
 }
 
-/** The number of concurrent requests. */
 const concurrency = 64
 /** The largest number of positions in one page. */
 const most = 128
@@ -45,7 +44,6 @@ export const make = <E>(log: Log, following: Following, contents: ContentStore, 
   /** A message whose entries fill several pages, cached so that it is parsed once. */
   let large: { readonly message: Messages.Message; readonly parsed: Messages.Parsed } | undefined
 
-  /** Returns the message's entries within the positions. */
   const entriesOf = (
     message: Messages.Message,
     from: number,

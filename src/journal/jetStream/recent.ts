@@ -35,7 +35,6 @@ export const make = (start: number): Recent => {
     }
   }
 
-  /** Returns the index of the message that holds the position. */
   const indexOf = (position: number): number => {
     let low = head
     let high = messages.length - 1

@@ -16,7 +16,6 @@ import type { Connection, Refusal } from "./connection.ts"
 import type { Log } from "./log.ts"
 import * as Messages from "./messages.ts"
 
-/** The entries of one append. */
 interface Call {
   readonly entries: ReadonlyArray<string>
   /** The sum of the lengths in characters. */

@@ -4,7 +4,6 @@ import { Fs } from "../../runtime/node.ts"
 export interface Disk {
   /** Appends in one call and returns the number of bytes written. */
   readonly write: (descriptor: number, bytes: Uint8Array) => number
-  /** Appends on the thread pool. */
   readonly writeLater: (descriptor: number, bytes: Uint8Array, done: (error: Error | null, written: number) => void) => void
   readonly sync: (descriptor: number, done: (error: Error | null) => void) => void
   readonly truncate: (descriptor: number, size: number) => void

@@ -1,4 +1,3 @@
-/** A store in a file that only this process writes. */
 import * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"

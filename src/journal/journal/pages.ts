@@ -21,14 +21,12 @@ export interface Pages<E> {
    * needed.
    */
   readonly add: (length: number, recorded?: Recorded<E>) => void
-  /** The position of the last entry. */
   readonly last: () => number
   /** Reads as a Store does. Throws system errors. */
   readonly read: (after: number, limit: number) => ReadonlyArray<Recorded<E>> | JournalError
   readonly readBackward: (before: number, limit: number) => ReadonlyArray<Recorded<E>> | JournalError
 }
 
-/** Decodes the JSON of an entry. */
 export type Decode<E> = (json: unknown, position: number) => E | JournalError
 
 /** The first entries of a block, and the offset after them. */
@@ -65,7 +63,6 @@ export const make = <E>(descriptor: number, from: Point, decode: Decode<E>): Pag
     if (cache.size > kept) cache.delete(cache.keys().next().value!)
   }
 
-  /** Returns the block that contains the entry. */
   const blockOf = (position: number): number => {
     let [low, high] = [0, firsts.length - 1]
     while (low < high) {

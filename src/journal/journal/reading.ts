@@ -27,7 +27,6 @@ export const make = <E>(store: Store<E>): Scrivener<E> => {
       const found = entries.find((recorded): recorded is Recorded<E> & Recorded<B> => is(recorded.entry))
       return found === undefined ? waitFor(nextOf(entries, after), is) : Effect.succeed<Recorded<B>>(found)
     })
-  /** Emits pages until one is empty. */
   const pages = (from: number, read: (at: number) => ReturnType<typeof page>) =>
     Stream.paginate(from, (at) =>
       Effect.map(

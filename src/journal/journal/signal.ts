@@ -8,7 +8,6 @@ export interface Signal {
   /** Waits for the next `wake`, or ends at once if `isOver` returns true. After a wake, the condition may still be false. */
   readonly wait: (isOver: () => boolean) => Effect.Effect<void>
   readonly wake: () => void
-  /** The number of waiters. */
   readonly waiting: () => number
 }
 

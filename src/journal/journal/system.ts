@@ -22,7 +22,6 @@ export const ioError = (operation: string, error: unknown): JournalError => {
   return new JournalError({ operation, reason: "io", detail: `${code}: ${said}` })
 }
 
-/** Runs a synchronous system call. */
 export const attempt = <A>(operation: string, run: () => A): Effect.Effect<A, JournalError> =>
   Effect.suspend(() => {
     try {

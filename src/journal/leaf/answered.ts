@@ -18,7 +18,6 @@ export interface Answered {
   readonly find: (correlationId: string) => number | undefined
   /** Records an answer that is about to be appended. */
   readonly add: (correlationId: string) => void
-  /** The number of remembered ids. */
   readonly size: () => number
 }
 

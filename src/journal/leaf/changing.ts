@@ -78,7 +78,6 @@ export const contentOf = (self: Serving, work: Work, intent: FileWrite | FileWri
 export const orderOf = (work: Work, intent: FileWrite | FileWriteChunk): FileWrite | FileWriteChunk =>
   intent._tag === "FileWrite" ? intent : work.transfer!.first
 
-/** Returns the answer to a write. */
 export const written = (
   self: Serving,
   work: Work,

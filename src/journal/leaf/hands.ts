@@ -29,7 +29,6 @@ const most = 256
 
 export interface Hands {
   readonly holds: (correlationId: string) => boolean
-  /** Starts a request. */
   readonly take: (work: Work, perform: Effect.Effect<Terminal, FsError | JournalError>) => void
   /** Waits until another request can be accepted; `undefined` if one can be accepted now. */
   readonly room: () => Effect.Effect<void> | undefined

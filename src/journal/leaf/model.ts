@@ -1,4 +1,3 @@
-/** The common types of a leaf's modules. */
 import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
@@ -38,7 +37,6 @@ export interface Work {
   /** The path as the caller wrote it. */
   readonly shown: string
   readonly path: FsPath
-  /** The target path of a move. */
   readonly to: FsPath | undefined
   /** The position of the request, or of its last chunk. */
   readonly position: number
@@ -57,7 +55,6 @@ export interface Work {
 }
 
 export interface Sharing {
-  /** Tests whether this leaf owns the path. */
   readonly owns: (path: FsPath) => boolean
   /** Tests whether the path is the prefix of a leaf, or leads to one. */
   readonly isPinned: (path: FsPath) => boolean

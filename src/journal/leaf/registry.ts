@@ -21,7 +21,6 @@ export const defaultGrace = 5_000
 export interface Registry {
   /** Processes an entry, and returns the leaf that it announces, if any. */
   readonly see: (changed: DaemonChanged, position: number) => Announced | undefined
-  /** Returns the leaf that serves the path. */
   readonly ownerOf: (path: FsPath.FsPath) => Announced | undefined
   /** Returns the leaf that answers for paths without an owner. */
   readonly first: () => Announced | undefined

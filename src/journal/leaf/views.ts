@@ -10,7 +10,6 @@ import type { Efferent } from "../FileSystemEntry.ts"
 import type { Serving } from "./model.ts"
 
 export interface Views {
-  /** Returns the view that carries out the request. */
   readonly of: (intent: Efferent) => Serving
 }
 
