@@ -1,6 +1,6 @@
 /**
- * Session and filesystem taken and brought back as one. The filesystem comes first, because it can fail; the session last, because
- * it then cannot; where anything fails, nothing has changed.
+ * Checkpoints of a session together with its filesystem. A rollback restores the filesystem first, because that can fail, and then the
+ * session, which can no longer fail. On any failure nothing has changed.
  *
  * @since 0.1.0
  */
@@ -20,7 +20,7 @@ import * as Service from "./checkpoint/service.ts"
 import * as Session from "./Session.ts"
 
 /**
- * Session and filesystem at one moment.
+ * A session and a filesystem at one moment.
  *
  * @since 0.1.0
  */
@@ -31,53 +31,53 @@ export interface Taken {
 }
 
 /**
- * Taking session and filesystem together, and bringing both back.
+ * Takes checkpoints of a session and a filesystem, and restores them.
  *
  * @since 0.1.0
  */
 export interface Operations {
   readonly session: Session.Operations
   /**
-   * The filesystem's snapshot has the id as its tag, and the session records it in `FilesystemSnapshots`. The same id again replaces: what
-   * it stood for is forgotten when the new one is complete, and stays where anything fails.
+   * Takes a checkpoint. The filesystem's snapshot has the id as its tag, and the session records it in `FilesystemSnapshots`. An existing
+   * checkpoint of the same id is replaced once the new one is complete, and stays on failure.
    */
   readonly take: (id: string) => Effect.Effect<Taken, SnapshotError | SessionError>
   /**
-   * Fails with SessionError `unknown`, and as `prepare` of the session and `restore` of the filesystem do; then nothing has changed. Can be
-   * done any number of times, back and forth.
+   * Restores a checkpoint, any number of times and in any order. Fails with SessionError `unknown`, and as the session's `prepare` and the
+   * filesystem's `restore` do; then nothing has changed.
    */
   readonly rollback: (id: string) => Effect.Effect<void, SnapshotRestoreError | SessionError>
-  /** Answers whether there was one. */
+  /** Removes a checkpoint, and returns whether there was one. */
   readonly forget: (id: string) => Effect.Effect<boolean, SnapshotError>
-  /** In the order they were taken. */
+  /** The checkpoints in the order in which they were taken. */
   readonly list: Effect.Effect<ReadonlyArray<Taken>>
   /**
-   * Both are what they were before when the effect fails, dies or is interrupted; until it ends nobody else changes either. Logs stay.
-   * Where they cannot be brought back, that is added to what went wrong.
+   * Runs the effect, and restores both if it fails, dies or is interrupted. Until the effect ends, no other caller changes either of them.
+   * Log slices are not restored. If the restore fails, its cause is added to the effect's cause.
    */
   readonly transaction: <A, E, R>(
     effect: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E | SnapshotError | SnapshotRestoreError | SessionError, R>
-  /** Runs the effect while nobody else changes either; its own calls go through. */
+  /** Runs the effect while no other caller changes the session or the filesystem. The effect's own calls may change both. */
   readonly exclusively: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
 /**
- * The service that takes session and filesystem together.
+ * The checkpoint service.
  *
  * @since 0.1.0
  */
 export class Checkpoint extends Context.Service<Checkpoint, Operations>()("fs-algebra/Checkpoint") {}
 
 /**
- * The snapshots of a filesystem that checkpoints, or anybody else, have recorded in a session: the oldest first.
+ * The slice of filesystem snapshots that a session has recorded, the oldest first. Checkpoints add to it, and other code may too.
  *
  * @since 0.1.0
  */
 export const FilesystemSnapshots: Slice<FilesystemSnapshot> = Service.slice
 
 /**
- * Of the session, and the filesystem whose snapshots these are. Fails with SessionError `duplicateSlice`.
+ * Returns the checkpoints of the session and of the filesystem that `snapshots` belongs to. Fails with SessionError `duplicateSlice`.
  *
  * @since 0.1.0
  */
@@ -87,7 +87,7 @@ export const make = (options: {
 }): Effect.Effect<Operations, SessionError> => Effect.as(options.session.install(FilesystemSnapshots), Service.make(options))
 
 /**
- * Checkpoints of the session and the snapshots in force.
+ * Provides checkpoints of the session and the snapshots in the context.
  *
  * @since 0.1.0
  */
@@ -99,7 +99,7 @@ export const layer: Layer.Layer<Checkpoint, SessionError, Session.Session | Snap
 )
 
 /**
- * `transaction` of the service in force.
+ * Runs the effect in `transaction` of the Checkpoint service.
  *
  * @since 0.1.0
  */
@@ -109,8 +109,8 @@ export const transaction = <A, E, R>(
   Checkpoint.use((checkpoint) => checkpoint.transaction(effect))
 
 /**
- * Brings back the newest filesystem snapshot that is recorded in a snapshot of the session, then the session; where none is recorded, the
- * session alone. On failure nothing has changed.
+ * Restores the newest filesystem snapshot that a snapshot of the session has recorded, and then the session. If none is recorded, restores
+ * the session only. On failure nothing has changed.
  *
  * @since 0.1.0
  */
@@ -124,14 +124,14 @@ export const rollbackTo = (
 export type ExternalFsSnapshot = External.ExternalFsSnapshot
 
 /**
- * A whole filesystem as an archive, for a session that is saved without it. As JSON, base64.
+ * The slice with a whole filesystem as an archive, for a session that is saved without its filesystem. The JSON form is base64.
  *
  * @since 0.1.0
  */
 export const ExternalFsSnapshot: Slice<ExternalFsSnapshot> = External.slice
 
 /**
- * Keeps the tree of the filesystem, as it is, in `ExternalFsSnapshot`, in place of the one that was there. Fails as `Archive.exportBytes`.
+ * Stores the current tree of the filesystem in `ExternalFsSnapshot`, and replaces an earlier one. Fails as `Archive.exportBytes` does.
  *
  * @since 0.1.0
  */
@@ -141,8 +141,8 @@ export const captureExternal = (
 ): Effect.Effect<void, ArchiveError | FsError | SessionError> => External.capture(session, filesystem)
 
 /**
- * Makes the filesystem what `ExternalFsSnapshot` holds, and answers whether it holds anything. Fails as `Archive.importBytes`, with
- * nothing changed.
+ * Restores the filesystem from `ExternalFsSnapshot`. Returns false if the slice is empty. Fails as `Archive.importBytes` does, with nothing
+ * changed.
  *
  * @since 0.1.0
  */

@@ -1,11 +1,12 @@
 /**
- * Directories and files of the machine, copied into any filesystem: by configuration alone, from allowed places alone, all or nothing.
+ * Copies directories and files of the machine into any filesystem. Mounts are plain configuration, their sources must lie in allowed roots,
+ * and all of them are copied or none.
  *
- * What is copied are files, with their permission bits where both sides have them, also onto a file that was there; directories only as
- * far as files need them. Existing directories merge, existing files are overwritten, and of two mounts the later one wins. A file where
- * a directory is, be it of an earlier mount, is NotAFile, and a path below a file NotADirectory, as for any write; two files of one mount
- * that the filesystem takes for one, because of case or links, are AlreadyExists. Limits on names and paths are those of a write; how
- * large a file may be is for `maxBytes` to say, as with a copy.
+ * Files are copied with their permission bits, if both sides have these. Directories are created only where files need them. Existing
+ * directories are merged, existing files are overwritten, and the later of two mounts wins. As for any write, a file at the place of a
+ * directory fails with NotAFile, and a path below a file fails with NotADirectory. This holds for files of an earlier mount too. Two files
+ * of one mount with the same target, due to case or links, fail with AlreadyExists. Names and paths have the limits of a write. `maxBytes`
+ * limits the size of files, as for a copy.
  *
  * @since 0.1.0
  */
@@ -32,8 +33,8 @@ export {
 } from "./mount/model.ts"
 
 /**
- * What the mounts would copy, in their order. Looks at names and sizes, and opens no file. Fails with MountError as `hydrate` does, but
- * for what is only met when files are read.
+ * Returns what the mounts would copy, in their order. Reads names and sizes, and opens no file. Fails with MountError as `hydrate` does,
+ * except for errors that occur only when files are read.
  *
  * @since 0.1.0
  */
@@ -41,10 +42,10 @@ export const plan = (mounts: ReadonlyArray<HostMount>, options: Options): Effect
   Effect.scoped(Effect.map(Plan.plan(mounts, options), (planned) => planned.map(Plan.previewOf)))
 
 /**
- * Copies all mounts into the filesystem, which is what it was when that fails, is interrupted, or the process is killed and the next one
- * has begun. Each file is as it was at one moment; one that is written to, removed or exchanged meanwhile fails the call, and so does
- * one that may not be read. Constant memory beside what the filesystem keeps: files pass through a piece at a time, each read twice.
- * FIFOs, sockets and devices are never opened. Needs permission to write; answers what was copied, mount by mount.
+ * Copies all mounts into the filesystem, and returns the copied entries of each mount. After a failure, an interruption or a kill, the
+ * filesystem is unchanged; after a kill, the next process completes the rollback. Each file is copied as it was at one moment. The call
+ * fails if a file is unreadable, or is written, removed or replaced during the copy. Uses constant memory besides the filesystem's own, and
+ * reads each file twice. FIFOs, sockets and devices are never opened. Requires write permission.
  *
  * @since 0.1.0
  */
@@ -55,24 +56,23 @@ export const hydrate: (
 ) => Effect.Effect<ReadonlyArray<Preview>, MountError | FsError> = hydrateAll
 
 /**
- * What copies mounts into a filesystem: `hydrate`, or what stands in for it.
+ * The type of a function that copies mounts into a filesystem: `hydrate` or a substitute.
  *
  * @since 0.1.0
  */
 export type Hydrate = typeof hydrate
 
 /**
- * 16 hexadecimal digits, of the SHA-256 of the mounts in canonical form: the same for the same mounts, in whatever order their keys are
- * written and whether defaults are written out. Only where a mount goes that does not say so is not filled in, since that depends on what
- * is there.
+ * Returns 16 hexadecimal digits of the SHA-256 of the mounts in canonical form. The result does not depend on the order of keys, or on
+ * whether defaults are written out. The default of `mountPath` is the exception, because it depends on the source.
  *
  * @since 0.1.0
  */
 export const fingerprint: (mounts: ReadonlyArray<HostMount>) => string = Fingerprint.fingerprint
 
 /**
- * For a prompt: a Markdown list with 10 of each mount's entries, and how many there are beside them; of an absolute source only its last
- * name. `""` for no mounts.
+ * Renders the mounts for a prompt: a Markdown list with up to 10 entries of each mount, and the number of further entries. Shows only the
+ * last name of an absolute source. Returns `""` for no mounts.
  *
  * @since 0.1.0
  */

@@ -1,6 +1,6 @@
 /**
- * What an agent's run knows, as typed slices that events change, that can be taken back, saved and cloned. A session is a value without
- * a backend: filesystems take part in it (`layerSession`, `VfsState`), or are taken with it (`Checkpoint`).
+ * The state of an agent's run, as typed slices. Events change the slices, and a session can be rolled back, saved and cloned. A session is
+ * a value without a backend. A filesystem can be part of a session (`layerSession`, `VfsState`), or be checkpointed with it (`Checkpoint`).
  *
  * @since 0.1.0
  */
@@ -26,21 +26,21 @@ export {
 } from "../model/sessionError.ts"
 
 /**
- * What a session begins with.
+ * The initial state of a session.
  *
  * @since 0.1.0
  */
 export interface Options {
   /** @default a new UUID */
   readonly id?: string | undefined
-  /** What is installed at first; more can be at any time. @default none */
+  /** The slices to install at first; more can be installed at any time. @default none */
   readonly slices?: ReadonlyArray<AnySlice> | undefined
-  /** For people; `session_id` names the files of a dump. @default none */
+  /** Labels of the session. The tag `session_id` names the files of a dump. @default none */
   readonly tags?: Readonly<Record<string, string>> | undefined
 }
 
 /**
- * A slice has other items.
+ * A change of a slice's items.
  *
  * @since 0.1.0
  */
@@ -51,7 +51,7 @@ export interface SliceChanged {
 }
 
 /**
- * All slices at one moment, and by reference what was kept outside them. It belongs to its session.
+ * The items of all slices at one moment, with references to data that participants keep outside. A snapshot belongs to its session.
  *
  * @since 0.1.0
  */
@@ -59,12 +59,12 @@ export interface SessionSnapshot {
   readonly sessionId: string
   readonly snapshotId: string
   readonly createdAt: DateTime.Utc
-  /** What a slice of state held then; none for one that was not installed, or is a log. */
+  /** Returns the items that a state slice had; empty for a log, and for a slice that was not installed. */
   readonly items: <A, E>(slice: Slice<A, E>) => ReadonlyArray<A>
 }
 
 /**
- * A session: its slices, its children, and the ways to snapshot, roll back, dump and reset them.
+ * A session: its slices, its children, and the operations to snapshot, roll back, dump and reset them.
  *
  * @since 0.1.0
  */
@@ -73,63 +73,69 @@ export interface Operations extends Slices {
   readonly tags: Readonly<Record<string, string>>
   readonly createdAt: DateTime.Utc
   readonly parent: Operations | undefined
-  /** In the order they were made. */
+  /** The children in the order of their creation. */
   readonly children: Effect.Effect<ReadonlyArray<Operations>>
 
-  /** Nothing where it is installed already. Fails with SessionError `duplicateSlice` for another slice of that name. */
+  /**
+   * Installs a slice; does nothing if the slice is installed. Fails with SessionError `duplicateSlice` for a different slice of the same
+   * name.
+   */
   readonly install: (slice: AnySlice) => Effect.Effect<void, SessionError>
-  /** The oldest first; none where the slice is not installed. */
+  /** Returns the items, the oldest first; empty if the slice is not installed. */
   readonly all: <A, E>(slice: Slice<A, E>) => Effect.Effect<ReadonlyArray<A>>
   readonly latest: <A, E>(slice: Slice<A, E>) => Effect.Effect<Option.Option<A>>
-  /** The slice then holds these alone; it is installed where it is not. */
+  /** Replaces the items of the slice, and installs the slice if necessary. */
   readonly set: <A, E>(slice: Slice<A, E>, ...items: ReadonlyArray<A>) => Effect.Effect<void, SessionError>
-  /** By the slice's own reducer; it is installed where it is not. A reducer that throws dies, and changes nothing. */
+  /**
+   * Applies the event with the slice's own reducer, and installs the slice if necessary. A reducer that throws is a defect, and changes
+   * nothing.
+   */
   readonly dispatch: <A, E>(slice: Slice<A, E>, event: E) => Effect.Effect<void, SessionError>
-  /** To every installed slice that handles such events, all in one step, and to `events`. */
+  /** Applies the event to every installed slice that handles such events, in one step, and emits it on `events`. */
   readonly publish: (event: unknown) => Effect.Effect<void>
-  /** Every change in the order in which it was made, from when it is run; nothing is dropped. */
+  /** The changes since the stream was run, in order. No change is dropped. */
   readonly changes: Stream.Stream<SliceChanged>
-  /** What is published, from when it is run. */
+  /** The published events since the stream was run. */
   readonly events: Stream.Stream<unknown>
 
-  /** The same id again replaces. Fails with SessionError `outside`, `invalid`, and nothing is kept then. */
+  /** Takes a snapshot. A snapshot with the same id is replaced. Fails with SessionError `outside` or `invalid`, and then keeps nothing. */
   readonly snapshot: (id?: string) => Effect.Effect<SessionSnapshot, SessionError>
-  /** In the order they were taken. */
+  /** The snapshots in the order in which they were taken. */
   readonly snapshots: Effect.Effect<ReadonlyArray<SessionSnapshot>>
-  /** Slices of state become what they were, those installed since what they were at first; logs stay. On failure nothing has changed. */
+  /** Restores the state slices. Slices that were installed later get their initial items, and logs stay. On failure nothing has changed. */
   readonly restore: (snapshot: SessionSnapshot) => Effect.Effect<void, SessionError>
-  /** The same by id. */
+  /** Restores the snapshot with this id. */
   readonly rollback: (id: string) => Effect.Effect<void, SessionError>
-  /** The part of `restore` that can fail. Whoever calls it holds the session by `exclusively`. */
+  /** The part of `restore` that can fail. The caller must hold the session with `exclusively`. */
   readonly prepare: (snapshot: SessionSnapshot) => Effect.Effect<Prepared, SessionError>
   /**
-   * Runs the effect while nobody else changes what takes part in the session; calls of the effect itself go through. Whoever holds a
-   * filesystem too that takes no part, holds that first: `Checkpoint` and dumps do.
+   * Runs the effect while no other caller changes the session or its participants. The effect's own calls may. A caller that also holds a
+   * filesystem outside of the session must hold the filesystem first, as `Checkpoint` and dumps do.
    */
   readonly exclusively: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-  /** Answers whether there was one. */
+  /** Removes a snapshot, and returns whether there was one. */
   readonly forget: (id: string) => Effect.Effect<boolean>
 
-  /** Everything as it was at first: all slices, logs too; snapshots stay. */
+  /** Resets all slices to their initial items, including logs. Snapshots stay. */
   readonly reset: Effect.Effect<void>
-  /** Another session with the same items, without parent, children, snapshots and what takes part. */
+  /** Returns a new session with the same items, without parent, children, snapshots or participants. */
   readonly clone: (options?: Pick<Options, "id" | "tags">) => Effect.Effect<Operations, SessionError>
-  /** A session of its own, empty but for the slices of `options`, that is dumped with this one. */
+  /** Returns a new session below this one, with only the slices of `options`. It is dumped together with its parent. */
   readonly child: (options?: Options) => Effect.Effect<Operations, SessionError>
-  /** As JSON, in one file that is replaced at once. */
+  /** Writes the session as JSON to one file, which is replaced atomically. */
   readonly save: (path: string) => Effect.Effect<void, SessionError>
 }
 
 /**
- * The session in force.
+ * The session service.
  *
  * @since 0.1.0
  */
 export class Session extends Context.Service<Session, Operations>()("fs-algebra/Session") {}
 
 /**
- * A session that lives as long as somebody holds it. Fails with SessionError `invalid` for an id or tags that cannot be, and
- * `duplicateSlice` for two slices of one name.
+ * Returns a session, which needs no scope. Fails with SessionError `invalid` for an invalid id or invalid tags, and with `duplicateSlice`
+ * for two slices of one name.
  *
  * @since 0.1.0
  */
@@ -137,35 +143,35 @@ export const make = (options: Options = {}): Effect.Effect<Operations, SessionEr
   Effect.suspend(() => Effect.map(begin("Session.make", options, initially(options)), ({ operations }) => operations))
 
 /**
- * A session of its own. Fails with SessionError where slices have one name.
+ * Provides a new session. Fails with SessionError as `make` does.
  *
  * @since 0.1.0
  */
 export const layer = (options?: Options): Layer.Layer<Session, SessionError> => Layer.effect(Session, make(options))
 
 /**
- * Which slices a loaded session may have.
+ * The options of `load`.
  *
  * @since 0.1.0
  */
 export interface LoadOptions {
   /**
-   * Those that the file may have. What it has nothing of holds what it holds at first, in a tree in each of the sessions. Whether a slice is
-   * state or log is a matter of the slice, not of the file.
+   * The slices that the file may contain. A slice that is missing in the file gets its initial items, in each session of a tree. The slice
+   * itself determines whether it is state or a log, not the file.
    */
   readonly slices: ReadonlyArray<AnySlice>
 }
 
 /**
- * The session that `save` wrote, or the only one of a dump, without a parent. Fails with SessionError `io`, `corrupt`, `version`,
- * `unknownSlice` and `duplicateSlice`.
+ * Loads a session that `save` wrote, or the only session of a dump, without its parent. Fails with SessionError `io`, `corrupt`, `version`,
+ * `unknownSlice` or `duplicateSlice`.
  *
  * @since 0.1.0
  */
 export const load = (path: string, { slices }: LoadOptions): Effect.Effect<Operations, SessionError> => loadOne(path, slices)
 
 /**
- * Whatever answers a filesystem, such as a section; one that answers none counts as nothing.
+ * A value that may provide a filesystem, such as a section. A value without one counts as no filesystem.
  *
  * @since 0.1.0
  */
@@ -174,27 +180,29 @@ export interface WithFilesystem<E = never> {
 }
 
 /**
- * What is dumped beside the sessions.
+ * The options of a dump.
  *
  * @since 0.1.0
  */
 export interface DumpOptions<E = never> {
-  /** Dumped beside the sessions. @default none */
+  /** The filesystem to dump together with the sessions. @default none */
   readonly filesystem?: Algebra | WithFilesystem<E> | undefined
 }
 
 /**
- * Writes a session and all below it to `{id}.jsonl`, and its filesystem to `{id}.fs.zip`, both taken at one moment, into a directory,
- * which is made; a file, or a name that ends in `.jsonl`, stands for the directory it is in. `id` is the tag `session_id`, else a new
- * UUID. Answers the path of the `.jsonl`; `undefined`, with nothing written or made, when no slice of any of the sessions holds an item.
+ * Writes a session and all sessions below it to `{id}.jsonl`, and its filesystem to `{id}.fs.zip`, both taken at one moment. The target
+ * directory is created if necessary. A target that is a file, or whose name ends in `.jsonl`, stands for its parent directory. `id` is the
+ * tag `session_id`, otherwise a new UUID. Returns the path of the `.jsonl`. Returns `undefined`, and writes nothing, if no slice of any
+ * session has items.
  *
- * The two are replaced as one: whenever this ends, and if the process is killed, `loadSessionTree` finds the old pair or the new. Only
- * one process at a time may dump under one id. An earlier dump that lies in the filesystem itself is not in its archive.
+ * Both files are replaced as one. After any end of this call, even a kill of the process, `loadSessionTree` finds the old pair or the new
+ * one. Only one process at a time may dump under one id. An earlier dump inside the dumped filesystem is not part of the archive.
  *
- * Replaces an archive only if the `.jsonl` beside it names it, and a `.jsonl` only if it is a dump: other files of those names stay, and
- * where the dump needs their place it fails with SessionError `invalid` before it writes.
+ * An existing archive is replaced only if the `.jsonl` beside it names it, and a `.jsonl` only if it is a dump. Other files of these names
+ * stay. If the dump needs their place, it fails with SessionError `invalid` before it writes.
  *
- * Fails with SessionError `invalid`, `corrupt` (items that do not fit their schema) and `io`, and with what taking the archive fails with.
+ * Fails with SessionError `invalid`, `corrupt` (items that do not fit their schema) or `io`, and with the errors of archiving the
+ * filesystem.
  *
  * @since 0.1.0
  */
@@ -205,33 +213,33 @@ export const dumpSessionTree = <E = never>(
 ): Effect.Effect<string | undefined, SessionError | ArchiveError | FsError | E> => dump(session, target, options.filesystem)
 
 /**
- * Which slices loaded sessions may have, and what becomes of their files.
+ * The options of `loadSessionTree`.
  *
  * @since 0.1.0
  */
 export interface LoadTreeOptions<E = never> extends LoadOptions {
   /**
-   * Becomes what the archive says, if there is one. What is to live in the session itself, as VfsState does, is made over the loaded one, and
-   * restored after that: `section.snapshots` restores `archive`. @default nothing is restored
+   * The filesystem to restore from the archive, if there is one. A filesystem that is part of the session, such as VfsState, must be
+   * created over the loaded session and restored afterwards: `section.snapshots` restores `archive`. @default nothing is restored
    */
   readonly into?: Algebra | WithFilesystem<E> | undefined
 }
 
 /**
- * A loaded session with all below it, and the archive of its files.
+ * A loaded session with all sessions below it, and the archive of its filesystem.
  *
  * @since 0.1.0
  */
 export interface LoadedTree {
   readonly session: Operations
-  /** Of the archive that belongs to it, absolute. Until the next dump of that id. */
+  /** The absolute path of the archive. It is valid until the next dump of the same id. */
   readonly archive?: string
 }
 
 /**
- * The sessions of a dump and the archive that belongs to them. All is read and checked before the filesystem is changed; where that
- * fails there is no session, and it is as it was. Fails with SessionError `corrupt`, which says the line, also when the archive that
- * the file names is not there, is a link or no file, or has been changed; `invalid` when the dump lies in the filesystem itself, where a restore would take it away.
+ * Loads the sessions of a dump, and its archive. Reads and checks everything before it changes the filesystem; on failure nothing has
+ * changed. Fails with SessionError `corrupt`, which names the line. The reason is also `corrupt` if the named archive is missing, changed,
+ * a link, or not a file. Fails with `invalid` if the dump is inside the filesystem to restore, because the restore would remove it.
  *
  * @since 0.1.0
  */

@@ -1,15 +1,15 @@
 /**
- * A filesystem in a temporary directory of one session: the contents on disk, what is known of them in a slice. It is the filesystem that
- * a host directory is, but that:
+ * A filesystem in a temporary directory of one session: its contents are on disk, and the facts about its files in a slice. It behaves like
+ * a host directory, with these differences:
  *
- * - paths are ASCII, without `.` and `..`, unless another policy is asked for
- * - a directory that is left empty by a removal or a move goes, and so do those above it; one that was made empty stays. So the root of
- *   a `subdirectory` of it goes with its last file
- * - there are no links; one that somebody else puts into the directory leads nowhere. Nothing can be watched: the session's changes tell
- * - a snapshot of the session copies the directory, and a rollback makes a new one of that copy, under another path
+ * - Paths are ASCII, without `.` and `..`, unless another policy is set.
+ * - A directory that becomes empty by a removal or a move is removed, and so are its empty parents. A directory that was created empty stays.
+ *   So the root of a `subdirectory` is removed with its last file.
+ * - There are no links. A link that another program creates leads nowhere. Directories cannot be watched; use the session's changes.
+ * - A snapshot of the session copies the directory. A rollback creates a new directory from that copy, under another path.
  *
- * Whoever else works in the directory (a container) is met as on a host: the files are there to be read and listed, and one that has
- * vanished is NotFound. The slice tells of a file from its first write here on.
+ * Another program, such as a container, may use the directory at the same time, as on a host. Its files can be read and listed, and a file
+ * that it removes is NotFound. The slice describes a file from the first write through this filesystem on.
  *
  * @since 0.1.0
  */
@@ -38,47 +38,48 @@ export {
 } from "./vfs/value.ts"
 
 /**
- * What a filesystem in a session begins with, and which rules it keeps.
+ * The mounts, the directory and the rules of a filesystem in a session.
  *
  * @since 0.1.0
  */
 export interface Options extends Omit<CommonOptions, "policy"> {
-  /** Copied in before the first call, and again after a reset, whatever else the options forbid. @default none */
+  /**
+   * The mounts to copy in before the first call, and again after a reset. They are copied whatever else the options forbid. @default none
+   */
   readonly mounts?: ReadonlyArray<HostMount> | undefined
-  /** Where mounts may come from: absolute directories. @default none, so that every mount is refused */
+  /** The absolute directories in which sources of mounts may lie. @default none, so that every mount is refused */
   readonly allowedRoots?: ReadonlyArray<string> | undefined
-  /** Whether the directory is made, and filled, at once or at the first call. @default "eager" */
+  /** Whether the directory is created and filled at once, or at the first call. @default "eager" */
   readonly start?: "eager" | "lazy" | undefined
-  /** In which the directories are made; of several filesystems of one session that of the first counts. @default os.tmpdir() */
+  /** The parent of the directories. If a session has several filesystems, the option of the first one counts. @default os.tmpdir() */
   readonly directory?: string | undefined
   /** @default "vfs" */
   readonly policy?: CommonOptions["policy"]
 }
 
 /**
- * A filesystem that lives in a session.
+ * A filesystem that is part of a session.
  *
  * @since 0.1.0
  */
 export interface VfsState {
   readonly filesystem: Algebra
   /**
-   * Of the directory at this moment, which is made where there is none: absolute, on the machine. A rollback and a reset make it another.
-   * Fails with Unavailable where it cannot be made.
+   * The absolute path of the current directory on the machine. The directory is created if there is none. A rollback and a reset change the
+   * path. Fails with Unavailable if the directory cannot be created.
    */
   readonly rootPath: Effect.Effect<string, BackendError>
-  /** What was copied in when the mounts of these options were last; none before. */
+  /** The entries that were last copied for the mounts of these options; empty before that. */
   readonly previews: Effect.Effect<ReadonlyArray<Preview>>
 }
 
 /**
- * The filesystem of the session, the same one for all who make it on that session; the last of their scopes removes it, and all its
- * copies. Fails with MountError, with what a host directory fails with where `directory` cannot be one, and with SessionError
- * `duplicateSlice` where another slice has its name. What a killed process has left in `directory` is removed, and so is what the session
- * says of a directory that is nobody's: one that was loaded, or a clone, begins without files.
+ * Returns the filesystem of the session. All callers on one session share it, and the last of their scopes removes it with all its copies.
+ * Fails with MountError, with SessionError `duplicateSlice` if another slice has its name, and as a host directory does if `directory` is
+ * unusable. Removes leftovers of dead processes from `directory`. A loaded or cloned session begins without files, and its record of an
+ * earlier directory is removed.
  *
- * Where the directory has to be made at a call and cannot be, or cannot be filled, that call fails with Unavailable, and the next one
- * tries again.
+ * If a call must create the directory and fails to create or fill it, the call fails with Unavailable, and the next call tries again.
  *
  * @since 0.1.0
  */
@@ -97,7 +98,7 @@ export const make = Effect.fnUntraced(function* (
 })
 
 /**
- * The same as a layer, on the session of the options or else of the context.
+ * Provides the filesystem of the session in the options, otherwise of the session in the context.
  *
  * @since 0.1.0
  */

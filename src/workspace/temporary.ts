@@ -1,7 +1,7 @@
 /**
- * Temporary directories of this process, in a directory that is everybody's. Each is its owner's alone to enter. Its name says which
- * process made it and ends with a code of this installation, so that the leftovers of a killed process are removed by the next one, and
- * a directory that somebody else gave such a name is not.
+ * Temporary directories of this process, in a parent directory that other users share. Only the owner can enter them. The name contains the
+ * identity of the process and ends with a code of this installation. So the next process can remove the leftovers of a dead one, and never
+ * removes a directory to which another user gave such a name.
  */
 import { Fs, Path, randomBytes } from "../runtime/node.ts"
 import * as Effect from "effect/Effect"
@@ -15,12 +15,15 @@ import * as Identity from "../runtime/processIdentity.ts"
 
 export interface Directory {
   readonly path: string
-  /** It goes with this, and with the scope that it was made in. What is opened in this is closed before. */
+  /**
+   * The directory's own scope. The directory is removed when this scope, or the scope of its creator, closes. Resources in this scope are
+   * closed first.
+   */
   readonly scope: Scope.Scope
   readonly remove: Effect.Effect<void>
 }
 
-/** What is in it. */
+/** The use of a temporary directory, which is part of its name. */
 export type Purpose = "snapshots" | "vfs" | "workspace"
 
 const named = /^(fs-algebra-(?:snapshots|vfs|workspace)-([0-9a-z-]+)\.[0-9a-f]{8})\.([\w-]{22})$/
@@ -36,17 +39,19 @@ const create = (parent: string, purpose: Purpose): Effect.Effect<string, Fault> 
     return directory
   })
 
-/** It never fails: what cannot be removed is tried again by whoever comes after this process. */
+/** Removes the directory and never fails. The next process retries what could not be removed. */
 const remove = (directory: string): Effect.Effect<void> =>
   process.platform === "win32"
     ? Effect.ignore(Effect.tryPromise(() => Fs.promises.rm(directory, { recursive: true, force: true, maxRetries: 3 })))
     : removeOn(Path.dirname(directory), Path.basename(directory))
 
-/** A new one, until the scope ends. */
+/** Creates a temporary directory, which is removed with the scope. */
 export const make = (parent: string, purpose: Purpose): Effect.Effect<string, Fault, Scope.Scope> =>
   Effect.acquireRelease(create(parent, purpose), remove)
 
-/** A new one, filled by `fill`. Where that fails, or is interrupted because it says that it may be, there is none. */
+/**
+ * Creates a temporary directory and fills it. Leaves no directory if `fill` fails or is interrupted. `fill` must itself allow interruption.
+ */
 export const filled = (
   within: Scope.Scope,
   parent: string,
@@ -73,13 +78,13 @@ const isLeftover = (name: string): boolean => {
   )
 }
 
-/** Returns whether this user owns the directory. Another user who sees its name can give that to something else. */
+/** Tests whether this user owns the directory. Another user can see its name and use the name for a different entry. */
 const isOwn = (directory: string): boolean => {
   const found = Fs.lstatSync(directory, { throwIfNoEntry: false })
   return found?.isDirectory() === true && (process.getuid === undefined || found.uid === process.getuid())
 }
 
-/** Removes what processes have left that have ended. */
+/** Removes the directories of dead processes. */
 export const sweep = (parent: string): Effect.Effect<void> =>
   Effect.ignore(
     Effect.flatMap(

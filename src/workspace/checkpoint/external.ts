@@ -1,4 +1,4 @@
-/** The filesystem of a session that keeps it elsewhere, carried along as an archive where the session is saved. */
+/** Stores an external filesystem as an archive in a session, for saving both together. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
@@ -14,7 +14,9 @@ import type { Operations as Session } from "../Session.ts"
 
 /** @since 0.1.0 */
 export interface ExternalFsSnapshot {
-  /** A ZIP archive as `Archive.exportBytes` makes it; a tar archive, packed by gzip or not, is taken too. Not to be changed. */
+  /**
+   * A ZIP archive as `Archive.exportBytes` creates it. A tar archive, optionally gzipped, is accepted too. The array must not be changed.
+   */
   readonly data: Uint8Array
 }
 
@@ -35,7 +37,7 @@ const isZip = (bytes: Uint8Array): boolean => bytes[0] === 0x50 && bytes[1] === 
 export const restore = (session: Pick<Session, "latest">, fs: Algebra): Effect.Effect<boolean, ArchiveError | FsError> =>
   Effect.flatMap(session.latest(slice), (latest) => {
     if (Option.isNone(latest)) return Effect.succeed(false)
-    // It is looked at whole before it is used, and is to be the same then.
+    // Copy the bytes, because they are checked as a whole before they are used.
     const bytes = latest.value.data.slice()
     return Effect.as(isZip(bytes) ? bringBackBytesOf(fs, bytes) : importTarOf(fs, Stream.succeed(bytes)), true)
   })

@@ -1,7 +1,7 @@
 /**
- * Both are held while one of them is worked on: the filesystem first, as those do who work on it and come to the session by that; one that is
- * kept in the session holds that before itself. What can fail is done before anything is seen of it; where it cannot be known whether the
- * filesystem was brought back, it is looked at.
+ * Holds both the session and the filesystem during each operation. The filesystem is held first, like for calls that reach the session
+ * through the filesystem. A filesystem that is part of the session holds the session before itself. Steps that can fail come before any
+ * visible change. If it is unknown whether the filesystem was restored, its state is compared with the snapshot.
  */
 import * as Cause from "effect/Cause"
 import * as DateTime from "effect/DateTime"
@@ -16,20 +16,22 @@ import { make as makeSlice, type Slice } from "../../model/Slice.ts"
 import type { Operations, Taken } from "../Checkpoint.ts"
 import type { Operations as Session, SessionSnapshot } from "../Session.ts"
 
-/** What is taken and brought back as one. */
 export interface Pair {
   readonly session: Session
   readonly snapshots: Snapshots
 }
 
-/** Makes an effect look for interruption, where it is safe to end. */
+/** A function that makes an effect interruptible, for use where an interruption is safe. */
 type Unmask = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 const masked: Unmask = (effect) => effect
 
 export const slice: Slice<FilesystemSnapshot> = makeSlice("FilesystemSnapshot", FilesystemSnapshot)
 
-/** Nobody else changes either of them while this runs, which is told where it can be interrupted. */
+/**
+ * Runs the work uninterruptibly while no other caller changes the session or the filesystem. `work` receives the function that allows
+ * interruption.
+ */
 const holding = <A, E, R>(
   { session, snapshots }: Pair,
   work: (unmask: Unmask) => Effect.Effect<A, E, R>
@@ -38,11 +40,11 @@ const holding = <A, E, R>(
   return snapshots.exclusively?.(held) ?? held
 }
 
-/** What is left of it takes room, and harms nobody. */
+/** Removes a snapshot. A failure is only logged, because a leftover snapshot does no harm but takes space. */
 const forgetting = ({ snapshots }: Pair, snapshot: FilesystemSnapshot): Effect.Effect<void> =>
   Effect.ignoreCause(snapshots.forget(snapshot), { log: "Warn", message: "fs-algebra: a snapshot could not be forgotten" })
 
-/** One that was interrupted may have been taken all the same, and nobody knows of it. */
+/** Takes a snapshot. An interrupted attempt may have created one that is not recorded anywhere, so this removes it. */
 const capture = (pair: Pair, tag: string, isKnown: (id: string) => boolean, unmask: Unmask) =>
   Effect.flatMap(DateTime.now, (since) => {
     const isLeft = (one: FilesystemSnapshot): boolean =>
@@ -53,7 +55,10 @@ const capture = (pair: Pair, tag: string, isKnown: (id: string) => boolean, unma
     return Effect.onError(unmask(pair.snapshots.snapshot({ tag })), () => Effect.ignoreCause(cleared))
   })
 
-/** A failure has changed nothing; who was interrupted, or died, may have been through with it. */
+/**
+ * Tests whether the filesystem was restored. A failure has changed nothing, but after an interruption or a defect the restore may have been
+ * complete.
+ */
 const isBack = (
   { snapshots }: Pair,
   snapshot: FilesystemSnapshot,
@@ -67,8 +72,8 @@ const isBack = (
     : Effect.succeed(false)
 
 /**
- * Runs the effect, and where it answers that nothing was brought back, the session is what it was, whatever the filesystem wrote into it
- * on the way there and back.
+ * Runs the effect. If the effect returns false, restores the session, because the filesystem may have changed it during the restore and its
+ * rollback.
  */
 const unlessUndone = <E, R>(
   session: Session,
@@ -83,7 +88,7 @@ const unlessUndone = <E, R>(
     )
   )
 
-/** The caller holds both. */
+/** Restores both. The caller must hold them. */
 const bringBack = Effect.fnUntraced(function* (
   pair: Pair,
   target: SessionSnapshot,
@@ -109,19 +114,19 @@ export const bringBackTo = (pair: Pair, target: SessionSnapshot): Effect.Effect<
 const unknown = (id: string): SessionError =>
   new SessionError({ operation: "rollback", reason: "unknown", detail: `there is no checkpoint ${JSON.stringify(id)}` })
 
-/** One that is gone already need not be forgotten. */
+/** Ignores that a snapshot is already gone. */
 const unlessGone = (error: SnapshotError): Effect.Effect<void, SnapshotError> =>
   error.reason === "unknown" ? Effect.void : Effect.fail(error)
 
 export const make = (pair: Pair): Operations => {
   const { session, snapshots } = pair
   const all = new Map<string, Taken>()
-  /** Of transactions that run. */
+  /** The ids of running transactions, which `list` does not show. */
   const passing = new Set<string>()
 
   const isKnown = (id: string): boolean => [...all.values()].some(({ filesystem }) => filesystem.snapshotId === id)
 
-  /** What the session knows of filesystem snapshots, with one more or less. */
+  /** Adds a snapshot to the session's record, removes one, or both. */
   const recorded = (
     more: FilesystemSnapshot | undefined,
     less: FilesystemSnapshot | undefined
@@ -162,7 +167,7 @@ export const make = (pair: Pair): Operations => {
     yield* Effect.catch(snapshots.forget(filesystem), unlessGone)
     all.delete(id)
     passing.delete(id)
-    // Another one of that id may have been taken of the session alone.
+    // A newer snapshot of the session may have the same id.
     if ((yield* session.snapshots).includes(snapshot)) yield* session.forget(id)
     yield* Effect.ignore(recorded(undefined, filesystem))
   })

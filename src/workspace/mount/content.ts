@@ -1,6 +1,6 @@
 /**
- * What is in the files of a source. Each is read twice, once to know its content and once to copy it, so that one that is written to
- * meanwhile is told: what is copied is what the file held at one moment, or nothing is. Large ones pass through a piece at a time.
+ * The contents of source files. Each file is read twice: once to compute its id, and once to copy it. So a write in between is detected,
+ * and a copied file has the content of one moment. Large files are streamed.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -13,16 +13,14 @@ import type { Request } from "./request.ts"
 import type { Source } from "./source.ts"
 import { failed, type SourceFile } from "./survey.ts"
 
-/** A file, and whose it is. */
 export interface Origin {
   readonly request: Request
   readonly source: Source
   readonly file: SourceFile
-  /** The source is the file itself. */
   readonly isWhole: boolean
 }
 
-/** What is larger is not read whole. */
+/** The size in bytes above which a file is streamed. */
 const small = 256 * 1024
 const chunk = 64 * 1024
 
@@ -30,7 +28,6 @@ const nameOf = ({ file, isWhole }: Origin): FsPath => (isWhole ? ("." as FsPath)
 
 const unreadable = (origin: Origin, fault: Fault): MountError => failed(origin.request, nameOf(origin), fault)
 
-/** It is not what it was when it was first looked at. */
 export const changed = ({ file, isWhole, request: { hostPath } }: Origin): MountError => {
   const detail = "was changed while it was copied"
   return isWhole
@@ -38,7 +35,7 @@ export const changed = ({ file, isWhole, request: { hostPath } }: Origin): Mount
     : new MountError({ hostPath, reason: "changed", path: file.path, detail: `${JSON.stringify(file.path)} ${detail}` })
 }
 
-/** The id of git's blob with what is in it now. */
+/** Returns the id of git's blob with the current content. */
 export const idOfContent = (origin: Origin): Effect.Effect<string, MountError> => {
   const { file, source } = origin
   return Effect.flatMap(
@@ -47,7 +44,7 @@ export const idOfContent = (origin: Origin): Effect.Effect<string, MountError> =
   )
 }
 
-/** What is in it, of whatever size: who takes it compares it with what it was. */
+/** Returns the current content. The caller compares it with the content that was expected. */
 export const contentOf = (origin: Origin): Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, MountError>, MountError> => {
   const { file, source } = origin
   const { port } = source.root

@@ -1,6 +1,6 @@
 /**
- * By what mounts are known again. Where a mount goes that does not say so depends on whether its source is a file, which only a look at the
- * disk could tell; so that default stays one, and is not the same as the path written out.
+ * Fingerprints of mounts. The default of `mountPath` depends on whether the source is a file, which only the disk can tell. So the default
+ * remains a default, and differs from the same path written out.
  */
 import { createHash } from "../../runtime/node.ts"
 import { list } from "../../engine/options.ts"
@@ -8,7 +8,7 @@ import * as FsPath from "../../model/FsPath.ts"
 import { type HostMount, MountError } from "./model.ts"
 import { read } from "./request.ts"
 
-/** Its keys are in their order. What is no mount is known by what was written. */
+/** Returns the mount with its keys in a fixed order. An invalid mount keeps its values as they were written. */
 const canonical = (mount: HostMount): object => {
   const request = read(mount)
   const { exclude, followSymlinks, hostPath, include, maxBytes, mountPath } = mount

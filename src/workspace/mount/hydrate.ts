@@ -1,6 +1,6 @@
 /**
- * Copies what was planned, all of it or nothing: everything is made and checked in hiding, and then what differs is renamed into place, in
- * one exchange for all mounts; whoever is killed meanwhile leaves a journal, by which the next start finishes it.
+ * Copies the planned files, all or none. Everything is staged and checked under hidden names, and then renamed into place in one exchange
+ * for all mounts. After a kill, the next start recovers from the exchange's journal.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -21,7 +21,7 @@ import { pathOf, plan, type Planned, previewOf } from "./plan.ts"
 
 const operation = "hydrate"
 
-/** What the machine's files fail with on their way through another filesystem, kept apart from the faults of that. */
+/** A wrapper for errors of the source files, to tell them from faults of the target filesystem. */
 class Foreign {
   readonly error: MountError
 
@@ -38,7 +38,7 @@ interface Wanted extends End {
 
 const readOnly: Fault = { _tag: "AccessDenied", why: "readOnly" }
 
-/** Why a file may not be where it is to go, before anything is looked at. */
+/** Returns a check of target paths against the rules and limits, before the filesystem is read. */
 const refusal = Effect.fnUntraced(function* (port: Backend) {
   const { policy, permits } = port.rules ?? {}
   const limits = yield* Limits
@@ -66,7 +66,7 @@ const contentsOf = (ends: Places<Wanted>["ends"]) => (at: FsPath.FsPath) => {
   )
 }
 
-/** What went wrong in the filesystem, as the caller calls it; what has changed on the way there, as the source's. */
+/** Maps a fault to the path that the caller gave, and a changed content to the source. */
 const asCaller =
   (ends: Places<Wanted>["ends"]) =>
   (problem: Fault | Mismatch | Foreign): Problem => {
@@ -85,7 +85,7 @@ const put = Effect.fnUntraced(function* (
   const { after, before, ends } = yield* find(port, wanted)
   const goal = { before, after: after(({ origin }) => ids.get(origin)!), content: contentsOf(ends) }
   const swapped = Effect.mapError(exchange<Foreign>(port, goal), asCaller(ends))
-  // What is put aside for a moment is not deleted: where the layer permits only writing, that is enough.
+  // An exchange moves replaced files away for a moment, which is not a deletion, so write permission is enough.
   yield* port.rules?.permits?.("delete") === false ? Effect.provideService(swapped, TakingBack, true) : swapped
 })
 

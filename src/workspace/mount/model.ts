@@ -1,18 +1,17 @@
-/** What a mount is, what is known of it before anything is copied, and what it fails with. */
 import * as Schema from "effect/Schema"
 
 /**
- * `outside`: in none of the allowed roots, or in a store of snapshots. `missing`: nothing is there, or no longer. `invalid`: a path,
- * pattern or number that cannot be one. `budget`: more than `maxBytes`, or more links than anybody could want followed. `unreadable`: a
- * file or directory that may not be read, or is none. `changed`: it became another while it was copied.
+ * The reason why a mount failed. `outside`: the source is in no allowed root, or in a snapshot store. `missing`: the source does not exist,
+ * or no longer. `invalid`: a path, pattern or number is invalid. `budget`: the files exceed `maxBytes`, or too many links were followed.
+ * `unreadable`: a file or directory cannot be read, or has another kind. `changed`: a file changed during the copy.
  *
  * @since 0.1.0
  */
 export class MountError extends Schema.TaggedError<MountError>("fs-algebra/MountError")("MountError", {
-  /** As it was given; an allowed root where that is at fault. */
+  /** The path as given; an allowed root if that root is the problem. */
   hostPath: Schema.String,
   reason: Schema.Literals(["outside", "missing", "invalid", "budget", "unreadable", "changed"]),
-  /** Below the source, where one file is at fault. */
+  /** The path below the source, if one file is the problem. */
   path: Schema.optionalKey(Schema.String),
   detail: Schema.String
 }) {
@@ -22,72 +21,77 @@ export class MountError extends Schema.TaggedError<MountError>("fs-algebra/Mount
 }
 
 /**
- * A file or directory of the machine that is copied into a workspace.
+ * A file or directory of the machine to copy into a workspace.
  *
  * @since 0.1.0
  */
 export interface HostMount {
   /**
-   * Absolute, or relative to an allowed root; each is tried in turn. Any well-formed text without control characters, `..` and blanks
-   * alone; that a target takes only ASCII says nothing of where its files come from.
+   * The source: an absolute path, or a path relative to an allowed root, each of which is tried in turn. Control characters, `..` and blank
+   * paths are invalid. The source may have non-ASCII names even if the target accepts only ASCII.
    */
   readonly hostPath: string
   /**
-   * Where it goes: a path, or its segments. A directory's files go below it; a file goes into it, under its own name.
+   * The target: a path or its segments. Files of a directory go below it; a file goes into it under its own name.
+   *
+   * @default `hostPath` where that is relative, else its last name; a file is then that itself
    *
    * @default `hostPath` where that is relative, else its last name; a file is then that itself
    */
   readonly mountPath?: string | ReadonlyArray<string> | undefined
   /**
-   * Globs as `Filesystem.glob` takes them, relative to the source; of a file, its name. Blank ones are ignored; those that may not
-   * mean what they look like are refused. @default everything
+   * The globs of the files to copy, as `Filesystem.glob` takes them, relative to the source; for a file, its name. Blank globs are ignored,
+   * and ambiguous ones are rejected. @default everything
    */
   readonly include?: ReadonlyArray<string> | undefined
-  /** Beats `include`; as the `exclude` of a glob. Where links are followed, also by where these lead. @default nothing */
+  /**
+   * The globs to exclude, with precedence over `include`, as the `exclude` of a glob. If links are followed, the path of a link's target is
+   * checked too. @default nothing
+   */
   readonly exclude?: ReadonlyArray<string> | undefined
-  /** Of all files together. 0 admits only empty ones. @default no bound */
+  /** The largest total size of all files in bytes. 0 admits only empty files. @default no bound */
   readonly maxBytes?: number | undefined
-  /** Copy what links lead to, inside the allowed root. @default false: they are left out */
+  /** Whether to copy the targets of links inside the allowed root. @default false: they are left out */
   readonly followSymlinks?: boolean | undefined
 }
 
 /**
- * Where sources of mounts may lie.
+ * The options of mounts.
  *
  * @since 0.1.0
  */
 export interface Options {
-  /** Absolute directories that sources must lie in, all of which must be there. With none, every mount is refused. */
+  /** The absolute directories in which sources must lie. All of them must exist. With none, every mount is refused. */
   readonly allowedRoots: ReadonlyArray<string>
 }
 
 /**
- * What the globs name and is not copied. `link`: links are not followed. `outside`: it leads out of the allowed root, or into a store of
- * snapshots. `dangling`: it leads nowhere. `loop`: to a directory that it is in. `other`: a FIFO, a socket, a device, which is never
- * opened.
+ * An entry that the globs match and that is not copied. `link`: links are not followed. `outside`: the link leads out of the allowed root,
+ * or into a snapshot store. `dangling`: the link leads nowhere. `loop`: the link leads to a directory that contains it. `other`: a FIFO, a
+ * socket or a device, which is never opened.
  *
  * @since 0.1.0
  */
 export interface LeftOut {
-  /** Below the source; of a source that is a file, its name. */
+  /** The path below the source; for a source that is a file, its name. */
   readonly path: string
   readonly why: "link" | "outside" | "dangling" | "loop" | "other"
 }
 
 /**
- * What a mount has copied, or would copy.
+ * The entries that a mount has copied, or would copy.
  *
  * @since 0.1.0
  */
 export interface Preview {
-  /** As it was given. */
+  /** The source as given. */
   readonly source: string
-  /** In the filesystem; of a source that is a file, that file. */
+  /** The target in the filesystem. For a source that is a file, the path of that file. */
   readonly target: string
-  /** Paths in the filesystem, in path order, at most 20. */
+  /** At most 20 paths in the filesystem, in path order. */
   readonly entries: ReadonlyArray<string>
   readonly files: number
   readonly bytes: number
-  /** In path order, at most 20 of them; and how many there are. */
+  /** At most 20 skipped entries, in path order, and the number of all. */
   readonly leftOut: { readonly count: number; readonly entries: ReadonlyArray<LeftOut> }
 }

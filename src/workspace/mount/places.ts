@@ -1,7 +1,7 @@
 /**
- * Where files go, as a tree of only what they concern: links are resolved, and of every directory on the way it is known whether it is
- * there. Two such trees, before and after, are all that an exchange needs. Files are put one after another, as writes would be, so that the
- * last one wins and what stands in the way of a write stands in the way here.
+ * Finds the targets of files as a tree of the affected paths only. Links are resolved, and it is known which directories exist. An exchange
+ * needs only two such trees, before and after. Files are placed one by one, as writes would be: the last one wins, and the same entries are
+ * obstacles.
  */
 import * as Effect from "effect/Effect"
 import { noPlace, resolve } from "../../engine/resolve.ts"
@@ -12,13 +12,13 @@ import * as FsPath from "../../model/FsPath.ts"
 import { Limits } from "../../model/Limits.ts"
 import type { Backend } from "../../port/Backend.ts"
 
-/** A file that is to be there. */
+/** A file at its target path. */
 export interface End {
   readonly path: FsPath.FsPath
-  /** POSIX permission bits, where they are known. */
+  /** The POSIX permission bits, if they are known. */
   readonly mode: number | undefined
   readonly sizeBytes: number
-  /** By which those that come together are known: among themselves none may take the place of another. */
+  /** The mount of the file. Files of one mount may not replace each other. */
   readonly group: number
 }
 
@@ -26,16 +26,16 @@ interface Spot<A extends End> {
   readonly at: FsPath.FsPath
   readonly stat: FileStat | undefined
   readonly below: Map<string, Spot<A>>
-  /** Of a link: where it leads. */
+  /** The target, for a link. */
   leads?: Spot<A>
   end?: A
 }
 
 export interface Places<A extends End> {
-  /** By where they really are; without those that others have taken the place of. */
+  /** The files by their real path, without files that later ones have replaced. */
   readonly ends: ReadonlyMap<FsPath.FsPath, A>
   readonly before: DirectoryNode
-  /** `idOf`: of git's blob with the file's content. */
+  /** Returns the tree after the copy. `idOf` returns the id of git's blob for a file. */
   readonly after: (idOf: (end: A) => string) => DirectoryNode
 }
 
@@ -74,11 +74,11 @@ class Finding<A extends End> {
     }
   )
 
-  /** What a link leads to, which has no link on its way. */
+  /** Resolves a link. The result has no link on its path. */
   readonly #through = Effect.fnUntraced({ self: this }, function* (at: FsPath.FsPath): Effect.fn.Return<Spot<A>, Fault> {
     const found = yield* resolve(this.#port, at)
     const fault = noPlace(found) ?? (found.stat === undefined ? FsPath.checkLimits(found.path, yield* Limits) : undefined)
-    // On a backend that has no links to follow, one stands for itself.
+    // A backend without links to follow treats a link as an entry of its own.
     return fault !== undefined || found.path === at ? yield* Effect.fail(fault ?? notAFile) : yield* this.#walk(found.path)
   })
 
@@ -98,7 +98,7 @@ class Finding<A extends End> {
   })
 }
 
-/** The id only has to differ from that of what comes. */
+/** Returns the node of an existing file. Its id only needs to differ from the id of the new content. */
 const fileBefore = ({ mode, sizeBytes }: FileStat): FileNode => ({
   kind: "file",
   ...(mode !== undefined && { mode: mode & 0o777 }),
@@ -115,7 +115,7 @@ const entriesOf = <A extends End>(spot: Spot<A>, nodeOf: (spot: Spot<A>) => Node
   return entries
 }
 
-/** Directories without their modes, which stay as they are. */
+/** Returns the node before the copy. Directories have no mode, so that their modes stay unchanged. */
 const nodeBefore = <A extends End>(spot: Spot<A>): Node | undefined => {
   const { end, stat } = spot
   if (stat?.kind === "directory") return { kind: "directory", entries: entriesOf(spot, nodeBefore<A>) }
@@ -146,8 +146,8 @@ const endsOf = <A extends End>(top: Spot<A>): ReadonlyMap<FsPath.FsPath, A> => {
 }
 
 /**
- * Finds every end. Fails as a write there would: with NotAFile, NotADirectory and as links fail; with AlreadyExists for two of one group in
- * one place; with the path of the end.
+ * Places all files. Fails as a write would, with NotAFile, NotADirectory and the faults of links. Fails with AlreadyExists for two files of
+ * one group at one place. Each fault has the path of the file.
  */
 export const find = Effect.fnUntraced(function* <A extends End>(
   port: Backend,

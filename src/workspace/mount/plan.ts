@@ -1,4 +1,4 @@
-/** All that can be said of mounts by looking alone: what they would copy, from where and to where. */
+/** Plans mounts: reads which files they would copy, from where and to where, without opening any file. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as FsPath from "../../model/FsPath.ts"
@@ -10,7 +10,7 @@ import { type Survey, survey } from "./survey.ts"
 export interface Planned extends Survey {
   readonly request: Request
   readonly source: Source.Source
-  /** Of a source that is a file, that file. */
+  /** The target path; for a source that is a file, the path of that file. */
   readonly target: FsPath.FsPath
 }
 
@@ -21,7 +21,6 @@ const targetOf = ({ isAbsolute, mountPath, names }: Request, { at }: Source.Sour
   return isFile ? FsPath.join(mountPath, names.at(-1) ?? FsPath.name(at)) : mountPath
 }
 
-/** In the filesystem. */
 export const pathOf = ({ isFile, target }: Planned, path: FsPath.FsPath): FsPath.FsPath =>
   isFile ? target : FsPath.below(target, path)
 
@@ -34,7 +33,7 @@ export const previewOf = (planned: Planned): Preview => ({
   leftOut: { count: planned.leftOut.length, entries: planned.leftOut.slice(0, shown) }
 })
 
-/** The sources stay open as long as the scope. */
+/** Plans all mounts. The sources stay open until the scope ends. */
 export const plan = Effect.fnUntraced(function* (
   mounts: ReadonlyArray<HostMount>,
   { allowedRoots }: Options

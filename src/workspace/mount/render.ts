@@ -1,11 +1,11 @@
-/** Mounts as a list that a model reads: where files have come from, and which they are; where on the machine that is, it need not know. */
+/** Renders mounts as a list for a model. The list shows no absolute paths of the machine. */
 import { basename, isAbsolute } from "../../runtime/node.ts"
 import { plural, size } from "../../model/words.ts"
 import type { Preview } from "./model.ts"
 
 const shown = 10
 
-/** As code, whatever backticks are in it. */
+/** Formats text as Markdown code, with a fence longer than any run of backticks in it. */
 const code = (text: string): string => {
   const longest = Math.max(0, ...[...text.matchAll(/`+/g)].map(([run]) => run.length))
   const fence = "`".repeat(longest + 1)

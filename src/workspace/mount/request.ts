@@ -1,19 +1,16 @@
-/**
- * A mount as it was written, read strictly: what can be said of it without a look at any disk. The one form that comes of it is what
- * everything else works with, and what a fingerprint is made of.
- */
+/** Parses a mount strictly, without any access to a disk. All other modules and the fingerprint use the parsed form. */
 import { isAbsolute, platform } from "../../runtime/node.ts"
 import { list } from "../../engine/options.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type HostMount, MountError } from "./model.ts"
 
 export interface Request {
-  /** As it was given. */
+  /** The source as given. */
   readonly hostPath: string
   readonly isAbsolute: boolean
-  /** The names of `hostPath`, without those that say nothing. */
+  /** The names of `hostPath`, without empty ones and ".". */
   readonly names: ReadonlyArray<string>
-  /** Where it goes, as far as it says so. */
+  /** The target; `undefined` if the mount does not give one. */
   readonly mountPath: FsPath.FsPath | undefined
   readonly include: ReadonlyArray<string>
   readonly exclude: ReadonlyArray<string>
@@ -42,7 +39,7 @@ const wrongHostPath = (hostPath: unknown): string | undefined => {
 const isSegment = (segment: unknown): boolean =>
   typeof segment === "string" && isSaying(segment) && segment !== ".." && !segment.includes("/")
 
-/** The policy of the filesystem that it is for comes later, from that. */
+/** Parses the target. The policy of the target filesystem is checked later. */
 const targetOf = (mountPath: HostMount["mountPath"]): FsPath.FsPath | undefined | { readonly detail: string } => {
   if (mountPath === undefined) return undefined
   if (typeof mountPath !== "string") {
@@ -56,7 +53,7 @@ const targetOf = (mountPath: HostMount["mountPath"]): FsPath.FsPath | undefined 
 const isBound = (value: unknown): boolean =>
   typeof value === "number" && value >= 0 && (Number.isSafeInteger(value) || value === Number.POSITIVE_INFINITY)
 
-/** What is no string is for the compiler of globs to refuse. */
+/** Returns the globs without blank ones. The compiler of globs rejects values that are not strings. */
 const globs = (patterns: HostMount["include"]): ReadonlyArray<string> =>
   list(patterns).filter((pattern) => typeof pattern !== "string" || pattern.trim() !== "")
 

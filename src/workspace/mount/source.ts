@@ -1,6 +1,6 @@
 /**
- * Where a mount's files come from. What was allowed is compared by what it really is; and it is the allowed root that is opened, not the
- * source, so that whoever exchanges a directory in it for a link afterwards leads nobody out.
+ * Opens the sources of mounts. Allowed roots are compared by their real paths. The allowed root is opened, not the source, so that a
+ * directory that is later replaced by a link does not lead outside.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -13,16 +13,14 @@ import * as OpenRoots from "../../runtime/openRoots.ts"
 import { MountError } from "./model.ts"
 import type { Request } from "./request.ts"
 
-/** An allowed root. */
 export interface Root {
-  /** All links resolved. */
+  /** The path with all links resolved. */
   readonly real: string
   readonly port: Backend
 }
 
 export interface Source {
   readonly root: Root
-  /** Where it is in the root. */
   readonly at: FsPath.FsPath
 }
 
@@ -30,7 +28,7 @@ export interface OpenDirectory {
   (root: string): Effect.Effect<Backend, FsError, Scope.Scope>
 }
 
-/** The machine's own directories, unless a test has others. */
+/** The function that opens a directory of the machine. Tests replace it. */
 export const OpenDirectory: Context.Reference<OpenDirectory> = Context.Reference<OpenDirectory>(
   "fs-algebra/workspace/OpenDirectory",
   {
@@ -66,7 +64,7 @@ const realRoot = (root: string): string | MountError => {
   return OpenRoots.isInStore(real) ? wrong("outside", inStore) : real
 }
 
-/** All of them, or the error of the first that is none; opened when a source lies in it. */
+/** Returns the real paths of all allowed roots, or the error of the first invalid one. */
 export const realRoots = (allowedRoots: ReadonlyArray<string>): ReadonlyArray<string> | MountError => {
   const out: Array<string> = []
   for (const root of allowedRoots) {
@@ -77,7 +75,7 @@ export const realRoots = (allowedRoots: ReadonlyArray<string>): ReadonlyArray<st
   return out
 }
 
-/** A path of the machine in a root that holds it; `undefined` where no path can say it. */
+/** Returns a path of the machine relative to a root that contains it; `undefined` if no valid path exists for it. */
 export const within = (root: string, real: string): FsPath.FsPath | undefined => {
   const path = FsPath.fromSegments(relative(root, real).split(sep).filter(Boolean))
   return FsPath.parse(path) === path ? path : undefined
@@ -103,7 +101,7 @@ const look = (candidate: string, own: string | undefined, roots: ReadonlyArray<s
 
 const isFound = (found: Found | Why): found is Found => "root" in found
 
-/** Where it is; being outside says more than being missing. */
+/** Finds the source in the allowed roots. The error "outside" takes precedence over "missing". */
 export const find = ({ hostPath, isAbsolute, names }: Request, roots: ReadonlyArray<string>): Found | MountError => {
   const refuse = ([reason, detail]: Why) => new MountError({ hostPath, reason, detail })
   if (roots.length === 0) return refuse(["outside", "no directory is allowed"])
@@ -116,7 +114,7 @@ export const find = ({ hostPath, isAbsolute, names }: Request, roots: ReadonlyAr
   return refuse(why!)
 }
 
-/** What opens each root once. */
+/** Returns a function that opens each root once. */
 export const opener = Effect.gen(function* () {
   const open = yield* OpenDirectory
   const opened = new Map<string, Root>()

@@ -1,6 +1,6 @@
 /**
- * Which files a mount is made of: everything below its source that the globs name, without opening any of them. A directory that no glob
- * reaches into is not looked at. Of each file it is noted how large it is, so that more than was agreed to is never copied.
+ * Finds the files of a mount: everything below its source that the globs match, without opening any file. Directories that no glob can
+ * match into are not read. The size of each file is recorded, so that the copy never exceeds the budget.
  */
 import * as Effect from "effect/Effect"
 import { join } from "../../runtime/node.ts"
@@ -16,24 +16,22 @@ import type { Request } from "./request.ts"
 import { type Source, within } from "./source.ts"
 
 export interface SourceFile {
-  /** Below the source; of a source that is a file, its name. */
+  /** The path below the source; for a source that is a file, its name. */
   readonly path: FsPath.FsPath
-  /** In the source's root. */
   readonly at: FsPath.FsPath
   readonly sizeBytes: number
-  /** POSIX permission bits, where the machine has them. */
+  /** The POSIX permission bits, if the machine has them. */
   readonly mode: number | undefined
 }
 
 export interface Survey {
   readonly isFile: boolean
-  /** In path order. */
   readonly files: ReadonlyArray<SourceFile>
   readonly bytes: number
   readonly leftOut: ReadonlyArray<LeftOut>
 }
 
-/** More could only be a trap: links that lead to each other make a tree of any size out of a few. */
+/** The largest number of followed links. A few links that lead to each other make a tree of any size. */
 const maxFollowed = 10_000
 
 const quoted = (path: string): string => JSON.stringify(path)
@@ -46,7 +44,7 @@ const says: Partial<Record<Fault["_tag"], readonly [reason: MountError["reason"]
   AccessDenied: ["unreadable", "may not be read"]
 }
 
-/** What went wrong with one file or directory of the source. */
+/** Returns the error for one file or directory of the source. */
 export const failed = ({ hostPath }: Request, path: FsPath.FsPath, fault: Fault): MountError => {
   const [reason, detail] =
     says[fault._tag] ?? (["unreadable", `cannot be read: ${String(fault["detail"] ?? fault._tag)}`] as const)
@@ -59,16 +57,14 @@ interface Globs {
   readonly exclude: Matcher.Matcher | undefined
 }
 
-/** A directory on the way. */
 interface Place {
   readonly above: Place | undefined
-  /** In the root, by no link. */
+  /** The real path in the root, without links. */
   readonly at: FsPath.FsPath
-  /** Below the source. */
   readonly path: FsPath.FsPath
-  /** No name on the way was one that no path can hold. */
+  /** Whether all names on the path are valid in paths. */
   readonly addressable: boolean
-  /** A link has led here, so that what is here has another path too. */
+  /** Whether a link leads here, so that this directory has another path too. */
   readonly isLinked: boolean
   readonly include: Matcher.State | undefined
   readonly exclude: Matcher.State | undefined
@@ -86,7 +82,7 @@ class Surveying {
   readonly files: Array<SourceFile> = []
   readonly leftOut: Array<LeftOut> = []
   bytes = 0
-  /** Directories of the one that is being looked at. */
+  /** The subdirectories of the directory that is being read. */
   readonly #below: Array<Place> = []
   #followed = 0
 
@@ -96,7 +92,7 @@ class Surveying {
     this.#globs = globs
   }
 
-  /** Of a source that is a file. */
+  /** Surveys a source that is a file. */
   readonly one = Effect.suspend(() => {
     const { at } = this.#source
     const path = FsPath.fromSegments([FsPath.name(at)])
@@ -104,7 +100,7 @@ class Surveying {
     return this.#isWanted(top, path, false) ? this.#add(path, at) : Effect.void
   })
 
-  /** Of a source that is a directory. */
+  /** Surveys a source that is a directory. */
   readonly all = Effect.gen({ self: this }, function* () {
     const pending = [this.#top()]
     for (let place = pending.pop(); place !== undefined; place = pending.pop()) {
@@ -194,7 +190,9 @@ class Surveying {
     })
   }
 
-  /** Where a link leads in the root, or why nowhere: nothing is opened that is not inside, and nothing by the link itself. */
+  /**
+   * Returns a link's target in the root, or the reason why it has none. Opens nothing outside the root, and never opens the link itself.
+   */
   #target(at: FsPath.FsPath): readonly [to: FsPath.FsPath] | readonly [to: undefined, why: LeftOut["why"]] {
     const { real } = this.#source.root
     const to = OpenRoots.resolved(join(real, ...FsPath.segments(at)))
@@ -208,7 +206,7 @@ class Surveying {
     return exclude !== undefined && this.#globs.exclude!.matches(exclude, name, isDirectory)
   }
 
-  /** Excluded by the path that it has without links: another name does not bring it in. */
+  /** Tests whether the real path is excluded, so that a link does not include an excluded file under another name. */
   #isHidden(at: FsPath.FsPath, isDirectory: boolean): boolean {
     const { exclude } = this.#globs
     if (exclude === undefined || !FsPath.isWithin(this.#source.at, at)) return false

@@ -1,6 +1,6 @@
 /**
- * A session with all below it in one file, and beside it the archive of its filesystem. The two are one: the first names the second by
- * its hash, so that putting the first in its place is what makes the new pair count, and the second can follow.
+ * Dumps a session tree to one file, with the archive of its filesystem beside it. The file names the archive by its hash. So renaming the
+ * file commits the new pair, and the archive can be renamed after it.
  */
 import * as Effect from "effect/Effect"
 import { dirname, Fs, join, randomUUID, resolve } from "../../runtime/node.ts"
@@ -23,7 +23,10 @@ import { type Held, type Session, sessionOf } from "./session.ts"
 
 const operation = "dumpSessionTree"
 
-/** The session itself first, children after their parent, in order. However deep: files are not more trustworthy than anybody. */
+/**
+ * Returns the session and all sessions below it, parents first and children in order. Iterative, because a loaded file can make the tree
+ * deep.
+ */
 const treeOf = (root: Session): ReadonlyArray<Session> => {
   const all: Array<Session> = []
   const pending = [root]
@@ -34,7 +37,7 @@ const treeOf = (root: Session): ReadonlyArray<Session> => {
   return all
 }
 
-/** Parents before their children, children in order. */
+/** Holds all sessions of the tree, parents before their children. */
 const holdingTree = <A, E, R>(session: Session, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   session.operations.exclusively(
     Effect.suspend(() => session.children.reduceRight((inner, child) => holdingTree(child, inner), effect))
@@ -55,7 +58,7 @@ const nameOf = ({ tags }: Operations): Effect.Effect<string, SessionError> =>
     )
   })
 
-/** A file stands for the directory that it is in, also one that is not there yet. */
+/** Returns the directory for the dump's files. A file stands for its parent directory, even if it does not exist yet. */
 const directoryOf = (target: string): string => {
   const path = resolve(target)
   const stat = Fs.statSync(path, { throwIfNoEntry: false })
@@ -66,11 +69,10 @@ interface Staged {
   readonly places: Places
   /** The hidden directory. */
   readonly at: string
-  /** The outermost directory that was made, if one was. */
+  /** The outermost directory that was created, if any. */
   readonly made: string | undefined
-  /** The new pair counts. */
   isCommitted: boolean
-  /** Its archive is where it belongs. */
+  /** Whether the new archive is in its final place. */
   isDone: boolean
 }
 
@@ -91,7 +93,7 @@ const unmake = (directory: string, made: string | undefined): void => {
   try {
     for (let at = directory; at.length >= made.length; at = dirname(at)) Fs.rmdirSync(at)
   } catch {
-    // Somebody else uses it by now.
+    // Another program already uses the directory.
   }
 }
 
@@ -103,7 +105,7 @@ const unstage = ({ at, isCommitted, isDone, made, places }: Staged): void => {
 const disk = <A>(staged: Staged, effect: Effect.Effect<A, Fault>): Effect.Effect<A, SessionError> =>
   Effect.mapError(effect, toError(operation, staged.places.directory))
 
-/** Answers what the archive is to be known by. Neither an earlier dump of this name nor the hidden directory is part of what is dumped. */
+/** Writes the archive to the hidden directory and returns its hash. Excludes an earlier dump of this name and the hidden directory. */
 const archive = Effect.fnUntraced(function* (staged: Staged, fs: Algebra) {
   const { at, places } = staged
   const earlier = new Set([places.lines, places.archive, at].map((path) => insideOf(fs.port, path)))
@@ -122,7 +124,7 @@ interface Taken {
   readonly named: { readonly sha256: string } | null
 }
 
-/** Sessions and filesystem at one moment. */
+/** Takes sessions and filesystem at one moment. */
 const take = (
   root: Session,
   staged: Staged,
@@ -135,11 +137,11 @@ const take = (
       : Effect.map(archive(staged, fs), (named) => ({ tree, named }))
   )
   const held = holdingTree(root, both)
-  // Filesystems are held before sessions everywhere, so that nobody waits for who waits for him.
+  // Filesystems are always held before sessions, to avoid deadlocks.
   return fs === undefined ? held : alone(fs.port, held)
 }
 
-/** The root of a dump has no parent there, whatever it is in its program. */
+/** Returns the lines to write. The root of a dump has no parent, even if the session has one. */
 const writingOf = ({ named, tree }: Taken, earlier: Earlier): ReadonlyArray<Writing> =>
   tree.map(({ held, session }, index) => ({
     operations: session.operations,
@@ -154,8 +156,8 @@ const isDirectory = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEnt
 const notAFile: Fault = { _tag: "NotAFile" }
 
 /**
- * Puts both files in their places, in one step as far as this process goes. If it ends in between, the archive is found by its hash.
- * Answers false, with nothing done, if another file has come into the place of the archive since it was looked at.
+ * Commits both files, without a pause in this process. If the process ends between the renames, the archive is found by its hash. Returns
+ * false and does nothing if another file has taken the archive's place since `earlier` was read.
  */
 const commit = (staged: Staged, lines: string, named: Named, earlier: Earlier): Effect.Effect<boolean, Fault> =>
   attempt(() => {
@@ -188,7 +190,7 @@ const writeLines = Effect.fnUntraced(function* (staged: Staged, lines: string, t
 
 const busy = new SessionError({ operation, reason: "io", detail: "it is replaced by one dump after another" })
 
-/** Tries again with what stands there by then, if another dump of the same name comes in between. */
+/** Publishes the dump. Tries again if another dump of the same name was published in between. */
 const publish = Effect.fnUntraced(function* (staged: Staged, taken: Taken) {
   for (let left = maxTries; left > 0; left--) {
     const earlier = yield* earlierIn(operation, staged.places, taken.named !== null)
@@ -202,7 +204,7 @@ const publish = Effect.fnUntraced(function* (staged: Staged, taken: Taken) {
 const maxTries = 9
 
 const write = Effect.fnUntraced(function* (root: Session, staged: Staged, fs: Algebra | undefined) {
-  // What cannot be replaced is told before all files are read.
+  // Report a file that cannot be replaced before reading all files.
   yield* earlierIn(operation, staged.places, fs !== undefined)
   const taken = yield* take(root, staged, fs)
   if (!taken.tree.some(({ held }) => holdsAny(held))) return undefined

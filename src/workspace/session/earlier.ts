@@ -1,7 +1,7 @@
 /**
- * An earlier dump of the same name, and which of its files a new dump may replace. The name of a file proves nothing: another program, or
- * a `SnapshotStore`, may keep its own `{id}.fs.zip` in the directory. So an archive is replaced only if the `.jsonl` beside it names its
- * hash, as its archive or as the one that it was about to replace when its process ended.
+ * Decides which files of an earlier dump a new dump may replace. A file name proves nothing, since another program or a `SnapshotStore` may
+ * have its own `{id}.fs.zip` in the directory. So an archive is replaced only if the `.jsonl` beside it names its hash. The hash may be
+ * named as the current archive, or as the archive that an unfinished dump was replacing.
  */
 import * as Effect from "effect/Effect"
 import { basename, Fs } from "../../runtime/node.ts"
@@ -13,11 +13,11 @@ import { invalid } from "./ids.ts"
 import type { Places } from "./places.ts"
 import { longestText, namedIn } from "./saved.ts"
 
-/** The files that stand in the places of a dump. */
+/** The existing files at the places of a dump. */
 export interface Earlier {
   /** The SHA-256 of the archive, if it belongs to the earlier dump. */
   readonly archive: string | undefined
-  /** Identifies the entry in the place of the archive; empty if there is none. */
+  /** A stamp that identifies the entry at the archive's place; empty if there is none. */
   readonly stamp: string
 }
 
@@ -25,7 +25,7 @@ type Kind = "absent" | "file" | "directory" | "other"
 
 const statOf = (path: string): Fs.BigIntStats | undefined => Fs.lstatSync(path, { bigint: true, throwIfNoEntry: false })
 
-/** The kind of the entry itself: a link is "other", whatever it leads to. */
+/** Returns the kind of the entry itself. A link is "other", whatever it leads to. */
 const kindAt = (path: string): Kind => {
   const stat = statOf(path)
   if (stat === undefined) return "absent"
@@ -37,7 +37,7 @@ const stampOf = (path: string): string => {
   return stat === undefined ? "" : `${stat.dev} ${stat.ino} ${stat.size} ${stat.mtimeNs} ${stat.ctimeNs}`
 }
 
-/** The beginning of every dump of any version. */
+/** The first bytes of every dump of any version. */
 const beginning = /^\{\s*"schemaVersion"\s*:\s*\d/
 
 const longestBeginning = 256
@@ -58,7 +58,7 @@ const foreign = (operation: string, path: string, why: string): SessionError =>
     `${JSON.stringify(basename(path))} cannot be replaced: ${why}; move it away, or dump into another directory`
   )
 
-/** The hashes that the `.jsonl` names; none if it cannot be read as a dump. */
+/** Returns the hashes that the `.jsonl` names; empty if it cannot be read as a dump. */
 const namedBy = ({ lines }: Places): Effect.Effect<ReadonlySet<string>, Fault> =>
   Effect.catch(Effect.map(firstLine(lines, longestText), namedIn), (problem) =>
     problem._tag === "Overlong" ? Effect.succeed(new Set<string>()) : Effect.fail(problem)
@@ -73,8 +73,8 @@ const ownedArchive = (places: Places): Effect.Effect<string | undefined, Fault> 
   })
 
 /**
- * Looks at the two places of a dump. Fails with SessionError `invalid` if a file stands in the place of the `.jsonl` that is no dump, or,
- * for a dump that `hasArchive`, one in the place of the archive that the `.jsonl` does not name.
+ * Reads the two places of a dump. Fails with SessionError `invalid` if the `.jsonl` is not a dump. If the new dump `hasArchive`, also fails
+ * if the file at the archive's place is not named by the `.jsonl`.
  */
 export const earlierIn = (operation: string, places: Places, hasArchive: boolean): Effect.Effect<Earlier, SessionError> =>
   Effect.gen(function* () {
@@ -96,5 +96,5 @@ export const earlierIn = (operation: string, places: Places, hasArchive: boolean
     Effect.mapError((problem) => (problem._tag === "SessionError" ? problem : toError(operation, places.directory)(problem)))
   )
 
-/** Whether the place of the archive still holds what was looked at. */
+/** Tests whether the archive's place still has the entry that was read. */
 export const isAsBefore = ({ archive }: Places, { stamp }: Earlier): boolean => stampOf(archive) === stamp

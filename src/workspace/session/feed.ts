@@ -1,13 +1,15 @@
-/** What happens, for any number of readers at their own speeds: nothing is dropped for a slow one, and nothing kept without one. */
+/**
+ * A feed of values for any number of readers at their own speeds. A slow reader loses nothing, and values without a reader are not kept.
+ */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
 
 export interface Feed<A> {
-  /** Whether anybody reads. */
+  /** Whether there are readers. */
   readonly isRead: () => boolean
   readonly tell: (value: A) => void
-  /** From when it is run. */
+  /** The values since the stream was run. */
   readonly stream: Stream.Stream<A>
 }
 

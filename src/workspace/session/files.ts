@@ -1,22 +1,22 @@
-/** Files of the machine that sessions are kept in: read line by line, written to the end and flushed before anybody counts on them. */
+/** Reads session files line by line, and writes new files that are flushed before they are used. */
 import * as Effect from "effect/Effect"
 import { createHash, Fs } from "../../runtime/node.ts"
 import { attempt, awaited, open, type Opened } from "../../history/zip/outside.ts"
 import { type Fault, promote } from "../../model/FsError.ts"
 import { SessionError } from "../../model/sessionError.ts"
 
-/** Bytes that are read at once. */
+/** The size of a read in bytes. */
 const chunk = 1024 * 1024
 
 const newline = 10
 
-/** What the disk says, told of the path as it was given. */
+/** Turns a fault into a SessionError with the path that the caller gave. */
 export const toError =
   (operation: string, path: string) =>
   (fault: Fault): SessionError =>
     new SessionError({ operation, reason: "io", detail: promote(fault, operation, path).message })
 
-/** Hands on what a file holds, piece by piece; a piece is only good until the next. `size`: of all, as the disk has it. */
+/** Passes a file's content to `use` in pieces. Each piece is valid only until the next one. `size` is the size of the whole file. */
 const piecesOf = <E, R>(
   { descriptor, size }: Opened,
   use: (bytes: Uint8Array, size: number) => Effect.Effect<void, E, R>
@@ -37,7 +37,7 @@ const pieces = <E, R>(
   use: (bytes: Uint8Array, size: number) => Effect.Effect<void, E, R>
 ): Effect.Effect<void, E | Fault, R> => Effect.scoped(Effect.flatMap(open(path), (opened) => piecesOf(opened, use)))
 
-/** The SHA-256 of a file, in hex. */
+/** Returns the SHA-256 of a file in hexadecimal. */
 export const hashOfOpened = (opened: Opened): Effect.Effect<string, Fault> =>
   Effect.suspend(() => {
     const hash = createHash("sha256")
@@ -49,10 +49,10 @@ export const hashOfOpened = (opened: Opened): Effect.Effect<string, Fault> =>
 
 export const hashOf = (path: string): Effect.Effect<string, Fault> => Effect.scoped(Effect.flatMap(open(path), hashOfOpened))
 
-/** More than may be held. */
+/** The problem of a text that exceeds its limit. */
 export interface Overlong {
   readonly _tag: "Overlong"
-  /** The line, from 1. */
+  /** The number of the line, from 1. */
   readonly line: number
 }
 
@@ -68,7 +68,7 @@ export const whole = (path: string, longest: number): Effect.Effect<Uint8Array, 
     return Effect.map(pieces(path, add), () => Buffer.concat(parts))
   })
 
-/** Lines without their newlines, and with their numbers from 1; what follows the last newline is one if it is not empty. */
+/** Passes each line, without its newline, to `use`, with its number from 1. A last line without a newline counts if it is not empty. */
 export const eachLine = <E>(
   path: string,
   longest: number,
@@ -102,13 +102,13 @@ export const eachLine = <E>(
     return Effect.flatMap(pieces(path, split), () => (length > 0 ? finish() : Effect.void))
   })
 
-/** Ends the reading of a file whose first line is known. */
+/** The signal that ends the reading after the first line. */
 interface FirstLine {
   readonly _tag: "FirstLine"
   readonly line: Uint8Array
 }
 
-/** The first line of a file, without its newline; empty for an empty file. */
+/** Returns the first line of a file, without its newline; empty for an empty file. */
 export const firstLine = (path: string, longest: number): Effect.Effect<Uint8Array, Fault | Overlong> => {
   const reading = eachLine(path, longest, (line) => Effect.fail<FirstLine>({ _tag: "FirstLine", line }))
   return Effect.matchEffect(reading, {
@@ -126,7 +126,7 @@ const writeFully = (descriptor: number, bytes: Uint8Array, done = 0): Effect.Eff
         (written) => (written === 0 ? Effect.fail<Fault>({ _tag: "DiskFull" }) : writeFully(descriptor, bytes, done + written))
       )
 
-/** A file that is new, with what `write` appends to it, flushed. */
+/** Creates a new file, with the bytes that `write` appends, and flushes it. */
 export const writeNew = <E, R>(
   path: string,
   write: (append: (bytes: Uint8Array) => Effect.Effect<void, Fault>) => Effect.Effect<void, E, R>
@@ -141,7 +141,7 @@ export const writeNew = <E, R>(
     (descriptor) => Effect.sync(() => Fs.closeSync(descriptor))
   )
 
-/** That the names in a directory outlive a power cut; not every system lets anybody ask. */
+/** Flushes the names in a directory, so that they survive a loss of power. Not every system supports this. */
 export const flushNames = (directory: string): void => {
   try {
     const descriptor = Fs.openSync(directory, "r")

@@ -1,4 +1,4 @@
-/** A filesystem as callers have it: itself, or whatever answers one. */
+/** The filesystem argument of callers: a filesystem, or a value that provides one. */
 import * as Effect from "effect/Effect"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import type { WithFilesystem } from "../Session.ts"

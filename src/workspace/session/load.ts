@@ -1,4 +1,4 @@
-/** Sessions out of files: all of it is read and judged before there is any session, and a filesystem is changed last. */
+/** Loads sessions from files. Everything is read and checked before any session is created, and a filesystem is changed last. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { Fs, resolve } from "../../runtime/node.ts"
@@ -44,7 +44,7 @@ const operation = "loadSessionTree"
 
 const placeOf = (line: number): Place => ({ operation, where: `line ${line}: ` })
 
-/** Why a line cannot stand where it does. */
+/** Returns the reason why a line is not allowed at its position. */
 const misplaced = (reading: Reading, before: ReadonlyMap<string, Reading>): string | undefined => {
   if (before.has(reading.id)) return `there is a session ${shown(reading.id)} before it`
   if (before.size === 0) {
@@ -54,7 +54,7 @@ const misplaced = (reading: Reading, before: ReadonlyMap<string, Reading>): stri
   return before.has(reading.parentId) ? undefined : `its parent ${shown(reading.parentId)} is not before it`
 }
 
-/** By id, in the order of the lines. */
+/** Reads all sessions of a dump, in the order of the lines. */
 const readingsIn = Effect.fnUntraced(function* (path: string, slices: ReadonlyArray<AnySlice>) {
   const readings = new Map<string, Reading>()
   const lines = eachLine(path, longestText, (bytes, line) =>
@@ -73,16 +73,16 @@ const readingsIn = Effect.fnUntraced(function* (path: string, slices: ReadonlyAr
   return [...readings.values()]
 })
 
-/** Whether the entry itself is a file: the archive of a dump lies beside it, not where a link leads. */
+/** Tests whether the entry itself is a file. The archive of a dump is never a link. */
 const isFile = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false })?.isFile() === true
 
-/** What has been looked at is what is restored, also where another dump takes its place meanwhile. */
+/** An open archive. The checked file is restored even if another dump replaces it meanwhile. */
 export interface OpenArchive {
   readonly path: string
   readonly opened: Opened
 }
 
-/** The archive that belongs to a file of sessions; fails where that names one which is nowhere. */
+/** Opens the archive of a dump. Fails if the dump names an archive that cannot be found. */
 const archiveOf = Effect.fnUntraced(function* (
   path: string,
   named: Named
@@ -112,7 +112,7 @@ const build = Effect.fnUntraced(function* (readings: ReadonlyArray<Reading>): Ef
   return sessions.get(readings[0]!.id)!
 })
 
-/** A restore would take the dump away from where it lies. */
+/** Fails if the dump is inside the filesystem to restore, because the restore would remove it. */
 const checkApart = (fs: Algebra, path: string): Effect.Effect<void, SessionError> =>
   insideOf(fs.port, path) === undefined
     ? Effect.void
@@ -120,20 +120,20 @@ const checkApart = (fs: Algebra, path: string): Effect.Effect<void, SessionError
         invalid(operation, "the dump lies in the filesystem that it is to be restored into; move it out of there first")
       )
 
-/** Which file it is that has the name. */
+/** Identifies the file that currently has the name. */
 const stampOf = (path: string): string => {
   const { ctimeNs, ino, size } = Fs.statSync(path, { bigint: true })
   return `${ino} ${size} ${ctimeNs}`
 }
 
-/** Another dump has taken the place of the one that was being read. */
+/** The signal that another dump has replaced the one that was being read. */
 export interface Replaced {
   readonly _tag: "Replaced"
 }
 
 const replaced: Replaced = { _tag: "Replaced" }
 
-/** A pair as it was at one moment. `named`: which archive it is that belongs to what was read. */
+/** Reads the sessions and the archive of one dump. `named` returns the archive that belongs to the sessions. */
 const pairAt = Effect.fnUntraced(function* <A, E>(
   path: string,
   read: Effect.Effect<A, E>,
@@ -150,13 +150,13 @@ const pairAt = Effect.fnUntraced(function* <A, E>(
   return { sessions, archive }
 })
 
-/** What was read of a file of sessions, and the archive that belongs to it. */
+/** The content of a session file, and the archive that belongs to it. */
 export interface Pair<A> {
   readonly sessions: A
   readonly archive: OpenArchive | undefined
 }
 
-/** Both of one dump, also where another takes its place meanwhile. */
+/** Reads a consistent pair, and tries again if another dump replaces it meanwhile. */
 export const pairOf = <A, E extends SessionError | Fault = never>(
   path: string,
   read: Effect.Effect<A, E>,

@@ -1,6 +1,6 @@
 /**
- * What takes part in a session: it is held, captured, brought back and reset with the slices. What can fail comes first and is undone
- * where it fails; what is left then cannot fail.
+ * The participants of a session, which are held, captured, restored and reset together with the slices. Steps that can fail come first and
+ * are undone on failure. The remaining steps cannot fail.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -8,13 +8,12 @@ import * as Exit from "effect/Exit"
 import type { SessionError } from "../../model/sessionError.ts"
 import { type Kept, type Participant, type Prepared, type Unmask, Unmasking } from "../../port/slices.ts"
 
-/** What was captured of whom. */
 export interface Share {
   readonly participant: Participant
   readonly kept: Kept
 }
 
-/** Runs all, whatever becomes of each; then dies of what any of them died of. */
+/** Runs all effects even if some die, and then dies with all of their causes. */
 export const runAll = (effects: ReadonlyArray<Effect.Effect<void>>): Effect.Effect<void> =>
   Effect.gen(function* () {
     const reasons: Array<Cause.Reason<never>> = []
@@ -25,7 +24,7 @@ export const runAll = (effects: ReadonlyArray<Effect.Effect<void>>): Effect.Effe
     if (reasons.length > 0) return yield* Effect.failCause(Cause.fromReasons(reasons))
   })
 
-/** Who joins while another one is waited for is held as well. The caller holds the session. */
+/** Holds all participants while the effect runs, including those that join during the wait. The caller holds the session. */
 export const holding = <A, E, R>(
   participants: ReadonlyMap<string, Participant>,
   effect: Effect.Effect<A, E, R>,
@@ -39,8 +38,8 @@ export const holding = <A, E, R>(
   })
 
 /**
- * One after the other, each as an acquisition is: it is not interrupted but where it says that it may be, and where one of them fails, or
- * between them somebody interrupts, those before it are undone.
+ * Acquires all items in order. Each step is uninterruptible, except where it allows interruption. On a failure, or an interruption between
+ * the steps, undoes the earlier steps.
  */
 const allOrNone = Effect.fnUntraced(function* <A, B>(
   items: ReadonlyArray<A>,

@@ -1,6 +1,6 @@
 /**
- * The two files of a dump, and the hidden directory beside them in which both are made. A dump that was killed between their renames has
- * its archive still there, under a name that is its hash.
+ * The two files of a dump, and the hidden directory beside them in which both are staged. If a process is killed between the two renames,
+ * the archive is still in the hidden directory, named by its hash.
  */
 import { basename, dirname, Fs, join } from "../../runtime/node.ts"
 import * as Hash from "../../runtime/hash.ts"
@@ -8,7 +8,7 @@ import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 
 export interface Places {
   readonly directory: string
-  /** Without its ending: what both files are called. */
+  /** The name of both files without their extension. */
   readonly name: string
   readonly lines: string
   readonly archive: string
@@ -16,10 +16,10 @@ export interface Places {
 
 const [linesEnding, archiveEnding] = [".jsonl", ".fs.zip"] as const
 
-/** Bytes that every disk takes for one name. */
+/** The largest file name that every disk accepts, in bytes. */
 const longestName = 255
 
-/** Bytes that are left for the name of a dump. */
+/** The largest name of a dump in bytes. */
 export const longestStem = longestName - archiveEnding.length
 
 export const placesIn = (directory: string, name: string): Places => ({
@@ -29,7 +29,7 @@ export const placesIn = (directory: string, name: string): Places => ({
   archive: join(directory, name + archiveEnding)
 })
 
-/** Whatever the file is called: the ending is replaced, if it has one. */
+/** Returns the places for a `.jsonl` of any name. Its extension, if any, is replaced for the archive. */
 export const placesOf = (lines: string): Places => {
   const name = basename(lines).replace(/\.[^.]+$/, "")
   return { ...placesIn(dirname(lines), name), lines }
@@ -37,26 +37,28 @@ export const placesOf = (lines: string): Places => {
 
 export const isLines = (path: string): boolean => path.endsWith(linesEnding)
 
-/** Says in the name of a hidden directory which dump it belongs to, whatever characters that has: `dump` and 16 letters. */
+/**
+ * Returns the kind in the name of a hidden directory, `dump` and 16 letters, which identifies the dump whatever characters its name has.
+ */
 const kindOf = (name: string): string =>
   `dump${Hash.sha256(Buffer.from(name))
     .slice(0, 16)
     .replace(/[0-9]/g, (digit) => String.fromCharCode(0x67 + Number(digit)))}`
 
-/** Judges the entry itself, not what it leads to. */
+/** Tests the entry itself, not the target of a link. */
 const isKind = (path: string, kind: "isFile" | "isDirectory"): boolean =>
   Fs.lstatSync(path, { throwIfNoEntry: false })?.[kind]() === true
 
 /**
- * Returns the entries that have the form of a hidden directory of the dump. Strangers can make such a name, so nothing follows from it
- * but where to look for an archive of a known hash. A link or a file of such a name is no directory.
+ * Returns the directories whose name has the form of the dump's hidden directories. Any program can create such a name, so callers only
+ * look there for an archive of a known hash. Links and files of such a name are skipped.
  */
 const hiddenOf = ({ directory, name }: Places): ReadonlyArray<string> => {
   const start = `.~fsa-${kindOf(name)}-`
   return Fs.readdirSync(directory).filter((entry) => entry.startsWith(start) && isKind(join(directory, entry), "isDirectory"))
 }
 
-/** Makes a hidden directory, which is in use until it is left. */
+/** Creates a hidden directory, which is in use until `leave`. */
 export const enter = ({ directory, name }: Places): string => {
   const made = TemporaryNames.make(kindOf(name))
   const path = join(directory, made)
@@ -77,11 +79,11 @@ const removeQuietly = (path: string): void => {
   }
 }
 
-/** A name that a dump makes in its hidden directory. */
+/** Tests whether a dump creates this name in its hidden directory. */
 const isOwn = (name: string): boolean =>
   /^(archive|lines[1-9]?|[0-9a-f]{64}\.fs\.zip)$/.test(name) || TemporaryNames.isLeftover(name)
 
-/** Removes a leftover. Anything in it that no dump has made keeps it, with that in it. */
+/** Removes a leftover directory. Foreign files in it stay, and so does the directory then. */
 const removeLeftover = (path: string): void => {
   try {
     for (const name of Fs.readdirSync(path)) if (isOwn(name)) Fs.unlinkSync(join(path, name))
@@ -91,25 +93,24 @@ const removeLeftover = (path: string): void => {
   }
 }
 
-/** `keeps`: it holds the archive of a dump that counts, which could not be put in its place. */
+/** Ends the use of a hidden directory, and removes it unless `keeps`. It is kept if it has the only archive of a committed dump. */
 export const leave = (path: string, keeps: boolean): void => {
   TemporaryNames.forget(basename(path))
   if (!keeps) removeQuietly(path)
 }
 
-/** Removes the hidden directories of this installation whose process has ended. */
+/** Removes the hidden directories of dead processes of this installation. */
 export const sweep = (places: Places): void => {
   try {
     for (const entry of hiddenOf(places)) if (TemporaryNames.isLeftover(entry)) removeLeftover(join(places.directory, entry))
   } catch {
-    // Somebody else sweeps too.
+    // Another process sweeps at the same time.
   }
 }
 
-/** In a hidden directory. */
 export const hiddenArchive = (path: string, sha256: string): string => join(path, `${sha256}${archiveEnding}`)
 
-/** Archives of that name in the hidden directories of a dump. */
+/** Returns the archives with this hash in the hidden directories of a dump. */
 export const hiddenArchives = (places: Places, sha256: string): ReadonlyArray<string> =>
   hiddenOf(places)
     .map((entry) => hiddenArchive(join(places.directory, entry), sha256))

@@ -1,4 +1,4 @@
-/** One session in one file, which is the old one until the new one is complete. */
+/** Saves one session to a file, which is replaced when the new content is complete. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { write } from "../../history/zip/outside.ts"

@@ -1,7 +1,4 @@
-/**
- * A session as one JSON text. Items are written and read by their own schemas, and whatever does not fit is refused with the place where
- * it does not.
- */
+/** The JSON text of a session. Items are encoded and decoded by their schemas, and an error names the place of the mismatch. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -11,13 +8,13 @@ import { shown, whyUnfit } from "./ids.ts"
 import type { Operations } from "../Session.ts"
 import type { Held } from "./session.ts"
 
-/** Of what this module writes, and the newest that it reads. */
+/** The version that this module writes, and the newest that it reads. */
 const schemaVersion = 1
 
-/** Bytes. A JSON text is held whole, and the machine's texts end at twice that. */
+/** The largest text in bytes. A text is held in memory as a whole, and JavaScript strings cannot be longer than about twice that. */
 export const longestText = 256 * 1024 * 1024
 
-/** The archive of a dump, or that there is none; left out where nothing is said. */
+/** The archive of a dump; `null` if there is none, and `undefined` if the text does not tell. */
 export type Named = { readonly sha256: string } | null | undefined
 
 const Archive = Schema.Struct({ sha256: Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/)) })
@@ -39,13 +36,13 @@ const Envelope = Schema.toCodecJson(
 
 const itemsCodec = ({ schema }: AnySlice) => Schema.toCodecJson(Schema.Array(schema as Schema.Codec<unknown, unknown>))
 
-/** A message that nobody is drowned by. */
+/** Shortens a message to one line of at most 500 characters. */
 const short = (text: string): string => {
   const line = text.replace(/\s*\n\s*/g, " ")
   return line.length > 500 ? `${line.slice(0, 500)}…` : line
 }
 
-/** `where`: what precedes each complaint, such as the line. */
+/** The operation, and the text before each message, such as the line. */
 export interface Place {
   readonly operation: string
   readonly where: string
@@ -56,28 +53,27 @@ export const refuse =
   (reason: SessionError["reason"], detail: string): SessionError =>
     new SessionError({ operation, reason, detail: short(`${where}${detail}`) })
 
-/** Also what is thrown, as by a text that is nested too deeply for the stack, is a way of not fitting. */
+/** Turns a mismatch with the schema into a SessionError. A thrown error counts too, for example a stack overflow on deep nesting. */
 const fitting = <A>(place: Place, what: string, coded: Effect.Effect<A, Schema.SchemaError>): Effect.Effect<A, SessionError> =>
   coded.pipe(
     Effect.catchDefect((defect) => Effect.fail({ message: String(defect) })),
     Effect.mapError(({ message }) => refuse(place)("corrupt", `${what}: ${message}`))
   )
 
-/** One that holds nothing is left out, unless it would hold something where it is not mentioned. */
+/** Tests whether a slice is written. An empty slice is omitted, unless its initial items are not empty. */
 const isWritten = ([slice, items]: Held): boolean => items.length > 0 || slice.initial.length > 0
 
-/** What is to be written of a session. */
 export interface Writing {
   readonly operations: Operations
-  /** At the moment that counts. */
+  /** The items at the moment of the dump. */
   readonly held: ReadonlyArray<Held>
   readonly parentId: string | undefined
   readonly archive: Named
-  /** The SHA-256 of the archive of an earlier dump, which this one replaces: it may still stand in its place if the process is killed. */
+  /** The SHA-256 of the earlier dump's archive, which this dump replaces. The old archive may still be there if the process is killed. */
   readonly replaces?: string | undefined
 }
 
-/** The bytes of one JSON text and a newline. */
+/** Encodes a session as one line of JSON with a newline. */
 export const encode = Effect.fnUntraced(function* (
   operation: string,
   { archive, held, operations, parentId, replaces }: Writing
@@ -111,7 +107,6 @@ export const encode = Effect.fnUntraced(function* (
   return text
 })
 
-/** What a text says of a session. */
 export interface Reading {
   readonly id: string
   readonly parentId: string | undefined
@@ -132,7 +127,7 @@ const versionOf = (value: unknown): unknown =>
 
 const isArchive = Schema.is(Archive)
 
-/** The SHA-256 of each archive that a dump names as its own in its first line; none if that line cannot be read. */
+/** Returns the SHA-256 of each archive that the first line of a dump names as its own; empty if the line cannot be read. */
 export const namedIn = (firstLine: Uint8Array): ReadonlySet<string> => {
   const named = new Set<string>()
   let value: unknown
@@ -149,7 +144,7 @@ export const namedIn = (firstLine: Uint8Array): ReadonlySet<string> => {
   return named
 }
 
-/** What is said to be newer is not judged by what this version knows. */
+/** Fails for a newer schema version, before the text is checked against the schema of this version. */
 const checkVersion = (place: Place, value: unknown): Effect.Effect<void, SessionError> => {
   const version = versionOf(value)
   return typeof version === "number" && version > schemaVersion
@@ -172,10 +167,10 @@ const byName = (place: Place, slices: ReadonlyArray<AnySlice>): Effect.Effect<Re
     return Effect.succeed(all)
   })
 
-/** What a text holds around the items, which are as they were written. */
+/** The decoded envelope of a session, whose items are still encoded. */
 export type Saved = typeof Envelope.Type
 
-/** Without a word of what the items are. */
+/** Decodes the envelope, and leaves the items encoded. */
 export const decodeSaved = Effect.fnUntraced(function* (
   place: Place,
   bytes: Uint8Array
@@ -185,7 +180,7 @@ export const decodeSaved = Effect.fnUntraced(function* (
   return yield* fitting(place, "it is no saved session", Schema.decodeUnknownEffect(Envelope)(value))
 })
 
-/** The slices that are given, each with what the text has for it, or what it holds at first. */
+/** Decodes a session. Each of the given slices gets its items from the text, or its initial items. */
 export const decode = Effect.fnUntraced(function* (
   place: Place,
   bytes: Uint8Array,

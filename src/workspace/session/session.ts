@@ -1,4 +1,3 @@
-/** A session in full: its slices, who takes part in it, and what was taken of both. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -16,10 +15,8 @@ import { save } from "./save.ts"
 import { type Entry, type Holder, type Items, kept, State } from "./state.ts"
 import { Takings } from "./takings.ts"
 
-/** A slice and what it holds, or is to hold. */
 export type Held = readonly [slice: AnySlice, items: Items]
 
-/** What a session begins as. */
 export interface Beginning {
   readonly id: string
   readonly createdAt: DateTime.Utc
@@ -28,21 +25,19 @@ export interface Beginning {
   readonly parent?: Session | undefined
 }
 
-/** A session as the modules beside this one know it. */
 export interface Session {
   readonly operations: Operations
   readonly parent: Session | undefined
-  /** In the order they were made. */
+  /** The children in the order of their creation. */
   readonly children: Array<Session>
-  /** Of this one and all of its tree. */
   readonly ids: Set<string>
-  /** Installed slices, in the order in which they were. */
+  /** The installed slices, in the order of their installation. */
   readonly held: () => ReadonlyArray<Held>
 }
 
 const known = new WeakMap<Operations, Session>()
 
-/** Fails for what is none of ours. */
+/** Returns the session behind the operations. Fails for operations that this module did not create. */
 export const sessionOf = (operation: string, operations: Operations): Effect.Effect<Session, SessionError> =>
   Effect.suspend(() => {
     const session = known.get(operations)
@@ -51,7 +46,7 @@ export const sessionOf = (operation: string, operations: Operations): Effect.Eff
       : Effect.succeed(session)
   })
 
-/** One synchronous step; what it throws is a defect. */
+/** Runs one synchronous step. A thrown error is a defect. */
 const stepping = <A>(step: () => A | SessionError): Effect.Effect<A, SessionError> =>
   Effect.suspend(() => {
     const answer = step()
@@ -63,7 +58,7 @@ const checkTags = (operation: string, tags: Readonly<Record<string, string>>): E
     ? Effect.void
     : Effect.fail(invalid(operation, "the tags are texts by name"))
 
-/** All is checked before there is a session, and before it is in any tree. */
+/** Creates a session. Checks everything before the session joins its parent's tree. */
 export const open = (operation: string, beginning: Beginning): Effect.Effect<Session, SessionError> =>
   Effect.gen(function* () {
     yield* checkId(operation, "session", beginning.id)
@@ -76,9 +71,8 @@ export const open = (operation: string, beginning: Beginning): Effect.Effect<Ses
     return yield* stepping(() => assemble(operation, beginning, state))
   })
 
-/** The slices' part of the operations. */
 const slicesOf = (state: State) => {
-  /** The new items come first: where they cannot be had, the slice is not installed either. */
+  /** Changes a slice. Computes the new items first, so that the slice is not installed if that fails. */
   const changing = (cause: SliceChanged["cause"], slice: AnySlice, next: (entry: Entry) => Items) =>
     stepping(() => {
       const entry = state.entryOf(cause, slice)
@@ -125,7 +119,7 @@ const slicesOf = (state: State) => {
   } satisfies Partial<Operations>
 }
 
-/** Joins the tree of its parent, where its id must be new. */
+/** Creates the operations of a session and adds it to its parent's tree. Its id must be new in that tree. */
 const assemble = (operation: string, { createdAt, id, parent, tags }: Beginning, state: State): Session | SessionError => {
   const ids = parent?.ids ?? new Set<string>()
   if (ids.has(id)) return invalid(operation, `there is a session ${shown(id)} in this tree already`)
@@ -135,7 +129,7 @@ const assemble = (operation: string, { createdAt, id, parent, tags }: Beginning,
   const takings = new Takings(id, state, participants)
   const children: Array<Session> = []
 
-  /** One at a time. */
+  /** Runs one effect at a time. */
   const alone = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => locks.alone([root], effect)
   const exclusively: Operations["exclusively"] = (effect) => alone(holding(participants, effect))
 
@@ -214,7 +208,6 @@ const assemble = (operation: string, { createdAt, id, parent, tags }: Beginning,
   return session
 }
 
-/** What the slices of the options hold at first. */
 export const initially = ({ slices = [] }: Options): ReadonlyArray<Held> => slices.map((slice) => [slice, slice.initial])
 
 export const begin = (

@@ -1,6 +1,6 @@
 /**
- * The slices of one session and what they hold. Every change is one synchronous step: all new items are known before any slice gets
- * them, so that nobody sees a part of it and whatever throws before changes nothing.
+ * The slices of a session and their items. Every change is one synchronous step. All new items are computed before any slice is changed, so
+ * a step is never partly visible, and an error before it changes nothing.
  */
 import { SessionError } from "../../model/sessionError.ts"
 import type { AnySlice } from "../../model/Slice.ts"
@@ -8,10 +8,9 @@ import type { SliceChanged } from "../Session.ts"
 import * as Feed from "./feed.ts"
 import { invalid, shown, whyUnfit } from "./ids.ts"
 
-/** Frozen. */
 export type Items = ReadonlyArray<unknown>
 
-/** Is told of a last item that is not its own. */
+/** The holder of a cell. `changed` is called with a new last item that another writer has set. */
 export interface Holder {
   readonly changed: (latest: unknown) => void
 }
@@ -25,12 +24,10 @@ export interface Entry {
   readonly holders: Set<Holder>
 }
 
-/** A slice and what it is to hold. */
 export type Step = readonly [entry: Entry, items: Items]
 
 const none: Items = Object.freeze([])
 
-/** The same items in an array that nobody can change. */
 export const kept = (items: Items): Items => {
   if (!Array.isArray(items)) throw new TypeError("the items of a slice are an array")
   if (items.length === 0) return none
@@ -42,7 +39,7 @@ export class State {
   readonly #entries = new Map<string, Entry>()
   #isReducing = false
 
-  /** In the order in which they were installed. */
+  /** The slices in the order of their installation. */
   get entries(): ReadonlyArray<Entry> {
     return [...this.#entries.values()]
   }
@@ -52,7 +49,7 @@ export class State {
     return entry?.slice === slice ? entry : undefined
   }
 
-  /** Of what stands for the slice, installed or not yet. */
+  /** Returns the entry of the slice, or a new one if the slice is not installed. */
   entryOf(operation: string, slice: AnySlice): Entry | SessionError {
     const there = this.#entries.get(slice.name)
     if (there?.slice === slice) return there
@@ -66,7 +63,7 @@ export class State {
     return { slice, name: slice.name, policy: slice.policy, initial, items: initial, holders: new Set() }
   }
 
-  /** Nothing where it is installed. */
+  /** Installs the entry; does nothing if it is installed. */
   install(entry: Entry): void {
     this.#mayChange()
     this.#entries.set(entry.name, entry)
@@ -78,12 +75,12 @@ export class State {
     return entry
   }
 
-  /** What the slice holds after an event, by its reducer, which may throw. */
+  /** Returns the items after an event. The reducer may throw. */
   reduced(entry: Entry, event: unknown): Items {
     return this.#reducing(() => kept(entry.slice.reduce(entry.items, event)))
   }
 
-  /** What all slices hold after an event that is published. */
+  /** Returns the items of all slices after a published event. */
   published(event: unknown): ReadonlyArray<Step> {
     return this.#reducing(() =>
       this.entries.map((entry) => {
@@ -96,7 +93,7 @@ export class State {
     )
   }
 
-  /** Makes the slices hold what the steps say, tells the holders of their cells but `by`, and publishes what has changed. */
+  /** Applies the steps, notifies the holders of cells except `by`, and publishes the changes. */
   change(cause: SliceChanged["cause"], steps: ReadonlyArray<Step>, by?: Holder): void {
     this.#mayChange()
     const others: Array<Entry> = []
@@ -126,7 +123,7 @@ export class State {
   }
 }
 
-/** All of them, also when one of them throws. */
+/** Notifies all holders even if one throws, and then throws the first error. */
 const tellHolders = (entries: ReadonlyArray<Entry>, by: Holder | undefined): void => {
   const thrown: Array<unknown> = []
   for (const entry of entries) {

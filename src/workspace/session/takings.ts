@@ -1,4 +1,4 @@
-/** What has been taken of a session, and how the session becomes that again: what can fail comes first, the slices and the rest after. */
+/** The snapshots of a session. A restore first prepares what can fail, and then changes the slices and the participants. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import { SessionError } from "../../model/sessionError.ts"
@@ -11,19 +11,19 @@ import type { Items, State } from "./state.ts"
 
 interface Taken {
   readonly snapshot: SessionSnapshot
-  /** Of slices of state. */
+  /** The items of the state slices. */
   readonly items: ReadonlyMap<AnySlice, Items>
   readonly shares: ReadonlyArray<Share>
 }
 
 const unknown = (operation: string, detail: string): SessionError => new SessionError({ operation, reason: "unknown", detail })
 
-/** Whoever calls what answers an effect holds the session. */
+/** The snapshots of one session. Callers of a method that returns an effect must hold the session. */
 export class Takings {
   readonly #sessionId: string
   readonly #state: State
   readonly #participants: ReadonlyMap<string, Participant>
-  /** In the order in which they were taken. */
+  /** The snapshots in the order in which they were taken. */
   readonly #taken = new Map<string, Taken>()
 
   constructor(sessionId: string, state: State, participants: ReadonlyMap<string, Participant>) {
@@ -65,7 +65,7 @@ export class Takings {
     return { value, replaced }
   }
 
-  /** Answers whether there was one. */
+  /** Removes a snapshot, and returns whether there was one. */
   forget(id: string): Effect.Effect<boolean> {
     return Effect.suspend(() => {
       const found = this.#taken.get(id)
@@ -74,7 +74,7 @@ export class Takings {
     })
   }
 
-  /** What was kept for one that no longer takes part is of no use to anybody. */
+  /** Releases the captured state of a participant that leaves the session. */
   withdraw(participant: Participant): Effect.Effect<void> {
     return Effect.suspend(() => {
       const its: Array<Share> = []
@@ -122,7 +122,7 @@ export class Takings {
     )
   }
 
-  /** Those who keep something outside and did not take part yet: like the slices that came since, they begin anew. */
+  /** Returns the participants that joined after the snapshot. A restore resets them, like slices that were installed later. */
   #newcomers({ shares }: Taken): ReadonlyArray<Participant> {
     return [...this.#participants.values()].filter(
       (one) => one.capture !== undefined && !shares.some(({ participant }) => participant === one)

@@ -1,9 +1,9 @@
 /**
- * A directory copied into an empty one of our own, file by file: as a clone where the disk can share blocks, never as another name of
- * the same file, which could be written through. Somebody else may be at work in the source (a container), so it is walked as a host
- * filesystem walks its root: no link that is put in the place of a directory leads the copy anywhere.
+ * Copies a directory into an empty directory of ours, file by file. Files are cloned if the disk can share blocks, and never hard-linked,
+ * since a write to one would change the other. Another program, such as a container, may change the source at the same time. So the walk is
+ * confined to the source as in a host filesystem, and a directory that is replaced by a link leads nowhere.
  *
- * Links are copied as links. Sockets, FIFOs and devices have no content and are left out, and so are writes in progress.
+ * Links are copied as links. Sockets, FIFOs, devices and writes in progress are skipped.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -19,7 +19,7 @@ import { type FsPath, join, root } from "../../model/FsPath.ts"
 import { type Child, keyOf } from "../../port/Backend.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 
-/** Files of one directory that are copied at a time: as many as the pool has threads. */
+/** The number of files that are copied concurrently, equal to the threads in the pool. */
 const concurrency = 4
 
 const opened = (directory: string): Effect.Effect<Confined, Fault, Scope.Scope> =>
@@ -41,12 +41,12 @@ const inDirectory = <A>(
 
 const isRoot = isNode && process.getuid?.() === 0
 
-/** Who copies as root keeps whose it is; others can only have what is theirs. */
+/** Keeps the owner if the process runs as root. Other users can only create files of their own. */
 const keepOwner = (at: string | Buffer, { gid, uid }: Fs.Stats): void => {
   if (isRoot && (uid !== 0 || gid !== 0)) Fs.lchownSync(at, uid, gid)
 }
 
-/** What has gone since it was listed was not there. */
+/** Returns `undefined` for an entry that has been removed since it was listed. */
 const orNone = <A>(effect: Effect.Effect<A, Fault>): Effect.Effect<A | undefined, Fault> =>
   Effect.catch(effect, (fault) => (fault._tag === "NotFound" ? Effect.succeed(undefined) : Effect.fail(fault)))
 
@@ -86,7 +86,7 @@ interface Level {
   readonly below: ReadonlyArray<FsPath>
 }
 
-/** What is in one directory; those that it holds are made, and are still empty. */
+/** Copies the entries of one directory. Subdirectories are created empty. */
 const copyLevel = (source: Confined, target: Confined, path: FsPath): Effect.Effect<Level, Fault> =>
   inDirectory(source, path, (from) =>
     inDirectory(target, path, (into) => {
@@ -136,17 +136,17 @@ const copyConfined = (from: string, to: string): Effect.Effect<void, Fault> =>
     const paths = [root]
     for (let path = paths.pop(); path !== undefined; path = paths.pop()) {
       const copied = copyLevel(source, target, path)
-      // A directory that has gone meanwhile is an empty one.
+      // A directory that has been removed meanwhile is skipped.
       const level = yield* path === root ? copied : orNone(copied)
       if (level === undefined) continue
       levels.push(level)
       paths.push(...level.below)
     }
-    // From below, since what may not be written to could not have been filled.
+    // Set the modes of directories from the deepest up, because a read-only directory could not be filled.
     for (const level of levels.reverse()) yield* settle(target, level)
   }).pipe(Effect.scoped)
 
-/** On Windows nobody else is at work there. */
+/** Copies without confinement, because on Windows no other program uses the directory. */
 const copyPlainly = (from: string, to: string): Effect.Effect<void, Fault> =>
   Effect.uninterruptible(
     Effect.tryPromise({
@@ -162,6 +162,6 @@ const copyPlainly = (from: string, to: string): Effect.Effect<void, Fault> =>
     })
   )
 
-/** Both are there; what has been copied when it fails or is interrupted stays where it is. */
+/** Copies the tree. Both directories must exist. After a failure or an interruption, the partial copy stays. */
 export const copyTree: (from: string, to: string) => Effect.Effect<void, Fault> =
   platform === "win32" ? copyPlainly : copyConfined

@@ -1,6 +1,6 @@
 /**
- * What is known of the files, as a map that shares all but what changes with the one before, so that a write costs the same however
- * many there are. The sorted list that a session shows of it is made when somebody looks.
+ * The facts about the files, as an immutable map that shares its structure with earlier versions. So a write has the same cost for any
+ * number of files. The sorted list in the session is computed on first access.
  */
 import type * as DateTime from "effect/DateTime"
 import * as HashMap from "effect/HashMap"
@@ -9,7 +9,7 @@ import * as FsPath from "../../model/FsPath.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { VfsFile, VirtualFileSystem } from "./value.ts"
 
-/** By path, folded where case does not distinguish. Nothing changes it. */
+/** The facts by path. The path is folded if the filesystem is not case-sensitive. */
 export interface Files {
   readonly byPath: HashMap.HashMap<string, VfsFile>
   readonly caseSensitive: boolean
@@ -27,7 +27,7 @@ const fileOf = (path: FsPath.FsPath, facts: Omit<VfsFile, "path">): VfsFile =>
 export const get = (self: Files, path: FsPath.FsPath): VfsFile | undefined =>
   Option.getOrUndefined(HashMap.get(self.byPath, keyOf(self, path)))
 
-/** Of the path itself, and of all below it. */
+/** Returns the path itself if it is a file, otherwise the files below it. */
 export const within = (self: Files, path: FsPath.FsPath): ReadonlyArray<FsPath.FsPath> => {
   if (get(self, path) !== undefined) return [path]
   const key = keyOf(self, path) as FsPath.FsPath
@@ -40,11 +40,11 @@ export interface Written {
   readonly encoding: string | null
   readonly sizeBytes: number
   readonly at: DateTime.Utc
-  /** Counts where the file is new. */
+  /** The creation time, used if the file is new. */
   readonly created: DateTime.Utc
 }
 
-/** What was created is new, whatever had the name before. */
+/** Records a write. A created file gets version 1, even if its name was used before. */
 export const written = (self: Files, { at, created, encoding, mode, path, sizeBytes }: Written): Files => {
   const before = mode === "create" ? undefined : get(self, path)
   const file = fileOf(path, {
@@ -57,16 +57,16 @@ export const written = (self: Files, { at, created, encoding, mode, path, sizeBy
   return { ...self, byPath: HashMap.set(self.byPath, keyOf(self, path), file) }
 }
 
-/** A file, or all that is below a directory. */
+/** Records the removal of a file, or of everything below a directory. */
 export const removed = (self: Files, path: FsPath.FsPath): Files => {
   const gone = within(self, path).map((each) => keyOf(self, each))
   return gone.length === 0 ? self : { ...self, byPath: HashMap.removeMany(self.byPath, gone) }
 }
 
-/** Everything goes along, but that a file which takes the place of another has a version that this one never had. */
+/** Records a move. Facts move along. A file that replaces another gets a version that the replaced file never had. */
 export const moved = (self: Files, from: FsPath.FsPath, to: FsPath.FsPath): Files => {
   const replaced = get(self, to)
-  // A file takes the place of a file, and of nothing below: looking for that would cost as much as there are files.
+  // A file cannot have entries below it, and searching for them would cost time for every file.
   const isFile = get(self, from) !== undefined
   const rest = isFile ? { ...self, byPath: HashMap.remove(self.byPath, keyOf(self, to)) } : removed(self, to)
   let { byPath } = removed(rest, from)
@@ -88,13 +88,13 @@ const bySegments = (self: VfsFile, that: VfsFile): number => {
   return self.path.length - that.path.length
 }
 
-/** What is in the making, and moves to where it belongs when it is done. */
+/** Tests whether the path is temporary, and will be renamed when it is complete. */
 export const isHidden: (path: FsPath.FsPath) => boolean = TemporaryNames.isPathOfOurs
 
 const shown = (self: Files): ReadonlyArray<VfsFile> =>
   [...HashMap.values(self.byPath)].filter((file) => !isHidden(pathOf(file))).sort(bySegments)
 
-/** As a session holds it. */
+/** Returns the value for the session's slice. */
 export const valueOf = (self: Files, rootPath: string): VirtualFileSystem => {
   let sorted: ReadonlyArray<VfsFile> | undefined
   return Object.freeze({

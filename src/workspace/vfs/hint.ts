@@ -1,18 +1,17 @@
-/** What a file's bytes are, told as they go by: text is UTF-8 without NUL. */
+/** Detects whether a file's bytes are text while they pass. Text is UTF-8 without NUL. */
 import { isUtf8 } from "../../runtime/node.ts"
 import * as Stream from "effect/Stream"
 import { isBytes } from "../../model/bytes.ts"
 
 export type Hint = "utf-8" | "binary"
 
-/** Of all the bytes that have been pushed. */
 export interface Sniffer {
   readonly push: (bytes: Uint8Array) => void
   readonly sizeBytes: () => number
   readonly hint: () => Hint
 }
 
-/** How many of the last bytes begin a character that does not end there. */
+/** Returns the number of trailing bytes that begin an incomplete character. */
 const unfinished = (bytes: Uint8Array): number => {
   for (let back = 1; back <= 3 && back <= bytes.length; back++) {
     const byte = bytes[bytes.length - back]!
@@ -41,7 +40,7 @@ export const sniffer = (): Sniffer => {
   }
 }
 
-/** The same bytes, looked at on their way. */
+/** Passes the bytes through unchanged, and gives them to the sniffer. */
 export const through = <E, R>(
   content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
   { push }: Sniffer
@@ -56,6 +55,6 @@ export const through = <E, R>(
   })
 }
 
-/** Of a file that something was appended to. `before`: `undefined` for a file that nobody has looked at. */
+/** Returns the encoding of a file after an append. `before` is `undefined` for a file of unknown encoding. */
 export const joined = (before: string | null | undefined, appended: Hint): string | null =>
   before === undefined || before === null ? null : before === "utf-8" ? appended : before

@@ -1,7 +1,7 @@
 /**
- * The port over whichever directory is the session's at the moment. What is known of files changes in the step in which they do.
- * Whoever is at work in a directory that another takes the place of goes on reading there; a write that has not been published by then
- * fails, because it could only be lost.
+ * The port over the session's current directory. The facts about files change in the same step as the files. After a rollback or a reset,
+ * calls in progress continue to read the old directory. A write that has not been published by then fails, because its result would be
+ * lost.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -16,13 +16,11 @@ import * as Files from "./files.ts"
 import * as Hint from "./hint.ts"
 import * as Tree from "./tree.ts"
 
-/** Where the port finds its directory. */
 export interface Source {
-  /** `undefined` where there is none. */
+  /** Returns the current directory; `undefined` if there is none. */
   readonly current: () => Tree.Tree | undefined
-  /** Makes one. */
   readonly provide: Effect.Effect<unknown, Fault>
-  /** Its files have become others. */
+  /** Called after the facts about a directory's files have changed. */
   readonly changed: (tree: Tree.Tree) => void
 }
 
@@ -31,13 +29,13 @@ const exchanged: Fault = {
   detail: "the filesystem was brought back, or reset, before this was written"
 }
 
-/** The disk makes a replaced file anew; when it was first made is known here alone. */
+/** Adds the creation time. The disk creates a new file on replacement, so only the facts have the original time. */
 const dated = (tree: Tree.Tree, stat: FileStat): FileStat => {
   const createdAt = stat.kind === "file" ? Files.get(tree.files, stat.path)?.createdAt : undefined
   return createdAt === undefined ? stat : { ...stat, createdAt }
 }
 
-/** The walk of who finds no directory: each that it asks for has the fault. */
+/** Returns the walk for a missing directory: each requested directory fails with the fault. */
 const failing = <V extends Visit>(fault: Fault): Explorer<V> => {
   let asked: ReadonlyArray<V> = []
   return {
@@ -77,7 +75,9 @@ export const make = (source: Source, info: Info, rules: Rules, locks: Locks, has
     if (!paths.every(Files.isHidden)) source.changed(tree)
   }
 
-  /** Upwards, as far as nothing is left; not after what was in the making, or what a failed call takes back that it has made itself. */
+  /**
+   * Removes the empty directories above a removed path. Does nothing for a temporary path, or when a failed call removes its own entries.
+   */
   const prune = (tree: Tree.Tree, path: FsPath): Effect.Effect<void> =>
     Effect.withFiber((fiber) =>
       fiber.getRef(TakingBack) || Files.isHidden(path) ? Effect.void : pruneAbove(tree, parent(path))
@@ -105,19 +105,22 @@ export const make = (source: Source, info: Info, rules: Rules, locks: Locks, has
       const sizeBytes = stat?.sizeBytes ?? sniffed.sizeBytes()
       const isAdded = mode === "append" && sizeBytes > sniffed.sizeBytes()
       const encoding = isAdded ? Hint.joined(before?.encoding, sniffed.hint()) : sniffed.hint()
-      // The kernel's clock ticks more coarsely than ours, and nothing is created after it was modified.
+      // The kernel's clock is coarser than ours, and the creation time must not be after the modification time.
       const created = stat?.modifiedAt === undefined ? at : DateTime.min(at, stat.modifiedAt)
       becomes(tree, Files.written(tree.files, { path, mode, encoding, sizeBytes, at, created }), path)
     })
 
-  /** What an exchange has put aside may come back, or others come in its place: the directories are looked at when it is over. */
+  /**
+   * Remembers the directory of an entry that an exchange moves away. The entry may return or be replaced, so the directory is checked after
+   * the exchange.
+   */
   const putAside = (tree: Tree.Tree, path: FsPath): Effect.Effect<void> =>
     Effect.withFiber((fiber) =>
       Effect.sync(() => {
         if (!fiber.getRef(BringingBack) && !Files.isHidden(path)) tree.left.add(parent(path))
       })
     )
-  /** It is over when its hidden directory goes. */
+  /** Checks the remembered directories when the exchange's hidden directory is removed. */
   const settle = (tree: Tree.Tree, path: FsPath): Effect.Effect<void> =>
     Effect.suspend(() => {
       if (tree.left.size === 0 || !Files.isHidden(path) || Files.isHidden(parent(path))) return Effect.void
@@ -126,7 +129,7 @@ export const make = (source: Source, info: Info, rules: Rules, locks: Locks, has
       return Effect.forEach(left, (directory) => pruneAbove(tree, directory), { discard: true })
     })
 
-  /** Where a removal has ended half done. */
+  /** Updates the facts after a partial removal. */
   const lookAgain = (tree: Tree.Tree, path: FsPath): Effect.Effect<void> =>
     Effect.forEach(
       Files.within(tree.files, path),

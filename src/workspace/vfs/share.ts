@@ -1,4 +1,4 @@
-/** One state for each session, for as long as somebody uses it. */
+/** Shares one state per session, as long as it has users. */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
@@ -13,7 +13,7 @@ import * as Tree from "./tree.ts"
 interface Share {
   readonly one: Semaphore.Semaphore
   users: number
-  /** States that there have been: names of what takes part are unique. */
+  /** The number of states so far, because names of participants must be unique. */
   states: number
   opened: { readonly state: State; readonly scope: Scope.Closeable } | undefined
 }
@@ -39,7 +39,7 @@ const opening = Effect.fnUntraced(function* (session: Slices, name: string, pare
   return { state, scope }
 })
 
-/** `parent` counts for who comes first. */
+/** Joins the session's state. `parent` counts only for the first user. */
 export const join = (session: Slices, parent: string): Effect.Effect<State, FsError | SessionError, Scope.Scope> =>
   Effect.suspend(() => {
     const share = shareOf(session)
@@ -54,7 +54,7 @@ export const join = (session: Slices, parent: string): Effect.Effect<State, FsEr
       share.opened = undefined
       return opened
     })
-    // It waits for who holds the session, who may be about to come here.
+    // Closing waits until the session is free, and its current holder may be about to join.
     const close = Effect.flatMap(share.one.withPermit(leave), (opened) =>
       opened === undefined ? Effect.void : Scope.close(opened.scope, Exit.void)
     )

@@ -1,7 +1,7 @@
 /**
- * The filesystem of one session, whoever asks for it on that session: its directory, its locks, its mounts, and its part in what the
- * session does. A directory is made at the first call, and at the first after a reset; where something is brought back, it is a copy of
- * what was kept. What a session holds is never asked where to look: every directory is one that was made here.
+ * The filesystem of one session, shared by all callers: its directory, its locks, its mounts, and its participation in the session. A
+ * directory is created at the first call, and again at the first call after a reset. A rollback creates a copy of the captured directory. A
+ * path in the session's slice is never used; every directory was created by this module.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -22,12 +22,12 @@ import * as Port from "./port.ts"
 import * as Tree from "./tree.ts"
 import { VirtualFileSystem } from "./value.ts"
 
-/** What somebody mounts, now and after each reset. */
+/** A set of mounts, which are copied in now and after each reset. */
 export interface Mounted {
   readonly mounts: ReadonlyArray<HostMount>
   readonly allowedRoots: ReadonlyArray<string>
   readonly policy: PathPolicy
-  /** Those in force where it was asked for, whoever's call it is that mounts it again. */
+  /** The limits where the mounts were requested. They also apply when another caller's call copies the mounts again. */
   readonly limits: LimitsShape
   previews: ReadonlyArray<Preview>
 }
@@ -36,9 +36,8 @@ export type Failure = MountError | FsError
 
 export interface State {
   readonly port: (rules: Rules) => Backend
-  /** Until the scope ends; what is there by then stays. At once where there is a directory, or one is asked for. */
+  /** Adds mounts until the scope ends. Files that were copied in stay. Copies immediately if there is a directory, or if `now` is true. */
   readonly mount: (mounted: Mounted, now: boolean) => Effect.Effect<void, Failure, Scope.Scope>
-  /** Of its directory, which is made where there is none. */
   readonly rootPath: Effect.Effect<string, Fault>
 }
 
@@ -57,7 +56,7 @@ const outside =
 
 const closed: Fault = { _tag: "Unavailable", detail: "this filesystem has been closed" }
 
-/** For calls: where a mount comes from on the machine is not theirs to know. */
+/** Turns a failure into a fault for callers, without the source path of a mount on the machine. */
 const unavailable = (failure: Failure): Fault =>
   failure._tag === "Unavailable"
     ? toFault(failure)
@@ -70,7 +69,7 @@ const unavailable = (failure: Failure): Fault =>
         cause: failure
       }
 
-/** As long as the scope lives, below `place`. */
+/** Creates the state below `place`. It ends with the scope. */
 export const open = (
   session: Slices,
   participantName: string,
@@ -80,7 +79,7 @@ export const open = (
     const scope = yield* Effect.scope
     const own = Locks.make({ caseSensitive: place.info.caseSensitive })
     const locks = Locks.within(session.exclusively, own)
-    /** Held by who makes a directory. Whoever takes both takes the locks first. */
+    /** The lock for creating a directory. A caller that needs both must take `locks` first. */
     const making = Locks.make()
     const mounted: Array<Mounted> = []
     let current: Tree.Tree | undefined
@@ -92,7 +91,7 @@ export const open = (
       if (current === undefined) cell.clear()
       else cell.set(Files.valueOf(current.files, current.path))
     }
-    // What it says by now is of a directory that is nobody's any more.
+    // A loaded or cloned slice describes a directory that does not belong to this session.
     show()
     const publish = (tree: Tree.Tree): void => {
       if (tree === current) show()
@@ -121,7 +120,7 @@ export const open = (
               Effect.map((previews) => void (each.previews = previews))
             )
       )
-    /** Into a directory that nobody sees yet. */
+    /** Copies the mounts into a directory that is not visible yet. */
     const replay = (tree: Tree.Tree): Effect.Effect<void, Failure> =>
       Effect.forEach(
         [...mounted],

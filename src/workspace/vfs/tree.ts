@@ -1,6 +1,6 @@
 /**
- * A directory that is, or was, the filesystem of a session: open as a host filesystem, with what is known of its files. One that another
- * has taken the place of is closed and removed when the last who reads in it has done so.
+ * A directory that is, or was, the filesystem of a session: opened as a host filesystem, with the facts about its files. A replaced
+ * directory is closed and removed when its last call has ended.
  */
 import * as Effect from "effect/Effect"
 import * as Scope from "effect/Scope"
@@ -15,14 +15,14 @@ import type { Files } from "./files.ts"
 
 const host = platform === "win32" ? WindowsHost.make : PosixHost.make
 
-/** Where directories are made, and what a filesystem in one of them is like. */
+/** The parent of the directories, and the properties of a filesystem in it. */
 export interface Ground {
   readonly path: string
   readonly info: Info
   readonly hasAttributes: boolean
 }
 
-/** Fails where no filesystem could be in it. */
+/** Opens the parent directory to read its properties. Fails if a filesystem cannot be created in it. */
 export const ground = (directory: string): Effect.Effect<Ground, FsError> =>
   Effect.scoped(
     Effect.map(host({ root: directory }), ({ attributes, info }) => ({
@@ -36,15 +36,14 @@ export interface Tree {
   readonly path: string
   readonly port: Backend
   files: Files
-  /** Directories from which an exchange that is under way has put something aside. */
+  /** The directories from which the current exchange has moved entries away. */
   readonly left: Set<FsPath>
-  /** Calls at work in it. */
   users: number
   isRetired: boolean
   readonly dispose: Effect.Effect<void>
 }
 
-/** A new directory, filled by `fill` and then opened. Where that fails, or `fill` is interrupted, there is none. */
+/** Creates a directory, fills it with `fill`, and opens it. Leaves no directory if this fails or `fill` is interrupted. */
 export const make = (
   within: Scope.Scope,
   place: Ground,
@@ -64,7 +63,7 @@ export const make = (
     )
   )
 
-/** Nobody comes to it any more. */
+/** Marks the tree as replaced. Disposes of it now, or when its last call ends. */
 export const retire = (tree: Tree): Effect.Effect<void> =>
   Effect.suspend(() => {
     tree.isRetired = true

@@ -1,4 +1,4 @@
-/** What a session holds of a virtual filesystem: where it is, and of each file what its disk does not know. */
+/** The slice of a virtual filesystem: its location, and the facts about its files that the disk does not have. */
 import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
 import * as FsPath from "../../model/FsPath.ts"
@@ -27,8 +27,8 @@ const pathOf = (policy: FsPath.PathPolicy): Schema.Codec<ReadonlyArray<string>, 
   )
 
 /**
- * The segments of a path, which as text is one: ASCII, without `.` and `..`; repeated slashes, a leading and a trailing one are dropped.
- * No segments are the root.
+ * The segments of a path. As text, a path is ASCII without `.` and `..`; repeated, leading and trailing slashes are dropped. The root has
+ * no segments.
  *
  * @since 0.1.0
  */
@@ -37,17 +37,17 @@ export const VfsPath: Schema.Codec<ReadonlyArray<string>, string> = pathOf("vfs"
 export type VfsPath = typeof VfsPath.Type
 
 /**
- * A file of the state, with its content and its version.
+ * The facts about one file: its path, encoding, size, version and times.
  *
  * @since 0.1.0
  */
 export const VfsFile = Schema.Struct({
-  /** Relative, its segments. */
+  /** The segments of the relative path. */
   path: pathOf("standard"),
-  /** `utf-8` for text without NUL, `binary` for what is none; `null` where something was appended to what nobody had looked at. */
+  /** `utf-8` for text without NUL, `binary` otherwise; `null` after an append to a file of unknown encoding. */
   encoding: Schema.NullOr(Schema.String),
   sizeBytes: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)),
-  /** 1 when it is made, one more with each write. */
+  /** The version: 1 for a new file, one more with each write. */
   version: Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)),
   createdAt: Schema.DateTimeUtcFromString,
   updatedAt: Schema.DateTimeUtcFromString
@@ -56,9 +56,9 @@ export const VfsFile = Schema.Struct({
 export type VfsFile = typeof VfsFile.Type
 
 const Value = Schema.Struct({
-  /** Absolute, on the machine. */
+  /** The absolute path on the machine. */
   rootPath: Schema.String,
-  /** In the order of their segments, by code point. */
+  /** The files, ordered by their segments in code point order. */
   files: Schema.Array(VfsFile)
 })
 
@@ -66,8 +66,8 @@ const Value = Schema.Struct({
 export type VirtualFileSystem = typeof Value.Type
 
 /**
- * The slice; none in it is an empty filesystem that has no directory yet. It tells what is there, and changes nothing there: what others
- * put into it is overruled by the next change of a file.
+ * The slice with the state of the filesystem. An empty slice stands for an empty filesystem without a directory. The slice only describes
+ * the filesystem: a change of the slice changes no file, and the next file change overwrites the slice.
  *
  * @since 0.1.0
  */
