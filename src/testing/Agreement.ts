@@ -1,5 +1,5 @@
 /**
- * A program run twice, on the model and on a filesystem: every outcome and the final tree must be the same.
+ * Runs random programs on the model and on a filesystem, and compares each outcome and the final tree.
  *
  * @since 0.1.0
  */
@@ -18,12 +18,12 @@ import { Bench } from "./Law.ts"
 import { type Command, empty, type Match, type Outcome, picture, print, step } from "./Model.ts"
 
 /**
- * Where a filesystem and the model part, and how they got there.
+ * A difference between a filesystem and the model, with the program that shows it.
  *
  * @since 0.1.0
  */
 export class Disagreement extends Data.TaggedError("Disagreement")<{
-  /** Up to the call at which they part. */
+  /** The calls up to and including the one that differs. */
   readonly program: ReadonlyArray<string>
   readonly expected: string
   readonly actual: string
@@ -49,7 +49,7 @@ const expecting = (fs: Algebra, path: string, match: Match | undefined): Effect.
             (ifMatch) => ({ ifMatch })
           )
 
-/** The call that the command stands for, and what of its answer counts. */
+/** Runs the call of a command, and returns the compared parts of its answer. */
 const run = (fs: Algebra, command: Command): Call => {
   switch (command._tag) {
     case "Write": {
@@ -116,12 +116,12 @@ const outcomeOf = (call: Call): Effect.Effect<Outcome> =>
     onFailure: (error) => ({ tag: error._tag === "AccessDenied" ? `AccessDenied ${error.why}` : error._tag })
   })
 
-/** A listing of a caseless filesystem is in the order of folded names, which is not what is compared here. */
+/** Sorts a listing. A case-insensitive filesystem orders names by their folded form, and that order is not compared here. */
 const inOrder = (outcome: Outcome): Outcome =>
   Array.isArray(outcome.value) ? { ...outcome, value: [...outcome.value].sort() } : outcome
 
 /**
- * Runs the program on an empty filesystem and on the empty model. Fails where an outcome or the final tree differs.
+ * Runs the program on an empty filesystem and on the empty model. Fails if an outcome or the final tree differs.
  *
  * @since 0.1.0
  */
@@ -149,8 +149,8 @@ export const agrees = Effect.fnUntraced(function* (
 })
 
 /**
- * Holds random programs against the model, each on a filesystem of its own. Fails with the smallest program found that shows a
- * difference. `seed` chooses the programs, and the same each time. @default runs: 200, seed: random, links: "any"
+ * Compares random programs with the model, each on a new filesystem. Fails with the smallest program found that shows a difference. The
+ * same `seed` gives the same programs. @default runs: 200, seed: random, links: "any"
  *
  * @since 0.1.0
  */

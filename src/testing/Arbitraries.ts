@@ -1,6 +1,6 @@
 /**
- * Random paths, trees and programs, on effect's own Arbitrary, so that what fails comes back small. Names are few: only programs whose
- * paths meet have anything to tell.
+ * Random paths, trees and programs for effect's Arbitrary, which shrinks failing programs. There are few names, because only programs whose
+ * paths collide find errors.
  *
  * @since 0.1.0
  */
@@ -19,7 +19,7 @@ const among = <A>(...choices: ReadonlyArray<Arbitrary.Arbitrary<A>>): Arbitrary.
   Arbitrary.flatMap(oneOf(choices), (choice) => choice)
 
 /**
- * A path of one to three segments out of a, b and c (and A), in normal form.
+ * A path of one to three of the segments a, b, c and A, in normal form.
  *
  * @since 0.1.0
  */
@@ -29,7 +29,7 @@ export const path: Arbitrary.Arbitrary<string> = Arbitrary.map(
 )
 
 /**
- * The same as callers spell them: with slashes and dots too many, the root, and now and then one that is invalid.
+ * A path as callers write it: with redundant slashes and dots, the root, and some invalid paths.
  *
  * @since 0.1.0
  */
@@ -45,7 +45,7 @@ export const input: Arbitrary.Arbitrary<string> = among(
 )
 
 /**
- * Names that any backend must take as they are: spaces, dots, percent signs, other scripts, characters beyond the basic plane.
+ * A name that every backend must accept unchanged, with spaces, dots, percent signs, other scripts, and characters outside the basic plane.
  *
  * @since 0.1.0
  */
@@ -64,7 +64,7 @@ export const name: Arbitrary.Arbitrary<string> = Arbitrary.map(
 )
 
 /**
- * Text of few letters and both line ends, empty at times.
+ * A text of few letters and both line endings, sometimes empty.
  *
  * @since 0.1.0
  */
@@ -82,7 +82,7 @@ const target: Arbitrary.Arbitrary<string> = among(
 )
 
 /**
- * A tree that can be planted: no path lies below a file or a link.
+ * A tree that `plant` can create: no path is below a file or a link.
  *
  * @since 0.1.0
  */
@@ -160,14 +160,14 @@ const look = (links: boolean) =>
 const walk: Arbitrary.Arbitrary<Command> = Arbitrary.Constant({ _tag: "Walk" })
 
 /**
- * Which links programs make: none; such as lead out from nowhere, however they are copied and moved; or any.
+ * The links that programs create: none; only links that stay inside the root wherever they are copied or moved; or any.
  *
  * @since 0.1.0
  */
 export type Links = "none" | "downwards" | "any"
 
 /**
- * Calls in a row. With `links`, among them some that make links and look at them.
+ * Returns an arbitrary sequence of calls. With `links`, some calls create and read links.
  *
  * @since 0.1.0
  */

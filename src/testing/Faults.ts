@@ -1,6 +1,6 @@
 /**
- * What can go wrong, on purpose: faults at chosen primitive calls, and a port that does everything its contract permits and hosts
- * rarely do. Both stand at the port, so nothing above can tell them from a real disk.
+ * Deliberate faults for tests: failures of chosen primitive calls, and a port with all the behaviour that its contract permits but hosts
+ * rarely show. Both work at the port, so the code above cannot tell them from a real disk.
  *
  * @since 0.1.0
  */
@@ -15,50 +15,50 @@ import { around, type Backend, portable } from "../port/Backend.ts"
 import type { Operation } from "../port/Operation.ts"
 
 /**
- * The primitive operations, and `Read`: one read of an open handle.
+ * A primitive operation, or `Read`, which is one read of an open handle.
  *
  * @since 0.1.0
  */
 export type Step = Operation["_tag"] | "Read"
 
 /**
- * What is to happen to primitive calls, and to which of them.
+ * A planned fault, and the primitive calls it applies to.
  *
  * @since 0.1.0
  */
 export interface Planned {
   readonly operation: Step | ReadonlyArray<Step>
-  /** Exactly this path, or one that the expression finds. @default any */
+  /** The exact path, or an expression that must match it. @default any */
   readonly path?: string | RegExp | undefined
-  /** Only this one of the calls that fit, counted from 1. @default every one */
+  /** The number of the matching call to fail, from 1. @default every one */
   readonly nth?: number | undefined
-  /** Instead of the work, or when it has been done. @default "before" */
+  /** Whether the fault comes before the work, which is then not done, or after it. @default "before" */
   readonly when?: "before" | "after" | undefined
-  /** `hang` never ends, and can be interrupted wherever it is; `die` is a defect. */
+  /** The fault. `hang` never ends, but can be interrupted; `die` is a defect. */
   readonly fault: Fault | "hang" | "die"
 }
 
 /**
- * A primitive call that was made, and what the plan did to it.
+ * A primitive call that was made, and its planned fault.
  *
  * @since 0.1.0
  */
 export interface Happened {
   readonly operation: Step
   readonly path: string
-  /** What the plan did to it; left out where it did nothing. */
+  /** The planned fault; absent if there was none. */
   readonly fault?: Planned["fault"]
 }
 
 /**
- * A filesystem whose primitive calls fail, hang or come late as planned.
+ * A filesystem whose primitive calls fail or hang as planned.
  *
  * @since 0.1.0
  */
 export interface Faulty extends Algebra {
-  /** Every primitive call so far, in order. */
+  /** All primitive calls so far, in order. */
   readonly happened: ReadonlyArray<Happened>
-  /** Ends when a step has been reached that hangs. */
+  /** Ends when a call hangs as planned. */
   readonly hung: Effect.Effect<void>
 }
 
@@ -74,7 +74,7 @@ const raise = (fault: Planned["fault"], hanging: Deferred.Deferred<void>): Effec
       : Effect.fail(fault)
 
 /**
- * The filesystem with the faults of the plan, the first that fits counting. Accelerations are off, so that every step can be met.
+ * Returns the filesystem with the planned faults; the first matching plan counts. Accelerations are off, so that every step can fail.
  *
  * @since 0.1.0
  */
@@ -82,7 +82,7 @@ export const faulty =
   (
     plan: ReadonlyArray<Planned>,
     options?: {
-      /** What makes a filesystem of a port. @default Filesystem.make */
+      /** The function that makes a filesystem from a port. @default Filesystem.make */
       readonly derive?: ((port: Backend) => Algebra) | undefined
     }
   ) =>
@@ -118,7 +118,7 @@ export const faulty =
 
 const crossing: Fault = { _tag: "IoError", code: "EXDEV", detail: "the names are on two disks" }
 
-/** One byte at a time, and an odd number once that has made its point. */
+/** Returns the size of the next chunk: one byte at first, and an odd number after 512 bytes, to keep tests fast. */
 const stride = (offset: number): number => (offset < 512 ? 1 : 997)
 
 const crumbs = (bytes: Uint8Array): ReadonlyArray<Uint8Array> => {
@@ -128,9 +128,9 @@ const crumbs = (bytes: Uint8Array): ReadonlyArray<Uint8Array> => {
 }
 
 /**
- * Everything that the port permits and hosts rarely do: listings backwards and without sizes, short reads, writes that arrive in chunks
- * of one byte and none, no accelerations, no kept versions, a pause before each step, and directories that are disks of
- * their own, so that only copying moves between them.
+ * Returns a filesystem with all the unusual behaviour that the port's contract permits. Listings are reversed and have no sizes. Reads are
+ * short, and writes arrive in chunks of one byte and of none. There are no accelerations and no stored versions. Each step begins with a
+ * pause. Each directory is a disk of its own, so that only a copy can move an entry between directories.
  *
  * @since 0.1.0
  */
@@ -166,7 +166,8 @@ export const adversarial = (self: Algebra): Algebra => {
 }
 
 /**
- * A port that answers EXDEV to every rename that would otherwise succeed, as the port allows: what has to move something can only copy it.
+ * Returns a filesystem whose renames fail with EXDEV if they would otherwise succeed, as the port's contract permits. So every move is a
+ * copy.
  *
  * @since 0.1.0
  */

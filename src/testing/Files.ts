@@ -1,6 +1,6 @@
 /**
- * A tree as one flat record of paths, which is how a test wants to write it down, and how it wants to see what has become of it.
- * Both ways go through the port alone: what a service got wrong cannot hide what it did.
+ * Trees as flat records of paths, to set up a test and to check its result. Both directions use the port only, so an error of the service
+ * cannot hide its own effects.
  *
  * @since 0.1.0
  */
@@ -10,7 +10,7 @@ import * as FsPath from "../model/FsPath.ts"
 import { type Backend, keyOf } from "../port/Backend.ts"
 
 /**
- * A symbolic link, by its text.
+ * A symbolic link, given by its text.
  *
  * @since 0.1.0
  */
@@ -19,35 +19,35 @@ export interface Link {
 }
 
 /**
- * What stands at one path of a tree.
+ * The entry at one path of a tree: a text, bytes, a link or a directory.
  *
  * @since 0.1.0
  */
 export type Entry = string | Uint8Array | Link | typeof directory
 
 /**
- * Paths and what is there; parents need not be named. A string is a file of UTF-8 text.
+ * A tree: paths and their entries. Parents are implied. A string is a file of UTF-8 text.
  *
  * @since 0.1.0
  */
 export type Files = { readonly [path: string]: Entry }
 
 /**
- * A directory, which has to be named only where it is empty.
+ * A directory in `Files`; needed only for an empty one.
  *
  * @since 0.1.0
  */
 export const directory: unique symbol = Symbol.for("fs-algebra/testing/directory")
 
 /**
- * A symbolic link with this text.
+ * Returns a symbolic link with this text.
  *
  * @since 0.1.0
  */
 export const link = (target: string): Link => ({ link: target })
 
 /**
- * Puts the tree there, parents made. Fails with the fault of the primitive call that did not succeed.
+ * Creates the tree with all parents. Fails with the fault of the first failing primitive call.
  *
  * @since 0.1.0
  */
@@ -76,7 +76,7 @@ export const plant = Effect.fnUntraced(function* (port: Backend, files: Files): 
 })
 
 /**
- * Each path with a line that tells what is there: `directory`, `link -> target`, `file "text"`, `bytes 00ff`, `other`.
+ * The content of a tree, with one line per path: `directory`, `link -> target`, `file "text"`, `bytes 00ff` or `other`.
  *
  * @since 0.1.0
  */
@@ -98,7 +98,7 @@ const pictureOf = (content: string | Uint8Array): string => {
 }
 
 /**
- * The picture that `capture` answers for this tree.
+ * Returns the picture that `capture` returns for this tree.
  *
  * @since 0.1.0
  */
@@ -117,7 +117,7 @@ const sorted = (entries: ReadonlyMap<string, string>): Picture =>
   Object.fromEntries([...entries].sort(([a], [b]) => FsPath.compare(a, b)))
 
 /**
- * What is there: everything, also the temporary files that no listing shows.
+ * Reads the whole tree, including the temporary files that no listing shows.
  *
  * @since 0.1.0
  */

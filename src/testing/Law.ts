@@ -1,6 +1,6 @@
 /**
- * A law is a value: a name, the statement it stands for, and a program that fails where a filesystem breaks it. Values can be listed,
- * filtered, run against a broken filesystem to see that they bite, and run under any test runner or none.
+ * Laws as values: a name, a reference, and a program that fails if a filesystem breaks the law. Laws can be listed and filtered. They can
+ * run against a broken filesystem, to check that they detect it, and under any test runner or none.
  *
  * @since 0.1.0
  */
@@ -15,7 +15,7 @@ import type { Backend } from "../port/Backend.ts"
 import { Broken, show } from "./expect.ts"
 
 /**
- * What a filesystem can do, or is like, beyond what all can. Each comes with its opposite where that has laws of its own.
+ * A property that some filesystems have and others do not. An ability whose absence has laws too comes with its opposite.
  *
  * @since 0.1.0
  */
@@ -42,31 +42,31 @@ export type Ability =
   | "unaddressable names"
 
 /**
- * `port`: what the seven primitives promise. `service`: what the calls mean. `ability`: the same, of what not every backend has.
- * `acceleration`: that the fast way answers what the derived one does.
+ * The subject of a law. `port`: the seven primitives. `service`: the calls of the filesystem. `ability`: calls that not every backend has.
+ * `acceleration`: the equality of an accelerated call with the derived one.
  *
  * @since 0.1.0
  */
 export type Kind = "port" | "service" | "ability" | "acceleration"
 
 /**
- * A statement that every filesystem with the abilities that it needs must keep.
+ * A statement that every filesystem with the needed abilities must satisfy.
  *
  * @since 0.1.0
  */
 export interface Law {
-  /** Unique. */
+  /** The unique name. */
   readonly name: string
-  /** The decision, or the part of the contract, that it stands for. */
+  /** The decision, or the part of the contract, on which the law is based. */
   readonly ref: string
   readonly kind: Kind
   readonly needs: ReadonlyArray<Ability>
-  /** Expects a filesystem that is empty and nobody else's. */
+  /** The program of the law. It requires an empty filesystem that no other code uses. */
   readonly check: Effect.Effect<void, LawBroken, Filesystem>
 }
 
 /**
- * What was expected, what there was instead, and the calls that led there.
+ * A broken law: the expected and the actual result, and the calls that led to it.
  *
  * @since 0.1.0
  */
@@ -75,7 +75,7 @@ export class LawBroken extends Data.TaggedError("LawBroken")<{
   readonly ref: string
   readonly expected: string
   readonly actual: string
-  /** Of the law, in order, as they were written. */
+  /** The law's calls in order, as source text. */
   readonly calls: ReadonlyArray<string>
 }> {
   override get message(): string {
@@ -85,24 +85,24 @@ export class LawBroken extends Data.TaggedError("LawBroken")<{
 }
 
 /**
- * What a law cannot do through the filesystem under test. Provide it beside the filesystem.
+ * Test support that the filesystem under test cannot provide itself. Provide it beside the filesystem.
  *
  * @since 0.1.0
  */
 export interface Bench {
-  /** Where a tree is planted, when the filesystem under test refuses writes. */
+  /** A filesystem to create trees with, if the filesystem under test rejects writes. */
   readonly writable?: Algebra | undefined
-  /** What makes a filesystem of a port, where it is not `Filesystem.make`. */
+  /** The function that makes a filesystem from a port, if it is not `Filesystem.make`. */
   readonly derive?: ((port: Backend) => Algebra) | undefined
-  /** Puts a FIFO, a socket or a device at the path. */
+  /** Creates a FIFO, a socket or a device at the path. */
   readonly makeOther?: ((path: string) => Effect.Effect<void>) | undefined
-  /** Puts a file with a name that no path can express into the root. */
+  /** Creates a file in the root with a name that no path can express. */
   readonly makeUnaddressable?: Effect.Effect<void> | undefined
-  /** It tells times of modification to the millisecond, and can set them only to the second. @default false */
+  /** Whether modification times have milliseconds, but can be set only to whole seconds. @default false */
   readonly wholeSeconds?: boolean | undefined
-  /** It takes no name that ends in a dot or a space, as Windows does not. @default false */
+  /** Whether names that end in a dot or a space are rejected, as on Windows. @default false */
   readonly plainEnds?: boolean | undefined
-  /** A directory that a removal or a move leaves empty goes, as VfsState has it. @default false */
+  /** Whether a directory is removed when a removal or a move leaves it empty, as in VfsState. @default false */
   readonly prunes?: boolean | undefined
 }
 
@@ -112,7 +112,7 @@ export const Bench: Context.Reference<Bench> = Context.Reference<Bench>("fs-alge
 })
 
 /**
- * What this filesystem can do.
+ * Returns the abilities of a filesystem.
  *
  * @since 0.1.0
  */
@@ -139,7 +139,7 @@ export const abilities = (fs: Algebra, bench: Bench): ReadonlySet<Ability> => {
 }
 
 /**
- * How a law stands to a filesystem.
+ * The result of a law on a filesystem.
  *
  * @since 0.1.0
  */
@@ -149,7 +149,7 @@ export type Verdict =
   | { readonly _tag: "Broken"; readonly error: LawBroken }
 
 /**
- * Runs the law on the filesystem, which must be empty, unless it needs an ability that there is not.
+ * Runs the law on the filesystem, which must be empty. Returns NotApplicable if an ability is missing.
  *
  * @since 0.1.0
  */
@@ -167,7 +167,7 @@ export const verdict = (law: Law): Effect.Effect<Verdict, never, Filesystem> =>
 const isPlain = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype
 
-/** The same functions, each noting in `calls` what it was called with. */
+/** Returns the same functions, which also record their calls in `calls`. */
 const noting = <Self extends object>(self: Self, calls: Array<string>, prefix = ""): Self => {
   const out: Record<string, unknown> = { ...(self as object) }
   for (const [name, value] of Object.entries(self)) {
@@ -191,7 +191,7 @@ const broken = (law: string, ref: string, calls: ReadonlyArray<string>, cause: C
 const ports = new WeakMap<Backend, Backend>()
 
 /**
- * The port itself, where a look at it is not one of the law's calls.
+ * Returns the port without recording, for reads that are not calls of the law.
  *
  * @since 0.1.0
  */
@@ -200,14 +200,14 @@ export const unnoted = (port: Backend): Backend => ports.get(port) ?? port
 const notes = new WeakMap<Algebra, Array<string>>()
 
 /**
- * Another filesystem made out of a law's own, its calls noted with the others.
+ * Returns a filesystem that records its calls together with those of the law's own filesystem.
  *
  * @since 0.1.0
  */
 export const noted = <Self extends Algebra>(of: Algebra, self: Self): Self => noting(self, notes.get(of) ?? [])
 
 /**
- * How long a law may take before it counts as broken. @default 30 seconds
+ * The longest duration of a law before it counts as broken. @default 30 seconds
  *
  * @since 0.1.0
  */
@@ -216,8 +216,7 @@ export const Patience: Context.Reference<Duration.Input> = Context.Reference<Dur
 })
 
 /**
- * A law out of a program that looks at a filesystem, and at its port. Whatever it fails or dies with breaks the law, and so does not
- * ending.
+ * Returns a law from a program on a filesystem and its port. The law is broken if the program fails, dies or does not end in time.
  *
  * @since 0.1.0
  */

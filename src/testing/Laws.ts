@@ -1,5 +1,5 @@
 /**
- * Every law of a filesystem, as one list. What the laws say is the specification's; none of it was read off an implementation.
+ * The list of all laws of a filesystem. They were derived from the specification, not from an implementation.
  *
  * @since 0.1.0
  */
@@ -24,7 +24,7 @@ import { wholeChangeLaws } from "./laws/wholeChanges.ts"
 import { attributeLaws, preconditionLaws, writingLaws } from "./laws/writing.ts"
 
 /**
- * Every law that a filesystem can be held to.
+ * All laws of a filesystem.
  *
  * @since 0.1.0
  */

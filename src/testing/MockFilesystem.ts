@@ -1,6 +1,6 @@
 /**
- * A filesystem for tests of what uses one: it records the calls it gets, gives the answers it was told to give, and otherwise is a
- * filesystem in memory, or fails, so that no call goes unnoticed.
+ * A mock filesystem for tests of code that uses one. It records all calls and returns the given answers. All other calls go to a filesystem
+ * in memory, or fail.
  *
  * @since 0.1.0
  */
@@ -15,14 +15,14 @@ import { type Algebra, Filesystem, make as fromBackend } from "../filesystem/Fil
 import { type InvalidArgument, type InvalidPath, type PathTooLong, Unavailable } from "../model/FsError.ts"
 
 /**
- * The calls of the algebra.
+ * The methods of a filesystem.
  *
  * @since 0.1.0
  */
 export type Operations = Omit<Algebra, "root" | "readOnly" | "name" | "port">
 
 /**
- * A call that was made of the mock.
+ * A recorded call.
  *
  * @since 0.1.0
  */
@@ -30,42 +30,42 @@ export interface Call {
   readonly operation: keyof Operations
   /** The first argument: the path, or the pattern of a search. */
   readonly path: string | undefined
-  /** The last argument, where it is a record of options. */
+  /** The last argument, if it is a record of options. */
   readonly options: object | undefined
-  /** All of them, as they were given. */
+  /** All arguments as given. */
   readonly arguments: ReadonlyArray<unknown>
 }
 
 /**
- * What a mock answers.
+ * The answers and the initial tree of a mock.
  *
  * @since 0.1.0
  */
 export interface Options {
-  /** Canned answers: functions with the signatures of the algebra. */
+  /** The fixed answers: functions with the signatures of the methods. */
   readonly answers?: Partial<Operations> | undefined
-  /** What answers the other calls; `fail` is Unavailable. @default "memory" */
+  /** The behaviour of all other calls; `fail` fails with Unavailable. @default "memory" */
   readonly otherwise?: "memory" | "fail" | undefined
-  /** What the memory begins with. @default empty */
+  /** The initial tree in memory. @default empty */
   readonly tree?: InMemory.Tree | undefined
 }
 
 /**
- * A filesystem that answers what it was told to, and remembers every call.
+ * A filesystem that returns given answers and records every call.
  *
  * @since 0.1.0
  */
 export interface Mock {
   readonly filesystem: Algebra
-  /** Every call so far, in order. */
+  /** All calls so far, in order. */
   readonly calls: ReadonlyArray<Call>
-  /** Those of one operation. */
+  /** Returns the calls of one operation. */
   readonly callsOf: (operation: keyof Operations) => ReadonlyArray<Call>
   readonly forget: Effect.Effect<void>
 }
 
 /**
- * The record of the calls, beside the filesystem that `layer` provides.
+ * The service for the recorded calls, beside the filesystem that `layer` provides.
  *
  * @since 0.1.0
  */
@@ -73,7 +73,7 @@ export class MockFilesystem extends Context.Service<MockFilesystem, Mock>()("fs-
 
 const streaming: ReadonlySet<string> = new Set(["walk", "globStream", "grepStream", "stream", "lines", "watch"])
 
-/** Fails as the operation does: an effect, a stream or a sink. */
+/** Fails in the form of the operation: an effect, a stream or a sink. */
 const unanswered = (operation: string, path: string): unknown => {
   const error = new Unavailable({ operation, path, detail: "the mock has no answer for this call" })
   return operation === "sink" ? Sink.fail(error) : streaming.has(operation) ? Stream.fail(error) : Effect.fail(error)
@@ -96,7 +96,7 @@ const callOf = (operation: keyof Operations, args: ReadonlyArray<unknown>): Call
 
 type TreeError = InvalidPath | PathTooLong | InvalidArgument
 
-/** Options that cannot fail. */
+/** Options without a tree, whose creation cannot fail. */
 type Treeless = Omit<Options, "tree"> & { readonly tree?: undefined }
 
 const mock = (memory: Algebra, options: Options): Mock => {
@@ -123,7 +123,7 @@ const mock = (memory: Algebra, options: Options): Mock => {
 }
 
 /**
- * A mock of its own. Fails where `tree` is no tree.
+ * Returns a new mock. Fails if `tree` is invalid.
  *
  * @since 0.1.0
  */
@@ -134,7 +134,7 @@ export function make(options: Options = {}): Effect.Effect<Mock, TreeError> {
 }
 
 /**
- * The mock as the filesystem of a program, and its record of calls.
+ * Provides the mock as the filesystem of a program, together with its recorded calls.
  *
  * @since 0.1.0
  */

@@ -1,6 +1,6 @@
 /**
- * What a filesystem is, as a value: a tree of names, and one pure function that says what a call answers and what is there afterwards.
- * It was written from the specification alone and shares nothing with the engine, so that the two can be held against each other.
+ * A pure model of a filesystem: a tree as a value, and one function that returns the answer of a call and the tree after it. It was written
+ * from the specification alone and shares no code with the engine, so that the two can be compared.
  *
  * @since 0.1.0
  */
@@ -23,7 +23,7 @@ import {
 } from "./modelPlaces.ts"
 
 /**
- * What stands at one place of the model.
+ * An entry in the model.
  *
  * @since 0.1.0
  */
@@ -33,13 +33,13 @@ export type Node =
   | Directory
 
 /**
- * A directory of the model.
+ * A directory in the model.
  *
  * @since 0.1.0
  */
 export interface Directory {
   readonly kind: "directory"
-  /** By the name as it is compared. */
+  /** The entries by their folded name. */
   readonly entries: ReadonlyMap<string, { readonly name: string; readonly node: Node }>
 }
 
@@ -51,12 +51,12 @@ export interface Directory {
 export interface Model {
   readonly root: Directory
   readonly caseSensitive: boolean
-  /** Whether a directory that a removal or a move leaves empty goes. */
+  /** Whether a directory is removed when a removal or a move leaves it empty. */
   readonly prunes: boolean
 }
 
 /**
- * What `ifMatch` is given: `null`, the version of the file as it is, or that of a file as it never was.
+ * The value for `ifMatch`: `null`, the current version of the file, or a version that the file never had.
  *
  * @since 0.1.0
  */
@@ -87,7 +87,7 @@ export type Command =
   | {
       readonly _tag: "Edit"
       readonly path: string
-      /** Without line ends, and such that it cannot overlap itself. */
+      /** The text to replace, without line endings, and such that it cannot overlap itself. */
       readonly oldText: string
       readonly newText: string
       readonly match: "unique" | "first" | "all"
@@ -117,7 +117,7 @@ export type Command =
   | { readonly _tag: "Walk" }
 
 /**
- * The tag of the failure, with the `why` of a refusal; or "success", with what was answered.
+ * The result of a call: the tag of the failure, with the `why` of AccessDenied, or "success" with the answer.
  *
  * @since 0.1.0
  */
@@ -127,7 +127,7 @@ export interface Outcome {
 }
 
 /**
- * A model with nothing in it but the root.
+ * Returns a model with only the root.
  *
  * @since 0.1.0
  */
@@ -146,7 +146,7 @@ const pinned = failure("AccessDenied root")
 const text = (value: string): Uint8Array => new TextEncoder().encode(value)
 
 /**
- * What a command leaves, and what it answers.
+ * The result of a command: the model after it, and its outcome.
  *
  * @since 0.1.0
  */
@@ -287,7 +287,7 @@ const transfer = (self: Model, { from, overwrite, to, via }: Extract<Command, { 
   if (isOutcome(target)) return answer(self, target)
   if (target.blocked !== undefined) return answer(self, target.blocked)
   const spelt = [...target.names.slice(0, -1), toNames.at(-1)!]
-  // By the same spelling it is itself, however it is spelt in its directory.
+  // A move to the same spelling is a move onto itself, however the directory spells the name.
   const asked = [...source.names.slice(0, -1), fromNames.at(-1)!]
   if (via === "move" && recases(source.names, spelt) && asked.join("/") !== spelt.join("/")) {
     return answer(set(set(self, source.names, undefined), spelt, source.node), success(count(source.node)))
@@ -323,7 +323,7 @@ const flatten = (at: Directory, prefix: string): ReadonlyArray<readonly [path: s
     return [[path, node] as const, ...(node.kind === "directory" ? flatten(node, `${path}/`) : [])]
   })
 
-/** Everything below a directory, in the order of whole paths. */
+/** Returns everything below a directory, ordered by whole paths. */
 const below = (self: Model, at: Directory, names: Names): ReturnType<typeof flatten> => {
   const sortKey = (path: string, node: Node): string => folded(self, node.kind === "directory" ? `${path}/` : path)
   return flatten(at, names.map((name) => `${name}/`).join(""))
@@ -367,7 +367,7 @@ const look = (self: Model, via: Extract<Command, { _tag: "Look" }>["via"], names
 }
 
 /**
- * What the call answers, and what is there afterwards.
+ * Returns the outcome of a call, and the model after it.
  *
  * @since 0.1.0
  */
@@ -395,7 +395,7 @@ export const step = (self: Model, command: Command): Step => {
 }
 
 /**
- * The whole tree, as `Files.capture` shows that of a filesystem.
+ * Returns the picture of the model, in the form of `Files.capture`.
  *
  * @since 0.1.0
  */
@@ -414,7 +414,7 @@ export const picture = (self: Model): Picture =>
   )
 
 /**
- * The command as it would be written in a program.
+ * Returns the command as source text.
  *
  * @since 0.1.0
  */

@@ -1,6 +1,6 @@
 /**
- * Laws of what a backend's options do. Each needs a filesystem of its own kind, with content that the options may not let it write,
- * so it names both, and a suite is given the way to build them.
+ * Laws about the options of a backend. Each law names the options and the files that it needs, because the options may not allow it to
+ * write them. The suite is given a function that builds such filesystems.
  *
  * @since 0.1.0
  */
@@ -16,7 +16,7 @@ import { type Ability, type Law, make } from "./Law.ts"
 import { changingCalls, collect, paths, possible, readingCalls, utf8 } from "./operations.ts"
 
 /**
- * The options of layers that the laws are about.
+ * The options that the laws test.
  *
  * @since 0.1.0
  */
@@ -25,13 +25,13 @@ export interface PolicyOptions extends CommonOptions {
 }
 
 /**
- * A law of what an option does, with the options and files that it needs.
+ * A law about an option, with the options and files that it needs.
  *
  * @since 0.1.0
  */
 export interface PolicyLaw {
   readonly options: PolicyOptions
-  /** What there is when the law begins. */
+  /** The tree at the start of the law. */
   readonly files: Files
   readonly law: Law
 }
@@ -52,7 +52,7 @@ const everything: ReadonlySet<Ability> = new Set(["write", "delete"])
 const calls = (needs?: Ability) =>
   possible(changingCalls, everything).filter((call) => needs === undefined || call.needs.includes(needs))
 
-/** Each of these calls is refused, whatever its path is like. */
+/** Checks that each of these calls is refused for every kind of path. */
 const refusedAll = (needs?: Ability) =>
   function* (fs: Algebra): Effect.fn.Return<void, unknown> {
     for (const { operation, run } of calls(needs)) {
@@ -141,7 +141,7 @@ const permissions: ReadonlyArray<PolicyLaw> = [
   )
 ]
 
-/** What each policy makes of an input: the path, or nothing. */
+/** The path that each policy makes of an input; `undefined` if the input is invalid. */
 const spellings: ReadonlyArray<readonly [policy: PathPolicy, input: string, path: string | undefined, ref: string]> = [
   ["standard", "d/../source.txt", "source.txt", "C-02"],
   ["standard", "./d//f/", "d/f", "C-03, C-04"],
@@ -235,7 +235,7 @@ const links: ReadonlyArray<PolicyLaw> = [
 ]
 
 /**
- * Every law of what a backend's options do.
+ * All laws about the options of a backend.
  *
  * @since 0.1.0
  */

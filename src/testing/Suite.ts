@@ -1,6 +1,6 @@
 /**
- * The laws as tests of vitest: one call makes a filesystem's conformance a test file. Only this module needs `@effect/vitest`, and only
- * when it is called, so that the rest of the kit can be used where another test runner is installed, or none.
+ * Conformance tests for vitest: one call turns all laws into tests. Only this module needs `@effect/vitest`, and loads it when it is
+ * called. So the rest of the kit works with any test runner.
  *
  * @since 0.1.0
  */
@@ -15,24 +15,26 @@ import { laws } from "./Laws.ts"
 import { policyLaws, type PolicyOptions } from "./Policies.ts"
 
 /**
- * Which laws and how many random programs a suite has.
+ * The laws and the number of random programs of a suite.
  *
  * @since 0.1.0
  */
 export interface SuiteOptions {
-  /** Random programs that are held against the model; 0 where the filesystem cannot be written to. @default 200 */
+  /** The number of random programs to compare with the model; use 0 for a filesystem that cannot be written. @default 200 */
   readonly programs?: number | undefined
-  /** Of the random programs, for one that they shall be the same each time. @default random */
+  /** The seed of the random programs, for the same programs each time. @default random */
   readonly seed?: number | undefined
-  /** `downwards` for a filesystem that lets no link be made that leads out, copied ones included. @default "any" */
+  /**
+   * The kind of links in programs. Use `downwards` for a filesystem that rejects links that lead out, including copied ones. @default "any"
+   */
   readonly links?: "any" | "downwards" | undefined
   /** @default all */
   readonly laws?: ReadonlyArray<Law> | undefined
 }
 
 /**
- * Returns the test runner. It is required, not imported, since a suite is declared in one synchronous step and a module that waits for an
- * import cannot be required itself.
+ * Loads the test runner. It is required, not imported, because a suite is declared synchronously, and a module with a top-level await
+ * cannot itself be required.
  */
 const runner = (): typeof Vitest => {
   try {
@@ -55,9 +57,9 @@ const lawTest = <E>(law: Law, layer: Layer.Layer<Filesystem, E>): void =>
   })
 
 /**
- * Tests that the filesystem of the layer keeps every law, and agrees with the model on random programs. The layer is built anew for
- * each, and each time must give an empty filesystem; provide `Bench` beside it where the laws need a hand. A law of an ability that
- * the filesystem lacks is skipped, and says so.
+ * Declares tests that the filesystem of the layer satisfies every law, and agrees with the model on random programs. The layer is built
+ * anew for each test, and must provide an empty filesystem each time. Provide `Bench` beside it if laws need test support. A law that needs
+ * a missing ability is skipped, with the reason.
  *
  * @since 0.1.0
  */
@@ -78,8 +80,8 @@ export const suite = <E>(name: string, layer: Layer.Layer<Filesystem, E>, option
 }
 
 /**
- * Tests what a backend's options do. `make` answers a layer with these options in force, whose filesystem holds the files; an option
- * that the backend does not have may be left aside, its laws are then skipped.
+ * Declares tests of a backend's options. `make` returns a layer with these options, whose filesystem has the files. It returns `undefined`
+ * for options that the backend does not have, and their laws are skipped.
  *
  * @since 0.1.0
  */

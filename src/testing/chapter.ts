@@ -1,4 +1,4 @@
-/** The four forms that laws take. Most are a row: a tree, a call, and what must come of it; the rest are small programs. */
+/** The four forms of laws. Most laws are a row with a tree, a call and an expected result; the others are small programs. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { isBytes } from "../model/bytes.ts"
@@ -10,19 +10,19 @@ import { type Faulty, faulty, type Planned } from "./Faults.ts"
 import { capture, type Files, picture, plant } from "./Files.ts"
 import { type Ability, Bench, type Kind, type Law, make, noted } from "./Law.ts"
 
-/** Puts the tree there, whatever the filesystem under test permits. */
+/** Creates the tree, even if the filesystem under test rejects writes. */
 export const arrange = (fs: Algebra, files: Files): Effect.Effect<void, Fault> =>
   Effect.flatMap(Bench, (bench) => plant((bench.writable ?? fs).port, files))
 
-/** Expects the whole tree to be this. */
+/** Checks that the whole tree is as expected. */
 export const leaves = (fs: Algebra, files: Files): Effect.Effect<void, unknown> =>
   Effect.flatMap(capture(fs.port), (found) => equal(found, picture(files), "the tree afterwards"))
 
-/** The filesystem with planned faults at its port. */
+/** Returns the filesystem with planned faults at its port. */
 export const failing = (fs: Algebra, ...plan: ReadonlyArray<Planned>): Effect.Effect<Faulty> =>
   Effect.map(Bench, ({ derive }) => noted(fs, faulty(plan, { derive })(fs)))
 
-/** Runs with some limits other than the standard ones. */
+/** Runs the effect with limits that differ from the standard ones. */
 export const limited =
   (limits: Partial<Limits.LimitsShape>) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
@@ -30,11 +30,11 @@ export const limited =
 
 type Tagged = { readonly _tag: string }
 
-/** What the rows of one chapter have in common. */
+/** The forms of the laws in one chapter. */
 export interface Chapter {
-  /** A program. */
+  /** Returns a law from a program. */
   readonly law: (name: string, ref: string, body: (fs: Algebra) => Effect.fn.Return<void, unknown, Scope.Scope>) => Law
-  /** The call answers the value; of a record, the fields that are given. */
+  /** Checks that the call returns the value; for a record, only the given fields. */
   readonly answers: <A, E>(
     name: string,
     ref: string,
@@ -42,7 +42,7 @@ export interface Chapter {
     call: (fs: Algebra) => Effect.Effect<A, E>,
     expected: A extends ReadonlyArray<unknown> | string | boolean | number ? A : { readonly [K in keyof A]?: A[K] | undefined }
   ) => Law
-  /** The call fails with the tag, and has changed nothing. */
+  /** Checks that the call fails with the tag and changes nothing. */
   readonly refuses: <A, E extends Tagged, const Tag extends E["_tag"]>(
     name: string,
     ref: string,
@@ -51,7 +51,7 @@ export interface Chapter {
     tag: Tag | ReadonlyArray<Tag>,
     fields?: { readonly [field: string]: unknown }
   ) => Law
-  /** The call succeeds, and the whole tree is then this. */
+  /** Checks that the call succeeds and results in the given tree. */
   readonly changes: <A, E>(
     name: string,
     ref: string,

@@ -1,9 +1,9 @@
-/** What a law says when it looks: each failure tells what was expected and what there was, in the terms of the call. */
+/** Assertions for laws. Each failure tells the expected and the actual value in terms of the call. */
 import * as Effect from "effect/Effect"
 import * as Equal from "effect/Equal"
 import { isBytes } from "../model/bytes.ts"
 
-/** A statement that did not hold. Whoever runs it knows the law and the calls. */
+/** A failed assertion. The runner adds the law and its calls. */
 export class Broken extends Error {
   readonly expected: string
   readonly actual: string
@@ -29,7 +29,7 @@ const replacer = (_: string, value: unknown): unknown =>
           ? value.toString()
           : value
 
-/** A value as it would be written down, on one line. */
+/** Formats a value on one line, as in source code. */
 export const show = (value: unknown): string => {
   if (typeof value === "function") return "…"
   if (value instanceof RegExp) return String(value)
@@ -42,11 +42,11 @@ export const show = (value: unknown): string => {
 
 const fail = (expected: string, actual: string): Effect.Effect<never, Broken> => Effect.fail(new Broken(expected, actual))
 
-/** Structural equality of plain values. `what` names the value where the call does not. */
+/** Checks the structural equality of plain values. `what` names the value in the failure. */
 export const equal = <A>(actual: A, expected: A, what = ""): Effect.Effect<void, Broken> =>
   Equal.equals(actual, expected) ? Effect.void : fail(what === "" ? show(expected) : `${what}: ${show(expected)}`, show(actual))
 
-/** Equality of the fields that are expected; `undefined` expects the field to be left out. */
+/** Checks the expected fields only; `undefined` requires that the field is absent. */
 export const has = <A extends object>(
   actual: A,
   expected: { readonly [K in keyof A]?: A[K] | undefined },
@@ -65,7 +65,7 @@ interface Tagged {
 
 type Of<E, Tag> = E extends { readonly _tag: infer T } ? (T extends Tag ? E : never) : never
 
-/** The failure, when it is the expected one: its tag, or one of them, and the given fields. */
+/** Returns the failure if it has an expected tag and the given fields. */
 export const fails = <A, E extends Tagged, R, const Tag extends E["_tag"]>(
   effect: Effect.Effect<A, E, R>,
   tag: Tag | ReadonlyArray<Tag>,

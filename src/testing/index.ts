@@ -1,6 +1,6 @@
 /**
- * The conformance kit, published as `fs-algebra/testing`. Only calling `suite` or `policySuite` needs `@effect/vitest`: laws are values,
- * which `Law.verdict` runs anywhere.
+ * The conformance kit, published as `fs-algebra/testing`. Only `suite` and `policySuite` need `@effect/vitest`. Laws are values, and
+ * `Law.verdict` runs them anywhere.
  *
  * @since 0.1.0
  */

@@ -1,4 +1,4 @@
-/** Names and places in the model: how a path is read, where it leads through links, and the tree with another node there. */
+/** Names and places in the model: parses paths, resolves links, and sets nodes in the tree. */
 import type { Directory, Model, Node, Outcome } from "./Model.ts"
 
 export const failure = (tag: string): Outcome => ({ tag })
@@ -11,7 +11,7 @@ export const isOutcome = (value: object): value is Outcome => "tag" in value
 
 export type Names = ReadonlyArray<string>
 
-/** The segments of a caller's path, or why it is none. */
+/** Returns the segments of a caller's path, or a failure if it is invalid. */
 export const parse = (input: string): Names | Outcome => {
   const out: Array<string> = []
   for (const segment of input.split("/")) {
@@ -34,12 +34,12 @@ export const child = (self: Model, at: Directory, name: string) => at.entries.ge
 
 // ── places ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Where a path leads. */
+/** The place to which a path leads. */
 export interface Place {
-  /** Without links, each name as it is spelt there. */
+  /** The names without links, each spelled as in its directory. */
   readonly names: Names
   readonly node: Node | undefined
-  /** Why nothing can be there: something above is no directory, or a link goes up again from where nothing is. */
+  /** The failure for creating an entry here: an ancestor is not a directory, or a link goes up from a missing entry. */
   readonly blocked: Outcome | undefined
   readonly hops: number
 }
@@ -55,7 +55,7 @@ export const climbsOut = (depth: number, target: string): boolean => {
   return false
 }
 
-/** The place of all but the last name, then one step from there. */
+/** Resolves a path: the place of its parent first, and then the last name. */
 export const place = (self: Model, names: Names, keepLink: boolean, hops = 0): Place | Outcome => {
   if (names.length === 0) return { names: [], node: self.root, blocked: undefined, hops }
   const name = names.at(-1)!
@@ -88,7 +88,7 @@ export const place = (self: Model, names: Names, keepLink: boolean, hops = 0): P
   return place(self, [...above.names, ...onward], false, above.hops + 1)
 }
 
-/** The tree with another node at the names, or none. Directories on the way are made where they are missing. */
+/** Returns the tree with the node at the names, or without a node there. Creates missing directories on the way. */
 export const put = (self: Model, at: Directory, names: Names, node: Node | undefined): Directory => {
   const [name, ...rest] = names as [string, ...Array<string>]
   const key = folded(self, name)
@@ -107,7 +107,7 @@ export const set = (self: Model, names: Names, node: Node | undefined): Model =>
   root: put(self, self.root, names, node)
 })
 
-/** What is left where something has gone from these names. */
+/** Returns the model after a removal at these names, without directories that became empty if it prunes. */
 export const left = (self: Model, names: Names): Model => {
   const above = names.slice(0, -1)
   if (!self.prunes || above.length === 0) return self

@@ -1,4 +1,4 @@
-/** Every call that takes a path, as data, so that what holds of all of them is said once. */
+/** All calls that take a path, as data, so that a law can cover all of them. */
 import type * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { Algebra } from "../filesystem/Filesystem.ts"
@@ -7,7 +7,7 @@ import type { Ability } from "./Law.ts"
 
 export interface PathCall {
   readonly operation: string
-  /** The parameter that the path is given as, where there are two. */
+  /** The parameter that takes the path, for calls with two paths. */
   readonly parameter?: string
   readonly run: (fs: Algebra, path: string) => Effect.Effect<unknown, FsError | Unsupported>
   readonly needs: ReadonlyArray<Ability>
@@ -24,7 +24,7 @@ const row = (operation: string, needs: ReadonlyArray<Ability>, run: PathCall["ru
   ...(parameter !== undefined && { parameter })
 })
 
-/** Calls that only look. `exists` is not among them, because it never fails over a path. */
+/** The calls that only read. `exists` is excluded, because it never fails for a path. */
 export const readingCalls: ReadonlyArray<PathCall> = [
   row("stat", [], (fs, path) => fs.stat(path)),
   row("list", [], (fs, path) => fs.list(path)),
@@ -42,7 +42,7 @@ export const readingCalls: ReadonlyArray<PathCall> = [
   row("readLink", ["links"], (fs, path) => fs.readLink(path))
 ]
 
-/** Calls that change something, with everything but the path in order. `source.txt` is expected to be a file. */
+/** The calls that change something, with valid arguments except for the path. `source.txt` must be a file. */
 export const changingCalls: ReadonlyArray<PathCall> = [
   row("write", ["write"], (fs, path) => fs.write(path, "new")),
   row("writeBytes", ["write"], (fs, path) => fs.writeBytes(path, utf8("new"))),
@@ -60,7 +60,7 @@ export const changingCalls: ReadonlyArray<PathCall> = [
 
 export const pathCalls: ReadonlyArray<PathCall> = [...readingCalls, ...changingCalls]
 
-/** Those that this filesystem can carry out. */
+/** Returns the calls that a filesystem with these abilities supports. */
 export const possible = (calls: ReadonlyArray<PathCall>, able: ReadonlySet<Ability>): ReadonlyArray<PathCall> =>
   calls.filter((call) => call.needs.every((ability) => able.has(ability)))
 

@@ -1,4 +1,4 @@
-/** The forms of laws about the port alone. Nothing here goes through the service. */
+/** The forms of laws about the port alone, which do not use the service. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { FileStat } from "../model/Entry.ts"
@@ -19,11 +19,11 @@ export const linked: Files = { ...tree, tofile: link("file"), todir: link("dir")
 export const writing: ReadonlyArray<Ability> = ["write"]
 export const changing: ReadonlyArray<Ability> = ["write", "delete"]
 
-/** Expects the whole tree to be this. */
+/** Checks that the whole tree is as expected. */
 export const leaves = (port: Backend, files: Files): Effect.Effect<void, unknown> =>
   Effect.flatMap(capture(unnoted(port)), (found) => equal(found, picture(files), "the tree afterwards"))
 
-/** A program on a port where the tree has been planted. */
+/** Returns a law from a program on a port with the given tree. */
 export const on = (
   needs: ReadonlyArray<Ability>,
   name: string,
@@ -36,7 +36,7 @@ export const on = (
     yield* body(port)
   })
 
-/** A primitive call fails with one of the tags, and the tree is as it was. */
+/** Returns a law that a primitive call fails with one of the tags and changes nothing. */
 export const refuses = (
   needs: ReadonlyArray<Ability>,
   name: string,
@@ -51,7 +51,7 @@ export const refuses = (
     yield* leaves(port, files)
   })
 
-/** Writes text, all at once. */
+/** Writes a text in one piece. */
 export const put = (
   port: Backend,
   path: string,
@@ -59,5 +59,5 @@ export const put = (
   mode: "create" | "replace" | "append" = "replace"
 ): Effect.Effect<FileStat, Fault> => port.write<never, never>(at(path), utf8(content), mode)
 
-/** What may be said of a way that leads through something that is no directory. */
+/** The allowed faults for a path through an entry that is not a directory. */
 export const wrongKind = ["NotFound", "NotADirectory", "NotAFile"] as const

@@ -1,4 +1,4 @@
-/** The fast way and the derived one answer the same, order included. */
+/** Laws that accelerated calls and derived calls return the same, including the order. */
 import * as Effect from "effect/Effect"
 import { type Algebra, make } from "../../filesystem/Filesystem.ts"
 import type { Fault } from "../../model/FsError.ts"
@@ -29,7 +29,7 @@ const files: Files = {
 
 type Outcome = Effect.Effect<unknown, { readonly _tag: string }>
 
-/** What a call came to, in a form that can be compared. */
+/** Returns the result or the failure of a call in a comparable form. */
 const outcome = (call: Outcome): Effect.Effect<unknown> =>
   Effect.match(call, { onSuccess: (value) => value, onFailure: (error) => ({ failed: { ...error } }) })
 
@@ -61,7 +61,7 @@ const searches: ReadonlyArray<readonly [what: string, call: (fs: Algebra) => Out
   ["grep of small files", (fs) => fs.grep("hit", { maxFileSize: 100 })]
 ]
 
-/** What stands at each component, asked for one after another. */
+/** Returns the entry at each component of a path, looked up one by one. */
 const steps = Effect.fnUntraced(function* (port: Backend, path: FsPath): Effect.fn.Return<ReadonlyArray<Seen>, Fault> {
   const seen: Array<Seen> = []
   let at = root
@@ -77,7 +77,7 @@ const steps = Effect.fnUntraced(function* (port: Backend, path: FsPath): Effect.
 
 const derived = (fs: Algebra): Algebra => make(portable(fs.port))
 
-/** What is there below a path, relative to it. */
+/** Returns the part of the picture below a path, relative to the path. */
 const below = (path: string, all: Picture): Picture =>
   Object.fromEntries(
     Object.entries(all)

@@ -1,4 +1,7 @@
-/** Safe for concurrent fibers: writes to one path one after another, others in parallel, and nobody waits for ever. */
+/**
+ * Laws about concurrent fibers: writes to one path run one after another, others in parallel, and no call waits forever. Also laws that a
+ * failing or interrupted call is atomic.
+ */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -20,7 +23,7 @@ const numbers = Array.from({ length: 20 }, (_, i) => i)
 
 const together = <A, E>(calls: ReadonlyArray<Effect.Effect<A, E>>) => Effect.all(calls, { concurrency: "unbounded" })
 
-/** How many of the calls succeeded, and the tags of the others. */
+/** Returns "success" or the tag of the failure for each call. */
 const outcomes = <A, E extends { readonly _tag: string }>(calls: ReadonlyArray<Effect.Effect<A, E>>) =>
   together(calls.map((call) => Effect.match(call, { onSuccess: () => "success", onFailure: (error): string => error._tag })))
 
@@ -150,7 +153,7 @@ const before = { "d/f": "old", "d/e/g": "x", other: "y" }
 
 const mutations = ["Write", "MakeDirectory", "Remove", "Rename"] as const
 
-/** Whether this filesystem's directories are disks of their own. Leaves everything as it is. */
+/** Tests whether this filesystem's directories are disks of their own. Leaves the tree unchanged. */
 const onlyCopies = (fs: Algebra): Effect.Effect<boolean, unknown> => {
   const [from, to] = ["d/f", "d/e/probe"] as [FsPath, FsPath]
   return Effect.matchEffect(fs.port.rename(from, to, { replace: false }), {

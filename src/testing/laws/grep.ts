@@ -1,4 +1,7 @@
-/** Regular expressions over lines: the first match of each, in order, with what was passed over. */
+/**
+ * Laws about grep: regular expressions match line by line, the first match of each line is returned, in order, and skipped files are
+ * reported.
+ */
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type { Algebra, GrepOptions } from "../../filesystem/Filesystem.ts"
@@ -22,7 +25,7 @@ interface Row {
   readonly text: string | Uint8Array
   readonly pattern: string | RegExp
   readonly options?: GrepOptions
-  /** Line and matched text. */
+  /** The expected matches, as line number and matched text. */
   readonly expected: ReadonlyArray<string>
 }
 

@@ -1,4 +1,4 @@
-/** Limits bind what a caller names; what is there is seen, whatever its depth. */
+/** Laws about limits: they apply to the paths that a caller gives, and not to the depth of existing entries. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { FsError } from "../../model/FsError.ts"
@@ -49,7 +49,7 @@ export const limitLaws: ReadonlyArray<Law> = [
   })
 ]
 
-/** Failures of as many kinds as can be had from any filesystem. */
+/** A tree that produces many kinds of failures on any filesystem. */
 const failures: Files = { "d/f": "x", bad: bytes(0xff), "source.txt": "a" }
 
 const encode = Schema.encodeUnknownEffect(Schema.toCodecJson(FsError))

@@ -1,4 +1,6 @@
-/** Symbolic links: followed inside the root, never out of it, and acted on themselves where a name is removed, moved or copied. */
+/**
+ * Laws about symbolic links: they are followed inside the root and never out of it. Removing, moving and copying act on the link itself.
+ */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
@@ -14,14 +16,14 @@ const writing = on("write")
 const deleting = on("delete")
 const moving = on("write", "delete")
 const without = chapter({ kind: "ability", needs: ["no links"] })
-/** Where nothing may be written, that is told first. */
+/** A read-only filesystem reports AccessDenied before Unsupported, so these laws need write permission. */
 const writingWithout = chapter({ kind: "ability", needs: ["no links", "write"] })
 
 const inside: Files = { "d/f": "text\n", lf: link("d/f"), ld: link("d"), "d/up": link("../d/f"), dangling: link("d/new") }
 
 const targetsOutside = ["/etc/passwd", "..", "../outside", "a/../../outside", "d/../../fs/d/f", "/"]
 
-/** Where a link of each kind that leads nowhere good stands in the way. */
+/** A tree with links that lead out of the root in different ways. */
 const out: Files = { "d/f": "inside\n", out: link("../outside"), absolute: link("/etc/passwd"), "d/deep": link("../../x") }
 
 const chain = (length: number): Files => {

@@ -1,4 +1,6 @@
-/** What a disk may hold that nobody writes through a filesystem: FIFOs and devices, names that are no paths, files of writes that died. */
+/**
+ * Laws about entries that cannot be created through a filesystem: FIFOs and devices, unaddressable names, and leftovers of dead writers.
+ */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
@@ -28,10 +30,10 @@ const opening = new Set([
   "edit"
 ])
 
-/** A name of the form that temporary files have, which nobody but a stranger gives to a file. */
+/** A name in the form of temporary files that this library never creates. */
 const strange = ".~fsa-0000.tmp"
 
-/** Puts a stranger's file there, as another program would. Returns `false` where the port itself refuses such a name. */
+/** Creates a file as another program would. Returns `false` if the port rejects the name. */
 const leave = (fs: Algebra, path: string): Effect.Effect<boolean, unknown> =>
   Effect.matchEffect(fs.port.write<never, never>(path as FsPath, utf8("a hit"), "create"), {
     onSuccess: () => Effect.succeed(true),

@@ -1,4 +1,4 @@
-/** What a path means, before anything is looked at. */
+/** Laws about the meaning of paths, which apply before the filesystem is read. */
 import * as Effect from "effect/Effect"
 import * as Limits from "../../model/Limits.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
@@ -17,7 +17,7 @@ const caseful = chapter({ kind: "service", needs: ["write", "case sensitive"] })
 
 const fixture: Files = { "source.txt": "a", "a/b.txt": "x" }
 
-/** Each call that takes a path refuses this one, and nothing changes. */
+/** Returns a law that every call with a path rejects this one and changes nothing. */
 const refusedEverywhere = (
   name: string,
   ref: string,

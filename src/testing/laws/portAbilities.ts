@@ -1,4 +1,4 @@
-/** What the optional parts of a port promise: links, attributes, watching, locks. */
+/** Laws about the optional parts of a port: links, attributes, watching and locks. */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"

@@ -1,4 +1,4 @@
-/** What the primitives promise that only look. */
+/** Laws about the primitives that only read. */
 import * as Effect from "effect/Effect"
 import type { Fault } from "../../model/FsError.ts"
 import type { Backend, Child, Handle } from "../../port/Backend.ts"

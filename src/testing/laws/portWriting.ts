@@ -1,4 +1,4 @@
-/** What `write` promises: all or nothing, in its three modes, and published inside `commit`. */
+/** Laws about `write` of a port: it is atomic, has three modes, and publishes inside `commit`. */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"

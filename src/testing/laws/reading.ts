@@ -1,4 +1,4 @@
-/** Whole files, pages of lines and of bytes, versions, and what cannot be read. */
+/** Laws about reading: whole files, pages of lines and of bytes, versions, and unreadable files. */
 import * as Effect from "effect/Effect"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import type { ReadBytesResult, ReadResult } from "../../model/Entry.ts"
@@ -16,7 +16,7 @@ const unwatched = chapter({ kind: "ability", needs: ["no watch"] })
 
 const manyLines = Array.from({ length: 2001 }, (_, i) => `line ${i}`).join("\n")
 
-/** Of the text, in the order of the columns. */
+/** The expected result for a text, in the order of the columns. */
 interface LineCase {
   readonly what: string
   readonly text: string

@@ -1,4 +1,4 @@
-/** What makes, removes, copies and moves whole trees. */
+/** Laws about creating, removing, copying and moving whole trees. */
 import * as Effect from "effect/Effect"
 import { arrange, chapter, failing, leaves } from "../chapter.ts"
 import { equal, fails } from "../expect.ts"
@@ -195,7 +195,7 @@ const below = (to: string): Files => ({
 
 interface Transfer {
   readonly call: "copy" | "move"
-  /** What is left of the source. */
+  /** Returns the part of the source that remains. */
   readonly rest: (source: Files) => Files
   readonly on: typeof changes
   readonly not: typeof refuses

@@ -1,4 +1,4 @@
-/** A whole call in one step comes to what it comes to step by step: the same answer or fault, and the same tree. */
+/** Laws that an accelerated change in one step has the same result, fault and tree as the change step by step. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { type Algebra, type Edit, make } from "../../filesystem/Filesystem.ts"
@@ -25,7 +25,7 @@ const paths = ["text.txt", "binary.bin", "empty", "d", "none", "d/e/f", "d/e/new
 
 type Outcome = Effect.Effect<unknown, { readonly _tag: string }>
 
-/** A call below a directory that is the same on both sides. */
+/** A call below the base directory of one side. */
 type Call = (fs: Algebra, base: string) => Outcome
 
 const sides = (tree: Files): Files =>
@@ -41,17 +41,17 @@ const below = (base: string, all: Picture): Picture =>
     Object.entries(all).flatMap(([path, entry]) => (path.startsWith(`${base}/`) ? [[path.slice(base.length), entry]] : []))
   )
 
-/** What it came to, without the name of the side. */
+/** Returns the result of the call, without the name of its side. */
 const outcome = (call: Outcome, base: string): Effect.Effect<string> =>
   Effect.match(call, {
     onSuccess: (value) => JSON.stringify(value ?? null).replaceAll(`${base}/`, ""),
     onFailure: (error) => `failed ${JSON.stringify(error)}`.replaceAll(`${base}/`, "")
   })
 
-/** So often the whole tree is looked at, which goes on from call to call. */
+/** The number of calls between two comparisons of the whole tree. The tree keeps its state from call to call. */
 const stride = 10
 
-/** One call after another on both sides, which stay the same. */
+/** Returns a law that runs each call on both sides and compares them. */
 const alike = (way: keyof Accelerations, what: string, calls: () => ReadonlyArray<readonly [what: string, call: Call]>): Law =>
   law(`${what} comes to the same in one step and step by step`, "architecture: accelerations", function* (fs) {
     if (fs.port.accelerations?.[way] === undefined) return
@@ -68,7 +68,7 @@ const alike = (way: keyof Accelerations, what: string, calls: () => ReadonlyArra
 
 const modes: ReadonlyArray<WriteMode> = ["create", "overwrite", "append", "replace", "appendExisting"]
 
-/** The version that the file has, or one that none has. */
+/** Returns the current version of the file, or a version that no file has. */
 const versionOf = (fs: Algebra, path: string): Effect.Effect<string> => Effect.orElseSucceed(fs.version(path), () => "none")
 
 const conditions: ReadonlyArray<

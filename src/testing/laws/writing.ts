@@ -1,4 +1,4 @@
-/** The five modes, parents, preconditions, and what a refused write leaves behind: nothing. */
+/** Laws about writing: the five modes, parents, preconditions, and that a refused write changes nothing. */
 import * as DateTime from "effect/DateTime"
 import type * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -19,7 +19,7 @@ const unattributed = chapter({ kind: "ability", needs: ["write", "no attributes"
 
 interface ModeRow {
   readonly mode: WriteMode
-  /** What becomes of a file with "old" in it when "new" is written, or the failure. */
+  /** The content of a file with "old" after writing "new", or the failure. */
   readonly onFile: readonly ["file", string] | readonly ["fails", "AlreadyExists"]
   readonly onNothing: readonly ["file", string] | readonly ["fails", "NotFound"]
 }
@@ -213,13 +213,13 @@ const stale = "0".repeat(64)
 
 type Put = (fs: Algebra, path: string, options: WriteOptions) => Effect.Effect<unknown, WriteError>
 
-/** Each call that takes `ifMatch`, on a file `a`. */
+/** The calls that take `ifMatch`, on a file `a`. */
 const conditional: ReadonlyArray<readonly [operation: string, put: Put, modes: ReadonlyArray<WriteMode>]> = [
   ["write", (fs, path, options) => fs.write(path, "new", options), ["overwrite", "append", "replace", "appendExisting"]],
   ["writeBytes", (fs, path, options) => fs.writeBytes(path, utf8("new"), options), ["overwrite"]]
 ]
 
-/** A precondition that a program without types, or with looser ones, gets wrong. */
+/** An invalid precondition, which only an untyped caller can pass. */
 const absentVersion = { ifMatch: undefined } as unknown as Precondition
 
 export const preconditionLaws: ReadonlyArray<Law> = [
