@@ -106,7 +106,6 @@ export interface LeafOptions {
   /**
    * Whether the leaf accepts the `Extended` requests, answers complete errors, metadata and versions, and records the existing state before
    * each change. @default false
-   * @default false
    */
   readonly extended?: boolean | undefined
   /** @default Limits.standard */

@@ -72,8 +72,7 @@ export interface TreeOptions {
   /** The position of the last change to apply; 0 is the beginning. @default the end */
   readonly until?: number | undefined
   /**
-   * The tree before the first entry of the journal. It is only read, and must not change while the result is in use. @default what the
-   * entries tell of it (`previous`, `removed`)
+   * The tree before the first entry of the journal. It is only read, and must not change while the result is in use.
    * @default what the entries tell of it (`previous`, `removed`)
    */
   readonly base?: Algebra | undefined

@@ -210,7 +210,7 @@ const edit = (self: Model, command: Extract<Command, { _tag: "Edit" }>, names: N
   )
 }
 
-// ── names that come and go ─────────────────────────────────────────────────────────────────────────────────────────
+// ── creating and removing ──────────────────────────────────────────────────────────────────────────────────────────
 
 interface Count {
   readonly files: number
@@ -311,7 +311,7 @@ const symlink = (self: Model, { target }: Extract<Command, { _tag: "Symlink" }>,
   return answer(set(self, found.names, { kind: "link", target }), success())
 }
 
-// ── looking ────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── reading ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 const kindOf = (node: Node): string => (node.kind === "link" ? "symlink" : node.kind)
 

@@ -55,7 +55,7 @@ const readWith =
       })
     })
 
-/** Returns the fault of a call on one path. The fault keeps its own path only if that is another path. */
+/** Returns the fault of a call on one path. The fault names a path only if that differs from the path of the call. */
 const within =
   (path: FsPath) =>
   (fault: FileFault): Fault =>

@@ -2,6 +2,7 @@
 import type * as Effect from "effect/Effect"
 import type { Recorded, Scrivener } from "../Journal.ts"
 
+/** An entry that a covenant can route. */
 export interface Routable {
   readonly _tag: string
   readonly correlationId: string

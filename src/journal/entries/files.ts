@@ -73,7 +73,7 @@ const writing = {
   version: Schema.optionalKey(Schema.Boolean)
 }
 
-// ── efferent ──
+// ── requests (efferent) ──
 
 /**
  * A request for the content of a file, or a range of it.
@@ -161,7 +161,7 @@ export class FileStat extends Schema.TaggedClass<FileStat>("fs-algebra/FileStat"
   way: Schema.optionalKey(Schema.Boolean)
 }) {}
 
-// ── afferent ──
+// ── answers (afferent) ──
 
 /**
  * The answer with the content of a file in one entry.
@@ -325,7 +325,7 @@ export class FileFault extends Schema.TaggedClass<FileFault>("fs-algebra/FileFau
   error: Schema.optionalKey(FsError)
 }) {}
 
-// ── beyond the thirteen ──
+// ── extended entries ──
 
 /**
  * A request to create a directory.

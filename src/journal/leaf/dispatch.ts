@@ -191,7 +191,7 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
     )
   }
 
-  // ── in hand ──
+  // ── running requests ──
 
   const isLeft = ({ position, tried }: Charge.Open): boolean =>
     position < me.position || tried.some((leaf) => leaf.instance !== instance)
@@ -265,7 +265,7 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
       ? undefined
       : { _tag: "IoError", code: "EXDEV", detail: "another leaf serves the path that it is to be moved to" }
 
-  // ── what is asked ──
+  // ── new requests ──
 
   const isAfterStart = (): boolean => position > me.position
 

@@ -19,7 +19,6 @@ export interface RecordOptions {
   /**
    * Whether an answer includes what the change removed. `Replay` uses this to know the former state, and `Replay.undo` to restore it.
    * @default true
-   * @default true
    */
   readonly previous?: boolean | undefined
 }

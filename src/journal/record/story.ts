@@ -46,7 +46,7 @@ export interface Step<A, E, R> {
   readonly run: Effect.Effect<A, E, R>
   /** Returns the entry for a completed step. The value is missing if only `look` has shown that the step is done. */
   readonly answer: (value?: A) => Entry
-  /** Returns the test of the step. It is called only after a failure. */
+  /** Creates the test whether the step was done. Called only after a failure. */
   readonly look: () => Look
 }
 

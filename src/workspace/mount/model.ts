@@ -35,8 +35,6 @@ export interface HostMount {
    * The target: a path or its segments. Files of a directory go below it; a file goes into it under its own name.
    *
    * @default `hostPath` where that is relative, else its last name; a file is then that itself
-   *
-   * @default `hostPath` where that is relative, else its last name; a file is then that itself
    */
   readonly mountPath?: string | ReadonlyArray<string> | undefined
   /**
