@@ -1,6 +1,6 @@
 /**
- * Between a model and the tools of a prompt: an adapter renders the prompt once, and calls tools in its session by name with whatever the
- * model has sent.
+ * Connects a model with the tools of a prompt. An adapter renders the prompt once and then calls its tools by name, in one
+ * session, with the input the model has sent.
  *
  * @since 0.1.0
  */
@@ -24,7 +24,7 @@ import type { BudgetTracker, Operations } from "./ToolContext.ts"
 import type { ToolResult } from "./ToolResult.ts"
 
 /**
- * Who brings a prompt to a model and runs the tools that it asks for.
+ * A program that brings a prompt to a model and runs the tools that the model calls.
  *
  * @since 0.1.0
  */
@@ -33,31 +33,32 @@ export interface Adapter {
 }
 
 /**
- * In which session a prompt runs, until when and for how much.
+ * The session, deadline and budget of a run.
  *
  * @since 0.1.0
  */
 export interface Options {
   readonly session: Session.Operations
   readonly params?: Params | undefined
-  /** The earlier of this and the prompt's. @default the prompt's */
+  /** The deadline of the run; the earlier of this one and the prompt's applies. @default the prompt's */
   readonly deadline?: DateTime.DateTime | undefined
   /** @default no bound */
   readonly budgetTracker?: BudgetTracker | undefined
   /**
-   * Taken before each tool that may change something, by the id `pre:<tool>:<call id>`; rolled back, and forgotten, where the tool
-   * fails, dies or is interrupted. It brings back what it covers: its session, and the filesystem that its snapshots are of. @default none
+   * The checkpoints of this run. One is taken before each tool that may change something, with the id `pre:<tool>:<call id>`.
+   * If the tool fails, dies or is interrupted, the checkpoint is rolled back and forgotten. A rollback restores the
+   * checkpoint's session and the filesystem of its snapshots. @default none
    */
   readonly checkpoint?: Checkpoint.Operations | undefined
   /**
-   * How many checkpoints of calls that went well stay, at least 1: the oldest go when the next is taken. Each holds what changed since the
-   * one before it, and of a VfsState a whole copy. @default 100
+   * The number of checkpoints of successful calls to keep, at least 1. The oldest are removed when the next is taken. Each
+   * holds the changes since the one before; for a VfsState each holds a whole copy. @default 100
    */
   readonly keep?: number | undefined
 }
 
 /**
- * Of whom and within what a call of a tool is.
+ * The id and the context of a call.
  *
  * @since 0.1.0
  */
@@ -65,64 +66,70 @@ export interface CallOptions {
   /** @default a new UUID */
   readonly callId?: string | undefined
   /**
-   * Of whom the call is; the tools of a section refuse a context of another session. Its deadline and its budget count beside those of
-   * the run. @default the run's own
+   * The context that the call belongs to. The tools of a section refuse a context of another session. Its deadline and budget
+   * apply in addition to those of the run. @default the run's own
    */
   readonly context?: Operations | undefined
 }
 
 /**
- * A tool that somebody else runs, such as one built into a model's provider: it is judged and remembered as if we had run it. It ends
- * once, by whatever comes first: `end`, `abort`, its deadline, or the end of the run, which take back all but the first. Whoever runs
- * it gets at the files meanwhile, and so do others; what they change is taken back with it.
+ * A call whose work another program does, such as a tool built into a model's provider. The call is checked by policies and
+ * remembered like any other.
+ *
+ * It ends once: by `end`, `abort`, its deadline, or the end of the run, whichever comes first. All but `end` roll back its
+ * changes. Meanwhile other calls can change the files too; a rollback undoes their changes as well.
  *
  * @since 0.1.0
  */
 export interface Elsewhere {
-  /** It has ended well: what it changed stays. Answers what to tell the model, which is a failure where its time was over before. */
+  /**
+   * Ends the call successfully and keeps its changes. Returns the message for the model; it is a failure if the time of the
+   * call was over before.
+   */
   readonly end: (result?: {
     readonly message?: string | undefined
     readonly value?: unknown
   }) => Effect.Effect<ToolResult<unknown>>
-  /** It has failed: what it changed is taken back. Answers what to tell the model. */
+  /** Ends the call as failed and rolls back its changes. Returns the message for the model. */
   readonly abort: (reason: string) => Effect.Effect<ToolResult<never>>
 }
 
 /**
- * One prompt at work in one session. Its calls go by the policies, settings and listeners that are around where it is made, and those
- * around the call; they share what has been read of each filesystem. What was begun and not ended when its scope closes is aborted.
+ * One prompt that runs in one session. Its calls use the policies, settings and listeners of the place where the run was made
+ * and of the place of the call. All calls share the record of the file versions that were read. A call that was begun and not
+ * ended is aborted when the scope closes.
  *
  * @since 0.1.0
  */
 export interface Run {
   readonly rendered: RenderedPrompt
   readonly context: Operations
-  /** What a model may be offered: the rendered tools without those that a policy keeps off lists. */
+  /** The tools that a model may be offered: the rendered tools without those that a policy hides from lists. */
   readonly tools: ReadonlyArray<RenderedTool>
-  /** Never fails: a tool that is not there, what does not decode, and what failed are results. */
+  /** Calls a tool and never fails. An unknown tool, input that does not decode and a failed tool are results. */
   readonly call: (tool: string, input: unknown, options?: CallOptions) => Effect.Effect<ToolResult<unknown>>
-  /** Fails with the result of a refusal. */
+  /** Begins a call whose work is done elsewhere. Fails with the result of the refusal. */
   readonly begin: (tool: string, input: unknown, options?: CallOptions) => Effect.Effect<Elsewhere, ToolResult<never>>
 }
 
 /**
- * One's own: `run` is what it calls tools with.
+ * Makes an adapter of your own, which calls tools with `run`.
  *
  * @since 0.1.0
  */
 export const make = (name: string): Adapter => Object.freeze({ name })
 
 /**
- * The services that the tools of a prompt take from where the prompt is put to work.
+ * The services that the tools of a prompt take from the place where the prompt is run.
  *
  * @since 0.1.0
  */
 export type Needed<R> = Exclude<R, Given>
 
 /**
- * Puts a prompt to work: makes its filesystem, renders it, and answers what calls its tools, until the scope closes. The services that
- * its tools need are taken from here. Fails as `Prompt.filesystem` and `Prompt.render` do, and with SessionError `invalid` for a
- * checkpoint of another session.
+ * Runs a prompt: makes its filesystem, renders it, and serves calls of its tools until the scope closes. The tools get the
+ * services they need from the surrounding context. Fails as `Prompt.filesystem` and `Prompt.render` do, and with SessionError
+ * `invalid` for a checkpoint of another session.
  *
  * @since 0.1.0
  */
@@ -134,7 +141,7 @@ export const run = <R>(
   Effect.map(running(adapter, prompt, options), ({ run }) => run)
 
 /**
- * A call that a scripted adapter makes.
+ * One call in the script of a scripted adapter.
  *
  * @since 0.1.0
  */
@@ -146,7 +153,7 @@ export interface ScriptedCall {
 }
 
 /**
- * A call that a scripted adapter has made, and its answer.
+ * A call that a scripted adapter has made, with its result.
  *
  * @since 0.1.0
  */
@@ -157,7 +164,7 @@ export interface ScriptedTurn {
 }
 
 /**
- * What to call, one after the other; or what says the next by what has been answered so far, `undefined` to end.
+ * The calls to make, in order, or a function that chooses the next call from the turns so far. `undefined` ends the script.
  *
  * @since 0.1.0
  */
@@ -166,12 +173,12 @@ export type Script =
   | ((transcript: ReadonlyArray<ScriptedTurn>) => ScriptedCall | undefined | Effect.Effect<ScriptedCall | undefined>)
 
 /**
- * An adapter that makes the calls that it was given, for tests.
+ * An adapter that makes the calls of a script, for tests.
  *
  * @since 0.1.0
  */
 export interface Scripted extends Adapter {
-  /** Fails as the `run` of this module does; what tools fail with is in the transcript. */
+  /** Runs the script. Fails as the `run` of this module does; failures of tools are in the transcript. */
   readonly run: <R>(
     prompt: Prompt<R>,
     options: Options
@@ -179,7 +186,7 @@ export interface Scripted extends Adapter {
 }
 
 /**
- * A model whose part is written down, for tests and examples.
+ * Makes an adapter that plays a written script in place of a model, for tests and examples.
  *
  * @since 0.1.0
  */
@@ -205,43 +212,43 @@ export const scripted = (script: Script): Scripted => {
 }
 
 /**
- * The options of a run, and what the MCP server says of itself.
+ * The options of a run, and the name and version of its MCP server.
  *
  * @since 0.1.0
  */
 export interface McpOptions extends Options {
-  /** What the server calls itself. @default the prompt's name, or its key */
+  /** The name of the server. @default the prompt's name, or its key */
   readonly name?: string | undefined
-  /** Of the server. @default "0.1.0" */
+  /** The version of the server. @default "0.1.0" */
   readonly version?: string | undefined
-  /** Send values as structured content, as `McpServer.Options` says. @default false */
+  /** Whether to send values as structured content, as `McpServer.Options` describes. @default false */
   readonly structured?: boolean | undefined
 }
 
 /**
- * A prompt that is served. Each of these is a run of its own, in the one session, which all its clients share.
+ * A prompt that is served over MCP. Each member starts a run of its own in the one session; all clients share that session.
  *
  * @since 0.1.0
  */
 export interface Mcp<out R = never> extends Adapter {
-  /** Serves one client over standard input and output until it hangs up. */
+  /** Serves one client over standard input and output until it disconnects. */
   readonly runStdio: Effect.Effect<void, PromptError | SectionError, Stdio | R>
-  /** The same as a layer, which ends nothing when the client hangs up. */
+  /** Serves one client as `runStdio` does, as a layer. The program goes on when the client disconnects. */
   readonly layerStdio: Layer.Layer<never, PromptError | SectionError, Stdio | R>
-  /** Where the server listens, and who may reach it, is for the HTTP server to say. */
+  /** Serves clients over HTTP. The HTTP server decides its address and who may reach it. */
   readonly layerHttp: (
     options?: Pick<HttpOptions, "path" | "allowedOrigins" | "maxSessions" | "sessionIdleTimeout">
   ) => Layer.Layer<never, PromptError | SectionError, HttpRouter.HttpRouter | R>
-  /** For a server of effect/ai that has other things too, or another transport. */
+  /** Registers the prompt on a server of effect/ai that also serves other things, or uses another transport. */
   readonly registrations: Layer.Layer<never, PromptError | SectionError, Server.McpServer | R>
 }
 
-/** A server of effect/ai takes as long to load as all the rest. */
+/** The server modules. They load on first use, because effect/ai's server takes as long to load as the rest of this package. */
 const served = Effect.promise(() => Promise.all([import("./mcp/server.ts"), import("./adapter/mcp.ts")]))
 
 /**
- * Serves a prompt over the Model Context Protocol: its text as instructions and as the one prompt, its tools, and the files of its
- * workspace, where it has one, as resources.
+ * Serves a prompt over the Model Context Protocol: its text as instructions and as the one prompt, its tools, and the files of
+ * its workspace, if any, as resources.
  *
  * @since 0.1.0
  */
@@ -263,7 +270,7 @@ export const mcp = <R>(prompt: Prompt<R>, options: McpOptions): Mcp<Needed<R>> =
 }
 
 /**
- * The tools of a prompt, as effect's toolkits have them.
+ * The tools of a prompt as an effect toolkit types them.
  *
  * @since 0.1.0
  */
@@ -281,7 +288,7 @@ export type RunTools = Record<
 >
 
 /**
- * The tools of a run as a toolkit of effect/ai, with their handlers: for
+ * Makes the tools of a run a toolkit of effect/ai with its handlers, for
  * `LanguageModel.generateText({ prompt: run.rendered.text, toolkit })`.
  *
  * @since 0.1.0

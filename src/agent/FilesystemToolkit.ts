@@ -1,6 +1,6 @@
 /**
- * The tools that agents work on files with, on effect/ai. A layer of handlers is one session: it shares what has been read, so that a
- * conflict can be told. ToolSettings, Policies and ToolEvents that are provided to a layer are those of its handlers.
+ * The file tools for agents, on effect/ai. A layer of handlers is one session: its tools share the record of versions that were
+ * read, so that they detect conflicts. ToolSettings, Policies and ToolEvents provided to a layer apply to its handlers.
  *
  * @since 0.1.0
  */
@@ -31,7 +31,7 @@ import { tree } from "./tools/tree.ts"
 import { writeFile } from "./tools/writeFile.ts"
 
 /**
- * `ls`, `read_file`, `write_file`, `edit_file`, `glob`, `grep`, `rm`.
+ * The seven basic tools: `ls`, `read_file`, `write_file`, `edit_file`, `glob`, `grep`, `rm`.
  *
  * @since 0.1.0
  */
@@ -48,21 +48,21 @@ export const seven = Toolkit.make(
 const extras = Toolkit.make(toTool(move), toTool(copy), toTool(mkdir), toTool(stat), toTool(tree), toTool(applyPatch))
 
 /**
- * The seven, and `move`, `copy`, `mkdir`, `stat`, `tree`, `apply_patch`.
+ * The whole kit: the seven basic tools and `move`, `copy`, `mkdir`, `stat`, `tree`, `apply_patch`.
  *
  * @since 0.1.0
  */
 export const toolkit = Toolkit.merge(seven, extras)
 
 /**
- * `snapshot`, `snapshots`, `restore`, `diff`.
+ * The snapshot tools: `snapshot`, `snapshots`, `restore`, `diff`.
  *
  * @since 0.1.0
  */
 export const snapshots = Toolkit.make(toTool(snapshot), toTool(snapshotList), toTool(restore), toTool(diff))
 
 /**
- * The whole kit with the snapshot tools.
+ * The whole kit together with the snapshot tools.
  *
  * @since 0.1.0
  */
@@ -109,7 +109,8 @@ export const layer: Layer.Layer<Tool.HandlersFor<typeof toolkit.tools>, never, F
 )
 
 /**
- * The same on the filesystem that is around each call; where there is none, they answer "No filesystem available".
+ * Handlers of the whole kit, on the filesystem in the context of each call. A call without one answers "No filesystem
+ * available".
  *
  * @since 0.1.0
  */
@@ -118,7 +119,7 @@ export const layerContextual: Layer.Layer<Tool.HandlersFor<typeof toolkit.tools>
 )
 
 /**
- * Handlers of the seven, on the layer's own filesystem.
+ * Handlers of the seven basic tools, on the layer's own filesystem.
  *
  * @since 0.1.0
  */
@@ -127,7 +128,7 @@ export const layerSeven: Layer.Layer<Tool.HandlersFor<typeof seven.tools>, never
 )
 
 /**
- * Handlers of the seven, on the filesystem that is around each call.
+ * Handlers of the seven basic tools, on the filesystem in the context of each call.
  *
  * @since 0.1.0
  */
@@ -151,7 +152,7 @@ export const layerSnapshots: Layer.Layer<
 > = snapshots.toLayer(Effect.map(ownedWithSnapshots, snapshotHandlers))
 
 /**
- * Handlers of the whole kit with the snapshot tools, as one session: what a restore has changed has to be read again.
+ * Handlers of the whole kit with the snapshot tools, as one session. After a restore, files that it changed must be read again.
  *
  * @since 0.1.0
  */

@@ -1,6 +1,6 @@
 /**
- * A server of the Model Context Protocol over whatever Filesystem there is: the tools with their policies, the files as resources, and
- * one prompt. What a client offers of its own, roots among it, is never asked for: what is given here is all that there is.
+ * A server of the Model Context Protocol over any Filesystem: the tools with their policies, the files as resources, and one
+ * prompt. The server never asks for features of the client, such as roots; only the options given here count.
  *
  * @since 0.1.0
  */
@@ -15,31 +15,34 @@ import type { AnyDefinition, Requirements } from "./definition.ts"
 import type { Chosen } from "./mcp/choice.ts"
 
 /**
- * What a server offers, with tools `T` of one's own.
+ * The options of a server, with tools `T` of your own.
  *
  * @since 0.1.0
  */
 export interface Options<T extends AnyDefinition<unknown> = AnyDefinition> {
   /** @default "fs-algebra" */
   readonly name?: string | undefined
-  /** Of the server. @default "0.1.0" */
+  /** The version of the server. @default "0.1.0" */
   readonly version?: string | undefined
-  /** What every client is told at the start. @default how to work with the files, for these tools */
+  /** The text that every client receives at the start. @default how to work with the files, for these tools */
   readonly instructions?: string | undefined
-  /** A kit, or the names of tools: `all` is the seven and the extras, `vfs` the kit of four. @default "all" */
+  /**
+   * The tools to serve: the name of a kit, or the names of tools. `all` is the seven basic tools and the extras; `vfs` is the
+   * kit of four. @default "all"
+   */
   readonly tools?: Chosen | undefined
-  /** Offer only tools that change nothing, and let nothing be changed by any other way. @default false */
+  /** Whether to offer only tools that change nothing, and to refuse every other change too. @default false */
   readonly readOnly?: boolean | undefined
   /**
-   * Send the value of each result as structured content too, with the schema of each. Many clients then show a model that content and
-   * nothing else: it holds the message, and both are within the budget. @default false
+   * Whether to send the value of each result as structured content too, with its schema. Many clients then show a model that
+   * content alone; the content therefore includes the message. Both count against the budget. @default false
    */
   readonly structured?: boolean | undefined
-  /** What the files are called together, for the guidance. @default none */
+  /** The name of the files as a whole, for the instructions. @default none */
   readonly workspace?: string | undefined
-  /** Tools of one's own, beside those of `tools`; the services that they need, the server needs. @default none */
+  /** Tools of your own, beside those of `tools`. The server requires the services that these tools need. @default none */
   readonly extra?: ReadonlyArray<T> | undefined
-  /** What else is to be served, as layers of effect/ai's McpServer. @default nothing */
+  /** Further layers to serve, on effect/ai's McpServer. @default nothing */
   readonly registrations?: Layer.Layer<never, never, Server.McpServer> | undefined
 }
 
@@ -51,18 +54,22 @@ export interface Options<T extends AnyDefinition<unknown> = AnyDefinition> {
 export interface HttpOptions<T extends AnyDefinition<unknown> = AnyDefinition> extends Options<T> {
   /** @default "/mcp" */
   readonly path?: HttpRouter.PathInput | undefined
-  /** Which pages of browsers may ask; programs have no origin. @default none */
+  /** The origins of web pages that may send requests; programs send no origin. @default none */
   readonly allowedOrigins?: ReadonlyArray<string> | undefined
-  /** Beyond this the session that was idle for longest ends; with none idle, a new one is refused with 503. @default 1000 */
+  /**
+   * The largest number of sessions. Beyond it the session that was idle longest ends; if none is idle, a new session is refused
+   * with 503. @default 1000
+   */
   readonly maxSessions?: number | undefined
-  /** A session without a request for this long ends. @default "1 day" */
+  /** The time without a request after which a session ends. @default "1 day" */
   readonly sessionIdleTimeout?: Duration.Input | undefined
 }
 
 const server = Effect.promise(() => import("./mcp/server.ts"))
 
 /**
- * The tools, resources and prompt alone, for a server of effect/ai that has others too or another transport.
+ * Registers only the tools, resources and prompt, for a server of effect/ai that also serves other things or uses another
+ * transport.
  *
  * @since 0.1.0
  */
@@ -72,8 +79,8 @@ export const registrations = <T extends AnyDefinition<unknown> = AnyDefinition>(
   Layer.unwrap(Effect.map(server, ({ registrations }) => registrations(options)))
 
 /**
- * Serves one client over standard input and output until it hangs up; what it was still waiting for is then interrupted, and the files
- * are as they were before it.
+ * Serves one client over standard input and output until it disconnects. Calls that still run are then interrupted and their
+ * changes rolled back.
  *
  * @since 0.1.0
  */
@@ -83,7 +90,7 @@ export const runStdio = <T extends AnyDefinition<unknown> = AnyDefinition>(
   Effect.flatMap(server, ({ runStdio }) => runStdio(options))
 
 /**
- * The same as a layer, which ends nothing when the client hangs up.
+ * Serves one client as `runStdio` does, as a layer. The program goes on when the client disconnects.
  *
  * @since 0.1.0
  */
@@ -92,9 +99,9 @@ export const layerStdio = <T extends AnyDefinition<unknown> = AnyDefinition>(
 ): Layer.Layer<never, never, Filesystem | Stdio | Requirements<T>> => Layer.effectDiscard(Effect.forkScoped(runStdio(options)))
 
 /**
- * Serves many clients over HTTP, each with a session of its own that it may end. A session ends too when it was idle for long, or when
- * there are too many: its client is then answered 404, and begins another. Where the server listens, and who may reach it, is for
- * the HTTP server to say: there is no other authentication. Change notices are for standard input and output alone.
+ * Serves many clients over HTTP, each in a session of its own. A client may end its session; a session also ends when it is
+ * idle too long or when there are too many. Its client then gets 404 and starts another. There is no authentication: the HTTP
+ * server decides its address and who may reach it. Change notices are sent over standard input and output only.
  *
  * @since 0.1.0
  */

@@ -1,6 +1,6 @@
 /**
- * What tools may do, as layers over a toolkit's: each sees the decoded call before it runs, and may give the tools a filesystem that
- * refuses.
+ * Rules for tools, as layers over the layer of a toolkit. A policy sees the decoded call before it runs, and may give the tools
+ * a filesystem that refuses operations.
  *
  * Layers of policies add to each other, whether they are provided one after another or merged:
  * `FilesystemToolkit.layer.pipe(Layer.provide([Policy.readBeforeWrite, Policy.access({ deny: { read: ".env" } })]))`.

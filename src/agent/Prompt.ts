@@ -1,6 +1,6 @@
 /**
- * What a model is told and given: sections in an order, rendered as Markdown, with all their tools. Which filesystem there is, is known
- * before anything is rendered.
+ * The text and the tools for a model: ordered sections, rendered as Markdown, with all their tools. The choice of the
+ * filesystem is made before anything is rendered.
  *
  * @since 0.1.0
  */
@@ -17,8 +17,9 @@ import { overridden, overridesError, type Problem, templateError } from "./secti
 import * as Tree from "./sections/tree.ts"
 
 /**
- * `duplicateTool`: two tools have one name. `duplicateKey`: two sections of one parent have one key. `invalid`: a key, namespace, title
- * or name of a tool that cannot be one, or a description for what is no tool of a section that takes one.
+ * An error in the structure of a prompt. `duplicateTool`: two tools have one name. `duplicateKey`: two sections of one parent
+ * have one key. `invalid`: a malformed key, namespace, title or tool name, or an override whose tool is unknown or in a section
+ * that accepts none.
  *
  * @since 0.1.0
  */
@@ -32,12 +33,13 @@ export class PromptError extends Schema.TaggedError<PromptError>("fs-algebra/Pro
 }
 
 /**
- * What a prompt is made of, the same for every run. `R` is the services that its tools need and that its sections do not provide.
+ * The parts of a prompt that are the same in every run. `R` is the services that its tools need and its sections do not
+ * provide.
  *
  * @since 0.1.0
  */
 export interface Template<out R = never> {
-  /** As in `agents/coder`. */
+  /** The namespace, such as `agents/coder`. */
   readonly ns: string
   readonly key: string
   readonly name?: string | undefined
@@ -45,51 +47,51 @@ export interface Template<out R = never> {
 }
 
 /**
- * A template with what is decided for one run.
+ * A template with the overrides and the deadline of one run.
  *
  * @since 0.1.0
  */
 export interface Prompt<out R = never> extends Template<R> {
-  /** Descriptions of tools, by their names, in sections that accept such. */
+  /** Descriptions that replace those of tools, by tool name, in sections that accept overrides. */
   readonly overrides: Readonly<Record<string, string>>
-  /** Until when tools may be called. */
+  /** The time until which tools may be called. */
   readonly deadline: Option.Option<DateTime.Utc>
 }
 
 /**
- * A tool of a rendered prompt, and the section that brings it.
+ * A tool of a rendered prompt, and the section it belongs to.
  *
  * @since 0.1.0
  */
 export interface RenderedTool<out R = unknown> {
-  /** With the description that is in force. */
+  /** The definition, with its description overridden if the prompt does so. */
   readonly definition: AnyDefinition<R | Given>
   readonly section: Section<R>
 }
 
 /**
- * A prompt as a model is given it: its text and its tools.
+ * A prompt in the form that a model receives: its text and its tools.
  *
  * @since 0.1.0
  */
 export interface RenderedPrompt<out R = unknown> {
   readonly prompt: Prompt<R>
-  /** Markdown. */
+  /** The text, in Markdown. */
   readonly text: string
-  /** Of all sections, in their order. */
+  /** The tools of all sections, in the order of the sections. */
   readonly tools: ReadonlyArray<RenderedTool<R>>
   readonly deadline: Option.Option<DateTime.Utc>
 }
 
 /**
- * A template, and what is decided for one run.
+ * The options of a prompt: a template, its overrides and its deadline.
  *
  * @since 0.1.0
  */
 export interface Options<out R = never> extends Template<R> {
-  /** Descriptions of tools, by their names; their sections must accept such. @default none */
+  /** Descriptions that replace those of tools, by tool name; their sections must accept overrides. @default none */
   readonly overrides?: Readonly<Record<string, string>> | undefined
-  /** Until when tools may be called. @default no bound */
+  /** The time until which tools may be called. @default no bound */
   readonly deadline?: DateTime.DateTime | Option.Option<DateTime.DateTime> | undefined
 }
 
@@ -100,7 +102,7 @@ const orPromptError = (problem: Problem | undefined): Effect.Effect<void, Prompt
   problem === undefined ? Effect.void : Effect.fail(new PromptError(problem))
 
 /**
- * What prompts are made of again and again: `Prompt.make({ ...template, deadline })`. Fails as `make` does.
+ * Makes a template to make prompts from: `Prompt.make({ ...template, deadline })`. Fails as `make` does.
  *
  * @since 0.1.0
  */
@@ -116,7 +118,8 @@ const deadlineOf = (deadline: Options["deadline"]): Option.Option<DateTime.Utc> 
   Option.map(Option.isOption(deadline) ? deadline : Option.fromUndefinedOr(deadline), DateTime.toUtc)
 
 /**
- * Frozen. Fails with PromptError for keys, names and titles that cannot be such, for two sections of one key and two tools of one name.
+ * Makes a frozen prompt. Fails with PromptError for malformed keys, names and titles, for two sections of one parent with the
+ * same key, and for two tools with the same name.
  *
  * @since 0.1.0
  */
@@ -129,7 +132,7 @@ export const make = <S extends Section<unknown>>(
     return Effect.as(orPromptError(overridesError(made.sections, overrides)), prompt)
   })
 
-/** Markdown has no smaller headings. */
+/** The deepest heading level of Markdown. */
 const deepest = 6
 
 const textOf = Effect.fnUntraced(function* ({ depth, section }: Tree.Placed<unknown>, params: Params) {
@@ -140,9 +143,9 @@ const textOf = Effect.fnUntraced(function* ({ depth, section }: Tree.Placed<unkn
 })
 
 /**
- * Each section is a heading, `##` for those of the prompt, one more for each level below, and its text, which is put in as it is. What
- * a section has to say may need its filesystem, which is then made. Fails with PromptError where sections have become others since the
- * prompt was made, and cannot be rendered as these.
+ * Renders a prompt. Each section becomes a heading (`##` at the top, one more `#` per level below) followed by its text,
+ * unchanged. Rendering makes the filesystem of a section whose text needs it. Fails with PromptError if sections have changed
+ * since the prompt was made and are no longer valid.
  *
  * @since 0.1.0
  */
@@ -164,7 +167,7 @@ const firstOf = <R>(prompt: Template<R>, matches: (section: Section<R>) => boole
   Option.fromUndefinedOr(Tree.all(prompt.sections).find(({ section }) => matches(section))?.section)
 
 /**
- * The first section that has a filesystem, each before its children.
+ * Returns the first section that has a filesystem; a section comes before its children.
  *
  * @since 0.1.0
  */
@@ -172,7 +175,7 @@ export const workspace = <R>(prompt: Template<R>): Option.Option<Section<R>> =>
   firstOf(prompt, ({ filesystem }) => filesystem !== undefined)
 
 /**
- * Its filesystem: the very one that the section itself answers.
+ * Returns the filesystem of the workspace, the same instance that the section itself provides.
  *
  * @since 0.1.0
  */
@@ -183,7 +186,7 @@ export const filesystem = (prompt: Template<unknown>): Effect.Effect<Option.Opti
   })
 
 /**
- * The section whose tool it is.
+ * Returns the section that has the tool.
  *
  * @since 0.1.0
  */
@@ -191,8 +194,8 @@ export const sectionOf = <R>(prompt: Template<R>, tool: string): Option.Option<S
   firstOf(prompt, ({ tools }) => tools.some(({ name }) => name === tool))
 
 /**
- * The same prompt for another session: of sections that can be cloned the clones, which go with the scope. Where one cannot be made,
- * none is.
+ * Clones the prompt for another session. Sections that support it are cloned, and the clones end with the scope. If one clone
+ * fails, no clone is left.
  *
  * @since 0.1.0
  */

@@ -1,5 +1,5 @@
 /**
- * Two tools that run programs where the files are: `shell` and `eval`. They go with either kit of file tools.
+ * Two tools that run programs where the files are: `shell` and `eval`. They combine with either kit of file tools.
  *
  * @since 0.1.0
  */
@@ -15,7 +15,7 @@ import { evaluate } from "./tools/sandbox/evaluate.ts"
 import { shell } from "./tools/sandbox/shell.ts"
 
 /**
- * `shell`, `eval`.
+ * The sandbox tools: `shell`, `eval`.
  *
  * @since 0.1.0
  */

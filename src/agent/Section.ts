@@ -1,5 +1,5 @@
 /**
- * A part of a prompt: text, tools, and perhaps the filesystem that these work on.
+ * A part of a prompt: text, tools, and optionally the filesystem that the tools work on.
  *
  * @since 0.1.0
  */
@@ -60,63 +60,63 @@ export {
 } from "./sections/workspace.ts"
 
 /**
- * What the making of a section can fail with.
+ * The errors of making a section.
  *
  * @since 0.1.0
  */
 export type SectionError = FsError | Unsupported | SnapshotError | SessionError | MountError
 
 /**
- * What `Prompt.render` is given.
+ * The parameters of `Prompt.render`.
  *
  * @since 0.1.0
  */
 export type Params = Readonly<Record<string, unknown>>
 
 /**
- * The services that every call of a tool of a prompt has.
+ * The services that every call of a prompt's tool has.
  *
  * @since 0.1.0
  */
 export type Given = Filesystem | ToolContext
 
 /**
- * Any object of this shape is a section, and any with `filesystem` a workspace. `R` is the services that its tools, and those of the
- * sections below it, need and that it does not provide itself.
+ * A section: any object of this shape. With `filesystem` it is a workspace. `R` is the services that its tools, and those of
+ * its children, need and that it does not provide.
  *
  * @since 0.1.0
  */
 export interface Section<out R = never> {
-  /** 1 to 64 of lower case, digits, `_`, `-`, `.`, beginning with a letter; unique among its siblings. */
+  /** The key: 1 to 64 lower-case letters, digits, `_`, `-` and `.`, beginning with a letter; unique among its siblings. */
   readonly key: string
   readonly title: string
-  /** Markdown, or what makes it at each rendering. */
+  /** Markdown, or a function that returns Markdown at each rendering. */
   readonly template: string | ((params: Params) => Effect.Effect<string, SectionError>)
   readonly tools: ReadonlyArray<AnyDefinition<R | Given>>
   readonly children: ReadonlyArray<Section<R>>
-  /** Whether a prompt may say other descriptions of its tools. */
+  /** Whether a prompt may override the descriptions of its tools. */
   readonly acceptsOverrides: boolean
-  /** Whose it is: in a run of another session its tools refuse. */
+  /** The session that owns the section; in a run of another session its tools refuse calls. */
   readonly session?: Session.Operations | undefined
-  /** Made at first use and kept until the section's scope ends; always the same one. */
+  /** The filesystem, always the same instance. It is made at first use and kept until the section's scope ends. */
   readonly filesystem?: Effect.Effect<Algebra, SectionError> | undefined
-  /** Over the same filesystem, made at first use. */
+  /** The snapshots of the filesystem, made at first use. */
   readonly snapshots?: Effect.Effect<SnapshotStore.Operations, SectionError> | undefined
-  /** What else its tools get from the context, such as Sandbox and Snapshots. */
+  /** Further services for its tools, such as Sandbox and Snapshots. */
   readonly services?: Effect.Effect<Context.Context<never>, SectionError> | undefined
-  /** The same section for another session. @default itself */
+  /** Makes the same section for another session. @default itself */
   readonly clone?: ((session: Session.Operations) => Effect.Effect<Section<R>, SectionError, Scope.Scope>) | undefined
 }
 
 /**
- * The services that the tools of a section need and that the section does not provide.
+ * The services that the tools of a section need and the section does not provide.
  *
  * @since 0.1.0
  */
 export type Requirements<S extends Section<unknown>> = S extends Section<infer R> ? Exclude<R, Given> : never
 
 /**
- * The services that a section needs which has tools `T`, sections `C` below it, and services `P` for its own tools.
+ * The services that a section needs, given its tools `T`, its children `C` and the services `P` it provides to its own tools.
  *
  * @since 0.1.0
  */
@@ -127,7 +127,7 @@ export type Needed<T extends AnyDefinition<unknown>, C extends Section<unknown>,
 type Defaulted = "tools" | "children" | "acceptsOverrides" | "services" | "clone"
 
 /**
- * What a section is made of: tools `T`, sections `C` below it, and services `P` for its tools.
+ * The options of a section: tools `T`, children `C`, and services `P` for its tools.
  *
  * @since 0.1.0
  */
@@ -142,16 +142,16 @@ export interface Options<
   readonly children?: ReadonlyArray<C> | undefined
   /** @default false */
   readonly acceptsOverrides?: boolean | undefined
-  /** Further services that its tools get from the context, such as Sandbox and Snapshots. @default nothing */
+  /** Further services for its tools, such as Sandbox and Snapshots. @default nothing */
   readonly services?: Effect.Effect<Context.Context<P>, SectionError> | undefined
-  /** The same section for another session. @default itself */
+  /** Makes the same section for another session. @default itself */
   readonly clone?:
     | ((session: Session.Operations) => Effect.Effect<Section<Needed<T, C, P>>, SectionError, Scope.Scope>)
     | undefined
 }
 
 /**
- * A section of one's own; with `filesystem` it is a workspace. What cannot be one, a prompt refuses.
+ * Makes a section of your own; with `filesystem` it is a workspace. An invalid section is refused when a prompt is made of it.
  *
  * @since 0.1.0
  */
@@ -168,7 +168,7 @@ export const make = <T extends AnyDefinition<unknown> = AnyDefinition, C extends
 }
 
 /**
- * What a section of text is made of.
+ * The options of a section of text.
  *
  * @since 0.1.0
  */
@@ -177,7 +177,9 @@ export interface MarkdownOptions<
   C extends Section<unknown> = Section,
   P = never
 > extends Omit<Options<T, C, P>, "key"> {
-  /** Needed where the title has no Latin letters. @default the title in lower case, with "-" between its words */
+  /**
+   * The key. It must be given if the title has no Latin letters. @default the title in lower case, with "-" between its words
+   */
   readonly key?: string | undefined
 }
 
@@ -189,7 +191,7 @@ const keyOf = (title: string): string =>
     .slice(0, 64)
 
 /**
- * Text, and perhaps tools.
+ * Makes a section of text, optionally with tools.
  *
  * @since 0.1.0
  */
@@ -202,19 +204,19 @@ export const MarkdownSection = <
 ): Section<Needed<T, C, P>> => make<T, C, P>({ ...options, key: options.key ?? keyOf(options.title) })
 
 /**
- * Where the digest is, and of which section.
+ * The session that holds a digest, and the section that it describes.
  *
  * @since 0.1.0
  */
 export interface DigestOptions {
   readonly session: Session.Operations
-  /** The key of the section that it is of. @default "workspace" */
+  /** The key of the section that the digest describes. @default "workspace" */
   readonly section?: string | undefined
 }
 
 /**
- * What the session knows of a workspace, as a section of its own. The WorkspaceSection beside it needs `digest: false`, or it says the
- * same.
+ * Makes a section that shows the session's digest of a workspace. Set `digest: false` on the WorkspaceSection beside it, or
+ * both show the same digest.
  *
  * @since 0.1.0
  */

@@ -1,5 +1,5 @@
 /**
- * Tools of one's own, beside those of the kits: what is said of one here is what policies, toolkits, prompts and servers go by.
+ * Tools of your own, beside those of the kits. Policies, toolkits, prompts and servers all follow the definition made here.
  *
  * @since 0.1.0
  */
@@ -26,11 +26,11 @@ export {
 
 type Defaulted = "parameters" | "does" | "idempotent" | "needsFilesystem" | "examples" | "touches"
 
-/** What only our own tools say of themselves. */
+/** The options that only this package's own tools may set. */
 type Ours = "past"
 
 /**
- * A definition of which only what has to be is said.
+ * The options of a tool; most have defaults.
  *
  * @since 0.1.0
  */
@@ -40,20 +40,30 @@ export interface Options<Name extends string, Params extends Schema.Struct.Field
 > {
   /** @default none */
   readonly parameters?: Schema.Struct<Params> | undefined
-  /** @default "changes", which is what policies are strictest with */
+  /**
+   * The effect of the tool on files.
+   * @default "changes", which is what policies are
+   * strictest with
+   */
   readonly does?: "reads" | "adds" | "changes" | undefined
   /** @default false */
   readonly idempotent?: boolean | undefined
-  /** Refuses calls where there is no filesystem. @default true for a tool that says what it `touches` */
+  /** Whether calls without a filesystem are refused. @default true for a tool that says what it `touches` */
   readonly needsFilesystem?: boolean | undefined
-  /** Needed where there are parameters that cannot be left out. @default one without arguments */
+  /**
+   * Arguments as a model sends them. At least one example is required if the tool has mandatory parameters.
+   * @default one without arguments
+   */
   readonly examples?: ReadonlyArray<Schema.Struct<Params>["Encoded"]> | undefined
-  /** @default nothing by its arguments; what it does to the filesystem is judged there all the same */
+  /**
+   * The paths that a call touches, as far as its arguments tell. Policies also check every operation on the filesystem itself.
+   * @default nothing by its arguments; what it does to the filesystem is judged there all the same
+   */
   readonly touches?: Definition<Name, Params, Value, R>["touches"] | undefined
 }
 
 /**
- * Dies where a name, a description or an example cannot be one: that is a mistake of the programmer.
+ * Makes a tool. Dies if a name, description or example is invalid, because that is a programming error.
  *
  * @since 0.1.0
  */

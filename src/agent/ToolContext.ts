@@ -1,6 +1,5 @@
 /**
- * What a tool knows of the run that it is called in: the prompt, the session, how long and how much it may, and the filesystem of the
- * section that it stands in.
+ * The run that a tool is called in: its prompt, session, deadline and budget, and the filesystem of the tool's section.
  *
  * @since 0.1.0
  */
@@ -16,20 +15,20 @@ import type { Adapter } from "./Adapter.ts"
 import type { Prompt, RenderedPrompt } from "./Prompt.ts"
 
 /**
- * How much may still be spent, in whatever is counted; results of tools count as ToolSettings measure them.
+ * A budget and how much of it is left, in any unit. Results of tools are counted as ToolSettings measure them.
  *
  * @since 0.1.0
  */
 export interface BudgetTracker {
   readonly limit: number
-  /** Never below 0. */
+  /** The amount that is left, never below 0. */
   readonly left: Effect.Effect<number>
-  /** More than is left leaves none. */
+  /** Spends an amount; an amount larger than what is left leaves 0. */
   readonly spend: (amount: number) => Effect.Effect<void>
 }
 
 /**
- * What a tool can know of the call that it is in.
+ * The context of a call, as its tool sees it.
  *
  * @since 0.1.0
  */
@@ -40,26 +39,29 @@ export interface Operations {
   readonly session: Session.Operations
   readonly deadline: Option.Option<DateTime.Utc>
   readonly budgetTracker: Option.Option<BudgetTracker>
-  /** Of the section that has the tool, else of the prompt, as policies let it be seen; what `prompt` answers is below them. */
+  /**
+   * The filesystem of the tool's section, or else of the prompt, with the policies applied. The filesystem that `prompt` gives
+   * has no policies.
+   */
   readonly filesystem: Option.Option<Algebra>
 }
 
 /**
- * The service by which a tool asks for its context.
+ * The service through which a tool reads its context.
  *
  * @since 0.1.0
  */
 export class ToolContext extends Context.Service<ToolContext, Operations>()("fs-algebra/ToolContext") {}
 
 /**
- * What may be left out is none.
+ * The options of `make`; each optional part defaults to none.
  *
  * @since 0.1.0
  */
 export type Options = Pick<Operations, "prompt" | "adapter" | "session"> & Partial<Operations>
 
 /**
- * Frozen: what a tool is given it cannot change for others.
+ * Makes a frozen context, so that a tool cannot change it for others.
  *
  * @since 0.1.0
  */
@@ -75,7 +77,7 @@ export const make = (options: Options): Operations =>
   })
 
 /**
- * A budget that is counted down. Fails with InvalidArgument unless the limit is a number from 0 on; Infinity is one.
+ * Makes a budget that counts down. Fails with InvalidArgument unless the limit is a number of at least 0; Infinity is allowed.
  *
  * @since 0.1.0
  */
@@ -89,7 +91,7 @@ export const budget = (limit: number): Effect.Effect<BudgetTracker, InvalidArgum
     return Effect.succeed({
       limit,
       left: Effect.sync(() => left),
-      // What is no amount takes nothing, and gives nothing back.
+      // An invalid amount, such as NaN or a negative number, changes nothing.
       spend: (amount) => Effect.sync(() => void (left = amount >= left ? 0 : amount > 0 ? left - amount : left))
     })
   })

@@ -1,5 +1,5 @@
 /**
- * What tools did, told to whoever listens. Contents are left out, their sizes stay.
+ * Events about the calls of tools. They hold the sizes of contents, never the contents.
  *
  * @since 0.1.0
  */
@@ -9,29 +9,32 @@ import * as Schema from "effect/Schema"
 import * as Slice from "../model/Slice.ts"
 
 /**
- * A tool was called: with what, how it ended and how long it took.
+ * The event of a tool call: its arguments, its outcome and its duration.
  *
  * @since 0.1.0
  */
 export class ToolInvoked extends Schema.TaggedClass<ToolInvoked>("fs-algebra/ToolInvoked")("ToolInvoked", {
   tool: Schema.String,
   callId: Schema.String,
-  /** As decoded; a text of more than 1,000 characters is replaced by its size. */
+  /** The decoded arguments. A text of more than 1,000 characters is replaced by its size. */
   params: Schema.Record(Schema.String, Schema.Unknown),
   success: Schema.Boolean,
-  /** Of more than one line, or more than 1,000 characters, the size: it may show what is in a file. */
+  /**
+   * The message of the result. One of several lines, or of more than 1,000 characters, is replaced by its size, because the
+   * message may show file content.
+   */
   message: Schema.String,
-  /** Of the first thing that the call touches. */
+  /** The first path that the call touches. */
   path: Schema.optionalKey(Schema.String),
   mode: Schema.optionalKey(Schema.String),
-  /** Bytes of the content that was read or written. */
+  /** The size of the content that was read or written, in bytes. */
   sizeBytes: Schema.optionalKey(Schema.Int),
   durationMillis: Schema.Number,
   at: Schema.DateTimeUtc
 }) {}
 
 /**
- * Who is told of each call of a tool. By default nobody.
+ * The listener for tool calls. The default listener does nothing.
  *
  * @since 0.1.0
  */
@@ -40,7 +43,8 @@ export const ToolEvents: Context.Reference<(event: ToolInvoked) => Effect.Effect
 >("fs-algebra/ToolEvents", { defaultValue: () => () => Effect.void })
 
 /**
- * What tools did in a session, the oldest first: it takes what a run publishes, and a rollback keeps it.
+ * The calls of tools in a session, oldest first. The log collects the events that a run publishes, and keeps them in a
+ * rollback.
  *
  * @since 0.1.0
  */

@@ -1,21 +1,25 @@
 /**
- * What a tool answers: a message for a model, and a value for a program. A failure is an answer too, so that a model can go on.
+ * The result of a tool: a message for a model and a value for a program. A failure is a result too, so that a model can go on.
  *
  * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
 
-/** @since 0.1.0 */
+/**
+ * A message for a model, whether the tool succeeded, and its value.
+ *
+ * @since 0.1.0
+ */
 export interface ToolResult<Value> {
-  /** What happened; for a failure also what to do next. */
+  /** A sentence on what happened; for a failure also what to do next. */
   readonly message: string
   readonly success: boolean
-  /** Absent when the tool has failed. */
+  /** The value; absent if the tool failed. */
   readonly value?: Value
 }
 
 /**
- * The schema of the results whose values have this schema.
+ * Returns the schema of the results whose values have the given schema.
  *
  * @since 0.1.0
  */
@@ -23,14 +27,14 @@ export const ToolResult = <Value extends Schema.Top>(value: Value) =>
   Schema.Struct({ message: Schema.String, success: Schema.Boolean, value: Schema.optionalKey(value) })
 
 /**
- * The answer of a tool that has done what it was asked for.
+ * Makes the result of a tool that succeeded.
  *
  * @since 0.1.0
  */
 export const ok = <Value>(message: string, value: Value): ToolResult<Value> => ({ message, success: true, value })
 
 /**
- * The answer of a tool that has not; the message says why, and what to do instead.
+ * Makes the result of a tool that failed. The message says why, and what to do instead.
  *
  * @since 0.1.0
  */

@@ -1,5 +1,5 @@
 /**
- * What all tools go by, read at each call, so that a layer or a scope can set it and nothing has to be passed down.
+ * Settings that apply to all tools. They are read at each call, so that a layer or a scope can set them.
  *
  * @since 0.1.0
  */
@@ -7,30 +7,33 @@ import * as Context from "effect/Context"
 import { agent, type LimitsShape } from "../model/Limits.ts"
 
 /**
- * What the tools of a kit have in common: limits, the budget of an answer, where paths begin.
+ * The settings that the tools of a kit share: limits, the budget of an answer, and mount points.
  *
  * @since 0.1.0
  */
 export interface ToolSettingsShape {
-  /** In force while a tool runs. @default Limits.agent */
+  /** The limits in force while a tool runs. @default Limits.agent */
   readonly limits: LimitsShape
   /**
-   * An absolute directory, such as `/workspace`, that paths may begin with; it stands for the root. Or several. Or, by the directory, what
-   * it stands for: `{ "/home/me/app": "app" }`.
+   * The absolute directory that paths may begin with, such as `/workspace`; it stands for the root. A list names several. A
+   * record maps each directory to the path it stands for: `{ "/home/me/app": "app" }`.
    *
    * @default none
    */
   readonly mountPoint?: string | ReadonlyArray<string> | Readonly<Record<string, string>> | undefined
-  /** How much of a result's message is sent, as `measure` measures it. @default 48,000 */
+  /** The largest size of a result's message that is sent, in the unit of `measure`. @default 48,000 */
   readonly budget: number
-  /** How large a text is; for one a counter of tokens. It must not shrink when text is added. @default UTF-16 code units */
+  /**
+   * Returns the size of a text, for example its number of tokens. The size must not shrink when text is added. @default UTF-16
+   * code units
+   */
   readonly measure: (text: string) => number
-  /** Whether "overwrite" and "append" of the four-tool kit fail where there is no file. @default false */
+  /** Whether "overwrite" and "append" of the four-tool kit fail if the file does not exist. @default false */
   readonly strict: boolean
 }
 
 /**
- * The settings where nobody sets any.
+ * The default settings.
  *
  * @since 0.1.0
  */

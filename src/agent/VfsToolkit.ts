@@ -1,6 +1,6 @@
 /**
- * The four tools of a virtual filesystem that a session fills itself: `list_directory`, `read_file`, `write_file`, `delete_file`. They
- * share names with the other kit: a list of tools holds one of the two.
+ * The four tools of a virtual filesystem that a session fills itself: `list_directory`, `read_file`, `write_file`,
+ * `delete_file`. Two of their names also occur in the other kit, so a list of tools holds only one of the kits.
  *
  * @since 0.1.0
  */
@@ -19,7 +19,7 @@ import { writeFile } from "./tools/vfs/writeFile.ts"
 const kit = "vfs"
 
 /**
- * `list_directory`, `read_file`, `write_file`, `delete_file`.
+ * The four tools: `list_directory`, `read_file`, `write_file`, `delete_file`.
  *
  * @since 0.1.0
  */
@@ -48,7 +48,7 @@ export const layer: Layer.Layer<Tool.HandlersFor<typeof toolkit.tools>, never, F
 )
 
 /**
- * Handlers on the filesystem that is around each call; where there is none, they answer that there is none.
+ * Handlers on the filesystem in the context of each call. A call without one answers "No filesystem available".
  *
  * @since 0.1.0
  */

@@ -1,4 +1,7 @@
-/** A failure as a model reads it: one sentence of what happened, and one of what to do next. One row for every failure there is. */
+/**
+ * Describes a failure to a model: one sentence on what happened, and one on what to do next. The table has a row for every
+ * failure.
+ */
 import * as Effect from "effect/Effect"
 import type { AccessDenied, InvalidArgument, NotFound } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
@@ -31,14 +34,14 @@ export const shown = (path: string): string =>
 
 const beginning = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
-/** What a backend says in its own words could name the directory that it works in. */
+/** Removes the root directory from a backend's own message, because it may name a directory of the machine. */
 const withoutRoot = (detail: string, { filesystem: { root } }: Call): string =>
   cut(root.length > 1 && /^(?:\/|[A-Za-z]:)/.test(root) ? detail.replaceAll(root, ".") : detail, longestDetail)
 
 const kitOfFour: ReadonlySet<string> = new Set(["list_directory", "delete_file"])
 const kitOfBoth: ReadonlySet<string> = new Set(["read_file", "write_file"])
 
-/** Two kits share names, and a tool that is not offered must not be advised. */
+/** Advises a tool that lists a directory. The two kits share names, and advice must not name a tool that is not offered. */
 const listing = ({ tool }: Call, directory: string): string =>
   kitOfFour.has(tool)
     ? `Call list_directory with ${shown(directory)} to see what there is.`
@@ -46,7 +49,6 @@ const listing = ({ tool }: Call, directory: string): string =>
       ? `List ${shown(directory)} to see what there is.`
       : `Call ls with ${shown(directory)} to see what there is, or glob to find it by name.`
 
-/** Whether it is a FIFO or the like. */
 const isOther = (path: string, { filesystem }: Call): Effect.Effect<boolean> =>
   Effect.match(filesystem.stat(path), { onFailure: () => false, onSuccess: ({ kind }) => kind === "other" })
 
@@ -102,7 +104,7 @@ const limits: ReadonlyMap<string, (allowed: string) => string> = new Map([
   ["maxListEntries", (allowed: string) => `Use glob with a narrower pattern: a listing holds at most ${allowed} entries.`]
 ])
 
-/** By the last part of the name on the wire. */
+/** Advice for arguments, by the last part of their name on the wire. */
 const whichArgument: ReadonlyMap<string, string> = new Map([
   ["new_string", "Change new_string and do it again."],
   ["if_match", "Leave if_match out, or give the version that read_file answered last."],
@@ -110,7 +112,7 @@ const whichArgument: ReadonlyMap<string, string> = new Map([
   ["to", "Choose a destination that is neither the source nor inside it."]
 ])
 
-/** Another occurrence is no way out where there is none. */
+/** Chooses the advice on `old_string` by the reason. Giving more context does not help when the text occurs nowhere. */
 const aboutOldString = (detail: string): string | undefined => {
   if (detail.startsWith("it occurs ")) return "Give more of the text around it, so that one place is left, or set replace_all."
   if (!detail.startsWith("it does not occur")) return undefined
@@ -128,7 +130,7 @@ const correctly = (name: string, detail: string, tool: string): string => {
   return advice ?? `Correct ${name} and call the tool again.`
 }
 
-/** The core's names of parameters that the tools call otherwise. */
+/** The tools' names for parameters that the core names differently. */
 const wireNames: ReadonlyMap<string, string> = new Map([
   ["oldText", "old_string"],
   ["newText", "new_string"],
@@ -149,7 +151,7 @@ type Conflict = Extract<ToolFailure, { readonly _tag: "Conflict" }>
 
 type Knowing = Pick<Call, "filesystem" | "memory">
 
-/** Which lines another has changed, where this session still knows what it saw. */
+/** Names the lines that changed, if this session still has the text it saw. */
 const whatChanged = ({ expected, path }: Conflict, { filesystem, memory }: Knowing): Effect.Effect<string> => {
   const before = expected === null ? undefined : memory.textOf(expected)
   if (before === undefined) return Effect.succeed("")
@@ -160,7 +162,7 @@ const whatChanged = ({ expected, path }: Conflict, { filesystem, memory }: Knowi
   )
 }
 
-/** A version that nobody here has ever seen may never have been one. */
+/** Tests whether this session has seen the version. A version that it has never seen may never have existed. */
 const isKnown = (version: string, input: string, { memory }: Knowing): boolean => {
   const path = FsPath.parse(input)
   return memory.textOf(version) !== undefined || (typeof path === "string" && memory.seen(path) === version)
@@ -316,10 +318,10 @@ const table: Table = {
   Refused: ({ advice, happened }) => ({ happened: cut(happened, longestDetail), advice: cut(advice, longestDetail) })
 }
 
-/** One full stop, however the detail ended. */
+/** Ends a sentence with exactly one full stop, whatever the detail ended with. */
 const sentence = (text: string): string => text.replace(/\.+$/, ".").replace(/([!?…])\.$/, "$1")
 
-/** A failure of a tool that was written for another version of this package, or without its types. */
+/** Describes a failure outside the table, from a tool written for another version of this package or without its types. */
 const unknown = (failure: unknown, call: Call): Said => {
   const { message } = Object(failure) as { readonly message?: unknown }
   const reason = typeof message === "string" && message.trim() !== "" ? message : "it gave no reason"

@@ -1,8 +1,11 @@
-/** Where a text differs from what it was, in the line numbers of what it is now, so that a model knows what to read again. */
+/** Names the lines of the new text that differ from the old one, so that a model knows which lines to read again. */
 import { blocks, type Lines, numbering } from "../engine/lineDiff.ts"
 import type { Steps } from "../runtime/steps.ts"
 
-/** Comparing takes steps in proportion to lines times differences. So many are spent; beyond them more is told as changed than is. */
+/**
+ * The step budget of a comparison, whose cost is lines times differences. Beyond this budget more lines are reported as changed
+ * than were.
+ */
 const maxSteps = 4_000_000
 const maxEdits = 2000
 const mostRanges = 3
@@ -12,7 +15,9 @@ interface Range {
   readonly to: number
 }
 
-/** 1-based and inclusive; where lines are only gone, the one before them and the one after. */
+/**
+ * Returns the changed ranges, 1-based and inclusive. For lines that were only removed, the range is the line at that position.
+ */
 const rangesOf = function* (before: string, after: string): Steps<ReadonlyArray<Range>> {
   const number = numbering()
   const old: Lines = yield* number(before)
@@ -34,7 +39,7 @@ const rangesOf = function* (before: string, after: string): Steps<ReadonlyArray<
   return ranges
 }
 
-/** Says "lines 3-5 and 9 changed"; `undefined` where nothing has. */
+/** Yields a text such as "lines 3-5 and 9 changed", or `undefined` if no line changed. */
 export const changedLines = function* (before: string, after: string): Steps<string | undefined> {
   const ranges = yield* rangesOf(before, after)
   if (ranges.length === 0) return undefined
@@ -44,6 +49,6 @@ export const changedLines = function* (before: string, after: string): Steps<str
   return `${isOne ? "line" : "lines"} ${listed(words, "and")} changed`
 }
 
-/** "a, b and c". */
+/** Joins words as in "a, b and c". */
 export const listed = (words: ReadonlyArray<string>, conjunction: "and" | "or"): string =>
   words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} ${conjunction} ${words.at(-1)}`

@@ -1,8 +1,6 @@
-/** By what the checkpoint of a call is known. */
-
 const longestId = 200
 
-/** Labels are lines of text; an id is whatever a provider sends. */
+/** Makes an id of a call fit on one line; providers may send any text as an id. */
 export const labelled = (callId: string): string =>
   // oxlint-disable-next-line no-control-regex
   callId

@@ -1,6 +1,6 @@
 /**
- * A tool as data: what it is called and takes, what it may touch, and the program that does it. Toolkits, the MCP server and policies
- * all read the same definition.
+ * A tool as data: its name, its parameters, the paths it may touch, and its handler. Toolkits, the MCP server and policies all
+ * read the same definition.
  */
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -12,7 +12,9 @@ import type { SessionError } from "../model/sessionError.ts"
 import type { Memory } from "./memory.ts"
 import type { ToolSettingsShape } from "./ToolSettings.ts"
 
-/** What is done to a path: looked at, made or changed, removed. A move removes here and writes there. */
+/**
+ * The kind of access to a path: read it, create or change it, remove it. A move deletes its source and writes its destination.
+ */
 export type Access = "read" | "write" | "delete"
 
 /** A path that a call will read, write or delete. */
@@ -21,29 +23,32 @@ export interface Touch {
   readonly path: FsPath
 }
 
-/** What no error of the filesystem can say: `happened` in one sentence, `advice` on what to do next in another. */
+/** A refusal that no error of the filesystem expresses. `happened` is one sentence, `advice` is another on what to do next. */
 export interface Refused {
   readonly _tag: "Refused"
   readonly happened: string
   readonly advice: string
 }
 
-/** A refusal, in the words that a model reads: what happened, and what to do instead. */
+/** Makes a refusal in the words for a model: what happened, and what to do instead. */
 export const refused = (happened: string, advice: string): Refused => ({ _tag: "Refused", happened, advice })
 
 export type ToolFailure = FsError | Unsupported | SnapshotError | SnapshotRestoreError | ArchiveError | SessionError | Refused
 
-/** What a handler has in its hands. */
+/** The call that a handler works on. */
 export interface Call {
   readonly tool: string
-  /** As policies let it be seen and changed. In a run of a prompt: that of the tool's section, else of the prompt. */
+  /** The filesystem with the policies applied. In a run of a prompt it belongs to the tool's section, or else to the prompt. */
   readonly filesystem: Algebra
   readonly settings: ToolSettingsShape
   readonly memory: Memory
   readonly callId: string
-  /** Returns the text of an answer that counts against the budget: the message, and the value where that is sent too. */
+  /** Returns the text of an answer that counts against the budget: the message, and the value if the value is sent too. */
   readonly sent: (message: string, value: () => object) => string
-  /** A path as a model writes it: trimmed, without the mount point and leading slashes. Blank is the root, or fails without `blank`. */
+  /**
+   * Reads a path as a model writes it: trimmed, without the mount point and leading slashes. A blank path is the root with
+   * `blank`, and otherwise fails.
+   */
   readonly path: (
     input: string,
     options?: { readonly argument?: string | undefined; readonly blank?: "root" | undefined }
@@ -56,51 +61,54 @@ export interface Answer<Value> {
 }
 
 export interface Image {
-  /** As in `image/png`. */
+  /** The media type, such as `image/png`. */
   readonly mediaType: string
   readonly base64: string
 }
 
-/** A file that is sent beside a message, where that is possible. */
+/** A file that is sent beside a message, if the transport allows it. */
 export interface Attachment {
   /** The path of the file, relative to the root. */
   readonly path: string
   readonly mediaType: string
   readonly base64: string
-  /** The message beside it, which need not hold the bytes once more. */
+  /** The message to send beside the file; it need not contain the bytes again. */
   readonly message: string
 }
 
-/** A tool: its name, what a model is told of it, its parameters, and what it does. */
+/** A tool: its name, its description for a model, its parameters, and its handler. */
 export interface Definition<Name extends string, Params extends Schema.Struct.Fields, Value extends Schema.Top, R> {
   readonly name: Name
   /** 1 to 200 printable characters. */
   readonly description: string
   readonly parameters: Schema.Struct<Params>
   readonly value: Value
-  /** `reads` changes nothing; `adds` destroys nothing; `changes` may. */
+  /** The tool's effect on files: `reads` changes nothing, `adds` destroys nothing, `changes` may do both. */
   readonly does: "reads" | "adds" | "changes"
-  /** Whether doing it again does nothing more. */
+  /** Whether repeating a call has no further effect. */
   readonly idempotent: boolean
-  /** A tool that needs none works without one; whatever it does on `Call.filesystem` then fails Unavailable. @default true */
+  /**
+   * Whether calls without a filesystem are refused. If false, the tool still runs without one, and every operation on
+   * `Call.filesystem` fails with Unavailable. @default true
+   */
   readonly needsFilesystem?: boolean | undefined
   /**
-   * What it does with snapshots, which policies hold to their rules by themselves. Only our own tools say so: by a name alone no tool is
-   * let past anything.
+   * The tool's use of snapshots, to which policies apply their own rules. Only this package's own tools set it, so that no
+   * other tool gets past a policy by its name.
    */
   readonly past?: "keeps" | "restores" | "shows" | undefined
   /** Arguments as a model sends them; each must decode. At least one. */
   readonly examples: ReadonlyArray<Schema.Struct<Params>["Encoded"]>
-  /** What the call may touch, for policies. An argument that is no path fails the call. */
+  /** Returns the paths that the call may touch, for policies. An argument that is no valid path fails the call. */
   readonly touches: (params: Schema.Struct<Params>["Type"], call: Call) => Effect.Effect<ReadonlyArray<Touch>, ToolFailure>
   readonly handle: (params: Schema.Struct<Params>["Type"], call: Call) => Effect.Effect<Answer<Value["Type"]>, ToolFailure, R>
-  /** What of the value a model should see, not read. */
+  /** Returns the images in the value that a model should see as images. */
   readonly images?: (value: Value["Type"]) => ReadonlyArray<Image>
   /** Returns the file that an MCP server sends as an embedded resource, given the value and the message. */
   readonly attachment?: (value: Value["Type"], message: string) => Attachment | undefined
 }
 
-/** Any tool whose handler needs no services but `R`; for tables. `AnyDefinition<unknown>` is any tool at all. */
+/** Any tool whose handler needs no services but `R`, for tables. `AnyDefinition<unknown>` is any tool at all. */
 // oxlint-disable-next-line typescript/no-explicit-any -- variance: handlers take what their own schema decodes
 export type AnyDefinition<R = never> = Definition<string, any, any, R>
 
@@ -111,7 +119,7 @@ const namePattern = /^[a-z][a-z0-9_-]{0,63}$/
 
 export const nameRule = 'a name has 1 to 64 of lower case, digits, "_" and "-", beginning with a letter'
 
-/** Tells whether a tool may be called this; a definition that was not made by `define` may have any name. */
+/** Tests whether a tool may have this name; a definition that was not made by `define` may have any name. */
 export const isName = (name: unknown): name is string => typeof name === "string" && namePattern.test(name)
 
 // oxlint-disable-next-line no-control-regex
@@ -123,7 +131,7 @@ const wrongExample = (tool: string, example: unknown, error: unknown): Error => 
   return new Error(message, { cause: error })
 }
 
-/** Dies where the definition breaks the rules above: that is a mistake of the programmer. */
+/** Checks a definition against the rules above. Dies if it breaks one, because that is a programming error. */
 export const define = <const Name extends string, Params extends Schema.Struct.Fields, Value extends Schema.Top, R = never>(
   definition: Definition<Name, Params, Value, R>
 ): Definition<Name, Params, Value, R> => {

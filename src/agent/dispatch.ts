@@ -1,7 +1,7 @@
 /**
- * From arguments to a result, the same way for every tool and whoever asks: decode, ask the policies, run, and say what happened. A
- * failure is a result; only a defect of the program and an interruption are none. Every call is told once, however it ends. A run of a
- * prompt is its host: it has the tool's filesystem, may refuse the call before the policies are asked, and takes back what has failed.
+ * Takes every call from its arguments to a result in the same way: decode, ask the policies, run, describe. A failure is a
+ * result; a defect of the program and an interruption are not. Every call emits one event, however it ends. A run of a prompt
+ * is a `Host`: it supplies the filesystem, may refuse a call before the policies, and rolls back failed calls.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -33,24 +33,24 @@ import { ToolEvents, type ToolInvoked } from "./ToolEvents.ts"
 import * as Result from "./ToolResult.ts"
 import { ToolSettings } from "./ToolSettings.ts"
 
-/** What a tool works on. */
+/** The filesystem and the services that a tool works with. */
 export interface Ground {
   readonly filesystem: Algebra | undefined
-  /** Why there is none, where there is none. */
+  /** The refusal if there is no filesystem. */
   readonly missing: Refused
-  /** What the session has seen of it. @default that of the call */
+  /** The versions that the session has seen on this filesystem. @default the memory of the call */
   readonly memory?: Memory | undefined
-  /** What else it finds. */
+  /** The other services for the tool. */
   readonly services: Context.Context<never>
 }
 
-/** What a run of a prompt adds to a call of one of its tools. */
+/** The additions of a prompt's run to a call of one of its tools. */
 export interface Host {
   readonly context: Run
-  /** When the arguments are decoded. */
+  /** Decides whether the call may proceed, once the arguments are decoded. */
   readonly admits: Effect.Effect<void, Refused>
   readonly ground: Effect.Effect<Ground>
-  /** Around everything between the policies' leave and the result. */
+  /** Wraps the part of the call after the policies allow it and before the result is returned. */
   readonly around: NonNullable<Policy["around"]>
   readonly tell: (event: ToolInvoked) => Effect.Effect<void>
 }
@@ -100,17 +100,23 @@ const wrapped = <V, R>(
 ): Effect.Effect<Result.ToolResult<V>, never, R> =>
   policies.reduce((inner, policy) => policy.around?.(invocation, inner) ?? inner, run)
 
-/** Another process may have been killed since the last call, amid a change of several files: nobody is shown half of it. */
+/**
+ * Finishes changes of several files that another process left half done when it was killed since the last call. No tool may see
+ * half of such a change.
+ */
 const whole = ({ filesystem: { port } }: Call, tool: string): Effect.Effect<void, FsError> =>
   Effect.mapError(port.hostRoots?.settle(() => true) ?? Effect.void, (fault) => promote(fault, tool, FsPath.root))
 
 const described = (failure: ToolFailure, call: Call): Effect.Effect<Result.ToolResult<never>> =>
   Effect.map(describe(failure, call), Result.error)
 
-/** Effect says in no other way that a service is not there. */
+/** The message of effect's defect for a missing service. Effect reports it in no other way. */
 const notProvided = /^Service not found: (.+)$/
 
-/** Fails, instead of dying, where the tool asks for a service that its caller was not held to by types, or that is not ready. */
+/**
+ * Fails, instead of dying, if the tool uses a service that is not provided or not ready. Types do not always force a caller to
+ * provide it.
+ */
 const withServices = <A, E, R>(tool: string, handled: Effect.Effect<A, E, R>): Effect.Effect<A, E | Refused, R> =>
   Effect.catchCause(handled, (cause): Effect.Effect<never, E | Refused> => {
     const defects = cause.reasons.filter(Cause.isDieReason).map(({ defect }) => defect)
@@ -156,7 +162,7 @@ const answering = <N extends string, P extends Schema.Struct.Fields, V extends S
       })
       const inTime = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E | Refused, R> =>
         Option.match(host?.context.deadline ?? Option.none(), { onNone: () => self, onSome: (at) => until(at, self) })
-      // Time that is over ends what runs, and whoever takes back what has failed, goes by the result of that.
+      // A deadline interrupts the call. The rollback around it then decides by the failed result.
       const working = Effect.catch(inTime(wrapped(policies, invocation, run)), (late) => described(late, call))
       const permitted = Effect.andThen(
         inTime(asked(policies, invocation)),
@@ -171,7 +177,7 @@ const answering = <N extends string, P extends Schema.Struct.Fields, V extends S
 
 const longestMessage = 1000
 
-/** What has more than one line may show what is in a file. */
+/** Replaces a long or multi-line message by its size, because the message may show file content. */
 const brief = ({ message, ...result }: Result.ToolResult<unknown>): Result.ToolResult<unknown> => ({
   ...result,
   message: message.length > longestMessage || message.includes("\n") ? `${message.length} characters` : message
@@ -180,7 +186,7 @@ const brief = ({ message, ...result }: Result.ToolResult<unknown>): Result.ToolR
 const unfinished = (cause: Cause.Cause<never>): Result.ToolResult<never> =>
   Result.error(Cause.hasInterruptsOnly(cause) ? "The call was interrupted." : "The call ended in a defect of the program.")
 
-/** Runs the call, and tells how it ended. */
+/** Runs the call and emits its event. */
 export const told = <V, R>(
   call: { readonly tool: string; readonly callId: string; readonly params: object },
   run: Effect.Effect<Outcome<V>, never, R>,
@@ -246,19 +252,19 @@ export const invoke = <N extends string, P extends Schema.Struct.Fields, V exten
     return told({ tool: definition.name, callId, params }, run, options.host)
   })
 
-/** Of what does not decode, the parameters that the tool has. */
+/** Returns the arguments with names that the tool knows, of input that does not decode. */
 const known = ({ parameters }: AnyDefinition<unknown>, input: unknown): object =>
   typeof input === "object" && input !== null
     ? Object.fromEntries(Object.entries(input).filter(([name]) => Object.hasOwn(parameters.fields, name)))
     : {}
 
-/** A struct without fields would take anything but null. */
+/** Returns the schema of the parameters. A struct without fields would accept everything but null. */
 const accepted = ({ parameters }: AnyDefinition<unknown>): Schema.Codec<Readonly<Record<string, unknown>>, unknown> =>
   Object.keys(parameters.fields as object).length === 0
     ? Schema.Record(Schema.String, Schema.Never)
     : (parameters as unknown as Schema.Codec<Readonly<Record<string, unknown>>, unknown>)
 
-/** Runs the tool on whatever was sent; what does not decode is a result too, that says what is wrong with it. */
+/** Runs the tool on the input as sent. Input that does not decode gives a result that says what is wrong with it. */
 export const invokeUnknown = <R>(
   definition: AnyDefinition<R>,
   input: unknown,
@@ -282,10 +288,10 @@ export const invokeUnknown = <R>(
   })
 }
 
-/** Models send null for what they leave out, at any depth. */
+/** Drops nulls at any depth; models send null for arguments that they leave out. */
 const withoutNulls = (input: unknown): unknown => (input === undefined || input === null ? {} : stripped(input))
 
-/** No parameter is deeper than that. */
+/** The depth limit of the search for nulls; no parameter is nested as deeply. */
 const deepest = 16
 
 const stripped = (value: unknown, depth = 0): unknown =>

@@ -1,4 +1,4 @@
-/** The event of a call: everything but contents. */
+/** Makes the event of a call, without contents. */
 import type * as DateTime from "effect/DateTime"
 import * as Schema from "effect/Schema"
 import { Buffer } from "../runtime/buffer.ts"
@@ -8,15 +8,15 @@ import type { ToolResult } from "./ToolResult.ts"
 
 const maxCharacters = 1000
 
-/** The parameters that are contents, whatever the tool. */
+/** The parameters that hold contents, for any tool. */
 const contents: ReadonlySet<string> = new Set(["code", "content", "new_string", "old_string", "patch", "stdin"])
 
 const sized = (text: string): string => (text.length === 1 ? "1 character" : `${text.length} characters`)
 
-/** Of what does not even decode. */
+/** The depth limit for arguments that may not even have decoded. */
 const deepest = 16
 
-/** A log of events can be saved, whatever a schema makes of what was sent. */
+/** Makes a value fit for JSON, so that a log of events can be saved. */
 const asJson = (value: unknown): unknown =>
   value === null || typeof value === "boolean" || Number.isFinite(value) ? value : value === undefined ? null : String(value)
 
@@ -33,7 +33,7 @@ type Fields = Readonly<Record<string, unknown>>
 
 const fieldsOf = (value: unknown): Fields => (typeof value === "object" && value !== null ? (value as Fields) : {})
 
-/** Of what a tool answers; the four-tool kit answers what it was given. */
+/** Finds the size of the content in a tool's answer. The four-tool kit answers with the content itself. */
 const sizeOf = (value: Fields): number | undefined => {
   const { bytes_written: written, content, encoding, file, size_bytes: size } = value
   const known = [written, size, fieldsOf(file)["size_bytes"]].find((bytes) => typeof bytes === "number")
@@ -43,7 +43,7 @@ const sizeOf = (value: Fields): number | undefined => {
 
 const isWriteMode = Schema.is(WriteMode)
 
-/** As it was asked for, or how a tool that was not told has written. */
+/** Returns the requested mode, or the mode that the tool chose by itself. */
 const modeOf = ({ mode: asked }: Fields, { mode: had }: Fields): string | undefined =>
   typeof asked === "string" ? asked : isWriteMode(had) ? had : undefined
 

@@ -1,4 +1,4 @@
-/** The kits that prompts are made of, without what takes longer to load: patches, and tools of the past. */
+/** The kits that prompts use. The tools for patches and snapshots are elsewhere, because they take longer to load. */
 import type { AnyDefinition } from "./definition.ts"
 import { editFile } from "./tools/editFile.ts"
 import { glob } from "./tools/glob.ts"
@@ -16,8 +16,8 @@ import { writeFile } from "./tools/writeFile.ts"
 
 export const seven: ReadonlyArray<AnyDefinition> = [ls, readFile, writeFile, editFile, glob, grep, rm]
 
-/** Never in one list with the seven. */
+/** The four-tool kit. It shares names with the seven, so one list never holds both. */
 export const four: ReadonlyArray<AnyDefinition> = [listDirectory, readWhole, writeWhole, deleteFile]
 
-/** Only where Sandbox is provided. */
+/** The sandbox tools, for contexts that provide Sandbox. */
 export const sandboxTools: ReadonlyArray<AnyDefinition> = [shell, evaluate]

@@ -1,18 +1,18 @@
 /**
- * What one session knows of files: the version it last saw of each, and, while there is room, the text of versions, so that what has
- * changed since can be said.
+ * Records what one session knows of files: the last version seen of each, and the text of versions while there is room. The
+ * texts show what changed since a file was read.
  */
 import { below, type FsPath, relative } from "../model/FsPath.ts"
 
 export interface Memory {
-  /** Whose it is: where a session works on several filesystems, it has a memory of each. */
+  /** The session that owns this memory. A session that works on several filesystems has a memory for each. */
   readonly session: object
   /** The version of a file that this session has read or written last. */
   readonly seen: (path: FsPath) => string | undefined
   readonly saw: (path: FsPath, version: string, text?: string) => void
-  /** Gives a path, and every path below it, what is known of another and below that. */
+  /** Copies the knowledge of a path, and of all paths below it, to another path. */
   readonly carry: (from: FsPath, to: FsPath) => void
-  /** Of the path and all below it. */
+  /** Removes the knowledge of the path and of all paths below it. */
   readonly forget: (path: FsPath) => void
   readonly textOf: (version: string) => string | undefined
 }
@@ -21,7 +21,7 @@ const maxPaths = 10_000
 const maxCharacters = 8 * 1024 * 1024
 const maxCharactersOfOne = 1024 * 1024
 
-/** Lets go of what was put in first. */
+/** Removes the oldest entries until the map is no longer full. */
 const trim = <K, V>(map: Map<K, V>, isFull: () => boolean, dropped: (value: V) => void): void => {
   for (const [key, value] of map) {
     if (!isFull()) return

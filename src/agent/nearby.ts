@@ -1,6 +1,6 @@
 /**
- * For a path that is not there: up to three that are and look like it, first of the same name elsewhere, then of nearly the same name in
- * the same directory.
+ * Suggests up to three existing paths that look like a missing one: first the same name in other directories, then similar
+ * names in the same directory.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -20,7 +20,7 @@ const inSameDirectory = (fs: Algebra, path: FsPath.FsPath) => {
   )
 }
 
-/** Looking through everything is worth a moment, not more. */
+/** Searches the tree for the same name, for at most one second. */
 const elsewhere = (fs: Algebra, path: FsPath.FsPath) => {
   const name = FsPath.name(path)
   if (/[\\*?[\]{}()!+@|]/.test(name)) return Effect.succeed([])
@@ -33,7 +33,7 @@ const elsewhere = (fs: Algebra, path: FsPath.FsPath) => {
   )
 }
 
-/** Finds paths that exist and look like the one that a failure did not find; those that the failure names come first. */
+/** Finds existing paths that look like the missing one of a failure. Paths that the failure itself suggests come first. */
 export const nearby = (
   fs: Algebra,
   failure: { readonly path: string; readonly nearest?: ReadonlyArray<string> | undefined }
@@ -49,7 +49,7 @@ export const nearby = (
   )
 }
 
-/** The directory that is furthest down the path. */
+/** Returns the deepest existing directory on the path. */
 export const existingDirectory = (fs: Algebra, input: string): Effect.Effect<FsPath.FsPath> => {
   const path = FsPath.parse(input)
   if (typeof path !== "string") return Effect.succeed(FsPath.root)

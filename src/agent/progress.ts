@@ -1,9 +1,9 @@
-/** How far a tool has come, for whoever waits. Nobody does unless the transport says so. */
+/** Progress reports of tools. Without a transport that listens, reports are dropped. */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 
 export interface Progress {
-  /** Grows from one report to the next. */
+  /** The amount done, which grows with each report. */
   readonly done: number
   readonly of?: number | undefined
   readonly message?: string | undefined

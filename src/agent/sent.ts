@@ -1,13 +1,12 @@
 /**
- * The parts of a result that leave the program. Most callers send the message alone. An MCP server with structured content sends the value
- * too, and some of its clients show a model nothing else: so the value holds the message, and both count against the budget.
+ * The parts of a result that leave the program. Most callers send only the message. An MCP server with structured content sends
+ * the value too. Some clients show a model nothing else, so the value includes the message and both count against the budget.
  */
 import * as Context from "effect/Context"
 
 /** Whether the value of a result is sent as structured content. */
 export const Structured: Context.Reference<boolean> = Context.Reference("fs-algebra/Structured", { defaultValue: () => false })
 
-/** An object of JSON. */
 export type Json = { readonly [key: string]: unknown }
 
 export const withMessage = (message: string, value: Json): Json => ({ message, ...value })
@@ -20,7 +19,7 @@ export const sentText =
 
 const splitsPair = (text: string, at: number): boolean => (text.charCodeAt(at - 1) & 0xfc00) === 0xd800
 
-/** Cuts the longest beginning of a text that is at most `room` characters of JSON. */
+/** Cuts a text to its longest beginning of at most `room` characters of JSON. */
 const cutText = (text: string, room: number): string => {
   if (text.length <= room && JSON.stringify(text).length <= room) return text
   let [low, high] = [0, Math.min(text.length, room)]
@@ -44,7 +43,10 @@ const cutList = (list: ReadonlyArray<unknown>, room: number): ReadonlyArray<unkn
   return kept.length === list.length && kept.every((item, index) => item === list[index]) ? list : kept
 }
 
-/** Shortens every text and every list in a value to so many characters of JSON. Returns the value itself where nothing is longer. */
+/**
+ * Shortens every text and list in a value to at most `room` characters of JSON each. Returns the value itself if nothing is
+ * longer.
+ */
 const cut = (value: unknown, room: number): unknown => {
   if (typeof value === "string") return cutText(value, room)
   if (Array.isArray(value)) return cutList(value, room)
@@ -54,8 +56,8 @@ const cut = (value: unknown, room: number): unknown => {
 }
 
 /**
- * Shortens the texts and lists of an object evenly until it fits, and names the fields that lost something in `cut`. The tools that page
- * fit already; this is for those that cannot be asked for less.
+ * Shortens the texts and lists of an object evenly until it fits. Names the shortened fields in `cut`. Tools with pages already
+ * fit; this serves the others.
  */
 export const bounded = (value: Json, fits: (text: string) => boolean): Json => {
   const whole = JSON.stringify(value)

@@ -1,7 +1,7 @@
 /**
- * Arguments as other tool suites spell them. Models learnt those of Claude Code, Codex, Cursor, Gemini and the reference servers, and send
- * them whatever the schema says. Arguments that decode are left as they are; others are rewritten where their meaning is certain, and what
- * is still wrong then is refused in our names.
+ * Accepts arguments as other tool suites spell them. Models have learnt those of Claude Code, Codex, Cursor, Gemini and the
+ * reference servers, and send them whatever the schema says. Arguments that decode stay unchanged. Others are rewritten if
+ * their meaning is certain; the remaining errors are reported with our names.
  */
 import type { AnyDefinition } from "./definition.ts"
 import * as Schema from "effect/Schema"
@@ -11,7 +11,6 @@ type Node = Readonly<Record<string, unknown>>
 
 const documents = new WeakMap<AnyDefinition<unknown>, ReturnType<typeof Schema.toJsonSchemaDocument>>()
 
-/** Returns the JSON Schema of the parameters. */
 export const documentOf = (definition: AnyDefinition<unknown>) => {
   const document = documents.get(definition) ?? Schema.toJsonSchemaDocument(definition.parameters as Schema.Top)
   documents.set(definition, document)
@@ -84,7 +83,10 @@ export const parameterFor = (name: string, known: ReadonlyArray<string>): string
     : known.find((parameter) => Object.hasOwn(aliases, parameter) && aliases[parameter]!.includes(word))
 }
 
-/** What a tool was sent, by names in snake case. A rule takes out what it understands, and puts in what it means. */
+/**
+ * The arguments sent to a tool, with names in snake case. A rule removes the arguments it understands and sets the parameters
+ * they mean.
+ */
 class Arguments {
   readonly left: Map<string, unknown>
   #taken: readonly [name: string, value: unknown] | undefined
@@ -95,7 +97,7 @@ class Arguments {
       this.left.set(this.left.has(word) ? name : word, value)
     }
   }
-  /** Takes out the values that are as described; others stay, to be refused. */
+  /** Removes the first argument that `read` accepts and returns its value. Others stay, to be refused later. */
   take<A>(names: ReadonlyArray<string>, read: (value: unknown) => A | undefined): A | undefined {
     for (const name of names) {
       const value = this.left.has(name) ? read(this.left.get(name)) : undefined
@@ -106,15 +108,17 @@ class Arguments {
     }
     return undefined
   }
-  /** Puts back what was taken out last, to be refused. */
+  /** Puts back the argument that was taken last, so that it is refused. */
   restore(): void {
     if (this.#taken !== undefined) this.left.set(...this.#taken)
   }
-  /** Leaves out what changes nothing here. */
+  /** Removes arguments that have no effect here. */
   drop(names: ReadonlyArray<string>, isIdle: (value: unknown) => boolean = () => true): void {
     for (const name of names) if (this.left.has(name) && isIdle(this.left.get(name))) this.left.delete(name)
   }
-  /** Sets a parameter. What was taken out for it stays where the parameter has another value, since one of the two is a mistake. */
+  /**
+   * Sets a parameter. If it already has another value, one of the two is a mistake, so the argument taken for it is put back.
+   */
   put(name: string, value: unknown): void {
     if (value === undefined || this.left.get(name) === value) return
     if (this.left.has(name)) this.restore()
@@ -158,10 +162,10 @@ const isFalse = (value: unknown): boolean => truth(value) === false
 const isNothing = (value: unknown): boolean => value === "" || (Array.isArray(value) && value.length === 0)
 const isUtf8 = (value: unknown): boolean => typeof value === "string" && /^utf-?8$/i.test(value)
 
-/** Words to a person beside a call. */
+/** Parameters that only hold words for the user. */
 const talk = ["explanation", "description", "justification", "instructions", "instruction"]
 
-/** The file types of ripgrep whose names are no endings; any other name is the ending of its files. */
+/** The file types of ripgrep that are not just a file extension; any other type is the extension of its files. */
 const types: Readonly<Record<string, string>> = {
   c: "*.{c,h}",
   cpp: "*.{cc,cpp,cxx,hh,hpp,hxx,h,inl}",
@@ -198,7 +202,7 @@ const readFile = (args: Arguments): void => {
   const start = range?.[0] ?? args.take(aliases["line"]!, number)
   const end = range?.[1] ?? args.take(["end_line", "end_line_one_indexed_inclusive", "line_end", "to_line"], natural)
   args.put("line", start)
-  // -1 is the end of the file in the text editor of Anthropic.
+  // Anthropic's text editor uses -1 for the end of the file.
   if (end !== undefined && end >= (start ?? 1)) args.put("limit", end - (start ?? 1) + 1)
   else if (end !== undefined && end >= 0) args.restore()
   args.put("limit", args.take(["head"], natural))
@@ -206,7 +210,10 @@ const readFile = (args: Arguments): void => {
   args.put("line", tail === undefined || tail === 0 ? undefined : -tail)
 }
 
-/** Globs that mean the same in braces: one that takes back, or has braces or commas of its own, does not. */
+/**
+ * Returns globs that can be joined in braces with the same meaning: none is negated, and among several none has braces or
+ * commas.
+ */
 const joinable = (value: unknown): ReadonlyArray<string> | undefined => {
   const globs = strings(value)
   const isPlain = globs?.every((glob) => !glob.startsWith("!") && (globs.length === 1 || !/[{},]/.test(glob)))
@@ -271,7 +278,7 @@ const rm = (args: Arguments): void => args.drop(["recursive", "_r", "_rf"], isTr
 
 const mkdir = (args: Arguments): void => args.drop(["parents", "recursive", "exist_ok", "_p"], isTrue)
 
-/** From here on a timeout can only be meant in milliseconds. */
+/** The smallest timeout that can only mean milliseconds. */
 const leastMillis = 1000
 
 const shell = (args: Arguments): void => {
@@ -300,7 +307,7 @@ const rules: ReadonlyMap<string, (args: Arguments) => void> = new Map([
   ["shell", shell]
 ])
 
-/** Renames what has another name, unless that would give a parameter two values. */
+/** Renames parameters with other names, unless that gives a parameter two values. */
 const renamed = (sent: Sent, known: ReadonlyArray<string>): Sent => {
   const out = new Map(Object.entries(sent).filter(([name]) => known.includes(name)))
   for (const [name, value] of Object.entries(sent)) {
@@ -340,7 +347,7 @@ const asChoice = (value: unknown, choices: ReadonlyArray<unknown>): unknown => {
 
 const propertiesOf = (node: Node): Sent => (isRecord(node["properties"]) ? node["properties"] : {})
 
-/** Takes a value as the type that its schema has, where it can only be meant so. */
+/** Converts a value to the type in its schema if its meaning is certain. */
 const retyped = (value: unknown, node: Node): unknown => {
   if (Array.isArray(node["enum"]) && typeof value === "string") return asChoice(value, node["enum"])
   const { type } = node
@@ -361,7 +368,7 @@ const retyped = (value: unknown, node: Node): unknown => {
   )
 }
 
-/** Rewrites arguments that do not decode as the tool takes them, as far as their meaning is certain. */
+/** Rewrites arguments that do not decode into the tool's own, as far as their meaning is certain. */
 export const understood = (definition: AnyDefinition<unknown>, sent: unknown): unknown => {
   if (!isRecord(sent)) return sent
   const { schema } = documentOf(definition)

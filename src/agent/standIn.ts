@@ -1,4 +1,4 @@
-/** The filesystem of a tool that needs none where there is none: whatever is done on it fails Unavailable, and says why. */
+/** Stands in for the filesystem of a tool that runs without one; every operation fails with Unavailable and says why. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { type Algebra, make } from "../filesystem/Filesystem.ts"

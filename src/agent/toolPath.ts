@@ -1,4 +1,4 @@
-/** Paths as models write them: with blanks around them, a leading slash, or the directory under which a prompt showed them the files. */
+/** Reads paths as models write them: with spaces around them, a leading slash, or the mount point that a prompt mentioned. */
 import * as Effect from "effect/Effect"
 import { InvalidArgument, InvalidPath, type PathTooLong, promote } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
@@ -7,7 +7,7 @@ import type { ToolSettingsShape } from "./ToolSettings.ts"
 
 export type MountPoint = ToolSettingsShape["mountPoint"]
 
-/** Each directory that paths may begin with, and the path that it stands for, the longest first. */
+/** Returns the mount points and the path that each stands for, the longest mount point first. */
 const mountsOf = (mountPoint: MountPoint): ReadonlyArray<readonly [directory: string, path: string]> => {
   if (mountPoint === undefined) return []
   const roots = typeof mountPoint === "string" ? [mountPoint] : mountPoint
@@ -20,13 +20,13 @@ const mountsOf = (mountPoint: MountPoint): ReadonlyArray<readonly [directory: st
     .sort(([a], [b]) => b.length - a.length)
 }
 
-/** What comes after the directory that stands for the root, or for a path below it, where the text begins with it. */
+/** Replaces a mount point at the start of the text with the path that it stands for. */
 export const withoutMount = (text: string, mountPoint: MountPoint): string => {
   const mount = mountsOf(mountPoint).find(([directory]) => text === directory || text.startsWith(`${directory}/`))
   return mount === undefined ? text : `${mount[1]}${text.slice(mount[0].length)}`
 }
 
-/** Fails for a path that names a directory by its last slash, where a file is to be. */
+/** Fails if the path of a file ends in a slash, which names a directory. */
 export const checkFile = (tool: string, input: string): Effect.Effect<void, InvalidPath> =>
   /[^/\s]\s*\/+\s*$/.test(input)
     ? Effect.fail(new InvalidPath({ operation: tool, path: input, detail: 'it ends in "/", which names a directory' }))

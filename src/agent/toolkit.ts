@@ -1,6 +1,6 @@
 /**
- * Definitions as tools of effect/ai: the model reads the message and sees the images, the program gets the whole result. A tool of ours
- * takes whatever is sent, and what is wrong with it is said in the same words as anywhere else.
+ * Turns definitions into tools of effect/ai: the model gets the message and the images, the program gets the whole result. Our
+ * tools accept any input and report errors in it themselves, so that the messages are the same everywhere.
  */
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -15,11 +15,11 @@ import { invokeUnknown } from "./dispatch.ts"
 import * as Memory from "./memory.ts"
 import { ToolResult } from "./ToolResult.ts"
 
-/** Of no parameters the JSON Schema is not that of an empty struct, which anything but null is. */
+/** Returns the JSON Schema of the parameters. The schema of an empty struct would accept everything but null. */
 const object = (parameters: Schema.Struct<Schema.Struct.Fields>): Schema.Top =>
   Object.keys(parameters.fields).length === 0 ? Tool.EmptyParams : parameters
 
-/** Shows the JSON Schema of the struct and lets everything through: the dispatch decodes it. */
+/** Announces the JSON Schema of the struct but accepts any input; the dispatch decodes the input. */
 const announced = <P extends Schema.Struct.Fields>(
   parameters: Schema.Struct<P>
 ): Schema.Codec<Schema.Struct<P>["Type"], Schema.Struct<P>["Encoded"]> =>
@@ -28,7 +28,10 @@ const announced = <P extends Schema.Struct.Fields>(
       Schema.link<Schema.Struct<P>["Type"]>()(object(parameters) as never, SchemaTransformation.passthrough() as never)
   }) as never
 
-/** Handlers are found by this. That of effect is made of the name alone, so that one of two tools of a name would serve both. */
+/**
+ * Sets the id by which handlers are found. Effect derives the id from the name, so two tools with one name would share a
+ * handler.
+ */
 const identified = <T extends Tool.Any>(tool: T, id: string): T =>
   Object.assign(Object.create(Object.getPrototypeOf(tool) as object) as T, tool, { id })
 
@@ -39,7 +42,7 @@ const make = <const N extends string, P extends Schema.Struct.Fields, V extends 
     description: definition.description,
     parameters: announced(definition.parameters),
     success: ToolResult(definition.value),
-    // What a model gets wrong, it is told.
+    // Return failures to the model.
     failureMode: "return",
     toModelOutput: (answered) => {
       const { message, value } = answered as ToolResult<V["Type"]>
@@ -55,16 +58,16 @@ const make = <const N extends string, P extends Schema.Struct.Fields, V extends 
     .annotate(Tool.Idempotent, definition.idempotent)
     .annotate(Tool.OpenWorld, false)
 
-/** `kit` tells tools of one name apart. */
+/** Makes a tool of effect/ai. `kit` distinguishes tools with the same name. */
 export const toTool = <const N extends string, P extends Schema.Struct.Fields, V extends Schema.Top, R>(
   definition: Definition<N, P, V, R>,
   kit = "filesystem"
 ) => identified(make(definition), `fs-algebra/${kit}/${definition.name}`)
 
-/** The filesystem of a session. What a killed process has left half done of a change of several files is finished first. */
+/** The filesystem of a session. Changes of several files that a killed process left half done are finished first. */
 export const recovered = Effect.tap(Filesystem, recoverChanges)
 
-/** Makes the handler of a definition. */
+/** A function that makes the handler of a definition. */
 export type Bind = <N extends string, P extends Schema.Struct.Fields, V extends Schema.Top>(
   definition: Definition<N, P, V, never>
 ) => (
@@ -72,7 +75,10 @@ export type Bind = <N extends string, P extends Schema.Struct.Fields, V extends 
   context: { readonly toolCallId?: string | undefined }
 ) => Effect.Effect<ToolResult<V["Type"]>>
 
-/** The handlers of one session, which shares what it has seen. `services` are theirs, whatever is around a call. */
+/**
+ * Makes the handlers of one session, which share the versions seen. Their services are `services`, whatever the context of a
+ * call provides.
+ */
 export const session = <S>(services: Context.Context<S>): Bind => {
   const memory = Memory.make()
   return <N extends string, P extends Schema.Struct.Fields, V extends Schema.Top>(definition: Definition<N, P, V, never>) =>

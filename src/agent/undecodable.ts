@@ -1,6 +1,6 @@
 /**
- * What is wrong with arguments, in words that tell how to send them again: each parameter by name, what was expected, and one call that
- * is right. What was sent is told by its kind alone, so that a long argument is not sent back.
+ * Describes what is wrong with arguments: each parameter by name, the expected type, and one correct call. The value sent is
+ * described by its kind alone, so that a long argument is not repeated.
  */
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
@@ -13,7 +13,7 @@ import { documentOf, parameterFor } from "./spellings.ts"
 const mostFaults = 8
 const longestName = 60
 
-/** Names from other suites that come near a parameter, but do not mean the same. */
+/** Names from other tool suites that resemble a parameter but mean something else. */
 const near: Readonly<Record<string, ReadonlyArray<string>>> = {
   path: ["uri"],
   content: ["code_edit"],
@@ -36,7 +36,7 @@ const meant = (name: string, known: ReadonlyArray<string>): string | undefined =
   return nearest?.candidate
 }
 
-/** What is short enough is told as it is. */
+/** Shows a short value as it is, and a long one by its kind. */
 const sent = (value: unknown): string =>
   (typeof value === "string" && value.length <= longestName) || typeof value === "number" || typeof value === "boolean"
     ? JSON.stringify(value)
@@ -63,7 +63,7 @@ const at = (input: unknown, path: ReadonlyArray<PropertyKey>): unknown =>
     input
   )
 
-/** `edits[0].old_string`. */
+/** Returns the place of an argument, such as `edits[0].old_string`. */
 const placeOf = (path: ReadonlyArray<PropertyKey>): string =>
   cutName(
     path.map((key, index) => (typeof key === "number" ? `[${key}]` : index === 0 ? String(key) : `.${String(key)}`)).join("")
@@ -88,13 +88,13 @@ const worded = (expected: string): string =>
 const missing = "\u0000missing"
 const unexpected = "\u0000unexpected"
 
-/** The issues of the schema, with what was expected as their message; what was sent is in none of them. */
+/** Formats the issues of the schema with the expected type as message, without the value sent. */
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1({
   leafHook: (issue) =>
     issue._tag === "MissingKey" ? missing : issue._tag === "UnexpectedKey" ? unexpected : SchemaIssue.defaultLeafHook(issue)
 })
 
-/** Names of the parameters that stand at a place: those of the tool itself, or of the objects in a list. */
+/** Returns the names of the parameters at a place: those of the tool itself, or of the objects in a list. */
 const namesAt = (definition: AnyDefinition<unknown>, path: ReadonlyArray<PropertyKey>): ReadonlyArray<string> => {
   const document = documentOf(definition)
   const resolved = (node: unknown): Readonly<Record<string, unknown>> => {
@@ -115,7 +115,7 @@ const namesAt = (definition: AnyDefinition<unknown>, path: ReadonlyArray<Propert
   return Object.keys(isRecord(inside["properties"]) ? inside["properties"] : {})
 }
 
-/** One text for each place, of as many as are worth telling; the rest are counted. */
+/** Returns one text per place, up to a maximum, and the number of the others. */
 const wrongs = (definition: AnyDefinition<unknown>, input: unknown, error: Schema.SchemaError) => {
   const { issues } = issuesOf(error.issue)
   const out = new Map<string, string>()

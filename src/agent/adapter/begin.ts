@@ -1,6 +1,6 @@
 /**
- * A tool that runs elsewhere, as a call whose handler waits to be told how it ended: so it is judged, timed, taken back and told like
- * every other.
+ * Runs a tool whose work is done elsewhere as an ordinary call. The handler waits for the reported outcome, so policies, the
+ * deadline and the rollback apply to the call as to every other.
  */
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
@@ -18,7 +18,10 @@ const failed = (result: Called): Result.ToolResult<never> => Result.error(result
 
 const interrupted = Result.error("The call was interrupted.")
 
-/** A defect is not swallowed; an interruption is how the run ended. */
+/**
+ * Turns the exit of a call into a result. A defect is passed on; an interruption becomes a failed result, because the run ended
+ * that way.
+ */
 const resultOf = (exit: Exit.Exit<Called>): Effect.Effect<Called> =>
   Exit.isSuccess(exit)
     ? Effect.succeed(exit.value)

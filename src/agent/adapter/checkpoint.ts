@@ -1,6 +1,6 @@
 /**
- * A checkpoint of session and filesystem before each tool that may change something, and both as they were when the tool fails, dies
- * or is interrupted. Those of calls that went well stay, by the name `pre:<tool>:<call id>`.
+ * Takes a checkpoint of session and filesystem before each tool that may change something. A failed, dying or interrupted call
+ * is rolled back to it. Checkpoints of successful calls stay, named `pre:<tool>:<call id>`.
  */
 import * as Effect from "effect/Effect"
 import { createHash } from "../../runtime/node.ts"
@@ -16,7 +16,7 @@ import { underWay } from "./refusals.ts"
 
 const longestId = 100
 
-/** The id of a checkpoint can be the name of a file, and the id of a call is whatever a provider sends. */
+/** Returns a checkpoint id that is safe as a file name. Model providers may send any text as the id of a call. */
 const idOf = ({ callId, tool }: Invocation): string => {
   const label = labelled(callId).replaceAll(/[/\\\u0080-\u009f]/g, "_")
   if (label === callId && label.length <= longestId) return checkpointTag(tool, callId)
@@ -34,19 +34,22 @@ const keeping = (checkpoint: Checkpoint.Operations, id: string, room: Effect.Eff
   called: () => `checkpoint ${id}`
 })
 
-/** Nobody else changes session or files meanwhile, or what they did would be taken back too. */
+/** Runs the call while no other call changes the session or the files. A rollback would otherwise undo their changes too. */
 const undisturbed = <A, E, R>(
   checkpoint: Checkpoint.Operations,
   { filesystem }: Invocation,
   call: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> => checkpoint.exclusively(alone(filesystem.port, call))
 
-/** Around the calls of one run. `isElsewhere`: whoever does the work has to get at the files, and cannot wait for us. */
+/**
+ * Returns what wraps the calls of one run. With `isElsewhere` no locks are taken: the program that does the work needs the
+ * files and cannot wait for our locks.
+ */
 export const taking = ({ checkpoint, keep = 100 }: Options): ((isElsewhere: boolean) => Around) => {
   if (checkpoint === undefined) return () => without
   const working = new Set<string>()
   const staying = new Set<string>()
-  // Before the next one is taken, so that nothing is left to do when a call has gone well.
+  // Make room before the next checkpoint, so that a successful call has nothing left to do.
   const room = Effect.suspend(() => {
     const old = [...staying].slice(0, Math.max(0, staying.size + 1 - keep))
     for (const id of old) staying.delete(id)

@@ -1,6 +1,7 @@
 /**
- * Where the tools of a section work: on its own filesystem, else on the prompt's. What else they find is the section's, and before
- * that, of the one whose filesystem it is, so that tools for snapshots keep the very files that the others change.
+ * Chooses the filesystem that the tools of a section work on: the section's own, or else the one of the prompt's workspace. A
+ * tool gets the services of that workspace section and those of its own section, which take precedence. Snapshot tools
+ * therefore keep the same files that the file tools change.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -13,7 +14,7 @@ import type { Section, SectionError } from "../Section.ts"
 import { noFiles, notReady } from "./refusals.ts"
 
 export interface Grounds {
-  /** The section whose filesystem a tool of this one gets, if any. */
+  /** The section whose filesystem a tool of this section gets, if any. */
   readonly placeOf: (section: Section<unknown>) => Section<unknown> | undefined
   readonly of: (section: Section<unknown>) => Effect.Effect<Ground>
 }
@@ -21,17 +22,20 @@ export interface Grounds {
 const servicesOf = (section: Section<unknown> | undefined): Effect.Effect<Context.Context<never>, SectionError> =>
   section?.services ?? Effect.succeed(Context.empty())
 
-/** `workspace` is the first section of the prompt that has a filesystem; `session` is told by the memories of all. */
+/**
+ * Makes the grounds of one run. `workspace` is the first section of the prompt that has a filesystem; `session` identifies the
+ * session in every memory.
+ */
 export const make = (workspace: Section<unknown> | undefined, session: object): Grounds => {
   const memories = new WeakMap<Algebra, Memory.Memory>()
-  // A path is another file on another filesystem.
+  // Each filesystem has its own memory, because the same path is a different file on each.
   const memoryOf = (filesystem: Algebra): Memory.Memory => {
     const known = memories.get(filesystem) ?? Memory.make(session)
     memories.set(filesystem, known)
     return known
   }
   const recovered = new WeakSet<Algebra>()
-  // What a killed process has left half done is seen by nobody.
+  // Finish the interrupted changes of a killed process before any tool sees the files.
   const sound = (filesystem: Algebra): Effect.Effect<Algebra> =>
     recovered.has(filesystem)
       ? Effect.succeed(filesystem)

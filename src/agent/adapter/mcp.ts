@@ -1,4 +1,7 @@
-/** A prompt as a server of the Model Context Protocol: what it says as instructions and as a prompt, its tools, and its files. */
+/**
+ * Serves a prompt over the Model Context Protocol: its text as instructions and as a prompt, its tools, and its files as
+ * resources.
+ */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -17,7 +20,7 @@ import * as Prompt from "../Prompt.ts"
 import type { SectionError } from "../Section.ts"
 import { make } from "./run.ts"
 
-/** All clients are of the one session that the run is in. */
+/** Plans a server of one run. All its clients share the session of that run. */
 export const planning =
   <R>(
     adapter: Adapter,
@@ -30,13 +33,13 @@ export const planning =
       const workspace = Option.getOrUndefined(Prompt.workspace(prompt))
       const own = yield* Effect.option(workspace?.services ?? Effect.succeed(Context.empty()))
       const around = yield* Effect.context<never>()
-      // What the section's own policies hide is in no notice either.
+      // Use the section's own services, so that change notices leave out what its policies hide.
       const watched = Option.map(Option.all([run.context.filesystem, own]), ([filesystem, services]) =>
         Context.add(together(around, services), Filesystem, filesystem)
       )
       const calls = yield* serving(flow, options.structured, (definition, input) => {
         const offered = run.tools.find((tool) => tool.definition === definition)
-        // What is on no list is asked for where there are files.
+        // A definition outside the list of tools reads a resource; it runs in the workspace section.
         return offered === undefined ? invoke({ definition, section: workspace! }, input) : run.call(definition.name, input)
       })
       const register = Effect.gen(function* () {

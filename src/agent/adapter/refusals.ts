@@ -1,4 +1,4 @@
-/** What a run of a prompt refuses before a tool gets to know of it, and what it says then. */
+/** The refusals that a run of a prompt makes before a tool sees the call. */
 import { listed } from "../changedLines.ts"
 import { type Refused, refused } from "../definition.ts"
 import { looksLike } from "../../engine/nearestPaths.ts"
@@ -7,7 +7,7 @@ import type { Section, SectionError } from "../Section.ts"
 const mostNear = 3
 const longestName = 100
 
-/** A name is whatever a model has sent. */
+/** Shortens a tool name for a message; a model may send any text as a name. */
 export const shownName = (name: string): string =>
   name.length > longestName ? `${name.slice(0, longestName).toWellFormed()}…` : name.toWellFormed()
 
@@ -48,7 +48,7 @@ export const noFiles: Refused = refused(
   "Go on without files; the prompt must have a section with a filesystem for this tool."
 )
 
-/** Why it was so is for the log: it may name directories of the machine. */
+/** Leaves out the reason: it may name directories of the machine, and belongs in the log. */
 export const notReady = ({ title }: Pick<Section, "title">, { _tag }: SectionError): Refused =>
   refused(
     `The filesystem of ${JSON.stringify(title)} could not be made ready (${_tag}).`,

@@ -1,6 +1,6 @@
 /**
- * One prompt at work in one session. It is rendered once, and then every call goes the same way: the tool is found by its name, works on
- * the filesystem of its section, and what it has changed is taken back where it fails.
+ * Runs one prompt in one session. The prompt is rendered once. Each call then finds its tool by name, works on the filesystem
+ * of the tool's section, and is rolled back if it fails.
  */
 import * as Context from "effect/Context"
 import * as DateTime from "effect/DateTime"
@@ -26,15 +26,17 @@ import { taking } from "./checkpoint.ts"
 import * as Grounds from "./grounds.ts"
 import { noSuchTool, otherSession, over, shownName, spent } from "./refusals.ts"
 
-/** How a call is made, beside what its caller says. */
+/** The options of a call, beside those that its caller gives. */
 export interface How extends CallOptions {
-  /** Whether the work is done by somebody who does not know of our turns, and must not wait for them. @default false */
+  /**
+   * Whether another program does the work. Such a program does not know of our locks and must not wait for them. @default false
+   */
   readonly isElsewhere?: boolean | undefined
 }
 
 export interface Running {
   readonly run: Run
-  /** As a call of the run, of a tool that need not be on its list. */
+  /** Runs a tool as a call of this run, even if the tool is not on the list of the run. */
   readonly invoke: (tool: Prompt.RenderedTool, input: unknown, how?: How) => Effect.Effect<Result.ToolResult<unknown>>
 }
 
@@ -43,7 +45,7 @@ const earlier = (self: Option.Option<DateTime.Utc>, that: Option.Option<DateTime
     ? Option.some(DateTime.min(self.value, that.value))
     : Option.orElse(self, () => that)
 
-/** What a caller's own context says counts too, but gives no more time than the run has, and no more budget. */
+/** Combines the context of the run with that of a caller. The earlier deadline holds, and both budgets count. */
 const contextOf = (own: ToolContext.Operations, given: ToolContext.Operations | undefined): ToolContext.Operations =>
   given === undefined
     ? own
@@ -79,7 +81,9 @@ const checked = ({ checkpoint, session }: Options): Effect.Effect<void, SessionE
         new SessionError({ operation: "Adapter.run", reason: "invalid", detail: "the checkpoint is of another session" })
       )
 
-/** Calls are not part of the span in which the run was made, unless they are called there. */
+/**
+ * The surrounding context without its parent span: a call belongs to the span it is made in, not to the span that made the run.
+ */
 const ambient = Effect.map(Effect.context<never>(), Context.omit(Tracer.ParentSpan)) as Effect.Effect<Context.Context<never>>
 
 export const make = Effect.fnUntraced(function* <R>(
@@ -160,7 +164,7 @@ export const make = Effect.fnUntraced(function* <R>(
       Effect.suspend(() => {
         const place = places.get(name)
         if (place === undefined) return Effect.flatMap(unknown(name, options), Effect.fail)
-        // Nothing can be begun in a scope that has ended; what says so is told as any refusal is.
+        // A closed scope cannot start work, so refuse the call in the same words as any other.
         if (isOver()) return Effect.flatMap(invoke(place, input, options), ({ message }) => Effect.fail(Result.error(message)))
         return begin(place.definition, scope, (definition) =>
           invoke({ ...place, definition }, input, { ...options, isElsewhere: true })

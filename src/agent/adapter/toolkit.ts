@@ -1,4 +1,4 @@
-/** The tools of a run for programs on effect's LanguageModel: every call that a model makes goes through the run. */
+/** Makes the tools of a run a toolkit for effect's LanguageModel; every call of the model goes through the run. */
 import * as Effect from "effect/Effect"
 import type * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
