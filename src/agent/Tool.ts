@@ -40,11 +40,7 @@ export interface Options<Name extends string, Params extends Schema.Struct.Field
 > {
   /** @default none */
   readonly parameters?: Schema.Struct<Params> | undefined
-  /**
-   * The effect of the tool on files.
-   * @default "changes", which is what policies are
-   * strictest with
-   */
+  /** The effect of the tool on files. @default "changes", which is what policies are strictest with */
   readonly does?: "reads" | "adds" | "changes" | undefined
   /** @default false */
   readonly idempotent?: boolean | undefined

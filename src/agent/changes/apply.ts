@@ -1,7 +1,7 @@
 /**
- * Several files change at once or not at all, whatever fails and whoever interrupts; a process that is killed leaves a journal, which the
- * next one finishes. One file alone is an ordinary write, which is all or nothing by itself. Versions are compared when nobody else
- * can change the files any more.
+ * Changes several files, all or nothing, even if a change fails or is interrupted. A killed process leaves a journal, which the
+ * next process finishes. A change of one file is an ordinary write, which is atomic by itself. Versions are compared under the
+ * lock, when no other process can change the files.
  */
 import * as Effect from "effect/Effect"
 import { claiming } from "../../engine/directories.ts"
@@ -20,25 +20,25 @@ import type { Backend } from "../../port/Backend.ts"
 import { TakingBack } from "../../port/Rules.ts"
 import { type End, find, type Place, type Trees } from "./places.ts"
 
-/** What becomes of one file. */
+/** The change of one file. */
 export interface FileChange {
   readonly path: FsPath.FsPath
-  /** The version that it has; `null`: there is no file. */
+  /** The version that the file must have, or `null` if there must be no file. */
   readonly before: string | null
-  /** Its content afterwards; `null`: it is removed. */
+  /** The new content, or `null` to remove the file. */
   readonly after: Uint8Array | null
-  /** The file that it was until now, which goes, and whose permissions it keeps. */
+  /** The old path of a file that moves. The old file is removed, and the new one keeps its permissions. */
   readonly from?: { readonly path: FsPath.FsPath; readonly version: string } | undefined
 }
 
 export interface Changed {
   readonly path: FsPath.FsPath
-  /** The version that it has now; `null`: there is no file. */
+  /** The version of the file after the change, or `null` if there is no file. */
   readonly version: string | null
 }
 
 export interface Options {
-  /** As errors call it. @default "change" */
+  /** The name of the operation in errors. @default "change" */
   readonly operation?: string | undefined
 }
 
@@ -55,7 +55,7 @@ const changedBy = ({ after, path }: FileChange): Changed => ({
   version: after === null ? null : Version.ofBytes(after)
 })
 
-/** What the layer's options forbid is refused before anything is looked at. */
+/** Returns a fault if the layer's options forbid a change. This check comes before any file access. */
 const refusal = ({ may }: Caller.Caller, ends: ReadonlyArray<End>): Fault | undefined => {
   for (const { after, path } of ends) {
     const action = after === null ? "delete" : "write"
@@ -71,20 +71,20 @@ const applyOne = Effect.fnUntraced(function* (port: Backend, { after, before, pa
   yield* Write.bytes(port, path, after, plan)
 })
 
-/** Other processes are kept from every file, in one order, so that no two can wait for each other. */
+/** Claims every file against other processes. All processes claim in the same order, so that no two wait for each other. */
 const claimingAll = <A, E, R>(
   port: Backend,
   places: ReadonlyArray<Place>,
   effect: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | Fault, R> => {
-  // Names that could be the same on some disk have the same claim.
+  // Names that could be the same on some disk share a claim.
   const claims = new Map(places.map(({ at }) => [FsPath.fold(at.normalize()), at]))
   return [...claims]
     .sort(([a], [b]) => FsPath.compare(b, a))
     .reduce<Effect.Effect<A, E | Fault, R>>((inner, [, at]) => claiming(port, at, inner), effect)
 }
 
-/** Tells whether a failure shows that another program changed the tree after the places were found. */
+/** Tests whether a failure shows that another program changed the tree after the places were found. */
 const isChange = ({ _tag, code }: Fault & { readonly code?: unknown }): boolean =>
   _tag === "NotFound" ||
   _tag === "NotADirectory" ||
@@ -107,11 +107,14 @@ const swap = (port: Backend, { after, before, places }: Trees): Effect.Effect<vo
   const contents = new Map(places.map(({ at, end }) => [at, end.after]))
   const content = (path: FsPath.FsPath) => Effect.succeed(contents.get(path)!)
   const swapped = Effect.mapError(exchange<never>(port, { before, after, content }), withoutMismatch)
-  // What is put aside for a moment is not deleted: where the layer permits only writing, that is enough.
+  // An exchange moves files aside for a moment. These moves are no deletions, so permission to write is enough.
   return port.rules?.permits?.("delete") === false ? Effect.provideService(swapped, TakingBack, true) : swapped
 }
 
-/** What goes was found through links perhaps, so that its own name is judged now. */
+/**
+ * Returns a fault if a rule keeps a file that is to be removed. Links may have led to the file, so its real path is checked
+ * now.
+ */
 const keepsAny = (port: Backend, places: ReadonlyArray<Place>): Fault | undefined => {
   for (const { at, end } of places) {
     const fault = end.after === null ? port.rules?.keeps?.(at) : undefined
@@ -135,11 +138,11 @@ const applyAll = Effect.fnUntraced(function* (port: Backend, ends: ReadonlyArray
 })
 
 /**
- * Makes all changes or none. Paths go through links as those of a write do, and as those of a delete where a file is removed; missing
- * directories are made, none is removed. How much may be written is for the caller to judge.
+ * Makes all changes or none. Paths follow links as those of a write do; a removed file's path follows them as a delete does.
+ * Missing directories are created and no directory is removed. The caller must check how much may be written.
  *
- * Fails with Conflict for a file that is not as it should be, InvalidArgument for two changes of one file, NotAFile, NotADirectory,
- * and whatever a write or a delete fails with. Nothing has changed then.
+ * Fails with Conflict for a file at another version, InvalidArgument for two changes of one file, NotAFile, NotADirectory, and
+ * the errors of a write or a delete. After a failure nothing has changed.
  */
 export const applyChanges = (
   fs: Algebra,
@@ -160,8 +163,8 @@ export const applyChanges = (
 }
 
 /**
- * Finishes what a process that was killed amid `applyChanges` has left, so that nobody sees half of it; once, when a session begins. What
- * cannot be finished now is tried again by the next change of several files.
+ * Finishes the interrupted `applyChanges` of a killed process, so that no tool sees half of it. Runs once, when a session
+ * begins. If it cannot finish now, the next change of several files tries again.
  */
 export const recoverChanges = ({ port }: Algebra): Effect.Effect<void> =>
   Effect.catch(alone(port, recovering(port)), (fault) =>

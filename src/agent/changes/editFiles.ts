@@ -1,6 +1,6 @@
 /**
- * One file is edited by the filesystem itself. Of several, all are worked out first, on the bytes, so that nothing outside of a match
- * changes; then they are changed at once, if they are still what they were.
+ * Edits files. The filesystem edits a single file itself. For several files, all new contents are computed first, on bytes, so
+ * that nothing outside a match changes. Then all files are written at once, if their versions are still the same.
  */
 import * as Effect from "effect/Effect"
 import * as Edit from "../../engine/edit.ts"
@@ -33,7 +33,10 @@ const textOf = (bytes: Uint8Array): string | undefined => {
   }
 }
 
-/** So that what others change later can be told. Where it cannot be read now, the version alone is known. */
+/**
+ * Remembers the new text, so that later changes by others can be described. If the text cannot be read now, only the version is
+ * remembered.
+ */
 const remember = Effect.fnUntraced(function* ({ filesystem, memory }: Call, { bytesWritten, path, version }: EditResult) {
   memory.saw(path, version!)
   if (bytesWritten > largest) return
@@ -60,7 +63,7 @@ interface Worked {
   readonly change: FileChange
 }
 
-/** What would become of the file. */
+/** Computes the new content of a file. */
 const work = Effect.fnUntraced(function* (call: Call, file: FileEdits): Effect.fn.Return<Worked, FsError> {
   const { edits, ifMatch, path } = file
   const { content, version } = yield* call.filesystem.readBytes(path, { version: true })
@@ -89,11 +92,11 @@ const editAll = Effect.fnUntraced(function* (
   })
 })
 
-/** Makes all edits, or none; each is looked for in the text as it was. */
+/** Makes all edits or none. Each edit is searched for in the text before any edit. */
 export const editFiles = (call: Call, files: ReadonlyArray<FileEdits>): Effect.Effect<ReadonlyArray<EditedFile>, FsError> => {
   const [only] = files
   if (files.length === 1) return Effect.map(editOne(call, only!), (edited) => [edited])
   const expects = (path: string): boolean => files.some((file) => file.path === path && file.ifMatch !== undefined)
-  // Whoever names no version takes the file as it is when its turn comes.
+  // Without `if_match` for the file, a conflict is retried on the current content.
   return Effect.retry(editAll(call, files), { times: 4, while: (error) => error._tag === "Conflict" && !expects(error.path) })
 }

@@ -1,4 +1,7 @@
-/** From one place or many, as a model wrote them, to the edits of each file; what can be judged without a file is judged here. */
+/**
+ * Turns the arguments of edit_file, for one place or many, into the edits of each file. Checks everything that does not need
+ * the file.
+ */
 import * as Effect from "effect/Effect"
 import type { Edit } from "../../engine/edit.ts"
 import { InvalidArgument } from "../../model/FsError.ts"
@@ -21,7 +24,7 @@ export interface Params extends Partial<Place> {
 export interface FileEdits {
   readonly path: FsPath
   readonly edits: ReadonlyArray<Edit>
-  /** What the model calls each of them, such as `edits[3].`; empty for the only one. */
+  /** The model's names for the edits, such as `edits[3].`; empty for a single edit. */
   readonly names: ReadonlyArray<string>
   readonly ifMatch: string | undefined
 }
@@ -51,7 +54,7 @@ const whose = refused(
   "Put if_match into the edits of that file."
 )
 
-/** Each edit of a call costs some microseconds that no other call can use. */
+/** The largest number of edits in a call. Each costs some microseconds during which no other call can run. */
 const maxEdits = 5000
 
 const tooMany = (count: number): Refused =>
@@ -60,7 +63,7 @@ const tooMany = (count: number): Refused =>
     "Nothing was changed; send them in several calls, or write the file whole with write_file."
   )
 
-/** The places with what stands beside the list as their default. */
+/** Returns the places, with the parameters beside the list as their defaults. */
 const placesOf = (params: Params): ReadonlyArray<Place> | Refused => {
   const { edits, if_match, new_string, old_string, path, replace_all } = params
   if (edits !== undefined && edits.length > 0) {
@@ -92,14 +95,14 @@ const check = (call: Call, path: FsPath, { new_string, old_string }: Place, name
     : undefined
 }
 
-/** The line endings of a text that has lines, where all of them are the same. */
+/** Returns the line ending of a text, or `undefined` if the text has no line ending or mixed ones. */
 const endingOf = (text: string): "\r\n" | "\n" | undefined => {
   const newlines = text.split("\n").length - 1
   const crlfs = text.split("\r\n").length - 1
   return newlines === 0 ? undefined : crlfs === newlines ? "\r\n" : crlfs === 0 ? "\n" : undefined
 }
 
-/** Returns the new text with the line endings of the old one: what replaces lines of a file ends as they do. */
+/** Returns the new text with the line endings of the old text. */
 const alike = ({ new_string, old_string }: Place): string => {
   const ending = endingOf(old_string)
   return ending === undefined ? new_string : new_string.replaceAll(/\r?\n/g, ending)
@@ -111,7 +114,7 @@ const editOf = (place: Place): Edit => ({
   match: place.replace_all === true ? "all" : "unique"
 })
 
-/** The edits of each file, files in the order in which they are named first. */
+/** Groups the edits by file, in the order in which the files are first named. */
 export const planOf = Effect.fnUntraced(function* (params: Params, call: Call) {
   const places = placesOf(params)
   if ("_tag" in places) return yield* Effect.fail(places)
@@ -143,10 +146,10 @@ export const planOf = Effect.fnUntraced(function* (params: Params, call: Call) {
 
 const ownReferences = /^(?:edits\[\d+\] and edits\[\d+\] overlap|it does not occur in the file as it is; edits\[\d+\])/
 
-/** An error of the edits of one file, told of those that the model gave. */
+/** Rewrites an error in the edits of one file so that it names the edits as the model numbered them. */
 export const asGiven = (error: InvalidArgument, { names }: FileEdits, tool: string): InvalidArgument => {
   const listed = (index: string): string => (names[Number(index)] ?? "").replace(/\.$/, "")
-  // Elsewhere it is text of the file.
+  // Rewrite only the core's own references; elsewhere `edits[n]` may be text of the file.
   const detail = error.detail.replace(ownReferences, (text) =>
     text.replace(/edits\[(\d+)\]/g, (_, index: string) => listed(index))
   )

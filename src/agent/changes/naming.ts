@@ -1,4 +1,4 @@
-/** What the tools that change files have in common: an argument is called what the model called it. */
+/** Translates the core's argument names into those of the tools. */
 import { InvalidArgument } from "../../model/FsError.ts"
 
 const names: ReadonlyMap<string, string> = new Map([
@@ -8,17 +8,17 @@ const names: ReadonlyMap<string, string> = new Map([
   ["changes", "edits"]
 ])
 
-/** Of a filesystem's argument the name on the wire. */
+/** Returns the name on the wire for an argument of the filesystem. */
 export const nameOf = (argument: string): string =>
   argument
     .split(".")
     .map((part) => names.get(part) ?? part)
     .join(".")
 
-/** Leaves out what the core says is to be done: a tool has its own words for that. */
+/** Removes the core's advice from a detail, because the tools give their own. */
 export const reworded = (detail: string): string =>
   detail.replace("; give more of the text around it so that one place is left, or ask for the first or for all of them", "")
 
-/** The error as one of the tool. */
+/** Turns the error into one of the tool. */
 export const renamed = (error: InvalidArgument, tool: string): InvalidArgument =>
   new InvalidArgument({ operation: tool, path: error.path, argument: nameOf(error.argument), detail: reworded(error.detail) })

@@ -1,6 +1,6 @@
 /**
- * Where changes lead, as a tree of only what they concern: links are resolved, and of every
- * directory on the way it is known whether it is there. Two such trees, before and after, are all that an exchange needs.
+ * Resolves the paths of changes to a tree of the affected entries. Links are resolved, and the tree records which directories
+ * exist. An exchange needs only two such trees, before and after.
  */
 import * as Effect from "effect/Effect"
 import { noPlace, resolve, resolveLink } from "../../engine/resolve.ts"
@@ -12,18 +12,18 @@ import * as FsPath from "../../model/FsPath.ts"
 import { Limits } from "../../model/Limits.ts"
 import type { Backend } from "../../port/Backend.ts"
 
-/** One end of a change: a file that is to have this content, or to be gone. */
+/** One path of a change: a file that gets this content or is removed. */
 export interface End {
-  /** As the caller wrote it. */
+  /** The path as the caller wrote it. */
   readonly path: FsPath.FsPath
-  /** The version that it must have; `null`: there must be no file. */
+  /** The version that the file must have, or `null` if there must be no file. */
   readonly before: string | null
   readonly after: Uint8Array | null
-  /** Whose permissions a new file gets. */
+  /** The file whose permissions a new file gets. */
   readonly from?: FsPath.FsPath | undefined
 }
 
-/** An end that has been found. */
+/** An end whose path has been resolved. */
 export interface Place {
   readonly end: End
   readonly at: FsPath.FsPath
@@ -40,7 +40,7 @@ interface Spot {
 export interface Trees {
   readonly before: DirectoryNode
   readonly after: DirectoryNode
-  /** In path order. */
+  /** The places, in path order. */
   readonly places: ReadonlyArray<Place>
 }
 
@@ -60,10 +60,10 @@ const spotBelow = Effect.fnUntraced(function* (port: Backend, above: Spot, segme
   return spot
 })
 
-/** Writing goes where links lead, removing takes the name itself. */
+/** Resolves the path of an end. A write follows a link at the path; a removal removes the link itself. */
 const placeOf = Effect.fnUntraced(function* (port: Backend, { after, path }: End): Effect.fn.Return<FsPath.FsPath, Fault> {
   const found = yield* after === null ? resolveLink(port, path) : resolve(port, path)
-  // What is in the way may be going itself.
+  // A file that blocks the path may itself be removed by these changes.
   const fault = found.blocked ? undefined : noPlace(found)
   if (fault !== undefined) return yield* Effect.fail(fault)
   const isNew = found.stat === undefined && found.path !== path
@@ -85,7 +85,7 @@ const put = Effect.fnUntraced(function* (port: Backend, top: Spot, end: End): Ef
 const permissions = (stat: FileStat | undefined): { readonly mode?: number } =>
   stat?.mode === undefined ? {} : { mode: stat.mode & 0o777 }
 
-/** Describes the file as it is; its id equals that of the new content only where the content stays the same. */
+/** Describes the current file. Its id equals that of the new content only if the content stays the same. */
 const fileBefore = (stat: FileStat, { after, before }: End): FileNode => ({
   kind: "file",
   ...permissions(stat),
@@ -109,7 +109,7 @@ const entriesOf = (spot: Spot, nodeOf: (spot: Spot) => Node | undefined): Map<st
   return entries
 }
 
-/** Directories without their modes, which stay as they are. */
+/** Describes the current tree. Directories have no modes here, because their modes do not change. */
 const nodeBefore = (spot: Spot): Node | undefined => {
   const { end, stat } = spot
   if (stat?.kind === "directory") return { kind: "directory", entries: entriesOf(spot, nodeBefore) }
@@ -126,7 +126,7 @@ const nodeAfter =
     return stat?.kind === "directory" || entries.size > 0 ? { kind: "directory", entries } : undefined
   }
 
-/** Why what is to come cannot be below this. */
+/** Returns a fault if entries are to be created below something that is no directory. */
 const misplaced = (spot: Spot): Fault | undefined => {
   if (spot.below.size === 0 || spot.stat?.kind === "directory") return undefined
   const [below] = spot.below.values()
@@ -149,12 +149,12 @@ const placesOf = (top: Spot): ReadonlyArray<Place> | Fault => {
 }
 
 /**
- * Finds every end. Fails with InvalidArgument where two are one file or stand in each other's way, with NotAFile and NotADirectory for
- * what is something else, and as links fail; with the caller's path.
+ * Resolves every end. Fails with InvalidArgument if two ends are the same file or exclude each other. Fails with NotAFile or
+ * NotADirectory for other kinds, and with the errors of links. Faults have the caller's path.
  */
 export const find = Effect.fnUntraced(function* (port: Backend, ends: ReadonlyArray<End>): Effect.fn.Return<Trees, Fault> {
   const stat = yield* port.stat(FsPath.root)
-  // The root of a subdirectory can be moved away like any directory.
+  // The root directory of a backend can be moved away at any time.
   if (stat?.kind !== "directory") return yield* Effect.fail(located({ _tag: "NotFound" }, FsPath.root))
   const top: Spot = { at: FsPath.root, stat, below: new Map() }
   for (const end of ends) yield* Effect.mapError(put(port, top, end), (fault) => located(fault, end.path))

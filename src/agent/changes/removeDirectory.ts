@@ -1,6 +1,6 @@
 /**
- * A directory goes at once: it is moved out of sight, and what is in it is removed there, so that what fails or is interrupted midway has
- * removed nothing. Where moving could mean copying, nothing interrupts the removal instead.
+ * Removes a directory at once: moves it aside, then removes its content there. If this fails or is interrupted midway, nothing
+ * was removed. Where a move could be a copy, the removal is uninterruptible instead.
  */
 import * as Effect from "effect/Effect"
 import { at as locate } from "../../engine/directories.ts"
@@ -18,21 +18,23 @@ import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, keyOf } from "../../port/Backend.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 
-/** What was removed. */
 export interface Removed extends DeleteResult {
-  /** Files, links and others. `deleted` is the same but for an empty directory, where it is 1. */
+  /** The number of files, links and other entries. It equals `deleted`, except that `deleted` is 1 for an empty directory. */
   readonly files: number
 }
 
 interface Census {
   readonly counted: Removed
-  /** Names and kinds, for the exchange to see that nothing has come since. */
+  /** The names and kinds of the entries, so that the exchange detects entries added since. */
   readonly node: DirectoryNode
 }
 
 const leafOf = (kind: "file" | "symlink"): Node => (kind === "file" ? { kind, sizeBytes: 0, id: "" } : { kind, target: "" })
 
-/** As a delete counts: without what processes have left, and at least one thing. Nothing where there are FIFOs and the like. */
+/**
+ * Counts the entries as a delete does: without temporary files of processes, and at least 1. Returns `undefined` if there is a
+ * FIFO or the like.
+ */
 const census = Effect.fnUntraced(function* (
   port: Backend,
   top: FsPath.FsPath,
@@ -77,7 +79,7 @@ const swap = Effect.fnUntraced(function* (
   return found.counted
 })
 
-/** Tells whether there is anything but directories at a path and below it. */
+/** Tests whether a tree contains anything but directories. */
 const holdsFiles = Effect.fnUntraced(function* (port: Backend, path: FsPath.FsPath): Effect.fn.Return<boolean, Fault> {
   const { path: top, stat } = yield* resolveLink(port, path)
   if (stat?.kind !== "directory") return true
@@ -92,7 +94,7 @@ const holdsFiles = Effect.fnUntraced(function* (port: Backend, path: FsPath.FsPa
   return false
 })
 
-/** Removes what is at the path, a directory with all that is in it. Fails as `delete` does; nothing has changed then. */
+/** Removes the entry at the path, a directory with all its content. Fails as `delete` does; nothing has changed then. */
 export const removeDirectory = (
   fs: Algebra,
   path: FsPath.FsPath,
@@ -106,12 +108,12 @@ export const removeDirectory = (
     Effect.orElseSucceed(holdsFiles(port, path), () => true),
     (holds) => Effect.map(deleted, (removed): Removed => ({ ...removed, files: holds ? removed.deleted : 0 }))
   )
-  // Only where directories are removed by the machine are they moved by it too.
+  // Only a backend that removes trees natively also moves directories natively.
   if (port.info.confinement === "virtual" || port.accelerations?.removeTree === undefined || !may("write", path)) return plainly
   const found = Effect.map(resolveLink(port, path), ({ path: at, stat }) =>
     stat?.kind === "directory" && !isPinned(port, at) ? { at, stat } : undefined
   )
-  // It is looked at again when nobody else can change it.
+  // Resolve the path again under the lock, when no other call can change it.
   const swapped = call<Removed | undefined, FsError>("delete", path, Caller.tags.delete, Caller.deleting, () =>
     Effect.flatMap(found, (first) =>
       first === undefined

@@ -1,4 +1,4 @@
-/** Moving and copying differ in what becomes of the old name; what they take and answer is the same. */
+/** The common part of `move` and `copy`: they differ only in what happens to the source. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { TransferResult } from "../../model/Entry.ts"
@@ -51,7 +51,10 @@ export interface Way {
   readonly forgets: boolean
 }
 
-/** Where a directory is what stands in the way, it is neither replaced nor emptied: perhaps the file was to go into it. */
+/**
+ * Refuses if a directory is at the destination. The directory is neither replaced nor emptied: the file was perhaps meant to go
+ * into it.
+ */
 const ontoDirectory = Effect.fnUntraced(function* (
   error: FsError,
   { filesystem }: Call,
@@ -80,7 +83,7 @@ export const transferring = ({ done, forgets, run }: Way) =>
     )
     const { memory } = call
     memory.forget(to)
-    // Where it is not what was seen any more, neither is what is there now.
+    // If the source is not at the remembered version, neither is the copy, so the versions can be carried over.
     memory.carry(from, to)
     if (forgets) memory.forget(from)
     return { message: `${done} ${from} to ${to}: ${amount(transferred)}`, value: transferred }

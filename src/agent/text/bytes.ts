@@ -1,4 +1,7 @@
-/** A window of bytes as base64: cut between groups of three bytes, so that windows can be put together before or after decoding. */
+/**
+ * A window of bytes as base64. Windows are cut between groups of three bytes, so that they can be joined before or after
+ * decoding.
+ */
 import { Buffer } from "../../runtime/buffer.ts"
 import { fit, type PageBudget } from "./fit.ts"
 import { plural } from "./words.ts"
@@ -6,9 +9,9 @@ import { plural } from "./words.ts"
 export interface Bytes {
   readonly path: string
   readonly content: Uint8Array
-  /** 0-based byte. */
+  /** The offset of the window in the file, in bytes from 0. */
   readonly offset: number
-  /** Of the whole file. */
+  /** The size of the whole file. */
   readonly sizeBytes: number
 }
 

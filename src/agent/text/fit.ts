@@ -1,6 +1,6 @@
 /**
- * A message has a budget, and is cut between lines, never in one. What is measured is the whole message with its last line, which says
- * how to get the rest: so what is sent is within the budget, whatever measures it.
+ * Fits a message into its budget by cutting between lines. The whole message is measured, with the last line that says how to
+ * get the rest. The message sent is therefore always within the budget.
  */
 import { perItem, type Steps } from "../../runtime/steps.ts"
 import type { Call } from "../definition.ts"
@@ -9,18 +9,18 @@ import { excerpt } from "./lines.ts"
 
 export type Budget = Pick<ToolSettingsShape, "budget" | "measure">
 
-/** A budget for a page whose value is sent beside its message, where values are sent. */
+/** The budget of a page; its `sent` adds the value if values are sent. */
 export type PageBudget = Budget & Pick<Call, "sent">
 
 /**
- * With how many of `count` items, counted from the first, the text still fits. 1 where not even that does: whoever follows the hints has to
- * get on.
+ * Returns how many of `count` items, from the first, fit. Returns 1 even if that does not fit, so that a model that follows the
+ * hints makes progress.
  */
 export const fit = (count: number, render: (shown: number) => string, { budget, measure }: Budget): number => {
   const fits = (shown: number): boolean => measure(render(shown)) <= budget
-  // The whole needs no hint how to get the rest, so it may fit where a part does not.
+  // The complete text needs no hint on the rest, so it may fit where a part does not.
   if (count <= 1 || fits(count)) return count
-  // From few items on: of a million no more are rendered again than about twice of what fits.
+  // Start with few items: the search then renders at most about twice the items that fit.
   let low = 1
   let high = 2
   while (high < count && fits(high)) {
@@ -36,28 +36,28 @@ export const fit = (count: number, render: (shown: number) => string, { budget, 
   return low
 }
 
-/** The lines as one text, with `end` as the last where it says something. */
+/** Joins the lines, with `end` as the last line unless it is empty. */
 export const joined = (lines: ReadonlyArray<string>, end: string): string => (end === "" ? lines : [...lines, end]).join("\n")
 
-/** The lines as one text; where they do not fit, those that do, and `rest`, which says how to get the others. */
+/** Joins the lines. If they do not fit, joins those that fit and `rest`, which says how to get the others. */
 export const fitted = (lines: ReadonlyArray<string>, settings: Budget, rest: (shown: number) => string): string => {
   const render = (shown: number): string =>
     joined(shown === lines.length ? lines : lines.slice(0, shown), shown === lines.length ? "" : rest(shown))
   return render(fit(lines.length, render, settings))
 }
 
-/** UTF-16 units of a diff that are looked at to be shown. */
+/** The largest part of a diff that is shown, in UTF-16 units. */
 const maxDiff = 48_000
 
 /** The beginning of a diff, for a model. */
 export interface ShownDiff {
-  /** Long lines are cut, with a mark. */
+  /** The shown lines. Long lines are cut, with a mark. */
   readonly lines: ReadonlyArray<string>
-  /** The lines of the whole diff. */
+  /** The number of lines of the whole diff. */
   readonly total: number
 }
 
-/** Returns as many lines of the diff as are within 48,000 characters. Lines over 2,000 characters are cut, with a mark. */
+/** Yields the first lines of the diff, up to 48,000 characters. Lines over 2,000 characters are cut, with a mark. */
 export const shownDiff = function* (diff: string): Steps<ShownDiff> {
   const lines: Array<string> = []
   let total = 0
@@ -79,13 +79,13 @@ export const shownDiff = function* (diff: string): Steps<ShownDiff> {
 const cut = (shown: number, total: number, advice = ""): string =>
   shown === total ? "" : `[cut: ${shown} of ${total} lines${advice}]`
 
-/** Returns the shown diff as a text that ends in a newline, with a mark where lines are left out. */
+/** Returns the shown diff as a text that ends in a newline, with a mark if lines are omitted. */
 export const diffText = ({ lines, total }: ShownDiff): string => {
   const mark = cut(lines.length, total)
   return [...lines, ...(mark === "" ? [] : [mark])].map((line) => `${line}\n`).join("")
 }
 
-/** Returns the lines and the diff below them, as much as fits, and says how many lines are left out. */
+/** Returns the lines and the diff below them, as much as fits, and says how many lines are omitted. */
 export const withDiff = (head: ReadonlyArray<string>, diff: ShownDiff, settings: Budget, advice = ""): string => {
   const lines = [...head, ...diff.lines]
   const render = (shown: number): string => joined(lines.slice(0, shown), cut(shown, head.length + diff.total, advice))

@@ -1,4 +1,4 @@
-/** Names in a list: a directory ends in "/", a file tells its size, whatever else it is says so. */
+/** Formats the entries of a listing: a directory ends in "/", a file shows its size, any other entry shows its kind. */
 import type { Kind } from "../../model/Entry.ts"
 import { plural, size } from "./words.ts"
 
@@ -19,7 +19,7 @@ const noted = ({ kind, sizeBytes }: Listed): ReadonlyArray<string> =>
         : [size(sizeBytes)]
       : [kind === "symlink" ? "link" : "neither file nor directory"]
 
-/** One line; no path can name what is not addressable. */
+/** Formats one entry, and marks a name that no path can express. */
 export const listing = (entry: Listed): string => {
   const notes = [...noted(entry), ...(entry.addressable === false ? ["escaped: no path can name it"] : [])]
   return `${entry.name}${entry.kind === "directory" ? "/" : ""}${notes.length === 0 ? "" : ` (${notes.join(", ")})`}`
@@ -28,7 +28,7 @@ export const listing = (entry: Listed): string => {
 export interface Counts {
   readonly files: number
   readonly directories: number
-  /** Links and whatever else there is. */
+  /** The number of links and other special entries. */
   readonly others: number
 }
 
@@ -39,7 +39,7 @@ export const countsOf = (entries: ReadonlyArray<{ readonly kind: Kind }>): Count
   return { files, directories, others: entries.length - files - directories }
 }
 
-/** `2 directories, 1 file`, and others where there are any. */
+/** Formats counts as in `2 directories, 1 file`, with other entries if there are any. */
 export const counted = ({ directories, files, others }: Counts): string =>
   [
     plural(directories, "directory", "directories"),

@@ -1,11 +1,11 @@
-/** Matches as they are shown: file by file, the lines around them once, however many matches they are around. */
+/** Formats matches file by file. A context line is shown once, even if it belongs to several matches. */
 import type { GrepMatch } from "../../model/Entry.ts"
 import { type Excerpt, excerpt, maxLine, numbered } from "./lines.ts"
 
-/** Before a match, where its line is cut. */
+/** The number of UTF-16 units shown before a match in a cut line. */
 const lead = 200
 
-/** What is shown of a match's line: where it is long, what is around the match. */
+/** Returns the shown part of a match's line; of a long line, the part around the match. */
 export const excerptOf = ({ lineContent, matchStart }: GrepMatch): Excerpt =>
   excerpt(lineContent, maxLine, Math.max(0, matchStart - lead))
 
@@ -14,7 +14,7 @@ interface Line {
   readonly isMatch: boolean
 }
 
-/** The lines of one file's matches and what is around them, by number. A line that is both is a match. */
+/** Collects the lines of one file's matches and their context, by number. A line that is both counts as a match. */
 const linesOf = (matches: ReadonlyArray<GrepMatch>): ReadonlyMap<number, Line> => {
   const found = new Map<number, Line>()
   for (const { after = [], before = [], lineNumber } of matches) {
@@ -39,7 +39,7 @@ const fileLines = (matches: ReadonlyArray<GrepMatch>): ReadonlyArray<string> => 
   return out
 }
 
-/** The path of a file, then its matches. They come in order of path and line. */
+/** Lists each file's path and then its matches. The matches must be in order of path and line. */
 export const matchLines = (matches: ReadonlyArray<GrepMatch>): ReadonlyArray<string> => {
   const out: Array<string> = []
   for (let at = 0; at < matches.length;) {

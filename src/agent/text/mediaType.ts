@@ -1,13 +1,13 @@
-/** What bytes are, told by how they begin: enough to say what a file is that is not text, and which ones a model can look at. */
+/** Recognizes media types by the first bytes, to name files that are not text and to find images that a model can see. */
 
 export interface MediaType {
-  /** As in `image/png`. */
+  /** The media type, such as `image/png`. */
   readonly type: string
-  /** For people. */
+  /** The name for people. */
   readonly name: string
 }
 
-/** Bytes in hex at an offset; a form may have several such pieces. */
+/** Bytes in hexadecimal at an offset; a signature may have several such pieces. */
 type Piece = readonly [offset: number, hex: string]
 
 const table: ReadonlyArray<readonly [type: string, name: string, ...pieces: ReadonlyArray<Piece>]> = [
@@ -57,7 +57,7 @@ const holds =
     return true
   }
 
-/** By the first few hundred bytes; `undefined` for text and for what is not known. */
+/** Recognizes the type by the first few hundred bytes; `undefined` for text and unknown formats. */
 export const mediaTypeOf = (bytes: Uint8Array): MediaType | undefined => {
   const found = table.find(([, , ...pieces]) => pieces.every(holds(bytes)))
   return found === undefined ? undefined : { type: found[0], name: found[1] }
@@ -65,5 +65,5 @@ export const mediaTypeOf = (bytes: Uint8Array): MediaType | undefined => {
 
 const viewable: ReadonlySet<string> = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"])
 
-/** Whether models take it as an image. */
+/** Tests whether models accept the type as an image. */
 export const isViewable = (type: string): boolean => viewable.has(type)

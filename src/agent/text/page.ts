@@ -1,6 +1,6 @@
 /**
- * A page of a text: what the message shows and what the value holds are the same lines. A page that is over the budget ends earlier, and
- * everything that says where it ends says so too.
+ * A page of a text. Its message and its value hold the same lines. A page over the budget ends earlier, and every field that
+ * says where it ends agrees.
  */
 import * as Text from "../../engine/text.ts"
 import { fit, joined, type PageBudget } from "./fit.ts"
@@ -9,17 +9,17 @@ import { plural } from "./words.ts"
 
 export type Encoding = "utf-8" | "utf-16le" | "utf-16be"
 
-/** Lines of a file, and where they stand in it. */
+/** Lines of a file, and their position in it. */
 export interface Window {
   readonly path: string
-  /** As they stand in the file, without the last one's terminator. */
+  /** The lines as in the file, without the last one's terminator. */
   readonly content: string
-  /** 0-based line of the first. */
+  /** The 0-based number of the first line. */
   readonly offset: number
   readonly limit: number
   readonly totalLines: number
   readonly endsWithNewline: boolean
-  /** The bytes of the file that a line's text from a column on is; `line` counts from 0 in the file. */
+  /** Returns the range of bytes from a column to the end of a line's text; `line` counts from 0 in the file. */
   readonly bytesOf?: ((line: number, column: number) => { readonly offset: number; readonly length: number }) | undefined
 }
 
@@ -45,7 +45,7 @@ const lineStart = (text: string, line: number): number => {
 
 const encoder = new TextEncoder()
 
-/** The window of a text that is all there. `limit` is a number of lines. */
+/** Returns a window of a complete text. `limit` is a number of lines. */
 export const windowOf = (path: string, text: string, encoding: Encoding, offset: number, limit: number): Window => {
   const sizeOf = (part: string): number => (encoding === "utf-8" ? encoder.encode(part).length : 2 * part.length)
   return {
@@ -63,11 +63,11 @@ export const windowOf = (path: string, text: string, encoding: Encoding, offset:
 
 interface Line {
   readonly excerpt: Excerpt
-  /** What stands between it and the next one. */
+  /** The line terminator after this line. */
   readonly terminator: string
 }
 
-/** The lines of a window, none wider than that. The window's last line has no terminator, so that a CR at its end is text. */
+/** Returns the lines of a window, each cut to `width`. The window's last line has no terminator, so a CR at its end is text. */
 const linesOf = ({ content, limit }: Window, width: number): ReadonlyArray<Line> => {
   if (limit === 0) return []
   const pieces = content.split("\n")
@@ -85,7 +85,7 @@ const contentOf = (lines: ReadonlyArray<Line>): string =>
 const cutLines = ({ offset }: Window, lines: ReadonlyArray<Line>): ReadonlyArray<number> =>
   lines.flatMap(({ excerpt }, index) => (excerpt.isCut ? [offset + index + 1] : []))
 
-/** How to get what is cut off the first line that is cut: no page of lines can hold it. */
+/** Says how to read the rest of the first cut line; no page of lines can hold it. */
 const restOfLine = (window: Window, lines: ReadonlyArray<Line>): string => {
   const cut = cutLines(window, lines)
   const first = cut[0]
@@ -132,7 +132,7 @@ const valueOf = (window: Window, lines: ReadonlyArray<Line>): Page["value"] => {
   }
 }
 
-/** The lines that fit; where not even the first does, as much of it as fits. */
+/** Returns the lines that fit. If not even the first line fits, returns as much of it as fits. */
 const shownOf = (window: Window, settings: PageBudget): ReadonlyArray<Line> => {
   const all = linesOf(window, maxLine)
   const sent = (lines: ReadonlyArray<Line>): string => settings.sent(render(window, lines), () => valueOf(window, lines))
@@ -149,7 +149,7 @@ const shownOf = (window: Window, settings: PageBudget): ReadonlyArray<Line> => {
   return narrow(fit(most, (width) => sent(narrow(width)), settings))
 }
 
-/** `asked` is the offset that was asked for, which may be past the end. */
+/** Makes the page. `asked` is the requested offset, which may be past the end. */
 export const page = (window: Window, asked: number, settings: PageBudget): Page => {
   const lines = shownOf(window, settings)
   return {

@@ -1,9 +1,9 @@
-/** Counts, sizes and lists in words, so that every tool says the same thing the same way. */
+/** Formats counts, sizes and lists in the same words for every tool. */
 import type { Skipped } from "../../model/Entry.ts"
 
 export { plural, size } from "../../model/words.ts"
 
-/** `a`, `a and b`, `a, b and c`. */
+/** Joins items as `a`, `a and b`, `a, b and c`. */
 export const listed = (items: ReadonlyArray<string>): string =>
   items.length < 2 ? items.join("") : `${items.slice(0, -1).join(", ")} and ${items[items.length - 1]!}`
 
@@ -15,7 +15,7 @@ const naming = (paths: ReadonlyArray<string>, count: number): string => {
   return shown.length === 0 ? "" : ` (${listed(more > 0 ? [...shown, `${more} more`] : shown)})`
 }
 
-/** What a search passed over, for the end of its message; empty where that is nothing. */
+/** Describes the files that a search skipped, for the end of its message; empty if there are none. */
 export const skipped = ({ binary, ignored, tooLarge, unreadable, unreadablePaths }: Skipped): string => {
   const reasons = [
     ignored > 0 ? `${ignored} ignored` : "",
