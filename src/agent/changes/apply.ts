@@ -112,7 +112,7 @@ const swap = (port: Backend, { after, before, places }: Trees): Effect.Effect<vo
 }
 
 /**
- * Returns a fault if a rule keeps a file that is to be removed. Links may have led to the file, so its real path is checked
+ * Returns a fault if a rule protects a file to remove. Links may have led to the file, so its real path is checked
  * now.
  */
 const keepsAny = (port: Backend, places: ReadonlyArray<Place>): Fault | undefined => {

@@ -126,7 +126,7 @@ const nodeAfter =
     return stat?.kind === "directory" || entries.size > 0 ? { kind: "directory", entries } : undefined
   }
 
-/** Returns a fault if entries are to be created below something that is no directory. */
+/** Returns a fault if the changes create entries below something that is no directory. */
 const misplaced = (spot: Spot): Fault | undefined => {
   if (spot.below.size === 0 || spot.stat?.kind === "directory") return undefined
   const [below] = spot.below.values()

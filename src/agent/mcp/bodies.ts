@@ -1,4 +1,4 @@
-/** A body that is not UTF-8 is refused: decoded as it is, a file would get characters that nobody sent. */
+/** Refuses a request body that is not UTF-8. Decoding it leniently would put characters into a file that no client sent. */
 import { isUtf8 } from "../../runtime/node.ts"
 import * as Effect from "effect/Effect"
 import type * as HttpServerRequest from "effect/http/HttpServerRequest"
@@ -11,12 +11,12 @@ const refusal = HttpServerResponse.jsonUnsafe(
   { status: 400 }
 )
 
-/** The request with its text, which it has only once, or the answer to one that has none. */
+/** Returns the request with its text, which can be read only once, or a refusal if the body is not UTF-8. */
 export const withText = (request: Request): Effect.Effect<Request | HttpServerResponse.HttpServerResponse> =>
   request.method !== "POST"
     ? Effect.succeed(request)
     : Effect.match(request.arrayBuffer, {
-        // Too large or cut off: whoever reads it meets the same.
+        // The body is too large or cut off; the server meets the same error when it reads the body.
         onFailure: () => request,
         onSuccess: (body) => {
           const bytes = Buffer.from(body)

@@ -1,7 +1,8 @@
 /**
- * Bounds the sessions of an HTTP server. A server of effect/ai keeps each session until its client ends it, and most clients never do.
- * The bound stands between that server and the router: it sees which sessions begin and are used, and ends one as its client would,
- * through the server's own DELETE route. A client whose session has ended is answered 404, and begins another as the protocol says.
+ * Bounds the sessions of an HTTP server. A server of effect/ai keeps each session until its client ends it, and most clients
+ * never do. This module sits between that server and the router: it sees which sessions begin and are used. It ends a session
+ * as the client would, through the server's own DELETE route. The client of an ended session gets 404 and begins another, as
+ * the protocol requires.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -21,7 +22,7 @@ export interface Bounds {
 const header = "mcp-session-id"
 
 interface Session {
-  /** Requests that are not answered yet. */
+  /** The number of requests that are not answered yet. */
   requests: number
   usedAt: number
 }
@@ -35,7 +36,7 @@ const full = HttpServerResponse.text("Too many sessions are in use. Try again la
 
 const bounding = ({ maxSessions = 1000, sessionIdleTimeout = "1 day" }: Bounds) => {
   const patience = Duration.toMillis(sessionIdleTimeout)
-  /** The one that was used last comes last. */
+  /** The sessions in order of use, the most recently used last. */
   const sessions = new Map<string, Session>()
   let terminate: Handler | undefined
 
@@ -78,7 +79,7 @@ const bounding = ({ maxSessions = 1000, sessionIdleTimeout = "1 day" }: Bounds) 
       const session = id === undefined ? undefined : sessions.get(id)
       if (id === undefined || session === undefined) {
         const response = yield* handler(request)
-        // The server names the session in a handler of its own, which runs before this one.
+        // The server sets the session header in a handler of its own, which runs before this one.
         return yield* Effect.withFiber((fiber) => {
           HttpEffect.appendPreResponseHandlerUnsafe(fiber.context, (_, response) => begun(request, response, now))
           return Effect.succeed(response)
@@ -105,14 +106,14 @@ const bounding = ({ maxSessions = 1000, sessionIdleTimeout = "1 day" }: Bounds) 
   return { deleting, posting }
 }
 
-/** A router that bounds the sessions of the one server whose routes are added to it. */
+/** Provides a router that bounds the sessions of the one server whose routes are added to it. */
 export const layer = (bounds: Bounds): Layer.Layer<HttpRouter.HttpRouter, never, HttpRouter.HttpRouter> =>
   Layer.effect(
     HttpRouter.HttpRouter,
     Effect.map(HttpRouter.HttpRouter, (router) => {
       const { deleting, posting } = bounding(bounds)
       const add: typeof router.add = (method, path, handler, options) => {
-        // The handlers of that server fail with nothing and need nothing, which the router's type cannot say.
+        // The handlers of that server have no errors and no requirements, which the router's type cannot express.
         const bounded =
           method === "POST" ? posting(handler as never) : method === "DELETE" ? deleting(handler as never) : handler
         return router.add(method, path, bounded as typeof handler, options)

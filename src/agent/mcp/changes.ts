@@ -1,4 +1,7 @@
-/** Change notices: from the first subscription on, every change below the root is told, and effect passes on what was subscribed to. */
+/**
+ * Change notices. From the first subscription on, every change below the root is reported to effect, which forwards the
+ * subscribed ones.
+ */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
@@ -10,18 +13,21 @@ import * as Memory from "../memory.ts"
 import { inForce } from "../policy/core.ts"
 import { uriOf } from "./uri.ts"
 
-/** A directory's content is its list of names. */
+/**
+ * Lists the URIs that an event changes. The content of a directory is its list of names, so a new or removed entry changes its
+ * parent too.
+ */
 const changed = ({ _tag, path }: WatchEvent): ReadonlyArray<string> =>
   _tag === "Updated" || path === FsPath.root ? [uriOf(path)] : [uriOf(path), uriOf(FsPath.parent(path))]
 
-/** What may not be read does not change either. */
+/** The filesystem with the policies applied, so that unreadable files cause no notices. */
 const seen = Effect.gen(function* () {
   const base: Algebra = yield* Filesystem
   const memory = Memory.make()
   return (yield* inForce).reduce((self, policy) => policy.filesystem?.(self, memory) ?? self, base)
 })
 
-/** Where the backend cannot watch there are no notices. */
+/** Sends the notices; if the backend cannot watch, there are none. */
 const notices = (server: McpServer.McpServer["Service"]): Effect.Effect<void, never, Filesystem> =>
   Effect.flatMap(seen, (fs) =>
     fs.watch().pipe(

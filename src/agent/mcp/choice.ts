@@ -1,16 +1,16 @@
-/** Which tools a server offers: a kit or names, without those that nobody could use here. */
+/** Chooses the tools that a server offers: a kit or a list of names, without the tools that cannot work here. */
 import * as Effect from "effect/Effect"
 import type { AnyDefinition } from "../definition.ts"
 import { extras, four, sandboxTools, seven, snapshotTools } from "../tools.ts"
 
 export type Chosen = "all" | "seven" | "vfs" | ReadonlyArray<string>
 
-/** A name that is here in both kits is that of the larger. */
+/** Lists the tools that names may select. A name in both kits means the tool of the larger kit. */
 const known = (): ReadonlyArray<AnyDefinition> => [...seven, ...extras, ...snapshotTools, ...sandboxTools]
 
 export const names = (): ReadonlyArray<string> => known().map(({ name }) => name)
 
-/** The tool that the list of names means by this one. */
+/** Returns the tool that a name selects. */
 export const toolOf = (name: string): AnyDefinition | undefined => known().find((tool) => tool.name === name)
 
 export const isOfSnapshots = (tool: AnyDefinition): boolean => snapshotTools.includes(tool)
@@ -23,7 +23,7 @@ const kit = (chosen: Chosen): ReadonlyArray<AnyDefinition> => {
   return known().filter(({ name }) => chosen.includes(name))
 }
 
-/** Dies for a name that no tool has: that is a mistake of the programmer. */
+/** Chooses the tools. Dies for an unknown name, because that is a programming error. */
 export const choose = (
   chosen: Chosen,
   {

@@ -1,6 +1,6 @@
 /**
- * The roots of a client, asked for over its pipe: effect's server asks only in the middle of a request, and these decide what there is to
- * ask for. The answer is taken from what comes in before anything waits for it.
+ * Asks a client for its roots over the pipe. Effect's server asks only during a request, and the roots decide which requests
+ * are possible. Answers are taken from the input before any message has to wait.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -11,21 +11,21 @@ import type { Line } from "./lines.ts"
 type Message = Extract<Line, { readonly _tag: "Message" }>
 
 export interface ClientRoots {
-  /** Whether the message answers a question of ours, and goes no further. */
+  /** Tests whether the message answers a question of this module; the server does not get such a message. */
   readonly takes: (message: Message) => boolean
   /**
-   * Asks for the roots as soon as the client may be asked: `undefined` where it has none to list, or does not answer with a list, and
-   * "late" where it has not answered in time. A later answer counts as a change.
+   * Asks for the roots as soon as the client is ready. Returns `undefined` if the client has no roots or does not answer with a
+   * list. Returns "late" if the client has not answered in time; a later answer counts as a change.
    */
   readonly list: Effect.Effect<ReadonlyArray<unknown> | "late" | undefined>
-  /** Done when the client has said that its roots changed, since this was last done. */
+  /** Completes when the client has reported a change of its roots since the last completion. */
   readonly changed: Effect.Effect<void>
 }
 
-/** How long a client is waited for. */
+/** The time to wait for an answer of the client. */
 const patience = "10 seconds"
 
-/** No request of effect's server, which counts them, has such an id. */
+/** The prefix of our request ids. Effect's server numbers its requests, so the ids never collide. */
 const prefix = "fs-algebra/roots/"
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === "object" && value !== null
@@ -49,7 +49,7 @@ export const make = Effect.fnUntraced(function* (write: (text: string) => Effect
     const id = field(value, "id")
     const waiting = typeof id === "string" ? asked.get(id) : undefined
     if (waiting !== undefined) Deferred.doneUnsafe(waiting, Effect.succeed(field(value, "result", "roots")))
-    // A client may ask its user first. It answers the next question at once.
+    // A late answer, because the client may ask its user first. Report a change, so that the roots are requested again.
     else if (typeof id === "string" && unanswered.delete(id)) Queue.offerUnsafe(changes, undefined)
     return waiting !== undefined || (typeof id === "string" && id.startsWith(prefix))
   }
@@ -57,7 +57,8 @@ export const make = Effect.fnUntraced(function* (write: (text: string) => Effect
   const takes = (message: Message): boolean => {
     const { isRequest, method } = message
     if (method === "initialize") hasRoots = isRecord(field(parsed(message), "params", "capabilities", "roots"))
-    // A client that never says that it is ready, and one of a protocol without a greeting, is ready when it asks for something.
+    // Some clients never send "initialized", and one protocol has no greeting. The first request also shows that the client is
+    // ready.
     const isReady =
       method === "initialize" ? !hasRoots : method === "notifications/initialized" || (isRequest && method !== "ping")
     if (isReady) Deferred.doneUnsafe(mayBeAsked, Effect.succeed(hasRoots))

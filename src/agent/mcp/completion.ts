@@ -1,16 +1,16 @@
-/** A path is completed like in a shell: by what is in the directory that it names so far. */
+/** Completes paths as a shell does: with the entries of the directory typed so far. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as McpSchema from "effect/ai/McpSchema"
 import { define } from "../definition.ts"
 import type { Serving } from "./tools.ts"
 
-/** The protocol's. */
+/** The limit of the protocol. */
 const maxValues = 100
 
 const directoryOf = (input: string): string => input.slice(0, input.lastIndexOf("/") + 1)
 
-/** A tool on no list, for the same policies. */
+/** A tool on no list, so that the same policies apply to completion. */
 const listDirectory = define({
   name: "complete_path",
   description: "The names that a path may go on with.",

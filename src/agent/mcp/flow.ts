@@ -1,24 +1,24 @@
 /**
- * How much a client may have under way before its next message is read. Nothing is refused: who sends faster than it reads is read
- * more slowly, so that a flood costs it time and us no memory.
+ * Limits the pending work of a client before its next message is read. No message is refused. A client that sends faster than
+ * it reads answers is read more slowly, so a flood uses no memory here.
  */
 import * as Effect from "effect/Effect"
 
 export interface Flow {
-  /** Whether there is room for one call more. */
+  /** Tests whether there is room for another call. */
   readonly hasRoom: () => boolean
-  /** Waits until there is. */
+  /** Waits until there is room for another call. */
   readonly room: Effect.Effect<void>
-  /** Waits until answers are read again, if they are not. */
+  /** Waits until the client reads answers again, if it has stopped. */
   readonly calm: Effect.Effect<void>
-  /** One message more, of so many bytes. */
+  /** Records one more message of the given size. */
   readonly took: (bytes: number) => void
   readonly call: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   readonly write: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
 const maxCalls = 256
-/** While an answer waits for its reader. */
+/** The largest number of messages to read while an answer waits to be written. */
 const maxMessages = 1024
 const maxBytes = 64 * 1024 * 1024
 

@@ -1,12 +1,12 @@
-/** The text that tells a model how to work here: the same rules everywhere, with what is true of this server. */
+/** Writes the text that tells a model how to work here: general rules, and the facts of this server. */
 import type { LimitsShape } from "../../model/Limits.ts"
 
 export interface Facts {
-  /** Of the tools, as they are listed. */
+  /** The names of the listed tools. */
   readonly names: ReadonlySet<string>
   readonly limits: LimitsShape
   readonly readOnly: boolean
-  /** What the files are called together, as in the name of the directory. */
+  /** The name of the files as a whole, such as the name of their directory. */
   readonly workspace?: string | undefined
 }
 
@@ -54,5 +54,5 @@ export const guide = ({ limits, names, readOnly, workspace }: Facts): string =>
     ""
   ].join("\n")
 
-/** What every client is told at the start: the guide without the list, which it has. */
+/** Returns the text that every client receives at the start: the guide without its title and final list. */
 export const instructions = (facts: Facts): string => guide(facts).split("\n").slice(2, -3).join("\n").trim()

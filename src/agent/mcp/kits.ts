@@ -1,19 +1,19 @@
-/** The names of the kits, for who must know them before the tools themselves are loaded; the tools say the same. */
+/** The names of the kits, for code that needs them before the tools are loaded. */
 export const seven = ["ls", "read_file", "write_file", "edit_file", "glob", "grep", "rm"]
 export const extras = ["move", "copy", "mkdir", "stat", "tree", "apply_patch"]
 export const snapshotTools = ["snapshot", "snapshots", "restore", "diff"]
 export const four = ["list_directory", "read_file", "write_file", "delete_file"]
 
-/** These change nothing, and are offered in any case. */
+/** The tools that change nothing and are always offered. */
 const always = new Set(["ls", "read_file", "glob", "grep", "stat", "tree", "list_directory"])
 
 export interface Early {
   readonly names: ReadonlySet<string>
-  /** One of those that are offered whatever else is so. */
+  /** A tool that is offered in any case. */
   readonly certain: string
 }
 
-/** `undefined` where it takes the tools themselves to tell. */
+/** Returns the chosen names, or `undefined` if the tools must be loaded to know them. */
 export const early = (chosen: string, hasSnapshots: boolean): Early | undefined => {
   const all = [...seven, ...extras, ...(hasSnapshots ? snapshotTools : [])]
   const kits: Readonly<Record<string, ReadonlyArray<string>>> = { all, seven, vfs: four }

@@ -1,7 +1,7 @@
 /**
- * What comes in over standard input, one message a line, before anything tries to understand it: lines that are no message are answered
- * and left out here, and one that is too long is dropped while it comes, since a server that lives as long as its client must survive
- * whatever that sends.
+ * Splits standard input into messages, one per line, before anything interprets them. A line that is no message is answered
+ * here and not passed on. A line that is too long is dropped while it arrives. The server lives as long as its client, so it
+ * must survive any input.
  */
 
 export interface Lines {
@@ -14,26 +14,25 @@ export type Line =
       readonly text: string
       readonly bytes: number
       readonly method: string | undefined
-      /** Whether it is to be answered; a batch may be. */
+      /** Whether the message expects an answer; a batch may expect one. */
       readonly isRequest: boolean
-      /** Of the requests in it. */
+      /** The ids of the requests in the message. */
       readonly ids: ReadonlyArray<string | number>
-      /** The request that is not to go on. */
+      /** The id of the request to cancel. */
       readonly cancels?: string | number | undefined
     }
   | { readonly _tag: "Bad"; readonly answer: string }
 
-/** Six times the most that a write may bring, as JSON can escape it, and some room. */
+/** The largest line: six times the largest write, because JSON may escape each character, and some room. */
 export const maxLineBytes = 48 * 1024 * 1024
 
 const newline = 10
 
 type Id = string | number | null
 
-/** Deeper than this nobody means anything, and what walks over a message by itself would not come back. */
+/** The deepest allowed nesting. No valid message is deeper, and recursion over a deeper one could overflow the stack. */
 const deepest = 200
 
-/** Whether anything is nested deeper than that. */
 const isTooDeep = (value: unknown): boolean => {
   let level: ReadonlyArray<unknown> = [value]
   for (let depth = 0; level.length > 0; depth++) {
@@ -53,7 +52,7 @@ const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
 
 const isId = (value: unknown): value is string | number => typeof value === "string" || typeof value === "number"
 
-/** What JSON-RPC asks of a message; whether there is such a method and what it takes is for others to say. */
+/** Checks a message against JSON-RPC. The method and its parameters are checked later. */
 const wrongWith = (message: Readonly<Record<string, unknown>>): string | undefined => {
   const { id, jsonrpc, method, params } = message
   if (jsonrpc !== "2.0") return 'jsonrpc must be "2.0"'
@@ -79,7 +78,7 @@ const idOf = (value: unknown): Id => (isRecord(value) && isId(value["id"]) ? val
 const requestId = (value: unknown): ReadonlyArray<string | number> =>
   isRecord(value) && typeof value["method"] === "string" && isId(value["id"]) ? [value["id"]] : []
 
-/** What a notice of cancelling names. */
+/** Returns the id of the request that a cancel notice names. */
 const cancelledBy = (value: unknown): string | number | undefined => {
   if (!isRecord(value) || value["method"] !== "notifications/cancelled" || !isRecord(value["params"])) return undefined
   const id = value["params"]["requestId"]
@@ -91,7 +90,7 @@ const lineOf = (text: string, bytes: number): Line => {
   if (parsed === undefined) return bad(-32700, "Parse error: a line must be one JSON-RPC message")
   const { value } = parsed
   if (isTooDeep(value)) return bad(-32600, `Invalid Request: it is nested deeper than ${deepest} levels`, idOf(value))
-  // Whether batches are taken depends on the version of the protocol that was agreed on; what is in them does not.
+  // The version of the protocol decides whether batches are allowed; their items are always checked here.
   const wrong = Array.isArray(value)
     ? value.map((item: unknown) => (isRecord(item) ? wrongWith(item) : "it is no object")).find((why) => why !== undefined)
     : isRecord(value)

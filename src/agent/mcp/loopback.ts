@@ -1,6 +1,6 @@
 /**
- * Only this machine may ask, and of its browsers only pages that came from this very server: a name that a stranger's DNS points here,
- * and a page that calls from elsewhere, both say so in their headers.
+ * Admits only requests from this machine, and from browsers only pages of this server. The Host and Origin headers expose DNS
+ * rebinding and pages of other sites.
  */
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
@@ -19,7 +19,7 @@ export const origins = (port: number): ReadonlyArray<string> => hosts(port).map(
 
 const forbidden = HttpServerResponse.text("Forbidden: this server is for programs of this machine.\n", { status: 403 })
 
-/** For all routes of the router. */
+/** Applies to all routes of the router. */
 export const layer = (port: number): Layer.Layer<never, never, HttpRouter.HttpRouter> => {
   const [allowedHosts, allowedOrigins] = [hosts(port), origins(port)]
   return HttpRouter.middleware(

@@ -1,4 +1,4 @@
-/** What a resource says that it is: bytes by how they begin, text by the end of its name. */
+/** Chooses the media type of a resource: of bytes by their beginning, of text by its file extension. */
 import { mediaTypeOf as ofBytes } from "../text/mediaType.ts"
 
 const texts: ReadonlyMap<string, string> = new Map(

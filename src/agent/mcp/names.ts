@@ -1,4 +1,4 @@
-/** What clients know the root and the guide by. */
+/** The URI scheme and the name of the guide that clients see. */
 export const scheme = "workspace"
 export const rootUri = `${scheme}:///`
 export const guideName = "workspace-guide"

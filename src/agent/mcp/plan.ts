@@ -1,4 +1,4 @@
-/** From options to what is served: which tools there are here, and everything that they share. */
+/** Makes the plan of a server from its options: its tools, and the state that they share. */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
@@ -27,14 +27,14 @@ import * as Tools from "./tools.ts"
 export interface Plan<R = Filesystem> {
   readonly info: Info
   readonly registrations: Layer.Layer<never, never, McpServer.McpServer | R>
-  /** Change notices, from when somebody wants them. */
+  /** Provides change notices, from the time of the first subscription. */
   readonly changes: (subscribed: Effect.Effect<void>) => Layer.Layer<never, never, McpServer.McpServer | R>
 }
 
-/** How many tools work at once, whoever asked for them; the others wait. */
+/** The largest number of tools that run at once, over all clients; further calls wait. */
 const maxWorking = 16
 
-/** How calls are made and counted. */
+/** Makes the service that runs and limits calls. */
 export const serving = (
   flow: Flow,
   isStructured: boolean | undefined,
@@ -61,7 +61,7 @@ export const plan = Effect.fnUntraced(function* <T extends AnyDefinition<unknown
     Effect.flatMap(sessions.memory, (memory) => invokeUnknown(definition, input, { memory }))
   )
   const register = Effect.gen(function* () {
-    // What a server that was killed has left half done is seen by nobody.
+    // Finish the interrupted changes of a killed server before any client sees the files.
     yield* Effect.flatMap(Filesystem, recoverChanges)
     for (const tool of tools) yield* Tools.register(tool, own)
     yield* Resources.register(own)

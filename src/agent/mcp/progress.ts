@@ -1,4 +1,7 @@
-/** Progress for whoever asked for it with a token; it ends with the call, and does not come faster than a person can follow. */
+/**
+ * Sends progress notices for a call with a progress token. The notices end with the call and are limited to a rate that a
+ * person can follow.
+ */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -8,7 +11,7 @@ import type { Progress } from "../progress.ts"
 
 const pause = 100
 
-/** A client of a session says it with the request; where there is no session all that it says comes with the request. */
+/** The metadata of the request. With sessions the client service has it; without sessions the request context has it. */
 const metadata = Effect.gen(function* () {
   const client = yield* Effect.serviceOption(McpSchema.McpServerClient)
   if (Option.isSome(client)) return client.value.requestMetadata
@@ -32,7 +35,7 @@ export const reporter = Effect.fnUntraced(function* (server: McpServer.McpServer
         ...(progress.of !== undefined && { total: progress.of }),
         ...(progress.message !== undefined && { message: progress.message })
       })
-      // Who it is sent to is read from the fiber, which may be one that a search has forked.
+      // Effect reads the receiver from the fiber, and a search may report from a fiber it forked.
       const told = Option.isNone(request) ? sent : Effect.provideService(sent, McpSchema.McpRequestContext, request.value)
       return Effect.ignoreCause(told)
     })

@@ -1,4 +1,4 @@
-/** Reading for a resource, as a tool that is on no list, so that the same policies, limits and events are in force as for the others. */
+/** Reads a resource as a tool on no list, so that the same policies, limits and events apply to it. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { FileEntry } from "../../model/Entry.ts"
@@ -7,7 +7,7 @@ import { type Call, define } from "../definition.ts"
 import { mediaTypeOf } from "./mediaTypes.ts"
 import { uriOf } from "./uri.ts"
 
-/** Nothing at all where there is no such file: that has a code of its own in the protocol. */
+/** The content of a resource. It is empty if there is no such file, because the protocol has an error code for that. */
 const Value = Schema.Struct({
   media_type: Schema.optionalKey(Schema.String),
   text: Schema.optionalKey(Schema.String),
@@ -17,7 +17,7 @@ export type Value = typeof Value.Type
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
-/** Text is what is UTF-8 and has no NUL, as everywhere. */
+/** Decodes text: UTF-8 without NUL, as everywhere in this library. */
 const textOf = (content: Uint8Array): string | undefined => {
   if (content.includes(0)) return undefined
   try {
@@ -29,13 +29,13 @@ const textOf = (content: Uint8Array): string | undefined => {
 
 const lineOf = (entry: FileEntry): string => `${entry.name}${entry.kind === "directory" ? "/" : ""}\t${uriOf(entry.path)}`
 
-/** One entry a line: its name, a tab, its address. */
+/** Lists the entries, one per line: name, tab, URI. */
 const listing = (entries: ReadonlyArray<FileEntry>): Value => ({
   media_type: "text/plain",
   text: entries.map((entry) => `${lineOf(entry)}\n`).join("")
 })
 
-/** It is the client that reads a resource; whether the model gets to see it, nobody knows. */
+/** Reads a file without recording its version as seen: the client reads a resource, and the model may never see it. */
 const file = Effect.fnUntraced(function* (path: FsPath.FsPath, { filesystem }: Call) {
   const { content } = yield* filesystem.readBytes(path)
   const text = textOf(content)

@@ -1,6 +1,6 @@
 /**
- * Files as resources: the root is one that lists what is in it, and a template reaches everything below. Which files there are is not
- * listed, since that would be the whole tree.
+ * Serves files as resources. The root is one resource that lists its entries, and a template reaches everything below. Single
+ * files are not listed, because the list would be the whole tree.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -12,7 +12,7 @@ import { readResource, type Value } from "./readResource.ts"
 import type { Serving } from "./tools.ts"
 import { pathOf, route, template } from "./uri.ts"
 
-/** effect answers it with the code that each version of the protocol has for it. */
+/** Fails in a way that effect answers with the right error code of each protocol version. */
 const notFound = (uri: string) => Effect.fail({ _tag: "ResourceNotFound", uri } as unknown as McpSchema.InvalidParams)
 
 const reading = ({ invoke, permits }: Serving) =>

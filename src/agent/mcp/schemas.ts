@@ -1,10 +1,10 @@
-/** The JSON Schemas of a definition, closed where its decoding is. */
+/** Makes the JSON Schemas of a definition, closed if its decoding refuses unknown fields. */
 import * as Schema from "effect/Schema"
 import type { Json } from "../sent.ts"
 
 const isRecord = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Leaves out the bounds that every whole number has. */
+/** Removes the bounds that every safe integer has. */
 const withoutBounds = (node: unknown): unknown => {
   if (Array.isArray(node)) return node.map(withoutBounds)
   if (!isRecord(node)) return node
@@ -21,14 +21,14 @@ const document = (schema: Schema.Top, onExcessProperty: "error" | "ignore"): Jso
 }
 
 export const inputSchema = (parameters: Schema.Struct<Schema.Struct.Fields>): Json & { readonly type: "object" } => ({
-  // A struct without fields would take anything but null.
+  // The schema of an empty struct would accept everything but null.
   ...(Object.keys(parameters.fields).length === 0
     ? { properties: {}, additionalProperties: false }
     : document(parameters, "error")),
   type: "object"
 })
 
-/** What every structured result has, beside the value. */
+/** The fields of every structured result beside its value. */
 const common: Json = {
   message: { type: "string", description: "The text of the result, as a model reads it" },
   cut: {
@@ -38,7 +38,7 @@ const common: Json = {
   }
 }
 
-/** Structured results are objects; of what is none there is only the message. */
+/** Returns the schema of structured results, or `undefined` if the value is no object; such results have only a message. */
 export const outputSchema = (value: Schema.Top): Json | undefined => {
   const { properties, required, ...schema } = document(value, "ignore")
   if (schema["type"] !== "object") return undefined

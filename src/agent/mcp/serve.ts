@@ -1,6 +1,6 @@
 /**
- * A server of effect/ai over one pipe. What it serves may be made later than the server: the client is greeted at once, and what it asks
- * then waits until everything is there.
+ * Serves one pipe with a server of effect/ai. The registrations may be made after the server starts: the client is greeted at
+ * once, and its requests wait until everything is registered.
  */
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -27,17 +27,20 @@ export const protocols = [
   McpProtocol.v2026_07_28
 ] as const
 
-/** What a client is told first. */
+/** The server information in the greeting. */
 export interface Info {
   readonly name: string
   readonly version: string
   readonly instructions: string
 }
 
-/** Standard output belongs to the protocol. */
+/** Sends logs to standard error, because standard output carries the protocol. */
 export const logsToStderr = Layer.succeed(Logger.LogToStderr, true)
 
-/** That there are tools, resources and prompts is told with the greeting; which, when they are asked for. They are replaced by then. */
+/**
+ * Registers placeholders. The greeting must announce that there are tools, resources and prompts. The real ones replace them
+ * before the first list is sent.
+ */
 const announced = (tool: string) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
@@ -62,42 +65,42 @@ const nobody = McpSchema.McpRequestContext.of({
   clientCapabilities: new McpSchema.ClientCapabilities({})
 })
 
-/** Comes after everything that schedulers have put off so far; a timer of any length may come before that. */
+/** Completes after everything that schedulers have deferred so far. A timer of any length may fire earlier than that. */
 const turn = Effect.callback<void>((resume) => {
   const immediate = setImmediate(() => resume(Effect.void))
   return Effect.sync(() => clearImmediate(immediate))
 })
 
 /**
- * Until effect has told of all these changes, while nobody listens yet: a notice that belongs to a request is waited for, and comes after
- * the others, which the scheduler puts off.
+ * Waits until effect has sent all notices of these registrations, while no client listens yet. A notice within a request is
+ * awaited, and comes after the others, which the scheduler defers.
  */
 const noticed = Effect.gen(function* () {
   const { notifications } = yield* McpServer.McpServer
   yield* turn
   const last = notifications["notifications/resources/updated"]({ uri: rootUri })
   yield* Effect.provideService(last, McpSchema.McpRequestContext, nobody)
-  // Earlier notices are being sent by then, and each is decided in a turn of its own.
+  // The earlier notices are being sent now; each is decided in a macrotask of its own.
   yield* turn
 })
 
-/** How long a client is waited for that does not say anything. */
+/** The time to wait for the first message of the client. */
 const patience = "250 millis"
 
 export interface Serving<E, R> {
   readonly info: Info
   readonly ends: Ends
   readonly flow: Flow
-  /** Puts everything into the server; `subscribed` is done when somebody wants to be told of changes. */
+  /** Registers everything with the server. `subscribed` completes when a client subscribes to changes. */
   readonly register: (
     subscribed: Effect.Effect<void>,
     roots: ClientRoots.ClientRoots
   ) => Layer.Layer<never, E, R | McpServer.McpServer>
-  /** A tool that will be there, where the client is to be greeted before that. */
+  /** A tool that will exist, for a greeting before the tools are loaded. */
   readonly certain?: string | undefined
 }
 
-/** Until the client hangs up, or what is to be served cannot be. */
+/** Serves until the client disconnects or the registration fails. */
 export const serve = Effect.fnUntraced(function* <E, R>({ certain, ends, flow, info, register }: Serving<E, R>) {
   const [subscribed, ready] = [yield* Latch.make(), yield* Latch.make(certain === undefined)]
   const failed = yield* Deferred.make<never, E>()
@@ -120,7 +123,8 @@ export const serve = Effect.fnUntraced(function* <E, R>({ certain, ends, flow, i
     Layer.provide(Layer.succeed(Stdio, stdio)),
     Layer.provide(logsToStderr)
   )
-  // Of this scope, not of the fiber: whoever is interrupted waits until the tools have put things right, and closes the files after.
+  // Run in this scope, not in this fiber. An interruption then waits until the tools have rolled back, and the files close
+  // after that.
   const serving = yield* Effect.forkScoped(Layer.launch(server as unknown as Layer.Layer<never, E, R>))
   yield* Effect.raceFirst(Deferred.await(failed), Effect.raceFirst(Effect.exit(Fiber.join(serving)), gone))
   yield* Fiber.interrupt(serving)

@@ -1,4 +1,7 @@
-/** What McpServer.ts serves, loaded when it is first asked for: a server of effect/ai takes as long to load as all the rest. */
+/**
+ * The implementation of McpServer.ts, loaded on first use. A server of effect/ai takes as long to load as the rest of this
+ * package.
+ */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
@@ -15,7 +18,7 @@ import { logsToStderr, protocols, serve } from "./serve.ts"
 import { endsOf } from "./stdio.ts"
 import * as Versions from "./versions.ts"
 
-/** From how to make a plan to what is served: by McpServer.ts from options, by an adapter from a prompt. */
+/** Makes the plan of a server. McpServer.ts makes it from options, an adapter from a prompt. */
 export type Planning<E, R> = (flow: Flow.Flow) => Effect.Effect<Plan<R>, E, R | Scope.Scope>
 
 export const registered = <E, R>(planning: Planning<E, R>): Layer.Layer<never, E, R | Server.McpServer> =>

@@ -1,6 +1,6 @@
 /**
- * Whose call it is. What a tool remembers belongs to one client: over standard input there is one, over HTTP it is the session, and
- * where the protocol has no sessions the client as it names itself.
+ * Finds the memory of the client that makes a call. Over standard input there is one client. Over HTTP the session identifies
+ * the client, and in a protocol without sessions the name that the client gives.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -12,7 +12,10 @@ export interface Sessions {
   readonly memory: Effect.Effect<Memory.Memory>
 }
 
-/** Beyond these the one that was quiet for longest is forgotten; then it has to read again what it wants to change. */
+/**
+ * The largest number of memories. Beyond it the least recently used one is forgotten, and its client must read files again
+ * before it changes them.
+ */
 const maxSessions = 100
 
 const keyOf = Effect.gen(function* () {

@@ -1,6 +1,6 @@
 /**
- * Standard input and output as a server needs them: only whole messages come in, no faster than they are worked on, and it is known
- * when the client has gone, by either end.
+ * Adapts standard input and output for a server. Only whole messages come in, at the speed of the work on them. The end of the
+ * client is detected on either stream.
  */
 import type * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
@@ -20,7 +20,7 @@ type Message = Extract<Lines.Line, { readonly _tag: "Message" }>
 /** The two ends of a pipe to a client. */
 export interface Ends {
   readonly input: Stream.Stream<Uint8Array, unknown>
-  /** Done when it has been taken. */
+  /** Completes when the text has been written. */
   readonly write: (text: string | Uint8Array) => Effect.Effect<void, unknown>
 }
 
@@ -31,29 +31,29 @@ export const endsOf = (stdio: Stdio.Stdio): Ends => ({
 
 export interface Guarding {
   readonly flow: Flow
-  /** Looks at every message before anything waits; what it takes goes no further. */
+  /** Inspects every message before anything waits; a message that it takes is not passed on. */
   readonly takes: (message: Message) => boolean
-  /** Tells of every message that comes in. */
+  /** Runs for every message that comes in. */
   readonly onMethod: (method: string) => Effect.Effect<void>
-  /** What comes after the greeting waits for this. */
+  /** Completes when messages after the greeting may proceed. */
   readonly ready: Effect.Effect<void>
 }
 
 export interface Guarded {
   readonly stdio: Stdio.Stdio
-  /** Done when the first message has been answered. */
+  /** Completes when the first message has been answered. */
   readonly answered: Effect.Effect<void>
-  /** Done when no more can be asked, or no more be answered. */
+  /** Completes when no more requests can come in, or no more answers go out. */
   readonly gone: Effect.Effect<void>
 }
 
-/** How long those who ask and hang up, as in a pipeline, are still worked for. */
+/** The time to finish requests after the input ends, as in a pipeline. */
 const grace = "1 second"
 
-/** How much is read ahead of what waits, so that answers to questions of ours are found behind it. */
+/** The amount of input to read ahead of waiting messages, so that answers to our own questions are found behind them. */
 const maxAhead = { lines: 1024, bytes: 64 * 1024 * 1024 }
 
-/** Lines on their way from the client to the server, in order. Adding one waits while there are too many. */
+/** Makes the queue of lines from the client to the server, in order. Adding a line waits while the queue is full. */
 const makeAhead = Effect.gen(function* () {
   const queue = yield* Queue.unbounded<Lines.Line, Cause.Done>()
   const room = yield* Latch.make(true)
@@ -69,7 +69,7 @@ const makeAhead = Effect.gen(function* () {
         return room.await
       }),
     end: Effect.asVoid(Queue.end(queue)),
-    /** Until it has ended and all lines have been worked on. */
+    /** Works on the lines until the queue has ended and is empty. */
     each: (work: (line: Lines.Line) => Effect.Effect<void>) =>
       Stream.runForEach(Stream.fromQueue(queue), (line) => {
         bytes -= sizeOf(line)
@@ -88,15 +88,15 @@ export const guard = Effect.fnUntraced(function* (
   const hangUp = Effect.asVoid(Deferred.succeed(gone, undefined))
   const lines = Lines.make()
   const open = { requests: 0, ended: false }
-  /** A second request of an id that is under way would be taken for the first. */
+  /** The ids of requests that are running. A second request with the same id would be taken for the first. */
   const ids = new Set<unknown>()
-  /** Those of batches, which are answered without any id where batches are refused. */
+  /** The ids of requests in batches. If batches are refused, the answer has no ids. */
   const batched = new Set<unknown>()
   const inward = yield* Queue.unbounded<Uint8Array>()
   const turns = yield* Turns.make(flow, (text) => Effect.asVoid(Queue.offer(inward, encoder.encode(text))))
   yield* Effect.forkScoped(turns.pass)
   const hangUpIfDone = Effect.suspend(() => (open.ended && open.requests <= 0 ? hangUp : Effect.void))
-  /** To try again is of no use: who does not read any more is not there any more. */
+  /** Writes an answer. A failed write is not retried, because the client no longer reads. */
   const write = (text: string | Uint8Array) => Effect.catchCause(flow.write(ends.write(text)), () => hangUp)
   const answer = (text: string | Uint8Array) =>
     Effect.suspend(() => {
@@ -114,7 +114,7 @@ export const guard = Effect.fnUntraced(function* (
     new Set(message.ids).size < message.ids.length || message.ids.some((id) => ids.has(id))
   const passed = Effect.fnUntraced(function* (line: Lines.Line) {
     if (line._tag === "Bad") return yield* write(line.answer)
-    // All but the greeting.
+    // Everything but the greeting waits until the server is ready.
     if (line.method !== "initialize") yield* ready
     if (isTwice(line)) {
       const refusal = Lines.bad(-32600, "Invalid Request: a request of this id is under way", line.ids[0])
@@ -142,7 +142,7 @@ export const guard = Effect.fnUntraced(function* (
     gone: Deferred.await(gone),
     stdio: Stdio.make({
       args: Effect.succeed([]),
-      // It never ends: what was asked before is answered, and then it is interrupted.
+      // The input never ends: outstanding requests are answered, and then the server is interrupted.
       stdin: Stream.fromQueue(inward),
       stdout: () => Sink.forEach(answer),
       stderr: () => Sink.drain
@@ -152,7 +152,7 @@ export const guard = Effect.fnUntraced(function* (
 
 const answerStart = /^\{"jsonrpc":"2\.0","id":(-?\d+(?:\.\d+)?|"(?:[^"\\]|\\.)*"|null)[,}]/
 
-/** The ids that are answered; nothing for a notice of progress or of a change. */
+/** Returns the ids that an answer names, or `undefined` for a notice. */
 const answeredBy = (text: string | Uint8Array): ReadonlyArray<unknown> | undefined => {
   if (typeof text !== "string") return undefined
   if (text.startsWith("[")) return (JSON.parse(text) as ReadonlyArray<{ readonly id?: unknown }>).map(({ id }) => id)

@@ -1,6 +1,7 @@
 /**
- * Definitions as tools of a server. A model reads the content: the message, and images and files beside it. Many clients show a model
- * `structuredContent` alone where there is some, so it is sent only where the server was told to, and then holds the message too.
+ * Registers definitions as tools of a server. A model reads the content: the message, with images and files beside it. Many
+ * clients show a model only `structuredContent` if there is any. The server therefore sends it only on request, and then
+ * includes the message.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -21,16 +22,16 @@ import * as Schemas from "./schemas.ts"
 import { uriOf } from "./uri.ts"
 
 export interface Serving {
-  /** Runs the tool, for whom the request is of. */
+  /** Runs the tool for the client of the request. */
   readonly invoke: (definition: AnyDefinition<unknown>, input: unknown) => Effect.Effect<ToolResult<unknown>, never, unknown>
   readonly flow: Flow
-  /** How many tools may work at once. */
+  /** Limits the number of tools that run at once. */
   readonly permits: Semaphore.Semaphore
   /** Whether values are sent as structured content. */
   readonly isStructured: boolean
 }
 
-/** An image is in the content already, and its base64 is most of it. */
+/** Removes the base64 of images from a value: the content has the images already, and their base64 is most of the size. */
 const withoutImages = (value: unknown, images: ReadonlyArray<Image>): unknown => {
   if (typeof value === "string") return images.some(({ base64 }) => base64 === value) ? "" : value
   if (Array.isArray(value)) return value.map((item) => withoutImages(item, images))
@@ -83,7 +84,7 @@ const answering = (definition: AnyDefinition<unknown>, isStructured: boolean) =>
   })
 }
 
-/** `read_file` is "Read file". */
+/** Returns the title of a tool; `read_file` becomes "Read file". */
 const titleOf = (name: string): string => {
   const words = name.replaceAll(/[_-]/g, " ")
   return words.slice(0, 1).toUpperCase() + words.slice(1)

@@ -1,6 +1,6 @@
 /**
- * In what order messages go on to the server. A request waits until there is room for it, and what tells of others, a cancelling
- * above all, does not wait behind it: or whoever floods could not even take it back.
+ * Orders the messages to the server. A request waits until there is room for it. Notices, above all cancellations, do not wait
+ * behind requests; otherwise a client that floods the server could not cancel.
  */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
@@ -10,18 +10,18 @@ import type { Line } from "./lines.ts"
 type Message = Extract<Line, { readonly _tag: "Message" }>
 
 export interface Turns {
-  /** Waits only while too much is waiting already. */
+  /** Accepts a message; waits only while the queue is full. */
   readonly take: (message: Message) => Effect.Effect<void>
-  /** Passes on what waits, for ever. */
+  /** Forwards waiting messages, forever. */
   readonly pass: Effect.Effect<never>
 }
 
 const maxWaiting = 1024
 
-/** The greeting comes before all else, and a ping asks whether anybody is there. */
+/** The methods that never wait: the greeting comes first, and a ping tests whether the server is alive. */
 const atOnce: ReadonlySet<string | undefined> = new Set(["initialize", "ping"])
 
-/** Of a batch only the whole could be taken back. */
+/** Returns the id of a single request. A batch can only be cancelled as a whole. */
 const only = ({ ids }: Message): string | number | undefined => (ids.length === 1 ? ids[0] : undefined)
 
 export const make = Effect.fnUntraced(function* (flow: Flow, forward: (text: string) => Effect.Effect<void>) {

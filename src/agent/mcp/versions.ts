@@ -1,6 +1,6 @@
 /**
- * A session has agreed on its version of the protocol. A request of it that names another one that has sessions too is of a client that
- * is careless, and is answered by what was agreed on.
+ * Removes a wrong protocol version from requests. A session has agreed on its version. If a careless client names another
+ * version that has sessions, the agreed one applies.
  */
 import * as Effect from "effect/Effect"
 import * as Headers from "effect/http/Headers"

@@ -1,6 +1,6 @@
 /**
- * A patch of one file on its text. Lines of context are only looked at, so that they keep their bytes; lines that are put in end as the
- * patch has it where the file agrees with the patch on line endings, and else as those that they replace or follow.
+ * Applies the patch of one file to its text. Context lines are only compared, so they keep their bytes. Added lines end as in
+ * the patch if patch and file agree on line endings, and otherwise as the lines that they replace or follow.
  */
 import type { Replacement } from "../../engine/diff.ts"
 import { perItem, type Steps } from "../../runtime/steps.ts"
@@ -10,26 +10,26 @@ import { type Level, type Lines, linesOf } from "./lines.ts"
 import { type FilePatch, type Hunk, type Line, oldLines } from "./model.ts"
 import { finder } from "./place.ts"
 
-/** A hunk that stands elsewhere than it says, or not as it says. */
+/** A hunk that was applied at another place, or to lines that differ in blanks. */
 export interface Deviation {
-  /** 1-based, as is the line. */
+  /** The number of the hunk, from 1; the line counts from 1 too. */
   readonly hunk: number
   readonly line: number
-  /** Whether blanks were passed over. */
+  /** The level of matching; above 1 it ignored blanks. */
   readonly level: Level
-  /** Whether the lines put in were indented as those that they stand by. */
+  /** Whether the added lines were indented like the lines around them. */
   readonly indented: boolean
 }
 
 export interface Applied {
-  /** In order, without overlap. */
+  /** The replacements, in order and without overlap. */
   readonly replacements: ReadonlyArray<Replacement>
   readonly addedLines: number
   readonly removedLines: number
   readonly deviations: ReadonlyArray<Deviation>
 }
 
-/** How lines end that are put in. */
+/** The line endings of added lines. */
 type Endings = "as the patch" | "as the file"
 
 const endingsOf = (lines: Lines, hunk: Hunk, level: Level, speaks: boolean): Endings => {
@@ -40,7 +40,7 @@ const endingsOf = (lines: Lines, hunk: Hunk, level: Level, speaks: boolean): End
 
 const withoutCr = (text: string): string => (text.endsWith("\r") ? text.slice(0, -1) : text)
 
-/** How much further in all lines of a hunk stand than it has them, or further out; `undefined`: they differ in that. */
+/** The difference in indentation between the file and the hunk: the file has `more`, or lacks `less`. */
 interface Indent {
   readonly more: string
   readonly less: string
@@ -65,7 +65,7 @@ const indentOf = (lines: Lines, hunk: Hunk, at: number): Indent | undefined => {
   return indent
 }
 
-/** Lines put in stand as far in as those that they stand by. */
+/** Indents the added lines like the lines around them. */
 const indented = (hunk: Hunk, { less, more }: Indent): Hunk => ({
   ...hunk,
   lines: hunk.lines.map((line) =>
@@ -75,14 +75,14 @@ const indented = (hunk: Hunk, { less, more }: Indent): Hunk => ({
   )
 })
 
-/** Lines put in for those of the file from one to another. */
+/** Added lines that replace the lines `from` to `to` of the file. */
 interface Run {
   readonly from: number
   readonly to: number
   readonly added: ReadonlyArray<Line>
 }
 
-/** The ending of a line that takes the place of a line, or comes behind one. */
+/** Returns the ending for an added line, taken from the line that it replaces or follows. */
 const modelEnding = (lines: Lines, { from, to }: Run, index: number): string => {
   const model = from < to ? Math.min(from + index, to - 1) : from > 0 ? from - 1 : 0
   const ending = lines.count === 0 ? "\n" : lines.ending(model)
@@ -93,7 +93,7 @@ const asFile = (lines: Lines, run: Run, saysEnd: boolean): string => {
   const { added, from, to } = run
   const wasOpen = lines.count > 0 && lines.ending(lines.count - 1) === ""
   const reachesEnd = to === lines.count && wasOpen
-  // Behind a last line without a newline that stays.
+  // The added lines follow a last line that has no newline and stays.
   let out = reachesEnd && from === to && added.length > 0 ? modelEnding(lines, run, 0) : ""
   for (const [index, { open, text }] of added.entries()) {
     const isOpen = saysEnd ? open === true : reachesEnd && index === added.length - 1
@@ -105,7 +105,7 @@ const asFile = (lines: Lines, run: Run, saysEnd: boolean): string => {
 const asPatch = (added: ReadonlyArray<Line>): string =>
   added.map(({ open, text }) => (open === true ? text : `${text}\n`)).join("")
 
-/** The lines of a hunk between lines of context. */
+/** Splits a hunk into its changes between lines of context. */
 const runsOf = (hunk: Hunk, at: number): ReadonlyArray<Run> => {
   const runs: Array<Run> = []
   let from = at
@@ -128,14 +128,14 @@ const runsOf = (hunk: Hunk, at: number): ReadonlyArray<Run> => {
 const count = (patch: FilePatch, sign: string): number =>
   patch.hunks.reduce((sum, { lines }) => sum + lines.reduce((n, line) => n + (line.sign === sign ? 1 : 0), 0), 0)
 
-/** Some write the newline at the end of the file as an empty line of context. */
+/** Removes a final empty context line. Some models write the newline at the end of the file as such a line. */
 const withoutLast = (patch: FilePatch, hunk: Hunk): Hunk | undefined => {
   const last = hunk.lines.at(-1)!
   const isNewline = patch.form === "v4a" && last.sign === " " && last.text === "" && hunk.lines.length > 1
   return isNewline ? { ...hunk, lines: hunk.lines.slice(0, -1), atEnd: true } : undefined
 }
 
-/** Applies all hunks, or says why the first that has no place has none; `path` is for the message. */
+/** Applies all hunks. If a hunk has no place, yields a refusal that says why; `path` is for its message. */
 export const applyTo = function* (patch: FilePatch, text: string, path: string): Steps<Applied | Refused> {
   const all = patch.hunks.flatMap((hunk) => hunk.lines)
   const lines = yield* linesOf(text, all.some((line) => line.text.startsWith("\uFEFF")) ? "within" : "apart")
@@ -175,7 +175,7 @@ export const applyTo = function* (patch: FilePatch, text: string, path: string):
   return { replacements, deviations, addedLines: count(patch, "+"), removedLines: count(patch, "-") }
 }
 
-/** What a replaced text becomes. */
+/** Returns the text with the replacements made. */
 export const replaced = (text: string, replacements: ReadonlyArray<Replacement>): string => {
   let out = ""
   let at = 0

@@ -1,19 +1,20 @@
 /**
- * The lines of one hunk of a unified diff. Where the numbers of its head fit, they decide; models miscount, so otherwise the lines do,
- * as what does not fit a hunk can only end it. But a hunk with fewer lines than stated at the very end may have been cut off.
+ * Reads the lines of one hunk of a unified diff. The counts in its head decide if they fit. Models miscount, so otherwise the
+ * hunk ends at the first line that cannot belong to it. A hunk at the very end with fewer lines than stated is refused, because
+ * the patch may have been cut off.
  */
 import type { Refused } from "../definition.ts"
 import { aboveOf, headingOf, type Hunk, type Line, misformed, problem, quoted, type Sign } from "./model.ts"
 
 const signs: ReadonlySet<string> = new Set([" ", "-", "+"])
 
-/** What may follow a hunk, and begins with nothing that a line of a hunk begins with. */
+/** Lines that may follow a hunk; none begins like a line of a hunk. */
 const divider =
   /^(?:@@|diff |Index: |={10}|From [0-9a-f]{7,} |commit [0-9a-f]{7,}|Only in |Binary files |Files |\*\*\* End Patch|```)/
 
 export const isDivider = (line: string): boolean => divider.test(line)
 
-/** The signature of a mail, or the names of the next file. */
+/** Tests for the signature line of a mail. */
 const isSignature = (line: string): boolean => line === "-- " || line === "--"
 
 export const beginsFile = (lines: ReadonlyArray<string>, at: number): boolean =>
@@ -21,7 +22,7 @@ export const beginsFile = (lines: ReadonlyArray<string>, at: number): boolean =>
 
 const isEmpty = (line: string | undefined): boolean => line === "" || line === "\r"
 
-/** Where the hunk goes on below empty lines, which are lines of context then; -1 if it does not. */
+/** Returns the index at which the hunk continues below empty lines, which are then context; -1 if it does not continue. */
 const goesOn = (lines: ReadonlyArray<string>, at: number): number => {
   let next = at
   while (isEmpty(lines[next])) next++
@@ -34,7 +35,10 @@ interface Left {
   now: number
 }
 
-/** Names of a file look like two lines of a hunk; they are if the hunk ends with them. */
+/**
+ * Tests whether the hunk ends here. The two name lines of the next file look like lines of a hunk, and are such lines if the
+ * counts end with them.
+ */
 const endsHere = (lines: ReadonlyArray<string>, at: number, left: Left): boolean => {
   if (left.old <= 0 && left.now <= 0) return isSignature(lines[at]!) || beginsFile(lines, at)
   const isPair = beginsFile(lines, at) && lines[at + 2]?.startsWith("@@") === true
@@ -48,7 +52,7 @@ const cutOff = (at: number, old: number, now: number): Refused =>
     "Nothing was changed; send the whole patch again, with its end, or with the right numbers."
   )
 
-/** The hunk whose head is at an index, and the index of what follows it. */
+/** Reads the hunk whose head is at an index. Returns it with the index of the line after it. */
 export const hunkAt = (lines: ReadonlyArray<string>, at: number): { readonly hunk: Hunk; readonly next: number } | Refused => {
   const heading = headingOf(lines[at]!)
   const stated = { old: heading.numbers?.oldCount ?? 0, now: heading.numbers?.newCount ?? 0 }

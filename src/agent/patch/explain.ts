@@ -1,4 +1,4 @@
-/** Why a hunk was not applied, so that the next attempt can succeed: what it expects, what stands there, and where to read again. */
+/** Explains why a hunk was not applied: what it expects, what the file has, and which lines to read again. */
 import { explain } from "../../engine/nearest.ts"
 import { atOnce, type Steps } from "../../runtime/steps.ts"
 import { type Refused, refused } from "../definition.ts"
@@ -9,10 +9,10 @@ import { finder } from "./place.ts"
 export interface Where {
   readonly path: string
   readonly patch: FilePatch
-  /** Of the hunk. */
+  /** The index of the hunk. */
   readonly index: number
   readonly lines: Lines
-  /** The line below the hunk before. */
+  /** The line below the previous hunk. */
   readonly from: number
   readonly shift: number
 }
@@ -48,7 +48,7 @@ export const ambiguous = (where: Where, places: ReadonlyArray<number>, anchor?: 
   )
 }
 
-/** What stands where the hunk says that its lines do. */
+/** Compares the hunk with the lines at its stated place. */
 const stated = (where: Where): string | undefined => {
   const { above } = hunkOf(where)
   if (above === undefined) return undefined
@@ -65,7 +65,7 @@ const stated = (where: Where): string | undefined => {
   return undefined
 }
 
-/** The hunk without where it says to be, so that it is looked for everywhere. */
+/** Searches the whole file for the lines of a hunk, without regard to its stated place. */
 const anywhere = function* (where: Where, lines: Hunk["lines"]): Steps<number | undefined> {
   if (lines.length === 0) return undefined
   const found = yield* finder(where.lines, where.patch.form).find({ at: 0, lines, anchors: [], atEnd: false }, 0, 0)
@@ -108,7 +108,7 @@ export const misplaced = function* (where: Where, anchor?: string): Steps<Refuse
   return failed(where, why, readAgain(where, nearby(where, why)))
 }
 
-/** The line to read from: where it should be, or else the first that the explanation names. */
+/** Returns the line to read from: the stated place, or else the first line that the explanation names. */
 const nearby = (where: Where, why: string): number => {
   const { above } = hunkOf(where)
   const named = /\blines? (\d+)/.exec(why)
@@ -116,7 +116,7 @@ const nearby = (where: Where, why: string): number => {
   return Math.max(1, Math.min(line, where.lines.count) - 3)
 }
 
-/** What remains of a file that the patch removes. */
+/** Refuses to remove a file that has lines the patch does not contain. */
 export const remains = (path: string, patch: FilePatch, text: string): Refused => {
   const { body, count } = atOnce(linesOf(text))
   return refused(

@@ -1,31 +1,34 @@
 /**
- * A file as lines that can be found: each has a number for what it says, and for each number it is known where it stands. What counts as
- * the same is looser from level to level, and a level is prepared only when the one before has not sufficed.
+ * Indexes a file by its lines. Equal lines get the same id, and the index finds the places of an id. Each level compares lines
+ * more loosely; it is built only when the level before has found nothing.
  */
 
 import { perItem, type Steps, stride } from "../../runtime/steps.ts"
 
-/** 0: every character; 1: but line endings; 2: but blanks at a line's end; 3: but blanks around it. */
+/**
+ * The looseness of the comparison. 0: every character counts; 1: line endings are ignored; 2: blanks at the end too; 3: blanks
+ * at both ends.
+ */
 export type Level = 0 | 1 | 2 | 3
 
 export interface Lines {
   readonly text: string
   readonly count: number
-  /** Index of a line's first unit; that of the one after the last is the end. */
+  /** Returns the index of the first UTF-16 unit of a line; for the line count, the end of the text. */
   readonly start: (line: number) => number
   readonly ending: (line: number) => "" | "\n" | "\r\n"
-  /** Without its ending. */
+  /** Returns a line without its ending. */
   readonly body: (line: number) => string
   readonly index: (level: Level) => Steps<Index>
 }
 
 export interface Index {
-  /** The number of a line as a patch has it; -1: there is none like it. */
+  /** Returns the id of a line of the patch; -1 if the file has no such line. */
   readonly idOf: (text: string, open: boolean) => number
   readonly ids: Int32Array
-  /** How many lines there are of this number. */
+  /** Returns the number of lines with the id. */
   readonly countOf: (id: number) => number
-  /** Where lines of this number stand, ascending. */
+  /** Returns the lines with the id, ascending. */
   readonly places: (id: number) => Int32Array
 }
 
@@ -81,7 +84,7 @@ const startsOf = function* (text: string, first: number): Steps<ReadonlyArray<nu
   return starts
 }
 
-/** Finds the lines. Only LF ends a line. A byte order mark stands before the first, unless `mark` says that it is a part of that. */
+/** Splits a text into lines at LF. A byte order mark is not part of the first line unless `mark` is "within". */
 export const linesOf = function* (text: string, mark: "apart" | "within" = "apart"): Steps<Lines> {
   const starts = yield* startsOf(text, mark === "apart" && text.startsWith("\uFEFF") ? 1 : 0)
   const start = (line: number): number => starts[line]!

@@ -1,41 +1,44 @@
-/** A patch as data, the same for both forms: files, the hunks of each, and the lines of those, with the line of the patch where each stands. */
+/**
+ * A patch as data, the same for both forms: files, their hunks, and the lines of those. Each part has its line number in the
+ * patch.
+ */
 import { type Refused, refused } from "../definition.ts"
 
-/** Kept, taken out or put in. */
+/** The sign of a line: kept, removed or added. */
 export type Sign = " " | "-" | "+"
 
 export interface Line {
   readonly sign: Sign
-  /** Without its LF; a CR before that is a part of it. */
+  /** The text without its LF; a CR before the LF belongs to the text. */
   readonly text: string
-  /** It is the file's last line, and no newline ends it. */
+  /** Set for the last line of a file that does not end in a newline. */
   readonly open?: true
 }
 
 export interface Hunk {
-  /** 1-based line of the patch. */
+  /** The line number in the patch, from 1. */
   readonly at: number
   readonly lines: ReadonlyArray<Line>
-  /** Lines that stand somewhere above the place, each below the one before. */
+  /** Lines that must stand above the place, each below the one before. */
   readonly anchors: ReadonlyArray<string>
-  /** How many lines stand above the place, as the patch has it. */
+  /** The number of lines above the place, according to the patch. */
   readonly above?: number | undefined
-  /** The place is the end of the file. */
+  /** Whether the place is the end of the file. */
   readonly atEnd: boolean
 }
 
 export interface FilePatch {
-  /** 1-based line of the patch. */
+  /** The line number in the patch, from 1. */
   readonly at: number
   readonly form: "v4a" | "unified"
-  /** As the patch spells it; without one the file is added. */
+  /** The old path as the patch spells it; absent if the file is added. */
   readonly from?: string | undefined
-  /** Without one the file is removed; another than `from`: it is moved. */
+  /** The new path; absent if the file is removed. A path other than `from` moves the file. */
   readonly to?: string | undefined
-  /** What is to be changed may also be missing: it is made then. */
+  /** Whether the file may be missing; it is then created. */
   readonly mayBeNew: boolean
   readonly hunks: ReadonlyArray<Hunk>
-  /** The patch would set permissions, which is not done. */
+  /** Whether the patch sets permissions, which are ignored. */
   readonly setsMode: boolean
 }
 
@@ -49,11 +52,10 @@ const maxQuoted = 120
 export const quoted = (text: string): string =>
   `${JSON.stringify(text.slice(0, maxQuoted).toWellFormed())}${text.length > maxQuoted ? "…" : ""}`
 
-/** What both sides of a hunk are. */
 export const oldLines = (hunk: Hunk): ReadonlyArray<Line> => hunk.lines.filter(({ sign }) => sign !== "+")
 export const newLines = (hunk: Hunk): ReadonlyArray<Line> => hunk.lines.filter(({ sign }) => sign !== "-")
 
-/** What no file can become: nothing changes, or something follows the line that has no newline. */
+/** Refuses a hunk that changes nothing, or that has lines after one without a newline. */
 export const misformed = ({ at, lines }: Hunk): Refused | undefined => {
   if (lines.every(({ sign }) => sign === " ")) {
     return problem(at, "begins a hunk that changes nothing: none of its lines begins with - or +")
@@ -69,13 +71,13 @@ export const misformed = ({ at, lines }: Hunk): Refused | undefined => {
 
 export interface Heading {
   readonly anchor?: string
-  /** The numbers, where it has them. */
+  /** The line numbers, if the heading has them. */
   readonly numbers?: { readonly old: number; readonly oldCount: number; readonly newCount: number }
 }
 
 const ranges = /^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))?(?: @@|\s*$)/
 
-/** The line with @@. Models mix the forms: numbers count wherever they stand, and other text is a line to look for. */
+/** Parses a heading with @@. Models mix the two forms: numbers count in either, and other text is a line to search for. */
 export const headingOf = (line: string): Heading => {
   const found = ranges.exec(line)
   if (found !== null) {
@@ -87,6 +89,6 @@ export const headingOf = (line: string): Heading => {
   return anchor === "" || anchor.trim() === "..." ? {} : { anchor }
 }
 
-/** Lines above the place; a hunk that takes nothing out names the line before. */
+/** Returns the number of lines above the place; a hunk that removes no line states the line before its place. */
 export const aboveOf = ({ numbers }: Heading): number | undefined =>
   numbers === undefined ? undefined : numbers.oldCount === 0 ? numbers.old : Math.max(0, numbers.old - 1)

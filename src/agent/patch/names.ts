@@ -1,9 +1,12 @@
-/** The names of files in unified diffs: quoted as git and GNU diff do it, with prefixes that are no directories, and with times behind them. */
+/**
+ * Parses file names in unified diffs: quoted as git and GNU diff quote them, with prefixes that are no directories, and
+ * followed by times.
+ */
 
 export interface Name {
-  /** As it stands, without quotes; `undefined` for /dev/null. */
+  /** The name without quotes; `undefined` for /dev/null. */
   readonly path: string | undefined
-  /** There is no file on this side: its time is that at which time begins, or it is /dev/null. */
+  /** Whether this side has no file: its time is the epoch, or its name is /dev/null. */
   readonly isAbsent: boolean
 }
 
@@ -12,7 +15,7 @@ const escapes: Readonly<Record<string, number>> = { a: 7, b: 8, t: 9, n: 10, v: 
 const decoder = new TextDecoder()
 const encoder = new TextEncoder()
 
-/** Octal numbers are bytes of UTF-8. */
+/** Decodes a quoted name. Octal escapes are bytes of UTF-8. */
 const unquoted = (quoted: string): string => {
   const bytes: Array<number> = []
   for (const [part, escape] of quoted.matchAll(/\\([0-7]{3}|.)|[^\\]+/gs)) {
@@ -29,7 +32,7 @@ export const nameIn = (text: string): string => {
   return found === null ? text.trim() : unquoted(found[1]!)
 }
 
-/** What follows `--- ` or `+++ `. */
+/** Parses the text after `--- ` or `+++ `. */
 export const nameOf = (rest: string): Name => {
   const found = quoted.exec(rest)
   const tab = found === null ? rest.indexOf("\t") : found[0].length
@@ -54,7 +57,7 @@ const common = (from: string, to: string): Pair => {
   return /^(?:\.orig|\.bak|\.old|~)$/.test(from.startsWith(to) ? from.slice(to.length) : "") ? [to, to] : [from, to]
 }
 
-/** Both sides without the prefixes that git puts before them, which differ; GNU diff has two directories there. */
+/** Returns both names without git's prefixes, which differ between the sides. GNU diff has two directories in their place. */
 export const pairOf = (old: Name, now: Name): Pair => {
   if (old.path === undefined || now.path === undefined) {
     return [old.path?.replace(/^a\//, ""), now.path?.replace(/^b\//, "")]
@@ -63,11 +66,11 @@ export const pairOf = (old: Name, now: Name): Pair => {
   return [old.isAbsent ? undefined : from, now.isAbsent ? undefined : to]
 }
 
-/** The name that both sides have in a line `diff --git a/x b/x`. */
+/** Returns the name that both sides share in a line `diff --git a/x b/x`. */
 export const commonName = (rest: string): string | undefined => {
   const first = quoted.exec(rest)
   if (first !== null) return bare(unquoted(first[1]!))
-  // Spaces may be in the name, so it is the middle that divides.
+  // The name may contain spaces, so split at the middle.
   const middle = (rest.length - 1) / 2
   if (!Number.isInteger(middle) || rest[middle] !== " ") return undefined
   const [one, other] = [rest.slice(0, middle), rest.slice(middle + 1)]

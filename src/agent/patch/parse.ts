@@ -1,4 +1,4 @@
-/** Either form of a patch as the same data; which of the two it is, the patch tells. */
+/** Parses a patch of either form; its text shows which form it has. */
 import { type Refused, refused } from "../definition.ts"
 import { again, type FilePatch } from "./model.ts"
 import { parseUnified } from "./unified.ts"
@@ -6,7 +6,7 @@ import { begin, parseV4a } from "./v4a.ts"
 
 const forms = "A patch is either *** Begin Patch with its file sections and *** End Patch, or a unified diff."
 
-/** Where every line of structure ends in a CR, the CRs are the patch's own, not the files'. */
+/** The structural lines of a patch. If all of them end in a CR, the CRs belong to the patch and not to the files. */
 const structure = /^(?:--- |\+\+\+ |@@|diff --git |\*\*\* )/
 
 const linesOf = (patch: string): ReadonlyArray<string> => {
@@ -17,7 +17,7 @@ const linesOf = (patch: string): ReadonlyArray<string> => {
   return isOwn ? lines.map((line) => (line.endsWith("\r") ? line.slice(0, -1) : line)) : lines
 }
 
-/** The files of a patch in their order, at least one; or what is wrong with it, and where. */
+/** Parses the files of a patch, in order and at least one. Otherwise refuses with the line and the reason. */
 export const parse = (patch: string): ReadonlyArray<FilePatch> | Refused => {
   if (patch.trim() === "") return refused("The patch is empty.", forms)
   const lines = linesOf(patch)

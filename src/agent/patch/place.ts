@@ -1,10 +1,11 @@
 /**
- * Where a hunk belongs: where it says, if its lines stand there; else at the one place that has them, or, of several, at the one nearest
- * to where it says. Two places that are equally good are no place. Below the hunk before, always.
+ * Finds the place of a hunk. The stated place wins if its lines stand there. Otherwise the hunk goes to the one place that has
+ * its lines, or of several to the one nearest to the stated place. Two equally good places are ambiguous. A hunk is always
+ * below the one before.
  *
- * A unified diff is a machine's, and may differ from the file only in line endings. In the other form, which models write, blanks at
- * ends of lines may differ, and if that finds nothing, those at their beginnings; an `@@` line must stand above the place, and picks the
- * first one below it.
+ * A unified diff comes from a program, and may differ from the file only in line endings. In the other form, which models
+ * write, blanks at the end of lines may differ. If that finds nothing, blanks at their beginning may differ too. An `@@` line
+ * must stand above the place and selects the first place below it.
  */
 import { perItem, type Steps, stride } from "../../runtime/steps.ts"
 import type { Index, Level, Lines } from "./lines.ts"
@@ -13,16 +14,19 @@ import { type FilePatch, type Hunk, type Line, oldLines } from "./model.ts"
 export type Found =
   | { readonly _tag: "At"; readonly line: number; readonly level: Level }
   | { readonly _tag: "Nowhere"; readonly anchor?: string }
-  /** Two of the places, or of the lines that an `@@` could mean. */
+  /** Two of the possible places, or two of the lines that an `@@` could mean. */
   | { readonly _tag: "Several"; readonly places: ReadonlyArray<number>; readonly anchor?: string }
   | { readonly _tag: "TooMuch" }
 
 export interface Finder {
-  /** `from`: lines before it are taken; `shift`: by so much other hunks stood further down than they said. */
+  /**
+   * Finds the place of a hunk. Lines before `from` belong to earlier hunks. `shift` is how far below their stated places those
+   * hunks were found.
+   */
   readonly find: (hunk: Hunk, from: number, shift: number) => Steps<Found>
 }
 
-/** Lines compared for one file. More than any patch needs that was made for it. */
+/** The largest number of line comparisons for one file, more than any patch made for it needs. */
 const maxComparisons = 50_000_000
 
 const levels: Readonly<Record<FilePatch["form"], ReadonlyArray<Level>>> = { unified: [0, 1], v4a: [0, 1, 2, 3] }
@@ -30,16 +34,16 @@ const levels: Readonly<Record<FilePatch["form"], ReadonlyArray<Level>>> = { unif
 const nowhere: Found = { _tag: "Nowhere" }
 const several = (...places: ReadonlyArray<number>): Found => ({ _tag: "Several", places })
 
-/** Lines that stand together, to be looked for at one level. */
+/** Consecutive lines to search for at one level. */
 interface Sought {
   readonly stands: (at: number) => boolean
-  /** The first place from here on, or -1. */
+  /** Returns the first place at or after `from`, or -1. */
   readonly next: (from: number) => Steps<number>
-  /** The last place up to here, not above `least`, or -1. */
+  /** Returns the last place at or before `to` and not before `least`, or -1. */
   readonly last: (to: number, least: number) => Steps<number>
 }
 
-/** The first of ascending numbers that is at least this. */
+/** Returns the index of the first of ascending numbers that is at least `least`. */
 const lowerBound = (numbers: Int32Array, least: number): number => {
   let low = 0
   let high = numbers.length
@@ -65,7 +69,7 @@ interface Meter {
 const soughtIn = (index: Index, lines: ReadonlyArray<Line>, meter: Meter): Sought => {
   const ids = lines.map(({ open, text }) => index.idOf(text, open === true))
   if (ids.includes(-1)) return none
-  // The rarest line has the fewest places to try.
+  // Search by the rarest line, which has the fewest places to try.
   let rare = 0
   for (let at = 1; at < ids.length; at++) if (index.countOf(ids[at]!) < index.countOf(ids[rare]!)) rare = at
   const places = index.places(ids[rare]!)
@@ -95,7 +99,7 @@ const soughtIn = (index: Index, lines: ReadonlyArray<Line>, meter: Meter): Sough
   }
 }
 
-/** The place nearest to where it should be, between both directions. */
+/** Returns the place nearest to the expected line, in either direction. */
 const nearest = function* (sought: Sought, expected: number, from: number): Steps<Found | number> {
   if (expected >= from && sought.stands(expected)) return expected
   const below = yield* sought.next(Math.max(expected, from))
@@ -111,11 +115,11 @@ const only = function* (sought: Sought, from: number): Steps<Found | number> {
   return second === -1 ? first : several(first, second)
 }
 
-/** The first place below any of the lines that the last anchor could be, if they agree on one. */
+/** Returns the first place below the candidates of the last anchor, if all of them lead to the same place. */
 const belowAnchors = function* (sought: Sought, anchors: ReadonlyArray<number>): Steps<Found | number> {
   let place = -1
   for (const anchor of anchors) {
-    // Some repeat the line itself as context.
+    // Some models repeat the anchor as the first context line.
     const below = yield* sought.next(anchor + 1)
     const found = below === -1 ? yield* sought.next(anchor) : below
     yield 4
@@ -126,7 +130,7 @@ const belowAnchors = function* (sought: Sought, anchors: ReadonlyArray<number>):
   return place
 }
 
-/** For each line the first of the others below it, once; both ascend. */
+/** Returns, for each line of `above`, the first of the others below it, without duplicates. Both lists ascend. */
 const firstsBelow = (above: ReadonlyArray<number>, others: ArrayLike<number>): ReadonlyArray<number> => {
   const out: Array<number> = []
   let at = 0
@@ -137,10 +141,13 @@ const firstsBelow = (above: ReadonlyArray<number>, others: ArrayLike<number>): R
   return out
 }
 
-/** A look at a line's text costs as much as comparing so many. */
+/** The cost of reading a line's text, in comparisons. */
 const lookCost = 10
 
-/** Every line that an anchor may be: it is the line, or is but for blanks around it, or begins it. */
+/**
+ * Returns every line that an anchor may mean: an equal line, else one equal but for blanks around it, else one that begins with
+ * it.
+ */
 const anchorLines = (lines: Lines, meter: Meter) => {
   const known = new Map<string, ArrayLike<number>>()
   const look = function* (anchor: string): Steps<ArrayLike<number>> {
@@ -172,7 +179,7 @@ export const finder = (lines: Lines, form: FilePatch["form"]): Finder => {
   const meter: Meter = { spent: 0 }
   const linesLike = anchorLines(lines, meter)
 
-  /** Where the last of the anchors may stand, each below one of those before it. */
+  /** Returns the lines where the last anchor may stand, each anchor below the one before. */
   const anchored = function* (anchors: ReadonlyArray<string>, from: number): Steps<ReadonlyArray<number> | Found> {
     let found: ReadonlyArray<number> | undefined
     for (const anchor of anchors) {
@@ -184,7 +191,7 @@ export const finder = (lines: Lines, form: FilePatch["form"]): Finder => {
     return found ?? []
   }
 
-  /** A hunk that only adds: nothing tells where but what it says. */
+  /** Places a hunk that only adds lines, by its stated place or its anchors alone. */
   const addition = function* (hunk: Hunk, from: number, shift: number): Steps<Found> {
     const { above, anchors, atEnd } = hunk
     const isLast = hunk.lines.some(({ open }) => open)

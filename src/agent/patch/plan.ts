@@ -1,6 +1,7 @@
 /**
- * What a patch makes of a tree, worked out before anything is changed: sections in their order, so that a later one finds what an earlier
- * one has made of its file, as in a series of mails. A name that comes or goes twice would depend on more than order, and is refused.
+ * Computes the effect of a patch on the tree before anything is changed. Sections apply in order: a later section of a file
+ * works on the result of an earlier one, as in a series of mails. A name that appears or disappears twice is ambiguous and
+ * refused.
  */
 import * as Effect from "effect/Effect"
 import { documentOf, splice } from "../../engine/splice.ts"
@@ -14,7 +15,7 @@ import { applyTo, type Deviation, replaced } from "./apply.ts"
 import { remains } from "./explain.ts"
 import { again, type FilePatch } from "./model.ts"
 
-/** A section whose names are paths. */
+/** A section with its names resolved to paths. */
 export interface Section {
   readonly patch: FilePatch
   readonly from: FsPath | undefined
@@ -25,7 +26,7 @@ export type Action = "added" | "updated" | "deleted" | "moved"
 
 export interface Outcome {
   readonly action: Action
-  /** Where the file was; where it is, if it is new. */
+  /** The old path of the file, or the new one if the file is new. */
   readonly path: FsPath
   readonly to?: FsPath | undefined
   readonly addedLines: number
@@ -35,7 +36,6 @@ export interface Outcome {
   readonly change: FileChange
 }
 
-/** A file as it stands. */
 interface File {
   readonly content: Uint8Array
   readonly version: string
@@ -60,7 +60,7 @@ const read = (call: Call, path: FsPath): Effect.Effect<File, FsError> =>
 const readIfAny = (call: Call, path: FsPath): Effect.Effect<File | undefined, FsError> =>
   Effect.catch(read(call, path), (error) => (error._tag === "NotFound" ? Effect.undefined : Effect.fail(error)))
 
-/** Links are read through, and would be moved or removed themselves. */
+/** Refuses a symlink: its content would be read from the target, but the link itself moved or removed. */
 const onlyFiles = Effect.fnUntraced(function* (call: Call, path: FsPath, what: string): Effect.fn.Return<void, ToolFailure> {
   const { isSymlink } = yield* call.filesystem.stat(path)
   if (isSymlink !== true) return
@@ -84,7 +84,7 @@ interface Patched {
   readonly deviations: ReadonlyArray<Deviation>
 }
 
-/** The bytes with the hunks applied; everything outside of them is copied. */
+/** Returns the bytes with the hunks applied; bytes outside the hunks are copied. */
 const patched = Effect.fnUntraced(function* (
   call: Call,
   path: FsPath,
@@ -121,11 +121,11 @@ const lineCount = (bytes: Uint8Array): number => {
   return lines
 }
 
-/** What earlier sections have made of the tree. */
+/** The results of the earlier sections. */
 interface Plan {
-  /** By the path where the file is now. */
+  /** The outcomes by the new path of each file. */
   readonly outcomes: Map<FsPath, Outcome>
-  /** Names that have come or gone. */
+  /** The names that have appeared or disappeared. */
   readonly taken: Set<FsPath>
 }
 
@@ -165,7 +165,7 @@ const move = Effect.fnUntraced(function* (call: Call, plan: Plan, section: Secti
   return { action: "moved", path, to, ...counts, setsMode: patch.setsMode, change }
 })
 
-/** A second time the file is what the first has made of it. */
+/** Applies a further section of a file to the result of the earlier ones. */
 const updateAgain = Effect.fnUntraced(function* (
   call: Call,
   before: Outcome,
@@ -196,7 +196,7 @@ const update = Effect.fnUntraced(function* (call: Call, plan: Plan, section: Sec
 
 const kindOf = ({ from, to }: Section) => (from === undefined ? add : to === undefined ? remove : from === to ? update : move)
 
-/** All of it, or the first thing that is in the way. Changes nothing. */
+/** Computes all outcomes, or fails with the first problem. Changes nothing. */
 export const planOf = Effect.fnUntraced(function* (
   call: Call,
   sections: ReadonlyArray<Section>

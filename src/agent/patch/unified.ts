@@ -1,13 +1,13 @@
 /**
- * Unified diffs, of git, GNU diff or a model's hand. What stands before the first file and between mails is passed over; anything else
- * that is no part of a hunk is a mistake, since passing it over could leave out what was meant to be changed.
+ * Parses unified diffs of git, GNU diff or a model. Text before the first file and between mails is ignored. Any other text
+ * outside a hunk is an error, because ignoring it could lose a change.
  */
 import type { Refused } from "../definition.ts"
 import { beginsFile, hunkAt, isDivider } from "./body.ts"
 import { type FilePatch, headingOf, type Hunk, problem, quoted } from "./model.ts"
 import { commonName, nameIn, nameOf, pairOf } from "./names.ts"
 
-/** What is said of a file before its hunks. */
+/** The information about a file before its hunks. */
 interface Head {
   readonly at: number
   readonly git: boolean
@@ -23,7 +23,7 @@ type Header = readonly [prefix: string, read: (head: Head, rest: string) => stri
 
 const kinds: Readonly<Record<string, string>> = { 120: "a symbolic link", 160: "a submodule" }
 
-/** Why a file of this mode cannot be patched. */
+/** Returns why a file of this mode cannot be patched. */
 const unlikeFile = (mode: string): string | undefined => {
   const kind = kinds[mode.trim().slice(0, 3)]
   return kind === undefined ? undefined : `makes or changes ${kind}, and only files can be patched`
@@ -40,7 +40,7 @@ const named =
     head[side] = nameIn(rest)
   }
 
-/** Lines that git puts below `diff --git`. */
+/** The header lines that git writes below `diff --git`. */
 const headers: ReadonlyArray<Header> = [
   ["old mode ", (_, rest) => unlikeFile(rest)],
   [
@@ -76,7 +76,7 @@ const headers: ReadonlyArray<Header> = [
   ["GIT binary patch", binary]
 ]
 
-/** What is no unified diff of text, wherever it stands. */
+/** Lines that show that the patch is not a unified diff of text. */
 const foreign: ReadonlyArray<readonly [pattern: RegExp, what: string]> = [
   [/^diff --(?:cc|combined) |^@@@+ /, "belongs to a combined diff of a merge; send a diff against one side"],
   [/^\*{15}$/, "belongs to a context diff; send a unified one"],
@@ -94,11 +94,11 @@ const start = (at: number, git: boolean): Head => ({
   renamed: false
 })
 
-/** The two lines with names. */
+/** Reads the two lines with the names. */
 const readNames = (head: Head, lines: ReadonlyArray<string>, at: number): void => {
   const [from, to] = pairOf(nameOf(lines[at]!.slice(4)), nameOf(lines[at + 1]!.slice(4)))
   if (head.renamed) return
-  // One name alone does not tell its prefix; both in the line above do.
+  // One name alone does not show its prefix; the `diff --git` line shows it by naming both sides.
   const both = head.git ? head.from : undefined
   head.from = from === undefined || to !== undefined ? from : (both ?? from)
   head.to = to === undefined || from !== undefined ? to : (both ?? to)
@@ -183,7 +183,7 @@ const isFile = (lines: ReadonlyArray<string>, at: number): boolean =>
 
 export const parseUnified = (lines: ReadonlyArray<string>): ReadonlyArray<FilePatch> | Refused => {
   const files: Array<FilePatch> = []
-  /** Whether text may stand here that is no part of the patch. */
+  /** Whether text outside the patch may occur here. */
   let isProse = true
   for (let at = 0; at < lines.length;) {
     const line = lines[at]!

@@ -1,6 +1,7 @@
 /**
- * The form that begins with `*** Begin Patch`. Read as leniently as its reference does, where nothing can be misunderstood: blanks around
- * markers, an empty line for an empty line of context, a first hunk without `@@`. Without its end it may have been cut off, and is refused.
+ * Parses the form that begins with `*** Begin Patch`. It is as lenient as the reference implementation wherever the meaning is
+ * clear. It accepts blanks around markers, an empty line for an empty context line, and a first hunk without `@@`. A patch
+ * without its end marker is refused, because it may have been cut off.
  */
 import type { Refused } from "../definition.ts"
 import { aboveOf, type FilePatch, headingOf, type Hunk, type Line, misformed, problem, quoted, type Sign } from "./model.ts"
@@ -11,7 +12,7 @@ const endOfFile = "*** End of File"
 const moveTo = "*** Move to:"
 
 const isBlank = (line: string | undefined): boolean => line === undefined || line.trim() === ""
-/** What a shell or a chat puts around a patch. */
+/** Tests for a line that a shell or a chat puts around a patch. */
 const isWrapper = (line: string): boolean => isBlank(line) || line.startsWith("```") || line.trim() === "EOF"
 
 type Read<A> = { readonly value: A; readonly next: number }
@@ -46,7 +47,7 @@ const remove: Section = (lines, at, from) => {
 
 const signs: ReadonlySet<string> = new Set([" ", "-", "+"])
 
-/** The lines up to the next marker. Empty ones stand for empty lines of context, except at the end. */
+/** Reads the lines up to the next marker. Empty lines are empty context lines, except at the end. */
 const bodyOf = (lines: ReadonlyArray<string>, from: number): Read<ReadonlyArray<Line>> | Refused => {
   const body: Array<Line> = []
   let next = from
@@ -116,7 +117,7 @@ const sectionAt = (lines: ReadonlyArray<string>, at: number): Read<FilePatch> | 
   return path === "" ? problem(at + 1, "names no file") : section(lines, at, path)
 }
 
-/** `first` is the index of the line with the beginning. */
+/** Parses the patch; `first` is the index of the begin marker. */
 export const parseV4a = (all: ReadonlyArray<string>, first: number): ReadonlyArray<FilePatch> | Refused => {
   let last = all.length - 1
   while (last > first && isWrapper(all[last]!)) last--

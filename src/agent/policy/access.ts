@@ -1,4 +1,7 @@
-/** Which paths tools may read, write and delete: the filesystem, the past and the calls themselves are held to the same rules. */
+/**
+ * A policy on the paths that tools may read, write and delete. The filesystem, snapshots and the calls themselves follow the
+ * same rules.
+ */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
@@ -19,26 +22,30 @@ const refusalOf = ({ access, path }: Touch): Refused =>
     "Go on without it, or ask the user; another tool will not reach it either."
   )
 
-/** What touches the root as a whole, as a program in a sandbox does, may touch anything; the past is confined by itself. */
+/**
+ * Tests whether a touch is allowed. A call that writes to or deletes at the root, such as a program in a sandbox, may touch any
+ * path. Snapshot tools are confined separately.
+ */
 const permits = (rules: Rules.Rules, { past }: Invocation, { access, path }: Touch): boolean =>
   path === FsPath.root && access !== "read"
     ? past !== undefined || !rules.restricts(access)
     : rules.asFile(access, path) || rules.asDirectory(access, path)
 
 /**
- * Tools reach only what they are allowed to and what is not denied; denying wins. Globs as those of `glob` are: a name without a slash
- * stands at any depth, and what a glob names goes with all that is below it. Where the filesystem does not tell case apart, neither
- * do they.
+ * Restricts tools to paths that are allowed and not denied; a denial wins. The globs are those of `glob`: a name without a
+ * slash matches at any depth, and a match includes everything below it. On a case-insensitive filesystem the globs ignore case
+ * too.
  *
- * - What may not be read is as if it were not there: no listing, search or suggestion shows it, and it can be neither changed nor
- *   removed. Directories on the way to what may be read can be seen, with nothing else in them.
- * - A link is judged by its own name and by where it leads. Two names of one file that are no links cannot be told to be one.
- * - A directory that holds anything that may not be deleted is neither removed nor moved.
- * - Programs in a sandbox are refused, since nothing could confine them; restoring a snapshot leaves out what may not be changed.
+ * - A path that may not be read seems not to exist: no listing, search or suggestion shows it, and it can be neither changed nor
+ *   removed. Directories on the way to readable paths are visible, with nothing else in them.
+ * - A link is judged by its own name and by its target. Hard links of one file are judged each by its own name.
+ * - A directory that contains anything undeletable can be neither removed nor moved.
+ * - Programs in a sandbox are refused, because nothing could confine them. A restore of a snapshot omits paths that may not be
+ *   changed.
  *
- * A glob that is none, or that may not mean what it looks like, is a mistake in the program: a RangeError. Such are a comma or `|` outside
- * braces, braces or brackets that are not closed or choose nothing, classes that there are not, a backslash before a letter, `!` in front,
- * and segments that no path has.
+ * Throws a RangeError for an invalid or misleading glob, because that is a programming error. Examples are a comma or `|`
+ * outside braces, unclosed or empty braces or brackets, unknown classes, a backslash before a letter, a leading `!`, and
+ * segments that no path has.
  *
  * @since 0.1.0
  */

@@ -1,6 +1,6 @@
 /**
- * A snapshot before the first change of a session, and one before each removal of a directory, so that undo is there when somebody needs
- * it. It never fails a call: where no snapshot can be taken, the answer says why.
+ * Takes a snapshot before the first change of a session and before each removal of a directory, so that they can be undone. A
+ * failed snapshot never fails the call; the answer then says why there is none.
  */
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
@@ -19,28 +19,28 @@ import { ToolSettings } from "../ToolSettings.ts"
 import { isKept } from "./checkpoint.ts"
 import { type Invocation, layer } from "./core.ts"
 
-/** A larger tree takes longer than anybody wants to wait for a first edit. */
+/** The largest tree to snapshot. A larger one takes too long for a first edit. */
 const bounds = { maxFiles: 50_000, maxBytes: 512 * 1024 * 1024 }
 const patience = "10 seconds"
 
-/** How many of these a store holds; the oldest go. */
+/** The number of automatic snapshots that a store keeps; the oldest are removed. */
 const mostKept = 20
 
 const tagPrefix = "automatic checkpoint before "
 
-/** A checkpoint, or why there is none. */
+/** A checkpoint, or the reason why there is none. */
 interface Outcome {
   readonly snapshot?: FilesystemSnapshot
   readonly short?: string
   readonly why?: string
 }
 
-/** What one session has so far. */
+/** The checkpoints of one session. */
 interface State {
-  /** One call at a time takes a checkpoint; the others wait until it is there. */
+  /** Lets one call at a time take a checkpoint; other calls wait for it. */
   readonly taking: Semaphore.Semaphore
   first: { readonly outcome: Outcome; isSaid: boolean; isShared: boolean } | undefined
-  /** Why this session can have no checkpoint. */
+  /** The reason why this session cannot have checkpoints. */
   never: string | undefined
 }
 
@@ -48,14 +48,14 @@ const tooSlow: Outcome = { why: `it would have taken longer than ${patience}` }
 
 const lasting: ReadonlySet<SnapshotError["reason"]> = new Set(["budget", "gitMissing", "refused"])
 
-/** Whether a checkpoint has this tag because it was taken here: anybody may choose such a tag. */
+/** Tests whether a checkpoint was taken here. The tag alone proves nothing, because any caller may choose it. */
 const isAutomatic = (snapshots: Operations, snapshot: FilesystemSnapshot): Effect.Effect<boolean> =>
   Effect.match(snapshots.details(snapshot), {
     onFailure: () => false,
     onSuccess: (details) => details.tool !== undefined && snapshot.tag === `${tagPrefix}${details.tool}`
   })
 
-/** Forgets the oldest checkpoints, but never the first one of this session, which its answers name as the way back. */
+/** Forgets the oldest checkpoints, but never the first one of this session, because its answers name it for undo. */
 const forgetOld = Effect.fnUntraced(function* (snapshots: Operations, all: ReadonlyArray<FilesystemSnapshot>, state: State) {
   const first = state.first?.outcome.snapshot?.snapshotId
   const own = all.filter(({ snapshotId, tag }) => snapshotId !== first && tag?.startsWith(tagPrefix) === true)
@@ -64,7 +64,7 @@ const forgetOld = Effect.fnUntraced(function* (snapshots: Operations, all: Reado
   }
 })
 
-/** Whether a call that failed has left a change behind: one that cannot be looked for counts. */
+/** Tests whether a failed call has left changes. If this cannot be determined, it counts as changed. */
 const hasChanged = (snapshots: Operations, { snapshot }: Outcome): Effect.Effect<boolean> =>
   snapshot === undefined
     ? Effect.succeed(false)
@@ -79,7 +79,7 @@ const attempt = Effect.fnUntraced(function* (snapshots: Operations, { callId, to
     return { snapshot, short: shortIds(all)(snapshot) } satisfies Outcome
   })
   const outcome = yield* Effect.catch(Effect.timeoutOption(taken, patience), ({ detail, reason }) => {
-    // What follows is advice to a programmer.
+    // The rest of the detail is advice for programmers.
     const why = detail.split(";")[0]!
     if (lasting.has(reason)) state.never = why
     return Effect.succeedSome<Outcome>({ why })
@@ -88,7 +88,7 @@ const attempt = Effect.fnUntraced(function* (snapshots: Operations, { callId, to
   return Option.getOrElse(outcome, (): Outcome => tooSlow)
 })
 
-/** A call that writes too moves the directory, and loses nothing. */
+/** Tests whether the call removes a directory. A call that also writes moves the directory and loses nothing. */
 const removesDirectory = ({ filesystem: { port }, touches }: Invocation): Effect.Effect<boolean> =>
   touches.some(({ access }) => access === "write")
     ? Effect.succeed(false)
@@ -121,7 +121,7 @@ const saying = <V>(result: ToolResult<V>, text: string) =>
 
 const sessionStart = "this session's first change"
 
-/** `undo` says how the snapshot with this id is brought back, for the end of a sentence. */
+/** Makes the policy. `undo` returns how to restore the snapshot with the given id, as the end of a sentence. */
 export const automatic = (undo: (short: string) => string): Layer.Layer<never> => {
   const states = new WeakMap<object, State>()
   const stateOf = (session: object): State => {
@@ -149,7 +149,7 @@ export const automatic = (undo: (short: string) => string): Layer.Layer<never> =
       const result = yield* call
       const { first } = state
       if (!result.success) {
-        // Another call may have relied on it meanwhile.
+        // Another call may rely on the checkpoint meanwhile.
         if (own === undefined || (own.isFirst && first?.isShared === true)) return result
         if (yield* hasChanged(snapshots, own.outcome)) {
           if (own.isFirst && first !== undefined) first.isSaid = true
@@ -170,7 +170,7 @@ export const automatic = (undo: (short: string) => string): Layer.Layer<never> =
     Effect.map(Effect.serviceOption(Snapshots), (service) => ({
       name: "automatic",
       around: <V, R>(invocation: Invocation, call: Effect.Effect<ToolResult<V>, never, R>) =>
-        // A restore keeps what it replaces by itself.
+        // A restore keeps the files that it replaces by itself.
         Option.isNone(service) || !isKept(invocation) || invocation.past === "restores"
           ? call
           : kept(service.value, invocation, call)

@@ -1,6 +1,6 @@
 /**
- * A snapshot before each tool that may change something, and the tree as it was when the tool fails, dies or is interrupted. Nobody else
- * writes meanwhile, or what they wrote would be taken back too.
+ * Takes a snapshot before each tool that may change something, and restores it if the tool fails, dies or is interrupted. Other
+ * writers wait meanwhile, because a restore would undo their writes too.
  */
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
@@ -13,19 +13,19 @@ import type { ToolResult } from "../ToolResult.ts"
 import { type Invocation, layer } from "./core.ts"
 import { type Keeping, takingBack } from "./takingBack.ts"
 
-/** Taking a snapshot changes no file. */
+/** Tests whether a call needs a checkpoint. Taking a snapshot changes no file and needs none. */
 export const isKept = ({ mutates, past }: Pick<Invocation, "mutates" | "past">): boolean => mutates && past !== "keeps"
 
 const keeping = (snapshots: Operations, { callId, tool }: Invocation): Keeping<FilesystemSnapshot> => ({
   take: snapshots.snapshot({ tag: checkpointTag(tool, callId), tool, callId: labelled(callId) }),
-  // Gone again where it holds nothing that is not there.
+  // Forget the snapshot after the restore, since the tree now equals it.
   back: (snapshot) => Effect.andThen(snapshots.restore(snapshot), Effect.ignore(snapshots.forget(snapshot))),
   called: ({ snapshotId }) => `snapshot ${snapshotId}`
 })
 
 /**
- * Before each tool that may change something a snapshot tagged `pre:<tool>:<call id>` is taken; where the tool fails, dies or is
- * interrupted, the tree is what it was, and that snapshot goes. Others who write to the same filesystem wait.
+ * Takes a snapshot tagged `pre:<tool>:<call id>` before each tool that may change something. If the tool fails, dies or is
+ * interrupted, the tree is restored and the snapshot removed. Other writers to the same filesystem wait.
  *
  * @since 0.1.0
  */

@@ -1,6 +1,6 @@
 /**
- * The rules as a decorator of the port, where there is no way past them: links are resolved above it, so that where they lead is judged
- * as any other path is, and so is each step of whatever is made of several.
+ * Applies the rules in a decorator of the backend port, which no caller can bypass. Links are resolved above it, so the target
+ * of a link and each step of a composed operation are judged like any other path.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -19,23 +19,29 @@ import type { Rules } from "./rules.ts"
 const refusal: Fault = { _tag: "AccessDenied", why: "policy" }
 const denied: Effect.Effect<never, Fault> = Effect.fail(refusal)
 
-/** Of a write in progress: no caller's path and no link leads there, and what comes from it or goes to it is judged at its other end. */
+/**
+ * Tests whether a path is a temporary file of a write in progress. No caller's path and no link leads there, and the move to or
+ * from it is judged at its other end.
+ */
 const isOurs = (path: FsPath.FsPath): boolean => TemporaryNames.isPathInProgress(path)
 
 type Kind = FileStat["kind"]
 
-/** Whether a path may be seen. What is not there is judged as if it were a directory, so that nothing is learnt from the difference. */
+/**
+ * Tests whether a path is visible. A missing path is judged as a directory, so that the answer reveals nothing about hidden
+ * paths.
+ */
 export const sees = (rules: Rules, path: FsPath.FsPath, kind: Kind | undefined): boolean =>
   kind === "directory" || kind === undefined
     ? rules.asDirectory("read", path)
     : rules.asFile("read", path) || (kind === "symlink" && rules.asDirectory("read", path))
 
-/** Whether every directory that a link's text goes through may be seen, and what it ends at. */
+/** Tests whether every directory in a link's text, and its target, is visible. */
 const seesText = (rules: Rules, link: FsPath.FsPath, text: string): boolean => {
   let here: FsPath.FsPath = FsPath.parent(link)
   for (const segment of text.split("/")) {
     const next = FsPath.parse(`${here}/${segment}`)
-    // It leads out, which is told as ever.
+    // The link leads out of the root, which is reported as usual.
     if (typeof next !== "string") return true
     here = next
     if (!rules.asDirectory("read", here) && !rules.asFile("read", here)) return false
@@ -61,7 +67,7 @@ const confine = (self: Backend, rules: Rules): Backend => {
       Effect.map(self.list(path), (children) => children.filter(({ kind, name }) => maySee(FsPath.join(path, name), kind)))
     )
 
-  /** Of what stands below a directory, also of what cannot be seen. */
+  /** Checks every entry below a directory, including hidden ones. */
   const below = Effect.fnUntraced(function* (
     top: FsPath.FsPath,
     permits: (path: FsPath.FsPath, child: Child) => boolean
@@ -86,7 +92,7 @@ const confine = (self: Backend, rules: Rules): Backend => {
 
   const rename: Backend["rename"] = (from, to, options) =>
     Effect.flatMap(kindOf(from), (kind) => {
-      // A file that is put aside is written to, or on its way to being deleted, which was judged when that began (Rules.keeps).
+      // Moving a file aside is part of a write, or of a removal that was judged when it began (Rules.keeps).
       const mayGo = may("delete", from, kind) || (kind !== "directory" && isOurs(to) && may("write", from, kind))
       if (!mayGo || !may("write", to, kind)) return denied
       const moved = self.rename(from, to, options)
@@ -98,7 +104,7 @@ const confine = (self: Backend, rules: Rules): Backend => {
       return Effect.andThen(inside, moved)
     })
 
-  /** The text may go through other links, to a name that may not be known. */
+  /** Fails if the link leads to a hidden path, even through other links. */
   const leadsToNothingHidden = (link: FsPath.FsPath): Effect.Effect<void, Fault> =>
     Effect.catch(Effect.asVoid(resolve(confined, link)), (fault) =>
       fault._tag === "AccessDenied" && fault["why"] === "policy" ? Effect.fail(fault) : Effect.void
@@ -142,7 +148,7 @@ const confine = (self: Backend, rules: Rules): Backend => {
   return {
     ...confined,
     accelerations: {
-      // All of it or none: what is hidden would keep the directory, and the rest would be gone.
+      // Remove all or nothing: a hidden entry would keep the directory while the rest is gone.
       removeTree: (path) =>
         Effect.andThen(
           when(may("delete", path, "directory"), () => below(path, (path, child) => may("delete", path, child.kind))),

@@ -1,4 +1,7 @@
-/** The past under the same rules: nothing hidden is told of or brought back, and what is shown of it is confined as the present is. */
+/**
+ * Applies the rules to snapshots. Hidden paths are neither shown nor restored, and views of a snapshot are confined like the
+ * present tree.
+ */
 import * as Effect from "effect/Effect"
 import { SnapshotError } from "../../history/errors.ts"
 import type { Operations, RestoreOptions } from "../../history/snapshots/operations.ts"
@@ -15,7 +18,7 @@ const refusedHere = (operation: string): SnapshotError =>
     detail: "a policy forbids it where not everything may be seen and changed"
   })
 
-/** What stands there may be either; both have to be permitted, here and below. */
+/** Tests whether a change is visible. The path may be a file or a directory, so both must be readable. */
 const isVisible =
   (rules: Rules) =>
   ({ path }: Change): boolean =>
@@ -28,10 +31,10 @@ const isPermitted =
     return rules.asFile(access, path) && rules.asDirectory(access, path)
   }
 
-/** What a name holds that no caller's path could. */
+/** Tests whether a caller can express the path of a change. */
 const isAddressable = ({ path }: Change): boolean => FsPath.parse(path) === path
 
-/** The changes that are permitted, in which there is none that is not. */
+/** Returns the paths of permitted changes that contain no forbidden change. */
 const apart = (changes: ReadonlyArray<Change>, rules: Rules): ReadonlyArray<FsPath.FsPath> => {
   const permits = isPermitted(rules)
   const refused = changes.filter((change) => !permits(change) || !isAddressable(change))

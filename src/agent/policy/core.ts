@@ -1,4 +1,6 @@
-/** What a policy is, and which are in force: each has a key of its own in the context, so that none can take the place of another. */
+/**
+ * Defines policies and collects those in force. Each policy has its own key in the context, so no policy can replace another.
+ */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -8,62 +10,62 @@ import type { Memory } from "../memory.ts"
 import type { ToolResult } from "../ToolResult.ts"
 
 /**
- * A call as policies see it: decoded, with its paths normalised.
+ * A call as policies see it: decoded, with normalised paths.
  *
  * @since 0.1.0
  */
 export interface Invocation {
   readonly tool: string
   readonly callId: string
-  /** As decoded, in the names of the wire. */
+  /** The decoded parameters, with their names on the wire. */
   readonly params: Readonly<Record<string, unknown>>
   readonly touches: ReadonlyArray<Touch>
   /** Whether the tool may change anything. */
   readonly mutates: boolean
-  /** What it does with snapshots, if it is one of our tools for these. */
+  /** The call's use of snapshots, for this package's snapshot tools. */
   readonly past?: AnyDefinition["past"]
-  /** What this session has seen. */
+  /** The versions that this session has seen. */
   readonly memory: Memory
-  /** As it is below all policies. */
+  /** The filesystem below all policies. */
   readonly filesystem: Algebra
-  /** As the tool sees it, with all policies around it. */
+  /** The filesystem with all policies applied, as the tool sees it. */
   readonly view: Algebra
 }
 
 /**
- * What is known of a tool without a call of it.
+ * The properties of a tool that are known without a call.
  *
  * @since 0.1.0
  */
 export type ToolKind = Pick<AnyDefinition, "name" | "does" | "past">
 
 /**
- * What tools may do. Every part is optional; a part that is there is asked for every call.
+ * A rule for tools. Each part is optional and applies to every call.
  *
  * @since 0.1.0
  */
 export interface Policy {
   readonly name: string
-  /** What the tools work on instead: a filesystem made anew, below every `guard`. */
+  /** Returns the filesystem for the tools, made from `self`. It lies below every `guard`. */
   readonly filesystem?: ((self: Algebra, memory: Memory) => Algebra) | undefined
-  /** The same for single operations of it, around what every `filesystem` has made. */
+  /** Returns the filesystem with single operations guarded, around the result of all `filesystem` parts. */
   readonly guard?: ((self: Algebra, memory: Memory, tool: ToolKind) => Algebra) | undefined
-  /** What else the tools get from the context, where it would lead past the policy. `view` is what they work on. */
+  /** Replaces services of the tools that would bypass the policy. `view` is the filesystem of the tools. */
   readonly services?: ((services: Context.Context<never>, view: Algebra) => Context.Context<never>) | undefined
-  /** Refuses the call, or lets it pass. */
+  /** Refuses the call by failing, or allows it. */
   readonly before?: ((invocation: Invocation) => Effect.Effect<void, Refused>) | undefined
-  /** Whether `before` is asked before or after those of the others. @default between them, the newest policy first */
+  /** Whether `before` runs before or after those of the other policies. @default between them, the newest policy first */
   readonly asked?: "first" | "last" | undefined
-  /** Around the handler; an answer whose `success` is false is a failure too. */
+  /** Wraps the handler; a result whose `success` is false is a failure too. */
   readonly around?:
     | (<V, R>(invocation: Invocation, call: Effect.Effect<ToolResult<V>, never, R>) => Effect.Effect<ToolResult<V>, never, R>)
     | undefined
-  /** Whether a tool stands in lists of tools at all. @default it does */
+  /** Tests whether lists of tools include the tool. @default it does */
   readonly offers?: ((tool: ToolKind) => boolean) | undefined
 }
 
 /**
- * Policies given as a value; those that come as layers are in force beside them.
+ * Policies given as a value; policies from layers apply in addition.
  *
  * @since 0.1.0
  */
@@ -78,7 +80,7 @@ const prefix = "fs-algebra/Policy/"
 let made = 0
 
 /**
- * One more policy, beside those that are there: layers of policies may be provided one after another or merged, in any order.
+ * Adds a policy to those in force. Layers of policies may be provided one after another or merged, in any order.
  *
  * @since 0.1.0
  */
@@ -88,7 +90,7 @@ export const layer = <E = never, R = never>(policy: Policy | Effect.Effect<Polic
 }
 
 /**
- * All that are in force here, the oldest first.
+ * All policies in force here, oldest first.
  *
  * @since 0.1.0
  */
@@ -99,7 +101,7 @@ export const inForce: Effect.Effect<ReadonlyArray<Policy>> = Effect.flatMap(Poli
   })
 )
 
-/** The second over the first, but no policy in the place of another. */
+/** Merges two contexts; the second wins, but the policies of both are kept. */
 export const together = (first: Context.Context<never>, second: Context.Context<never>): Context.Context<never> => {
   const both = Context.merge(first, second)
   const given = new Set([...Context.get(first, Policies), ...Context.get(second, Policies)])
@@ -107,7 +109,7 @@ export const together = (first: Context.Context<never>, second: Context.Context<
 }
 
 /**
- * Which tools may stand in a list, by the policies in force. What does not is refused too when it is called.
+ * Tests which tools lists may include, by the policies in force. Calls of other tools are refused too.
  *
  * @since 0.1.0
  */

@@ -1,6 +1,6 @@
 /**
- * A filesystem on which a file that is there can be changed only as this session has seen it: what was seen goes with each change as its
- * precondition, so that nothing can come in between.
+ * A filesystem on which existing files can be changed only at the version this session has seen. The version goes with each
+ * change as its precondition, so no other change can come in between.
  */
 import * as Effect from "effect/Effect"
 import {
@@ -27,7 +27,7 @@ import { unreadBelow } from "./unread.ts"
 
 const refusing = (operation: string, path: string): AccessDenied => new AccessDenied({ operation, path, why: "policy" })
 
-/** Runs it while nobody else of this process can change the paths. */
+/** Runs the effect while no other call of this process can change the paths. */
 const alone = <A, E, R>(
   { port }: Algebra,
   paths: ReadonlyArray<FsPath.FsPath | undefined>,
@@ -65,7 +65,7 @@ export const guarded = (self: Algebra, memory: Memory, mutates: boolean): Algebr
   const writing = <E>(path: string, write: Effect.Effect<WriteResult, E>): Effect.Effect<WriteResult, E> =>
     Effect.tap(write, ({ version }) => Effect.sync(() => note(path, version)))
 
-  /** Fails where a file stands that is not as it was seen. */
+  /** Fails if the path is a file at another version than the session has seen. */
   const asSeen = (operation: string, path: string): Effect.Effect<void, AccessDenied> =>
     Effect.matchEffect(self.stat(path), {
       onFailure: () => Effect.void,
@@ -78,7 +78,7 @@ export const guarded = (self: Algebra, memory: Memory, mutates: boolean): Algebr
             })
     })
 
-  /** Fails where a directory stands that holds a file that is not as it was seen. */
+  /** Fails if the path is a directory with a file at another version than the session has seen. */
   const treeAsSeen = (operation: string, path: string): Effect.Effect<void, AccessDenied> =>
     Effect.matchEffect(self.stat(path), {
       onFailure: () => Effect.void,
@@ -92,8 +92,8 @@ export const guarded = (self: Algebra, memory: Memory, mutates: boolean): Algebr
     })
 
   /**
-   * What is read to be changed must be what was seen. The type of reading has no Conflict; those who read in order to change have, and
-   * there is nobody else here.
+   * Fails unless the file read for a change is at the version seen. The type of a read has no Conflict, but callers that read
+   * in order to change handle it, and only they use this.
    */
   const pinned = <A extends { readonly version?: string }, E>(
     operation: string,
@@ -103,7 +103,7 @@ export const guarded = (self: Algebra, memory: Memory, mutates: boolean): Algebr
     Effect.flatMap(read, (result): Effect.Effect<A, E | AccessDenied> => {
       const expected = seen(path)
       const actual = result.version
-      // It has come since the call was judged.
+      // The file was created after the call was judged.
       if (expected === undefined) return Effect.fail(refusing(operation, path))
       return actual === undefined || actual === expected
         ? Effect.succeed(result)

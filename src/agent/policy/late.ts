@@ -1,4 +1,4 @@
-/** Until when something may go on: nothing begins after that, and what has begun is interrupted then. */
+/** Enforces a deadline: after it no call begins, and running calls are interrupted. */
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"

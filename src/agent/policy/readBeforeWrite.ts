@@ -1,4 +1,4 @@
-/** Nothing is changed that was not looked at: what a model believes to be in a file is what it has read, and what is there still. */
+/** Refuses changes of files that the session has not read at their current version. */
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { alone } from "../../history/replace.ts"
@@ -13,10 +13,10 @@ import { type Invocation, layer, type Policy } from "./core.ts"
 import { guarded } from "./guarded.ts"
 import { mostEntries, unreadBelow } from "./unread.ts"
 
-/** What it brings back has been kept, and what it replaces is kept too. */
+/** Tests whether the call restores a snapshot; the files that it replaces are kept. */
 const isOfThePast = ({ past }: Pick<Invocation, "past">): boolean => past === "restores"
 
-/** A call that cannot replace what is there says so itself, better than could be said here. */
+/** Tests whether the call cannot replace an existing file. The tool's own error is then better than a refusal here. */
 const onlyCreates = ({ params, tool }: Invocation, { access }: Touch): boolean => {
   if (access !== "write") return false
   if (tool === "mkdir") return true
@@ -32,7 +32,7 @@ const tooMany = (path: string): Refused =>
     "Take smaller directories below it one by one, or ask the user to do it."
   )
 
-/** A directory goes with every file below it, so each of them is judged. */
+/** Judges every file below a directory, because all of them go with it. */
 const findingBelow = (invocation: Invocation, path: FsPath.FsPath): Effect.Effect<Finding> =>
   Effect.map(unreadBelow(invocation, path), (unread): Finding => {
     if (unread === "too many") return tooMany(path)
@@ -88,7 +88,8 @@ const policy: Policy = {
   name: "readBeforeWrite",
   guard: (self, memory, tool) => (isOfThePast(tool) ? self : guarded(self, memory, tool.does !== "reads")),
   before: (invocation) => (isJudged(invocation) ? judge(invocation) : Effect.void),
-  // A file has a version that its removal compares. A directory has none, so it is judged again while nobody else may change it.
+  // The removal of a file compares its version. A directory has none, so it is judged again under the lock, when no other call
+  // can change it.
   around: (invocation, call) =>
     isJudged(invocation) && invocation.touches.some(({ access }) => access === "delete")
       ? alone(
@@ -102,11 +103,11 @@ const policy: Policy = {
 }
 
 /**
- * A file that is there can be overwritten, edited, removed or moved only after `read_file` has succeeded on the same path in the same
- * session, and only while it still is what was read. New files are free, and what the session writes itself counts as read.
+ * Allows a file to be overwritten, edited, removed or moved only after `read_file` has succeeded on its path in the same
+ * session. The file must still be at that version. New files are free, and files that the session writes count as read.
  *
- * A directory can be removed or moved only when the same holds for every file below it. A file that the session cannot see or read
- * counts as not read. A directory with more than 10,000 entries is refused.
+ * A directory can be removed or moved only if the same holds for every file below it. A file that the session cannot see or
+ * read counts as not read. A directory with more than 10,000 entries is refused.
  *
  * @since 0.1.0
  */

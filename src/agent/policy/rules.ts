@@ -1,6 +1,6 @@
 /**
- * Globs per operation, decided on names alone: nothing is looked at to find out whether it may be. What a glob names goes with all that
- * is below it. What may not be read is as if it were not there, so it can be neither changed nor removed either.
+ * Decides access by globs on names alone, without looking at the files. A match includes everything below it. A path that may
+ * not be read seems not to exist, so it can be neither changed nor removed.
  */
 import * as Matcher from "../../engine/matcher.ts"
 import { isFault, list } from "../../engine/options.ts"
@@ -9,7 +9,7 @@ import { unlimited } from "../../model/Limits.ts"
 import type { Access } from "../definition.ts"
 
 /**
- * Patterns of paths, for each kind of access.
+ * Globs of paths, for each kind of access.
  *
  * @since 0.1.0
  */
@@ -20,29 +20,29 @@ export interface Globs {
 }
 
 /**
- * Which paths tools may read, write and delete.
+ * The paths that tools may read, write and delete.
  *
  * @since 0.1.0
  */
 export interface AccessOptions {
-  /** Only what these name. @default everything */
+  /** The only paths that are permitted. @default everything */
   readonly allow?: Globs | undefined
-  /** Not what these name, whatever is allowed. @default nothing */
+  /** The paths that are forbidden, even if `allow` matches them. @default nothing */
   readonly deny?: Globs | undefined
 }
 
 export interface Rules {
   readonly asFile: (access: Access, path: FsPath.FsPath) => boolean
-  /** Also for what is only on the way to something that is permitted: it may be seen and made, but not removed. */
+  /** Tests a directory. A directory on the way to a permitted path may be seen and created, but not removed. */
   readonly asDirectory: (access: Access, path: FsPath.FsPath) => boolean
-  /** Whether there is any path at all for which it is refused. */
+  /** Tests whether the access is refused for any path at all. */
   readonly restricts: (access: Access) => boolean
 }
 
 interface Side {
-  /** Whether the path, or a directory that it is in, is named. */
+  /** Tests whether a glob matches the path or a directory above it. */
   readonly names: (path: FsPath.FsPath, isDirectory: boolean) => boolean
-  /** Whether something below it could be. */
+  /** Tests whether a glob could match something below the path. */
   readonly reaches: (path: FsPath.FsPath) => boolean
 }
 
@@ -66,7 +66,7 @@ const walking = (matcher: Matcher.Matcher, spell: (path: string) => string): Sid
   return { names: (path, isDirectory) => walk(path, isDirectory).named, reaches: (path) => walk(path, true).open }
 }
 
-/** Every spelling by which a disk that does not tell them apart may know a name. */
+/** The spellings that a case-insensitive or normalising disk may treat as the same name. */
 const spellings: ReadonlyArray<(text: string) => string> = [
   (text) => text,
   (text) => text.normalize("NFC"),
@@ -92,7 +92,7 @@ const allowedBy = (globs: string | ReadonlyArray<string>, argument: string, case
 const everything: Side = { names: () => true, reaches: () => true }
 const nothing: Side = { names: () => false, reaches: () => false }
 
-/** Dies where a glob is none: that is a mistake of the programmer. */
+/** Compiles the rules. Dies for an invalid glob, because that is a programming error. */
 export const make = ({ allow = {}, deny = {} }: AccessOptions, caseSensitive: boolean): Rules => {
   const of = (access: Access): { readonly allowed: Side; readonly denied: Side } => ({
     allowed: allow[access] === undefined ? everything : allowedBy(allow[access], `allow.${access}`, caseSensitive),

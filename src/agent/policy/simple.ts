@@ -1,4 +1,4 @@
-/** Policies that decide on the call alone: in which order, by whose leave, until when, and whether anything may change at all. */
+/** Policies that judge the call alone: by order, approval, deadline, or whether it may change anything. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -11,7 +11,8 @@ import { type Invocation, layer } from "./core.ts"
 import { inTime, until } from "./late.ts"
 
 /**
- * Tools that need others first: `{ edit_file: ["read_file", "grep"] }` refuses edit_file until both have succeeded in the session.
+ * Requires other tools first: `{ edit_file: ["read_file", "grep"] }` refuses edit_file until both have succeeded in the
+ * session.
  *
  * @since 0.1.0
  */
@@ -37,8 +38,8 @@ export const order = (needs: Readonly<Record<string, ReadonlyArray<string>>>): L
 }
 
 /**
- * Asks before each call, after all other policies have let it pass, and refuses it on `false` or a reason. `mutates` of the invocation
- * tells those that may change something.
+ * Asks for approval before each call, after all other policies have allowed it. Refuses the call on `false` or a reason. The
+ * invocation's `mutates` marks calls that may change something.
  *
  * @since 0.1.0
  */
@@ -64,7 +65,7 @@ export const approval = <R = never>(
   )
 
 /**
- * Refuses calls from then on, and ends what still runs.
+ * Refuses calls from the given time on, and interrupts running calls.
  *
  * @since 0.1.0
  */
@@ -80,7 +81,7 @@ export const deadline = (at: DateTime.DateTime): Layer.Layer<never> => {
 }
 
 /**
- * No tool changes anything, and none that could is offered.
+ * Refuses all changes, and offers no tool that could make one.
  *
  * @since 0.1.0
  */
@@ -98,7 +99,7 @@ export const readOnly: Layer.Layer<never> = layer({
 })
 
 /**
- * Some settings, beside those that are there: of two layers of settings one is provided to the other, since merging keeps only one.
+ * Overrides some settings and keeps the others. Provide one layer of settings to another; merging two keeps only one.
  *
  * @since 0.1.0
  */
@@ -109,7 +110,7 @@ export const settings = (some: Partial<ToolSettingsShape>): Layer.Layer<never> =
   )
 
 /**
- * The absolute directory, such as `/workspace`, that paths may begin with; it stands for the root.
+ * Sets the absolute directory that paths may begin with, such as `/workspace`; it stands for the root.
  *
  * @since 0.1.0
  */

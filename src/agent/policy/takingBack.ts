@@ -1,4 +1,4 @@
-/** What is there is kept before a call, and brought back when the call fails, dies or is interrupted. */
+/** Keeps the state before a call, and restores it if the call fails, dies or is interrupted. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -11,9 +11,9 @@ interface Failed {
 
 export interface Keeping<T> {
   readonly take: Effect.Effect<T, Failed>
-  /** Brings back what was taken, and lets go of it. */
+  /** Restores the kept state and releases it. */
   readonly back: (taken: T) => Effect.Effect<void, Failed>
-  /** As in "snapshot 1", where what was not brought back is still to be had. */
+  /** Returns the name of the kept state, such as "snapshot 1", for the case that the restore fails. */
   readonly called: (taken: T) => string
 }
 
@@ -27,7 +27,7 @@ const notTakenBack = (message: string, { detail }: Failed, name: string) =>
     `${message} What had been changed until then could not be taken back: ${detail}. Look at the files again; ${name} holds them as they were.`
   )
 
-/** By a fiber of its own: this one may have been interrupted, and whoever looks for that amid the work would end it. */
+/** Runs the work in a fiber of its own. This fiber may be interrupted already, and the work may check for interruption. */
 const apart = <A, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E> => Effect.flatMap(Effect.forkChild(work), Fiber.join)
 
 export const takingBack = <T, V, R>(

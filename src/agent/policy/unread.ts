@@ -1,6 +1,6 @@
 /**
- * Judges a whole directory before it is removed or moved: every file below it must have been read in the session, and must still be
- * what was read. A file that cannot be judged counts as unread.
+ * Judges a whole directory before it is removed or moved: every file below it must have been read in the session and be
+ * unchanged since. A file that cannot be judged counts as unread.
  */
 import * as Effect from "effect/Effect"
 import { resolveLink } from "../../engine/resolve.ts"
@@ -10,12 +10,12 @@ import { type Child, keyOf } from "../../port/Backend.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { Memory } from "../memory.ts"
 
-/** The most entries that are judged. A session remembers no more files than this. */
+/** The largest number of entries to judge. A session remembers no more files than this. */
 export const mostEntries = 10_000
 
 const mostNamed = 5
 
-/** What a judgement needs. `filesystem` shows every file; `view` shows those that the session may know of. */
+/** The inputs of a judgement. `filesystem` shows every file; `view` shows those that the session may see. */
 export interface Judged {
   readonly filesystem: Algebra
   readonly view: Algebra
@@ -24,12 +24,12 @@ export interface Judged {
 
 export interface Unread {
   readonly count: number
-  /** The first ones by path, without those that the session may not know of. */
+  /** The first unread files by path, without those hidden from the session. */
   readonly named: ReadonlyArray<FsPath.FsPath>
 }
 
 interface Spot {
-  /** Where the entry is, and how the session names it. They differ below a link, and for names that no path can hold. */
+  /** The place of the entry and the session's name for it. They differ below a link, and for names that no path can express. */
   readonly at: FsPath.FsPath
   readonly named: FsPath.FsPath
   readonly addressable: boolean
@@ -43,7 +43,7 @@ const below = ({ addressable, at, named }: Spot, child: Child): Spot => ({
 
 interface Census {
   readonly files: ReadonlyArray<Spot>
-  /** Directories that cannot be listed. */
+  /** The directories that cannot be listed. */
   readonly closed: ReadonlyArray<Spot>
 }
 
@@ -68,7 +68,7 @@ const census = Effect.fnUntraced(function* ({ port }: Algebra, path: FsPath.FsPa
 
 const byPath = (self: Spot, that: Spot): number => FsPath.compare(self.named, that.named)
 
-/** Names only what the session may know of. */
+/** Names only files that the session may see. */
 const naming = Effect.fnUntraced(function* (spots: ReadonlyArray<Spot>, view: Algebra): Effect.fn.Return<Unread> {
   const named: Array<FsPath.FsPath> = []
   for (const spot of [...spots].sort(byPath)) {
@@ -78,7 +78,10 @@ const naming = Effect.fnUntraced(function* (spots: ReadonlyArray<Spot>, view: Al
   return { count: spots.length, named }
 })
 
-/** Returns the files below a directory that were not read as they are now. Contents are compared only when every file was read. */
+/**
+ * Returns the files below a directory that were not read at their current version. Compares contents only if every file was
+ * read.
+ */
 export const unreadBelow = Effect.fnUntraced(function* (
   { filesystem, memory, view }: Judged,
   path: FsPath.FsPath

@@ -1,4 +1,4 @@
-/** A section from what it works on, what it says and which tools it has. */
+/** Assembles a section from its filesystem, its text and its tools. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { InvalidArgument } from "../../model/FsError.ts"
@@ -10,23 +10,24 @@ import { overridden, type Overrides, whyNotOverridden } from "./check.ts"
 import type { Held, Holder } from "./holder.ts"
 import * as Tree from "./tree.ts"
 
-/** `T` is the type of the tools of one's own, `C` of the sections below. */
+/** The options that sections with a filesystem share. `T` is the type of your own tools, `C` of the children. */
 export interface Common<T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section> {
-  /** Whose the section is: with another session its tools refuse to work. @default anybody's */
+  /** The session that owns the section; in another session its tools refuse calls. @default any session */
   readonly session?: Session.Operations | undefined
   /**
-   * Absolute: where `snapshots` keeps its archives, which stay there. @default a temporary directory, which goes with the filesystem
+   * The absolute directory where `snapshots` keeps its archives; they stay there.
+   * @default a temporary directory, which goes with the filesystem
    */
   readonly snapshotDirectory?: string | undefined
-  /** Also `snapshot`, `snapshots`, `restore` and `diff`. @default false */
+  /** Whether to include `snapshot`, `snapshots`, `restore` and `diff`. @default false */
   readonly snapshotTools?: boolean | undefined
-  /** Tools of one's own, beside those of the section. @default none */
+  /** Tools of your own, beside those of the section. @default none */
   readonly tools?: ReadonlyArray<T> | undefined
   /** @default none */
   readonly children?: ReadonlyArray<C> | undefined
-  /** Whether descriptions of its tools can be said here, and by the prompt. @default false */
+  /** Whether `overrides` here and the prompt may replace the descriptions of its tools. @default false */
   readonly acceptsOverrides?: boolean | undefined
-  /** Descriptions of tools, by their names. Needs `acceptsOverrides`. @default none */
+  /** Descriptions that replace those of tools, by tool name. Needs `acceptsOverrides`. @default none */
   readonly overrides?: Overrides | undefined
 }
 
@@ -35,7 +36,7 @@ export const invalid = (argument: string, detail: string): InvalidArgument =>
 
 type AnyCommon = Common<AnyDefinition<unknown>, Section<unknown>>
 
-/** With the descriptions that are in force. */
+/** Collects the tools, with overridden descriptions. */
 const toolsOf = Effect.fnUntraced(function* (own: ReadonlyArray<AnyDefinition<unknown>>, options: AnyCommon) {
   const { acceptsOverrides = false, overrides = {}, snapshotTools = false } = options
   const { snapshotTools: more } = snapshotTools
@@ -59,7 +60,7 @@ export interface Parts<R> {
 }
 
 /**
- * A section that has a filesystem, with snapshots of it and what else its tools need.
+ * A section with a filesystem, its snapshots, and the services that its tools need.
  *
  * @since 0.1.0
  */
@@ -70,7 +71,7 @@ export interface Workspace<out R = never> extends Section<R> {
   readonly clone: (session: Session.Operations) => Effect.Effect<Workspace<R>, SectionError, Scope.Scope>
 }
 
-/** `P` is the services that the holder has for the section's own tools. */
+/** Assembles the section. `P` is the services that the holder provides to the section's own tools. */
 export const assemble = Effect.fnUntraced(function* <T extends AnyDefinition<unknown>, C extends Section<unknown>, P>(
   parts: Parts<Needed<T, C, P>>,
   options: Common<T, C>
@@ -93,7 +94,7 @@ export const assemble = Effect.fnUntraced(function* <T extends AnyDefinition<unk
   return Object.freeze(section) as Workspace<Needed<T, C, P>>
 })
 
-/** The options of a clone: for the other session, with the children cloned too. */
+/** Returns the options of a clone, for the other session and with cloned children. */
 export const forSession = <O extends Pick<AnyCommon, "children" | "session">>(
   options: O,
   session: Session.Operations

@@ -1,18 +1,18 @@
-/** Refuses keys, titles and names of tools that no prompt can have, and two tools of one name. */
+/** Refuses invalid keys, titles and tool names, and two tools with one name. */
 import type { AnyDefinition } from "../definition.ts"
 import { define, isName, nameRule } from "../definition.ts"
 import type { PromptError, Template } from "../Prompt.ts"
 import type { Section } from "../Section.ts"
 import * as Tree from "./tree.ts"
 
-/** A PromptError that is to be. */
+/** The fields of a PromptError before it is made. */
 export type Problem = Pick<PromptError, "reason" | "detail">
 
 const keyPattern = /^[a-z][a-z0-9_.-]{0,63}$/
 
 const longestTitle = 200
 
-/** What would end the line of a heading is none of it. */
+/** A title without characters that would end the line of its heading. */
 const line = /^[^\p{Cc}\p{Zl}\p{Zp}]+$/u
 
 const isKey = (key: unknown): boolean => typeof key === "string" && keyPattern.test(key)
@@ -70,7 +70,7 @@ const toolsError = (sections: ReadonlyArray<Section<unknown>>): Problem | undefi
   return undefined
 }
 
-/** Why it can be no template of a prompt; `undefined` where it can. */
+/** Returns why the template is invalid, or `undefined`. */
 export const templateError = ({ key, name, ns, sections }: Template<unknown>): Problem | undefined => {
   if (!isNamespace(ns)) return invalid(`${shown(ns)} cannot be a namespace: keys with "/" between them; ${keyRule}`)
   if (!isKey(key)) return invalid(`${shown(key)} cannot be the key of a prompt: ${keyRule}`)
@@ -89,11 +89,11 @@ const describing = <R>(tool: AnyDefinition<R>, description: string): AnyDefiniti
   }
 }
 
-/** The tool with the description that is said for it, if any; `undefined` where that cannot be one. */
+/** Returns the tool with its description overridden, if an override names it; `undefined` if the override is invalid. */
 export const overridden = <R>(tool: AnyDefinition<R>, overrides: Overrides): AnyDefinition<R> | undefined =>
   Object.hasOwn(overrides, tool.name) ? describing(tool, overrides[tool.name]!) : tool
 
-/** What is wrong with descriptions for the tools of a section; `undefined` where nothing is. */
+/** Returns what is wrong with an override for a tool of the section, or `undefined`. */
 export const whyNotOverridden = (
   { acceptsOverrides, tools }: Pick<Section<unknown>, "acceptsOverrides" | "tools">,
   name: string,

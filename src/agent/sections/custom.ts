@@ -1,4 +1,4 @@
-/** A section of one's own over any backend, with what the sections here have: made at first use, kept, and gone with the scope. */
+/** A section over any filesystem layer. The filesystem is made at first use, kept, and released with the scope. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -13,7 +13,7 @@ import { hydrated, type Mounting, planned } from "./mounted.ts"
 import * as Tree from "./tree.ts"
 
 /**
- * What a section over a filesystem of one's own is made of: a layer that needs `R` and provides `P`, tools `T`, and sections `C` below it.
+ * The options of a section over a filesystem of your own: a layer that needs `R` and provides `P`, tools `T`, and children `C`.
  *
  * @since 0.1.0
  */
@@ -24,7 +24,10 @@ export interface FilesystemOptions<
   P = never
 >
   extends Common<T, C>, Mounting, Pick<Section, "key" | "title" | "template"> {
-  /** What else it provides, such as a Sandbox, the tools of the section get too; policies among it are in force for them. */
+  /**
+   * The layer of the filesystem. The section's tools also get its other services, such as a Sandbox; policies in it apply to
+   * them.
+   */
   readonly layer: Layer.Layer<Filesystem | P, SectionError, R>
 }
 
@@ -32,7 +35,7 @@ const open = Effect.fnUntraced(function* <R>(options: FilesystemOptions<R, AnyDe
   const services = yield* Layer.build(Layer.fresh(options.layer))
   const filesystem = Context.get(services, Filesystem)
   const previews = yield* hydrated(filesystem, options)
-  // Tools get the filesystem as policies let it be seen.
+  // Leave out the filesystem itself: tools get it with the policies applied.
   return { filesystem, services: Context.omit(Filesystem)(services) as Context.Context<never>, previews }
 })
 
@@ -53,8 +56,8 @@ const build = <R, T extends AnyDefinition<unknown>, C extends Section<unknown>, 
   )
 
 /**
- * What has the filesystem of the layer, which is built at first use, with the mounts copied in, and the tools of the options alone. A
- * clone has the same filesystem.
+ * Makes a section over the filesystem of a layer. The layer is built at first use, and the mounts are then copied in. The
+ * section has only the tools of the options. A clone shares the filesystem.
  *
  * @since 0.1.0
  */

@@ -1,23 +1,23 @@
-/** What somebody has found out about a workspace, kept in the session so that the next prompt can begin with it. */
+/** Summaries of workspaces, kept in the session so that the next prompt can start with them. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Slice from "../../model/Slice.ts"
 import type * as Session from "../../workspace/Session.ts"
 
 /**
- * A summary of what is in the workspace of a section.
+ * A summary of the workspace of a section.
  *
  * @since 0.1.0
  */
 export interface WorkspaceDigest {
   /** The key of the section. */
   readonly section: string
-  /** Markdown. */
+  /** The summary, in Markdown. */
   readonly text: string
 }
 
 /**
- * One for each section: `session.dispatch(Section.WorkspaceDigest, { section: "workspace", text })`.
+ * The digests of a session, one per section: `session.dispatch(Section.WorkspaceDigest, { section: "workspace", text })`.
  *
  * @since 0.1.0
  */
@@ -27,7 +27,7 @@ export const WorkspaceDigest: Slice.Slice<WorkspaceDigest> = Slice.make(
   { reduce: Slice.upsert((digest: WorkspaceDigest) => digest.section) }
 )
 
-/** Empty where there is none. */
+/** Returns the digest of a section, or an empty text. */
 export const textOf = (session: Session.Operations | undefined, section: string): Effect.Effect<string> =>
   session === undefined
     ? Effect.succeed("")

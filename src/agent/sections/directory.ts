@@ -1,4 +1,7 @@
-/** Directories of our own in the system's place for such, which go with the scope, and with whoever comes after a process that was killed. */
+/**
+ * Makes temporary directories in the system's directory for them. They are removed with the scope; those of a killed process
+ * are removed by the next process.
+ */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { realpathSync, tmpdir } from "../../runtime/node.ts"
@@ -14,7 +17,7 @@ const failure = ({ code }: { readonly [detail: string]: unknown }): IoError =>
     ...(typeof code === "string" && { code })
   })
 
-/** For this user alone; the whole path, all links resolved. */
+/** Makes a directory for this user alone. Returns its absolute path without links. */
 export const temporary = (purpose: Purpose): Effect.Effect<string, IoError, Scope.Scope> =>
   Effect.gen(function* () {
     const { make, sweep } = yield* Effect.promise(() => import("../../workspace/temporary.ts"))

@@ -1,4 +1,4 @@
-/** The past of what a section works on: archives that have names, and snapshots for its tools, each made when it is first asked for. */
+/** Provides the archives and snapshots of a section's filesystem, each made at first use. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -13,7 +13,7 @@ import type { Unavailable } from "../../model/FsError.ts"
 import { temporary } from "./directory.ts"
 import { once } from "./once.ts"
 
-/** A store for which nobody has named a place is as private as what is kept in it, and goes with it. */
+/** Makes the snapshot store. Without a given directory it uses a temporary one, which is private and removed with the scope. */
 export const store = Effect.fnUntraced(function* (filesystem: Algebra, given: string | undefined) {
   const { make } = yield* Effect.promise(() => import("../../history/SnapshotStore.ts"))
   const directory = given ?? (yield* temporary("snapshots"))
@@ -21,7 +21,7 @@ export const store = Effect.fnUntraced(function* (filesystem: Algebra, given: st
   return yield* Effect.provideService(made, Filesystem, filesystem)
 })
 
-/** The filesystem's own way, and archives on a machine that has no git. */
+/** Opens the snapshots in the filesystem's own way, or as archives if the machine has no git. */
 const opened = Effect.fnUntraced(function* (filesystem: Algebra) {
   const { layer, layerArchive, Snapshots } = yield* Effect.promise(() => import("../../history/Snapshots.ts"))
   const build = (way: typeof layer) =>
@@ -37,7 +37,7 @@ const opened = Effect.fnUntraced(function* (filesystem: Algebra) {
 
 type Made = Effect.Effect<Snapshots.Operations, SnapshotError>
 
-/** They are asked for with every call of a tool, and needed by few. */
+/** Defers the making of snapshots to their first use. Every call of a tool gets the service, but few use it. */
 const lazily = (filesystem: Algebra, made: Made): Snapshots.Operations => ({
   snapshot: (options) => Effect.flatMap(made, (snapshots) => snapshots.snapshot(options)),
   restore: (snapshot, options) =>
@@ -64,7 +64,7 @@ const lazily = (filesystem: Algebra, made: Made): Snapshots.Operations => ({
 const ended = ({ detail }: Unavailable): SnapshotError =>
   new SnapshotError({ operation: "Snapshots", reason: "unavailable", detail })
 
-/** The services with Snapshots of the filesystem beside them, where they have none. */
+/** Adds Snapshots of the filesystem to the services unless they have one. */
 export const withSnapshots = Effect.fnUntraced(function* (filesystem: Algebra, services: Context.Context<never>) {
   const { Snapshots } = yield* Effect.promise(() => import("../../history/Snapshots.ts"))
   if (Option.isSome(Context.getOption(services, Snapshots))) return services

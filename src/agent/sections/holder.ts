@@ -1,6 +1,6 @@
 /**
- * What a section works on, held by each section that does: it is opened at the first use by any of them, and closed when the last one
- * has gone. So a clone for another session can share a directory, or a container, with the section that it was cloned from.
+ * Shares a filesystem between sections. It is opened at the first use by any of them, and closed when the last one ends. A
+ * clone for another session can therefore share a directory or a container with its original.
  */
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -16,30 +16,30 @@ import { once, over, whileOpen } from "./once.ts"
 
 export interface Opened {
   readonly filesystem: Algebra
-  /** What stands beside it, such as a Sandbox. */
+  /** The services beside the filesystem, such as a Sandbox. */
   readonly services: Context.Context<never>
-  /** @default what was planned */
+  /** The previews of the mounts. @default the planned previews */
   readonly previews?: Previews | undefined
-  /** Where it is on the machine, if it is a directory of that. */
+  /** The directory on the machine, if the filesystem is one. */
   readonly directory?: string | undefined
 }
 
-/** What one section has of it. */
+/** The share of one section. */
 export interface Held {
-  /** What is mounted, for a text; until it is opened, what will be. */
+  /** The list of mounts for a text; before the opening, the planned ones. */
   readonly mounted: Effect.Effect<string>
   readonly opened: Effect.Effect<Opened, SectionError>
   readonly snapshots: Effect.Effect<SnapshotStore.Operations, SectionError>
   readonly services: Effect.Effect<Context.Context<never>, SectionError>
 }
 
-/** Until the scope ends. Fails where all who held it have gone. */
+/** Holds the filesystem until the scope ends. Fails if all earlier holders have ended. */
 export type Holder = Effect.Effect<Held, Unavailable, Scope.Scope>
 
 export interface Options {
-  /** What the mounts will be. */
+  /** The planned mounts. */
   readonly previews?: Previews | undefined
-  /** @default a temporary one */
+  /** The directory for archives of snapshots. @default a temporary directory */
   readonly snapshotDirectory?: string | undefined
 }
 

@@ -1,6 +1,6 @@
 /**
- * Something made by the first who asks for it, and kept until the scope ends. Whoever fails or is interrupted meanwhile leaves nothing
- * behind, and the next one tries again.
+ * Makes a value at its first use and keeps it until the scope ends. A failed or interrupted attempt leaves nothing behind, and
+ * the next use tries again.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -17,7 +17,7 @@ export const whileOpen =
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | Unavailable, R> =>
     Effect.suspend((): Effect.Effect<A, E | Unavailable, R> => (scope.state._tag === "Closed" ? Effect.fail(over) : effect))
 
-/** It is made with what is around this, not with what is around whoever asks first. */
+/** Makes the value in the context of this call, not in that of the first use. */
 export const once = <A, E, R>(
   make: Effect.Effect<A, E, R>
 ): Effect.Effect<Effect.Effect<A, E | Unavailable>, never, R | Scope.Scope> =>

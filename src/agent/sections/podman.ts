@@ -1,4 +1,4 @@
-/** Sections whose files are where programs run: in a container. */
+/** Sections whose files are in a container, where programs run too. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -18,11 +18,11 @@ import { hydrated, isMounting, type Mounting, planned } from "./mounted.ts"
 import * as Texts from "./texts.ts"
 import * as Tree from "./tree.ts"
 
-/** What starts the engine: effect's ChildProcessSpawner. */
+/** The service that starts the container engine: effect's ChildProcessSpawner. */
 export type Spawner = Exclude<Effect.Services<ReturnType<typeof Container.make>>, Scope.Scope>
 
 /**
- * `image`, `engine` and whatever else a Container takes. `allowedRoots` are of `mounts` and `binds`.
+ * The options of a Container, such as `image` and `engine`, and of the section. `allowedRoots` applies to `mounts` and `binds`.
  *
  * @since 0.1.0
  */
@@ -31,12 +31,12 @@ export interface PodmanOptions<T extends AnyDefinition<unknown> = AnyDefinition,
     Common<T, C>,
     Mounting,
     Omit<Container.ContainerOptions, "strategy" | "start" | "hostDirectory" | "mounts" | "allowedRoots"> {
-  /** Directories of the host that programs see as they are, beside the workspace. @default none */
+  /** Directories of the host that programs see directly, beside the workspace. @default none */
   readonly binds?: Container.ContainerOptions["mounts"]
 }
 
 /**
- * Which container the section runs, and what is mounted into it.
+ * The options of a container over a directory of the machine.
  *
  * @since 0.1.0
  */
@@ -44,7 +44,10 @@ export interface PodmanSandboxOptions<
   T extends AnyDefinition<unknown> = AnyDefinition,
   C extends Section<unknown> = Section
 > extends PodmanOptions<T, C> {
-  /** Absolute, the workspace itself; it stays, and takes no mounts. @default one of its own, which goes with the last section that has it */
+  /**
+   * The absolute path of the workspace directory; it stays, and takes no mounts.
+   * @default one of its own, which goes with the last section that has it
+   */
   readonly hostDirectory?: string | undefined
 }
 
@@ -59,7 +62,7 @@ const containerOptions = (options: AnyOptions, strategy: Strategy): Container.Co
   allowedRoots: options.allowedRoots
 })
 
-/** Options that can never be are refused before anything is made. */
+/** Refuses invalid options before anything is made. */
 const planOf = Effect.fnUntraced(function* (options: AnyOptions, strategy: Strategy) {
   if (options.hostDirectory !== undefined && isMounting(options)) {
     const detail = "a directory that is there is not mounted into; leave out either hostDirectory or mounts"
@@ -93,7 +96,7 @@ interface Named {
   readonly strategy: Strategy
 }
 
-/** The services that the tools of such a section find beside its files. */
+/** The services that the tools of these sections get beside the files. */
 type Provided = Sandbox | Snapshots
 
 const build = <T extends AnyDefinition<unknown>, C extends Section<unknown>>(
@@ -128,11 +131,11 @@ const begun = Effect.fnUntraced(function* <T extends AnyDefinition<unknown>, C e
 })
 
 /**
- * A container that keeps its files to itself, started at the first use. A clone has the same container. Fails with InvalidArgument for
- * options that no container can have, and with MountError for what could not be mounted now.
+ * Makes a section over a container that keeps its files inside, started at first use. A clone shares the container. Fails with
+ * InvalidArgument for invalid options and with MountError for mounts that cannot be made now.
  *
- * Each snapshot of it reads all its files out of the container, so they are to be taken sparingly; where they are taken before every
- * tool that changes something, PodmanSandboxSection reads only what has changed.
+ * Each snapshot reads all files out of the container, so take snapshots sparingly. For a snapshot before every change use
+ * PodmanSandboxSection, which reads only the changed files.
  *
  * @since 0.1.0
  */
@@ -142,8 +145,9 @@ export const PodmanSection = <T extends AnyDefinition<unknown> = AnyDefinition, 
   begun({ key: "podman", title: "Sandbox", strategy: "exec" }, options)
 
 /**
- * A container over a directory of the machine, which is made, and mounted into, at once; the container starts at the first command.
- * Files work before it and after it. What fails leaves nothing. A clone has the same directory and container.
+ * Makes a section over a container with a directory of the machine. The directory is made, and mounts are copied in, at once;
+ * the container starts at the first command. The files work before the start and after the end of the container. After a
+ * failure nothing is left. A clone shares the directory and the container.
  *
  * @since 0.1.0
  */

@@ -1,8 +1,11 @@
-/** What a model is told of a filesystem: what is in it, how to go about it, and what it cannot do. Markdown, without headings. */
+/**
+ * Writes the texts that describe a filesystem to a model: its content, how to work with it, and its limits. Markdown, without
+ * headings.
+ */
 import type { LimitsShape } from "../../model/Limits.ts"
 import { plural, size } from "../text/words.ts"
 
-/** The names of the tools that a text speaks of. */
+/** The tool names that a text mentions. */
 export interface Kit {
   readonly look: string
   readonly read: string
@@ -10,7 +13,7 @@ export interface Kit {
   readonly change: string
   readonly remove: string
   readonly search: ReadonlyArray<string>
-  /** Whether it can write what is no text. */
+  /** Whether the kit can write binary content. */
   readonly writesBinary: boolean
   /** The argument that takes the version that was read. */
   readonly version: string
@@ -48,7 +51,7 @@ const paragraphs = (...parts: ReadonlyArray<string | undefined>): string =>
 const list = (...items: ReadonlyArray<string | undefined>): string =>
   items.flatMap((item) => (item === undefined ? [] : [`- ${item}`])).join("\n")
 
-/** Of a bound that is none nothing is said. */
+/** Lists the limits that are finite. */
 const limitsLine = ({ maxFileSize, maxPathDepth, maxSegmentLength }: LimitsShape): string | undefined => {
   const bounds = [
     Number.isFinite(maxFileSize) ? `one write holds at most ${number(maxFileSize)} characters` : "",
@@ -81,7 +84,7 @@ const fixed = "What is mounted was chosen before you began. You cannot bring in 
 
 const mirroring = "Do not copy whole repositories or large binary files in here."
 
-/** How to go about any filesystem. */
+/** Returns general rules for work with files. */
 const working = (kit: Kit, limits: LimitsShape): string =>
   list(
     fixed,
@@ -93,10 +96,10 @@ const working = (kit: Kit, limits: LimitsShape): string =>
   )
 
 export interface Facts {
-  /** `undefined` where there are no tools. */
+  /** The kit; `undefined` if there are no tools. */
   readonly kit: Kit | undefined
   readonly limits: LimitsShape
-  /** What is mounted, as a list; empty where nothing is. */
+  /** The list of mounts; empty if there are none. */
   readonly mounted: string
 }
 
@@ -114,7 +117,7 @@ export const vfs = ({ kit, limits, mounted }: Facts): string =>
     mounts(mounted)
   )
 
-/** `directory`: where it is on the machine, for whoever works on it without our tools. */
+/** Describes a workspace. `directory` is its path on the machine, for agents that work on it without our tools. */
 export const workspace = ({ kit, limits, mounted }: Facts, directory: string | undefined, digest: string | undefined): string =>
   paragraphs(
     directory === undefined
@@ -125,7 +128,7 @@ export const workspace = ({ kit, limits, mounted }: Facts, directory: string | u
     digest
   )
 
-/** What is in a workspace, as far as it is known; else how to find out. */
+/** Returns the digest of a workspace, or instructions to explore it. */
 export const digest = (text: string, kit: Kit | undefined): string => {
   if (text !== "") return `What is known of the workspace:\n\n${text}`
   const explore =
@@ -135,7 +138,7 @@ export const digest = (text: string, kit: Kit | undefined): string => {
   return `Nothing is known of the workspace yet. Explore it before you change anything: ${explore}.`
 }
 
-/** What a container is given, and what not. */
+/** The resources and restrictions of a container. */
 export interface Profile {
   readonly workdir: string
   readonly network: string

@@ -1,4 +1,4 @@
-/** Sections as the tree that they are: an order, ways to find one, and copies for other sessions. */
+/** Walks and clones the tree of sections. */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
@@ -7,15 +7,15 @@ import type { Section, SectionError } from "../Section.ts"
 
 export interface Placed<R> {
   readonly section: Section<R>
-  /** 0 for the sections of the prompt itself. */
+  /** The depth; 0 for the sections of the prompt itself. */
   readonly depth: number
 }
 
-/** Each before its children. */
+/** Lists all sections, each before its children. */
 export const all = <R>(sections: ReadonlyArray<Section<R>>, depth = 0): ReadonlyArray<Placed<R>> =>
   sections.flatMap((section) => [{ section, depth }, ...all(section.children, depth + 1)])
 
-/** The same section, whatever object it is, with other children. */
+/** Returns the section with other children. Reads only known fields, because any object may be a section. */
 const withChildren = <R>(section: Section<R>, children: ReadonlyArray<Section<R>>): Section<R> => {
   const { template } = section
   return {
@@ -32,7 +32,7 @@ const withChildren = <R>(section: Section<R>, children: ReadonlyArray<Section<R>
   }
 }
 
-/** What says of itself how, that way; else itself, with its children that way. */
+/** Clones a section by its own `clone`, or else clones only its children. */
 const cloned = <R>(section: Section<R>, session: Session.Operations): Effect.Effect<Section<R>, SectionError, Scope.Scope> =>
   section.clone === undefined
     ? Effect.map(clonedEach(section.children, session), (children) =>
@@ -46,7 +46,7 @@ export const clonedEach = <R>(
 ): Effect.Effect<ReadonlyArray<Section<R>>, SectionError, Scope.Scope> =>
   Effect.forEach(sections, (section) => cloned(section, session))
 
-/** What is made goes with the scope, or at once where not all of it can be made. */
+/** Releases everything made with the scope, or at once if a part fails. */
 export const allOrNothing = <A, E, R>(make: Effect.Effect<A, E, R>): Effect.Effect<A, E, R | Scope.Scope> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** Sections whose files are nobody else's: in memory, or in a temporary directory of one session. */
+/** Sections whose files exist only for them: in memory, or in a temporary directory of one session. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -18,7 +18,7 @@ import * as Texts from "./texts.ts"
 import * as Tree from "./tree.ts"
 
 /**
- * What a section of files in the session is made of.
+ * The options of a section with files in the session.
  *
  * @since 0.1.0
  */
@@ -29,7 +29,10 @@ type AnyVfsOptions = VfsOptions<AnyDefinition<unknown>, Section<unknown>>
 
 const loaded = Effect.promise(() => import("../../backends/InMemory.ts"))
 
-/** What the tree is at first. It is made apart, so that a mount that fails has changed no session, and where nobody may write. */
+/**
+ * Makes the initial tree. It is made apart, so that a failed mount changes no session, and so that mounts work even where
+ * writing is forbidden.
+ */
 const mountedTree = Effect.fnUntraced(function* ({ caseInsensitive, policy, tree, ...options }: AnyVfsOptions) {
   const { makeSession, State } = yield* loaded
   const { make } = yield* Effect.promise(() => import("../../workspace/Session.ts"))
@@ -65,8 +68,9 @@ const holding = Effect.fnUntraced(function* (
 })
 
 /**
- * Files in memory; with a session in its slice InMemory.State, so that they are taken back, saved and cloned with it. Mounts are copied
- * in at the first use; what the session keeps already stays. Fails with MountError for what could not be mounted now.
+ * Makes a section with files in memory. With a session the files are in its slice InMemory.State, and are rolled back, saved
+ * and cloned with it. Mounts are copied in at first use; files that the session already has stay. Fails with MountError for
+ * mounts that cannot be made now.
  *
  * @since 0.1.0
  */
@@ -88,7 +92,7 @@ export const VfsSection = <T extends AnyDefinition<unknown> = AnyDefinition, C e
   )
 
 /**
- * With a session all that VfsState takes; without one `directory` says nothing.
+ * The options of VfsState for a section with a session; without one `directory` has no effect.
  *
  * @since 0.1.0
  */
@@ -109,8 +113,8 @@ const ofSession = Effect.fnUntraced(function* (
 })
 
 /**
- * The four tools, on files in memory, or with a session in a temporary directory of that (VfsState). All is made, and mounts are copied
- * in, at once, unless `start` is lazy: what fails leaves nothing.
+ * Makes a section with the four tools, on files in memory, or with a session on a temporary directory (VfsState). Everything is
+ * made, and mounts are copied in, at once unless `start` is "lazy". After a failure nothing is left.
  *
  * @since 0.1.0
  */

@@ -1,4 +1,4 @@
-/** A section whose files are a directory of the machine: one that the caller has, or a fresh one. */
+/** A section over a directory of the machine: a given one or a fresh one. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -18,17 +18,20 @@ import * as Texts from "./texts.ts"
 import * as Tree from "./tree.ts"
 
 /**
- * Which directory of the machine the section is over, and what is mounted into it.
+ * The directory of the section, and its mounts.
  *
  * @since 0.1.0
  */
 export interface WorkspaceOptions<T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section>
   extends Omit<Common<T, C>, "tools">, Mounting, Omit<PosixHostOptions, "root"> {
-  /** Absolute; it stays, and takes no mounts. @default a fresh temporary directory, which goes with the last section that has it */
+  /**
+   * The absolute path of the directory; it stays, and takes no mounts.
+   * @default a fresh temporary directory, which goes with the last section that has it
+   */
   readonly root?: string | undefined
-  /** Tools of one's own beside the seven, or none at all for whoever brings others that work on the directory. @default the seven */
+  /** Tools of your own beside the seven, or "none" for agents whose other tools work on the directory. @default the seven */
   readonly tools?: ReadonlyArray<T> | "none" | undefined
-  /** Whether the text tells the digest that the session has of it. @default true */
+  /** Whether the text includes the session's digest of the workspace. @default true */
   readonly digest?: boolean | undefined
 }
 
@@ -40,7 +43,7 @@ const host = Effect.promise(() =>
   process.platform === "win32" ? import("../../backends/WindowsHost.ts") : import("../../backends/PosixHost.ts")
 )
 
-/** Whoever may only look at a directory could not be given anything in it. */
+/** Copies the mounts in through a writable host, because the section's own may be read-only. */
 const filled = Effect.fnUntraced(function* (root: string, options: AnyWorkspaceOptions) {
   const { make } = yield* host
   return yield* hydrated(makeAlgebra(yield* make({ root })), options)
@@ -86,8 +89,8 @@ const build = <T extends AnyDefinition<unknown>, C extends Section<unknown>>(
 }
 
 /**
- * A directory of the machine, opened, and where it is a fresh one made, at the first use, or when a text is rendered that tells where it
- * is. A clone has the same directory. Fails with MountError for what could not be mounted now.
+ * Makes a section over a directory of the machine. The directory is opened, or a fresh one made, at first use. A text that
+ * names its path counts as a use. A clone shares the directory. Fails with MountError for mounts that cannot be made now.
  *
  * @since 0.1.0
  */
