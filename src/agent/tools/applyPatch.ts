@@ -1,4 +1,4 @@
-/** A patch in either form, of many files: all of it or nothing. */
+/** Applies a patch of either form to many files, all or nothing. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { documentOf } from "../../engine/splice.ts"
@@ -12,8 +12,8 @@ import { fitted } from "../text/fit.ts"
 import { plural } from "../text/words.ts"
 
 /**
- * The UTF-16 units of a patch that are read at once: reading holds the event loop until it ends. Limits that allow larger writes than an
- * agent's allow larger patches too.
+ * Returns the largest patch, in UTF-16 units. Parsing blocks the event loop until it ends. Limits that allow larger writes than
+ * an agent's also allow larger patches.
  */
 const maxPatch = ({ settings }: Call): number => Math.max(250_000, 5 * settings.limits.maxFileSize)
 
@@ -52,7 +52,7 @@ const remember = Effect.fnUntraced(function* ({ memory }: Call, { action, change
   memory.saw(change.path, version, "_tag" in document ? undefined : document.text)
 })
 
-/** What did not count when a hunk was looked for. */
+/** Names the difference that the search for a hunk ignored. */
 const passedOver = ({ indented, level }: Deviation): string =>
   level === 2
     ? "blanks at line ends"
@@ -98,7 +98,7 @@ export const applyPatch = define({
       Schema.Struct({
         path: Schema.String,
         action: Schema.Literals(["added", "updated", "deleted", "moved"]),
-        /** Where a moved file is now. */
+        /** The new path of a moved file. */
         to: Schema.optionalKey(Schema.String),
         added_lines: Schema.Int,
         removed_lines: Schema.Int,
@@ -118,7 +118,7 @@ export const applyPatch = define({
   touches: ({ patch }, call) => Effect.map(sectionsOf(patch, call), (sections) => sections.flatMap(touchesOf)),
   handle: Effect.fnUntraced(function* ({ patch }, call) {
     const sections = yield* sectionsOf(patch, call)
-    // What others change in between is planned for anew.
+    // If another writer changes a file in between, plan again.
     const attempt = Effect.flatMap(planOf(call, sections), (outcomes) =>
       Effect.map(applied(call, outcomes), (changed) => ({ outcomes, changed }))
     )

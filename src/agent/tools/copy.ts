@@ -1,4 +1,4 @@
-/** A copy of a directory that fails takes away what it has put there. */
+/** Copies a file or directory. A failed copy of a directory removes the part it has made. */
 import { define } from "../definition.ts"
 import { parameters, touching, transferring, value } from "../changes/transferring.ts"
 

@@ -1,4 +1,4 @@
-/** Places of one file or of several change together or not at all. */
+/** Edits places in one file or several, all or nothing. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { type EditedFile, editFiles } from "../changes/editFiles.ts"
@@ -52,10 +52,10 @@ export const editFile = define({
     edits: Schema.optionalKey(edits)
   }),
   value: Schema.Struct({
-    /** Of the first file, as is `version`. */
+    /** The path of the first file; `version` belongs to it too. */
     path: Schema.String,
     replacements: Schema.Int,
-    /** Its first 48,000 characters, in whole lines; lines over 2,000 characters are cut. */
+    /** The first 48,000 characters of the diff, in whole lines; lines over 2,000 characters are cut. */
     diff: Schema.String,
     version: Schema.String,
     files: Schema.Array(Schema.Struct({ path: Schema.String, replacements: Schema.Int, version: Schema.String }))

@@ -1,4 +1,7 @@
-/** Files by the pattern of their path. A page that is over the budget is asked for again, shorter: so its counts are those of the page. */
+/**
+ * Finds files by path pattern. A page over the budget is searched again with a smaller limit, so that its counts belong to the
+ * page.
+ */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { GlobResult } from "../../model/Entry.ts"
@@ -22,7 +25,7 @@ const render = ({ matches, next, skipped }: GlobResult): string =>
     Searching.footer(plural(matches.length, "match", "matches"), skipped, next)
   )
 
-/** The first so many, as if no more had been asked for. */
+/** Cuts the result to `count` matches, as if the search had that limit. */
 const first = (found: GlobResult, count: number): GlobResult =>
   count === found.matches.length
     ? found

@@ -1,6 +1,6 @@
 /**
- * Contents by pattern, in three forms: the lines, the files, or how many lines of each file. Every answer is a page of one order, path and
- * line, and ends with the place to go on from.
+ * Searches contents by pattern, in three forms: matching lines, files, or counts per file. Every answer is a page in order of
+ * path and line, and ends with the place to continue from.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -75,7 +75,7 @@ const distinct = (matches: ReadonlyArray<GrepMatch>): number => new Set(matches.
 const render = ({ matches, next, skipped }: GrepResult): string =>
   joined(matchLines(matches), Searching.footer(found(matches.length, distinct(matches)), skipped, next))
 
-/** The first so many, as if no more had been asked for. */
+/** Cuts the result to `count` matches, as if the search had that limit. */
 const first = (result: GrepResult, count: number): GrepResult => {
   const { matches } = result
   if (count === matches.length) return result
@@ -109,7 +109,7 @@ interface Search {
 
 const signs = /[\\^$.*+?()[\]{}|]/
 
-/** Where nothing was found, what the arguments may have been meant to say. */
+/** Suggests other arguments when nothing was found. */
 const nothing = ({ options, path, pattern }: Search, skipped: GrepResult["skipped"]): string => {
   const { glob, literal } = options
   const isText = literal !== true && signs.test(pattern) ? "; to find the pattern as it stands, set literal=true" : ""
@@ -127,7 +127,7 @@ const linesValue = ({ filesSearched, matches, next, skipped, truncated }: GrepRe
   ...(next !== undefined && { next })
 })
 
-/** A page that is over the budget is asked for again, shorter: so its counts are those of the page. */
+/** Searches for lines. A page over the budget is searched again with a smaller limit, so that its counts belong to the page. */
 const lines = Effect.fnUntraced(function* (search: Search): Effect.fn.Return<Found, ToolFailure> {
   const { call, most, options, pattern } = search
   const page = (maxMatches: number) => call.filesystem.grep(pattern, { ...options, maxMatches })

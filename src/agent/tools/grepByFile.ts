@@ -1,6 +1,6 @@
 /**
- * How many lines of each file match: a search page by page, so that however many there are only their numbers are kept. A file is answered
- * when all of it has been counted, and the place to go on from is the end of a file.
+ * Counts the matching lines of each file, with a search page by page that keeps only the counts. A file is reported when it is
+ * counted completely, so the search continues at the end of a file.
  */
 import * as Effect from "effect/Effect"
 import type { GrepResult, Skipped } from "../../model/Entry.ts"
@@ -18,7 +18,7 @@ export interface ByFile {
   readonly next: string | undefined
 }
 
-/** Beyond the last line that a file can have. */
+/** A line number greater than any in a file. */
 const lastLine = 2_000_000_000
 
 const endOf = (path: string): string => `${lastLine}:${path}`
@@ -45,7 +45,7 @@ const counted = (before: ReadonlyArray<FileCount>, { matches }: GrepResult): Rea
   return [...counts].map(([path, count]) => ({ path, count }))
 }
 
-/** A page more. The file in which the page before ended is looked at again, and counts once. */
+/** Adds a page. The file in which the previous page ended is searched again, and counts once. */
 const plus = (before: ByFile, page: GrepResult, isFirst: boolean): ByFile => ({
   files: counted(before.files, page),
   filesSearched: before.filesSearched + page.filesSearched - (isFirst || page.filesSearched === 0 ? 0 : 1),
@@ -53,15 +53,15 @@ const plus = (before: ByFile, page: GrepResult, isFirst: boolean): ByFile => ({
   next: undefined
 })
 
-/** The first so many files, as if no more had been asked for. */
+/** Cuts the result to `count` files, as if the search had that limit. */
 const first = (found: ByFile, count: number): ByFile =>
   count === found.files.length
     ? found
     : { ...found, files: found.files.slice(0, count), next: endOf(found.files[count - 1]!.path) }
 
 /**
- * At most `most` files, and of these as many as `fits` says when it hears what so many would be. The page on which the last of them stands
- * is then asked for again, up to there: so what was searched and skipped is that of the answer.
+ * Counts at most `most` files, and of those as many as `fits` allows. If that cuts the result, the last page is searched again
+ * up to the cut. The numbers of searched and skipped files therefore belong to the answer.
  */
 export const byFile = Effect.fnUntraced(function* (
   page: (after: string | undefined, maxMatches: number) => Effect.Effect<GrepResult, GrepError>,
@@ -77,7 +77,7 @@ export const byFile = Effect.fnUntraced(function* (
     const next: GrepResult = yield* page(after, pageSize)
     found = plus(found, next, pages.length === 1)
     after = next.next
-    // The last of the files may have more matches, so that one more than is wanted has to be there.
+    // The last file may have more matches, so read until there is one more file than requested.
   } while (after !== undefined && found.files.length <= most)
   const count = fits(Math.min(most, found.files.length), (count) => first(found, count))
   if (count === found.files.length) return found

@@ -1,4 +1,7 @@
-/** One directory by name, a page at a time where it is large: a listing that ends without a word would be believed. */
+/**
+ * Lists one directory by name, in pages if it is large. The last line says if there is more, because a model takes a list
+ * without a hint as complete.
+ */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { type FileEntry, Kind } from "../../model/Entry.ts"
@@ -20,7 +23,7 @@ const Value = Schema.Struct({
 const entryOf = ({ kind, name, path, sizeBytes }: FileEntry): (typeof Value.Type)["entries"][number] =>
   kind === "file" && sizeBytes !== undefined ? { name, path, kind, size_bytes: sizeBytes } : { name, path, kind }
 
-/** Whether a name stands after another, in the order of listings. */
+/** Tests whether a name follows another in the order of listings. */
 const follows = ({ filesystem }: Call, after: string): ((entry: FileEntry) => boolean) =>
   filesystem.port.info.caseSensitive
     ? ({ name }) => compare(name, after) > 0

@@ -1,4 +1,4 @@
-/** A directory that is there already is what was asked for; whether it is new is told. */
+/** Makes a directory. An existing directory is a success; the answer says which case it was. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { define } from "../definition.ts"
@@ -18,7 +18,7 @@ export const mkdir = define({
     const path = yield* parse(raw)
     const created = yield* filesystem.mkdir(path, { existOk: false }).pipe(
       Effect.as(true),
-      // Something else than a directory fails for good now.
+      // If the entry is no directory, this fails.
       Effect.catchTag("AlreadyExists", () => Effect.as(filesystem.mkdir(path), false))
     )
     return {

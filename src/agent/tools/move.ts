@@ -1,4 +1,4 @@
-/** Moving is one step wherever the disk can rename, so a move that fails has done nothing. */
+/** Moves a file or directory, in one step if the disk can rename; a failed move has then changed nothing. */
 import { define } from "../definition.ts"
 import { parameters, touching, transferring, value } from "../changes/transferring.ts"
 

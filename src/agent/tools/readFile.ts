@@ -1,6 +1,6 @@
 /**
- * What is text is read as text, in whatever encoding its first bytes tell; what is an image is shown; of anything else it is said what it
- * is, since half a page of damaged characters helps nobody. Bytes are answered when bytes are asked for.
+ * Reads a file. Text is decoded by its byte order mark, and images are shown. Other binary files are only named, because a page
+ * of damaged characters is useless. Bytes are returned on request.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -18,11 +18,11 @@ import { size } from "../text/words.ts"
 
 const maxLines = 2000
 const maxImage = 5 * 1024 * 1024
-/** Of one answer, where the budget has room for more. */
+/** The largest number of bytes in one answer, if the budget allows it. */
 const maxBytes = 256 * 1024
-/** Bytes of text that may be gone through for one page. */
+/** The largest text that is read through for one page, in bytes. */
 const maxText = standard.maxReadBytes
-/** Where a NUL makes a file binary, as searches see it. */
+/** The length of the beginning in which a NUL makes a file binary, as in searches. */
 const sniffed = 8192
 
 const Value = Schema.Struct({
@@ -44,12 +44,12 @@ const Value = Schema.Struct({
 type Read = Answer<typeof Value.Type>
 
 interface Window {
-  /** Below 0 it counts from the end: -1 is the last line. */
+  /** The first line; negative counts from the end, and -1 is the last line. */
   readonly offset: number
   readonly limit: number | undefined
 }
 
-/** The budget of a page whose value has these fields too. */
+/** Returns the budget of a page whose value also has these fields. */
 const budgetOf = ({ sent, settings }: Call, fields: object): PageBudget => ({
   ...settings,
   sent: (message, value) => sent(message, () => ({ ...fields, ...value() }))
@@ -72,7 +72,7 @@ const asBytes = Effect.fnUntraced(function* (
   return { message: isShown ? imageMessage(path, media, read.sizeBytes) : message, value: { ...rest, ...value } }
 })
 
-/** The image itself is beside it. */
+/** Returns the message of an image, which is sent beside the message. */
 const imageMessage = (path: FsPath, { name }: MediaType, sizeBytes: number): string => `${path}: ${name}, ${size(sizeBytes)}`
 
 const asImage = Effect.fnUntraced(function* (
@@ -103,9 +103,9 @@ const asText = Effect.fnUntraced(function* (
   call: Call
 ): Effect.fn.Return<Read | "binary", ToolFailure> {
   const { filesystem, memory } = call
-  // The whole of it: what has changed since is told by comparing with it, and a page costs a read of the whole file anyway.
+  // Read the whole text: a page costs a full read anyway, and the text later serves to show what has changed.
   const read = yield* filesystem.read(path, { limit: -1, encoding, version: true })
-  // A CR that is left at the end stood before a CRLF.
+  // The read removed the final LF; a CR left at the end belongs to a CRLF.
   const end = read.endsWithNewline ? (read.content.endsWith("\r") ? "\r\n" : "\n") : ""
   const text = read.content + end
   if (text.slice(0, sniffed).includes("\0")) return "binary"
@@ -119,8 +119,8 @@ const asText = Effect.fnUntraced(function* (
 })
 
 /**
- * More than may be held at once is read from front to end, of which only the page is kept, its lines joined by LF whatever stands between
- * them. The version comes first: where the file changes meanwhile, what was seen is out of date, and not the other way round.
+ * Reads a page of a file that is too large to hold. The whole file is read through, but only the page is kept, its lines joined
+ * by LF. The version is read first: if the file changes meanwhile, the version seen is outdated and not the content.
  */
 const asLines = Effect.fnUntraced(function* (
   path: FsPath,
@@ -166,7 +166,7 @@ const tooLarge = (path: FsPath, actual: number, allowed: number): ToolFailure =>
     'Read a part of its bytes with encoding="base64", offset and limit in bytes.'
   )
 
-/** What is not UTF-8, told by its first bytes. */
+/** Reads a file that is not UTF-8, or is too large, according to its first bytes. */
 const notUtf8 = Effect.fnUntraced(function* (
   path: FsPath,
   window: Window,
@@ -218,7 +218,7 @@ const windowIn = ({ encoding, limit, line, offset, path }: Params, call: Call): 
     : Effect.fail(invalid("line", `offset ${offset} is line ${offset + 1}; give one of the two`, call, path))
 }
 
-/** Base64 that is short enough to be read by a model too. */
+/** The longest base64 that a model gets in the message too. */
 const maxShown = 4000
 
 const attachmentOf = (value: typeof Value.Type, message: string): Attachment | undefined => {

@@ -1,4 +1,4 @@
-/** Removing takes whatever the path names, a directory with all that is in it, and a link rather than what it leads to. */
+/** Removes the entry at a path: a file, a directory with everything in it, or a link itself. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { FsPath } from "../../model/FsPath.ts"

@@ -1,4 +1,4 @@
-/** What the searches share: how they are asked, what they say of what they passed over, and signs of life while they take long. */
+/** The common part of the searches: their parameters, their summary of skipped files, and their progress reports. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -38,12 +38,12 @@ export const skippedOf = ({ binary, ignored, tooLarge, unreadable, unreadablePat
   unreadable_paths: unreadablePaths
 })
 
-/** Blank is none, and white space around is the model's, not the pattern's. A mount point at its front stands for the root. */
+/** Trims a pattern, because spaces around it come from the model. A mount point at its start stands for the root. */
 export const globOf = (pattern: string, mountPoint: MountPoint): string => withoutMount(pattern.trim(), mountPoint)
 
 export const continued = (next: string): string => `continue with after=${JSON.stringify(next)}`
 
-/** The last line: what was found, what was passed over, and how to go on. */
+/** Formats the last line: the matches, the skipped files, and how to continue. */
 export const footer = (found: string, skipped: Entry.Skipped, next: string | undefined): string => {
   const over = Words.skipped(skipped)
   return [next === undefined ? found : `${found}, and more`, over, next === undefined ? "" : continued(next)]
@@ -51,11 +51,11 @@ export const footer = (found: string, skipped: Entry.Skipped, next: string | und
     .join("; ")
 }
 
-/** Tells a model why a search may have found nothing. */
+/** Suggests to a model why a search may have found nothing. */
 export const nothingFound = ({ ignored }: Entry.Skipped): string =>
   ignored > 0 ? "; include_ignored=true searches what is ignored" : ""
 
-/** Once a second, to whoever listens. What a search will come to nobody knows, so that only time passes. */
+/** Reports progress once a second. The amount of work is unknown, so only the elapsed time is reported. */
 export const reporting = <A, E, R>(search: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.gen(function* () {
     const report = yield* ToolProgress

@@ -1,4 +1,4 @@
-/** What is known of one path, for the price of a look; only the version of a file has to read it, and is left out where that is long. */
+/** Shows the metadata of a path. The version needs a read of the file and is left out for large files. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

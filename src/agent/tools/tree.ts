@@ -1,6 +1,7 @@
 /**
- * The outline of a directory. What is near the top is shown first, level by level, so that one large directory does not hide the others; a
- * directory that is not opened says how much is in it. What .gitignore names is left out, and named in the last line.
+ * Shows the outline of a directory. Entries are chosen level by level from the top, so that one large directory does not hide
+ * the others. A closed directory shows its number of entries. Entries ignored by .gitignore are left out and named in the last
+ * line.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -17,10 +18,10 @@ const maxDepth = 16
 const defaultDepth = 3
 const maxEntries = 1000
 const defaultEntries = 500
-/** What is looked at, to be shown or counted. */
+/** The largest number of entries to read, for display or for counts. */
 const mostSeen = 50_000
 const named = 5
-/** Names of ignored or unreadable entries in a value. */
+/** The largest number of names of ignored or unreadable entries in a value. */
 const maxSkipped = 100
 
 const Value = Schema.Struct({
@@ -34,19 +35,19 @@ const Value = Schema.Struct({
 })
 
 interface Seen {
-  /** By directory, each in order. */
+  /** The entries of each directory, in order. */
   readonly children: ReadonlyMap<string, ReadonlyArray<GlobMatch>>
   readonly ignored: ReadonlyArray<string>
   readonly unreadable: ReadonlyArray<string>
   readonly isComplete: boolean
 }
 
-/** Anchored to the base, one for each level, so that nothing deeper is entered. */
+/** Returns one anchored pattern per level, so that the walk enters nothing deeper. */
 const levels = (depth: number): ReadonlyArray<string> => Array.from({ length: depth }, (_, level) => `/${"*/".repeat(level)}*`)
 
 const kinds: ReadonlyArray<Kind> = ["file", "directory", "symlink", "other"]
 
-/** One level more than is shown: what is in the last directories is counted. */
+/** Reads one level more than is shown, so that the entries of the last directories can be counted. */
 const look = Effect.fnUntraced(function* (
   path: FsPath,
   depth: number,
@@ -79,12 +80,12 @@ const look = Effect.fnUntraced(function* (
 })
 
 interface Shown {
-  /** The entries of each directory that are shown. */
+  /** The shown entries of each directory. */
   readonly opened: ReadonlyMap<string, ReadonlyArray<GlobMatch>>
   readonly count: number
 }
 
-/** The first so many entries, level by level; of the last directory there may be a part. */
+/** Chooses the first `most` entries, level by level; the last directory may be incomplete. */
 const choose = ({ children }: Seen, base: FsPath, depth: number, most: number): Shown => {
   const opened = new Map<string, ReadonlyArray<GlobMatch>>()
   let left = most

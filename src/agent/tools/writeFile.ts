@@ -1,4 +1,4 @@
-/** A whole file is written at once. Unless it is said otherwise it must be a new one, so that nothing is lost by a wrong name. */
+/** Writes a whole file. The default mode only creates new files, so that a wrong name destroys nothing. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { WriteMode } from "../../model/Entry.ts"

@@ -1,6 +1,6 @@
 /**
- * Environment variables as models send them. They are told to send a list, since a strict schema can name no keys beforehand; an object
- * by name, which many send all the same, is as good.
+ * Accepts environment variables from models. The schema announces a list, because a strict schema cannot name unknown keys. An
+ * object by name is accepted too, because many models send one.
  */
 import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"

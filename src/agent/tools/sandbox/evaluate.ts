@@ -1,4 +1,4 @@
-/** `eval`: a few lines of a program, for an answer sooner than a file would give it. */
+/** Runs a few lines of code, without a file for them. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { define } from "../../definition.ts"
@@ -7,12 +7,12 @@ import { listed } from "../../text/words.ts"
 import { answerOf, asking, everything, Value } from "./run.ts"
 import { cutCharacters } from "../../../filesystem/sandbox/streams.ts"
 
-/** The exit code of a shell for a program that is not there. */
+/** The exit code of a shell for a missing program. */
 const notFound = 127
 
 const interpreters = { javascript: "node", python: "python3", sh: "sh" } as const
 
-/** Says which languages the image has, where one is missing. */
+/** Lists the languages of the image, if one is missing. */
 const otherLanguages = Effect.map(
   asking((sandbox) => sandbox.exec(["sh", "-c", 'for name in node python3 sh; do command -v "$name"; done'])),
   ({ stdout }) => {

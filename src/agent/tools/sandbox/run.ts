@@ -1,4 +1,4 @@
-/** What both tools of the sandbox share: whom they ask, what they touch, and how a result reads. */
+/** The common part of `shell` and `eval`: the sandbox, the touched paths and the format of results. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
@@ -18,7 +18,7 @@ export const Value = Schema.Struct({
   truncated: Schema.Boolean
 })
 
-/** A program may do anything to any file: who may not do that to all of them may not run one. */
+/** The touches of a program: it may change any file, so a caller without access to all files may not run one. */
 export const everything: ReadonlyArray<Touch> = [
   { access: "write", path: root },
   { access: "delete", path: root }
@@ -44,7 +44,7 @@ const headline = ({ durationMillis, exitCode, processLimit, timedOut }: ExecResu
   return `${timedOut ? `exit code ${exitCode}: the time was up after ${time}` : `exit code ${exitCode} after ${time}`}${refused}`
 }
 
-/** `cut` is for each stream; left out where the streams are not asked for. */
+/** Formats a result. `cut` shortens each stream; without it the streams are left out. */
 export const answerOf = (
   result: ExecResult,
   { budget, measure }: Call["settings"],

@@ -1,4 +1,4 @@
-/** `shell`: a line for the shell of the sandbox, or one program and its arguments, of which nothing is expanded. */
+/** Runs a line in the shell of the sandbox, or one program with arguments that are not expanded. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { define } from "../../definition.ts"
@@ -9,7 +9,7 @@ import { cutBytes } from "../../../filesystem/sandbox/streams.ts"
 
 const defaultTimeout = 30
 
-/** A line that begins like an option is none. */
+/** Returns the arguments to run. The space before the line keeps sh from taking it as an option. */
 const argv = (command: string | ReadonlyArray<string>): ReadonlyArray<string> =>
   typeof command !== "string"
     ? command

@@ -1,4 +1,4 @@
-/** Whom the snapshot tools ask, and which snapshot a model means. */
+/** Finds the snapshot service, and the snapshot that a model names. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
@@ -22,7 +22,7 @@ const shownOf = 5
 const named = (all: ReadonlyArray<FilesystemSnapshot>, { tag, ...snapshot }: FilesystemSnapshot): string =>
   `${shortIds(all)({ tag, ...snapshot } as FilesystemSnapshot)}${tag === undefined ? "" : ` (${tag})`}`
 
-/** Those that may be meant as well, or why there is none. */
+/** Refuses an ambiguous or unknown snapshot, with the candidates. */
 const complaint = (
   all: ReadonlyArray<FilesystemSnapshot>,
   found: ReadonlyArray<FilesystemSnapshot>,
@@ -40,12 +40,14 @@ const complaint = (
   )
 }
 
-/** The parameter by which tools take a snapshot. */
+/** The parameter that names a snapshot. */
 export const which = Schema.String.annotate({
   description: 'Beginning of its id, a tag, or "latest". Default: latest'
 })
 
-/** By as much of an id as is unique, a tag that only one has, or "latest": before this call, which may have a checkpoint of its own. */
+/**
+ * Finds a snapshot by a unique beginning of its id, by a unique tag, or by "latest". The call's own checkpoint does not count.
+ */
 export const choose = Effect.fnUntraced(function* (
   snapshots: Operations,
   text: string | undefined,

@@ -1,4 +1,4 @@
-/** `diff`: what has changed since a snapshot, or from one to another, file by file and line by line. */
+/** Shows the changes since a snapshot, or between two, by file and line. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { shortIds } from "../../../history/snapshots/choice.ts"
@@ -13,13 +13,13 @@ import { choose, service, which } from "./choosing.ts"
 import { type Patch, patchOf } from "./patch.ts"
 import { Change, changed, changeLine, changeOf } from "./shown.ts"
 
-/** So many are compared line by line, and so much of the text of that is answered. */
+/** The largest number of files to compare by line, and the longest text of their diffs. */
 const maxCompared = 500
 const maxText = 1024 * 1024
 
 const Difference = Schema.Struct({
   ...Change.fields,
-  /** Left out for what has no lines: directories, binary and very large files. */
+  /** The numbers of lines; absent for directories, binary files and very large files. */
   lines_added: Schema.optionalKey(Schema.Int),
   lines_removed: Schema.optionalKey(Schema.Int)
 })
@@ -82,7 +82,10 @@ export const diff = define({
     files_changed: Schema.Int,
     lines_added: Schema.Int,
     lines_removed: Schema.Int,
-    /** Unified, with three lines of context; of text files; its first 48,000 characters, in whole lines. Lines over 2,000 characters are cut. */
+    /**
+     * The unified diff of text files, with three lines of context. It has at most 48,000 characters, in whole lines; lines over
+     * 2,000 characters are cut.
+     */
     diff: Schema.String
   }),
   does: "reads",

@@ -1,4 +1,4 @@
-/** How a file differs, where that can be told in lines. */
+/** Compares a file by line between two trees. */
 import * as Effect from "effect/Effect"
 import { unified } from "../../../engine/diff.ts"
 import { wholeAt } from "../../../engine/read.ts"
@@ -10,12 +10,12 @@ import { inSlices, perItem, type Steps } from "../../../runtime/steps.ts"
 
 const maxBytes = 1024 * 1024
 
-/** The text of a file or of a link; `undefined` for what has no lines that could be shown. */
+/** The text of a file or of a link; `undefined` if it cannot be shown as lines. */
 type Side = { readonly isFile: boolean; readonly text: string | undefined }
 
 export interface Patch {
   readonly isFile: boolean
-  /** Left out where there are no lines to compare. */
+  /** The numbers of lines; absent if there are no lines to compare. */
   readonly lines?: { readonly added: number; readonly removed: number }
   readonly diff: string
 }
@@ -37,17 +37,17 @@ const sideAt = Effect.fnUntraced(function* (port: Backend, path: FsPath): Effect
 
 const nothing: Side = { isFile: false, text: "" }
 
-/** Counts the lines with this sign, without the line of the name, which begins so too. */
+/** Counts the lines with this sign, without the header line of the name. */
 const countLines = function* (diff: string, sign: string): Steps<number> {
   let count = 0
   for (let at = diff.indexOf(`\n${sign}`); at !== -1; at = diff.indexOf(`\n${sign}`, at + 1)) {
     if (++count % 1024 === 0) yield 1024 * perItem
   }
-  // The first line, of the name before, follows no line.
+  // The first header line has no LF before it and was not counted.
   return sign === "+" ? Math.max(0, count - 1) : count
 }
 
-/** Names /dev/null for what was not there, or is no more: so that `git apply` makes or removes the file. */
+/** Names /dev/null for a missing side, so that `git apply` creates or removes the file. */
 const named = (diff: string, isNew: boolean, isGone: boolean): string => {
   if (diff === "") return ""
   const first = diff.indexOf("\n")
@@ -57,7 +57,7 @@ const named = (diff: string, isNew: boolean, isGone: boolean): string => {
   return `${from}\n${to}${diff.slice(second)}`
 }
 
-/** With `undefined` for the side that has nothing there. */
+/** Makes the patch of a path; a side without the path is `undefined`. */
 export const patchOf = (path: FsPath, before: Backend | undefined, after: Backend | undefined): Effect.Effect<Patch, FsError> =>
   Effect.gen(function* () {
     const old = before === undefined ? nothing : yield* sideAt(before, path)

@@ -1,4 +1,4 @@
-/** `restore`: all files, or some, as they were. What is there now is kept first, and the answer says how to get it back. */
+/** Restores all files or some from a snapshot. The current state is kept first, and the answer says how to restore it. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { shortIds } from "../../../history/snapshots/choice.ts"
@@ -23,7 +23,7 @@ interface Meant {
   readonly paths: ReadonlyArray<FsPath> | undefined
 }
 
-/** A path that is neither here nor there is a slip. */
+/** Refuses a path that exists neither now nor in the snapshot, because it is probably mistyped. */
 const checkPlaces = Effect.fnUntraced(function* (
   { from, paths = [], snapshots }: Meant,
   call: Call
@@ -73,7 +73,7 @@ export const restore = define({
     snapshot_id: Schema.String,
     dry_run: Schema.Boolean,
     changes: Schema.Array(Change),
-    /** Of what was there before. */
+    /** The id of the snapshot of the state before the restore. */
     safety_snapshot_id: Schema.optionalKey(Schema.String)
   }),
   does: "changes",

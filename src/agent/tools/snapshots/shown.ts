@@ -1,4 +1,4 @@
-/** Snapshots and what differs between them, in the words and the fields of the tools. */
+/** Formats snapshots and their changes for the tools. */
 import * as DateTime from "effect/DateTime"
 import * as Schema from "effect/Schema"
 import type { Details } from "../../../history/snapshots/operations.ts"
@@ -10,15 +10,15 @@ const Count = Schema.optionalKey(Schema.Int)
 
 export const Snapshot = Schema.Struct({
   snapshot_id: Schema.String,
-  /** In UTC, to the millisecond. */
+  /** The time in UTC, with milliseconds. */
   created_at: Schema.String,
   tag: Schema.optionalKey(Schema.String),
-  /** The tool that took it, or was about to change something, and its call. */
+  /** The tool that took it, or the tool whose change it precedes, and its call. */
   tool: Schema.optionalKey(Schema.String),
   call_id: Schema.optionalKey(Schema.String),
   files: Count,
   size_bytes: Count,
-  /** Since the snapshot before it. */
+  /** The changes since the previous snapshot. */
   files_changed: Count,
   lines_added: Count,
   lines_removed: Count
@@ -51,7 +51,7 @@ export const detailed = ({
   ...(linesRemoved !== undefined && { lines_removed: linesRemoved })
 })
 
-/** `3 files changed, +10 -2`, as far as that is known. */
+/** Formats the known counts as `3 files changed, +10 -2`. */
 export const changed = ({
   files_changed: files,
   lines_added: added,
@@ -62,7 +62,7 @@ export const changed = ({
     ...(added === undefined || removed === undefined ? [] : [`+${added} -${removed}`])
   ].join(", ")
 
-/** `3fa91c02 "works" 2026-…Z: 42 files; 3 files changed, +10 -2; by edit_file, call toolu_01` */
+/** Formats a snapshot as `3fa91c02 "works" 2026-…Z: 42 files; 3 files changed, +10 -2; by edit_file, call toolu_01`. */
 export const snapshotLine = (snapshot: Snapshot, short: string): string => {
   const { call_id: call, created_at: created, files, tag, tool } = snapshot
   const facts = [
@@ -79,7 +79,7 @@ const letters = { added: "A", modified: "M", removed: "D" } as const
 export const Change = Schema.Struct({ path: Schema.String, change: Schema.Literals(["added", "modified", "removed"]) })
 export type Change = typeof Change.Type
 
-/** A name of a machine that is no text is known by its bytes in hexadecimal. */
+/** Formats a path. A name that is not valid text is kept by its bytes, and shown as hexadecimal escapes. */
 const printable = (path: string): string =>
   path
     .split("/")
@@ -88,10 +88,10 @@ const printable = (path: string): string =>
 
 export const changeOf = ({ _tag, path }: TreeChange): Change => ({ path: printable(path), change: kinds[_tag] })
 
-/** As git's --name-status shows it. */
+/** Formats a change as git's --name-status does. */
 export const changeLine = ({ change, path }: Change): string => `${letters[change]} ${path}`
 
-/** `2 added, 1 modified` */
+/** Formats the counts as `2 added, 1 modified`. */
 export const countChanges = (changes: ReadonlyArray<Change>): string =>
   (["added", "modified", "removed"] as const)
     .map((kind) => [changes.filter(({ change }) => change === kind).length, kind] as const)

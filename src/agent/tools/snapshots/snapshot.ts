@@ -1,4 +1,4 @@
-/** `snapshot`: everything as it is now, to be able to go back to it. */
+/** Takes a snapshot of all files. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { InvalidArgument } from "../../../model/FsError.ts"

@@ -1,4 +1,4 @@
-/** `snapshots`: which there are, the newest first, with what each changed and who took it. */
+/** Lists the snapshots, newest first, with their changes and the tools that took them. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { shortIds } from "../../../history/snapshots/choice.ts"
@@ -8,7 +8,7 @@ import { plural } from "../../text/words.ts"
 import { service } from "./choosing.ts"
 import { detailed, Snapshot, snapshotLine, snapshotOf } from "./shown.ts"
 
-/** Of so many it is counted what they changed: each costs a comparison. */
+/** The number of snapshots whose changes are counted; each costs a comparison. */
 const maxCounted = 100
 
 export const snapshots = define({

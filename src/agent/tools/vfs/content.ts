@@ -1,4 +1,4 @@
-/** Content as the four tools send it: text as it is, anything else as base64. */
+/** Encodes content for the four tools: text unchanged, other bytes as base64. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Buffer } from "../../../runtime/buffer.ts"
@@ -12,7 +12,7 @@ export type Encoding = typeof Encoding.Type
 
 export interface Content {
   readonly encoding: Encoding
-  /** Text, or base64. */
+  /** The text, or base64. */
   readonly content: string
   readonly text?: string
 }
@@ -20,7 +20,7 @@ export interface Content {
 export const base64 = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64")
 
-/** As this library's searches tell text from the rest: what holds a NUL is none. */
+/** Decodes bytes. As in this library's searches, content with a NUL is binary. */
 export const contentOf = (bytes: Uint8Array): Content => {
   const text = bytes.includes(0) ? undefined : decode(bytes)
   return typeof text === "string" ? { encoding: "utf-8", content: text, text } : { encoding: "binary", content: base64(bytes) }
@@ -28,7 +28,7 @@ export const contentOf = (bytes: Uint8Array): Content => {
 
 const groups = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?$/
 
-/** The bytes that base64 stands for, which may be broken into lines; `undefined` where it is none. */
+/** Decodes base64, which may contain line breaks; `undefined` if it is invalid. */
 export const bytesOf = (text: string): Uint8Array | undefined => {
   const bare = text.replace(/[ \t\r\n]/g, "")
   return groups.test(bare) ? Buffer.from(bare, "base64") : undefined
@@ -36,14 +36,14 @@ export const bytesOf = (text: string): Uint8Array | undefined => {
 
 const sniffed = 64 * 1024
 
-/** The end of what is looked at may stand in the middle of a character. */
+/** Drops the last character, which may be cut in the middle. */
 const withoutLastCharacter = (bytes: Uint8Array): Uint8Array => {
   let end = bytes.length
   while (end > bytes.length - 4 && end > 0 && (bytes[end - 1]! & 0xc0) === 0x80) end--
   return bytes.subarray(0, Math.max(0, end - 1))
 }
 
-/** What a file is, told by its beginning: whoever appends to a large one need not read it. */
+/** Detects the encoding from the beginning of a file, so that an append to a large file does not read all of it. */
 export const encodingAt = (fs: Algebra, path: FsPath): Effect.Effect<Encoding, ReadBytesError | NotText> =>
   Effect.map(
     fs.readBytes(path, { limit: sniffed }),

@@ -1,4 +1,4 @@
-/** `delete_file`: a file, or a directory with all that is in it. */
+/** Deletes a file, or a directory with everything in it. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { removeDirectory } from "../../changes/removeDirectory.ts"
@@ -16,7 +16,7 @@ export const deleteFile = define({
   }),
   value: Schema.Struct({
     path: Schema.String,
-    /** Files. */
+    /** The number of deleted files. */
     deleted: Schema.Int
   }),
   does: "changes",

@@ -1,4 +1,4 @@
-/** `list_directory`: names, and of each file that is shown what a later write has to know. What is not there is empty. */
+/** Lists a directory, with the facts about each file that a later write needs. A missing directory counts as empty. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { Algebra } from "../../../filesystem/Filesystem.ts"
@@ -10,17 +10,17 @@ import { fitted } from "../../text/fit.ts"
 import { plural } from "../../text/words.ts"
 import { facts } from "./metadata.ts"
 
-/** Of so many files the versions are told: each costs a look at all of the file. */
+/** The number of files whose versions are listed; each version costs a read of the file. */
 const maxVersions = 500
 
 interface Found {
   readonly entry: FileEntry
-  /** What a link leads to; itself where that is nothing. */
+  /** The kind of a link's target; for a dangling link, of the link itself. */
   readonly kind: Kind
   readonly stat?: FileStat
 }
 
-/** What goes away while it is looked at, or may not be looked at, still has its name. */
+/** Ignores errors about a single entry: one that disappears meanwhile or may not be read still has its name. */
 const orUnknown = <A>(effect: Effect.Effect<A, StatError | StreamError>) =>
   Effect.catchIf(
     effect,
@@ -63,7 +63,7 @@ export const listDirectory = define({
   }),
   value: Schema.Struct({
     path: Schema.String,
-    /** Names, in order. */
+    /** The names, in order. */
     directories: Schema.Array(Schema.String),
     files: Schema.Array(Schema.String)
   }),

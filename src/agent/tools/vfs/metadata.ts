@@ -1,4 +1,4 @@
-/** What the four tools tell of a file beside its content. */
+/** The metadata of a file in the four tools. */
 import * as DateTime from "effect/DateTime"
 import * as Schema from "effect/Schema"
 import type { FileStat } from "../../../model/Entry.ts"
@@ -10,12 +10,12 @@ export const File = Schema.Struct({
   encoding: Encoding,
   size_bytes: Schema.Int,
   version: Schema.String,
-  /** In UTC, to the millisecond; left out where the backend keeps none. */
+  /** The time in UTC, with milliseconds; absent if the backend has none. */
   created_at: Schema.optionalKey(Schema.String),
   updated_at: Schema.optionalKey(Schema.String)
 })
 
-/** `2026-01-31T23:59:00.000Z` */
+/** Formats a time as `2026-01-31T23:59:00.000Z`. */
 const time = (at: DateTime.Utc): string => DateTime.formatIso(at)
 
 export const times = ({ createdAt, modifiedAt }: FileStat): Pick<typeof File.Type, "created_at" | "updated_at"> => ({
@@ -25,13 +25,13 @@ export const times = ({ createdAt, modifiedAt }: FileStat): Pick<typeof File.Typ
 
 const shortest = 12
 
-/** As much of a version as tells it from any other, and as `if_version` takes it. */
+/** Shortens a version. The rest identifies it, and `if_version` accepts it. */
 export const short = (version: string): string => version.slice(0, shortest)
 
 export const isShort = (version: string): boolean =>
   version.length >= shortest && version.length < 64 && /^[0-9a-f]+$/.test(version)
 
-/** `12 bytes, version 3fa91c02aa10, created 2026-…, updated 2026-…` */
+/** Formats the facts as `12 bytes, version 3fa91c02aa10, created 2026-…, updated 2026-…`. */
 export const facts = (stat: FileStat, version: string | undefined): string => {
   const { created_at: created, updated_at: updated } = times(stat)
   return [

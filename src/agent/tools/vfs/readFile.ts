@@ -1,4 +1,4 @@
-/** `read_file` of the four tools: a whole file with all that is known of it, whatever it holds. */
+/** Reads a whole file of any content, with its metadata; the `read_file` of the four tools. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { define } from "../../definition.ts"
@@ -11,10 +11,10 @@ import { facts, File, times } from "./metadata.ts"
 
 const wide = 100
 
-/** Base64 in lines, as it may also be sent. */
+/** Splits base64 into lines; a write accepts it in that form too. */
 const folded = (text: string): ReadonlyArray<string> => text.match(new RegExp(`.{1,${wide}}`, "g")) ?? []
 
-/** A line break at the end ends the last line and begins none. */
+/** Splits a text into lines. A line break at the end starts no further line. */
 const linesOf = (text: string): ReadonlyArray<string> => {
   const all = text.split("\n").map((line) => (line.endsWith("\r") ? line.slice(0, -1) : line))
   return text === "" || text.endsWith("\n") ? all.slice(0, -1) : all
@@ -37,7 +37,7 @@ export const readFile = define({
   }),
   value: Schema.Struct({
     file: File,
-    /** Text, or base64 where the encoding is binary. */
+    /** The text, or base64 if the encoding is binary. */
     content: Schema.String
   }),
   does: "reads",

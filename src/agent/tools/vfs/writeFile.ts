@@ -1,4 +1,4 @@
-/** `write_file` of the four tools: text or bytes, whole or at the end, and only onto the version that was read where one is named. */
+/** Writes or appends text or bytes, optionally only at a given version; the `write_file` of the four tools. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { WriteMode } from "../../../model/Entry.ts"
@@ -18,7 +18,7 @@ const strictModes: typeof modes = { create: "create", overwrite: "replace", appe
 const invalid = (call: Call, path: FsPath, argument: string, detail: string): InvalidArgument =>
   new InvalidArgument({ operation: call.tool, path, argument, detail })
 
-/** That of the file; of one that is not there, text. */
+/** Returns the encoding of the file; for a missing file, text. */
 const ownEncoding = (
   { filesystem }: Call,
   path: FsPath
@@ -41,7 +41,7 @@ const encodingOf = Effect.fnUntraced(function* (
   return own
 })
 
-/** Versions are shown short, and come back so. */
+/** Returns the full version for a shortened one, as the tools show versions. */
 const versionOf = Effect.fnUntraced(function* (
   call: Call,
   path: FsPath,
