@@ -1,6 +1,6 @@
 /**
- * What can be asked of a debug view over HTTP, as data: the routes, what they take and what they answer, which make the server, the OpenAPI
- * description at `/openapi.json` and a client (`HttpApiClient.make(Api)`).
+ * The HTTP API of a debug view as data: the routes, their parameters and their answers. The server, the OpenAPI description at
+ * `/openapi.json` and a client (`HttpApiClient.make(Api)`) are made from it.
  *
  * @since 0.1.0
  */
@@ -33,7 +33,6 @@ const said = (summary: string, description: string) => OpenApi.annotations({ sum
 
 const get = HttpApiEndpoint.get
 
-/** As it is. */
 const shown = HttpApiGroup.make("shown")
   .add(
     get("meta", "/api/meta", { success: Model.Meta, error: failures }).annotateMerge(
@@ -207,7 +206,7 @@ const journal = HttpApiGroup.make("journal")
   )
 
 /**
- * All routes. They are for programs of the same machine: a server answers 403 to any other name in `Host` or `Origin`.
+ * All routes. They are for programs of the same machine: the server answers 403 if `Host` or `Origin` has another name.
  *
  * @since 0.1.0
  */

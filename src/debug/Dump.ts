@@ -1,8 +1,9 @@
 /**
- * What a run has left on the disk, read without a server and without the slices that it was made of: the sessions of a `.jsonl`, and the
- * files of the archive that belongs to it. What readers answer is the plain JSON of `Model`.
+ * Readers of dumps: the sessions of a `.jsonl` file and the files of its archive. They need neither a server nor the
+ * definitions of the slices, and return the plain JSON of `Model`.
  *
- * A path is that of a `.jsonl`, of its `.fs.zip`, or of a directory of them, in which the newest is meant. Nothing is written, ever.
+ * A path is that of a `.jsonl`, of its `.fs.zip`, or of a directory of dumps, where the newest is meant. Nothing is ever
+ * written.
  *
  * @since 0.1.0
  */
@@ -26,7 +27,7 @@ const opened = (path: string): Effect.Effect<Opened, DebugError, Scope.Scope> =>
 const using = <A>(path: string, use: (dump: Opened) => Effect.Effect<A, DebugError>): Effect.Effect<A, DebugError> =>
   Effect.scoped(Effect.flatMap(opened(path), use))
 
-/** An archive that is there and cannot be read is not the same as none. */
+/** Fails for an archive that exists but cannot be read; only a missing archive gives `none`. */
 const withArchive = <A>(
   path: string,
   none: A,
@@ -37,7 +38,7 @@ const withArchive = <A>(
     return archive === undefined ? Effect.succeed(none) : use(archive)
   })
 
-/** All of them, or what is wrong. */
+/** Fails if any session cannot be read. */
 const withSessions = <A>(path: string, use: (dump: Opened) => A): Effect.Effect<A, DebugError> =>
   using(path, (dump) =>
     dump.sessionProblems.length > 0
@@ -46,8 +47,9 @@ const withSessions = <A>(path: string, use: (dump: Opened) => A): Effect.Effect<
   )
 
 /**
- * The path of the archive that belongs to a file of sessions: the one whose hash the file names, wherever a dump that was killed has left
- * it. `undefined` where there is none. Fails with DebugError `missing`, and `unreadable` where the one that is named is not there.
+ * Returns the path of the archive of a file of sessions, or `undefined` if there is none. The archive is found by the hash in
+ * the file, even where a killed dump has left it. Fails with DebugError `missing`, and with `unreadable` if the named archive
+ * is missing.
  *
  * @since 0.1.0
  */
@@ -55,7 +57,7 @@ export const archive = (path: string): Effect.Effect<string | undefined, DebugEr
   withArchive(path, undefined, ({ file }) => Effect.succeed(file))
 
 /**
- * What the archive says of itself, and its own size.
+ * Returns the manifest of the archive, and the size of the archive itself.
  *
  * @since 0.1.0
  */
@@ -63,7 +65,8 @@ export const manifest = (path: string): Effect.Effect<Model.FilesystemMeta | und
   withArchive<Model.FilesystemMeta | undefined>(path, undefined, (found) => Effect.succeed(Said.manifestOf(found)))
 
 /**
- * The files, links and empty directories of the archive, in path order, with sizes in bytes; none where there is no archive.
+ * Returns the files, links and empty directories of the archive, in path order, with sizes in bytes. Returns none if there is
+ * no archive.
  *
  * @since 0.1.0
  */
@@ -71,8 +74,9 @@ export const tree = (path: string): Effect.Effect<ReadonlyArray<Model.TreeFile>,
   withArchive<ReadonlyArray<Model.TreeFile>>(path, [], ({ tree }) => tree)
 
 /**
- * One file of the archive: its text, or the base64 of its bytes with their media type; `undefined` where there is none of that path, which
- * is as the tree says it. Of text the first 8 MiB, of other files nothing beyond 16 MiB: for all of a large one there is `view`.
+ * Returns one file of the archive: its text, or the base64 of its bytes, with their media type. Returns `undefined` if the
+ * archive has no such path; paths are spelled as in the tree. The content is limited to the first 8 MiB of text, and is left
+ * out for other files over 16 MiB. Use `view` for large files.
  *
  * @since 0.1.0
  */
@@ -86,7 +90,7 @@ export const file = (path: string, file: string): Effect.Effect<Model.FileConten
   )
 
 /**
- * What is in the archive as a read-only Filesystem, until the scope ends. Fails with DebugError `missing` where there is none.
+ * Opens the archive as a read-only Filesystem, until the scope ends. Fails with DebugError `missing` if there is no archive.
  *
  * @since 0.1.0
  */
@@ -100,7 +104,7 @@ export const view = (path: string): Effect.Effect<Algebra, DebugError, Scope.Sco
   )
 
 /**
- * In the order of the file: parents before children.
+ * Returns the sessions in the order of the file: parents before children.
  *
  * @since 0.1.0
  */
@@ -108,7 +112,7 @@ export const sessions = (path: string): Effect.Effect<ReadonlyArray<Model.Sessio
   withSessions(path, ({ sessions }) => Said.sessionsOf(sessions))
 
 /**
- * What slices there are, session by session.
+ * Returns the slices, session by session.
  *
  * @since 0.1.0
  */
@@ -116,8 +120,8 @@ export const slices = (path: string): Effect.Effect<ReadonlyArray<Model.SliceInf
   withSessions(path, ({ sessions }) => Said.slicesOf(sessions))
 
 /**
- * The items of a slice as they were written, the oldest first; none where nobody has such a slice. `session`: of this one, or else of the
- * first that has it.
+ * Returns the items of a slice as they were written, oldest first; none if no session has the slice. Reads the slice of
+ * `session`, or else of the first session that has it.
  *
  * @since 0.1.0
  */
@@ -129,7 +133,8 @@ export const items = (
   withSessions(path, ({ sessions }) => Said.sliceOf(sessions, slice, options.session)?.all ?? [])
 
 /**
- * What the logs of all sessions tell, the oldest first: calls of tools (`ToolEvents.log`), and other items that say when they were.
+ * Returns the timed items in the logs of all sessions, oldest first: calls of tools (`ToolEvents.log`) and other items with a
+ * time.
  *
  * @since 0.1.0
  */
@@ -137,7 +142,7 @@ export const events = (path: string): Effect.Effect<ReadonlyArray<Model.Event>, 
   withSessions(path, ({ events }) => events)
 
 /**
- * The dumps of a directory, the newest first; `path` is relative to it.
+ * Returns the dumps of a directory, newest first; `path` is relative to the directory.
  *
  * @since 0.1.0
  */

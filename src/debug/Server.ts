@@ -1,6 +1,6 @@
 /**
- * The debug view: a page and an HTTP API for programs of this machine, over a dump or a workspace. It listens on a loopback address and
- * nowhere else, answers only who calls it by that, and changes nothing of what it shows.
+ * The debug view: a page and an HTTP API for programs of this machine, over a dump or a workspace. It listens only on a
+ * loopback address and answers only requests to that address. It changes nothing that it shows.
  *
  * @since 0.1.0
  */
@@ -32,55 +32,55 @@ export {
 } from "./errors.ts"
 
 /**
- * What is shown: what a run has left.
+ * A dump as the source to show.
  *
  * @since 0.1.0
  */
 export interface DumpSource {
-  /** A `.jsonl`, its `.fs.zip`, or a directory of them, of which the newest is shown. */
+  /** The path of a `.jsonl`, of its `.fs.zip`, or of a directory of dumps, where the newest is shown. */
   readonly dump: string
 }
 
 /**
- * What is shown: a filesystem as it is.
+ * A filesystem as the source to show, in its current state.
  *
  * @since 0.1.0
  */
 export interface WorkspaceSource {
-  /** It is only read. */
+  /** The filesystem, which is only read. */
   readonly filesystem: Algebra
-  /** An effect is asked again whenever somebody looks; it may answer `undefined` for none yet. @default none */
+  /** The snapshots. An effect runs again at each request and may return `undefined` for none yet. @default none */
   readonly snapshots?: Operations | Effect.Effect<Operations | undefined, SnapshotError> | undefined
-  /** For the title. @default the last name of its root */
+  /** The title of the page. @default the last name of its root */
   readonly title?: string | undefined
 }
 
 /**
- * What is shown, and where it is served.
+ * The source of a debug view, and the address it is served on.
  *
  * @since 0.1.0
  */
 export interface Options {
   readonly source: DumpSource | WorkspaceSource
-  /** What has been asked of the filesystem; opened with `readOnly` it may be that of another process. @default none */
+  /** The journal of the filesystem. Opened with `readOnly`, it may belong to another process. @default none */
   readonly journal?: Scrivener<Entry> | undefined
   /** @default "127.0.0.1" */
   readonly host?: "127.0.0.1" | "::1" | undefined
   /** @default any that is free */
   readonly port?: number | undefined
-  /** Of the program, for who asks. @default "0.0.0" */
+  /** The version of the program, in answers to clients. @default "0.0.0" */
   readonly version?: string | undefined
 }
 
 /**
- * Nobody can listen there, such as where another program does.
+ * The address cannot be used, for example because another program listens on it.
  *
  * @since 0.1.0
  */
 export class ListenError extends Data.TaggedError("ListenError")<{
   readonly host: string
   readonly port: number
-  /** Of the system, such as `EADDRINUSE`. */
+  /** The error code of the system, such as `EADDRINUSE`. */
   readonly code: string
 }> {
   override get message(): string {
@@ -89,12 +89,12 @@ export class ListenError extends Data.TaggedError("ListenError")<{
 }
 
 /**
- * Where it is served.
+ * The address of a debug view.
  *
  * @since 0.1.0
  */
 export interface Address {
-  /** Of the page, with a slash at its end. */
+  /** The URL of the page, with a final slash. */
   readonly url: string
   readonly port: number
 }
@@ -111,7 +111,7 @@ const sourceOf = ({ journal, source }: Options): Effect.Effect<Source, DebugErro
   })
 }
 
-/** A port is taken before there is anything to serve: who comes too early is told so, and not left waiting. */
+/** Makes a server that answers 503 until the routes exist, so that early clients do not wait. */
 const impatient = () => {
   const server = createServer((_, response) => {
     if (server.listenerCount("request") === 1) response.writeHead(503, { "Retry-After": "1" }).end()
@@ -125,16 +125,17 @@ const listening = Effect.fnUntraced(function* (host: string, port: number) {
     NodeHttpServer.make(() => node, { host, port, gracefulShutdownTimeout: "1 second" }),
     ({ cause }) => new ListenError({ host, port, code: (cause as NodeJS.ErrnoException).code ?? String(cause) })
   )
-  // Whoever has begun to ask, and does not go on, is not waited for any longer.
+  // Close connections with unfinished requests, so that the shutdown does not wait for them.
   yield* Effect.addFinalizer(() => Effect.sync(() => node.closeAllConnections()))
   return server
 })
 
-/** UTF-16 units of a name in a path, encoded: of slices, which have 200 at most. */
+/** The largest encoded name in a path, in UTF-16 units; a slice name has at most 200 characters. */
 const longestName = 4096
 
 /**
- * Serves until the scope ends, and answers where. Fails with DebugError where there is nothing to show, and with ListenError.
+ * Serves until the scope ends, and returns the address. Fails with DebugError if there is nothing to show, and with
+ * ListenError.
  *
  * @since 0.1.0
  */
@@ -156,7 +157,7 @@ export const serve = (options: Options): Effect.Effect<Address, DebugError | Lis
   })
 
 /**
- * `serve`, for as long as the layer lives.
+ * Runs `serve` for the lifetime of the layer.
  *
  * @since 0.1.0
  */

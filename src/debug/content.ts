@@ -1,6 +1,6 @@
 /**
- * What is said of one file: text as text, bytes as base64, and no more of either than a page can show. Whether it is text is told by all
- * that is shown of it, and not by its name.
+ * Describes the content of one file: text as text, bytes as base64, and at most as much as a page can show. The shown bytes
+ * decide whether a file is text, not its name.
  */
 import * as Effect from "effect/Effect"
 import * as DateTime from "effect/DateTime"
@@ -18,22 +18,22 @@ import * as Parts from "./parts.ts"
 
 const MiB = 1024 * 1024
 
-/** Bytes of text that are shown at a time. */
+/** The largest text that is shown at once, in bytes. */
 export const maxText = 8 * MiB
 
-/** Bytes of a text up to which all of its parts can be shown, since its lines are counted first. */
+/** The largest text that is shown in parts, in bytes; its lines must be counted first. */
 export const maxIndexed = 2048 * MiB
 
-/** Bytes beyond which nothing is shown of what is no text. */
+/** The largest binary file that is shown, in bytes. */
 export const maxBinary = 16 * MiB
 
-/** Bytes by which it is told what a file is. */
+/** The number of bytes that decide the kind of a file. */
 const sniffed = 8192
 
 const bitmap: MediaType = { type: "image/bmp", name: "BMP image" }
 const unknown: MediaType = { type: "application/octet-stream", name: "binary file" }
 
-/** Two letters begin a bitmap, and many other things too; nothing else has four zeros where it has them. */
+/** Tests for a bitmap. Its two letters also begin other files, but only a bitmap has four zeros after its size. */
 const isBitmap = (bytes: Uint8Array): boolean =>
   bytes[0] === 0x42 && bytes[1] === 0x4d && [6, 7, 8, 9].every((offset) => bytes[offset] === 0) && bytes.length > 26
 
@@ -52,7 +52,7 @@ const textNames: Readonly<Record<string, string>> = {
   "text/markdown": "Markdown"
 }
 
-/** What has no type of its own has a name nevertheless. */
+/** The names of languages without a media type of their own. */
 const languages: Readonly<Record<string, string>> = {
   bash: "shell script",
   c: "C",
@@ -97,7 +97,7 @@ const languages: Readonly<Record<string, string>> = {
 
 const endingOf = (path: string): string => /\.([^./]+)$/.exec(path)?.[1]?.toLowerCase() ?? ""
 
-/** An ending such as "constructor" is one of no language, and still something of every record. */
+/** Returns the language by the extension. `hasOwn` protects against extensions such as "constructor". */
 const languageOf = (path: string): string | undefined => {
   const ending = endingOf(path)
   return Object.hasOwn(languages, ending) ? languages[ending] : undefined
@@ -124,7 +124,7 @@ const decoded = (label: string, bytes: Uint8Array, isWhole: boolean): string | u
 const encodingOf = (bytes: Uint8Array): string =>
   encodings.find(([, first, second]) => bytes[0] === first && bytes[1] === second)?.[0] ?? "utf-8"
 
-/** `undefined` where it is none. What is cut off in the middle of a character ends before it. */
+/** Decodes text, or returns `undefined` for binary content. A character cut off at the end is dropped. */
 const textOf = (bytes: Uint8Array, isWhole: boolean): string | undefined => {
   const encoding = encodingOf(bytes)
   return encoding === "utf-8" && bytes.subarray(0, sniffed).includes(0) ? undefined : decoded(encoding, bytes, isWhole)
@@ -155,7 +155,7 @@ const asBinary = (head: Uint8Array, bytes: Uint8Array | undefined): Told => {
   }
 }
 
-/** Of bytes that are at hand, under a name. */
+/** Describes bytes in memory, under a file name. */
 export const ofBytes = (path: string, bytes: Uint8Array): FileContent => {
   const isWhole = bytes.length <= maxText
   const text = textOf(isWhole ? bytes : bytes.subarray(0, maxText), isWhole)
@@ -163,7 +163,7 @@ export const ofBytes = (path: string, bytes: Uint8Array): FileContent => {
   return { path, size_bytes: bytes.length, ...told, version: sha256(bytes) }
 }
 
-/** Of bytes that are too many to be looked at. */
+/** Describes bytes that are too many to read. */
 export const tooLarge = (path: string, size: number): FileContent => ({
   path,
   size_bytes: size,
@@ -206,7 +206,7 @@ const ofPart = Effect.fnUntraced(function* (fs: Algebra, stat: FileStat, { line,
   }
 })
 
-/** A path as trees say it; nothing else is looked for, so that nobody is told of a place by another name. */
+/** Accepts only a path spelled as in the tree, so that each file has one name. */
 const checked = (path: string): FsPath.FsPath | DebugError => {
   const parsed = FsPath.parse(path)
   return parsed === path && parsed !== FsPath.root
@@ -214,13 +214,13 @@ const checked = (path: string): FsPath.FsPath | DebugError => {
     : refuse("missing", `there is no file ${JSON.stringify(path.slice(0, 200))}: a path is as the tree says it`)
 }
 
-/** Where a link leads, as it says. */
+/** Returns the text of a link, or `undefined` if the path is no link. */
 const linkAt = (fs: Algebra, path: FsPath.FsPath): Effect.Effect<string | undefined> =>
   fs.port.links === undefined
     ? Effect.succeed(undefined)
     : Effect.catch(fs.port.links.read(path), () => Effect.succeed(undefined))
 
-/** Of a file of a filesystem. Fails with `missing` for whatever is no file and no link. */
+/** Describes a file or link of a filesystem. Fails with `missing` for anything else. */
 export const ofPath = (fs: Algebra, given: string, wanted: Wanted = {}): Effect.Effect<FileContent, DebugError> =>
   Effect.suspend(() => {
     const path = checked(given)

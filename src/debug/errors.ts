@@ -1,20 +1,20 @@
-/** What can go wrong when something is looked at: told to people, and to programs by its reason. */
+/** The error of the debug view, for people and, by its reason, for programs. */
 import * as Schema from "effect/Schema"
 import type { FsError } from "../model/FsError.ts"
 
 /**
- * Something cannot be shown.
+ * Something that cannot be shown.
  *
  * @since 0.1.0
  */
 export class DebugError extends Schema.TaggedError<DebugError>("fs-algebra/DebugError")("DebugError", {
   /**
-   * `missing`: there is nothing of that name. `unreadable`: it is there, and damaged, too new, or nothing that may be read. `invalid`: what
-   * was asked for can be nothing. `forbidden`: it lies where this may not look.
+   * The kind of the error. `missing`: there is nothing of that name. `unreadable`: it exists but is damaged, too new or
+   * inaccessible. `invalid`: the request cannot be valid. `forbidden`: it lies outside the served directory.
    */
   reason: Schema.Literals(["missing", "unreadable", "invalid", "forbidden"]),
   detail: Schema.String,
-  /** Of a file that is shown, or of the dump. */
+  /** The path of the shown file, or of the dump. */
   path: Schema.optionalKey(Schema.String)
 }) {
   override get message(): string {
@@ -27,11 +27,11 @@ export const refuse = (reason: DebugError["reason"], detail: string, path?: stri
 
 const missing: ReadonlySet<FsError["_tag"]> = new Set(["NotFound", "InvalidPath", "PathTooLong", "NotADirectory", "NotAFile"])
 
-/** Of a file that was asked for by its path. */
+/** Converts the error of a file that was requested by its path. */
 export const ofFile =
   (path: string) =>
   (error: FsError): DebugError =>
     refuse(missing.has(error._tag) ? "missing" : "unreadable", error.message, path)
 
-/** Of whatever else was asked of something that ought to be there. */
+/** Converts the error of anything else that should exist. */
 export const unreadable = ({ message }: { readonly message: string }): DebugError => refuse("unreadable", message)

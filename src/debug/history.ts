@@ -1,6 +1,6 @@
 /**
- * Who changed a path: calls of tools that name it, and changes that a journal has. A journal's change is put down to a tool where its
- * correlation id is the id of the call, and to nobody otherwise: what was done at the same time need not be the same.
+ * Lists the changes of a path: calls of tools that name it, and changes in a journal. A journal change is attributed to a call
+ * only if its correlation id is the id of the call. Changes at the same time may be unrelated.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -10,7 +10,7 @@ import { type DebugError, unreadable } from "./errors.ts"
 import { type Files, itemOfChange } from "./journal.ts"
 import type { Event, HistoryItem } from "./model.ts"
 
-/** The tools of this library that change nothing. Whatever else there is may change something. */
+/** The tools of this library that change nothing. Any other tool may change something. */
 export const readers: ReadonlySet<string> = new Set([
   "ls",
   "tree",
@@ -24,7 +24,7 @@ export const readers: ReadonlySet<string> = new Set([
   "snapshot"
 ])
 
-/** Parameters that are paths, and those that hold others which have some. */
+/** The parameters that are paths, or that contain paths. */
 const names = ["path", "file_path", "from", "to", "source", "destination", "paths", "edits", "files"]
 
 const parsed = (text: string): FsPath.FsPath | undefined => {
@@ -43,13 +43,13 @@ const textsIn = (value: unknown, depth = 0): ReadonlyArray<string> => {
 const paramsOf = ({ item }: Event): unknown =>
   typeof item === "object" && item !== null && "params" in item ? item.params : undefined
 
-/** What the call names, as it was written down and as paths. */
+/** Returns the paths that a call names, as they were written. */
 export const touched = (event: Event): ReadonlyArray<string> => [
   ...(event.path === undefined ? [] : [event.path]),
   ...(event.call_id === undefined ? [] : textsIn(paramsOf(event)))
 ]
 
-/** These take what is below a directory with them. */
+/** The tools that affect everything below a directory too. */
 const takesAll: ReadonlySet<string> = new Set(["rm", "delete_file", "move", "copy"])
 
 const isTouched = (asked: FsPath.FsPath, path: FsPath.FsPath, withAll: boolean): boolean =>
@@ -109,7 +109,7 @@ const ofJournal = Effect.fnUntraced(function* (journal: Files, asked: FsPath.FsP
   return items
 })
 
-/** The latest first; what says no time is the last. */
+/** Returns the history of a path, latest first; items without a time come last. */
 export const historyOf = (
   given: string,
   events: ReadonlyArray<Event>,

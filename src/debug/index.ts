@@ -1,6 +1,6 @@
 /**
- * What a run has left, and a workspace as it is, to be looked at: readers of dumps, an HTTP API with its OpenAPI description, and a server
- * of both for this machine alone, with a page.
+ * Readers of dumps and workspaces for inspection, an HTTP API with its OpenAPI description, and a server with a page, for this
+ * machine alone.
  *
  * @since 0.1.0
  */

@@ -1,4 +1,4 @@
-/** A journal by pages, each entry with a line for people, and one entry whole. */
+/** Reads a journal in pages, each entry with a line for people, and single entries in full. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -18,7 +18,7 @@ import type { FileContent, HistoryItem, JournalChanges, JournalEntry, JournalIte
 
 export type Files = Scrivener<Entry>
 
-/** Also of a time that no calendar has. */
+/** Formats a time; a number outside the calendar stays a number. */
 export const isoOf = (millis: number): string =>
   Option.match(DateTime.make(millis), { onNone: () => String(millis), onSome: DateTime.formatIso })
 
@@ -53,7 +53,7 @@ export interface Question {
   readonly correlation?: string | undefined
 }
 
-/** With `after` in order from there, otherwise the latest first. */
+/** Reads a page: with `after` in order from there, otherwise latest first. */
 export const page =
   ({ after, before, correlation, limit, path }: Question) =>
   (journal: Files): Effect.Effect<JournalPage, DebugError> =>
@@ -64,7 +64,7 @@ export const page =
       }
       const last = yield* journal.last
       const reverse = after === undefined
-      // One more than is shown tells whether there is more.
+      // One more than is shown reveals whether there is more.
       const window = { after, before, max: limit + 1, reverse }
       const found = yield* Stream.runCollect(entriesOf(journal, filter, window))
       const shown = found.slice(0, limit)
@@ -81,7 +81,7 @@ const changeNames = {
   FileSetAttributes: "attributes"
 } as const
 
-/** Returns a change of the journal as it is shown, without the tool that made it. */
+/** Formats a change of the journal, without the tool that made it. */
 export const itemOfChange = ({
   at,
   bytes,
@@ -109,14 +109,14 @@ export const itemOfChange = ({
 
 const byPosition = (a: Change, b: Change): number => a.position - b.position
 
-/** Returns a page of changes, the latest first. It reads the journal from its beginning, and keeps no more than the page. */
+/** Reads a page of changes, latest first. It reads the journal from its beginning, but keeps only the page. */
 export const changesPage =
   ({ before, limit, path }: Pick<Question, "before" | "limit" | "path">) =>
   (journal: Files): Effect.Effect<JournalChanges, DebugError> =>
     Effect.gen(function* () {
       const last = yield* journal.last
       const filter: Filter = path === undefined ? {} : { paths: [path] }
-      // One more than is shown tells whether there is more.
+      // One more than is shown reveals whether there is more.
       const kept: Array<Change> = []
       yield* Stream.runForEach(changes(journal, filter), (change) =>
         Effect.sync(() => {
@@ -136,7 +136,7 @@ export const changesPage =
 const refOf = (content: Content): { readonly sha256: string; readonly size: number } =>
   isBytes(content) ? { sha256: sha256(content), size: content.length } : { sha256: content.sha256, size: content.size }
 
-/** Contents by their hashes, at any depth of plain records; the encoder knows those. */
+/** Replaces contents by their hashes, at any depth of plain records; the encoder accepts hashes too. */
 const withoutContents = (value: unknown): unknown => {
   if (isBytes(value)) return refOf(value)
   if (Array.isArray(value)) return value.map(withoutContents)
@@ -156,7 +156,9 @@ const contentIn = Effect.fnUntraced(function* (journal: Files, entry: Entry) {
   return ofBytes(path, yield* journal.bytes(content))
 })
 
-/** One entry. The content that it holds goes under the path that it is about; where that cannot be read the entry is still told. */
+/**
+ * Reads one entry, with its content under the path of the entry. If the content cannot be read, the entry is still returned.
+ */
 export const entryAt =
   (position: number) =>
   (journal: Files): Effect.Effect<JournalEntry, DebugError> =>

@@ -1,6 +1,6 @@
 /**
- * What happens, as it happens: each a stream that runs once while anybody listens, for all who do, and looks once a second where nobody
- * tells.
+ * Streams of live events. Each source runs once for all listeners, while there is a listener. Sources that send no events are
+ * polled once a second.
  */
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
@@ -12,16 +12,19 @@ import type { LiveEvent } from "./model.ts"
 
 const interval = "1 second"
 
-/** Within which what comes is told as one. */
+/** The time within which several events are combined. */
 const lull = "100 millis"
 
-/** Events that are read at once, and paths that are named. */
+/** The largest number of events to combine, and of paths to name. */
 const [most, namable] = [10_000, 500]
 
-/** Events that are kept for who reads slowly; of more the oldest are gone, so that nobody waits for another. */
+/** The number of events to keep for a slow listener. Older ones are dropped, so that no listener delays another. */
 const kept = 256
 
-/** `happenings` are told to who listens then; of `states` the latest is told to everybody at first. */
+/**
+ * Shares streams with all listeners. `happenings` reach the current listeners; the latest of `states` reaches new listeners
+ * too.
+ */
 export const toAll = ({
   happenings = [],
   states = []
@@ -40,21 +43,21 @@ export const toAll = ({
 const looking = <A>(look: Effect.Effect<A>): Stream.Stream<A> =>
   Stream.changes(Stream.fromEffectSchedule(look, Schedule.spaced(interval)))
 
-/** The event, whenever what is looked at has become another. */
+/** Emits the event whenever the observed value changes. */
 export const changing = (look: Effect.Effect<string>, event: LiveEvent): Stream.Stream<LiveEvent> =>
   Stream.map(Stream.drop(looking(look), 1), () => event)
 
-/** How many there are, at first and whenever there are others: who begins to listen has missed nothing. */
+/** Emits the count at first and whenever it changes, so that a new listener misses nothing. */
 export const counting = (look: Effect.Effect<number>, event: (count: number) => LiveEvent): Stream.Stream<LiveEvent> =>
   Stream.map(looking(look), event)
 
 export interface Watch {
   readonly events: ReadonlyArray<Stream.Stream<LiveEvent>>
-  /** Why nothing is told of the files, though it is listened to. */
+  /** Returns why no file events are sent, if they cannot be. */
   readonly problem: () => string | undefined
 }
 
-/** Of a filesystem that tells; of any other nothing. Whoever cannot watch still shows what is there when it is asked. */
+/** Watches a filesystem. If it cannot be watched, there are no events, but requests still show the current state. */
 export const ofFiles = (fs: Algebra): Watch => {
   if (fs.port.watch === undefined) return { events: [], problem: () => `${fs.name} does not watch` }
   let problem: string | undefined
@@ -69,14 +72,18 @@ export const ofFiles = (fs: Algebra): Watch => {
     }),
     Stream.catch(({ message }) => {
       problem = message
-      // Who listens asks again, and is told why. A stream that ended would not begin anew for the next who listens.
+      // Clients ask again on this event and learn the problem. The stream must not end, because a shared stream would not start
+      // again.
       return Stream.concat(Stream.make<[LiveEvent]>({ type: "files", paths: null }), Stream.never)
     })
   )
   return { events: [events], problem: () => problem }
 }
 
-/** Where it ends, at first and whenever it has grown. While it cannot be read, which who asks about it is told, it is tried again. */
+/**
+ * Emits the end of the journal, at first and whenever it grows. While the journal cannot be read, the stream retries; requests
+ * report the error.
+ */
 export const ofJournal = (journal: Files | undefined): ReadonlyArray<Stream.Stream<LiveEvent>> =>
   journal === undefined
     ? []

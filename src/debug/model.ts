@@ -1,6 +1,6 @@
 /**
- * What the debug view says over HTTP, as JSON: fields in snake_case, times as ISO 8601, sizes in bytes, paths relative to the root. The
- * page imports nothing of this but its types.
+ * The JSON of the debug view's HTTP API: fields in snake_case, times as ISO 8601, sizes in bytes, paths relative to the root.
+ * The page imports only its types.
  *
  * @since 0.1.0
  */
@@ -11,18 +11,18 @@ const Time = Schema.String
 const Tags = Schema.Record(Schema.String, Schema.String)
 
 /**
- * What is shown.
+ * The source that is shown.
  *
  * @since 0.1.0
  */
 export const Meta = Schema.Struct({
-  /** `dump`: a session that was written down. `workspace`: a directory as it is now, with its snapshots. */
+  /** The kind of source. `dump`: a recorded session. `workspace`: a directory in its current state, with its snapshots. */
   kind: Schema.Literals(["dump", "workspace"]),
-  /** For the title: the name of the dump, or of the directory. */
+  /** The title: the name of the dump or of the directory. */
   title: Schema.String,
-  /** As `/api/switch` takes it; of a workspace the name of its root. */
+  /** The path for `/api/switch`; for a workspace the name of its root. */
   path: Schema.String,
-  /** Another whenever what is shown has been read anew. */
+  /** A number that changes whenever the source is read again. */
   generation: Count,
   session_id: Schema.optionalKey(Schema.String),
   created_at: Schema.optionalKey(Time),
@@ -30,14 +30,14 @@ export const Meta = Schema.Struct({
   sessions: Count,
   slices: Count,
   events: Count,
-  /** A dump without an archive has none. */
+  /** Whether there are files; a dump without an archive has none. */
   has_filesystem: Schema.Boolean,
   has_journal: Schema.Boolean,
-  /** What `at` and `with` may name. */
+  /** The number of trees that `at` and `with` can name. */
   snapshots: Count,
-  /** Whether changes are told as they happen, by `/api/live`. */
+  /** Whether `/api/live` reports changes as they happen. */
   is_live: Schema.Boolean,
-  /** What could not be shown, and why, in sentences for people. */
+  /** The problems that prevent parts from being shown, in sentences for people. */
   problems: Schema.Array(Schema.String),
   version: Schema.String
 })
@@ -75,7 +75,7 @@ export const SliceInfo = Schema.Struct({
 export type SliceInfo = typeof SliceInfo.Type
 
 /**
- * A page of a slice, as it is in the dump.
+ * A page of a slice, with the items as in the dump.
  *
  * @since 0.1.0
  */
@@ -91,20 +91,20 @@ export const SlicePage = Schema.Struct({
 export type SlicePage = typeof SlicePage.Type
 
 /**
- * A call of a tool, or another item of a log that says when it was. The oldest first, over all sessions.
+ * A call of a tool, or another timed item of a log. Events are in the order of time, over all sessions.
  *
  * @since 0.1.0
  */
 export const Event = Schema.Struct({
-  /** From 0, in the order of time. */
+  /** The position in the order of time, from 0. */
   index: Count,
   session_id: Schema.String,
   slice: Schema.String,
-  /** `null` where the item does not say. */
+  /** The time; `null` if the item has none. */
   at: Schema.NullOr(Time),
-  /** The tool, or the tag of the item, or the name of the slice. */
+  /** The name of the tool, or the tag of the item, or the name of the slice. */
   name: Schema.String,
-  /** Of a call of a tool. */
+  /** The id of a tool call. */
   call_id: Schema.optionalKey(Schema.String),
   success: Schema.optionalKey(Schema.Boolean),
   message: Schema.optionalKey(Schema.String),
@@ -112,14 +112,14 @@ export const Event = Schema.Struct({
   mode: Schema.optionalKey(Schema.String),
   size_bytes: Schema.optionalKey(Count),
   duration_millis: Schema.optionalKey(Schema.Number),
-  /** All of the item. */
+  /** The complete item. */
   item: Schema.Unknown
 })
 /** @since 0.1.0 */
 export type Event = typeof Event.Type
 
 /**
- * Events from an offset on.
+ * A page of events from an offset on.
  *
  * @since 0.1.0
  */
@@ -128,7 +128,7 @@ export const EventPage = Schema.Struct({ total: Count, offset: Count, items: Sch
 export type EventPage = typeof EventPage.Type
 
 /**
- * A dump of the served directory, the newest first.
+ * A dump of the served directory; lists are newest first.
  *
  * @since 0.1.0
  */
@@ -143,42 +143,42 @@ export const DumpFile = Schema.Struct({
 export type DumpFile = typeof DumpFile.Type
 
 /**
- * What files there are, all together.
+ * The files as a whole.
  *
  * @since 0.1.0
  */
 export const FilesystemMeta = Schema.Struct({
-  /** Of the archive or the backend. */
+  /** The name of the archive or the backend. */
   name: Schema.String,
   created_at: Schema.optionalKey(Time),
-  /** Files and links. */
+  /** The number of files and links. */
   file_count: Count,
   total_bytes: Count,
-  /** Of the archive itself. */
+  /** The size of the archive itself. */
   archive_bytes: Schema.optionalKey(Count),
   case_sensitive: Schema.Boolean,
-  /** What was looked at: an id of `/api/snapshots`; left out for what is shown by itself. */
+  /** The id of `/api/snapshots` whose tree this is; absent for the shown source itself. */
   at: Schema.optionalKey(Schema.String)
 })
 /** @since 0.1.0 */
 export type FilesystemMeta = typeof FilesystemMeta.Type
 
 /**
- * Directories are not listed, but for empty ones.
+ * A file of the flat list. Directories are listed only if they are empty.
  *
  * @since 0.1.0
  */
 export const TreeFile = Schema.Struct({
   path: Schema.String,
   size_bytes: Count,
-  /** Left out for files. */
+  /** The kind; absent for files. */
   kind: Schema.optionalKey(Schema.Literals(["symlink", "directory", "other"]))
 })
 /** @since 0.1.0 */
 export type TreeFile = typeof TreeFile.Type
 
 /**
- * The tree by directories.
+ * A node of the tree by directories.
  *
  * @since 0.1.0
  */
@@ -186,7 +186,7 @@ export interface TreeNode {
   readonly name: string
   readonly path: string
   readonly kind: "file" | "directory" | "symlink" | "other"
-  /** Of a directory, of everything below. */
+  /** The size; for a directory, of everything below it. */
   readonly size_bytes: number
   readonly children?: ReadonlyArray<TreeNode>
 }
@@ -208,29 +208,29 @@ export const FileContent = Schema.Struct({
   path: Schema.String,
   kind: Schema.Literals(["text", "binary", "symlink"]),
   size_bytes: Count,
-  /** By its first bytes, or for text by its name. */
+  /** The media type, by the first bytes, or for text by the name. */
   media_type: Schema.String,
-  /** For people: "PNG image". */
+  /** The name of the type for people, such as "PNG image". */
   media_name: Schema.String,
-  /** Text in UTF-8; bytes as base64; of a link, where it leads. */
+  /** The encoding of `content`: UTF-8 for text and for the target of a link, base64 for bytes. */
   encoding: Schema.Literals(["utf-8", "base64"]),
-  /** `null`: too large to be shown. */
+  /** The content; `null` if it is too large to show. */
   content: Schema.NullOr(Schema.String),
-  /** Only `part` of the text is in `content`, or only the beginning where there is no `part`. */
+  /** Whether `content` is only `part` of the text, or only its beginning if there is no `part`. */
   truncated: Schema.Boolean,
-  /** Which part of a large text `content` is. Parts end with a line, unless one line alone is longer than 8 MiB. */
+  /** The part of a large text that `content` holds. Parts end with a line, unless a single line is longer than 8 MiB. */
   part: Schema.optionalKey(
     Schema.Struct({
-      /** From 0. */
+      /** The number of the part, from 0. */
       number: Count,
-      /** The number, from 1, of the line that each part begins in. */
+      /** The line in which each part begins, from 1. */
       first_lines: Schema.Array(Count),
       total_lines: Count
     })
   ),
-  /** SHA-256 in hex, of the whole. */
+  /** The SHA-256 of the whole content, in hexadecimal. */
   version: Schema.optionalKey(Schema.String),
-  /** Such as "0644". */
+  /** The permissions, such as "0644". */
   mode: Schema.optionalKey(Schema.String),
   modified_at: Schema.optionalKey(Time)
 })
@@ -238,14 +238,14 @@ export const FileContent = Schema.Struct({
 export type FileContent = typeof FileContent.Type
 
 /**
- * What became of one path.
+ * The change of one path.
  *
  * @since 0.1.0
  */
 export const DiffEntry = Schema.Struct({
   change: Schema.Literals(["added", "modified", "deleted", "renamed"]),
   path: Schema.String,
-  /** Of what was renamed. */
+  /** The old path of a renamed file. */
   from_path: Schema.optionalKey(Schema.String),
   kind: Schema.Literals(["file", "directory", "symlink", "other"]),
   size_before: Schema.optionalKey(Count),
@@ -255,7 +255,7 @@ export const DiffEntry = Schema.Struct({
 export type DiffEntry = typeof DiffEntry.Type
 
 /**
- * From `with` to `at`, in path order. `null`: what is shown by itself.
+ * The changes from `with` to `at`, in path order. `null` means the shown source itself.
  *
  * @since 0.1.0
  */
@@ -268,7 +268,7 @@ export const Diff = Schema.Struct({
 export type Diff = typeof Diff.Type
 
 /**
- * What `at` and `with` may name, the latest first: snapshots of a workspace, or the other dumps that have an archive.
+ * A tree that `at` and `with` can name, latest first: a snapshot of a workspace, or another dump with an archive.
  *
  * @since 0.1.0
  */
@@ -277,7 +277,7 @@ export const SnapshotInfo = Schema.Struct({
   label: Schema.String,
   created_at: Time,
   tag: Schema.optionalKey(Schema.String),
-  /** What was about to change something when it was taken. */
+  /** The tool whose change the snapshot precedes. */
   tool: Schema.optionalKey(Schema.String),
   call_id: Schema.optionalKey(Schema.String)
 })
@@ -285,7 +285,7 @@ export const SnapshotInfo = Schema.Struct({
 export type SnapshotInfo = typeof SnapshotInfo.Type
 
 /**
- * One who changed a path, the latest first.
+ * A change of a path; lists are latest first.
  *
  * @since 0.1.0
  */
@@ -293,9 +293,9 @@ export const HistoryItem = Schema.Struct({
   source: Schema.Literals(["tool", "journal"]),
   at: Schema.NullOr(Time),
   path: Schema.String,
-  /** Of a move. */
+  /** The destination of a move. */
   to_path: Schema.optionalKey(Schema.String),
-  /** `write`, `edit`, `delete`, `move`, `mkdir`, `link`, `attributes`, or the name of the tool. */
+  /** The kind of change: `write`, `edit`, `delete`, `move`, `mkdir`, `link`, `attributes`, or the name of the tool. */
   what: Schema.String,
   outcome: Schema.Literals(["done", "failed", "unanswered"]),
   message: Schema.optionalKey(Schema.String),
@@ -303,12 +303,12 @@ export const HistoryItem = Schema.Struct({
   tool: Schema.optionalKey(Schema.String),
   call_id: Schema.optionalKey(Schema.String),
   session_id: Schema.optionalKey(Schema.String),
-  /** Into `/api/events`. */
+  /** The index in `/api/events`. */
   event_index: Schema.optionalKey(Count),
-  /** Into the journal. */
+  /** The position in the journal. */
   position: Schema.optionalKey(Count),
   correlation_id: Schema.optionalKey(Schema.String),
-  /** SHA-256 of the content then, where it is known. */
+  /** The SHA-256 of the content after the change, if known. */
   version: Schema.optionalKey(Schema.String)
 })
 /** @since 0.1.0 */
@@ -322,7 +322,7 @@ export type HistoryItem = typeof HistoryItem.Type
 export const JournalItem = Schema.Struct({
   position: Count,
   at: Time,
-  /** The tag: `FileWrite`, `FileWritten`, `FileFault`, … */
+  /** The tag of the entry: `FileWrite`, `FileWritten`, `FileFault`, … */
   kind: Schema.String,
   direction: Schema.Literals(["request", "answer", "other"]),
   path: Schema.optionalKey(Schema.String),
@@ -330,7 +330,7 @@ export const JournalItem = Schema.Struct({
   correlation_id: Schema.optionalKey(Schema.String),
   /** A line for people. */
   summary: Schema.String,
-  /** Of a FileFault. */
+  /** The kind of fault of a FileFault. */
   fault: Schema.optionalKey(Schema.String),
   size_bytes: Schema.optionalKey(Count)
 })
@@ -338,43 +338,43 @@ export const JournalItem = Schema.Struct({
 export type JournalItem = typeof JournalItem.Type
 
 /**
- * Entries of the journal, in the order that was asked for.
+ * A page of the journal, in the requested order.
  *
  * @since 0.1.0
  */
 export const JournalPage = Schema.Struct({
-  /** The position of the end. */
+  /** The position of the end of the journal. */
   last: Count,
   items: Schema.Array(JournalItem),
-  /** To be given as `before` (or `after`) for the next page. */
+  /** The value of `before` (or `after`) for the next page. */
   next: Schema.NullOr(Count)
 })
 /** @since 0.1.0 */
 export type JournalPage = typeof JournalPage.Type
 
 /**
- * Changes that the journal has, the latest first: one for each that was asked for, with what became of it.
+ * A page of the journal's changes, latest first: one for each request, with its outcome.
  *
  * @since 0.1.0
  */
 export const JournalChanges = Schema.Struct({
-  /** The position of the end. */
+  /** The position of the end of the journal. */
   last: Count,
   items: Schema.Array(HistoryItem),
-  /** To be given as `before` for the next page. */
+  /** The value of `before` for the next page. */
   next: Schema.NullOr(Count)
 })
 /** @since 0.1.0 */
 export type JournalChanges = typeof JournalChanges.Type
 
 /**
- * An entry whole, its contents as text where they are text.
+ * A complete entry, with its content as text if it is text.
  *
  * @since 0.1.0
  */
 export const JournalEntry = Schema.Struct({
   item: JournalItem,
-  /** As the journal's file has it, contents replaced by their sizes. */
+  /** The entry as in the journal's file, with contents replaced by their sizes and hashes. */
   entry: Schema.Unknown,
   content: Schema.optionalKey(FileContent)
 })
@@ -382,23 +382,23 @@ export const JournalEntry = Schema.Struct({
 export type JournalEntry = typeof JournalEntry.Type
 
 /**
- * What has happened; who hears of it asks again for what it shows.
+ * An event that tells a client to ask again for the state it shows.
  *
  * @since 0.1.0
  */
 export const LiveEvent = Schema.Union([
-  /** `null`: so much that it is not named. */
+  /** The changed paths; `null` if there are too many. */
   Schema.Struct({ type: Schema.Literal("files"), paths: Schema.NullOr(Schema.Array(Schema.String)) }),
   Schema.Struct({ type: Schema.Literal("snapshots"), count: Count }),
   Schema.Struct({ type: Schema.Literal("journal"), last: Count }),
-  /** The dump that is shown was written again, or another is there. */
+  /** The shown dump was written again, or the list of dumps has changed. */
   Schema.Struct({ type: Schema.Literal("dumps") })
 ])
 /** @since 0.1.0 */
 export type LiveEvent = typeof LiveEvent.Type
 
 /**
- * Every failure, with its status: 400, 403, 404, 422 (what is there cannot be read) or 500.
+ * A failure, with status 400, 403, 404, 422 (the source cannot be read) or 500.
  *
  * @since 0.1.0
  */

@@ -1,6 +1,6 @@
 /**
- * A large text in parts that a page can show one at a time, each with its line numbers. A part ends with a line, unless one line alone is
- * longer than a part may be.
+ * Splits a large text into parts that a page shows one at a time, with line numbers. A part ends with a line, unless a single
+ * line is longer than a part.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -9,18 +9,18 @@ import type { FileStat } from "../model/Entry.ts"
 import type { FsError } from "../model/FsError.ts"
 import type { FsPath } from "../model/FsPath.ts"
 
-/** Where each part begins: the byte offset and the number of its first line, counted from 1. */
+/** The start of each part: its byte offset, and the number of its first line from 1. */
 export interface Index {
   readonly offsets: ReadonlyArray<number>
   readonly firstLines: ReadonlyArray<number>
   readonly totalLines: number
-  /** Bytes of the text. */
+  /** The size of the text, in bytes. */
   readonly size: number
 }
 
 const lineFeed = 10
 
-/** Reads the text once and returns where its parts begin. */
+/** Reads the text once and returns the starts of its parts. */
 export const indexOf = (fs: Algebra, path: FsPath, maxPart: number): Effect.Effect<Index, FsError> =>
   Effect.suspend(() => {
     const offsets = [0]
@@ -35,7 +35,7 @@ export const indexOf = (fs: Algebra, path: FsPath, maxPart: number): Effect.Effe
     }
     const take = (chunk: Uint8Array): void => {
       for (let at = 0; at < chunk.length;) {
-        // The part is known to have a successor only when there are more bytes.
+        // Begin another part only when there are more bytes.
         if (size + at === offsets.at(-1)! + maxPart) cut()
         const stop = Math.min(chunk.length, offsets.at(-1)! + maxPart - size)
         for (
@@ -56,9 +56,9 @@ export const indexOf = (fs: Algebra, path: FsPath, maxPart: number): Effect.Effe
     )
   })
 
-/** Returns the number of the part in which a line begins; the last part for a line that is not there. */
+/** Returns the number of the part in which a line begins; for a missing line, the last part. */
 export const partOfLine = ({ firstLines }: Index, line: number): number => {
-  // Parts that begin within a line have the number of the part in which the line begins.
+  // Several parts may have the number of one long line; the line begins in the first.
   const exact = firstLines.indexOf(line)
   return exact === -1
     ? Math.max(
@@ -70,10 +70,10 @@ export const partOfLine = ({ firstLines }: Index, line: number): number => {
 
 const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80
 
-/** Bytes of a UTF-8 character after its first one. */
+/** The largest number of bytes in a UTF-8 character after the first byte. */
 const tail = 3
 
-/** Reads one part as UTF-8. A character that the end of a part cuts belongs to the part after it. */
+/** Reads one part as UTF-8. A character that the end of a part cuts belongs to the next part. */
 export const read = (fs: Algebra, path: FsPath, { offsets, size }: Index, part: number): Effect.Effect<string, FsError> => {
   const begin = offsets[part]!
   const end = offsets[part + 1] ?? size
@@ -94,14 +94,14 @@ interface Known {
   readonly index: Index
 }
 
-/** Indexes of one filesystem that are kept. */
+/** The number of indexes to keep per filesystem. */
 const capacity = 16
 
 const known = new WeakMap<Algebra, Map<string, Known>>()
 
 const stampOf = ({ modifiedAt, sizeBytes }: FileStat): string => `${sizeBytes} ${modifiedAt?.epochMilliseconds ?? ""}`
 
-/** Returns the index of a file, and keeps it for as long as the file's size and time stay. */
+/** Returns the index of a file, and keeps it while the file's size and time stay the same. */
 export const keptIndexOf = (fs: Algebra, path: FsPath, stat: FileStat, maxPart: number): Effect.Effect<Index, FsError> =>
   Effect.suspend(() => {
     const files = known.get(fs) ?? new Map<string, Known>()

@@ -1,4 +1,4 @@
-/** What the server shows, whatever it is: a dump, or a workspace. Everything is asked anew, so that what is told is what is there. */
+/** The source of the server: a dump or a workspace. Every request reads it again, so that answers are current. */
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
@@ -9,10 +9,10 @@ import type * as Model from "./model.ts"
 import type { Slice } from "./dump/said.ts"
 import type { Tree } from "./tree.ts"
 
-/** A tree at one moment, or as it is. */
+/** A tree at one moment, or in its current state. */
 export interface Look {
   readonly filesystem: Algebra
-  /** The same array for as long as it is known to be the same tree. */
+  /** The list of files; the same array as long as the tree is known to be unchanged. */
   readonly tree: Effect.Effect<Tree, DebugError>
   readonly about: Pick<Model.FilesystemMeta, "name" | "created_at" | "archive_bytes" | "case_sensitive">
 }
@@ -30,14 +30,17 @@ export interface Source {
   readonly dumps: Effect.Effect<ReadonlyArray<Model.DumpFile>, DebugError>
   readonly reload: Effect.Effect<void, DebugError>
   readonly switchTo: (path: string) => Effect.Effect<void, DebugError>
-  /** The latest first. */
+  /** The snapshots, latest first. */
   readonly snapshots: Effect.Effect<ReadonlyArray<Model.SnapshotInfo>, DebugError>
-  /** How many; it is asked more often. */
+  /** The number of snapshots, which is requested more often. */
   readonly snapshotCount: Effect.Effect<number>
-  /** `undefined`: what is shown by itself. Answers `undefined` where that has no files. Fails with `missing` for what no `at` names. */
+  /**
+   * Opens a tree; `undefined` is the shown source itself. Returns `undefined` if that has no files. Fails with `missing` for an
+   * unknown `at`.
+   */
   readonly look: (at: string | undefined) => Effect.Effect<Look | undefined, DebugError, Scope.Scope>
   readonly diff: (from: string | undefined, to: string | undefined) => Effect.Effect<Model.Diff, DebugError>
   readonly journal: Files | undefined
-  /** What happens while somebody listens; all of it ends with the last who does. */
+  /** The live events; the sources stop when the last listener leaves. */
   readonly live: Stream.Stream<Model.LiveEvent>
 }

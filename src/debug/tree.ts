@@ -1,4 +1,4 @@
-/** A whole tree as a list, as a tree of names, and what is otherwise in another. */
+/** Lists a whole tree flat or nested, and compares two trees. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { Algebra } from "../filesystem/Filesystem.ts"
@@ -18,7 +18,7 @@ const inOrder = (files: Array<TreeFile>): Tree => files.sort((a, b) => FsPath.co
 const sizeOf = (node: Node): number =>
   node.kind === "file" ? node.sizeBytes : node.kind === "symlink" ? Buffer.byteLength(node.target) : 0
 
-/** Of what was captured. */
+/** Lists a captured tree. */
 export const ofNode = (top: DirectoryNode): Tree => {
   const files: Array<TreeFile> = []
   const pending: Array<readonly [FsPath.FsPath, DirectoryNode]> = [[FsPath.root, top]]
@@ -33,7 +33,6 @@ export const ofNode = (top: DirectoryNode): Tree => {
   return inOrder(files)
 }
 
-/** Collects entries in any order. */
 class Collector {
   readonly #files: Array<TreeFile> = []
   readonly #directories: Array<string> = []
@@ -60,10 +59,10 @@ const walked = (fs: Algebra, collector: Collector): Effect.Effect<void, DebugErr
     })
   ).pipe(Effect.mapError(unreadable), Effect.provideService(Limits, unlimited))
 
-/** Directories that are read at once. */
+/** The number of directories that are read at once. */
 const abreast = 8
 
-/** Sizes come with what a directory of the machine is asked by whoever captures it, at half of the time. */
+/** Collects the tree of a directory of the machine by `stamps`, which includes the sizes and takes half the time of a walk. */
 const stamped = Effect.fnUntraced(function* (history: DirectoryHistory, collector: Collector) {
   let level: ReadonlyArray<FsPath.FsPath> = [FsPath.root]
   while (level.length > 0) {
@@ -71,7 +70,7 @@ const stamped = Effect.fnUntraced(function* (history: DirectoryHistory, collecto
       level,
       (here) =>
         Effect.matchEffect(history.stamps(here), {
-          // Of what may not be read, or has gone meanwhile, no more is known than its name.
+          // Of a directory that is unreadable or has disappeared, only its name is known.
           onFailure: (fault) =>
             here === FsPath.root ? Effect.fail(unreadable(promote(fault, "debug", here))) : Effect.succeed([]),
           onSuccess: (children) =>
@@ -91,7 +90,7 @@ const stamped = Effect.fnUntraced(function* (history: DirectoryHistory, collecto
   }
 })
 
-/** Of a filesystem as it is. */
+/** Lists the current tree of a filesystem. */
 export const ofFilesystem = (fs: Algebra): Effect.Effect<Tree, DebugError> =>
   Effect.suspend(() => {
     const collector = new Collector()
@@ -108,7 +107,7 @@ interface Draft {
   readonly children?: Array<Draft>
 }
 
-/** The same by directories, each with the size of everything below it. */
+/** Nests the list by directory, each with the size of everything below it. */
 export const nested = (tree: Tree): ReadonlyArray<TreeNode> => {
   const top: Array<Draft> = []
   const known = new Map<string, Draft & { readonly children: Array<Draft> }>()
@@ -134,7 +133,7 @@ export const nested = (tree: Tree): ReadonlyArray<TreeNode> => {
   return top
 }
 
-/** Files, links among them, and their bytes. */
+/** Counts the files and links, and their bytes. */
 export const count = (tree: Tree): { readonly files: number; readonly bytes: number } => {
   let [files, bytes] = [0, 0]
   for (const { kind, size_bytes: size } of tree) {
@@ -145,7 +144,7 @@ export const count = (tree: Tree): { readonly files: number; readonly bytes: num
   return { files, bytes }
 }
 
-/** What is at a path itself; of a link the link. */
+/** Returns the metadata of the path itself, without following a link. */
 const statAt = (fs: Algebra, path: FsPath.FsPath): Effect.Effect<FileStat | undefined> =>
   Effect.catch(fs.port.stat(path), () => Effect.succeed(undefined))
 
@@ -165,7 +164,7 @@ const entryOf = ({ after, before, path }: Looked): DiffEntry => ({
   ...(after === undefined ? undefined : { size_after: after.sizeBytes })
 })
 
-/** Files of which it is asked whether they have only got another name, and bytes of one. */
+/** The largest number of files to test for a rename, and the largest size of one. */
 const most = 500
 const largest = 32 * 1024 * 1024
 
@@ -180,7 +179,7 @@ const versions = Effect.fnUntraced(function* (fs: Algebra, sides: ReadonlyArray<
   return known
 })
 
-/** By where they are now, where they were: files of one content that went and came. Only content counts, never a likeness of names. */
+/** Maps the new paths of renamed files to their old paths. Only equal content counts, not similar names. */
 const moved = Effect.fnUntraced(function* (before: Algebra, after: Algebra, looked: ReadonlyArray<Looked>) {
   const gone: Array<Side> = []
   const come: Array<Side> = []
@@ -203,7 +202,7 @@ const moved = Effect.fnUntraced(function* (before: Algebra, after: Algebra, look
   return out
 })
 
-/** Directories are told of only where nothing in them is. */
+/** Drops directories that contain other changes. */
 const withoutFilled = (looked: ReadonlyArray<Looked>): ReadonlyArray<Looked> => {
   const filled = new Set<string>()
   for (const { path } of looked) {
@@ -216,7 +215,7 @@ const withoutFilled = (looked: ReadonlyArray<Looked>): ReadonlyArray<Looked> => 
   return looked.filter(({ after, before, path }) => (after ?? before)?.kind !== "directory" || !filled.has(path))
 }
 
-/** What the changes are, with sizes, and what has got another name. */
+/** Describes the changes, with sizes and renames. */
 export const entriesOf = Effect.fnUntraced(
   function* (changes: ReadonlyArray<Change>, before: Algebra, after: Algebra) {
     const looked = withoutFilled(

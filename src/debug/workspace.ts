@@ -1,6 +1,6 @@
 /**
- * A filesystem as it is, with its snapshots. Its tree is walked whenever it is asked for, since not every filesystem tells when it changes;
- * those of snapshots are remembered, since they never do.
+ * Shows a filesystem in its current state, with its snapshots. Its tree is walked at each request, because not every filesystem
+ * reports changes. The trees of snapshots are cached, because they never change.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -20,7 +20,7 @@ import type { Diff, SnapshotInfo } from "./model.ts"
 import type { Look, Source } from "./source.ts"
 import * as Tree from "./tree.ts"
 
-/** `undefined`: none are kept yet. */
+/** The snapshots; `undefined` if there are none yet. */
 export type Kept = Effect.Effect<Operations | undefined, SnapshotError>
 
 export interface Workspace {
@@ -28,17 +28,17 @@ export interface Workspace {
   readonly snapshots: Kept
   readonly journal: Files | undefined
   readonly title: string
-  /** Of the machine, for people. */
+  /** The path on the machine, for people. */
   readonly path: string
 }
 
-/** Views of snapshots that are remembered. */
+/** The number of cached views of snapshots. */
 const capacity = 8
 
 const detailed = (snapshots: Operations, snapshot: FilesystemSnapshot) =>
   Effect.catch(snapshots.details(snapshot), () => Effect.succeed(undefined))
 
-/** Of more nobody is told which tool took them: what changed in each would have to be counted. */
+/** The number of snapshots whose tools are shown. More would be slow, because their changes are counted too. */
 const maxDetails = 50
 
 const reversed = (change: Change): Change =>
@@ -109,7 +109,7 @@ export const make = ({ filesystem, journal, path, snapshots, title }: Workspace)
       return look
     })
 
-    /** A process may have been killed amid a change since the filesystem was opened. */
+    /** Finishes the change of a process that was killed since the filesystem was opened. */
     const settled = Effect.mapError(filesystem.port.hostRoots?.settle(() => true) ?? Effect.void, (fault) =>
       unreadable(promote(fault, "debug", FsPath.root))
     )
@@ -117,7 +117,7 @@ export const make = ({ filesystem, journal, path, snapshots, title }: Workspace)
     const look = (at: string | undefined): Effect.Effect<Look, DebugError> =>
       at === undefined ? Effect.as(settled, now) : lookInto(at)
 
-    /** From a snapshot to another, or to what is there; the other way round it is the same, read backwards. */
+    /** Returns the changes between two snapshots, or to the current state. The other direction is the same list reversed. */
     const changes = Effect.fnUntraced(function* (from: string | undefined, to: string | undefined) {
       if (from === to) return []
       const a = from === undefined ? undefined : yield* named(from)

@@ -43,9 +43,9 @@ const permits = (rules: Rules.Rules, { past }: Invocation, { access, path }: Tou
  * - Programs in a sandbox are refused, because nothing could confine them. A restore of a snapshot omits paths that may not be
  *   changed.
  *
- * Throws a RangeError for an invalid or misleading glob, because that is a programming error. Examples are a comma or `|`
- * outside braces, unclosed or empty braces or brackets, unknown classes, a backslash before a letter, a leading `!`, and
- * segments that no path has.
+ * Throws a RangeError for an invalid or misleading glob, because that is a programming error. Misleading are a comma or `|`
+ * outside braces, a backslash before a letter, a leading `!`, and segments that no path has. Invalid are unclosed or empty
+ * braces or brackets and unknown character classes.
  *
  * @since 0.1.0
  */

@@ -1,4 +1,4 @@
-/** What sessions have logged, in the order of time: calls of tools above all, and whatever else says when it was. */
+/** Collects the timed items in the logs of sessions, mainly calls of tools, in the order of time. */
 import * as DateTime from "effect/DateTime"
 import * as Option from "effect/Option"
 import { log } from "../../agent/ToolEvents.ts"
@@ -16,10 +16,10 @@ const textIn = (fields: Fields, name: string): string | undefined =>
 const countIn = (fields: Fields, name: string): number | undefined =>
   Number.isSafeInteger(fields[name]) && (fields[name] as number) >= 0 ? (fields[name] as number) : undefined
 
-/** Names under which items say when they were. */
+/** The fields that may hold the time of an item. */
 const times = ["at", "timestamp", "time", "createdAt", "created_at"]
 
-/** ISO 8601, or milliseconds since 1970. */
+/** Reads a time: ISO 8601, or milliseconds since 1970. */
 const millisOf = (value: unknown): number | undefined => {
   if (typeof value !== "string" && typeof value !== "number") return undefined
   return Option.getOrUndefined(Option.map(DateTime.make(value), DateTime.toEpochMillis))
@@ -34,7 +34,7 @@ type Draft = Omit<Event, "index"> & { readonly millis: number | undefined }
 
 type Drafted<A> = { -readonly [K in keyof A]?: A[K] | undefined }
 
-/** Only what is there, and is what it should be. */
+/** Drops undefined fields. */
 const known = <A extends object>(fields: Drafted<A>): A =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as A
 
@@ -67,7 +67,7 @@ const eventOf = (session: string, slice: string, item: unknown): Draft | undefin
   }
 }
 
-/** What says no time stands at the end, in its order. */
+/** Collects the events. Those without a time come last, in their order. */
 export const eventsOf = (sessions: ReadonlyArray<Saved>): ReadonlyArray<Event> => {
   const drafts: Array<Draft> = []
   for (const { sessionId, slices } of sessions) {

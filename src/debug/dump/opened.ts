@@ -1,6 +1,6 @@
 /**
- * A dump as it lies there, open: its sessions as they were written, whatever slices they have, and the archive that belongs to them. What
- * is wrong with one does not hide the other; it is told beside it.
+ * An open dump: its sessions as they were written, with any slices, and their archive. If one of them is damaged, the other is
+ * still shown, and the problem is reported beside it.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -24,7 +24,6 @@ import { eventsOf } from "./events.ts"
 import type { Place } from "./place.ts"
 
 export interface Archive {
-  /** Absolute. */
   readonly file: string
   readonly bytes: number
   readonly manifest: Manifest
@@ -38,11 +37,11 @@ export interface Opened {
   readonly sessions: ReadonlyArray<Saved>
   readonly events: ReadonlyArray<Event>
   readonly archive: Archive | undefined
-  /** Where there is one, and it cannot be read; `problems` has it too. */
+  /** The problem if there is an archive that cannot be read; `problems` contains it too. */
   readonly archiveProblem: string | undefined
-  /** Of lines that cannot be read; the same. */
+  /** The problems of lines that cannot be read; `problems` contains them too. */
   readonly sessionProblems: ReadonlyArray<string>
-  /** Sentences for people. */
+  /** All problems, in sentences for people. */
   readonly problems: ReadonlyArray<string>
 }
 
@@ -51,7 +50,7 @@ interface Sessions {
   readonly problems: ReadonlyArray<string>
 }
 
-/** Every line that can be read. */
+/** Reads every line that can be read. */
 const sessionsIn = (lines: string): Effect.Effect<Sessions> =>
   Effect.gen(function* () {
     const all: Array<Saved> = []
@@ -103,7 +102,7 @@ const told = (problem: Problem, path: string): string => {
     : promote(problem as Fault, "debug", path).message
 }
 
-/** The archive that belongs to the lines, by the hash that they name. */
+/** Finds the archive of the lines by the hash that they name. */
 const found = (
   place: Place,
   keep: (sessions: Sessions) => void
@@ -117,7 +116,7 @@ const found = (
   )
 }
 
-/** Until the scope ends, whatever becomes of the files' names. */
+/** Opens the dump until the scope ends, even if its files are renamed meanwhile. */
 export const open = (place: Place): Effect.Effect<Opened, never, Scope.Scope> =>
   Effect.gen(function* () {
     let sessions: Sessions = { all: [], problems: [] }

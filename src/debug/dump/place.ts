@@ -1,4 +1,4 @@
-/** Which dump is meant, and which lie beside it: a `.jsonl`, the `.fs.zip` of that name, or one of them alone. */
+/** Finds dumps: a `.jsonl`, the `.fs.zip` of the same name, or one of them alone. */
 import * as Effect from "effect/Effect"
 import * as Fs from "node:fs"
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path"
@@ -9,17 +9,16 @@ import { placesOf } from "../../workspace/session/places.ts"
 import { type DebugError, refuse } from "../errors.ts"
 import type { DumpFile } from "../model.ts"
 
-/** Where one dump lies; one of the two files at least. */
+/** The location of a dump; at least one of its two files exists. */
 export interface Place {
-  /** That is served; absolute, all links resolved. */
+  /** The served directory: absolute and without links. */
   readonly directory: string
-  /** Below it, with "/" on every system. */
+  /** The path below the directory, with "/" on every system. */
   readonly path: string
-  /** Without its ending. */
+  /** The file name without its extension. */
   readonly name: string
-  /** Absolute. */
   readonly lines: string | undefined
-  /** The archive that was named, where there are no lines that could name another. */
+  /** The archive, if there is no file of sessions that could name another. */
   readonly alone: string | undefined
 }
 
@@ -28,7 +27,7 @@ const [linesEnding, archiveEnding] = [".jsonl", ".fs.zip"] as const
 const stem = (name: string): string | undefined =>
   [linesEnding, archiveEnding].filter((ending) => name.endsWith(ending)).map((ending) => name.slice(0, -ending.length))[0]
 
-/** Of a name that leads to nothing, in a circle, or where this may not look: nothing. */
+/** Returns the metadata of a path, or `undefined` if it is missing, in a circle of links, or inaccessible. */
 const statOf = (path: string): Fs.Stats | undefined => {
   try {
     return Fs.statSync(path)
@@ -39,7 +38,7 @@ const statOf = (path: string): Fs.Stats | undefined => {
 
 const isFile = (path: string): boolean => statOf(path)?.isFile() === true
 
-/** What the disk says, told of the path as it was given. */
+/** Reports errors of the disk under the path as it was given. */
 const looking = <A>(path: string, run: () => A): Effect.Effect<A, DebugError> =>
   Effect.mapError(
     attempt(() => run() as never),
@@ -53,7 +52,7 @@ const looking = <A>(path: string, run: () => A): Effect.Effect<A, DebugError> =>
 
 const below = (directory: string, file: string): string => relative(directory, file).split(sep).join("/")
 
-/** `file`: absolute, links resolved. */
+/** Returns the dump of a file; `file` is absolute and without links. */
 const placeAt = (directory: string, file: string): Place => {
   const name = basename(file)
   const isArchive = name.endsWith(archiveEnding)
@@ -70,7 +69,7 @@ const placeAt = (directory: string, file: string): Place => {
 
 const sizeAt = (path: string): number => statOf(path)?.size ?? 0
 
-/** A link that leads out of the directory is nobody's dump here. */
+/** Tests whether a path stays in the directory; a link out of it does not count as a dump. */
 const staysIn = (directory: string, path: string): boolean => {
   try {
     return Fs.realpathSync(path).startsWith(directory.endsWith(sep) ? directory : directory + sep)
@@ -98,7 +97,7 @@ const listedAt = (directory: string, file: string): Listed | undefined => {
   }
 }
 
-/** One of each name: lines before an archive alone. Files that go meanwhile are passed over. */
+/** Lists one dump per name, preferring sessions to an archive alone. Files that disappear meanwhile are skipped. */
 const listedIn = (directory: string): ReadonlyArray<Listed> => {
   const names = Fs.readdirSync(directory).filter((name) => stem(name) !== undefined)
   const lines = new Set(names.filter((name) => name.endsWith(linesEnding)))
@@ -110,11 +109,11 @@ const listedIn = (directory: string): ReadonlyArray<Listed> => {
     .sort((a, b) => b.modified - a.modified || (a.path < b.path ? -1 : 1))
 }
 
-/** The dumps of a directory, the newest first. */
+/** Returns the dumps of a directory, newest first. */
 export const list = (directory: string): Effect.Effect<ReadonlyArray<DumpFile>, DebugError> =>
   looking(directory, () => listedIn(Fs.realpathSync(resolve(directory))).map(({ modified: _, ...file }) => file))
 
-/** The dump that a path means: a file of it, or a directory, in which it is the newest. */
+/** Finds the dump of a path: a file of the dump, or a directory, where the newest is meant. */
 export const find = (path: string): Effect.Effect<Place, DebugError> =>
   Effect.flatMap(
     looking(path, () => {
@@ -147,7 +146,9 @@ export const find = (path: string): Effect.Effect<Place, DebugError> =>
 const isOdd = (path: string): boolean =>
   path === "" || path.length > 4096 || path.includes("\0") || isAbsolute(path) || /^[a-z]:/i.test(path)
 
-/** Another dump below the directory, as `list` names it. Nothing leads out: no "..", no absolute path, no link. */
+/**
+ * Finds another dump below the directory, by its path in `list`. Refuses paths that lead out: "..", absolute paths and links.
+ */
 export const within = (directory: string, path: string): Effect.Effect<Place, DebugError> => {
   const shown = JSON.stringify(path.slice(0, 200))
   const outside = refuse("forbidden", `${shown} does not lie in the directory that is shown`)
@@ -165,7 +166,7 @@ export const within = (directory: string, path: string): Effect.Effect<Place, De
   )
 }
 
-/** Another whenever a dump of the directory has been written, or has come or gone. */
+/** Returns a text that changes whenever a dump of the directory is written, added or removed. */
 export const stamp = (directory: string): Effect.Effect<string> =>
   Effect.orElseSucceed(
     looking(directory, () =>

@@ -1,4 +1,4 @@
-/** What is said of an open dump, as plain JSON. */
+/** Converts an open dump to plain JSON. */
 import * as DateTime from "effect/DateTime"
 import type { FilesystemMeta, SessionInfo, SliceInfo } from "../model.ts"
 import type { Saved } from "../../workspace/session/saved.ts"
@@ -23,7 +23,7 @@ export interface Slice extends SliceInfo {
   readonly all: ReadonlyArray<unknown>
 }
 
-/** Of the session, or of the first that has one of that name. */
+/** Returns the slice of the given session, or of the first session that has one of that name. */
 export const sliceOf = (sessions: ReadonlyArray<Saved>, name: string, session: string | undefined): Slice | undefined => {
   for (const { sessionId, slices } of sessions) {
     if (session !== undefined && session !== sessionId) continue

@@ -1,4 +1,4 @@
-/** A dump as what is shown, and those beside it as what it can be compared with and changed for. Each is opened once, while it is wanted. */
+/** Shows a dump, and the dumps beside it for comparison and switching. Each is opened once, while it is in use. */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as DateTime from "effect/DateTime"
@@ -30,7 +30,7 @@ const lookAt = (archive: Archive): Look => {
   }
 }
 
-/** The rest of the time in which another dump stays open that was only compared with. */
+/** The time for which a dump that was only compared with stays open. */
 const patience = "1 minute"
 
 export const make = Effect.fnUntraced(function* (
@@ -56,7 +56,7 @@ export const make = Effect.fnUntraced(function* (
       places.set(keyOf(place), place)
       return RcMap.get(dumps, keyOf(place))
     })
-  /** What is shown stays open while it is. Who is still looking at what was shown before sees that to the end. */
+  /** Shows another dump and keeps it open. Requests that still read the previous dump can finish. */
   const show = (place: Place.Place) =>
     one.withPermit(
       Effect.gen(function* () {
@@ -81,7 +81,7 @@ export const make = Effect.fnUntraced(function* (
     )
   const telling = <A>(tell: (dump: Opened) => A): Effect.Effect<A> => using((dump) => Effect.sync(() => tell(dump)))
 
-  /** An archive that is there and cannot be read is not the same as none. */
+  /** Fails for an archive that exists but cannot be read. */
   const readable = (dump: Opened): Effect.Effect<Opened, DebugError> =>
     dump.archiveProblem === undefined
       ? Effect.succeed(dump)

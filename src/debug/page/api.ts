@@ -1,4 +1,4 @@
-/** What the server answers, typed. Everything that it does not answer is an `ApiError` with a sentence for people. */
+/** A typed client of the server. Every failure is an `ApiError` with a sentence for people. */
 import type * as Model from "../model.ts"
 
 export class ApiError extends Error {
@@ -60,7 +60,7 @@ export const switchTo = (path: string) => post<Model.Meta>("api/switch", { path 
 export const snapshots = () => get<ReadonlyArray<Model.SnapshotInfo>>("api/snapshots")
 export const filesystem = (at?: string) => get<Model.FilesystemMeta>("api/filesystem/meta", { at })
 export const tree = (at?: string, signal?: Signal) => get<ReadonlyArray<Model.TreeFile>>("api/filesystem/tree", { at }, signal)
-/** Fails with status 404 where there is none. */
+/** Fails with status 404 if there is no such file. */
 export const file = (
   path: string,
   at?: string,
@@ -69,19 +69,21 @@ export const file = (
 ) => get<Model.FileContent>("api/filesystem/file", { path, at, ...of }, signal)
 export const diff = (params: { with?: string; at?: string }, signal?: Signal) =>
   get<Model.Diff>("api/filesystem/diff", params, signal)
-/** Who changed a path, or what is below it. */
+/** Returns the changes of a path, or of anything below it. */
 export const history = (path: string, signal?: Signal) =>
   get<ReadonlyArray<Model.HistoryItem>>("api/filesystem/history", { path }, signal)
 export const journal = (
   params: { after?: number; before?: number; limit?: number; path?: string; correlation?: string },
   signal?: Signal
 ) => get<Model.JournalPage>("api/journal", params, signal)
-/** The changes of the journal, the latest first. */
 export const journalChanges = (params: { before?: number; limit?: number; path?: string }, signal?: Signal) =>
   get<Model.JournalChanges>("api/journal/changes", params, signal)
 export const entry = (position: number, signal?: Signal) => get<Model.JournalEntry>(`api/journal/${position}`, {}, signal)
 
-/** Until it is called again. `onState`: whether the server can be heard. A stream that was refused, and not cut, is asked for again. */
+/**
+ * Listens until the returned function is called. `onState` reports whether the connection is open. A browser reconnects a
+ * broken stream by itself, but not a refused one, so this retries.
+ */
 export const listen = (onEvent: (event: Model.LiveEvent) => void, onState: (isOpen: boolean) => void): (() => void) => {
   let source: EventSource
   let timer: ReturnType<typeof setTimeout> | undefined

@@ -1,6 +1,6 @@
 /**
- * Makes the page's program out of its modules and the libraries they use: into a directory when the package is built, and in memory
- * where the server runs from its sources. What is published needs neither this nor the libraries.
+ * Bundles the page's program with its libraries: into a directory for the package, and in memory for a server that runs from
+ * the sources. The published package needs neither this module nor the libraries.
  */
 import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
@@ -9,7 +9,7 @@ import { type OutputOptions, rolldown } from "rolldown"
 
 const here = fileURLToPath(new URL(".", import.meta.url))
 
-/** What the page consists of beside its program. */
+/** The files of the page beside its program. */
 export const plain: ReadonlyArray<string> = [
   "index.html",
   "style.css",
@@ -31,7 +31,7 @@ const output: OutputOptions = {
 
 const bundling = () => rolldown({ input: { app: join(here, "main.tsx") }, platform: "browser", logLevel: "silent" })
 
-/** The program's files, by their paths in the page's directory. */
+/** Returns the files of the program, by their paths in the page's directory. */
 export const bundle = async (): Promise<ReadonlyMap<string, string>> => {
   const built = await bundling()
   const { output: chunks } = await built.generate(output)
@@ -50,7 +50,7 @@ export const bundle = async (): Promise<ReadonlyMap<string, string>> => {
   return files
 }
 
-/** The licences ask to be given along. */
+/** Returns the license text of a library, which its license requires to be distributed. */
 const licence = (directory: string): string => {
   const { license, name, version } = JSON.parse(readFileSync(join(directory, "package.json"), "utf8"))
   const text = ["LICENSE", "LICENSE.md", "LICENSE.txt", "LICENCE", "license"]
@@ -59,7 +59,6 @@ const licence = (directory: string): string => {
   return `# ${name} ${version} (${license})\n\n${text === undefined ? "" : readFileSync(text, "utf8").trim()}\n`
 }
 
-/** Into a directory, which is made. */
 export const build = async (directory: string): Promise<void> => {
   for (const [file, content] of await bundle()) {
     mkdirSync(dirname(join(directory, file)), { recursive: true })

@@ -1,4 +1,4 @@
-/** What several views are made of. */
+/** The components that several views use. */
 import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from "@tanstack/virtual-core"
 import type { ComponentChildren } from "preact"
 import { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from "preact/hooks"
@@ -29,7 +29,7 @@ export const bytes = (size: number): string => {
   return unit === 0 ? `${size} ${size === 1 ? "byte" : "bytes"}` : `${value.toFixed(value < 10 ? 1 : 0)} ${units[unit]}`
 }
 
-/** Something that is asked for, again whenever one of `inputs` is another. What is no longer wanted is cancelled. */
+/** Requests a value, again whenever one of `inputs` changes. An outdated request is cancelled. */
 export const useAsked = <A,>(
   ask: (signal: AbortSignal) => Promise<A>,
   inputs: ReadonlyArray<unknown>
@@ -49,11 +49,11 @@ export const useAsked = <A,>(
   return { ...state, again: () => again() }
 }
 
-/** What cannot be seen, or turns its neighbours around: such a character would let a name pass for another. */
+/** Characters that are invisible or change the text direction; they could make one name look like another. */
 const deceiving =
   /(?:(?!(?<=\p{Extended_Pictographic}\ufe0f?)\u200d(?=\p{Extended_Pictographic}))(?![\ufe0e\ufe0f])(?:[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|(?! )\p{Zs}))/gu
 
-/** Where a name begins or ends with them, nobody sees them. */
+/** Spaces at the ends of a name, where they are invisible. */
 const edges = /(?<=^ *) | (?= *$)/g
 
 const spelled = (character: string): string => {
@@ -61,10 +61,10 @@ const spelled = (character: string): string => {
   return short ?? `\\u{${character.codePointAt(0)!.toString(16).toUpperCase()}}`
 }
 
-/** A name in which nothing is hidden, as text. */
+/** Returns a name with invisible characters written as escapes. */
 export const plainName = (name: string): string => name.replace(deceiving, spelled)
 
-/** The same, to be seen; `marks` are the places of the letters that were searched for. */
+/** Renders a name with invisible characters as escapes. `marks` are the positions of matched characters. */
 export const Name = ({ marks, text }: { readonly text: string; readonly marks?: ReadonlySet<number> | undefined }) => {
   const parts: Array<ComponentChildren> = []
   let plain = ""
@@ -93,7 +93,7 @@ export const Name = ({ marks, text }: { readonly text: string; readonly marks?: 
   return <bdi>{parts}</bdi>
 }
 
-/** Rows of one height, of which only those that can be seen are made. `focus`: the row that is kept in sight. */
+/** Renders rows of equal height, and creates only the visible ones. `focus` is the row to keep in sight. */
 export const VirtualList = ({
   active,
   class: name,
@@ -108,7 +108,7 @@ export const VirtualList = ({
   rowHeight,
   tabIndex = -1
 }: {
-  /** The element of the row that the keys act upon, by its id, where the list takes keys as a whole. */
+  /** The id of the active row's element, if the list handles keys as a whole. */
   readonly active?: string | undefined
   readonly id?: string
   readonly onKeyDown?: (event: KeyboardEvent) => void
@@ -176,7 +176,7 @@ export const VirtualList = ({
 const short = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" })
 const long = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" })
 
-/** When, as one says it; whole when one points at it. What is no time is shown as it is. */
+/** Renders a time, with the full time as tooltip. An invalid time is shown as text. */
 export const Time = ({ at }: { readonly at: string }) => {
   const date = new Date(at)
   if (Number.isNaN(date.getTime())) return <span>{plainName(at)}</span>

@@ -1,4 +1,4 @@
-/** The page: where one is, and the view of that. */
+/** The root component of the page. */
 import { render } from "preact"
 import { useEffect } from "preact/hooks"
 import * as Api from "./api.ts"
@@ -8,7 +8,7 @@ import { Later } from "./files/later.tsx"
 import { Shell } from "./shell/shell.tsx"
 import { journalLast, listen, load, meta, place, problem } from "./store.ts"
 
-/** The files are there at once; the other views come when they are wanted. */
+/** The views that are loaded on demand; the files view is always loaded. */
 const panels = {
   changes: () => import("./panels/index.ts").then(({ Changes }) => Changes),
   events: () => import("./panels/index.ts").then(({ Events }) => Events),
@@ -16,7 +16,7 @@ const panels = {
   journal: () => import("./panels/index.ts").then(({ Journal }) => Journal)
 }
 
-/** While the server is not there, it is asked for again. */
+/** Shows that the server is unreachable, and retries. */
 const Absent = ({ message }: { readonly message: string }) => {
   useEffect(() => {
     const timer = setInterval(() => void load(), 3000)

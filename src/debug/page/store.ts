@@ -1,4 +1,4 @@
-/** What the page knows and shows. Where one is stands in the address, so that back, forward, reload and a copied address work. */
+/** The state of the page. The current place is in the address, so that back, forward, reload and a copied address work. */
 import { batch, computed, effect, signal } from "@preact/signals"
 import type { DumpFile, LiveEvent, Meta, SnapshotInfo } from "../model.ts"
 import * as Api from "./api.ts"
@@ -6,10 +6,10 @@ import * as Api from "./api.ts"
 export const views = ["files", "changes", "events", "slices", "journal"] as const
 export type View = (typeof views)[number]
 
-/** `#/files/src/a.ts?at=…`: a view, what in it, and how. */
+/** A place as in `#/files/src/a.ts?at=…`: a view, an object in it, and parameters. */
 export interface Place {
   readonly view: View
-  /** A path, the name of a slice; "" for none. */
+  /** A path or the name of a slice; "" for none. */
   readonly path: string
   readonly params: Readonly<Record<string, string>>
 }
@@ -45,10 +45,13 @@ const arrive = (): void => {
   place.value = placeOf(hash)
 }
 addEventListener("hashchange", arrive)
-// Where a link leads that was clicked, the next key or click finds one already.
+// Apply a clicked link before the next key or click, even if `hashchange` is late.
 for (const input of ["keydown", "click"]) addEventListener(input, arrive, { capture: true })
 
-/** A step that "back" takes back, unless `replace`. One is there at once: the event comes later, and the next key may come before it. */
+/**
+ * Goes to a place, with a history entry unless `replace`. Applies it at once, because the next key may come before the
+ * `hashchange` event.
+ */
 export const go = (href: string, { replace = false }: { readonly replace?: boolean } = {}): void => {
   if (replace) history.replaceState(null, "", href)
   else location.hash = href
@@ -58,18 +61,18 @@ export const go = (href: string, { replace = false }: { readonly replace?: boole
 export const meta = signal<Meta | undefined>(undefined)
 export const problem = signal<string | undefined>(undefined)
 export const snapshots = signal<ReadonlyArray<SnapshotInfo>>([])
-/** The snapshot that is looked at; `undefined` for what is shown by itself. */
+/** The chosen snapshot; `undefined` for the shown source itself. */
 export const at = computed(() => place.value.params["at"])
-/** Grows whenever what is shown should be asked for again. */
+/** A number that grows whenever the views must load again. */
 export const version = signal(0)
-/** The same for each kind of live event. */
+/** The position of the journal's end in the latest live event. */
 export const journalLast = signal<number | undefined>(undefined)
-/** Whether the server can be heard; `undefined` where nothing is told live. */
+/** Whether the live connection is open; `undefined` without live events. */
 export const isHeard = signal<boolean | undefined>(undefined)
 
-/** The dumps of the served directory, the newest first; none for a workspace. */
+/** The dumps of the served directory, newest first; none for a workspace. */
 export const dumps = signal<ReadonlyArray<DumpFile>>([])
-/** The dump that is shown was written again since it was read, or another came. */
+/** Whether the shown dump was written again since it was read, or the list of dumps has changed. */
 export const isStale = signal(false)
 
 const remember = <A extends string>(key: string, values: ReadonlyArray<A>, otherwise: A) => {
@@ -86,7 +89,7 @@ const remember = <A extends string>(key: string, values: ReadonlyArray<A>, other
     try {
       localStorage.setItem(key, value)
     } catch {
-      // A browser that keeps nothing.
+      // Storage is unavailable.
     }
   }
   return { held: computed(() => held.value), set }
@@ -99,33 +102,32 @@ effect(() => {
   if (theme.value === "system") delete document.documentElement.dataset["theme"]
   else document.documentElement.dataset["theme"] = theme.value
 })
-/** To the other one than is seen; back to the system's where that is the same. */
+/** Switches between light and dark. The choice that equals the system's theme is stored as "system". */
 export const switchTheme = (): void => {
   const isDark = theme.value === "system" ? systemIsDark.matches : theme.value === "dark"
   themeKept.set(isDark === systemIsDark.matches ? (isDark ? "light" : "dark") : "system")
 }
 
 const wrapKept = remember("fs-algebra.wrap", ["no", "yes"], "no")
-/** Whether long lines are wrapped. */
 export const isWrapping = computed(() => wrapKept.held.value === "yes")
 export const switchWrapping = (): void => wrapKept.set(isWrapping.value ? "no" : "yes")
 
 const historyKept = remember("fs-algebra.history", ["no", "yes"], "no")
-/** Whether a file is shown with who changed it. */
+/** Whether the history of a file is shown beside it. */
 export const isHistoryShown = computed(() => historyKept.held.value === "yes")
 export const switchHistory = (): void => historyKept.set(isHistoryShown.value ? "no" : "yes")
 
-/** The address of a file as of the snapshot that is looked at. */
+/** Returns the address of a file in the chosen snapshot. */
 export const fileHref = (path: string, params: Readonly<Record<string, string | undefined>> = {}): string =>
   hrefOf("files", path, { at: at.value, ...params })
 
-/** The same place with other parameters; `undefined` takes one away. */
+/** Returns the current address with other parameters; `undefined` removes one. */
 export const hereWith = (params: Readonly<Record<string, string | undefined>>): string =>
   hrefOf(place.value.view, place.value.path, { ...place.value.params, ...params })
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-/** Only the latest question counts: an answer that comes late must not undo a newer one. */
+/** The number of the latest request. A late answer to an older one is ignored. */
 let turn = 0
 
 const knows = async (asked: Promise<Meta>): Promise<boolean> => {
@@ -146,18 +148,18 @@ const knows = async (asked: Promise<Meta>): Promise<boolean> => {
     })
     return true
   } catch (error) {
-    // What is there stays to be read while the server is away.
+    // Keep showing the loaded data while the server is away.
     if (mine === turn && meta.value === undefined) problem.value = messageOf(error)
     return false
   }
 }
 
-/** What was asked for by hand and did not work, until it is put away. */
+/** The failure of a user's action, until it is dismissed. */
 export const failure = signal<string | undefined>(undefined)
 
 const byHand = async (asked: Promise<Meta>): Promise<boolean> => {
   failure.value = undefined
-  // What is told of from now on is newer than what is asked for.
+  // Events from now on are newer than this request.
   const wasStale = isStale.value
   isStale.value = false
   const known = asked.catch((error: unknown) => {
@@ -172,12 +174,12 @@ export const load = (): Promise<boolean> => knows(Api.meta())
 export const reload = async (): Promise<void> => {
   await byHand(Api.reload())
 }
-/** What is looked at in one dump need not be in the other: one begins with its files. */
+/** Switches to another dump, and to its files, because it may lack the current object. */
 export const switchTo = async (path: string): Promise<void> => {
   if (await byHand(Api.switchTo(path))) go(hrefOf("files"))
 }
 
-/** Many changes that come at once are asked for once, and not before the last answer is there. */
+/** Combines changes in quick succession into one request, and waits for the previous answer. */
 let isComing = false
 let isWanted = false
 const soon = (): void => {
@@ -208,7 +210,7 @@ const hear = (event: LiveEvent): void => {
   }
 }
 
-/** What happened before the server could be heard, and while it could not, is asked for when it can. */
+/** Listens for live events. After each connection it loads the state again, because events may have been missed. */
 export const listen = (): (() => void) => {
   return Api.listen(hear, (isOpen) => {
     if (isOpen && (isHeard.value === false || meta.value?.kind === "workspace")) soon()

@@ -1,4 +1,4 @@
-/** How routes fail, whichever it is, and what bounds their answers. */
+/** The failures of all routes. */
 import * as Schema from "effect/Schema"
 import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
@@ -20,8 +20,8 @@ export const Unreadable = failure(422, "Unreadable", "It is there, and cannot be
 
 export const failures = [NotFound, Forbidden, BadRequest, Unreadable] as const
 
-/** What does not fit the schemas of a route is told as any other failure. */
+/** Reports input that does not match the schemas of a route like any other failure. */
 export class Checked extends HttpApiMiddleware.Service<Checked>()("fs-algebra/debug/Checked", { error: BadRequest }) {}
 
-/** Items of a page where nobody says how many. */
+/** The number of items of a page without a `limit`. */
 export const defaultLimit = 100

@@ -1,6 +1,6 @@
 /**
- * What stands around all routes: who may ask, what every answer says of itself, and failures as JSON below `/api`. Only this machine may
- * ask, and of its browsers only pages that came from this very server.
+ * Guards all routes: access, common headers, and failures as JSON below `/api`. Only programs of this machine may send
+ * requests, and of its browsers only pages of this server.
  */
 import * as ByteSize from "effect/ByteSize"
 import * as Effect from "effect/Effect"
@@ -14,7 +14,10 @@ import { Api } from "../Api.ts"
 import type { Failure } from "../model.ts"
 import { headers, makeNonce } from "./page.ts"
 
-/** Browsers say where who asks comes from, where they send no origin too, such as for an image. Links to the page may be followed. */
+/**
+ * Tests for a request from another site. Browsers send these headers even without an origin, for example for images. Links to
+ * the page are allowed.
+ */
 const isForeign = (
   path: string,
   { "sec-fetch-mode": mode, "sec-fetch-site": site }: Readonly<Record<string, string | undefined>>
@@ -53,7 +56,7 @@ const notAllowed = (methods: ReadonlyArray<string>) =>
     methods.join(", ")
   )
 
-/** What the framework tells as text, before a route has been asked. */
+/** Turns the framework's text answers, given before a route runs, into JSON. */
 const asJson = (answer: HttpServerResponse.HttpServerResponse): HttpServerResponse.HttpServerResponse =>
   answer.status === 415 ? failed(415, "BadRequest", "what is sent here must be application/json") : answer
 
@@ -69,7 +72,7 @@ const answered = <R>(api: Handler<R>) =>
       : Effect.succeed(failed(400, "BadRequest", "the request cannot be read"))
   )
 
-/** A body that is cut off, or longer than may be, is a mistake of who sends it. */
+/** Tests for a body that is cut off or too large, which is the client's mistake. */
 const isUnreadable = (defect: unknown): boolean =>
   HttpServerError.isHttpServerError(defect) && defect.reason._tag === "RequestParseError"
 
@@ -80,7 +83,7 @@ const broken = (defect: unknown): HttpServerResponse.HttpServerResponse =>
 
 const pathOf = (url: string): string => url.split("?", 1)[0]!
 
-/** Of what is sent here: the path of a dump. */
+/** The largest request body; bodies contain only the path of a dump. */
 const maxBody = ByteSize.kibibytes(64)
 
 export const guarded = <R>(

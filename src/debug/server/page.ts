@@ -1,6 +1,6 @@
 /**
- * The page: files beside this module. What is published has its program built; where the sources run as they are it is made in memory,
- * once, by what builds it.
+ * Serves the files of the page. The published package contains the bundled program; a server that runs from the sources bundles
+ * it once in memory.
  */
 import * as Effect from "effect/Effect"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
@@ -19,7 +19,7 @@ const types: Readonly<Record<string, string>> = {
   txt: "text/plain; charset=utf-8"
 }
 
-/** One name, or one in the directory of the program's parts; no dot begins one. */
+/** A valid file name, also in the directory of chunks; no name begins with a dot. */
 const fit = /^(?:chunks\/)?[\w-][\w.-]*\.(css|html|js|svg|txt)$/
 
 interface Builder {
@@ -28,7 +28,10 @@ interface Builder {
 
 let bundled: Promise<ReadonlyMap<string, string>> | undefined
 
-/** A computed specifier: what builds the page is no part of what is published. What has failed may work when it has been mended. */
+/**
+ * Bundles the program. The specifier is computed, because the published package lacks the bundler. A failure is not kept, so
+ * that the next request tries again.
+ */
 const program = Effect.promise(() => {
   bundled ??= import(new URL("build.ts", here).href)
     .then(({ bundle }: Builder) => bundle())
@@ -42,7 +45,7 @@ const program = Effect.promise(() => {
 const onDisk = (name: string): Effect.Effect<string | undefined> =>
   Effect.promise(() => readFile(new URL(name, here), "utf8").catch(() => undefined))
 
-/** What a page of this server may do: nothing that another could bring in. */
+/** Returns the content security policy, which forbids all foreign content. */
 const policy = (nonce: string): string =>
   [
     "default-src 'none'",
@@ -55,7 +58,7 @@ const policy = (nonce: string): string =>
     "frame-ancestors 'none'"
   ].join("; ")
 
-/** On every answer, whatever it is. */
+/** Returns the headers of every answer. */
 export const headers = (nonce: string): Readonly<Record<string, string>> => ({
   "content-security-policy": policy(nonce),
   "x-content-type-options": "nosniff",
@@ -69,7 +72,7 @@ export const makeNonce = (): string => randomBytes(16).toString("base64")
 
 const notBuilt = HttpServerResponse.text("The page has not been built. The API is there: see /openapi.json.\n", { status: 500 })
 
-/** A file of the page; `undefined` where it has none of that name. */
+/** Returns a file of the page, or `undefined` if there is none of that name. */
 export const answer = (path: string, nonce: string): Effect.Effect<HttpServerResponse.HttpServerResponse | undefined> =>
   Effect.gen(function* () {
     const name = path === "/" ? "index.html" : path.slice(1)

@@ -1,4 +1,4 @@
-/** How code is shown, wherever it is: read-only, in the page's colours, which change with the theme without anything being made anew. */
+/** The common configuration of code editors: read-only, in colours that follow the theme. */
 import { HighlightStyle, LanguageDescription, syntaxHighlighting } from "@codemirror/language"
 import { languages } from "@codemirror/language-data"
 import { highlightSelectionMatches, openSearchPanel, search, searchKeymap } from "@codemirror/search"
@@ -6,10 +6,10 @@ import { Compartment, EditorState, type Extension, Facet, Prec, type StateEffect
 import { EditorView, drawSelection, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view"
 import { tags } from "@lezer/highlight"
 
-/** The editor's style sheets may be there only with it. */
+/** The nonce that the page's policy requires for the editor's style sheets. */
 const nonce = document.querySelector<HTMLMetaElement>("meta[name=csp-nonce]")?.content ?? ""
 
-/** Names whose language the list does not know. */
+/** Extensions that CodeMirror's language list does not know, with an equivalent one. */
 const alike: Readonly<Record<string, string>> = {
   jsonl: "json",
   ndjson: "json",
@@ -26,14 +26,14 @@ const alike: Readonly<Record<string, string>> = {
   conf: "properties"
 }
 
-/** What a file is written in, by its name. */
+/** Finds the language of a file by its name. */
 export const descriptionOf = (path: string): LanguageDescription | null => {
   const name = path.slice(path.lastIndexOf("/") + 1)
   const ending = /\.([^.]+)$/.exec(name)?.[1]?.toLowerCase() ?? ""
   return LanguageDescription.matchFilename(languages, Object.hasOwn(alike, ending) ? `a.${alike[ending]}` : name)
 }
 
-/** Nothing where the language is not known, or does not come. */
+/** Loads the language; returns no extension if it is unknown or cannot be loaded. */
 export const languageOf = async (path: string): Promise<Extension> => {
   try {
     return (await descriptionOf(path)?.load()) ?? []
@@ -140,10 +140,10 @@ const look = EditorView.theme({
 
 export const codeTheme: Extension = [look, syntaxHighlighting(highlighting)]
 
-/** Called with the number of a line whose number was clicked. */
+/** The listeners for clicks on a line number. */
 export const onLine = Facet.define<(line: number) => void>()
 
-/** The number beside a line; the number of the line in the editor where nothing else is said. */
+/** The label beside a line; by default its number in the editor. */
 export const lineLabel = Facet.define<(line: number) => string, (line: number) => string>({
   combine: (labels) => labels[0] ?? String
 })
@@ -161,21 +161,20 @@ const numbers = lineNumbers({
 
 const wrapping = new Compartment()
 
-/** The effect that turns wrapping of long lines on or off. In `base` it is off. */
+/** Returns the effect that turns wrapping of long lines on or off. In `base` it is off. */
 export const wrappingEffect = (isWrapping: boolean): StateEffect<unknown> =>
   wrapping.reconfigure(isWrapping ? EditorView.lineWrapping : [])
 
-/** Turns wrapping of long lines on or off. */
 export const setWrapping = (view: EditorView, isWrapping: boolean): void =>
   view.dispatch({ effects: wrappingEffect(isWrapping) })
 
-/** What has no editing needs of the keys: without it, "all" would be the page, and of the text only what is drawn. */
+/** Selects the whole text. Without this command the browser would select the page, and only the drawn part of the text. */
 const selectAll = (view: EditorView): boolean => {
   view.dispatch({ selection: { anchor: 0, head: view.state.doc.length }, userEvent: "select" })
   return true
 }
 
-/** All but the language and the text. */
+/** The extensions of every editor, without the language. */
 export const base: Extension = [
   EditorView.cspNonce.of(nonce),
   EditorState.readOnly.of(true),

@@ -1,4 +1,4 @@
-/** The editor as a component; it is loaded when the first text is shown. */
+/** The code editor as a component, loaded when the first text is shown. */
 import { Compartment, EditorState, StateEffect, StateField } from "@codemirror/state"
 import { Decoration, type DecorationSet, EditorView } from "@codemirror/view"
 import { useEffect, useMemo, useRef } from "preact/hooks"
@@ -22,7 +22,7 @@ const chosenLine = StateField.define<DecorationSet>({
   provide: (field) => EditorView.decorations.from(field)
 })
 
-/** The part that differs, so that what is read does not move when the rest changes. */
+/** Returns the differing part of two texts, so that the visible text does not move when other parts change. */
 const changeOf = (before: string, after: string) => {
   const shorter = Math.min(before.length, after.length)
   let from = 0
@@ -41,14 +41,14 @@ export const CodeView = ({
   path,
   text
 }: {
-  /** By whose name the language is chosen. */
+  /** The path whose name chooses the language. */
   readonly path: string
   readonly text: string
   readonly label: string
   /** The number of the text's first line. */
   readonly firstLine?: number | undefined
   readonly isWrapping: boolean
-  /** A line to mark and to scroll to, counted as `firstLine` is. */
+  /** The line to mark and scroll to, counted like `firstLine`. */
   readonly line?: number | undefined
   readonly onChooseLine?: ((line: number) => void) | undefined
 }) => {
@@ -98,7 +98,7 @@ export const CodeView = ({
 
   useEffect(() => {
     if (view.current === undefined) return
-    // In one step: a long line that is not laid out in pieces must never be wrapped.
+    // Dispatch both in one step: a long line that is not split must never be wrapped.
     view.current.dispatch({
       effects: [labels.current.reconfigure(lineLabel.of(layout.labelOf)), wrappingEffect(isWrapping)],
       ...(made.current !== layout.text && { changes: changeOf(made.current, layout.text) })
@@ -117,7 +117,7 @@ export const CodeView = ({
       const seen = editor.scrollDOM.getBoundingClientRect()
       const block = editor.lineBlockAt(from)
       const top = block.top + editor.documentTop
-      // A line that was clicked is there already.
+      // Scroll only if the line is out of sight; a clicked line is visible already.
       if (top < seen.top || top + block.height > seen.bottom) effects.push(EditorView.scrollIntoView(from, { y: "center" }))
     }
     editor.dispatch({ effects })

@@ -1,19 +1,19 @@
 /**
- * How the lines of a text are laid out in the editor. A line of more than `maxPiece` characters is laid out as several while long lines
- * are wrapped: a browser takes seconds to break a line of megabytes, and does so again for each change.
+ * Lays out the lines of a text in the editor. While long lines are wrapped, a line of more than `maxPiece` characters is split
+ * into several. A browser needs seconds to break a line of megabytes, and repeats it for each change.
  */
 
-/** Characters of a line that the editor wraps by itself. */
+/** The longest line that the editor wraps by itself, in characters. */
 const maxPiece = 5000
 
 export interface Layout {
   /** The text for the editor. */
   readonly text: string
-  /** The number to show beside a line of the editor, both from 1; "" for the rest of a long line. */
+  /** Returns the number to show beside a line of the editor, both from 1; "" for the rest of a long line. */
   readonly labelOf: (shown: number) => string
-  /** The line of the file that a line of the editor belongs to. */
+  /** Returns the line of the file that a line of the editor belongs to. */
   readonly lineOf: (shown: number) => number
-  /** The line of the editor in which a line of the file begins; it may be out of the text. */
+  /** Returns the line of the editor in which a line of the file begins; it may be outside the text. */
   readonly shownOf: (line: number) => number
 }
 

@@ -1,4 +1,4 @@
-/** What a file's content is, for the page: how it may be shown, and as what. */
+/** Chooses the form in which a file's content is shown. */
 import type { FileContent } from "../../model.ts"
 
 const endingOf = (path: string): string => /\.([^./]+)$/.exec(path)?.[1]?.toLowerCase() ?? ""
@@ -16,7 +16,7 @@ const imageTypes: Readonly<Record<string, string>> = {
 }
 const shownImages = new Set([...Object.values(imageTypes), "image/vnd.microsoft.icon"])
 
-/** What a browser shows as an image: by its bytes, or by its name where these tell nothing. */
+/** Returns the image type that a browser can show: by the bytes, or by the name if the bytes are unknown. */
 export const imageTypeOf = ({ media_type, path }: FileContent): string | undefined => {
   if (shownImages.has(media_type)) return media_type
   const ending = endingOf(path)
@@ -52,7 +52,7 @@ export const bytesOf = ({ content, encoding }: FileContent): Uint8Array<ArrayBuf
   return bytes
 }
 
-/** Lines as `hexdump -C` has them. */
+/** Formats bytes as `hexdump -C` does. */
 export const hexOf = (bytes: Uint8Array): string => {
   const lines: Array<string> = []
   for (let at = 0; at < bytes.length; at += 16) {

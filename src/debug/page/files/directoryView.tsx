@@ -1,4 +1,4 @@
-/** What is in a directory; of the root also what it is the root of, and what its README says. */
+/** Shows a directory; for the root also the source and its README. */
 import * as Api from "../api.ts"
 import { bytes, Empty, Name, plainName, Time, useAsked } from "../components.tsx"
 import { Drawing, FileIcon } from "../shell/icons.tsx"
@@ -10,7 +10,7 @@ import { childrenOf, type Node } from "./tree.ts"
 
 const markdown = () => import("./markdown.tsx").then(({ Markdown }) => Markdown)
 
-/** More would take long to draw, and is better found by the filter. */
+/** The largest number of entries to draw. More would be slow, and the filter finds them better. */
 const most = 500
 
 const count = (files: number): string => `${files.toLocaleString("en")} ${files === 1 ? "file" : "files"}`

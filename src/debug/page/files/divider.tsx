@@ -1,4 +1,4 @@
-/** Between the tree and the file: drawn to and fro, by mouse or arrow keys, and remembered. */
+/** The divider between tree and file. The mouse or the arrow keys move it, and its position is remembered. */
 import { useEffect, useRef } from "preact/hooks"
 
 const [least, most, usual] = [180, 640, 288]
@@ -23,7 +23,7 @@ export const Divider = () => {
     try {
       localStorage.setItem(key, `${width.current}`)
     } catch {
-      // Not remembered, then.
+      // Storage is unavailable; the width is not remembered.
     }
   }
   useEffect(() => set(width.current), [])

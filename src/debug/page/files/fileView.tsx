@@ -1,4 +1,4 @@
-/** A file as one wants to see it: each kind in its own way, and always also as it was written. */
+/** Shows a file in the form of its kind, and optionally as its source text. */
 import { useEffect, useMemo, useState } from "preact/hooks"
 import type { FileContent } from "../../model.ts"
 import * as Api from "../api.ts"
@@ -31,7 +31,7 @@ const table = () => import("./table.tsx").then(({ Table }) => Table)
 const history = () => import("../panels/index.ts").then(({ History }) => History)
 const json = () => import("./json.ts")
 
-/** What would take seconds to be laid out is so only when that is asked for. */
+/** The sizes above which a form is used only on request, because its layout takes seconds. */
 const large: Partial<Record<Form, number>> = { json: 2_000_000, markdown: 500_000, table: 8_000_000 }
 
 export const Crumbs = ({ path }: { readonly path: string }) => {
@@ -71,7 +71,7 @@ const CopyButton = ({
   readonly label: string
   readonly text: string
   readonly class?: string
-  /** The beginning of the text, to be seen. */
+  /** The beginning of the text, to display. */
   readonly shown?: string
 }) => {
   const [said, say] = useState<"done" | "refused">()
@@ -103,7 +103,7 @@ const CopyButton = ({
   )
 }
 
-/** The bytes as they are, under the file's own name. */
+/** Downloads the unchanged bytes under the file's own name. */
 const download = (file: FileContent): void => {
   const url = URL.createObjectURL(new Blob([bytesOf(file)], { type: "application/octet-stream" }))
   const link = document.createElement("a")
@@ -259,7 +259,7 @@ const Body = ({ asWritten, file, form }: { readonly file: FileContent; readonly 
   return <Code name={file.path} text={file.content} firstLine={file.part?.first_lines[file.part.number]} />
 }
 
-/** The part that is asked for, or the line where nothing is known of the parts yet. */
+/** The requested part, or the line while the parts are still unknown. */
 interface Wanted {
   readonly path: string
   readonly part?: number | undefined
@@ -291,7 +291,7 @@ const useShown = (path: string) => {
     },
     [path, at.value, version.value, part, part === undefined ? line : undefined]
   )
-  // What was shown of another file is no answer for this one.
+  // Ignore an answer for another file.
   const value = asked.value?.path === path ? asked.value : undefined
   const held = value?.file?.part
   const next = partAsked(held)

@@ -1,4 +1,4 @@
-/** The tree, and beside it what is chosen in it; on a narrow screen one or the other. */
+/** Shows the tree and the chosen file; on a narrow screen only one of them. */
 import { useRef } from "preact/hooks"
 import { useFileKeys } from "../shell/shell.tsx"
 import { go, fileHref, place } from "../store.ts"
@@ -16,7 +16,7 @@ export const FilesView = () => {
       filter.current?.focus()
       filter.current?.select()
     }
-    // At once, so that no letter that follows is lost; where the tree gives way to a file it is brought back first.
+    // Focus at once, so that no typed letter is lost. If the file hides the tree, show the tree first.
     if (filter.current?.offsetParent !== null) return focus()
     go(fileHref(""))
     queueMicrotask(focus)

@@ -1,9 +1,9 @@
-/** JSON laid out anew by moving its white space alone: no digit, order or comment is another. */
+/** Formats JSON by changing only its white space; digits, order and comments stay. */
 import { format } from "jsonc-parser"
 
 export const formatted = (text: string): string => {
   const edits = format(text, undefined, { insertSpaces: true, tabSize: 2, eol: "\n" }).sort((a, b) => a.offset - b.offset)
-  // Put together at once: an edit after the other would copy all of the text for each.
+  // Join once at the end: applying the edits one by one would copy the whole text each time.
   const parts: Array<string> = []
   let at = 0
   for (const { content, length, offset } of edits) {

@@ -1,16 +1,16 @@
-/** A component whose program comes when it is first needed, so that the page itself is there at once. */
+/** Loads a component when it is first needed, so that the page itself appears at once. */
 import type { ComponentType } from "preact"
 import { useEffect, useState } from "preact/hooks"
 import { Trouble } from "../components.tsx"
 
-/** What has come is there at once the next time, before the next key. */
+/** The loaded components, which render synchronously the next time. */
 const come = new Map<() => Promise<unknown>, unknown>()
 
 export const Later = <Props extends object>({
   load,
   with: props
 }: {
-  /** The same function each time. */
+  /** The loader; it must be the same function at each render. */
   readonly load: () => Promise<ComponentType<Props>>
   readonly with: NoInfer<Props>
 }) => {

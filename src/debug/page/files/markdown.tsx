@@ -1,6 +1,6 @@
 /**
- * Markdown as it is meant to be read. What comes out of it is cleaned by DOMPurify down to the elements that Markdown knows, in a document
- * that loads nothing; only then are links and images given places to lead to, none of them outside without being asked.
+ * Renders Markdown. DOMPurify reduces the HTML to the elements of Markdown, in a document that loads nothing. Only then do
+ * links and images get their targets; images from outside load only on request.
  */
 import { highlightCode, classHighlighter } from "@lezer/highlight"
 import { LanguageDescription } from "@codemirror/language"
@@ -33,8 +33,8 @@ const allowed = {
 const quoted = (text: string): string => text.replace(/[<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`)
 
 /**
- * HTML within Markdown, written anew: known elements with known attributes, all else left out or text. This is not what makes it safe;
- * but to be cleaned it has to be parsed, and a handler or a style that is parsed is refused by the page's policy, loudly.
+ * Rewrites HTML within Markdown: known elements with known attributes; the rest becomes text or is dropped. This does not make
+ * it safe. But DOMPurify must parse the HTML, and the page's policy would report each parsed handler or style.
  */
 const written = (html: string): string => {
   const parts: Array<string> = []
@@ -62,7 +62,7 @@ const written = (html: string): string => {
 
 const marked = new Marked({ gfm: true, async: false, renderer: { html: ({ text }) => written(text) } })
 
-/** An image may not be one before it is known what it shows. */
+/** Moves the source of an image aside until its target is known. */
 const holdBack = (node: Element): void => {
   if (node.localName !== "img") return
   const source = node.getAttribute("src")
@@ -90,7 +90,7 @@ const pathOf = (from: string, reference: string): string | undefined => {
   }
 }
 
-/** As GitHub makes them of headings. */
+/** Returns the anchor of a heading as GitHub makes it. */
 const slugOf = (text: string): string =>
   text
     .trim()
@@ -129,7 +129,7 @@ const mendLinks = (root: DocumentFragment, path: string): void => {
   }
 }
 
-/** In the place of an image that is not shown. */
+/** Replaces an image that is not shown. */
 const instead = (image: Element, text: string, href?: string): void => {
   const label = image.getAttribute("alt") ?? ""
   const made = document.createElement(href === undefined ? "span" : "a")
@@ -139,7 +139,7 @@ const instead = (image: Element, text: string, href?: string): void => {
     made.href = href
     openOutside(made)
   }
-  // A link within a link is none.
+  // Nested links are invalid.
   if (href !== undefined && image.closest("a") !== null) made.removeAttribute("href")
   image.replaceWith(made)
 }
@@ -206,14 +206,14 @@ export const Markdown = ({
 }: {
   readonly path: string
   readonly text: string
-  /** Of something that scrolls as a whole. */
+  /** Whether the text is part of a larger view that scrolls as a whole. */
   readonly isPart?: boolean
 }) => {
   const element = useRef<HTMLElement>(null)
   useLayoutEffect(() => {
     const abort = new AbortController()
     const urls: Array<string> = []
-    // What stands before a document in YAML is data of it.
+    // A YAML block before a document is metadata.
     const [front = ""] = /^---\r?\n[^]*?\r?\n---\r?\n/.exec(text) ?? []
     const fragment = clean(marked.parse(text.slice(front.length)) as string)
     for (const heading of fragment.querySelectorAll("h1, h2, h3, h4, h5, h6")) {

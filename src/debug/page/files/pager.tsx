@@ -1,11 +1,14 @@
-/** The bar over a large text, which says which of its lines are shown and leads to the others. */
+/** The bar above a large text, with the range of the shown lines and links to the other parts. */
 import { useState } from "preact/hooks"
 import type { FileContent } from "../../model.ts"
 import { go, hereWith, place } from "../store.ts"
 
 type Part = NonNullable<FileContent["part"]>
 
-/** The part in which a line begins. Parts that begin within a line have the number of that line too, and come after it. */
+/**
+ * Returns the part in which a line begins. A part that begins within a line has the number of that line too, and comes after
+ * it.
+ */
 export const partOfLine = ({ first_lines }: Part, line: number): number => {
   const exact = first_lines.indexOf(line)
   return exact === -1
@@ -16,7 +19,7 @@ export const partOfLine = ({ first_lines }: Part, line: number): number => {
     : exact
 }
 
-/** The part that the address asks for: `part`, or the one with `line`. A `line` in another part than `part` wins. */
+/** Returns the part that the address names: `part`, or the part with `line`. If they differ, `line` wins. */
 export const partAsked = (part: Part | undefined): number | undefined => {
   const { line, part: asked } = place.value.params
   if (part !== undefined && line !== undefined) return partOfLine(part, Number(line))

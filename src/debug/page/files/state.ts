@@ -1,4 +1,4 @@
-/** The tree that is shown, what of it is open, and what it is filtered by. */
+/** The shown tree, its open directories and its filter. */
 import { computed, effect, signal } from "@preact/signals"
 import type { FilesystemMeta } from "../../model.ts"
 import * as Api from "../api.ts"
@@ -7,7 +7,7 @@ import { Filter, type Node, openAtFirst, rowsOf, type Tree, treeOf } from "./tre
 
 export interface Shown {
   readonly tree: Tree
-  /** `undefined`: there is no filesystem to tell of. */
+  /** The metadata; `undefined` if there is no filesystem. */
   readonly filesystem: FilesystemMeta | undefined
   readonly at: string | undefined
 }
@@ -46,7 +46,7 @@ const ask = (looked: string | undefined): void => {
 effect(() => {
   const [looked, known, turn] = [at.value, version.value, retries.value]
   if (known === 0 && turn === 0) return
-  // Where files change all the time an answer that is cut off for a newer one would never come.
+  // Do not cancel the request for a newer one: if files change all the time, no answer would ever arrive.
   if (asking?.at === looked && asking !== undefined) asking.isOutdated = true
   else {
     asking?.abort.abort()
@@ -54,7 +54,7 @@ effect(() => {
   }
 })
 
-/** Of the same thing, over live changes and reloads of the page. */
+/** The open directories. They survive live changes and reloads of the page. */
 const opened = signal<ReadonlySet<string> | undefined>(undefined)
 const keyOf = (): string => `fs-algebra.open:${meta.value?.kind}:${meta.value?.path}`
 let keptKey = ""
@@ -73,7 +73,7 @@ const keep = (open: ReadonlySet<string>): void => {
   try {
     sessionStorage.setItem(keyOf(), JSON.stringify([...open]))
   } catch {
-    // So many that the browser does not keep them, or it keeps nothing.
+    // The storage is full or unavailable.
   }
 }
 
@@ -89,7 +89,7 @@ effect(() => {
 const none: ReadonlySet<string> = new Set()
 export const open = computed(() => opened.value ?? none)
 
-/** One of the tree, opened or closed; with `all` also what is below it. */
+/** Opens or closes a directory; with `all` also every directory below it. */
 export const toggle = (node: Node, isOpen = !open.value.has(node.path), all = false): void => {
   const next = new Set(open.value)
   const set = (each: Node): void => {
@@ -103,7 +103,7 @@ export const toggle = (node: Node, isOpen = !open.value.has(node.path), all = fa
 
 export const closeAll = (): void => keep(none)
 
-/** So that it can be seen in the tree. */
+/** Opens the directories above a path, so that its row is visible. */
 export const reveal = (path: string): void => {
   const next = new Set(open.value)
   for (let node = shown.value?.tree.nodes.get(path)?.parent; node !== undefined && node.path !== ""; node = node.parent) {
@@ -116,9 +116,9 @@ export const rows = computed(() => (shown.value === undefined ? [] : rowsOf(show
 
 export const query = signal("")
 const filter = computed(() => (shown.value === undefined ? undefined : new Filter(shown.value.tree)))
-/** `undefined` where nothing is searched for. */
+/** The matches of the filter; `undefined` if it is empty. */
 export const found = computed(() => (query.value.trim() === "" ? undefined : filter.value?.find(query.value)))
-/** The first letter should not have to wait for it. */
+/** Builds the index of the filter early, so that the first letter is not delayed. */
 export const prepareFilter = (): void => {
   void filter.value
 }
@@ -127,7 +127,7 @@ export const marksOf = (node: Node): ReadonlySet<number> => filter.value?.marks(
 const everywhere = { has: () => true }
 const inOrder = computed(() => (shown.value === undefined ? [] : rowsOf(shown.value.tree, everywhere)))
 
-/** The file `by` further in the whole tree, or in what the filter found. */
+/** Opens the next or previous file in the whole tree, or in the matches of the filter. */
 export const step = (by: 1 | -1): void => {
   const list = (found.value ?? inOrder.value).filter(({ kind }) => kind !== "directory")
   const now = list.findIndex(({ path }) => path === place.value.path)

@@ -1,13 +1,13 @@
-/** A file of comma or tab separated values as a table. */
+/** Shows comma or tab separated values as a table. */
 import Papa from "papaparse"
 import { useMemo } from "preact/hooks"
 import { Empty, plainName, VirtualList } from "../components.tsx"
 
-/** Rows by which the widths of columns are chosen. */
+/** The number of rows that decide the widths of columns. */
 const measured = 200
-/** Characters of a column, at least and at most. */
+/** The smallest and largest width of a column, in characters. */
 const [narrowest, widest] = [4, 48] as const
-/** Columns that are drawn; a table with more is no table for people. */
+/** The largest number of columns to draw; people cannot read wider tables. */
 const maxColumns = 200
 const rowHeight = 28
 

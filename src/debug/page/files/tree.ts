@@ -1,6 +1,6 @@
 /**
- * The tree of files, made of the flat list that the server gives. It is meant for 50,000 files: a directory's children are sorted when it
- * is opened, and the filter looks at each path once, in lower case.
+ * The tree of files, made from the server's flat list. It is designed for 50,000 files: children are sorted when their
+ * directory is opened. The filter tests each path once, in lower case.
  */
 import type { TreeFile } from "../../model.ts"
 
@@ -8,12 +8,12 @@ export interface Node {
   readonly name: string
   readonly path: string
   readonly kind: "file" | "directory" | "symlink" | "other"
-  /** From 1; 0 for the root. */
+  /** The depth, from 1; 0 for the root. */
   readonly depth: number
   readonly parent: Node | undefined
-  /** Of a directory, of everything below. */
+  /** The size; for a directory, of everything below it. */
   size: number
-  /** Of a directory, files below. */
+  /** The number of files below a directory. */
   files: number
   readonly children: Array<Node>
   isSorted: boolean
@@ -33,9 +33,9 @@ const node = (path: string, kind: Node["kind"], parent: Node | undefined): Node 
 
 export interface Tree {
   readonly root: Node
-  /** By path; the root is not among them. */
+  /** The nodes by path, without the root. */
   readonly nodes: ReadonlyMap<string, Node>
-  /** In the order of the server. */
+  /** The files in the order of the server. */
   readonly files: ReadonlyArray<Node>
 }
 
@@ -74,7 +74,7 @@ export const treeOf = (files: ReadonlyArray<TreeFile>): Tree => {
 
 const order = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" })
 
-/** Directories first, then by name as people sort: 2 before 10. */
+/** Sorts the children: directories first, then by name with numbers in order (2 before 10). */
 export const childrenOf = (parent: Node): ReadonlyArray<Node> => {
   if (!parent.isSorted) {
     parent.children.sort(
@@ -88,7 +88,7 @@ export const childrenOf = (parent: Node): ReadonlyArray<Node> => {
   return parent.children
 }
 
-/** The rows, from above, where the directories of `open` are open. */
+/** Lists the visible rows from top to bottom, given the open directories. */
 export const rowsOf = (tree: Tree, open: Pick<ReadonlySet<string>, "has">): ReadonlyArray<Node> => {
   const rows: Array<Node> = []
   const add = (parent: Node): void => {
@@ -101,7 +101,7 @@ export const rowsOf = (tree: Tree, open: Pick<ReadonlySet<string>, "has">): Read
   return rows
 }
 
-/** What is open at first: everything of a small tree, and the way through directories that are alone. */
+/** Returns the directories to open at first: all of a small tree, otherwise the chain of directories with a single entry. */
 export const openAtFirst = (tree: Tree): ReadonlySet<string> => {
   const open = new Set<string>()
   if (tree.nodes.size <= 40) {
@@ -118,18 +118,18 @@ export const openAtFirst = (tree: Tree): ReadonlySet<string> => {
 
 export interface Found {
   readonly node: Node
-  /** The places in the path of the letters that were searched for. */
+  /** The positions of matched characters in the path. */
   readonly marks: ReadonlySet<number>
 }
 
-/** The letters of a text, and whatever else it has, as bits: what has not all the bits of a word has not all of its letters. */
+/** Returns the characters of a text as a bit set. A text that lacks bits of a word cannot contain all its characters. */
 const bitsOf = (lower: string): number => {
   let bits = 0
   for (let i = 0; i < lower.length; i++) bits |= 1 << (lower.charCodeAt(i) & 31)
   return bits
 }
 
-/** Of a path that has all words of `words`: where; the less the better. Of one that has not: undefined. */
+/** Scores a path that matches all words, lower is better; `undefined` if it does not match. */
 const match = (lower: string, nameAt: number, words: ReadonlyArray<string>): number | undefined => {
   let score = 0
   for (const word of words) {
@@ -142,7 +142,7 @@ const match = (lower: string, nameAt: number, words: ReadonlyArray<string>): num
       score += 4
       continue
     }
-    // The letters in their order, with others between.
+    // The characters in order, with others between them.
     let at = -1
     let gaps = 0
     for (const letter of word) {
@@ -173,7 +173,7 @@ const marksOf = (lower: string, nameAt: number, words: ReadonlyArray<string>): R
   return marks
 }
 
-/** The marks are made for the rows that are drawn, and not for all that was found. */
+/** The filter of the tree. Marks are computed only for drawn rows, not for all matches. */
 export class Filter {
   readonly #tree: Tree
   readonly #lower: ReadonlyArray<string>
@@ -184,7 +184,7 @@ export class Filter {
 
   constructor(tree: Tree) {
     this.#tree = tree
-    // Places in it are places in the path only where no letter becomes two.
+    // Lower-casing may change the length of a path; then its positions would be wrong, so the path stays as it is.
     this.#lower = tree.files.map(({ path }) => {
       const lower = path.toLowerCase()
       return lower.length === path.length ? lower : path
@@ -193,11 +193,11 @@ export class Filter {
     this.#nameAt = tree.files.map(({ name, path }) => path.length - name.length)
   }
 
-  /** What matches, the best first. */
+  /** Returns the matches, best first. */
   find(text: string): ReadonlyArray<Node> {
     const query = text.toLowerCase().trim()
     this.#words = query.split(/\s+/).filter((word) => word !== "")
-    // What is typed on finds less: only what was found before need be looked at.
+    // A longer query matches less, so only the previous matches must be tested.
     const last = this.#last
     const among = last !== undefined && last.text !== "" && query.startsWith(last.text) ? last.found : undefined
     const bits = bitsOf(this.#words.join(""))
@@ -215,7 +215,7 @@ export class Filter {
     }
     this.#last = { text: query, found }
     const best: Array<Node> = []
-    // Some have none.
+    // The array of buckets has holes.
     for (const bucket of buckets) for (const index of bucket ?? []) best.push(this.#tree.files[index]!)
     return best
   }
@@ -228,7 +228,7 @@ export class Filter {
   }
 }
 
-/** Where a relative reference in the file `from` leads: a path, or undefined where it leaves the root. */
+/** Resolves a relative reference in the file `from` to a path; `undefined` if it leaves the root. */
 export const resolved = (from: string, reference: string): string | undefined => {
   const parts = reference.startsWith("/") ? [] : from.split("/").slice(0, -1)
   for (const part of reference.split("/")) {

@@ -1,4 +1,4 @@
-/** The tree, or what the filter found in it. The keys act on the list as a whole, since most of its rows are not there. */
+/** Shows the tree, or the matches of the filter. The list handles keys as a whole, because most rows have no elements. */
 import { useSignal } from "@preact/signals"
 import type { RefObject } from "preact"
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks"
@@ -22,11 +22,11 @@ import {
 } from "./state.ts"
 import type { Node } from "./tree.ts"
 
-/** Of an archive that is there and cannot be read, why. */
+/** Returns why an existing archive cannot be shown. */
 const unshown = (): string | undefined =>
   meta.value?.problems.find((problem) => problem.startsWith("The files cannot be shown"))
 
-/** A finger needs more room than a pointer. */
+/** The row height; touch needs more space than a pointer. */
 const rowHeight = matchMedia("(pointer: coarse)").matches ? 38 : 26
 
 const choose = (node: Node): void => {
@@ -44,7 +44,7 @@ const Rows = () => {
   const typed = useRef({ text: "", at: -1000 })
   const path = place.value.path
   const revealed = useRef<string | undefined>(undefined)
-  // Once: what was closed since stays so, and the keys stay where they are, when the tree changes.
+  // Reveal a path only once: directories that were closed since, and the key position, stay when the tree changes.
   useLayoutEffect(() => {
     if (revealed.current === path) return
     active.value = path
@@ -57,7 +57,7 @@ const Rows = () => {
     active.value = list[Math.max(0, Math.min(list.length - 1, next))]?.path
   }
 
-  /** The next row whose name begins with what is typed without a pause. */
+  /** Moves to the next row whose name begins with the letters typed without a pause. */
   const type = (letter: string, time: number): void => {
     const text = (time - typed.current.at < 800 ? typed.current.text : "") + letter.toLowerCase()
     typed.current = { text, at: time }
@@ -102,7 +102,7 @@ const Rows = () => {
         if (node !== undefined) choose(node)
         break
       default:
-        // A name that is being typed goes on with any letter; it begins with one that is not a key of the page.
+        // A started name continues with any letter, but a new one cannot begin with a shortcut of the page.
         if (!/^[\p{L}\p{N}._-]$/u.test(event.key)) return
         if (event.timeStamp - typed.current.at >= 800 && keys.value.some(({ key }) => key === event.key)) return
         type(event.key, event.timeStamp)
@@ -159,7 +159,7 @@ const Rows = () => {
   )
 }
 
-/** A row is of its place, and not of its file: with each letter that is typed there are others, and none need be made anew. */
+/** Renders the matches. A row's key is its position, so that new matches reuse the elements. */
 const Results = ({ active }: { readonly active: number }) => {
   const list = found.value ?? []
   const path = place.value.path

@@ -1,4 +1,4 @@
-/** What differs between two times: which files, and how each. */
+/** Compares two trees: the list of changed files, and the change of each. */
 import { useLayoutEffect, useMemo, useState } from "preact/hooks"
 import type { DiffEntry, SnapshotInfo } from "../../model.ts"
 import * as Api from "../api.ts"
@@ -8,7 +8,7 @@ import { FileDiff } from "./FileDiff.tsx"
 import { Choice, Path, Search, Split, useFocus, useListKeys, useNarrow, useNow } from "./parts.tsx"
 import { ago, count, millisOf, shown } from "./words.ts"
 
-/** In the address, for what is shown by itself: as `with`, where leaving it out means the snapshot before. */
+/** The value of `with` in the address for the shown source itself; an absent `with` means the previous snapshot. */
 const itself = "itself"
 
 const kinds = ["added", "modified", "deleted", "renamed"] as const
@@ -28,11 +28,11 @@ const keepMode = (mode: Mode): void => {
   try {
     localStorage.setItem(modeKey, mode)
   } catch {
-    // A browser that keeps nothing.
+    // Storage is unavailable.
   }
 }
 
-/** The one before what is looked at; without any, what is shown by itself. */
+/** Returns the snapshot before `at`; without one, the shown source itself. */
 const before = (all: ReadonlyArray<SnapshotInfo>, at: string | undefined): string | undefined => {
   const index = at === undefined ? -1 : all.findIndex(({ id }) => id === at)
   return at !== undefined && index < 0 ? undefined : all[index + 1]?.id
@@ -55,7 +55,7 @@ const Row = ({
   readonly entry: DiffEntry
   readonly href: string
   readonly isChosen: boolean
-  /** Where Tab stops in the list. */
+  /** Whether Tab stops at this row. */
   readonly isStop: boolean
 }) => (
   <a class="item changed" role="option" aria-selected={isChosen} tabIndex={isStop ? 0 : -1} href={href}>
@@ -109,7 +109,7 @@ export const Changes = () => {
         : Promise.resolve(undefined),
     [from, to, isAsked, version.value]
   )
-  // Of other snapshots nothing is shown under these names.
+  // Ignore changes between other snapshots.
   const changes = value !== undefined && value.from === (from ?? null) && value.to === (to ?? null) ? value.changes : undefined
   const only = params["kind"] ?? ""
   const rows = useMemo(() => {
@@ -131,7 +131,7 @@ export const Changes = () => {
   const to_ = (index: number): void => go(hrefTo(rows[index]!.path), { replace: true })
   const focus = useFocus(chosen?.path, position)
   useListKeys("changed file", rows.length, position, to_)
-  // At a desk something is shown at once, and not after what is clicked meanwhile.
+  // On a wide screen open the first file at once, before a click can select another.
   const first = rows[0]?.path
   useLayoutEffect(() => {
     if (path === "" && first !== undefined && !isNarrow) go(hrefTo(first), { replace: true })

@@ -1,4 +1,4 @@
-/** What an entry or a side of a change holds: text in the colours of its language, an image, or what it is where it can be neither. */
+/** Shows the content of a journal entry or one side of a change: highlighted text, an image, or a description. */
 import type { Extension } from "@codemirror/state"
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
 import type { FileContent } from "../../model.ts"
@@ -8,7 +8,7 @@ import { shown } from "./words.ts"
 
 export const isImage = ({ content, media_type }: FileContent): boolean => content !== null && media_type.startsWith("image/")
 
-/** In UTF-8, as base64: what holds text is shown as an image by its bytes too. */
+/** Returns the base64 of the content. An image in a text format (SVG) is encoded as UTF-8 first. */
 const base64Of = ({ content, encoding }: FileContent): string => {
   if (encoding === "base64") return content ?? ""
   let binary = ""
@@ -38,7 +38,7 @@ export const Picture = ({ file }: { readonly file: FileContent }) => {
   )
 }
 
-/** The editor comes when the first text does. */
+/** Shows text; the editor is loaded with the first text. */
 const Text = ({ path, text }: { readonly path: string; readonly text: string }) => {
   const element = useRef<HTMLDivElement>(null)
   const [editor, setEditor] = useState<typeof EditorsModule | undefined>(undefined)

@@ -1,4 +1,4 @@
-/** One event, whole: what was asked of the tool, what came of it, and where to read on. */
+/** Shows one event in full: the parameters of the tool, its result, and related links. */
 import type { Event } from "../../model.ts"
 import { bytes } from "../components.tsx"
 import { hrefOf, snapshots } from "../store.ts"
@@ -9,7 +9,7 @@ import { absolute, duration, millisOf, shown, shownText } from "./words.ts"
 const fieldOf = (item: unknown, name: string): unknown =>
   typeof item === "object" && item !== null && name in item ? (item as Readonly<Record<string, unknown>>)[name] : undefined
 
-/** What was taken before this call changed something, and what came after: between them is what it did. */
+/** Links to the difference between the snapshot before this call and the one after it. */
 const Changed = ({ callId }: { readonly callId: string }) => {
   const all = snapshots.value
   const place = all.findIndex(({ call_id }) => call_id === callId)

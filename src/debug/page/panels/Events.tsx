@@ -1,4 +1,4 @@
-/** What tools did, and whatever else the logs of the sessions say a time of: over time, as a list, and one by one. */
+/** Shows the timed items of the logs: on a time line, as a list, and in detail. */
 import { useMemo } from "preact/hooks"
 import type { Event } from "../../model.ts"
 import { bytes, Empty, Trouble, VirtualList } from "../components.tsx"
@@ -15,7 +15,7 @@ export const outcomeOf = ({ success }: Event): "done" | "failed" | undefined =>
 const textOf = ({ call_id, message, mode, name, path }: Event): string =>
   [name, path, message, mode, call_id].filter(Boolean).join("\n").toLowerCase()
 
-/** What the address asks for. */
+/** The filters in the address. */
 interface Asked {
   readonly tool: string
   readonly outcome: string
@@ -40,7 +40,7 @@ const isWithin = (event: Event, [from, to]: Span): boolean => {
   return millis !== undefined && millis >= from && millis <= to
 }
 
-/** Which are asked for, but for the span, which is drawn over all of them. */
+/** Filters the events, but not by the span, because the time line shows all of them. */
 const filtered = (events: ReadonlyArray<Event>, { outcome, session, text, tool }: Asked): ReadonlyArray<Event> => {
   const sought = text.trim().toLowerCase()
   return events.filter(
@@ -62,7 +62,7 @@ const Row = ({
   readonly event: Event
   readonly href: string
   readonly isChosen: boolean
-  /** Where Tab stops in the list. */
+  /** Whether Tab stops at this row. */
   readonly isStop: boolean
   readonly beginning: number | undefined
 }) => {

@@ -1,4 +1,4 @@
-/** One changed file: its text compared, side by side or as one, or what else there is to see of both sides. */
+/** Shows one changed file: its texts compared side by side or unified, or else both sides by themselves. */
 import type { Extension } from "@codemirror/state"
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 import type { DiffEntry, FileContent } from "../../model.ts"
@@ -15,7 +15,7 @@ import { shown } from "./words.ts"
 
 type Editors = typeof EditorsModule
 
-/** The editor with the language of a file: both at once, so that colours do not come after the text. */
+/** Loads the editor and the language together, so that the text appears highlighted. */
 const useEditors = (path: string): { readonly editors: Editors; readonly language: Extension } | undefined => {
   const [ready, set] = useState<{ readonly path: string; readonly editors: Editors; readonly language: Extension }>()
   useEffect(() => {
@@ -72,7 +72,7 @@ export const FileDiff = ({
   readonly to: string | undefined
   readonly mode: Mode
   readonly onMode: ((mode: Mode) => void) | undefined
-  /** After the last change, or before the first. */
+  /** Called to go beyond the last change (1) or the first (-1). */
   readonly onPast: (by: 1 | -1) => void
 }) => {
   const {
@@ -94,7 +94,7 @@ export const FileDiff = ({
   const [before, after] = [sides?.before?.content ?? "", sides?.after?.content ?? ""]
   const isShown = sides !== undefined && why === undefined && before !== after
   const isOneSided = entry.change === "added" || entry.change === "deleted"
-  // What is whole on one side has nothing to stand beside.
+  // A file on one side only has nothing to compare with.
   const shownMode: Mode = isOneSided ? "unified" : mode
 
   useLayoutEffect(() => {

@@ -1,4 +1,4 @@
-/** Who changed a file, the latest first: each leads to the call, or to the journal's entry. */
+/** Lists the changes of a file, latest first. Each links to its call, or to its journal entry. */
 import type { HistoryItem } from "../../model.ts"
 import * as Api from "../api.ts"
 import { bytes, Empty, Trouble, useAsked } from "../components.tsx"

@@ -1,4 +1,7 @@
-/** What was asked of a filesystem and what it answered, the latest first, as it happens. A request and its answers are shown to belong together. */
+/**
+ * Shows the requests to a filesystem and their answers, latest first and live. A request and its answers are visually
+ * connected.
+ */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks"
 import type { JournalItem } from "../../model.ts"
 import { bytes, Empty, Trouble, VirtualList } from "../components.tsx"
@@ -27,12 +30,12 @@ const isKind = ({ direction, fault, kind }: JournalItem, asked: string): boolean
 const isSaid = ({ correlation_id, kind, path, summary, to_path }: JournalItem, sought: string): boolean =>
   `${kind}\n${path ?? ""}\n${to_path ?? ""}\n${summary}\n${correlation_id ?? ""}`.toLowerCase().includes(sought)
 
-/** So far back is looked by itself for what the filter leaves. */
+/** The number of entries that are loaded automatically to fill a filtered list. */
 const furthest = 20_000
 
 const signs = { request: "→", answer: "←", other: "·" } as const
 
-/** Where in the run of neighbours of one exchange a row stands. */
+/** The position of a row among adjacent rows of one exchange. */
 type Tie = "alone" | "first" | "between" | "last"
 
 const tieOf = (rows: ReadonlyArray<JournalItem>, index: number): Tie => {
@@ -54,13 +57,13 @@ const Row = ({
   tie
 }: {
   readonly item: JournalItem
-  /** The path of what was asked, of an answer that names none. */
+  /** The path of the request, for an answer that names none. */
   readonly about: string | undefined
   readonly href: string
   readonly isChosen: boolean
-  /** Where Tab stops in the list. */
+  /** Whether Tab stops at this row. */
   readonly isStop: boolean
-  /** Of what is pointed at, or chosen. */
+  /** Whether the row belongs to the same exchange as the hovered or chosen row. */
   readonly isPartner: boolean
   readonly tie: Tie
   readonly now: number
@@ -119,7 +122,7 @@ const Nothing = () => (
   </Empty>
 )
 
-/** Chooses between entries and changes. */
+/** Switches between entries and changes. */
 const Ways = ({ isChanges }: { readonly isChanges: boolean }) => {
   const show = (as: string | undefined): void => go(hrefOf("journal", "", { ...place.value.params, as }), { replace: true })
   useKeys([{ key: "v", does: "Entries or changes", run: () => show(isChanges ? undefined : "changes") }])
@@ -199,9 +202,9 @@ const Entries = () => {
   const focus = useFocus(chosen, position)
   useListKeys("entry", rows.length, position, (index) => go(hrefTo(rows[index]?.position), { replace: true }))
   useKeys([{ key: ".", does: "Show new entries", run: showNew }])
-  // What is chosen further back than anything that is here is gone back to.
+  // Load older entries until the chosen one is reached.
   const isFurtherBack = chosen !== undefined && chosen < (items.at(-1)?.position ?? 0)
-  // A filter that leaves little asks for more, until the list is full or the journal at its beginning.
+  // A filter that matches little loads more, until the list is full or the journal is exhausted.
   useEffect(() => {
     if (isBegun && !isAsking && next !== null && (rows.length < 60 || isFurtherBack) && items.length < furthest) more()
   })

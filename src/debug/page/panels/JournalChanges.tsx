@@ -1,4 +1,4 @@
-/** The changes that a journal has, the latest first, one row each: a request and its answers together. */
+/** Lists the changes in a journal, latest first. A row combines a request with its answers. */
 import { useEffect, useState } from "preact/hooks"
 import type { HistoryItem } from "../../model.ts"
 import * as Api from "../api.ts"
@@ -31,7 +31,7 @@ const Row = ({ item, now }: { readonly item: HistoryItem; readonly now: number }
   </a>
 )
 
-/** The changes that have been answered so far, the latest first, and where older ones begin. */
+/** The changes loaded so far, latest first, and the position where older ones begin. */
 interface Known {
   readonly items: ReadonlyArray<HistoryItem>
   readonly next: number | null
@@ -42,7 +42,7 @@ const positionOf = ({ position }: HistoryItem): number => position ?? 0
 const latestFirst = (items: ReadonlyArray<HistoryItem>): ReadonlyArray<HistoryItem> =>
   [...new Map(items.map((item) => [positionOf(item), item])).values()].sort((a, b) => positionOf(b) - positionOf(a))
 
-/** Adds the latest page. What is known is dropped where changes between the two may be missing. */
+/** Adds the latest page. The known changes are dropped if there may be a gap before the page. */
 const withLatest = (known: Known | undefined, page: Known): Known => {
   const newest = known?.items[0]
   const lowest = page.items.at(-1)

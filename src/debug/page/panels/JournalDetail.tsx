@@ -1,4 +1,4 @@
-/** An entry of the journal, whole: what it says, what it carried, and the rest of its exchange. */
+/** Shows an entry of the journal in full, with its content and the rest of its exchange. */
 import type { JournalItem } from "../../model.ts"
 import * as Api from "../api.ts"
 import { bytes, Trouble, useAsked } from "../components.tsx"
@@ -19,7 +19,7 @@ const File = ({ path }: { readonly path: string }) => (
   </>
 )
 
-/** What was asked and what came of it, in the order in which it was said. */
+/** Lists the entries of an exchange in order. */
 const Exchange = ({ id, position }: { readonly id: string; readonly position: number }) => {
   const { value } = useAsked((signal) => Api.journal({ correlation: id, limit: 100 }, signal), [id, journalLast.value])
   const steps = [...(value?.items ?? [])].sort((a, b) => a.position - b.position)

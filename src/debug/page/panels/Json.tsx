@@ -1,4 +1,4 @@
-/** A value as JSON: coloured by type, foldable, and never longer than one can bear before one asks for more. */
+/** Shows a value as JSON: coloured by type, foldable, and with long parts cut until the user asks for more. */
 import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
 import { Copy } from "./parts.tsx"
@@ -47,7 +47,7 @@ const Scalar = ({ tail, value }: { readonly value: unknown; readonly tail?: Comp
     </>
   )
 
-/** A few short ones in a row need no line each. */
+/** Tests whether a list is short enough for one line. */
 const isShort = (value: object): value is ReadonlyArray<unknown> =>
   Array.isArray(value) &&
   value.length > 0 &&
@@ -73,7 +73,7 @@ const Node = ({
   readonly value: unknown
   readonly name?: string | undefined
   readonly depth: number
-  /** So many levels are unfolded at first. */
+  /** The number of levels that are unfolded at first. */
   readonly open: number
   readonly comma: boolean
 }) => {

@@ -1,4 +1,4 @@
-/** The items of a slice, a page at a time: of a state the latest first, of a log in the order in which they came. */
+/** Shows the items of a slice in pages: a state latest first, a log in its own order. */
 import { useMemo } from "preact/hooks"
 import type { SliceInfo } from "../../model.ts"
 import * as Api from "../api.ts"
@@ -11,7 +11,7 @@ import { count, millisOf, shown } from "./words.ts"
 
 const pageSize = 50
 
-/** One as long as this is folded at first. */
+/** The length from which an item is folded at first, in characters of JSON. */
 const long = 1200
 
 const lengthOf = (value: unknown): number => JSON.stringify(value)?.length ?? 0

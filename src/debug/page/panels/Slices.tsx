@@ -1,4 +1,4 @@
-/** What sessions kept: which there are, by descent, and the slices of one item by item. */
+/** Shows the sessions as a tree of descent, and the slices of each. */
 import { useMemo } from "preact/hooks"
 import type { SessionInfo, SliceInfo } from "../../model.ts"
 import * as Api from "../api.ts"
@@ -14,7 +14,9 @@ interface Line {
   readonly slice?: SliceInfo
 }
 
-/** Sessions below the one they came from, each followed by its slices. Who says to descend from itself is a root all the same. */
+/**
+ * Lists the sessions below their parents, each followed by its slices. A session in a circle of parents is listed as a root.
+ */
 const linesOf = (sessions: ReadonlyArray<SessionInfo>, slices: ReadonlyArray<SliceInfo>): ReadonlyArray<Line> => {
   const ids = new Set(sessions.map(({ session_id }) => session_id))
   const byParent = Map.groupBy(sessions, ({ parent_id }) => (parent_id !== null && ids.has(parent_id) ? parent_id : null))
@@ -72,7 +74,7 @@ const Slice = ({
   readonly slice: SliceInfo
   readonly depth: number
   readonly isChosen: boolean
-  /** Where Tab stops in the list. */
+  /** Whether Tab stops at this row. */
   readonly isStop: boolean
 }) => (
   <a

@@ -1,8 +1,7 @@
-/** What happened over time, in columns: how much in each, and what of it failed. A span can be drawn over it; what is chosen is marked. */
+/** Draws events over time as columns, with the failed part of each. The user can select a span; the chosen event is marked. */
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 import { absolute, clock, count, duration } from "./words.ts"
 
-/** Something that happened. */
 export interface Mark {
   readonly millis: number
   readonly isFault: boolean
@@ -21,7 +20,7 @@ const tickSteps = [
   2_592_000_000, 7_776_000_000, 31_536_000_000
 ]
 
-/** Round times, not closer to each other than a label is wide. */
+/** Returns round times, at least the width of a label apart. */
 const ticksOf = ([from, to]: Span, width: number): ReadonlyArray<number> => {
   const least = ((to - from) / width) * 96
   const step = tickSteps.find((step) => step >= least) ?? tickSteps.at(-1)!
@@ -31,7 +30,7 @@ const ticksOf = ([from, to]: Span, width: number): ReadonlyArray<number> => {
   return ticks
 }
 
-/** From the first to the last, with air on both sides. */
+/** Returns the span of all marks, with a margin on both sides. */
 const extentOf = (marks: ReadonlyArray<Mark>): Span => {
   let [from, to] = [Infinity, -Infinity]
   for (const { millis } of marks) [from, to] = [Math.min(from, millis), Math.max(to, millis)]
@@ -55,7 +54,7 @@ const barsOf = (
   let highest = 1
   for (let i = 0; i < columns; i++) highest = Math.max(highest, goods[i]! + bads[i]!)
   const room = height - foot - 8
-  // Of the root, so that one beside a hundred can still be seen.
+  // Scale by the square root, so that 1 stays visible beside 100.
   const tall = (n: number): number => (n === 0 ? 0 : Math.max(8, (Math.sqrt(n) / Math.sqrt(highest)) * room))
   let [good, bad] = ["", ""]
   for (let i = 0; i < columns; i++) {
@@ -80,12 +79,12 @@ export const Timeline = ({
   span
 }: {
   readonly label: string
-  /** In any order. */
+  /** The events, in any order. */
   readonly marks: ReadonlyArray<Mark>
   readonly chosen?: number | undefined
   readonly span?: Span | undefined
   readonly onSpan?: ((span: Span | undefined) => void) | undefined
-  /** A moment that was clicked on. */
+  /** Called with the time that was clicked. */
   readonly onPoint?: ((millis: number) => void) | undefined
 }) => {
   const element = useRef<HTMLDivElement>(null)

@@ -1,4 +1,4 @@
-/** All events, a thousand at a time, the first at once; kept as long as what is shown has not been read anew. */
+/** Loads all events in pages of a thousand, the first page at once. They are kept until the source is read again. */
 import { signal } from "@preact/signals"
 import { useEffect } from "preact/hooks"
 import type { Event } from "../../model.ts"

@@ -1,4 +1,4 @@
-/** What needs the editor, and comes with it when it is first wanted: texts, and two texts compared. */
+/** Shows and compares texts in the editor; loaded with the editor on first use. */
 import { Change, type Chunk, diff, getChunks, MergeView, unifiedMergeView } from "@codemirror/merge"
 import { EditorState, type Extension, Text } from "@codemirror/state"
 import { EditorView, gutter, GutterMarker, type BlockInfo } from "@codemirror/view"
@@ -7,7 +7,7 @@ import { diffLines, linesOf } from "./lineDiff.ts"
 
 export { languageOf }
 
-/** Answers how to take it away. */
+/** Shows a text, and returns a function that removes it. */
 export const showText = (parent: Element, text: string, language: Extension): (() => void) => {
   const view = new EditorView({ parent, doc: text, extensions: [base, language, label("Content")] })
   return () => view.destroy()
@@ -17,22 +17,22 @@ const label = (text: string): Extension => EditorView.contentAttributes.of({ "ar
 
 export type Mode = "split" | "unified"
 
-/** Two texts side by side, or as one. */
+/** Two compared texts. */
 export interface Compared {
   readonly added: number
   readonly deleted: number
-  /** Of the changes. */
+  /** The number of changes. */
   readonly count: number
-  /** To the next change, or the one before; answers its place from 0, `undefined` where there is none that way. */
+  /** Moves to the next or previous change. Returns its index from 0, or `undefined` if there is none. */
   readonly step: (by: 1 | -1) => number | undefined
   readonly wrap: (isWrapping: boolean) => void
   readonly close: () => void
 }
 
-/** Characters on both sides. What is longer is marked as a whole, and not letter by letter. */
+/** The longest change that is compared by character, in characters of both sides. */
 const longest = 20_000
 
-/** First by lines, however long the texts are, and then by letters within what is other. */
+/** Compares by line, and then by character within short changes. */
 const byLines = (before: string, after: string): ReadonlyArray<Change> => {
   const [a, b] = [linesOf(before), linesOf(after)]
   const changes: Array<Change> = []
@@ -59,7 +59,7 @@ const diffConfig = { override: byLines }
 
 const collapseUnchanged = { margin: 3, minSize: 6 }
 
-/** Without the empty one that the newline at the end of a text leaves. */
+/** Counts the lines of a range, without the empty line after the last newline. */
 const linesIn = (text: Text, from: number, to: number): number => {
   if (from >= to) return 0
   const end = Math.min(to, text.length)
@@ -78,7 +78,7 @@ const totalsOf = (chunks: ReadonlyArray<Chunk>, a: Text, b: Text): { readonly ad
   return { added, deleted }
 }
 
-/** The number a line had before, where it is still there. */
+/** Shows the old number of a line that still exists. */
 class Before extends GutterMarker {
   readonly text: string
   constructor(text: string) {
@@ -93,7 +93,7 @@ class Before extends GutterMarker {
   }
 }
 
-/** The line of `a` beside a place of `b`, outside of changes. */
+/** Returns the line of `a` for a position of `b` outside of changes. */
 const lineBefore = (chunks: ReadonlyArray<Chunk>, a: Text, b: Text, place: number): number | undefined => {
   let shift = 0
   for (const { fromA, fromB, toA, toB } of chunks) {
@@ -138,7 +138,7 @@ const steps = (views: readonly [EditorView, ...ReadonlyArray<EditorView>], chunk
   }
 }
 
-/** `isWhole`: only one of them was there, and there is nothing to compare it with. */
+/** Shows two texts. With `isWhole` only one of them exists, and there is nothing to compare. */
 export const compare = (
   parent: Element,
   {

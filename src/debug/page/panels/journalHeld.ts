@@ -1,6 +1,6 @@
 /**
- * As much of the journal as has been asked for, the latest first. What comes is taken at the top while one looks there; otherwise it waits,
- * so that nothing moves under the eye.
+ * Holds the loaded part of the journal, latest first. New entries are added at once while the list is scrolled to the top.
+ * Otherwise they wait, so that the list does not move.
  */
 import { useEffect, useReducer, useRef } from "preact/hooks"
 import type { JournalItem, JournalPage } from "../../model.ts"
@@ -17,9 +17,9 @@ export interface Sought {
 
 class Held {
   items: ReadonlyArray<JournalItem> = []
-  /** They have come, and are not in `items` yet. */
+  /** The new entries that are not in `items` yet. */
   waiting: ReadonlyArray<JournalItem> = []
-  /** Where older ones begin; `null`: there are none. */
+  /** The position where older entries begin; `null` if there are none. */
   next: number | null = null
   last = 0
   isBegun = false
@@ -32,7 +32,7 @@ const latestFirst = (items: ReadonlyArray<JournalItem>): ReadonlyArray<JournalIt
   return sorted.filter(({ position }, index) => position !== sorted[index - 1]?.position)
 }
 
-/** `isAtTop`: asked when something comes. */
+/** Loads the journal. `isAtTop` is called when entries arrive. */
 export const useJournal = (sought: Sought, isAtTop: () => boolean) => {
   const [turn, again] = useReducer<number, void>((n) => n + 1, 0)
   const [, render] = useReducer<number, void>((n) => n + 1, 0)
@@ -52,7 +52,7 @@ export const useJournal = (sought: Sought, isAtTop: () => boolean) => {
       held.error = error instanceof Error ? error.message : String(error)
     }
     held.isAsking = false
-    // What is no longer looked at is not shown.
+    // Do not render for a query that is no longer shown.
     if (held === ref.current) render()
   }
 

@@ -1,9 +1,9 @@
 /**
- * Where two texts differ, line by line: between lines that each side has once and in the same order, which are found fast however long the
- * texts are. What is between them is compared line against line while that is cheap, and otherwise taken as other altogether.
+ * Compares two texts by line. Lines that occur once on each side, in the same order, serve as anchors and are found fast. The
+ * lines between anchors are compared exactly if that is cheap, and otherwise count as changed.
  */
 
-/** From a line up to another, on both sides, from 0. */
+/** Ranges of lines that differ, from 0, each up to but not including its end. */
 export interface Hunk {
   readonly fromA: number
   readonly toA: number
@@ -11,17 +11,17 @@ export interface Hunk {
   readonly toB: number
 }
 
-/** Each with the newline at its end. */
+/** Splits a text into lines that keep their newlines. */
 export const linesOf = (text: string): ReadonlyArray<string> => text.match(/[^\n]*\n|[^\n]+$/g) ?? []
 
-/** Pairs of lines that are compared one with each other. */
+/** The largest number of line pairs to compare exactly. */
 const most = 400_000
 
 type Pair = readonly [a: number, b: number]
 
-/** Of pairs in the order of `a`, as many as can be while `b` grows too. */
+/** Returns the longest subsequence of pairs, ordered by `a`, in which `b` increases too. */
 const growing = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Pair> => {
-  /** The last of the best row of each length, and what comes before each pair in its row. */
+  /** The last pair of the best subsequence of each length, and the predecessor of each pair. */
   const tails: Array<number> = []
   const before = new Int32Array(pairs.length).fill(-1)
   pairs.forEach(([, b], index) => {
@@ -47,7 +47,7 @@ export const diffLines = (a: ReadonlyArray<string>, b: ReadonlyArray<string>): R
     else hunks.push({ fromA, toA, fromB, toB })
   }
 
-  /** Lines that both have once. */
+  /** Returns the lines that occur exactly once on both sides. */
   const anchors = (fromA: number, toA: number, fromB: number, toB: number): ReadonlyArray<Pair> => {
     const inB = new Map<string, number>()
     for (let i = fromB; i < toB; i++) inB.set(b[i]!, inB.has(b[i]!) ? -1 : i)
@@ -61,7 +61,7 @@ export const diffLines = (a: ReadonlyArray<string>, b: ReadonlyArray<string>): R
     return growing(pairs)
   }
 
-  /** The longest row of lines that both have. */
+  /** Compares by the longest common subsequence. */
   const exactly = (fromA: number, toA: number, fromB: number, toB: number): void => {
     const [n, m] = [toA - fromA, toB - fromB]
     const width = m + 1

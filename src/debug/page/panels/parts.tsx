@@ -1,21 +1,24 @@
-/** What the panels are made of: a list beside what is chosen of it, and the small things that both show. */
+/** The components that the panels share. */
 import type { ComponentChildren } from "preact"
 import { useEffect, useLayoutEffect, useReducer, useRef, useState } from "preact/hooks"
 import { useKeys } from "../shell/keys.ts"
 import { absolute, ago, millisOf, partsOf, shown } from "./words.ts"
 
-/** Where arrows mean something of their own. */
+/** Tests whether an element outside the list handles arrow keys itself. */
 const isElsewhere = (target: EventTarget | null): boolean =>
   target instanceof Element && target !== document.body && target.closest(".panel-keys") === null
 
-/** The keys of a list: to the next, the one before, the first, the last. Letters do it from anywhere, arrows from the list or from nowhere. */
+/**
+ * Binds the keys of a list: next, previous, first and last. The letters work everywhere; the arrows only if the list or nothing
+ * has the focus.
+ */
 export const useListKeys = (what: string, length: number, chosen: number, choose: (index: number) => void): void => {
   const to = (index: number): void => {
     if (length === 0) return
     const list = document.activeElement?.closest(".panel-keys")
     choose(Math.max(0, Math.min(length - 1, index)))
     if (list === undefined || list === null) return
-    // The focus goes along, as soon as the row is there, unless it has gone elsewhere meanwhile.
+    // Move the focus once the row exists, unless the focus has left the list meanwhile.
     const follow = (): void => {
       const { activeElement, body } = document
       if (activeElement !== body && !list.contains(activeElement)) return
@@ -50,7 +53,7 @@ export const useListKeys = (what: string, length: number, chosen: number, choose
   }, [])
 }
 
-/** Where to look when another is chosen, and only then: whoever scrolls away from it, while more comes, stays there. */
+/** Returns the row to scroll to when another is chosen. At other times the scroll position stays, even if rows are added. */
 export const useFocus = (chosen: string | number | undefined, position: number): number | undefined => {
   const seen = useRef<string | number | undefined>(undefined)
   const isNew = chosen !== undefined && position >= 0 && seen.current !== chosen
@@ -62,7 +65,7 @@ export const useFocus = (chosen: string | number | undefined, position: number):
 
 const narrow = matchMedia("(max-width: 720px)")
 
-/** Whether there is room for one pane alone. */
+/** Tests whether the screen has room for only one pane. */
 export const useNarrow = (): boolean => {
   const [isNarrow, set] = useState(narrow.matches)
   useEffect(() => {
@@ -73,7 +76,7 @@ export const useNarrow = (): boolean => {
   return isNarrow
 }
 
-/** Beside each other; where there is no room, the detail stands over the list, and leads back. */
+/** Shows list and detail side by side. On a narrow screen the detail covers the list and has a link back. */
 export const Split = ({
   back,
   backLabel,
@@ -82,7 +85,7 @@ export const Split = ({
   isOpen,
   label
 }: {
-  /** Of the list. */
+  /** The label of the list. */
   readonly label: string
   readonly children: ComponentChildren
   readonly detail: ComponentChildren
@@ -105,7 +108,7 @@ export const Split = ({
   </div>
 )
 
-/** Every now and then, so that "3 s ago" does not stay so. */
+/** Renders again at intervals, so that relative times stay current. */
 export const useNow = (everyMillis: number): number => {
   const [, tick] = useReducer<number, void>((n) => n + 1, 0)
   useEffect(() => {
@@ -115,7 +118,7 @@ export const useNow = (everyMillis: number): number => {
   return Date.now()
 }
 
-/** How long ago; when, on hover. */
+/** Shows a relative time, with the absolute time as tooltip. */
 export const When = ({ at, now }: { readonly at: string | null | undefined; readonly now: number }) => {
   const millis = millisOf(at)
   return millis === undefined ? (
@@ -129,7 +132,7 @@ export const When = ({ at, now }: { readonly at: string | null | undefined; read
   )
 }
 
-/** A path, of which the name stays when there is no room. */
+/** Shows a path; if space is short, the directory is cut and the name stays. */
 export const Path = ({ path }: { readonly path: string }) => {
   const [directory, name] = partsOf(path)
   return (
@@ -165,7 +168,6 @@ export const Copy = ({ label = "Copy", text }: { readonly text: string; readonly
   )
 }
 
-/** Names of things and what they are. */
 export const Facts = ({ children }: { readonly children: ComponentChildren }) => <dl class="about">{children}</dl>
 
 export const Fact = ({ children, name }: { readonly name: string; readonly children: ComponentChildren }) => (
@@ -175,7 +177,7 @@ export const Fact = ({ children, name }: { readonly name: string; readonly child
   </div>
 )
 
-/** A text to search for; Escape clears it, and leaves it when it is clear. */
+/** Shows a search field. Escape clears it, and leaves it if it is empty. */
 export const Search = ({
   label,
   onText,
@@ -203,7 +205,6 @@ export const Search = ({
   />
 )
 
-/** One of several. */
 export const Choice = ({
   label,
   of,

@@ -1,8 +1,8 @@
-/** The two sides of a changed file, and what can be said of them without comparing their texts. */
+/** Loads the two sides of a changed file, and describes differences that a text comparison does not show. */
 import type { DiffEntry, FileContent } from "../../model.ts"
 import * as Api from "../api.ts"
 
-/** `undefined`: it was not there. */
+/** The contents before and after; `undefined` for a missing file. */
 export interface Sides {
   readonly before: FileContent | undefined
   readonly after: FileContent | undefined
@@ -30,13 +30,13 @@ export const sidesOf = async (
   return { before, after }
 }
 
-/** Characters. Beyond, comparing would take longer than anyone waits. */
+/** The largest sum of both texts to compare, in characters. Larger ones take too long. */
 const longest = 3_000_000
 
-/** Said of what is no text: nothing more, since what it is stands there. */
+/** The explanation for binary content: empty, because the content itself is shown. */
 export const bare = ""
 
-/** Why texts cannot be compared; `undefined`: they can. */
+/** Returns why texts cannot be compared, or `undefined`. */
 export const whyNot = ({ after, before }: Sides): string | undefined => {
   const all = [before, after].filter((side) => side !== undefined)
   if (all.some(({ content }) => content === null)) return "It is too large to be compared here."
@@ -52,7 +52,7 @@ const endingsOf = (text: string): string => {
   return kinds.length === 0 ? "none" : kinds.join(" and ")
 }
 
-/** What comparing line by line does not show. */
+/** Describes differences that a comparison by line does not show. */
 export const remarksOf = ({ after, before }: Sides): ReadonlyArray<string> => {
   if (before === undefined || after === undefined) return []
   const remarks: Array<string> = []

@@ -1,18 +1,18 @@
-/** Times, lengths and texts as people read them. */
+/** Formats times, durations and texts for people. */
 import type { JournalItem } from "../../model.ts"
 import { plainName } from "../components.tsx"
 
-/** A name, a path, a line: in one line, and nothing in it hidden. */
+/** Formats a text in one line, with invisible characters as escapes. */
 export const shown = plainName
 
-/** The same of a text of several lines. */
+/** Formats a text of several lines, with invisible characters as escapes. */
 export const shownText = (text: string): string => text.replace(/[^\n\t]+/g, plainName)
 
 export const count = (n: number, one: string, many = `${one}s`): string => `${n.toLocaleString("en")} ${n === 1 ? one : many}`
 
 const padded = (n: number, width = 2): string => String(n).padStart(width, "0")
 
-/** `undefined` where it is no time. */
+/** Parses a time; `undefined` if it is invalid. */
 export const millisOf = (time: string | null | undefined): number | undefined => {
   const millis = time === null || time === undefined ? Number.NaN : Date.parse(time)
   return Number.isNaN(millis) ? undefined : millis
@@ -23,13 +23,13 @@ const dayOf = (date: Date): string => `${date.getFullYear()}-${padded(date.getMo
 const clockOf = (date: Date): string =>
   `${padded(date.getHours())}:${padded(date.getMinutes())}:${padded(date.getSeconds())}.${padded(date.getMilliseconds(), 3)}`
 
-/** `2026-01-31 23:59:00.123` where the reader is. */
+/** Formats a time as `2026-01-31 23:59:00.123`, in the reader's time zone. */
 export const absolute = (millis: number): string => {
   const date = new Date(millis)
   return `${dayOf(date)} ${clockOf(date)}`
 }
 
-/** `23:59:00`, or with its day where many days are looked at. */
+/** Formats a time as `23:59:00`, or with the day if the span is long. */
 export const clock = (millis: number, spanMillis: number): string => {
   const date = new Date(millis)
   if (spanMillis > 3 * 86_400_000) return dayOf(date)
@@ -55,10 +55,9 @@ export const ago = (millis: number, now: number): string => {
   return seconds < 0 ? `in ${text}` : `${text} ago`
 }
 
-/** What stands for a message that was too long to be kept says nothing to who reads it. */
+/** Tests whether a message was replaced by its size, which tells a reader nothing. */
 export const isOnlySize = (message: string): boolean => /^\d+ characters$/.test(message)
 
-/** How long something took. */
 export const duration = (millis: number): string => {
   if (millis < 1) return millis === 0 ? "0 ms" : `${Math.max(1, Math.round(millis * 1000))} µs`
   if (millis < 1000) return `${Math.round(millis)} ms`
@@ -69,7 +68,7 @@ export const duration = (millis: number): string => {
     : `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`
 }
 
-/** How long after a beginning: `+1.240`, `+2:03.120`, `+1:02:03`. */
+/** Formats the time since a start as `+1.240`, `+2:03.120`, `+1:02:03`. */
 export const since = (millis: number): string => {
   const sign = millis < 0 ? "−" : "+"
   const all = Math.abs(Math.round(millis))
@@ -80,13 +79,12 @@ export const since = (millis: number): string => {
   return minutes > 0 ? `${sign}${minutes}:${padded(seconds)}.${rest}` : `${sign}${seconds}.${rest}`
 }
 
-/** Where the directory ends and the name begins. */
 export const partsOf = (path: string): readonly [directory: string, name: string] => {
   const cut = path.lastIndexOf("/", path.length - 2) + 1
   return [path.slice(0, cut), path.slice(cut)]
 }
 
-/** What a line of the journal says beyond what stands beside it anyway: its path, and the kind of its fault. */
+/** Returns the summary of a journal entry without its path and fault, which are shown beside it. */
 export const detailOf = ({ fault, path, summary, to_path }: JournalItem): string => {
   const subject = to_path === undefined ? (path ?? "") : `${path} -> ${to_path}`
   const detail =
@@ -98,7 +96,7 @@ export const detailOf = ({ fault, path, summary, to_path }: JournalItem): string
   return fault !== undefined && detail.startsWith(`${fault}: `) ? detail.slice(fault.length + 2) : detail
 }
 
-/** The same where the size stands beside it too. */
+/** Returns the same detail without the size, if the size is shown too. */
 export const briefOf = (item: JournalItem): string =>
   item.size_bytes === undefined
     ? detailOf(item)

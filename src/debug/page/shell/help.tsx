@@ -1,18 +1,18 @@
-/** Which keys do what, here and now. */
+/** Lists the keyboard shortcuts that work at present. */
 import { createRef } from "preact"
 import { Drawing } from "./icons.tsx"
 import { keys } from "./keys.ts"
 
 const element = createRef<HTMLDialogElement>()
 
-/** The dialog itself knows whether it is open: it tells of its closing only later, when it may have been opened again. */
+/** Opens the dialog. It asks the element for its state, because the close event may arrive after a later opening. */
 export const openHelp = (): void => {
   if (element.current?.open === false) element.current.showModal()
 }
 
 const shown: Readonly<Record<string, string>> = { Escape: "Esc", ArrowDown: "↓", ArrowUp: "↑" }
 
-/** Those of the focused thing itself, which are not bound for the page. */
+/** The keys of focused elements, which are not bound for the page. */
 const others: ReadonlyArray<readonly [keys: ReadonlyArray<string>, does: string]> = [
   [["↑", "↓"], "In the tree: up and down"],
   [["→", "←"], "In the tree: open and close"],
@@ -21,7 +21,7 @@ const others: ReadonlyArray<readonly [keys: ReadonlyArray<string>, does: string]
 ]
 
 export const Help = () => {
-  // One line for what several keys do.
+  // Show keys with the same effect in one line.
   const does = new Map<string, Array<string>>()
   for (const bound of keys.value) {
     const list = does.get(bound.does) ?? []

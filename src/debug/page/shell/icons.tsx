@@ -1,4 +1,4 @@
-/** The few pictures of the page, drawn with lines in the colour of the text. */
+/** The icons of the page, drawn in the colour of the text. */
 import type { ComponentChildren } from "preact"
 
 const Icon = ({ children, class: name }: { readonly children: ComponentChildren; readonly class?: string | undefined }) => (
@@ -114,7 +114,7 @@ export const FileIcon = ({
   )
 }
 
-/** Two sheets, of which one has changed. */
+/** Draws the logo: two sheets, one of them changed. */
 export const Mark = () => (
   <svg class="mark" viewBox="0 0 20 20" width="20" height="20" aria-hidden="true">
     <rect x="2" y="2" width="16" height="16" rx="4.5" fill="var(--accent)" />

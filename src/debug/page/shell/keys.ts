@@ -1,9 +1,9 @@
-/** Single keys, while nobody is typing. Each view says what its keys do, and the help lists what can be done now. */
+/** Shortcuts of single keys, active while no text is typed. Each view binds its keys with a description for the help. */
 import { signal } from "@preact/signals"
 import { useLayoutEffect, useRef } from "preact/hooks"
 
 export interface Key {
-  /** As `KeyboardEvent.key` has it. */
+  /** The key as in `KeyboardEvent.key`. */
   readonly key: string
   readonly does: string
   readonly run: () => void
@@ -11,7 +11,7 @@ export interface Key {
 
 export const keys = signal<ReadonlyArray<Key>>([])
 
-/** Where letters are typed or mean something of their own. */
+/** Tests whether the element handles letters itself. */
 const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement &&
   (target.isContentEditable ||
@@ -20,19 +20,19 @@ const isTyping = (target: EventTarget | null): boolean =>
 
 addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
-  // The one that was bound last is nearest.
+  // The binding made last belongs to the innermost component.
   const bound = keys.peek().findLast(({ key }) => key === event.key)
   if (bound === undefined) return
   event.preventDefault()
   bound.run()
 })
 
-/** While the component is there. */
+/** Binds keys while the component is mounted. */
 export const useKeys = (bound: ReadonlyArray<Key>): void => {
   const latest = useRef(bound)
   latest.current = bound
   const names = bound.map(({ does, key }) => `${key}\n${does}`).join("\n\n")
-  // Before anything else is pressed: an effect that waits for the picture loses keys that come with what is drawn.
+  // Bind before the next key press: a deferred effect would lose keys that are pressed right after the render.
   useLayoutEffect(() => {
     const mine = latest.current.map(({ does, key }) => ({
       key,

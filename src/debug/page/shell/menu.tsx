@@ -1,4 +1,4 @@
-/** A button that opens a list of which one is chosen, by mouse or keys; a long list can be searched. */
+/** A button that opens a list of choices, for mouse and keyboard; a long list can be searched. */
 import type { ComponentChildren } from "preact"
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks"
 import { Drawing } from "./icons.tsx"
@@ -6,12 +6,12 @@ import { Drawing } from "./icons.tsx"
 export interface Choice {
   readonly id: string
   readonly label: ComponentChildren
-  /** What it is found by. */
+  /** The text that a search matches. */
   readonly text: string
   readonly note?: ComponentChildren
 }
 
-/** More are found by typing. */
+/** The largest number of choices to show; a search finds the others. */
 const most = 200
 
 export const Menu = ({
@@ -27,7 +27,7 @@ export const Menu = ({
   readonly chosen: string
   readonly choices: ReadonlyArray<Choice>
   readonly class?: string
-  /** What is chosen by it. */
+  /** The accessible name of the choice. */
   readonly label: string
   readonly onChoose: (id: string) => void
   readonly children: ComponentChildren
@@ -52,7 +52,7 @@ export const Menu = ({
     close()
     if (choice.id !== chosen) onChoose(choice.id)
   }
-  // Before the next key, which is the list's.
+  // Move the focus before the next key press, which belongs to the list.
   useLayoutEffect(() => {
     if (!isOpen) return undefined
     setQuery("")

@@ -1,4 +1,4 @@
-/** What is around every view: what is shown, the ways to the views, and what one should know. */
+/** The frame around every view: header, tabs, banners and footer. */
 import { computed, signal } from "@preact/signals"
 import type { ComponentChildren } from "preact"
 import { useEffect, useRef } from "preact/hooks"
@@ -38,12 +38,12 @@ const names: Record<View, string> = {
   journal: "Journal"
 }
 
-/** How much a view has, and what it lacks where that is nothing. */
+/** The number of items of each view, and the explanation if there are none. */
 const tabs = computed(() => {
   const known = meta.value
   const counts: Record<View, readonly [count: number | undefined, lacking: string]> = {
     files: [shown.value?.tree.files.length, "There are no files."],
-    // How many snapshots there are says nothing of how much has changed.
+    // The number of snapshots says nothing about the number of changes.
     changes: [known?.snapshots === 0 ? 0 : undefined, "There is no snapshot to compare with."],
     events: [known?.events, "No calls were written down."],
     slices: [known?.slices, "There are no slices of a session."],
@@ -54,7 +54,7 @@ const tabs = computed(() => {
 
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 })
 
-/** The snapshot that is looked at stays so from view to view. */
+/** Returns the address of a view; a chosen snapshot stays chosen. */
 const viewHref = (view: View): string =>
   view === "files" || view === "changes" ? hrefOf(view, "", { at: at.value }) : hrefOf(view)
 
@@ -119,7 +119,7 @@ const What = () => {
 const now = "\u0000now"
 
 const Snapshots = () => {
-  // What else looks at snapshots chooses them itself.
+  // Other views choose snapshots themselves.
   if (snapshots.value.length === 0 || place.value.view !== "files") return null
   const chosen = snapshots.value.find(({ id }) => id === at.value)
   const label = chosen?.label ?? at.value ?? (meta.value?.kind === "workspace" ? "Now" : "This dump")
@@ -202,7 +202,7 @@ const Header = () => (
   </header>
 )
 
-/** What was put away, until there is something else to say. */
+/** The banner that the user has dismissed, until another one appears. */
 const putAway = signal("")
 
 const Banner = ({
@@ -280,7 +280,7 @@ const Footer = () => {
   const filesystem = shown.value?.filesystem
   const known = meta.value
   const created = filesystem?.created_at ?? known?.created_at
-  // Which names the files of a dump, and so is its title.
+  // The tag that names the session is shown as the title already.
   const tags = Object.entries(known?.tags ?? {}).filter(([name]) => name !== "session_id")
   return (
     <footer class="footer">
@@ -346,7 +346,7 @@ export const Shell = ({ children }: { readonly children: ComponentChildren }) =>
   )
 }
 
-/** In the view of the files, where the tree need not be in sight. */
+/** Binds the keys of the files view; they work even if the tree is hidden. */
 export const useFileKeys = (focusFilter: () => void): void =>
   useKeys([
     { key: "/", does: "Filter the files", run: focusFilter },
