@@ -1,10 +1,8 @@
-/**
- * An error says what happened; this table says what to do next, for every error there is.
- */
+/** The advice for every filesystem error: the message says what happened, this table says what to do next. */
 import type * as FsError from "../model/FsError.ts"
 import type { CommandLine } from "./shell.ts"
 
-/** The operation of an error that met the root itself, before there was a filesystem. */
+/** The operation in an error about the root itself, raised before there is a filesystem. */
 export const opening = "open"
 
 const whyDenied: Readonly<Record<FsError.AccessDenied["why"], string>> = {
@@ -77,6 +75,6 @@ const advice: Advice = {
       : "Start what the files are on, then try again.")
 }
 
-/** One sentence of what to do next. */
+/** Returns one sentence on what to do next. */
 export const adviceOn = (error: FsError.FsError, line: CommandLine): string =>
   (advice[error._tag] as (error: FsError.FsError, line: CommandLine) => string)(error, line)

@@ -1,6 +1,6 @@
 /**
- * An answer is either one document or a list; both are encoded with the schema of what they are, or shown to a person. Lists are
- * written an array at a time as they come, so that the first lines are there before the last are known.
+ * Writes answers: one document, or a list that is written array by array as it arrives. Both are encoded with their schema, or
+ * formatted for people.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -16,20 +16,20 @@ const encoder = <A>(schema: Encodable<A>): ((value: A) => string) => {
   return (value) => `${JSON.stringify(encode(value))}\n`
 }
 
-/** One document, or what `show` makes of it. */
+/** Writes one document as JSON, or formatted by `show`. */
 export const document = Effect.fnUntraced(function* <A>(schema: Encodable<A>, value: A, show: (look: Look) => string) {
   const screen = yield* Screen
   const { json } = yield* Settings
   yield* screen.write(json ? encoder(schema)(value) : show(look(screen)))
 })
 
-/** How a list is shown: `lines` for each array that comes, `end` for what was held back. */
+/** The format of a list: `lines` formats each array, `end` formats the rest that was held back. */
 export interface Lines<A> {
   readonly lines: (items: ReadonlyArray<A>) => string
   readonly end?: () => string
 }
 
-/** One line of JSON for each, or what `show` makes of them. Answers how many there were. */
+/** Writes a list, one line of JSON per item, or formatted by `show`. Returns the number of items. */
 export const list = Effect.fnUntraced(function* <A, E, R>(
   schema: Encodable<A>,
   items: Stream.Stream<A, E, R>,
@@ -49,7 +49,7 @@ export const list = Effect.fnUntraced(function* <A, E, R>(
   return count
 })
 
-/** A remark for people on standard error, or its JSON where the answer is JSON. */
+/** Writes a remark to standard error: text for people, or JSON if the answer is JSON. */
 export const remark = Effect.fnUntraced(function* (text: string, value: object) {
   const screen = yield* Screen
   const { json } = yield* Settings

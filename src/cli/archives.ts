@@ -1,6 +1,6 @@
 /**
- * Which archive is meant: a file of the machine, that lies where the command is typed and not below the root, or standard input and
- * output; ZIP or tar, by its name or because it was said.
+ * Finds the archive of a command: a file of the machine, relative to the working directory and not to the root, or a standard
+ * stream. The format follows from the name or a flag.
  */
 import { statSync } from "node:fs"
 import { resolve } from "node:path"
@@ -12,7 +12,7 @@ import { Screen } from "./screen.ts"
 
 export type Format = "zip" | "tar"
 
-/** Standard input or output. */
+/** The name for standard input or output. */
 export const standard = "-"
 
 export const file = (description: string): Argument.Argument<string> =>
@@ -24,7 +24,7 @@ export const format: Flag.Flag<Format | undefined> = Flag.Literals("format", ["z
   Flag.withDefault(undefined)
 )
 
-/** For programs an error of usage, as effect/cli's own are. */
+/** Makes an error of usage, of the same type as effect/cli's own. */
 export const usage = (message: string, hint: string): Complaint =>
   new Complaint({ error: { _tag: "UsageError" }, message, hint, code: wrongUsage })
 
@@ -35,13 +35,13 @@ export const formatOf = (file: string, given: Format | undefined): Effect.Effect
   return Effect.fail(usage(`"${file}" ends neither in .zip nor in .tar`, "Say what it is: --format zip or --format tar."))
 }
 
-/** Such a tar is read, and never written. */
+/** Tests for a compressed tar, which can be read but not written. */
 export const isCompressed = (file: string): boolean => /\.(tgz|tar\.gz)$/i.test(file)
 
 export const placeOf = (file: string): Effect.Effect<string, never, Screen> =>
   Effect.map(Screen, ({ directory }) => resolve(directory, file))
 
-/** What stands at a path of the machine. Where that cannot be told, whoever opens it says why. */
+/** Returns the kind of a path of the machine. If it cannot be determined, the later opening reports the error. */
 export const kindAt = (place: string): "file" | "directory" | undefined => {
   try {
     const stat = statSync(place, { throwIfNoEntry: false })
@@ -51,7 +51,7 @@ export const kindAt = (place: string): "file" | "directory" | undefined => {
   }
 }
 
-/** Of files of the machine nothing below the root is like them, so the usual advice on names would mislead. */
+/** Makes an error about a file of the machine. The usual advice suggests names below the root, which would mislead here. */
 export const outside = (tag: "NotFound" | "AlreadyExists" | "NotAFile", file: string, what: string, hint: string): Complaint =>
   new Complaint({
     error: { _tag: tag, operation: "archive", path: file },

@@ -1,7 +1,7 @@
 /**
- * Fingers know how arguments are read: `-C2` is `-C 2`, `--old -x` takes what follows, and `-i 1` looks for 1. effect/cli reads
- * these otherwise (a flag may take the word after it for its yes or no, and never takes one with a dash), so they are written out in
- * the one form that both read alike, `--flag=value`, before it sees them. Flags of other tools are replaced here, too.
+ * Rewrites arguments to the form `--flag=value`, which effect/cli reads as users expect. Users know `-C2` for `-C 2`, and
+ * expect `--old -x` to take `-x` and `-i 1` to search for 1. In effect/cli a switch may take the next word as its value, and no
+ * flag takes a word with a dash. Flags of other tools are also replaced here.
  */
 import type { CommandDescriptor, FlagDescriptor } from "effect/cli/Completions"
 import { habits, sharedHabits } from "./habits.ts"
@@ -14,7 +14,7 @@ interface Flags {
   readonly long: ReadonlyMap<string, FlagDescriptor>
   readonly short: ReadonlyMap<string, FlagDescriptor>
   readonly negations: ReadonlyMap<string, FlagDescriptor>
-  /** Flags of other tools, by what they mean here. */
+  /** The flags of other tools, with the flags they mean here. */
   readonly other: ReadonlyMap<string, string>
 }
 
@@ -33,10 +33,10 @@ const flagsOf = (command: CommandDescriptor): Flags => ({
 const isKnown = (flags: Flags, word: string): boolean =>
   word === "--" || (word.startsWith("--") ? flags.long.has(word.slice(2).split("=")[0]!) : flags.short.has(word.slice(1, 2)))
 
-/** Words, and the last flag in them, when that still waits for a value. */
+/** The rewritten words, and the last flag if it still needs a value. */
 type Written = readonly [words: ReadonlyArray<string>, last?: FlagDescriptor | undefined]
 
-/** Writes `-inC2` of grep as `-iC=2`: n changes nothing there. */
+/** Rewrites a cluster of short flags: `-inC2` of grep becomes `-iC=2`, because n changes nothing there. */
 const cluster = (word: string, flags: Flags): Written => {
   const words: Array<string> = []
   let kept = "-"
@@ -73,7 +73,7 @@ const isNumber = /^-[\d.]/
 const isFlag = (arg: string, flags: Flags): boolean =>
   arg.startsWith("-") && arg !== "-" && (!isNumber.test(arg) || flags.other.has(arg[1]!))
 
-/** The words of one flag, which stands at `index`, and how many of `args` they are. */
+/** Rewrites the flag at `index`. Returns its words and the number of arguments it took. */
 const written = (
   flags: Flags,
   args: ReadonlyArray<string>,
@@ -97,7 +97,7 @@ export const normalise = (program: CommandDescriptor, args: ReadonlyArray<string
   const help: Array<string> = []
   let command = program
   let flags = flagsOf(program)
-  /** Whether the last word is a switch, which would take a yes or no that follows. */
+  /** Whether the last word is a switch, which would take a following yes or no as its value. */
   let isOpen = false
   for (let index = 0; index < args.length;) {
     const arg = args[index]!

@@ -1,7 +1,5 @@
 #!/usr/bin/env node
-/**
- * The one file that touches the process: arguments, streams, terminal, signals, exit code.
- */
+/** The only file that touches the process: arguments, streams, terminal, signals, exit code. */
 import { readFileSync } from "node:fs"
 import * as NodeModule from "node:module"
 import { homedir } from "node:os"
@@ -24,7 +22,7 @@ if (isTooOld(process.version, engines.node)) {
   process.exit(9)
 }
 
-/** A user that the system does not know has none. */
+/** Returns the home directory, or "" for a user unknown to the system. */
 const home = (): string => {
   try {
     return homedir()
@@ -34,8 +32,9 @@ const home = (): string => {
 }
 
 /**
- * Returns the directory in which Node keeps compiled code; `undefined` where this user can have no private one. By default Node uses a
- * directory with a known name in the temporary directory, whoever made it, and runs what another user has put there.
+ * Returns the directory for Node's compile cache, or `undefined` if this user can have no private one. Node's default is a
+ * directory with a known name in the temporary directory, whoever created it. Node would run code that another user has put
+ * there.
  */
 const compileCache = (): string | undefined => {
   const state = stateDirectory({ platform: process.platform, environment: process.env, home: home() })
@@ -49,7 +48,7 @@ const compileCache = (): string | undefined => {
   }
 }
 
-// Before anything large is loaded: it halves the time until the first line.
+// Enable the cache before anything large is loaded: it halves the time until the first line.
 const cache = compileCache()
 if (cache !== undefined) NodeModule.enableCompileCache(cache)
 
@@ -62,7 +61,7 @@ const { quick } = await import("./mcpArgs.ts")
 
 const { env, stderr, stdin, stdout } = process
 
-/** https://no-color.org, https://force-color.org */
+/** Tests whether to use colours, as https://no-color.org and https://force-color.org specify. */
 const hasColors = (stream: NodeJS.WriteStream): boolean => {
   if (env["NO_COLOR"] !== undefined && env["NO_COLOR"] !== "") return false
   const forced = env["FORCE_COLOR"]
@@ -70,7 +69,7 @@ const hasColors = (stream: NodeJS.WriteStream): boolean => {
   return stream.isTTY === true && env["TERM"] !== "dumb"
 }
 
-/** Some terminals say that they have no columns at all. */
+/** Returns the width of the terminal; some terminals report 0 columns. */
 const columnsOf = (stream: NodeJS.WriteStream): number => (stream.columns > 0 ? stream.columns : 80)
 
 let status = ""
@@ -89,7 +88,7 @@ const write = (stream: NodeJS.WriteStream, content: string | Uint8Array): Effect
     })
   })
 
-// A stream whose reader has gone also says so here, where nobody listening would end the process.
+// A stream whose reader is gone also emits an error event, which would end the process without a listener.
 for (const stream of [stdout, stderr]) stream.on("error", () => {})
 
 const screen: ScreenShape = {
@@ -126,20 +125,20 @@ const program =
 
 const fiber = Effect.runFork(Effect.provideService(program, Screen, screen))
 
-/** An exit code says which signal ended a process. */
+/** The exit codes for signals, 128 plus the number of the signal. */
 const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
 let signalled: number | undefined
 
 for (const [signal, code] of Object.entries(signals)) {
   process.on(signal, () => {
-    // Who asks twice does not want to wait for the end of a write.
+    // A second signal ends the process without waiting for the current write.
     if (signalled !== undefined) process.exit(code)
     signalled = code
     fiber.interruptUnsafe()
   })
 }
 
-// Work in memory alone leaves the process nothing to wait for.
+// Keep the process alive while work is only in memory.
 const alive = setInterval(() => {}, 0x7fffffff)
 fiber.addObserver((exit) => {
   clearInterval(alive)

@@ -1,6 +1,4 @@
-/**
- * What differs between two trees, as git's --name-status shows it: one letter, and the path.
- */
+/** Formats the changes between two trees as git's --name-status does: one letter, and the path. */
 import * as Schema from "effect/Schema"
 import * as humanise from "./humanise.ts"
 import type { Look } from "./look.ts"
@@ -16,7 +14,7 @@ const letters = { Added: "A", Modified: "M", Removed: "D" } as const
 
 const colors = { Added: "green", Modified: "yellow", Removed: "red" } as const
 
-/** Names of a host that are no text are known by their bytes in hexadecimal, behind a NUL. */
+/** Formats a path. A name that is not valid text is kept as hexadecimal bytes after a NUL. */
 export const shownPath = (path: string): string =>
   path
     .split("/")
@@ -28,7 +26,7 @@ export const changeLine = (look: Look, { _tag, path }: Change): string =>
 
 const shown = 20
 
-/** The first of them, or all. */
+/** Formats the first changes, or all of them. */
 export const someChanges = (look: Look, changes: ReadonlyArray<Change>, all: boolean): string => {
   const some = all || changes.length <= shown + 1 ? changes : changes.slice(0, shown)
   const rest = changes.length - some.length
@@ -38,7 +36,7 @@ export const someChanges = (look: Look, changes: ReadonlyArray<Change>, all: boo
   )
 }
 
-/** `2 added, 1 changed, 3 removed` */
+/** Formats the counts as `2 added, 1 changed, 3 removed`. */
 export const countChanges = (changes: ReadonlyArray<Change>): string => {
   const count = (tag: Change["_tag"]): number => changes.filter(({ _tag }) => _tag === tag).length
   return [

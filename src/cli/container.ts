@@ -1,4 +1,4 @@
-/** A container that has the root at hand: the files are those of the directory, and commands run beside them. */
+/** Opens the root together with a container: the files are those of the directory, and commands run beside them. */
 import { realpathSync, statSync } from "node:fs"
 import { resolve } from "node:path"
 import * as Context from "effect/Context"
@@ -18,7 +18,7 @@ export interface OpenContainer {
   (options: ContainerOptions): Layer.Layer<Filesystem | Sandbox, FsError.FsError>
 }
 
-/** The machine's own engines, unless a test has others. */
+/** The way to open a container; tests replace it. */
 export const Engine: Context.Reference<OpenContainer> = Context.Reference<OpenContainer>("fs-algebra/cli/Engine", {
   defaultValue: () => (options) =>
     Layer.unwrap(
@@ -46,7 +46,7 @@ const goesNowhere = (flag: string): Complaint =>
     code: wrongUsage
   })
 
-/** Says where hard links cannot be told: a flag that is not kept is not passed over. */
+/** Makes the error for `--hardlinks reject` where hard links cannot be detected. */
 export const unjudged = (where: string): Complaint =>
   new Complaint({
     error: { _tag: "UsageError" },
@@ -56,8 +56,8 @@ export const unjudged = (where: string): Complaint =>
   })
 
 /**
- * Whoever owns the directory is who works on it inside, so that nothing in it changes hands. Only root has to say so: anybody else's
- * engine makes the container's user theirs.
+ * Returns the user inside the container: the owner of the directory, so that no file changes its owner. Only root must choose
+ * it; for other users the engine maps the container's user to them.
  */
 const userOf = (directory: string): { readonly user?: string } => {
   if (process.geteuid?.() !== 0) return {}
@@ -65,7 +65,7 @@ const userOf = (directory: string): { readonly user?: string } => {
   return { user: `${uid}:${gid}` }
 }
 
-/** What has no container is told of no image: who names one means it to be used. */
+/** Refuses --image and --rootfs for a layer without a container, because they would be ignored. */
 export const imageless = <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E | Complaint, R | Settings> =>
   Layer.unwrap(
     Effect.map(Settings, ({ container: { image, rootfs } }): Layer.Layer<A, E | Complaint, R> => {
@@ -94,12 +94,12 @@ const named =
       ? error
       : FsError.promote(FsError.toFault(error), opening, root)
 
-/** Errors name the directory as it was given. */
+/** Opens the container. Errors name the directory as it was given. */
 export const containerLayer: Layer.Layer<Filesystem | Sandbox, FsError.FsError | Complaint, Settings | Screen> = Layer.unwrap(
   Effect.gen(function* () {
     const { container, directories, hardlinks, root } = yield* Settings
     if (directories !== undefined) return wrong("root", "a container has one directory")
-    // A program in a container reads a file by any of its names.
+    // A program in a container can read a file by any of its names.
     if (hardlinks === "reject") return yield* unjudged("with a container")
     const { directory } = yield* Screen
     const open = yield* Engine

@@ -1,6 +1,4 @@
-/**
- * An answer that was cut says so, and how to get the rest.
- */
+/** Says on standard error that an answer was cut, and how to get the rest. */
 import * as Effect from "effect/Effect"
 import { remark } from "./answer.ts"
 import { errorLook } from "./look.ts"
@@ -16,7 +14,7 @@ export const sayContinuation = Effect.fnUntraced(function* (
 ) {
   if (!result.truncated) return
   const { yellow } = errorLook(yield* Screen)
-  // After nothing the same command goes on, without --max.
+  // Without a cursor, the same command without --max returns the rest.
   const how = result.next === undefined || max === 0 ? "" : `; go on with --after ${quote(result.next)}`
   yield* remark(`${yellow("more:")} there is more than --max allows${how}`, {
     truncated: true,

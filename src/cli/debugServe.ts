@@ -1,4 +1,4 @@
-/** What the debug command does, apart from its flags, so that no other command loads it. */
+/** Implements the debug command, so that other commands need not load it. */
 import { existsSync } from "node:fs"
 import { basename, resolve } from "node:path"
 import * as Context from "effect/Context"
@@ -27,7 +27,7 @@ export interface Input {
 const usage = (message: string, hint: string): Complaint =>
   new Complaint({ error: { _tag: "UsageError" }, message, hint, code: wrongUsage })
 
-/** What says something of a directory says nothing of a dump. */
+/** Returns an error for flags about a directory if a dump is given. */
 const misfit = Effect.fnUntraced(function* ({ path, store }: Input) {
   const { backend, mounts } = yield* Settings
   if (path === undefined) return undefined
@@ -66,7 +66,10 @@ const unshown =
       code: reason === "forbidden" ? wrongUsage : codes[reason]
     })
 
-/** Opened when one is there: looking makes no store, and the first snapshot may be taken while somebody looks. */
+/**
+ * Opens the snapshots of the root once their store exists. Viewing does not create a store, and the first snapshot may be taken
+ * meanwhile.
+ */
 const snapshotsOf = Effect.fnUntraced(function* (store: string | undefined) {
   const { backend } = yield* Settings
   if (backend === "memory") return undefined
@@ -79,7 +82,7 @@ const snapshotsOf = Effect.fnUntraced(function* (store: string | undefined) {
     Effect.map((built) => Context.get(built, Snapshots)),
     Effect.provideContext(context)
   )
-  // What has failed may work when git is there.
+  // Do not cache a failure: the next attempt may succeed, for example when git is installed.
   const kept = yield* Effect.cachedWithTTL(opened, (exit) => (Exit.isSuccess(exit) ? Infinity : 0))
   return Effect.suspend(() => (existsSync(directory) ? kept : Effect.succeed(undefined)))
 })
@@ -112,7 +115,7 @@ const showing = Effect.fnUntraced(function* (
   return yield* Effect.never
 })
 
-/** Until it is interrupted. */
+/** Serves until it is interrupted. */
 export const serve = Effect.fnUntraced(
   function* (input: Input, version: string) {
     const wrong = yield* misfit(input)

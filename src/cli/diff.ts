@@ -1,6 +1,4 @@
-/**
- * A unified difference in the colours that git gives it.
- */
+/** Colours a unified difference as git does. */
 import type { Look } from "./look.ts"
 
 const inHunk = (look: Look, line: string): string => {
@@ -9,7 +7,7 @@ const inHunk = (look: Look, line: string): string => {
   return line.startsWith("-") ? look.red(line) : line
 }
 
-/** In a hunk `--- x` is a line `-- x` that was removed, so the head is told by where it stands. */
+/** Colours a difference. The header is recognized by its position, because in a hunk `--- x` may be a removed line `-- x`. */
 export const paintDiff = (look: Look, diff: string): string => {
   let isHead = true
   return look

@@ -1,4 +1,4 @@
-/** Several directories of the machine as one filesystem, in which each stands by its name. */
+/** Serves several directories of the machine as one filesystem, in which each is mounted under its name. */
 import { realpathSync } from "node:fs"
 import { basename } from "node:path"
 import * as Context from "effect/Context"
@@ -11,7 +11,7 @@ import type { FsError } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { Directory } from "./settings.ts"
 
-/** One directory has one name, whichever link led to it: what is kept of it is found again by that. */
+/** Resolves the links of a path, so that one directory has one name; its snapshots are found by that name. */
 export const real = (path: string): string => {
   try {
     return realpathSync(path)
@@ -25,7 +25,7 @@ const nameOf = (path: string): string => {
   return name !== "" && FsPath.parse(name) === name ? name : "directory"
 }
 
-/** Gives each directory the last name of its path, and a number where another has the same in some case: `app`, `app-2`. */
+/** Names each directory by the last part of its path. Names that differ only in case get a number: `app`, `app-2`. */
 export const named = (paths: ReadonlyArray<string>): ReadonlyArray<Directory> => {
   const taken = new Set<string>()
   return paths.map((path) => {
@@ -37,7 +37,7 @@ export const named = (paths: ReadonlyArray<string>): ReadonlyArray<Directory> =>
   })
 }
 
-/** Opens each directory and mounts it on its name. What holds them is empty otherwise. */
+/** Opens each directory and mounts it under its name. The filesystem around the mounts is otherwise empty. */
 export const beside = <E, R>(
   directories: ReadonlyArray<Directory>,
   open: (path: string) => Layer.Layer<Filesystem, E, R>
@@ -63,7 +63,7 @@ const isBeside = (path: FsPath.FsPath, names: ReadonlyArray<string>, caseSensiti
   return first !== undefined && !names.some((name) => alike(name) === alike(first))
 }
 
-/** Refuses to change anything beside the directories: it would be in memory, and gone with the server. */
+/** Refuses changes outside the directories. Such files would exist only in memory and end with the server. */
 export const besideNothing = (directories: ReadonlyArray<Directory>): Layer.Layer<never> => {
   const names = directories.map(({ name }) => name)
   return policy({

@@ -1,4 +1,4 @@
-/** How a command line ends: the one place where whatever it failed with becomes an exit code. */
+/** Converts every outcome of a command line to an exit code. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { ownMistake, type Quit, systemFailed, wrongUsage } from "./exit.ts"
@@ -14,14 +14,16 @@ const outputFailed = (screen: ScreenShape, error: OutputFailed): Effect.Effect<n
         systemFailed
       )
 
-/** The output that failed where a printer could not say so: help and versions are printed by effect/cli, whose printers do not fail. */
+/** Finds a failed output among the defects: effect/cli prints help and versions, and its printers cannot fail. */
 const outputDefect = ({ reasons }: Cause.Cause<unknown>): OutputFailed | undefined =>
   reasons
     .filter(Cause.isDieReason)
     .map(({ defect }) => defect)
     .find((defect): defect is OutputFailed => defect instanceof OutputFailed)
 
-/** Any other failure is of its usage, and has been told. Interruption stays interruption. */
+/**
+ * Converts the outcome. Any other failure is an error of usage that has been reported. An interruption stays an interruption.
+ */
 export const ended =
   (screen: ScreenShape) =>
   <R>(self: Effect.Effect<unknown, OutputFailed | Quit | { readonly _tag: string }, R>): Effect.Effect<number, never, R> =>

@@ -1,6 +1,4 @@
-/**
- * One table says what every exit code means and which errors end with it; the help text, the errors and the tests read it.
- */
+/** The exit codes, their meanings and the errors that end with them; used by the help, the errors and the tests. */
 import * as Data from "effect/Data"
 import type { FsError } from "../model/FsError.ts"
 
@@ -38,12 +36,12 @@ export const ownMistake = 70
 
 export const exitCodeOf = (tag: FsError["_tag"]): number => exitCodes.find((row) => row.tags.includes(tag))!.code
 
-/** Ends the command with this code; whatever there was to say has been said. */
+/** Ends the command with this code; everything has been reported. */
 export class Quit extends Data.TaggedError("Quit")<{ readonly code: number }> {}
 
-/** What no filesystem says: of snapshots, of archives, of what was typed. */
+/** An error of the command line itself, about snapshots, archives or arguments, with its advice. */
 export class Complaint extends Data.TaggedError("Complaint")<{
-  /** For programs. */
+  /** The error for programs. */
   readonly error: { readonly _tag: string; readonly [field: string]: unknown }
   readonly message: string
   readonly hint: string

@@ -1,6 +1,6 @@
 /**
- * A failed command leaves nothing on standard output: one sentence of what happened and one of what to do next go to standard error,
- * or one JSON document, and the exit code says which kind it was.
+ * Reports failures. A failed command writes nothing to standard output. Standard error gets one sentence on what happened and
+ * one on what to do next, or one JSON document. The exit code gives the kind of failure.
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -20,13 +20,13 @@ import { type OutputFailed, Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
 import { type CommandLine, commandLine, quote } from "./shell.ts"
 
-/** What a command may fail with. */
+/** The failures of a command. */
 export type Failure = FsError.FsError | HistoryError | NotRecorded | Complaint | OutputFailed | Quit
 
 const didYouMean = (paths: ReadonlyArray<string>): string =>
   `Did you mean ${paths.map(quote).join(paths.length === 2 ? " or " : ", ")}?`
 
-/** For what is missing: what is there, as near to it as can be. */
+/** Suggests existing paths in place of a missing one. */
 const instead = Effect.fnUntraced(function* (fs: Algebra, error: FsError.NotFound, line: CommandLine) {
   const { path } = error
   if (/^~(?:\/|$)/.test(path)) return "Only a shell makes the home directory of ~, and only where no quote or = is before it."
@@ -42,7 +42,7 @@ const next = Effect.fnUntraced(function* (error: FsError.FsError) {
   const fs = yield* Effect.serviceOption(Filesystem)
   if (Option.isSome(fs) && error.operation !== opening) {
     if (error._tag === "NotFound") return yield* instead(fs.value, error, line)
-    // Some take / for the root.
+    // Some users write / for the root.
     if (error._tag === "InvalidPath" && error.path.startsWith("/") && (yield* fs.value.exists(error.path)))
       return `${didYouMean([error.path.replace(/^\/+/, "") || "."])} A path that begins with / is one of the machine; --root / has all of them.`
   }
@@ -60,10 +60,10 @@ const complain = Effect.fnUntraced(function* (complaint: Complaint) {
   return code
 })
 
-/** Says it, and answers the exit code. */
+/** Reports the error, and returns the exit code. */
 export const report = Effect.fnUntraced(function* (error: FsError.FsError) {
   const { command, json } = yield* Settings
-  // The hint names paths that look like a missing one.
+  // The hint names similar paths already.
   const { nearest: _, ...fault } = FsError.toFault(error)
   const shown = json || error.operation === opening ? error : FsError.promote(fault, command, error.path)
   return yield* complain(
@@ -98,7 +98,10 @@ const reportAny = (error: FsError.FsError | HistoryError | NotRecorded | Complai
   }
 }
 
-/** Ends with the code of the error, after reporting it where the filesystem can still be asked for names like the one that failed. */
+/**
+ * Reports a failure and ends with its exit code. This must happen while the filesystem is open, because the report looks for
+ * similar names.
+ */
 export const reported = <A, E extends Failure, R>(self: Effect.Effect<A, E, R>) =>
   Effect.catch(self, (error: Failure) =>
     error._tag === "OutputFailed" || error._tag === "Quit"
@@ -106,13 +109,13 @@ export const reported = <A, E extends Failure, R>(self: Effect.Effect<A, E, R>) 
       : Effect.flatMap(reportAny(error), (code) => Effect.fail<OutputFailed | Quit>(new Quit({ code })))
   )
 
-/** The same for a filesystem that cannot be opened. */
+/** Reports the failure of a layer that opens a filesystem, and ends with its exit code. */
 export const reportedLayer = <A, R>(layer: Layer.Layer<A, FsError.FsError | Complaint, R>) =>
   Layer.catch(layer, (error) =>
     Layer.effectContext(Effect.flatMap(reportAny(error), (code) => Effect.fail(new Quit({ code }))))
   )
 
-/** Runs the body for each path, relative to the root, whatever happened to the others; the first failure decides the exit code. */
+/** Runs the body for each path, relative to the root, even if others fail. The first failure decides the exit code. */
 export const forEachPath = Effect.fnUntraced(function* <E extends Failure, R>(
   paths: ReadonlyArray<string>,
   body: (path: string) => Effect.Effect<void, E, R>

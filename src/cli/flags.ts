@@ -1,16 +1,14 @@
-/**
- * Flags that several commands have, said once so that they mean the same everywhere.
- */
+/** The flags that several commands share. */
 import * as Option from "effect/Option"
 import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
 import type { Kind } from "../model/Entry.ts"
 
-/** Off unless given. */
+/** Makes a flag that is off unless given. */
 export const toggle = (name: string, description: string): Flag.Flag<boolean> =>
   Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withoutNegation, Flag.withDefault(false))
 
-/** On unless `--no-<name>` is given. */
+/** Makes a flag that is on unless `--no-<name>` is given. */
 export const negatable = (name: string, description: string): Flag.Flag<boolean> =>
   Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(true))
 
@@ -45,11 +43,11 @@ export const path = (description: string): Argument.Argument<string> =>
 export const paths = (description: string): Argument.Argument<ReadonlyArray<string>> =>
   path(description).pipe(Argument.variadic({ min: 1 }))
 
-/** The root unless given. */
+/** Makes an argument for a directory, by default the root. */
 export const directory = (description: string): Argument.Argument<string> =>
   path(`${description} (default: the root)`).pipe(Argument.withDefault("."))
 
-/** A version of `stat`, or `none`. */
+/** The flag for a version as `stat` shows it, or `none`. */
 export const ifMatch: Flag.Flag<string | null | undefined> = text(
   "if-match",
   "VERSION",
@@ -87,7 +85,7 @@ export const kinds: Flag.Flag<ReadonlyArray<Kind>> = Flag.String("kinds").pipe(
   Flag.withDefault(["file"] as const)
 )
 
-/** From A to B, either of which may be left out. */
+/** The range A:B; either end may be absent. */
 export type Span = readonly [from: number | undefined, to: number | undefined]
 
 const spanOf = (text: string, least: number): Option.Option<Span> => {
@@ -111,7 +109,7 @@ export const span = (name: string, least: 0 | 1, description: string): Flag.Flag
 
 const maxPort = 65_535
 
-/** 0 is any that is free. */
+/** Makes a flag for a port; 0 means any free port. */
 export const port = (name: string, description: string): Flag.Flag<number> =>
   Flag.Int(name).pipe(
     Flag.withDescription(description),
@@ -122,7 +120,7 @@ export const port = (name: string, description: string): Flag.Flag<number> =>
     )
   )
 
-/** No other can be listened on, so nobody on the network is ever served. */
+/** Makes a flag for a loopback address; the server cannot listen on another, so the network never reaches it. */
 export const ownAddress = (description: string): Flag.Flag<"127.0.0.1" | "::1" | undefined> =>
   undefinedWhenAbsent(
     Flag.Literals("host", ["127.0.0.1", "::1"]).pipe(

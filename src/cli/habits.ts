@@ -1,9 +1,9 @@
 /**
- * Flags that people type because another tool has them. A command that does so anyway drops the flag; one that has it under another name
- * takes it for that one. The letter is replaced in clusters too, so that `-v` never prints the version and `-h` never the help there.
+ * Flags that users know from other tools. If the command behaves so anyway, the flag is dropped; if it has another name here,
+ * it is replaced. This also holds in clusters of letters, so `-v` there never prints the version and `-h` never the help.
  */
 
-/** The flags of other tools by command: `""` where nothing changes, or the name of the flag that is meant. */
+/** The flags of other tools by command: `""` if the flag changes nothing, or the name of our flag. */
 export const habits: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   ls: { a: "", all: "", A: "", "almost-all": "", h: "", "human-readable": "", "1": "" },
   tree: { a: "" },
@@ -26,7 +26,7 @@ export const habits: Readonly<Record<string, Readonly<Record<string, string>>>> 
     "word-regexp": "word",
     "files-with-matches": "files",
     "max-count": "max",
-    // No command has it: the error names the flag that was meant.
+    // No command has this flag; the error names the one that was meant.
     v: "invert-match"
   },
   mkdir: { v: "", verbose: "" },
@@ -35,10 +35,10 @@ export const habits: Readonly<Record<string, Readonly<Record<string, string>>>> 
   rm: { R: "recursive", force: "missing-ok", v: "", verbose: "" }
 }
 
-/** The same for every command. */
+/** The flags of other tools for every command. */
 export const sharedHabits: Readonly<Record<string, string>> = { "no-color": "color=never" }
 
-/** The commands of other tools, and the arguments of ours that do the same. */
+/** The commands of other tools, and our command for the same purpose. */
 export const counterparts: ReadonlyMap<string, string> = new Map([
   ["dir", "ls"],
   ["ll", "ls --long"],

@@ -1,6 +1,4 @@
-/**
- * effect/cli's help, and after it, for the program as a whole, what its exit codes mean.
- */
+/** Formats effect/cli's help, followed by the exit codes in the help of the program. */
 import * as CliOutput from "effect/cli/CliOutput"
 import { exitCodes } from "./exit.ts"
 import { look } from "./look.ts"

@@ -1,6 +1,4 @@
-/**
- * What to do next about snapshots and archives, for every reason there is, and the exit code that each ends with.
- */
+/** The advice and the exit code for every error about snapshots and archives. */
 import * as Schema from "effect/Schema"
 import { ArchiveError, SnapshotError, SnapshotRestoreError } from "../history/errors.ts"
 import { Complaint, exitCodeOf, systemFailed } from "./exit.ts"

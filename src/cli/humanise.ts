@@ -1,11 +1,9 @@
-/**
- * Numbers as people read them. Only human output uses these; `--json` has the numbers themselves.
- */
+/** Formats numbers for people; `--json` has the numbers themselves. */
 import * as DateTime from "effect/DateTime"
 
 export { bytes, count, whole } from "../model/numbers.ts"
 
-/** `0.74 ms`, `12 ms`, `3.4 s`, `2 min 5 s` */
+/** Formats a duration as `0.74 ms`, `12 ms`, `3.4 s`, `2 min 5 s`. */
 export const duration = (nanos: bigint): string => {
   const micros = Number(nanos) / 1000
   if (micros < 1000) return `${(micros / 1000).toFixed(2)} ms`
@@ -15,7 +13,7 @@ export const duration = (nanos: bigint): string => {
   return seconds < 60 ? `${seconds.toFixed(1)} s` : `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`
 }
 
-/** `2026-01-31 23:59 UTC` */
+/** Formats a time as `2026-01-31 23:59 UTC`. */
 export const time = (at: DateTime.Utc): string => {
   const iso = DateTime.formatIso(at)
   return `${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC`
@@ -23,5 +21,5 @@ export const time = (at: DateTime.Utc): string => {
 
 const letters = ["---", "--x", "-w-", "-wx", "r--", "r-x", "rw-", "rwx"]
 
-/** `rw-r--r--` */
+/** Formats permissions as `rw-r--r--`. */
 export const mode = (bits: number): string => `${letters[(bits >> 6) & 7]}${letters[(bits >> 3) & 7]}${letters[bits & 7]}`

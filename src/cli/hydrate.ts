@@ -1,6 +1,6 @@
 /**
- * A copy of one filesystem in another, so that what follows works on real files and can harm none of them. What cannot be copied
- * (no permission, a link that leads out, a device) is left out and said, never dropped in silence.
+ * Copies one filesystem into another, so that later commands work on real files without risk. Entries that cannot be copied (no
+ * permission, a link that leads out, a device) are reported.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -11,11 +11,11 @@ import * as FsPath from "../model/FsPath.ts"
 import { Limits, unlimited } from "../model/Limits.ts"
 
 export interface HydrateOptions {
-  /** Leave out what .gitignore and .ignore files name, and `.git`. @default false */
+  /** Whether to leave out files that .gitignore and .ignore match, and `.git`. @default false */
   readonly gitignore?: boolean | undefined
-  /** Stop before more than this is in memory. @default no bound */
+  /** The largest amount to copy; the copy stops before it is exceeded. @default no bound */
   readonly upTo?: { readonly files: number; readonly bytes: number } | undefined
-  /** Called for each file that has been copied, with its bytes. */
+  /** Called for each copied file, with its size in bytes. */
   readonly onFile?: ((bytes: number) => void) | undefined
 }
 
@@ -24,7 +24,7 @@ export interface Hydrated {
   readonly directories: number
   readonly links: number
   readonly bytes: number
-  /** `upTo` was reached: not everything is there. */
+  /** Whether the copy is incomplete because `upTo` was reached. */
   readonly truncated: boolean
   readonly leftOut: ReadonlyArray<{ readonly path: string; readonly why: string }>
 }
@@ -47,7 +47,7 @@ export const hydrate = Effect.fnUntraced(
       yield* to.setAttributes(path, { mode, modifiedAt })
     })
 
-    /** Counted before it is read, so that what is read at the same time is counted too. */
+    /** Counts files before they are read, so that concurrent reads count too. */
     const planned = { files: 0, bytes: 0 }
     const fits = (size: number): boolean => {
       if (options.upTo === undefined) return true
@@ -111,7 +111,7 @@ export const hydrate = Effect.fnUntraced(
         { onFailure: leaveOut(path), onSuccess: () => Effect.sync(() => void copiedLinks++) }
       )
     }
-    // At the end, since what is made in a directory changes its time.
+    // Set the attributes of directories at the end, because creating entries changes their times.
     for (const path of directories) yield* Effect.ignore(attributes(path))
     leftOut.sort((a, b) => FsPath.compare(a.path, b.path))
     return { files, directories: directories.length, links: copiedLinks, bytes, truncated, leftOut }

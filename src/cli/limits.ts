@@ -1,7 +1,7 @@
-/** What bounds a command that a person has typed. */
+/** The limits of commands that a person types. */
 import { standard } from "../model/Limits.ts"
 
-/** A person's own machine is the only limit of what they write and list; patterns keep their budget. */
+/** The limits: none on what a person writes and lists on their own machine; patterns keep their budget. */
 export const limits = {
   ...standard,
   maxFileSize: Number.POSITIVE_INFINITY,

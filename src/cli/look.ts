@@ -1,6 +1,4 @@
-/**
- * How things look: colours where there are any, and names made safe where a terminal would act on them. Piped output is the bare data.
- */
+/** Formats text for a terminal: with colours, and with names that cannot control it. Piped output is bare data. */
 import type { Kind } from "../model/Entry.ts"
 import { printableName, printableText } from "./printable.ts"
 import type { ScreenShape } from "./screen.ts"
@@ -13,13 +11,13 @@ export interface Look {
   readonly yellow: (text: string) => string
   readonly cyan: (text: string) => string
   readonly magenta: (text: string) => string
-  /** A name or a path, on one line. */
+  /** Formats a name or path, on one line. */
   readonly name: (name: string) => string
-  /** A line of a file. */
+  /** Formats a line of a file. */
   readonly text: (text: string) => string
-  /** Lines of a file, with their ends. */
+  /** Formats lines of a file, with their line endings. */
   readonly lines: (text: string) => string
-  /** A name in the colour of its kind, directories with a slash at the end. */
+  /** Formats a name in the colour of its kind; a directory ends in a slash. */
   readonly entry: (name: string, kind: Kind) => string
 }
 
@@ -31,7 +29,7 @@ const ansi =
   (text: string): string =>
     !colors || text === "" ? text : `\u001b[${open}m${text}\u001b[${close}m`
 
-/** Where output is data a name stays a name: the slash is part of the path, the others would not be. */
+/** Returns the marks after names. In piped output only the slash is used, because it can be part of the path. */
 const marks = (isTerminal: boolean): Readonly<Record<Kind, string>> => ({
   file: "",
   directory: "/",
@@ -64,8 +62,8 @@ const make = (colors: boolean, isTerminal: boolean): Look => {
   }
 }
 
-/** Of standard output. */
+/** Returns the look for standard output. */
 export const look = (screen: ScreenShape): Look => make(screen.colors, screen.isTerminal)
 
-/** Of standard error, which people read wherever it goes. */
+/** Returns the look for standard error, which people read even if it is redirected. */
 export const errorLook = (screen: ScreenShape): Look => make(screen.errorColors, true)

@@ -1,6 +1,4 @@
-/**
- * The command line as a value: arguments and a Screen in, an exit code out. What it prints, it prints through the Screen.
- */
+/** The command line as a value: from arguments and a Screen to an exit code. All output goes through the Screen. */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
@@ -51,7 +49,7 @@ import { program, Settings } from "./settings.ts"
 import { base, toSettings } from "./sharedFlags.ts"
 import { described } from "./subcommand.ts"
 
-/** All commands; without one of them it is the tour. */
+/** The program with all commands; without a command it runs the tour. */
 export const command = base.pipe(
   Command.withHandler((flags) => Effect.provideService(showTour, Settings, toSettings(flags, "tour"))),
   Command.withSubcommands([
@@ -82,8 +80,8 @@ on the disk, or on a copy in memory, where everything can be tried and nothing i
 )
 
 /**
- * effect/cli asks for what prompts and flags of files would need. We have neither: paths are relative to the root and mean nothing to
- * the machine, so they are taken as they are.
+ * The services that effect/cli requires for prompts and file arguments. We use neither. Paths are relative to the root, so they
+ * must not be resolved on the machine.
  */
 const environment = Layer.mergeAll(
   FileSystem.layerNoop({}),
@@ -109,10 +107,10 @@ const environment = Layer.mergeAll(
   )
 )
 
-/** As far as effect/cli looks. */
+/** The edit distance up to which effect/cli suggests a flag. */
 const farthest = 2
 
-/** The most like it among the flags that effect/cli suggests, which are the command's own, and those that every command has. */
+/** Returns the most similar flags, among effect/cli's suggestions from the command and the flags that all commands share. */
 const similarFlags = ({ option, suggestions }: CliError.UnrecognizedOption): ReadonlyArray<string> => {
   const shared = Completions.fromCommand(command).flags.map(({ name }) => `--${name}`)
   const known = [...new Set([...suggestions, ...shared])]
@@ -121,13 +119,13 @@ const similarFlags = ({ option, suggestions }: CliError.UnrecognizedOption): Rea
   return least > farthest ? [] : known.filter((_, i) => distances[i] === least)
 }
 
-/** Returns the message for a flag that the command does not have. No flag is a likely slip for one of a single letter. */
+/** Returns the message for an unknown flag. A single letter gets no suggestion, because any flag would be far from it. */
 const unrecognized = (error: CliError.UnrecognizedOption): string =>
   /^-[^-]$/.test(error.option)
     ? `Unrecognized flag: ${error.option} in command ${error.command?.join(" ") ?? program}`
     : new CliError.UnrecognizedOption({ ...error, suggestions: similarFlags(error) }).message
 
-/** What a flag's own check says names the value already, and is what is wrong, not what was expected. */
+/** Returns the message of an error. The check of a flag already says what is wrong with the value. */
 const messageOf = (error: CliError.CliError): string =>
   error._tag === "UnrecognizedOption"
     ? unrecognized(error)
@@ -139,7 +137,7 @@ const messageOf = (error: CliError.CliError): string =>
 const usage = (screen: ScreenShape, json: boolean, event: CliOutput.Presenter.InvalidInvocation): Effect.Effect<void> => {
   const { bold, dim, red, text } = errorLook(screen)
   const unknown = event.errors.filter(({ _tag }) => _tag === "UnknownSubcommand")
-  // The flags of a command that nobody knows are none of the program's, and no mistakes of their own.
+  // After an unknown command, errors about its flags are consequences, so they are not shown.
   const messages = (unknown.length > 0 ? unknown : event.errors).map(messageOf)
   const [name] = event.errors.flatMap((error) => (error._tag === "UnknownSubcommand" ? [error.subcommand] : []))
   const counterpart = event.commandPath.length === 1 ? counterparts.get(name ?? "") : undefined
@@ -191,7 +189,7 @@ const colored = (screen: ScreenShape, flags: ReadonlyArray<string>): ScreenShape
   return { ...screen, colors, errorColors: colors }
 }
 
-/** Runs one command line to its exit code. It fails with nothing; interruption stays interruption. */
+/** Runs one command line and returns its exit code. It never fails; an interruption stays an interruption. */
 export const run = (args: ReadonlyArray<string>, options: { readonly version: string }): Effect.Effect<number, never, Screen> =>
   Effect.flatMap(Screen, (given) => {
     const words = normalise(Completions.fromCommand(command), args)

@@ -1,6 +1,6 @@
 /**
- * How matches stand on a screen and in a pipe: under the name of their file with line numbers, or each on its own line with all three.
- * Context is shared: where the lines around two matches meet, each line is shown once, and what is not adjacent is set apart.
+ * Formats matches: on a terminal grouped by file with line numbers, in a pipe one per line with path, line and text. Shared
+ * context lines are shown once, and gaps are marked.
  */
 import type { GrepMatch } from "../model/Entry.ts"
 import type { Lines } from "./answer.ts"
@@ -12,7 +12,9 @@ interface Shape {
   readonly gap: string
 }
 
-/** What follows a match is held back until it is known whether another match is in it. */
+/**
+ * Arranges matches and context. Lines after a match are held back until the next match is known, because it may be among them.
+ */
 const arranged = (
   shape: Shape,
   highlight: (match: GrepMatch) => string,
@@ -56,7 +58,7 @@ const arranged = (
   }
 }
 
-/** Into a pipe: `path:line:text`, with - for : on lines of context. */
+/** Formats matches for a pipe as `path:line:text`, with - for : on context lines. */
 export const matched = (look: Look): Lines<GrepMatch> =>
   arranged(
     {
@@ -74,7 +76,7 @@ export const matched = (look: Look): Lines<GrepMatch> =>
 const emphasised = (look: Look, text: string, start: number, end: number): string =>
   look.text(text.slice(0, start)) + look.red(look.bold(look.text(text.slice(start, end)))) + look.text(text.slice(end))
 
-/** A line that would fill the screen is cut to what is around its match. */
+/** The longest line to show, in rows of the terminal; a longer one is cut to the part around its match. */
 const longest = 4
 
 const cut = (look: Look, { lineContent, matchEnd, matchStart }: GrepMatch, columns: number): string => {
@@ -90,7 +92,7 @@ const cut = (look: Look, { lineContent, matchEnd, matchStart }: GrepMatch, colum
   )
 }
 
-/** On a terminal: the file's name once, its lines below it. */
+/** Formats matches for a terminal: the file name once, its lines below it. */
 export const grouped = (look: Look, columns: number): Lines<GrepMatch> => {
   const room = columns * longest
   return arranged(

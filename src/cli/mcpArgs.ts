@@ -1,6 +1,6 @@
 /**
- * The plain forms of `fs-algebra mcp …`, read without effect/cli, which takes as long to load as the server: a client waits for its first
- * answer. What is not plain (help, a mistake, a value that could be a flag) is for the full command line, which also knows what to say.
+ * Parses the plain forms of `fs-algebra mcp …` without effect/cli, which takes as long to load as the server. A client waits
+ * for its first answer. Help, errors and values that look like flags go to the full command line.
  */
 import { parseArgs, type ParseArgsOptionsConfig } from "node:util"
 import type { Input } from "./mcpServe.ts"
@@ -9,7 +9,7 @@ import type { Settings } from "./settings.ts"
 type Shared = Settings["Service"]
 
 export interface Quick {
-  /** As they were typed; none: those that the client lists, else the current directory. */
+  /** The roots as typed. If empty, the client's roots are used, or else the working directory. */
   readonly roots: ReadonlyArray<string>
   readonly backend: Shared["backend"]
   readonly hardlinks?: Shared["hardlinks"]

@@ -1,6 +1,6 @@
 /**
- * A server of the roots that its client lists. The tools are made once; which files they work on is decided at each call, so that the
- * client may list other roots while the server runs. A call goes on with the files that it began with.
+ * Serves the roots that the client lists. The tools are made once, but each call uses the current roots, because the client may
+ * change them. A running call keeps the files that it began with.
  */
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -41,7 +41,7 @@ interface Following {
   readonly roots: ClientRoots
 }
 
-/** What calls work on from one list of roots to the next. */
+/** The files and services of calls, for one list of roots. */
 interface Ground {
   readonly directories: ReadonlyArray<string>
   readonly context: Context.Context<never>
@@ -51,7 +51,7 @@ interface Ground {
   isOver: boolean
 }
 
-/** Names the tools of a command line that takes loading them; fails where something in it is wrong. */
+/** Names the tools of a command line whose tools must be loaded to know them. Fails if the command line is wrong. */
 export const offered = Effect.fnUntraced(function* (quick: Quick, version: string) {
   const { directory, stateDirectory } = yield* Screen
   const { backend, input } = quick
@@ -127,7 +127,7 @@ const make = Effect.fnUntraced(function* ({ flow, quick, roots, subscribed, vers
 
   let current = yield* first
 
-  /** Ends it when the last call that works on it has ended. */
+  /** Closes a ground when its last call has ended. */
   const retire = Effect.fnUntraced(function* (ground: Ground) {
     ground.isOver = true
     if (ground.calls > 0) yield* Deferred.await(ground.idle)
@@ -163,13 +163,13 @@ const make = Effect.fnUntraced(function* ({ flow, quick, roots, subscribed, vers
       ) as Effect.Effect<A, E, R>
     })
 
-  // What is wrong with them has been said before the greeting.
+  // Errors in the options were reported before the greeting.
   const options = yield* Effect.orDie(optionsOf(input, quick.backend, version, undefined))
   const { registrations } = yield* plan(options, { ...flow, call: (self) => flow.call(working(self)) })
   return registrations
 })
 
-/** Which tools there are does not depend on the files, so they are made over none. */
+/** Makes the server over a stand-in filesystem, because the list of tools does not depend on the files. */
 export const layer = (following: Following) => {
   const { backend, input } = following.quick
   const settings = { ...ToolSettings.defaults, limits: Limits[input.limits] }

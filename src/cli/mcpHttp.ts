@@ -1,4 +1,4 @@
-/** The MCP server over HTTP, for programs of this machine: it listens on a loopback address and nowhere else. */
+/** Serves MCP over HTTP on a loopback address, for programs of this machine only. */
 import { createServer } from "node:http"
 import * as ByteSize from "effect/ByteSize"
 import * as Effect from "effect/Effect"
@@ -15,7 +15,7 @@ import { Screen } from "./screen.ts"
 
 export interface Address {
   readonly host: "127.0.0.1" | "::1"
-  /** 0 is any that is free. */
+  /** The port; 0 means any free port. */
   readonly port: number
 }
 
@@ -27,7 +27,7 @@ const notListening = ({ host, port }: Address, code: string): Complaint =>
     code: systemFailed
   })
 
-/** A port is taken before there is anything to serve: who comes too early is told so, and not left waiting. */
+/** Makes a server that answers 503 until the routes exist, so that early clients do not wait. */
 const impatient = () => {
   const server = createServer((_, response) => {
     const isAlone = server.listenerCount("request") === 1
@@ -43,7 +43,7 @@ const listening = (address: Address) =>
 
 const urlOf = ({ host }: Address, port: number): string => `http://${host === "::1" ? "[::1]" : host}:${port}/mcp`
 
-/** Runs until it is interrupted. */
+/** Serves until it is interrupted. */
 export const serve = Effect.fnUntraced(function* (address: Address, options: McpServer.Options) {
   const screen = yield* Screen
   const server = yield* listening(address)

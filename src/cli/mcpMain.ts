@@ -1,6 +1,6 @@
 /**
- * The mcp command alone, for a command line that was read by mcpArgs.ts. Over standard input it greets the client before it loads what it
- * serves, since a client waits for the greeting, and is busy with it for as long as that takes.
+ * Runs the mcp command after mcpArgs.ts has parsed it. Over standard input it greets the client before the tools are loaded.
+ * The client is busy with the greeting while they load.
  */
 import { statSync } from "node:fs"
 import { basename, resolve } from "node:path"
@@ -32,17 +32,20 @@ interface Versioned {
   readonly version: string
 }
 
-/** Nothing in it can be wrong; whether any other is a glob is known once the globs are loaded. */
+/** Tests for a glob that is certainly valid; others are checked when the glob module is loaded. */
 const isPlainGlob = (glob: string): boolean =>
   /^(?!.*\.\.|.*\/\.?(?:\/|$)|.*\*\*[^/]|.*[^/]\*\*)(?=.*[\w*?-])[\w.*?/-]{1,1000}$/.test(glob)
 
-/** The names of the tools, where they can be told without loading them: whatever is not plain is for those who can say what is wrong. */
+/**
+ * Returns the names of the tools if they are known without loading them. Unusual command lines take the full path, which
+ * reports errors.
+ */
 const plainTools = ({ backend, input, mounts }: Quick, { stateDirectory }: ScreenShape): Early | undefined => {
   const { allow, deletes, deny, http, readOnly, snapshots, tools } = input
   const hasSnapshots = snapshots !== false && (backend === "memory" || stateDirectory !== undefined)
   const isKit = !tools.includes(",") && (tools === "all" || tools === "seven" || tools === "vfs")
   const isPlain =
-    // The full command line has said what is mounted, if only that nothing is.
+    // The full command line has parsed the mounts, even an empty list.
     mounts === undefined &&
     backend !== "container" &&
     http === undefined &&
@@ -64,7 +67,7 @@ const greeting = (quick: Quick, version: string, { certain, names }: Early, work
     return { certain, ends: { input: bytes, write }, flow: Flow.make(), info }
   })
 
-/** Greets the client, and then asks it for its roots. */
+/** Greets the client, and then requests its roots. */
 const servingClientRoots = Effect.fnUntraced(function* (quick: Quick, { version }: Versioned) {
   const plain = plainTools(quick, yield* Screen) ?? (yield* (yield* loadRoots).offered(quick, version))
   const start = yield* greeting(quick, version, plain, undefined)
@@ -92,11 +95,11 @@ const servingRoots = Effect.fnUntraced(function* (quick: Quick, version: string,
   })
 })
 
-/** Whether a flag goes with another backend alone, which opening the root says before anybody is greeted. */
+/** Tests for flags that need another backend. Opening the root then reports the error before the greeting. */
 const isContradictory = ({ backend, container, mounts = [] }: Quick): boolean =>
   (backend !== "memory" && mounts.length > 0) || (container?.image ?? container?.rootfs) !== undefined
 
-/** Until the client hangs up. A root that was given is all that there is; the client's roots count only where there is none. */
+/** Serves until the client disconnects. If roots are given, they are served; otherwise the client's roots are. */
 export const serving = (quick: Quick, versioned: Versioned) =>
   Effect.gen(function* () {
     const { backend, input, roots } = quick

@@ -1,4 +1,4 @@
-/** Which directories a server may show: those of the command line, or those that the client lists. */
+/** Chooses the directories that a server may show: those of the command line, or those that the client lists. */
 import { realpathSync, statSync } from "node:fs"
 import { resolve } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -6,7 +6,10 @@ import { isInside } from "../runtime/openRoots.ts"
 import { widthOf } from "../runtime/wideRoots.ts"
 import { Complaint, exitCodeOf } from "./exit.ts"
 
-/** Names the kind of a directory that is too wide to be served: `undefined` for any other, and for one that is not there. */
+/**
+ * Returns the kind of a directory that is too wide to serve, such as a home directory; `undefined` for any other or a missing
+ * one.
+ */
 const widthAt = (path: string): string | undefined => {
   try {
     return widthOf(realpathSync.native(path))
@@ -15,7 +18,10 @@ const widthAt = (path: string): string | undefined => {
   }
 }
 
-/** Refuses a directory that nobody means to hand to an agent by leaving something out. `given`: as it was typed, if it was. */
+/**
+ * Refuses a directory that is too wide, because an omitted argument must not expose it to an agent. `given` is the path as
+ * typed, if any.
+ */
 export const refusalOf = (path: string, given: string | undefined): Complaint | undefined => {
   const width = widthAt(path)
   if (width === undefined) return undefined
@@ -31,7 +37,7 @@ export interface Found {
   readonly leftOut: ReadonlyArray<{ readonly root: string; readonly why: string }>
 }
 
-/** More folders than anybody works in at once; each costs memory and descriptors. */
+/** The largest number of roots to serve. Each costs memory and descriptors, and nobody works in more folders at once. */
 const mostRoots = 32
 
 const longestUri = 200
@@ -63,7 +69,7 @@ const judged = (
   }
 }
 
-/** The directories that a client lists and that may be served, each once, and without those that lie in another. */
+/** Returns the listed directories that may be served, without duplicates and without directories inside others. */
 export const rootsOf = (listed: ReadonlyArray<unknown>, anyRoot: boolean): Found => {
   const leftOut: Array<Found["leftOut"][number]> = []
   const found = new Map<string, string>()

@@ -1,4 +1,4 @@
-/** What the mcp command serves, apart from its flags, so that no other command loads it. */
+/** Implements the mcp command, so that other commands need not load it. */
 import { basename, resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -37,7 +37,7 @@ import { workspaceLayer } from "./workspace.ts"
 export interface Input {
   readonly tools: string
   readonly readOnly: boolean
-  /** Whether anything may be removed or moved. */
+  /** Whether tools may remove or move anything. */
   readonly deletes: boolean
   readonly limits: "agent" | "standard" | "unlimited"
   readonly mountPoint: string | undefined
@@ -45,7 +45,10 @@ export interface Input {
   readonly deny: ReadonlyArray<string>
   readonly readBeforeWrite: boolean
   readonly structured: boolean
-  /** `undefined`: where they can be kept, with the tools that were chosen. `true`: with any tools, or not at all. */
+  /**
+   * Whether to serve snapshots. `undefined`: if they can be kept, with the chosen tools. `true`: with any tools, and fail if
+   * they cannot be kept.
+   */
   readonly snapshots: boolean | undefined
   readonly anyRoot: boolean
   readonly http: Address | undefined
@@ -53,11 +56,11 @@ export interface Input {
 
 const kits: ReadonlySet<string> = new Set(["all", "seven", "vfs"])
 
-/** What removes or moves, and what could: nothing holds back a program. */
+/** Tests for tools that remove or move, including those that run programs, because a program could do so. */
 const removes = (tool: AnyDefinition | { readonly name: string }): boolean =>
   ["rm", "delete_file", "move", "shell", "eval"].includes(tool.name)
 
-/** Why a tool that was asked for by its name would not be there. */
+/** Returns why a requested tool would not be offered. */
 const whyNot = (tool: AnyDefinition, input: Input, backend: string): string | undefined => {
   if (input.readOnly && tool.does !== "reads") return "it changes something, and --read-only offers nothing that does"
   if (!input.deletes && removes(tool)) return "it may remove something, and --no-delete offers nothing that does"
@@ -100,7 +103,7 @@ const wrongGlob = (error: unknown): Complaint =>
     code: wrongUsage
   })
 
-/** Reads a glob that begins with the directory's own path, as a shell completes it, as one of what is below. */
+/** Converts a glob that begins with the directory's own path, as a shell completes it, to one below the root. */
 const belowRoot = (glob: string, mountPoint: MountPoint): string => {
   const below = withoutMount(glob, mountPoint)
   if (below === glob) return glob
@@ -109,11 +112,11 @@ const belowRoot = (glob: string, mountPoint: MountPoint): string => {
 
 const escaped = (name: string): string => name.replace(/[\\*?[\]{}()!@+|,]/g, String.raw`\$&`)
 
-/** Where several directories are served, a glob with a slash counts from each of them, and from what holds them. */
+/** Applies a glob with a slash to each of several directories and to the root that contains them. */
 const fromEach = (glob: string, directories: ReadonlyArray<Directory>): ReadonlyArray<string> =>
   glob.includes("/") ? [glob, ...directories.map(({ name }) => `${escaped(name)}/${glob.replace(/^\/+/, "")}`)] : [glob]
 
-/** Whoever may not read a file may not change it either, so that one list is enough. */
+/** Returns the access rules. An unreadable file cannot be changed either, so one list of globs is enough. */
 const accessOf = (
   { allow, deletes, deny }: Input,
   mountPoint: MountPoint,
@@ -134,7 +137,10 @@ const rules = (options: AccessOptions) =>
     catch: wrongGlob
   })
 
-/** Recovery may change what the tools may; globs that are none, of which the command complains later, permit nothing. */
+/**
+ * Returns which paths the recovery may change: those that the tools may change. Invalid globs, which the command reports later,
+ * permit nothing.
+ */
 const permitsOf = (input: Input, options: AccessOptions): ((path: FsPath) => boolean) => {
   if (input.readOnly) return () => false
   try {
@@ -145,7 +151,7 @@ const permitsOf = (input: Input, options: AccessOptions): ((path: FsPath) => boo
   }
 }
 
-/** Clients know a directory by its path, and their paths begin with it; or with where that leads, when it is a link. */
+/** Returns the prefixes of absolute paths from clients: the directories as given and with links resolved. */
 const mountPointOf = Effect.fnUntraced(function* (given: string | undefined) {
   const { directories, root } = yield* Settings
   const { directory } = yield* Screen
@@ -163,15 +169,15 @@ const recovery = Effect.fnUntraced(function* (input: Input) {
   return yield* telling(permitsOf(input, yield* limitsOf(input)))
 })
 
-/** Holds for any files: no tool is offered that would always be refused. */
+/** Hides tools that would always be refused, on any files. */
 export const offering = (input: Input) =>
   input.deletes ? Layer.empty : policy({ name: "noDelete", offers: (tool) => !removes(tool) })
 
-/** Whether a model can bring a snapshot back by itself. */
+/** Tests whether a model can restore a snapshot by itself. */
 const hasRestore = (tools: McpServer.Options["tools"], { readOnly, snapshots }: Input): boolean =>
   !readOnly && (tools === "all" || snapshots === true || (Array.isArray(tools) && tools.includes("restore")))
 
-/** In memory only the model could bring it back. */
+/** Takes automatic checkpoints if they can be restored. A copy in memory can only be restored by the model. */
 const checkpoints = Effect.fnUntraced(function* (input: Input) {
   const { backend, directories, root } = yield* Settings
   const { program } = yield* Screen
@@ -183,7 +189,7 @@ const checkpoints = Effect.fnUntraced(function* (input: Input) {
     : automatic((short) => `"${line("restore", short)}" brings them back`)
 })
 
-/** What the tools stand on, besides the files. */
+/** Provides the settings, policies and snapshots of the tools. */
 export const ground = Effect.fnUntraced(function* (input: Input) {
   const { directories } = yield* Settings
   const settings: ToolSettings.ToolSettingsShape = {
@@ -204,14 +210,14 @@ export const ground = Effect.fnUntraced(function* (input: Input) {
   ).pipe(Layer.provideMerge(snapshotsLayer(input)))
 })
 
-/** What the files are called together. */
+/** Returns the name of the files as a whole. */
 const workspaceOf = Effect.fnUntraced(function* () {
   const { directories, root } = yield* Settings
   const { directory } = yield* Screen
   return directories === undefined ? basename(resolve(directory, root)) : directories.map(({ name }) => name).join(", ")
 })
 
-/** `workspace`: `undefined` where it is not known yet. */
+/** Makes the options of the server; `workspace` is `undefined` if it is not known yet. */
 export const optionsOf = Effect.fnUntraced(function* (
   input: Input,
   backend: string,
@@ -246,21 +252,21 @@ const running = Effect.fnUntraced(function* (options: McpServer.Options, address
   return yield* serve(address, options)
 })
 
-/** Until the client hangs up. */
+/** Serves until the client disconnects. */
 const serve = Effect.fnUntraced(function* ({ input, version }: Told) {
   const { backend } = yield* Settings
   const options = yield* optionsOf(input, backend, version, yield* workspaceOf())
   yield* Effect.provide(running(options, input.http), yield* ground(input))
 })
 
-/** A command line, and the directories that it is about. */
+/** A parsed command line, with its directories. */
 export interface Told extends Omit<Quick, "roots"> {
   readonly version: string
   readonly root: string
   readonly directories?: ReadonlyArray<Directory> | undefined
 }
 
-/** Several directories stand in the root by their names. */
+/** Completes a command line with its directories; several are mounted in the root under their names. */
 export const toldOf = (
   { roots: _, ...quick }: Quick,
   version: string,
@@ -294,13 +300,13 @@ const settingsOf = ({
   json
 })
 
-/** Fails with what is wrong, after saying it. */
+/** Reports a failure, and fails with its exit code. */
 const checked = <A, E extends Failure, R>(told: Told, self: Effect.Effect<A, E, R>) =>
   Effect.provideService(reported(self), Settings, settingsOf(told))
 
 export const refuse = (quick: Quick, complaint: Complaint) => checked(toldOf(quick, "", ["."], "/"), Effect.fail(complaint))
 
-/** Looks for mistakes in what is given of tools and globs, before any file is opened. */
+/** Checks tools and globs before any file is opened. */
 export const checkedOptions = (told: Told) => {
   const { backend, input, version } = told
   const both = Effect.gen(function* () {
@@ -310,7 +316,7 @@ export const checkedOptions = (told: Told) => {
   return checked(told, both)
 }
 
-/** The files, the settings and the limits, for what runs on them. */
+/** Provides the files, the settings and the limits. */
 export const settled = (told: Told) => {
   const settings = Layer.succeed(Settings, settingsOf(told))
   return Layer.merge(
@@ -319,10 +325,10 @@ export const settled = (told: Told) => {
   )
 }
 
-/** Serves the directories over whatever the command line names, until the client hangs up. */
+/** Serves until the client disconnects. */
 export const run = (told: Told) => Effect.provide(reported(serve(told)), settled(told))
 
-/** What is served, for a server that runs already. */
+/** Makes the layer for a server that is already running. */
 export const layer = (told: Told, flow: Flow.Flow, subscribed: Effect.Effect<void>) => {
   const { input, version } = told
   const made = Effect.gen(function* () {

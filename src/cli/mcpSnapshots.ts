@@ -1,6 +1,6 @@
 /**
- * Snapshots for a server: in the store that the other commands keep for this root, opened when a tool first asks, since looking for git
- * and making a store would keep every client waiting at the start.
+ * Provides snapshots to a server, in the same store as the other commands use for this root. The store is opened at first use,
+ * because finding git and making a store would delay every client's start.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -20,13 +20,13 @@ const unrestorable =
   ({ detail }: SnapshotError) =>
     new SnapshotRestoreError({ snapshotId, reason: "unavailable", detail })
 
-/** Where the store is on the machine is nobody's business who works on what is in it. */
+/** Hides the path of the store from clients. */
 const withoutPlace =
   (gitDir: string) =>
   ({ detail, operation, reason }: SnapshotError): SnapshotError =>
     new SnapshotError({ operation, reason, detail: detail.replaceAll(gitDir, "the store") })
 
-/** The same operations, each of which opens the store if none has yet. */
+/** Defers opening the store to the first operation. */
 const over = (open: Effect.Effect<Operations, SnapshotError>): Operations => ({
   snapshot: (options) => Effect.flatMap(open, (self) => self.snapshot(options)),
   restore: (snapshot, options) =>
@@ -56,14 +56,16 @@ const kept = (gitDir: string, anyRoot: boolean) =>
         Effect.mapError(withoutPlace(gitDir)),
         Effect.provideContext(context)
       ) as Effect.Effect<Operations, SnapshotError>
-      // What has failed may work when git is there, or the disk has room again.
+      // Do not cache a failure: the next attempt may succeed, for example when git is installed or the disk has room.
       return over(yield* Effect.cachedWithTTL(opened, (exit) => (Exit.isSuccess(exit) ? Infinity : 0)))
     })
   )
 
 const none = Layer.empty as unknown as ReturnType<typeof kept>
 
-/** Where there is no place to keep them: none, with a word why; or an error, for who has asked for them. */
+/**
+ * Provides the snapshots. If they cannot be kept, there are none, with a note; if they were requested by a flag, this fails.
+ */
 export const snapshotsLayer = ({ anyRoot, snapshots }: Pick<Input, "anyRoot" | "snapshots">) =>
   Layer.unwrap(
     Effect.gen(function* () {
@@ -79,10 +81,10 @@ export const snapshotsLayer = ({ anyRoot, snapshots }: Pick<Input, "anyRoot" | "
     })
   )
 
-/** Opens the store at once. */
+/** Opens the store at once, so that an error appears at the start. */
 const checked = (layer: ReturnType<typeof kept>) =>
   Layer.tap(layer, (context) => Effect.asVoid(Context.get(context, Snapshots).list))
 
-/** None of which can be taken, so that the tools for them stay where files that have none come and go. */
+/** Provides snapshots whose operations all fail, so that the snapshot tools stay listed while the roots change. */
 export const noSnapshots = (detail: string) =>
   Layer.succeed(Snapshots, over(Effect.fail(new SnapshotError({ operation: "store", reason: "unavailable", detail }))))

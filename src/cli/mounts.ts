@@ -1,6 +1,6 @@
 /**
- * `--mount`: files of the machine, copied over the copy in memory that a command works on. What was typed is allowed because it was typed;
- * whatever lies beside it is not.
+ * Implements `--mount`: copies files of the machine into the copy in memory that a command works on. A typed path is allowed by
+ * being typed; its siblings are not.
  */
 import { realpathSync } from "node:fs"
 import { dirname, isAbsolute, normalize, resolve, sep } from "node:path"
@@ -17,7 +17,10 @@ import { errorLook } from "./look.ts"
 import { Screen } from "./screen.ts"
 import { type MountFlag, Settings } from "./settings.ts"
 
-/** Splits at the last colon, so that a source may have some; that of a drive of Windows is none. `undefined` where a part is blank. */
+/**
+ * Splits at the last colon, so that a source may contain colons; the colon of a Windows drive does not count. Returns
+ * `undefined` if a part is blank.
+ */
 export const parse = (text: string, platform: NodeJS.Platform = process.platform): MountFlag | undefined => {
   const drive = platform === "win32" && /^[a-z]:/i.test(text) ? 2 : 0
   const colon = text.indexOf(":", drive) === -1 ? -1 : text.lastIndexOf(":")
@@ -28,7 +31,7 @@ export const parse = (text: string, platform: NodeJS.Platform = process.platform
 const usage = (message: string, hint: string): Complaint =>
   new Complaint({ error: { _tag: "UsageError" }, message, hint, code: wrongUsage })
 
-/** Whoever has asked for a copy already is at a command that makes none. */
+/** Refuses `--mount`. Suggests --backend memory, unless the command was already given it. */
 const goesNowhere = ({ backend, command }: Settings["Service"], why: string): Complaint =>
   backend === "memory"
     ? usage(`--mount does not go with ${command}: ${why}`, "Leave out --mount.")
@@ -37,7 +40,7 @@ const goesNowhere = ({ backend, command }: Settings["Service"], why: string): Co
         "Work on a copy with --backend memory, or copy the files into the directory yourself."
       )
 
-/** What has no copy to mount on refuses to: files would stay where nobody expects them. */
+/** Refuses `--mount` for a layer without a copy in memory, because the files would stay in the real directory. */
 export const mountless =
   (why: string) =>
   <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E | Complaint, R | Settings> =>
@@ -53,7 +56,7 @@ interface Named {
   readonly allowed: string
 }
 
-/** What lies below the working directory keeps its path, whatever else it is only its name. */
+/** Resolves a mount. A path below the working directory keeps its path; of any other only the name is kept. */
 const named = ({ source, target }: MountFlag, directory: string): Named | undefined => {
   const path = normalize(source)
   const isBelow = !isAbsolute(path) && path.split(sep)[0] !== ".."
@@ -113,7 +116,7 @@ const tellLeftOut = Effect.fnUntraced(function* (previews: ReadonlyArray<HostMou
   }
 })
 
-/** Copies what `--mount` names, all of it or nothing. */
+/** Copies all files of `--mount`, or none of them. */
 export const mountAll = Effect.fnUntraced(function* (fs: Algebra) {
   const { mounts } = yield* Settings
   if (mounts.length === 0) return
@@ -128,7 +131,7 @@ export const mountAll = Effect.fnUntraced(function* (fs: Algebra) {
     }
     all.push(found)
   }
-  // Relative ones are looked for in the first.
+  // Relative paths are resolved against the first root.
   const allowedRoots = [directory, ...all.map(({ allowed }) => allowed)]
   const hydrated = hydrate(
     fs,

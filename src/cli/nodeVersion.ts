@@ -1,8 +1,8 @@
-/** Whether this Node can run the program at all, asked before anything is loaded that an old one would only be puzzled by. */
+/** Tests the version of Node before modules are loaded that an old version cannot parse. */
 
 const numbers = (version: string): ReadonlyArray<number> => (/\d+(?:\.\d+)*/.exec(version)?.[0] ?? "").split(".").map(Number)
 
-/** `range` is one lower bound, as package.json has it: `>=22.19.0`. */
+/** Tests whether the version is below the range, which is one lower bound as in package.json: `>=22.19.0`. */
 export const isTooOld = (version: string, range: string): boolean => {
   const [have, need] = [numbers(version), numbers(range)]
   const at = need.findIndex((part, i) => part !== (have[i] ?? 0))

@@ -1,6 +1,6 @@
 /**
- * One change as `git diff` writes it and `git apply` takes it. Text is bytes, one character each, so that what is in no encoding comes
- * out as it is in the files; only a terminal and JSON get it decoded.
+ * Writes one change in the format of `git diff` and `git apply`. Text is one character per byte, so that content of any
+ * encoding stays exact; only terminals and JSON get it decoded.
  */
 import { isUtf8 } from "node:buffer"
 import * as Effect from "effect/Effect"
@@ -13,22 +13,22 @@ import type { Backend } from "../port/Backend.ts"
 import { atOnce } from "../runtime/steps.ts"
 import * as humanise from "./humanise.ts"
 
-/** Larger files are said to differ, and not how. */
+/** The largest file to compare by line. */
 export const maxBytes = 8 * 1024 * 1024
 
-/** Of this much of a file's beginning git asks whether it is binary. */
+/** The size of the beginning that git tests for binary content. */
 const sniffed = 8000
 
 export interface Side {
   readonly kind: Kind
   readonly mode?: number | undefined
   readonly sizeBytes: number
-  /** Left out where there are too many. */
+  /** The content; absent if it is too large. */
   readonly bytes?: Uint8Array | undefined
 }
 
 export interface Patch {
-  /** Empty for directories: git knows none. */
+  /** The text; empty for directories, which git does not track. */
   readonly text: string
   readonly linesAdded: number
   readonly linesRemoved: number
@@ -55,7 +55,7 @@ export const sideOf = Effect.fnUntraced(function* (port: Backend, path: FsPath):
   return { kind, mode, sizeBytes, bytes: kind === "file" ? yield* bytesAt(port, path) : nothing }
 })
 
-/** The bytes of a name, one character each. */
+/** Returns the bytes of a path, one character per byte. */
 const rawPath = (path: string): string =>
   path
     .split("/")
@@ -66,7 +66,7 @@ const letters: Readonly<Record<string, string>> = { "\t": "t", "\n": "n", "\r": 
 
 const escaped = (character: string): string => `\\${letters[character] ?? character.charCodeAt(0).toString(8).padStart(3, "0")}`
 
-/** As git quotes names that a line cannot hold. */
+/** Quotes a name as git does, if a line cannot contain it. */
 const quoted = (raw: string): string => {
   const special = isUtf8(Buffer.from(raw, "latin1")) ? /[\0-\x1f"\\\x7f]/g : /[\0-\x1f"\\\x7f-\xff]/g
   return special.test(raw) ? `"${raw.replace(special, escaped)}"` : raw
@@ -88,7 +88,7 @@ const head = (before: Side | undefined, after: Side | undefined): string => {
 
 const latin1 = ({ bytes }: Side): string => Buffer.from(bytes!).toString("latin1")
 
-/** Without the two lines of names above them, which are ours to write. */
+/** Returns the hunks without the two header lines, which the caller writes. */
 const hunksOf = (before: string, after: string): string => {
   const diff = atOnce(unified("x", before, [{ start: 0, end: before.length, text: after }]))
   return diff.slice(diff.indexOf("\n", diff.indexOf("\n") + 1) + 1)
@@ -102,7 +102,7 @@ const countLines = (hunks: string, sign: string): number => {
 
 const blank: Side = { kind: "file", sizeBytes: 0, bytes: nothing }
 
-/** Both sides are of one kind, or one of them is not there. */
+/** Formats a change whose sides have the same kind, or one side only. */
 const plain = (path: string, before: Side | undefined, after: Side | undefined): Patch => {
   const raw = rawPath(path)
   const [a, b] = [quoted(`a/${raw}`), quoted(`b/${raw}`)]
@@ -119,7 +119,7 @@ const plain = (path: string, before: Side | undefined, after: Side | undefined):
     return { ...counted, isBinary: true, text: isSame ? top : `${top}Binary files ${from} and ${to} differ\n` }
   }
   const hunks = hunksOf(latin1(old), latin1(now))
-  // A name with a blank ends in a tab, or `patch` takes what is behind the blank for a date.
+  // A name with a space gets a tab after it; otherwise `patch` reads the part after the space as a date.
   const tab = raw.includes(" ") ? "\t" : ""
   const names = `--- ${from}${before === undefined ? "" : tab}\n+++ ${to}${after === undefined ? "" : tab}\n`
   return {
@@ -134,7 +134,7 @@ const none: Patch = { text: "", linesAdded: 0, linesRemoved: 0, isBinary: false 
 
 const isContent = (side: Side | undefined): side is Side => side !== undefined && side.kind !== "directory"
 
-/** What is of another kind goes, and comes again, as in git. */
+/** Formats a change. A change of kind becomes a deletion and an addition, as in git. */
 export const patchOf = (path: string, before: Side | undefined, after: Side | undefined): Patch => {
   const [old, now] = [isContent(before) ? before : undefined, isContent(after) ? after : undefined]
   if (old === undefined && now === undefined) return none

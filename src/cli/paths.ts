@@ -1,6 +1,6 @@
 /**
- * Paths as people type them: relative to the root, or absolute on the machine, as shells complete them and other programs print them.
- * Links above the root are resolved, so that each of its names is understood; links in it are left to the filesystem.
+ * Interprets paths as people type them: relative to the root, or absolute on the machine, as shells complete them. Links above
+ * the root are resolved, so any path of the root works; links inside it are left to the filesystem.
  */
 import { isAbsolute, parse, relative, resolve, sep } from "node:path"
 import * as Effect from "effect/Effect"
@@ -10,7 +10,7 @@ import { resolved } from "./resolved.ts"
 import { Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
 
-/** Returns the path and all directories above it, the topmost first. */
+/** Lists the path and all directories above it, the topmost first. */
 const ancestors = (path: string): ReadonlyArray<string> => {
   const { root } = parse(path)
   const names = path.slice(root.length).split(sep)
@@ -19,13 +19,14 @@ const ancestors = (path: string): ReadonlyArray<string> => {
 
 const isBelow = (path: string): boolean => path.split(sep)[0] !== ".." && !isAbsolute(path)
 
-/** Returns the path from the root on, `undefined` where it lies outside. */
+/** Returns the path relative to the root, or `undefined` if it lies outside. */
 const inside = (root: string, path: string): string | undefined => {
   const top = resolved(root)
   const typed = resolve(path)
   for (const directory of ancestors(typed)) {
     const above = relative(top, resolved(directory))
-    // A link outside the root is not its target: rm would remove what lies inside. Only the root itself may be named so.
+    // A link outside the root must not stand for its target: rm would remove the target inside. Only the root itself may be
+    // named by a link.
     if (isBelow(above) && (directory !== typed || above === "")) {
       return [...above.split(sep), ...relative(directory, typed).split(sep)].filter((name) => name !== "").join("/")
     }
@@ -33,7 +34,7 @@ const inside = (root: string, path: string): string | undefined => {
   return undefined
 }
 
-/** Returns the root as an absolute path, as it was given. */
+/** The root as an absolute path, with links kept. */
 const rootDirectory = Effect.gen(function* () {
   const { root } = yield* Settings
   const { directory } = yield* Screen
@@ -41,7 +42,8 @@ const rootDirectory = Effect.gen(function* () {
 })
 
 /**
- * Returns a path relative to the root; a slash at its end stays. Fails with InvalidPath where an absolute path lies outside the root.
+ * Converts an absolute path to one relative to the root; a final slash stays. Fails with InvalidPath if the path lies outside
+ * the root.
  */
 export const located = Effect.fnUntraced(function* (path: string) {
   if (!isAbsolute(path)) return path
@@ -55,7 +57,10 @@ export const located = Effect.fnUntraced(function* (path: string) {
   return /[/\\]$/.test(path) ? `${found}/` : found
 })
 
-/** Returns a pattern relative to the root, where its directories without wildcards lie in it, and any other as it is. */
+/**
+ * Converts a pattern to one relative to the root if its directories without wildcards lie in the root; otherwise returns it
+ * unchanged.
+ */
 export const locatedPattern = Effect.fnUntraced(function* (pattern: string) {
   if (!isAbsolute(pattern)) return pattern
   const plain = pattern.split(/[\\*?[\]{}()!+@]/)[0]!

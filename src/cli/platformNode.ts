@@ -1,14 +1,14 @@
-/** What is loaded with the optional package @effect/platform-node, and what a user is told who has not installed it. */
+/** Loads modules that need the optional package @effect/platform-node, and explains how to install it. */
 import * as Effect from "effect/Effect"
 import { Complaint, systemFailed } from "./exit.ts"
 
 export const name = "@effect/platform-node"
 
-/** Returns whether an import failed because the package is not installed. */
+/** Tests whether an import failed because the package is not installed. */
 export const isMissing = (cause: unknown): boolean =>
   cause instanceof Error && "code" in cause && cause.code === "ERR_MODULE_NOT_FOUND" && cause.message.includes(name)
 
-/** Loads a module that needs the package. `what`: the part of the command line that needs it. */
+/** Loads a module that needs the package. `what` is the part of the command line that needs it. */
 export const loading = <A>(what: string, load: () => Promise<A>): Effect.Effect<A, Complaint> =>
   Effect.catch(Effect.tryPromise({ try: load, catch: (cause) => cause }), (cause) =>
     isMissing(cause)

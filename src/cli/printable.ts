@@ -1,9 +1,9 @@
 /**
- * A name or a line out of a file is data, and a terminal takes data for commands: whatever could move its cursor, change its title or
- * turn the reading direction is shown as an escape instead.
+ * Escapes characters that a terminal would act on: those that move its cursor, change its title or turn the text direction.
+ * File names and contents may contain them.
  */
 
-/** C0 but tab and line feed, DEL, C1, the line and paragraph separators, and the marks that turn the reading direction. */
+/** The unsafe characters: C0 except tab and line feed, DEL, C1, line and paragraph separators, and direction marks. */
 const unsafe = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 const unsafeInName = /[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
@@ -15,13 +15,13 @@ const escaped = (character: string): string => {
   return code < 256 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`
 }
 
-/** Text that keeps its lines and tabs. */
+/** Escapes text, keeping lines and tabs. */
 export const printableText = (text: string): string => text.replace(unsafe, escaped)
 
-/** Text that stays on one line. */
+/** Escapes text for a single line. */
 export const printableName = (name: string): string => name.replace(unsafeInName, escaped)
 
-/** As much of a file's text as is printed at once; a CR belongs to the LF after it, so one at the end waits for what follows. */
+/** Escapes the text of a file chunk by chunk. A final CR is held back, because it belongs to an LF that may follow. */
 export const printableLines = (): ((text: string, isLast: boolean) => string) => {
   let held = ""
   return (text, isLast) => {

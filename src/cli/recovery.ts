@@ -1,6 +1,6 @@
 /**
- * What a command does about a change that a killed process has left unfinished in the root: it is finished when the root is opened, unless
- * the command may not change its paths, and one line on standard error says what has become of it.
+ * Finishes a change that a killed process left unfinished in the root. This happens when the root is opened, unless the command
+ * may not change its paths. One line on standard error reports the outcome.
  */
 import * as Effect from "effect/Effect"
 import type { FsPath } from "../model/FsPath.ts"
@@ -10,7 +10,7 @@ import { errorLook } from "./look.ts"
 import { Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
 
-/** Reports each change that opening a root finished or left, on standard error. */
+/** Reports each unfinished change that opening the root has finished or left, on standard error. */
 export const telling = (permits: (path: FsPath) => boolean): Effect.Effect<Recovery, never, Screen | Settings> =>
   Effect.gen(function* () {
     const screen = yield* Screen
@@ -26,5 +26,5 @@ export const telling = (permits: (path: FsPath) => boolean): Effect.Effect<Recov
     }
   })
 
-/** A command that has no rules of its own may finish everything. */
+/** The recovery for commands without rules of their own, which may finish everything. */
 export const everything = telling(() => true)

@@ -1,8 +1,7 @@
-/** Paths of the machine that need not be there. */
 import { realpathSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 
-/** With the links resolved of what is there of it. */
+/** Resolves the links of a path that may not exist, as far as it exists. */
 export const resolved = (path: string): string => {
   try {
     return realpathSync(path)

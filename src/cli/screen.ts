@@ -1,6 +1,6 @@
 /**
- * All that the commands may know of the process: what it prints to, reads from and stands in. Only bin.ts makes a real one, so every
- * command runs in a test as it runs in a terminal.
+ * The view that commands have of the process: its streams, terminal and directories. Only bin.ts makes a real one, so tests run
+ * commands as a terminal does.
  */
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
@@ -8,35 +8,35 @@ import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import type { IoError } from "../model/FsError.ts"
 
-/** Standard output does not take any more; the code is EPIPE when its reader has gone, as `| head` does. */
+/** A failed write to standard output; the code is EPIPE if the reader has gone, as with `| head`. */
 export class OutputFailed extends Data.TaggedError("OutputFailed")<{ readonly code: string; readonly detail: string }> {}
 
 export interface ScreenShape {
-  /** What was typed to get here, and what a suggested command begins with. */
+  /** The command that was typed, for suggested commands. */
   readonly program: string
-  /** The working directory, absolute: what a relative `--root` starts from. */
+  /** The absolute working directory, which a relative `--root` starts from. */
   readonly directory: string
-  /** Where this user's programs keep things, absolute: left out where nobody knows. */
+  /** The absolute directory for the state of this user's programs; absent if unknown. */
   readonly stateDirectory?: string | undefined
-  /** Standard output is a terminal. */
+  /** Whether standard output is a terminal. */
   readonly isTerminal: boolean
-  /** Standard input is a terminal. */
+  /** Whether standard input is a terminal. */
   readonly isInteractive: boolean
-  /** Standard error is a terminal that can be drawn on. */
+  /** Whether standard error is a terminal that can be drawn on. */
   readonly showsProgress: boolean
-  /** Standard output shows colours. */
+  /** Whether standard output shows colours. */
   readonly colors: boolean
-  /** Standard error shows colours. */
+  /** Whether standard error shows colours. */
   readonly errorColors: boolean
-  /** Characters of a line of the terminal. */
+  /** The width of the terminal, in characters. */
   readonly columns: number
-  /** To standard output; done when it has been taken. */
+  /** Writes to standard output; completes when the stream has accepted the content. */
   readonly write: (content: string | Uint8Array) => Effect.Effect<void, OutputFailed>
-  /** One line, or several, to standard error. */
+  /** Writes one or several lines to standard error. */
   readonly warn: (line: string) => Effect.Effect<void>
-  /** Bytes to standard error as they are; done when they have been taken, or nobody takes them. */
+  /** Writes unchanged bytes to standard error; completes when they are accepted or the reader has gone. */
   readonly writeError: (bytes: Uint8Array) => Effect.Effect<void>
-  /** Shows a line that the next output, or the next status, takes the place of; "" takes it away. */
+  /** Shows a line that the next output or status replaces; "" removes it. */
   readonly status: (line: string) => Effect.Effect<void>
   readonly input: Stream.Stream<Uint8Array, IoError>
 }

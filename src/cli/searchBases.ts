@@ -1,6 +1,6 @@
 /**
- * The places that a search was asked to look in. Rules of git leave out what lies below them; a place that somebody names is searched
- * although git ignores it, as ripgrep does.
+ * Prepares the paths of a search. Gitignore rules apply below each path, but a named path is searched even if git ignores it,
+ * as in ripgrep.
  */
 import * as Effect from "effect/Effect"
 import type { Algebra } from "../filesystem/Filesystem.ts"
@@ -11,17 +11,20 @@ import { forEachPath } from "./failure.ts"
 
 const kinds = ["file", "directory", "symlink", "other"] as const
 
-/** Quotes what a glob reads otherwise. */
+/** Escapes a name for a glob. */
 const literally = (name: string): string => name.replace(/[\\*?[\]{}()!+@|^]/g, String.raw`\$&`)
 
-/** Returns whether a search of this path obeys the rules of git: not where they ignore the path itself or a directory above it. */
+/**
+ * Tests whether a search of the path applies gitignore rules; it does not if they ignore the path itself or a directory above
+ * it.
+ */
 export const obeysGitignore = (fs: Algebra, given: string): Effect.Effect<boolean> => {
   const path = FsPath.parse(given)
   if (typeof path !== "string" || path === FsPath.root) return Effect.succeed(true)
   const itself = `/${literally(FsPath.name(path))}`
   return fs.glob(itself, { path: FsPath.parent(path), kinds, gitignore: true, maxMatches: 1 }).pipe(
     Effect.map(({ matches }) => matches.length > 0),
-    // The search of the path says what is wrong with it.
+    // The search itself reports what is wrong with the path.
     Effect.orElseSucceed(() => true)
   )
 }
@@ -33,21 +36,21 @@ export interface SearchBase {
 }
 
 export interface SearchBases {
-  /** In the order of what is found in them. */
+  /** The bases in the order of their matches. */
   readonly bases: ReadonlyArray<SearchBase>
-  /** Whether one of them lies in another, so that the order is not that of paths. */
+  /** Whether one base lies in another, so that matches are not in path order. */
   readonly isNested: boolean
-  /** The first path that cannot be searched, which is reported already. */
+  /** The first path that cannot be searched; it has been reported. */
   readonly failed: Quit | undefined
 }
 
 const keyOf = ({ isDirectory, path }: SearchBase): string => (path === FsPath.root ? "" : isDirectory ? `${path}/` : path)
 
-/** Whether a search of the one finds all that a search of the other does. */
+/** Tests whether a search of `self` finds everything that a search of `that` finds. */
 const covers = (self: SearchBase, that: SearchBase): boolean =>
   self !== that && FsPath.isWithin(self.path, that.path) && (that.gitignore || !self.gitignore)
 
-/** Reports the paths that cannot be searched, and returns the others, each once. */
+/** Returns the paths that can be searched, without duplicates, and reports the others. */
 export const searchBases = Effect.fnUntraced(function* (fs: Algebra, paths: ReadonlyArray<string>, gitignore: boolean) {
   const found = new Map<FsPath.FsPath, SearchBase>()
   const looking = forEachPath(paths, (given) =>

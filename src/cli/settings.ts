@@ -1,9 +1,7 @@
-/**
- * What every command takes: where the files are, what stands over them, and for whom the answer is.
- */
+/** The settings that all commands share. */
 import * as Context from "effect/Context"
 
-/** As it was asked for, which need not make sense. */
+/** The container as requested; the values may be inconsistent. */
 export interface Container {
   readonly engine: "podman" | "docker"
   readonly image: string | undefined
@@ -11,19 +9,19 @@ export interface Container {
   readonly pids: number | undefined
 }
 
-/** Files of the machine, and where they go in the copy of the root; where that is not said they keep their path. */
+/** Files of the machine to copy, and their target in the copy of the root; without a target they keep their path. */
 export interface MountFlag {
   readonly source: string
   readonly target: string | undefined
 }
 
-/** A directory of the machine, absolute, and the name that it is shown by. */
+/** An absolute directory of the machine, and the name it is mounted under. */
 export interface Directory {
   readonly name: string
   readonly path: string
 }
 
-/** What it is made of where nobody has said. */
+/** The default settings of the container. */
 export const noContainer: Container = { engine: "podman", image: undefined, rootfs: undefined, pids: undefined }
 
 export const program = "fs-algebra"
@@ -31,19 +29,22 @@ export const program = "fs-algebra"
 export class Settings extends Context.Service<
   Settings,
   {
-    /** The command that was typed, under whose name errors are shown. */
+    /** The command that was typed; errors are shown under its name. */
     readonly command: string
     readonly root: string
-    /** Several directories, each of which stands in the root by its name; `root` is then the first of them. @default the root alone */
+    /**
+     * Several directories, each mounted in the root under its name; `root` is then the first of them.
+     * @default the root alone
+     */
     readonly directories?: ReadonlyArray<Directory> | undefined
     readonly backend: "host" | "memory" | "container"
-    /** What the container is made of, where there is one. */
+    /** The settings of the container, for commands that use one. */
     readonly container: Container
-    /** `reject` refuses to read or append to files that have several names. @default "allow" */
+    /** Whether files with several hard links may be read and appended to. @default "allow" */
     readonly hardlinks?: "allow" | "reject" | undefined
-    /** In the order in which they were typed. */
+    /** The mounts, in the order of the flags. */
     readonly mounts: ReadonlyArray<MountFlag>
-    /** The file in which changes are recorded, as it was typed. */
+    /** The file to record changes in, as typed. */
     readonly journal?: string | undefined
     readonly json: boolean
   }

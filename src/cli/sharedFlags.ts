@@ -1,4 +1,4 @@
-/** The flags of what every command takes. They stand apart from the settings that they make, which are needed where no flags are. */
+/** The flags that all commands share. They are separate from the settings, because some programs use settings without flags. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
@@ -7,13 +7,13 @@ import * as flags from "./flags.ts"
 import { parse } from "./mounts.ts"
 import { type MountFlag, program } from "./settings.ts"
 
-/** The command that all others are below. */
+/** The parent of all commands. */
 export const base = Command.make(program).pipe(
   Command.withSharedFlags({
     root: Flag.Directory("root").pipe(
       Flag.withDescription("The directory that paths are relative to (default: the current one)"),
       Flag.withMetavar("DIR"),
-      // An unset variable in a client's configuration is blank, and means no directory that anybody has chosen.
+      // An unset variable in a client's configuration becomes blank; it does not choose a directory.
       Flag.filter(
         (root) => root.trim() !== "",
         () => "a directory, and it is blank; leave it out for the current one"
@@ -59,7 +59,7 @@ export const base = Command.make(program).pipe(
         () => "the name of a file, and it is blank"
       )
     ),
-    // `run` obeys it before the command is known, since errors of usage have colours too.
+    // `run` applies the flag before the command is known, because errors of usage have colours too.
     color: Flag.Literals("color", ["auto", "always", "never"]).pipe(
       Flag.withDescription("Whether to use colours; without a value: always"),
       Flag.withMetavar("WHEN"),
@@ -101,5 +101,5 @@ export const toSettings = (
   json
 })
 
-/** The settings of one command below it. */
+/** Reads the settings for a subcommand. */
 export const settingsOf = (command: string) => Effect.map(base, (flags) => toSettings(flags, command))

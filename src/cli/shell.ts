@@ -1,6 +1,4 @@
-/**
- * Commands that we suggest are meant to be copied, so their arguments are quoted as a shell reads them.
- */
+/** Formats suggested commands for copying, with arguments quoted for a shell. */
 import { printableName } from "./printable.ts"
 
 const plain = /^[\w@%+=:,./-]+$/
@@ -10,12 +8,12 @@ export const quote = (argument: string): string => {
   return plain.test(shown) ? shown : `'${shown.replaceAll("'", String.raw`'\''`)}'`
 }
 
-/** Makes `fs-algebra stat 'a file'` of the words after the program's name. */
+/** Formats the words after the program's name, such as `fs-algebra stat 'a file'`. */
 export interface CommandLine {
   (...words: ReadonlyArray<string>): string
 }
 
-/** Command lines for the same program and the same root as this one. */
+/** Makes command lines for the same program and the same root. */
 export const commandLine =
   (program: string, root: string): CommandLine =>
   (...words) =>

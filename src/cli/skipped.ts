@@ -1,6 +1,4 @@
-/**
- * "Nothing found" can be believed only when it is said what was not looked at. Searches end with this, on standard error.
- */
+/** Reports on standard error which files a search skipped, because "nothing found" is credible only with that list. */
 import * as Effect from "effect/Effect"
 import type { Skipped } from "../model/Entry.ts"
 import { remark } from "./answer.ts"
@@ -10,7 +8,7 @@ import { Screen } from "./screen.ts"
 
 export interface Collected {
   readonly onSkip: (path: string, why: "ignored" | "binary" | "tooLarge" | "unreadable") => void
-  /** Adds what a result has counted for itself. */
+  /** Adds the counts of a result. */
   readonly add: (skipped: Skipped) => void
   readonly counts: { ignored: number; binary: number; tooLarge: number; unreadable: number }
   readonly unreadablePaths: Array<string>

@@ -1,4 +1,4 @@
-/** The snapshot that somebody means, or what to say where it cannot be told. */
+/** Finds the snapshot that an argument names, or explains why it cannot. */
 import * as Effect from "effect/Effect"
 import { candidates, latest, safetyTag, shortIds } from "../history/snapshots/choice.ts"
 import type { FilesystemSnapshot } from "../history/snapshots/value.ts"
@@ -12,7 +12,7 @@ export { latest, safetyTag, shortIds }
 
 type All = ReadonlyArray<FilesystemSnapshot>
 
-/** For programs it is the error that the service itself would fail with. */
+/** Makes the error, for programs the same as the snapshot service's own. */
 const unknown = (detail: string, hint: string): Complaint =>
   new Complaint({
     error: { _tag: "SnapshotError", operation: "find", reason: "unknown", detail },
@@ -34,14 +34,14 @@ const ambiguous = (all: All, found: All, text: string): Complaint => {
   return new Complaint({ error: { _tag: "UsageError" }, message, hint, code: wrongUsage })
 }
 
-/** Where no snapshot has been taken of this root. */
+/** Fails because no snapshot of this root exists. */
 export const noSnapshots = (store: string | undefined) =>
   Effect.flatMap(lineFor(store), (line) => Effect.fail(nothingKept(line)))
 
 const nothingKept = (line: CommandLine): Complaint =>
   unknown("there is no snapshot of this root yet", `Take one: ${line("snapshot")}`)
 
-/** The one that is meant. `instead`: what to say where the text seems to have been meant as something else. */
+/** Returns the named snapshot. `instead` returns a hint if the text was probably meant as something else. */
 export const choose = Effect.fnUntraced(function* <R = never>(
   { line, snapshots }: Store,
   text: string,

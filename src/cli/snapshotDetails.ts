@@ -1,6 +1,4 @@
-/**
- * What is told of a snapshot: the value itself, which restores it in any process, with what it holds and what it changed.
- */
+/** Formats a snapshot: its value, which restores it in any process, its size and its changes. */
 import * as Schema from "effect/Schema"
 import type { Details } from "../history/Snapshots.ts"
 import { FilesystemSnapshot } from "../history/snapshots/value.ts"
@@ -12,7 +10,7 @@ export const Described = Schema.Struct({
   ...FilesystemSnapshot.fields,
   files: Schema.Int,
   bytes: Schema.Int,
-  /** FIFOs, sockets and devices, which no snapshot holds. */
+  /** The number of FIFOs, sockets and devices, which snapshots do not hold. */
   skipped: Count,
   filesChanged: Count,
   linesAdded: Count,
@@ -26,7 +24,7 @@ export const describe = ({ snapshot, ...details }: Details): typeof Described.Ty
   return Object.fromEntries(known) as unknown as typeof Described.Type
 }
 
-/** `3 files changed, +10 -2`, or nothing where that is not known. */
+/** Formats the changes as `3 files changed, +10 -2`, as far as they are known. */
 export const changed = ({ filesChanged, linesAdded, linesRemoved }: Details): ReadonlyArray<string> => [
   ...(filesChanged === undefined ? [] : [`${humanise.count(filesChanged, "file")} changed`]),
   ...(linesAdded === undefined || linesRemoved === undefined
@@ -34,7 +32,7 @@ export const changed = ({ filesChanged, linesAdded, linesRemoved }: Details): Re
     : [`+${humanise.whole(linesAdded)} -${humanise.whole(linesRemoved)}`])
 ]
 
-/** `42 files, 1.2 MiB; 3 files changed, +10 -2` */
+/** Formats the numbers as `42 files, 1.2 MiB; 3 files changed, +10 -2`. */
 export const numbers = (details: Details): string => {
   const now = `${humanise.count(details.files, "file")}, ${humanise.bytes(details.bytes)}`
   const since = changed(details)

@@ -1,6 +1,6 @@
 /**
- * Snapshots of a directory are kept in a store of its own, outside of it: in the user's state directory, under the name of the root and
- * what its whole path hashes to, so that every command that is run there finds it again.
+ * Opens the store of a root's snapshots. The store is outside the root, in the user's state directory. Its name contains the
+ * name of the root and a hash of its path, so that every command for this root finds it.
  */
 import { createHash } from "node:crypto"
 import { existsSync } from "node:fs"
@@ -20,23 +20,22 @@ import { type Directory, Settings } from "./settings.ts"
 import { type CommandLine, commandLine } from "./shell.ts"
 
 export interface StoreOptions {
-  /** `--store`: the directory of the store itself. */
+  /** The directory of the store itself, from `--store`. */
   readonly store?: string | undefined
-  /** Even of a home directory or of the whole machine. @default false */
+  /** Whether to allow a home directory or the whole machine as root. @default false */
   readonly anyRoot?: boolean | undefined
 }
 
-/** A store that is open. */
 export interface Store {
   readonly directory: string
   readonly snapshots: Operations
-  /** Command lines for this root and this store. */
+  /** Formats command lines for this root and this store. */
   readonly line: CommandLine
-  /** Shows how far a capture has come. */
+  /** Shows the progress of a capture. */
   readonly showing: (what: string) => <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R | Screen>
 }
 
-/** Command lines that find the same store again. */
+/** Makes command lines that use the same store. */
 export const lineFor = (store: string | undefined) =>
   Effect.gen(function* () {
     const { root } = yield* Settings
@@ -44,7 +43,7 @@ export const lineFor = (store: string | undefined) =>
     return (...words: ReadonlyArray<string>) => line(...words, ...(store === undefined ? [] : ["--store", store]))
   })
 
-/** For programs it is the error that the service itself would fail with. */
+/** Makes the error, for programs the same as the snapshot service's own. */
 const refusal = (detail: string, hint: string): Complaint =>
   new Complaint({
     error: { _tag: "SnapshotError", operation: "store", reason: "refused", detail },
@@ -55,21 +54,21 @@ const refusal = (detail: string, hint: string): Complaint =>
 
 const longestName = 40
 
-/** `notes-0123456789abcdef` */
+/** Returns the name of a store, such as `notes-0123456789abcdef`. */
 export const storeName = (root: string, called = basename(root)): string => {
   const name = called.replace(/[^\p{L}\p{N}._-]/gu, "_")
   const hash = createHash("sha256").update(root).digest("hex").slice(0, 16)
   return `${name === "" ? "root" : Array.from(name).slice(0, longestName).join("")}-${hash}`
 }
 
-/** Several directories are one root, in whichever order they were given. */
+/** Returns the name of the store; several directories count as one root in any order. */
 const nameOf = (top: string, directories: ReadonlyArray<Directory> | undefined): string => {
   if (directories === undefined) return storeName(top)
   const sorted = directories.map(({ name, path }) => [name, resolved(path)] as const).sort()
   return storeName(JSON.stringify(sorted), sorted.map(([name]) => name).join("+"))
 }
 
-/** Where the store of this root is, whether or not it is there yet. */
+/** Returns the directory of the root's store, even if it does not exist yet. */
 export const storeDirectory = Effect.fnUntraced(function* (store: string | undefined) {
   const fs = yield* Filesystem
   const { backend, directories, journal, root } = yield* Settings
@@ -81,7 +80,7 @@ export const storeDirectory = Effect.fnUntraced(function* (store: string | undef
     )
   }
   const { history } = fs.port
-  // What is recorded says no more where it is; it is the same directory all the same.
+  // A recording filesystem no longer reports its directory, but still has the same one.
   const isDirectory = history?._tag === "Directory" || journal !== undefined || directories !== undefined
   const top = history?._tag === "Directory" ? history.root : resolved(resolve(directory, root))
   const tops = directories?.map(({ path }) => resolved(path)) ?? [top]
@@ -133,11 +132,11 @@ const using = Effect.fnUntraced(function* <A, E, R>(
   )
 })
 
-/** Does it with the snapshots of this root, in a store that is made where there is none. */
+/** Runs the body with the snapshots of this root. A missing store is created. */
 export const withStore = <A, E, R>(options: StoreOptions, body: (store: Store) => Effect.Effect<A, E, R>) =>
   Effect.flatMap(storeDirectory(options.store), (directory) => using(directory, options, body))
 
-/** The same where there must be one already: looking leaves no trace, and is not refused for the sake of the root. */
+/** Runs the body only if the store exists. Viewing creates no store, and is allowed for any root. */
 export const withExistingStore = Effect.fnUntraced(function* <A, E, R, A2, E2, R2>(
   store: string | undefined,
   body: (store: Store) => Effect.Effect<A, E, R>,

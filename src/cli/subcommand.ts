@@ -1,6 +1,6 @@
 /**
- * How a command is made: its texts, with at least one example, its flags, and a handler that is given the filesystem and whose errors
- * are reported while that filesystem can still say what lies near.
+ * Makes commands: their texts with at least one example, their flags, and a handler with a filesystem. Errors are reported
+ * while the filesystem is open, so that similar names can be suggested.
  */
 import type * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
@@ -14,17 +14,17 @@ import { settingsOf } from "./sharedFlags.ts"
 import { workspaceLayer } from "./workspace.ts"
 
 export interface About {
-  /** For the list of commands. */
+  /** The text for the list of commands. */
   readonly summary: string
-  /** For the command's own help; the lines are wrapped already. */
+  /** The text for the command's own help, already wrapped. */
   readonly description: string
-  /** Arguments, without the program and the command, and what they do. */
+  /** Arguments, without the program and the command, with a description. */
   readonly examples: readonly [Example, ...ReadonlyArray<Example>]
 }
 
 type Example = readonly [args: string, description: string]
 
-/** The texts alone. */
+/** Adds the texts to a command. */
 export const described =
   (about: About) =>
   <Name extends string, Input, ContextInput, E, R>(
@@ -39,8 +39,8 @@ export const described =
     )
 
 /**
- * With what it works on. `within`: the command that it is one of. `recovery`: what it may do about a change that a killed process has left
- * unfinished.
+ * Makes a command with the layer that it works on. `within` is its parent command. `recovery` returns what the command may do
+ * about a change that a killed process left unfinished.
  */
 export const subcommandOn =
   <LA, LE, LR>(layer: Layer.Layer<LA, LE, LR>, within?: string) =>

@@ -1,7 +1,4 @@
-/**
- * The tour is a program like any that a reader would write: each step runs the line that it shows, on a copy in memory, and prints
- * what came back and how long it took.
- */
+/** Runs the tour: each step runs the code that it shows, on a copy in memory, and prints the result and the time. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { displayWidth } from "effect/cli/CliOutput"
@@ -20,14 +17,14 @@ import { copyInMemory } from "./workspace.ts"
 
 interface Step<A> {
   readonly title: string
-  /** What one would write. */
+  /** The code to show. */
   readonly code: string
   readonly run: Effect.Effect<A, FsError, Screen | Settings>
   readonly show: (value: A, look: Look) => ReadonlyArray<string>
 }
 
 interface Guide {
-  /** Prose: not part of a JSON answer. */
+  /** Shows prose, which is not part of a JSON answer. */
   readonly say: (lines: (look: Look) => ReadonlyArray<string>) => Effect.Effect<void, OutputFailed>
   readonly step: <A>(step: Step<A>) => Effect.Effect<A, FsError | OutputFailed, Screen | Settings>
 }
@@ -38,7 +35,7 @@ const widest = 100
 const colour = /^\u001b\[[0-9;]*m/
 const graphemes = new Intl.Segmenter()
 
-/** As much of a line as a terminal shows in one row, colours and all. */
+/** Cuts a line, which may contain colours, to one row of the terminal. */
 const inOneRow = (line: string, columns: number): string => {
   if (displayWidth(line) <= columns) return line
   let [shown, room, isColoured] = ["", columns - 1, false]
@@ -93,17 +90,17 @@ const makeGuide = Effect.gen(function* () {
 
 const quoted = (text: string): string => JSON.stringify(text)
 
-/** As many as are to be shown, and how many there are beyond. */
+/** Formats the first items, and the number of the others. */
 const some = <A>(items: ReadonlyArray<A>, most: number, line: (item: A) => string): ReadonlyArray<string> => [
   ...items.slice(0, most).map(line),
   ...(items.length > most ? [`... and ${humanise.whole(items.length - most)} more`] : [])
 ]
 
-/** The error of an effect that is meant to fail. */
+/** Returns the error of an effect that should fail. */
 const failing = <A, R>(self: Effect.Effect<A, FsError, R>): Effect.Effect<FsError | undefined, never, R> =>
   Effect.match(self, { onFailure: (error) => error, onSuccess: () => undefined })
 
-/** A tour of somebody's home directory must end, and must fit. */
+/** The bounds of the copy, because a tour of a home directory must end and fit in memory. */
 const upTo = { files: 20_000, bytes: 256 * 1024 * 1024 }
 
 const demonstrate = Effect.fnUntraced(function* (guide: Guide, fs: Algebra, directory: string) {

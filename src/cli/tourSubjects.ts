@@ -1,6 +1,4 @@
-/**
- * What the tour shows things on: of whatever files there are, those on which each call has something to show.
- */
+/** Chooses files and patterns on which the tour has something to show. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Algebra } from "../filesystem/Filesystem.ts"
@@ -8,7 +6,7 @@ import type { GlobMatch } from "../model/Entry.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { printableName } from "./printable.ts"
 
-/** For a directory in which there is nothing to show. */
+/** The files of a demonstration, for a directory without suitable files. */
 export const demonstration: Readonly<Record<string, string>> = {
   "README.md": "# Greeter\n\nSays hello, in whatever language it is asked to.\n\nTODO: say goodbye, too.\n",
   "src/greet.ts": "export const greet = (name: string): string => `Hello, ${name}!`\n",
@@ -22,7 +20,7 @@ const extension = (path: FsPath.FsPath): string => {
   return dot > 0 ? name.slice(dot) : ""
 }
 
-/** `*.ts`, where most files end so. */
+/** Returns a pattern for files with the most frequent extension, such as `*.ts` at any depth. */
 export const commonPattern = (files: ReadonlyArray<GlobMatch>): string => {
   const counts = new Map<string, number>()
   for (const { path } of files) {
@@ -41,7 +39,7 @@ const patterns = [
   String.raw`\w{3,}`
 ]
 
-/** The first pattern that finds something. */
+/** Returns the first pattern that has a match. */
 export const findablePattern = Effect.fnUntraced(function* (fs: Algebra) {
   for (const pattern of patterns) {
     const { matches } = yield* fs.grep(pattern, { maxMatches: 1 })
@@ -52,20 +50,20 @@ export const findablePattern = Effect.fnUntraced(function* (fs: Algebra) {
 
 export interface Passage {
   readonly path: FsPath.FsPath
-  /** A line that is in the file once. */
+  /** A line that occurs once in the file. */
   readonly line: string
 }
 
 const largest = 64 * 1024
 const mostFiles = 200
 
-/** Long enough to be told from others, short enough to be shown. */
+/** Tests whether a line is long enough to be unique and short enough to show. */
 const isShowable = (line: string): boolean => line.trim().length >= 3 && line.length <= 100 && printableName(line) === line
 
 const passageOf = (text: string): string | undefined =>
   text.split(/\r?\n/).find((line) => isShowable(line) && text.split(line).length === 2)
 
-/** In README.md for choice, else in the first file of text that has one. */
+/** Finds a passage, preferably in README.md, else in the first text file that has one. */
 export const editablePassage = Effect.fnUntraced(function* (fs: Algebra, files: ReadonlyArray<GlobMatch>) {
   const small = files.filter(({ sizeBytes }) => (sizeBytes ?? 0) <= largest)
   const candidates = [...small.filter(({ path }) => path === "README.md"), ...small].slice(0, mostFiles)
@@ -77,7 +75,7 @@ export const editablePassage = Effect.fnUntraced(function* (fs: Algebra, files: 
   return undefined
 })
 
-/** A slip of the finger: the last two letters before the ending swapped, or one letter more. */
+/** Returns the path with a typing error: the last two letters before the extension are swapped, or one is added. */
 export const misspelt = (path: FsPath.FsPath): string => {
   const ending = extension(path)
   const stem = path.slice(0, path.length - ending.length)

@@ -1,6 +1,6 @@
 /**
- * The filesystem that a command works on: the directory itself, or a copy of it in memory. Backends are loaded when they are needed,
- * since `--help` needs none.
+ * Opens the filesystem of a command: the directory itself, or a copy in memory. Backends are loaded only when needed, because
+ * `--help` needs none.
  */
 import { resolve } from "node:path"
 import * as Context from "effect/Context"
@@ -28,7 +28,7 @@ export interface OpenHost {
   (root: string, hardlinks?: "allow" | "reject"): Layer.Layer<Filesystem, FsError.FsError>
 }
 
-/** The machine's own directories, unless a test has others. */
+/** The way to open a directory of the machine; tests replace it. */
 export const Host: Context.Reference<OpenHost> = Context.Reference<OpenHost>("fs-algebra/cli/Host", {
   defaultValue: () => (root, hardlinks) =>
     Layer.unwrap(
@@ -44,7 +44,7 @@ export const Host: Context.Reference<OpenHost> = Context.Reference<OpenHost>("fs
     )
 })
 
-/** Errors name the directory as it was given. */
+/** Opens the directory. Errors name the directory as it was given. */
 const directoryLayer = Layer.unwrap(
   Effect.gen(function* () {
     const { directories, hardlinks, root } = yield* Settings
@@ -74,7 +74,7 @@ const leftOut = ({ leftOut }: Hydrated) =>
     })
   })
 
-/** A copy in memory, made with a progress line where it takes a while. */
+/** Copies a filesystem into memory, with a progress line if it takes long. */
 export const copyInMemory = Effect.fnUntraced(function* (from: Algebra, options?: Pick<HydrateOptions, "gitignore" | "upTo">) {
   const memory = yield* Effect.promise(() => import("../backends/InMemory.ts"))
   const to = make(yield* memory.make())
@@ -100,7 +100,7 @@ const memoryLayer = Layer.effect(
   }).pipe(Effect.provide(directoryLayer))
 )
 
-/** What `--root` says. */
+/** Opens the directory of `--root`. */
 export const hostLayer = reportedLayer(
   journalless("nothing of the directory changes")(mountless("this shows the directory as it is")(directoryLayer))
 )
@@ -114,11 +114,11 @@ const chosenLayer = Layer.unwrap(
   })
 )
 
-/** What `--root`, `--backend`, `--mount` and `--journal` say. */
+/** Opens the filesystem that `--root`, `--backend`, `--mount` and `--journal` select. */
 export const workspaceLayer = reportedLayer(recorded(chosenLayer))
 
-/** The same for what does its own recording. */
+/** Opens the filesystem of `--root`, `--backend` and `--mount`, for commands with a recording of their own. */
 export const unrecordedLayer = (why: string) => reportedLayer(journalless(why)(chosenLayer))
 
-/** The same for what only shows it, beside whoever records. */
+/** Opens the filesystem of `--root`, `--backend` and `--mount` for viewing, beside a process that records. */
 export const shownLayer = reportedLayer(chosenLayer)

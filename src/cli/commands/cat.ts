@@ -1,6 +1,4 @@
-/**
- * `cat`: what is in files. Into a pipe go the bytes as they are; a terminal gets text, and nothing that could act on it.
- */
+/** Prints files: unchanged bytes into a pipe, and text without control characters on a terminal. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as CliError from "effect/cli/CliError"
@@ -18,7 +16,7 @@ import { Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
 import { subcommand } from "../subcommand.ts"
 
-/** Of this much of a file's beginning we ask whether it is binary, as searches do. */
+/** The size of the beginning that is tested for binary content, as in searches. */
 const sniffed = 8192
 
 const refuseBinary = Effect.fnUntraced(function* (fs: Algebra, path: string) {

@@ -1,6 +1,3 @@
-/**
- * `debug`: what a run has left, or the directory as it is, in a browser of this machine.
- */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"

@@ -1,7 +1,4 @@
-/**
- * `diff`: what differs between a snapshot and what is there now, or between two snapshots, as git shows it. It is written change by
- * change, so that the first is there before the last is known.
- */
+/** Shows the changes since a snapshot, or between two snapshots, as git does. The output is written change by change. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
@@ -38,11 +35,11 @@ const Difference = Schema.Struct({
 interface Compared {
   readonly change: typeof Change.Type
   readonly patch: Patch
-  /** Nothing that git would tell of. */
+  /** Whether only a directory changed, which git does not show. */
   readonly isDirectory: boolean
 }
 
-/** What is compared, with what is to the left and to the right of it. */
+/** The changes, and the trees on both sides. */
 interface Comparison {
   readonly changes: ReadonlyArray<typeof Change.Type>
   readonly before: Backend
@@ -73,7 +70,7 @@ const patches = ({ after, before, changes }: Comparison) =>
       const path = change.path as FsPath.FsPath
       const old = change._tag === "Added" ? undefined : yield* sideOf(before, path)
       const now = change._tag === "Removed" ? undefined : yield* sideOf(after, path)
-      // A long comparison leaves others their turn.
+      // Let other fibers run during a long comparison.
       yield* Effect.yieldNow
       const isDirectory = [old, now].every((side) => side === undefined || side.kind === "directory")
       return { change, patch: patchOf(path, old, now), isDirectory } satisfies Compared
@@ -90,7 +87,7 @@ const differenceOf = ({ change, isDirectory, patch }: Compared, isStat: boolean)
   })
 })
 
-/** Into a pipe go the bytes as they are in the files. */
+/** Writes the patches; into a pipe go the exact bytes of the files. */
 const printPatches = Effect.fnUntraced(function* <E, R>(compared: Stream.Stream<Compared, E, R>) {
   const screen = yield* Screen
   const paint = look(screen)
@@ -153,7 +150,7 @@ const printStat = Effect.fnUntraced(function* <E, R>(compared: Stream.Stream<Com
   if (rows.length > 0) yield* screen.write(statTable(shown, rows))
 })
 
-/** What git has no words for is said beside it. */
+/** Names changes of directories on standard error, because git's format cannot show them. */
 const sayDirectories = Effect.fnUntraced(function* (directories: ReadonlyArray<string>) {
   if (directories.length === 0) return
   const screen = yield* Screen

@@ -1,6 +1,4 @@
-/**
- * `edit`: one passage of a file for another. The answer is the difference, which a person checks and `patch` takes.
- */
+/** Replaces text in a file. The output is the difference, which a person can check and `patch` accepts. */
 import * as Effect from "effect/Effect"
 import * as CliError from "effect/cli/CliError"
 import * as Command from "effect/cli/Command"

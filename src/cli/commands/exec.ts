@@ -1,4 +1,6 @@
-/** `exec`: one command in a container that has the root at hand. Its output is printed as it comes, and its exit code is passed on. */
+/**
+ * Runs one command in a container with the root mounted. Its output is printed as it arrives, and its exit code is passed on.
+ */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -45,13 +47,13 @@ const environment = Effect.fnUntraced(function* (settings: ReadonlyArray<string>
   return Object.fromEntries(env)
 })
 
-/** What a command reads and what becomes of its output. `failed`: why either came to an end too early. */
+/** Makes the streams of a command. `failed` fails when reading the input or writing the output fails. */
 const streams = Effect.fnUntraced(function* (readsInput: boolean, isCollected: boolean) {
   const screen = yield* Screen
   const failed = yield* Deferred.make<never, OutputFailed | IoError>()
   let endsLine = true
   const onOutput: ExecOptions["onOutput"] = (bytes, stream) => {
-    // The command ends as it would where its own reader has gone: it waits here until the failure has ended it.
+    // Stop as a command does whose reader has gone: wait here until the failure ends the command.
     if (stream === "stdout") {
       return Effect.catch(screen.write(bytes), (error) => Effect.andThen(Deferred.fail(failed, error), Effect.never))
     }

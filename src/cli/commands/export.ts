@@ -1,6 +1,4 @@
-/**
- * `export`: the whole tree, now or as a snapshot has it, in one archive that every system can unpack.
- */
+/** Exports the whole tree, current or of a snapshot, as one archive. */
 import { statSync } from "node:fs"
 import { dirname } from "node:path"
 import * as Effect from "effect/Effect"
@@ -23,17 +21,17 @@ import { subcommand } from "../subcommand.ts"
 const Answer = Schema.Struct({
   file: Schema.String,
   format: Schema.Literals(["zip", "tar"]),
-  /** Of the archive. */
+  /** The size of the archive. */
   bytes: Schema.Int,
   files: Schema.optionalKey(Schema.Int),
-  /** Entries that no import would take. */
+  /** The entries that were left out because no import would accept them. */
   skipped: Schema.Array(Schema.Struct({ path: Schema.String, reason: Schema.String, detail: Schema.String }))
 })
 
-/** Shown to people; the JSON answer has all. */
+/** The number of entries shown to people; the JSON answer has all. */
 const mostShown = 20
 
-/** Says on standard error what was left out. */
+/** Lists the entries that were left out on standard error. */
 const saySkipped = Effect.fnUntraced(function* (skipped: ReadonlyArray<SkippedEntry>) {
   if (skipped.length === 0) return
   const screen = yield* Screen

@@ -1,6 +1,3 @@
-/**
- * `glob`: paths by pattern, written as they are found.
- */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as Argument from "effect/cli/Argument"

@@ -1,6 +1,4 @@
-/**
- * `grep`: lines by regular expression, written as they are found, the way ripgrep shows them.
- */
+/** Searches files by regular expression, and writes the matches as they are found, in the format of ripgrep. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
@@ -26,17 +24,17 @@ import { quote } from "../shell.ts"
 import * as skipped from "../skipped.ts"
 import { subcommand } from "../subcommand.ts"
 
-/** One file with a match, for --files and --count. */
+/** The number of matches in a file, for --files and --count. */
 const FileMatches = Schema.Struct({ path: GrepMatch.fields.path, matches: Schema.Int })
 
-/** Matches come file after file, so a file is complete when the next one begins. */
+/** Counts the matches of each file. Matches arrive file by file, so a file is complete when the next one begins. */
 const perFile = <E, R>(matches: Stream.Stream<GrepMatch, E, R>) =>
   matches.pipe(
     Stream.groupAdjacentBy((match) => match.path),
     Stream.map(([path, group]) => ({ path, matches: group.length }))
   )
 
-/** Searches one place after another, until there are as many matches as are wanted. */
+/** Searches one base after another until there are enough matches. */
 const firstMatches = Effect.fnUntraced(function* (
   fs: Algebra,
   pattern: string,
@@ -134,7 +132,7 @@ On a terminal grouped by file, into a pipe as path:line:text. A pattern that beg
       const page = yield* firstMatches(fs, pattern, { ...options, maxMatches: max }, bases).pipe(searching)
       yield* print(Stream.fromArray(page.matches))
       yield* skipped.say(page.skipped)
-      // Where matches are not in the order of paths, no place tells which of them were answered.
+      // Without path order no cursor can tell which matches were returned.
       yield* sayContinuation(isNested ? { truncated: page.truncated } : page, max)
     }
     if (screen.isTerminal && !json && totals.matches > 0) yield* screen.warn(errorLook(screen).dim(found()))

@@ -1,6 +1,4 @@
-/**
- * `import`: an archive in the place of all that is there. That is much to lose by a slip, so what was there is kept first.
- */
+/** Replaces the whole tree by an archive. A slip could destroy much, so the current tree is kept as a snapshot first. */
 import { createReadStream } from "node:fs"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -29,7 +27,7 @@ const Answer = Schema.Struct({
   file: Schema.String,
   format: Schema.Literals(["zip", "tar"]),
   files: Schema.Int,
-  /** Of what was there before. */
+  /** The snapshot of the tree before the import. */
   safety: Schema.optionalKey(FilesystemSnapshot)
 })
 
@@ -66,7 +64,7 @@ const replacing = Effect.fnUntraced(function* (fs: Algebra, file: string, format
   return yield* format === "zip" ? importZipOf(fs, bytes) : importTarOf(fs, bytes)
 })
 
-/** It fails before anything is imported, and there is a way without. */
+/** Fails before anything is imported, and names the flag to import without a snapshot. */
 const notKept = (error: SnapshotError | Complaint) =>
   Effect.gen(function* () {
     const { command, root } = yield* Settings
@@ -77,7 +75,7 @@ const notKept = (error: SnapshotError | Complaint) =>
     return yield* new Complaint({ error: complaint.error, message, hint: said, code })
   })
 
-/** Answers how many files it was, and what is kept of those before. */
+/** Runs the import with a snapshot before it. Returns the number of files and the snapshot. */
 const keeping = <R>(options: StoreOptions, file: string, body: Effect.Effect<number, ArchiveError | FsError, R>) =>
   withStore(
     options,
@@ -85,7 +83,7 @@ const keeping = <R>(options: StoreOptions, file: string, body: Effect.Effect<num
       const tag = safetyTag("importing", printableName(file).slice(0, 200).toWellFormed())
       const safety = yield* snapshots.snapshot({ tag }).pipe(showing("Keeping what is there"))
       const short = shortIds(yield* snapshots.list)(safety)
-      // What fails has changed nothing.
+      // A failed import has changed nothing, so its snapshot is not needed.
       const files = yield* Effect.tapError(body, () => Effect.ignore(snapshots.forget(safety)))
       return { files, safety, remark: `what was there is kept as ${short}; take this back with ${line("restore", short)}` }
     })

@@ -1,6 +1,4 @@
-/**
- * `journal`: what was recorded with `--journal`, and what it is good for. Each of its commands is loaded when it is asked for.
- */
+/** Commands on recorded journals. Each command is loaded when it is used. */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as CliError from "effect/cli/CliError"
@@ -17,7 +15,7 @@ import { unrecordedLayer } from "../workspace.ts"
 
 const nothingChanges = "nothing of the directory changes"
 
-/** These look at a file of the machine, and at no directory. */
+/** Commands that only look at a file of the machine, and need no directory. */
 const looking = subcommandOn(reportedLayer(journalless(nothingChanges)(mountless(nothingChanges)(Layer.empty))), "journal")
 
 const filters = {

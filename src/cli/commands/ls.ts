@@ -1,6 +1,4 @@
-/**
- * `ls`: one directory. Names alone where a program reads them, with sizes where a person does.
- */
+/** Lists one directory: names alone for programs, with sizes for people. */
 import type * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -30,11 +28,11 @@ const Detailed = Schema.Struct({
 interface Detailed extends FileEntry {
   readonly mode?: number
   readonly modifiedAt?: DateTime.Utc
-  /** Where a link leads. */
+  /** The target of a link. */
   readonly target?: string
 }
 
-/** What else is known of an entry; nothing, where it cannot be asked for. */
+/** Adds the details of an entry that can be read. */
 const detailed = Effect.fnUntraced(function* (fs: Algebra, entry: FileEntry) {
   if (!entry.addressable) return entry
   const isLink = entry.kind === "symlink"
@@ -56,7 +54,7 @@ interface Listing {
   readonly entries: ReadonlyArray<FileEntry>
 }
 
-/** Returns what is in a directory, or a file alone under its path. */
+/** Lists a directory, or a single file under its path. */
 const listingOf = (fs: Algebra, path: string) =>
   fs.list(path).pipe(
     Effect.map((entries): Listing => ({ path, isDirectory: true, entries })),

@@ -1,6 +1,4 @@
-/**
- * `mcp`: the directory as a server of the Model Context Protocol, which agents start and talk to over standard input and output.
- */
+/** Serves the directory over the Model Context Protocol, on standard input and output. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -12,7 +10,7 @@ import * as flags from "../flags.ts"
 import { base, toSettings } from "../sharedFlags.ts"
 import { described } from "../subcommand.ts"
 
-/** Of this program; the server names it to its clients. */
+/** The version of this program, which the server reports to its clients. */
 export const ProgramVersion: Context.Reference<string> = Context.Reference("fs-algebra/cli/ProgramVersion", {
   defaultValue: () => "0.0.0"
 })

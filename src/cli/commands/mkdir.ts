@@ -1,6 +1,3 @@
-/**
- * `mkdir`: directories, with those above them.
- */
 import * as Effect from "effect/Effect"
 import * as Flag from "effect/cli/Flag"
 import { Filesystem } from "../../filesystem/Filesystem.ts"

@@ -1,6 +1,4 @@
-/**
- * `rm`: files, links and directories. A directory with something in it goes only when that is said.
- */
+/** Removes files, links and directories. A directory with content needs a flag. */
 import * as Effect from "effect/Effect"
 import * as Flag from "effect/cli/Flag"
 import { Filesystem } from "../../filesystem/Filesystem.ts"

@@ -1,6 +1,4 @@
-/**
- * `restore`: the tree, or a part of it, as it was. What is there now is kept first, so that this too can be taken back.
- */
+/** Restores the tree or parts of it from a snapshot. The current state is kept first, so that the restore can be undone. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Argument from "effect/cli/Argument"
@@ -20,7 +18,7 @@ import { subcommand } from "../subcommand.ts"
 
 const Answer = Schema.Struct({
   snapshot: FilesystemSnapshot,
-  /** Of what was there before. */
+  /** The snapshot of the state before the restore. */
   safety: Schema.optionalKey(FilesystemSnapshot),
   dryRun: Schema.Boolean,
   changes: Schema.Array(Change)
@@ -33,14 +31,14 @@ interface Options {
   readonly verify: boolean
 }
 
-/** A wrong path is found out before anything is kept or changed. */
+/** Checks the paths before anything is kept or changed. */
 const checkPaths = (paths: ReadonlyArray<string>) =>
   Effect.forEach(paths, (text) => {
     const path = FsPath.parse(text)
     return typeof path === "string" ? Effect.succeed(path) : Effect.fail(FsError.promote(path, "restore", text))
   })
 
-/** A path that is neither here nor there is a slip of the finger. */
+/** Refuses a path that exists neither now nor in the snapshot, because it is probably mistyped. */
 const checkPlaces = Effect.fnUntraced(function* (
   { snapshots }: Store,
   from: FilesystemSnapshot,
@@ -58,7 +56,7 @@ const checkPlaces = Effect.fnUntraced(function* (
   }
 })
 
-/** The id left out is a slip that can be told from others. */
+/** Returns a hint if the text is an existing path: the user probably left out the snapshot id. */
 const meantAsPath = ({ line }: Store, text: string) =>
   Effect.flatMap(Filesystem, (fs) =>
     Effect.match(text === "" ? Effect.succeed(false) : fs.exists(text), {

@@ -1,6 +1,3 @@
-/**
- * `snapshot`: the whole tree, kept as it is.
- */
 import * as Effect from "effect/Effect"
 import * as CliError from "effect/cli/CliError"
 import * as Command from "effect/cli/Command"
@@ -15,7 +12,7 @@ import { subcommand } from "../subcommand.ts"
 
 const longestTag = 1000
 
-/** What is in no snapshot does not come back with one. */
+/** Reports entries that snapshots cannot hold, because a restore does not bring them back. */
 const saySkipped = Effect.fnUntraced(function* (skipped: number) {
   const { yellow } = errorLook(yield* Screen)
   yield* remark(`${yellow("skipped:")} ${humanise.whole(skipped)} that no snapshot holds (FIFOs, sockets, devices)`, {

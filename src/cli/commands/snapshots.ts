@@ -1,6 +1,3 @@
-/**
- * `snapshots`: which there are, the newest first, and which are to go.
- */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
@@ -49,7 +46,7 @@ const show = Effect.fnUntraced(function* ({ directory, snapshots }: Store, max: 
   const { json } = yield* Settings
   const short = shortIds(all)
   const newest = all.toReversed().slice(0, max)
-  // One after another, and shown as they come: what changed is counted from the two trees.
+  // Process them one by one and show each at once: counting the changes compares two trees.
   const details = Stream.mapEffect(Stream.fromIterable(newest), (snapshot) => snapshots.details(snapshot))
   if (json) return yield* list(Described, Stream.map(details, describe), () => ({ lines: () => "" }))
   yield* list(Schema.Any, details, (look) => ({
@@ -62,7 +59,7 @@ const show = Effect.fnUntraced(function* ({ directory, snapshots }: Store, max: 
   return all.length
 })
 
-/** Named ones, and all but the newest so many. */
+/** Chooses the snapshots to forget: the named ones, and all but the newest `keep`. */
 const leaving = Effect.fnUntraced(function* (store: Store, names: ReadonlyArray<string>, keep: number | undefined) {
   const going = new Map<string, FilesystemSnapshot>()
   for (const name of names) {

@@ -1,6 +1,4 @@
-/**
- * `stat`: all that is known of a path, with the version that `--if-match` takes.
- */
+/** Shows the metadata of a path, with the version that `--if-match` takes. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Filesystem } from "../../filesystem/Filesystem.ts"
@@ -17,7 +15,7 @@ import * as DateTime from "effect/DateTime"
 const Answer = Schema.Struct({ ...FileStat.fields, version: Schema.optionalKey(Schema.String) })
 
 interface Answer extends FileStat {
-  /** SHA-256 of a file, in hex. */
+  /** The SHA-256 of a file, in hexadecimal. */
   readonly version?: string
 }
 

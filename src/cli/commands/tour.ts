@@ -1,6 +1,3 @@
-/**
- * `tour`: what the library does, shown on the reader's own files. It is loaded when it is asked for.
- */
 import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
 import { Recovery } from "../../port/hostRoots.ts"

@@ -1,5 +1,5 @@
 /**
- * `cp` and `mv`: whole trees, to a new name, or into a directory that is there or whose name ends in a slash.
+ * Copies and moves whole trees: `cp` and `mv`. The target is a new name, an existing directory, or a name that ends in a slash.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -18,7 +18,7 @@ import { withProgress } from "../progress.ts"
 import { quote } from "../shell.ts"
 import { type About, subcommand } from "../subcommand.ts"
 
-/** Returns where `a/b` goes in a directory: in `c` it is `c/b`. */
+/** Returns the path of `a/b` in a directory: in `c` it is `c/b`. */
 export const inDirectory = (from: string, directory: string): string => {
   const name = from.replace(/\/+$/, "").split("/").at(-1)!
   const above = directory.replace(/\/+$/, "")
@@ -33,8 +33,8 @@ const counted = ({ bytes, directories, files }: TransferResult): string =>
   ].join(", ")
 
 /**
- * Returns where each source goes. Fails, before anything has changed, where several sources have no directory to go to or would take each
- * other's place.
+ * Returns the destination of each source. Fails, before anything has changed, if several sources have no target directory or
+ * have the same destination.
  */
 const destination = Effect.fnUntraced(function* (
   fs: Algebra,

@@ -1,6 +1,6 @@
 /**
- * `tree`: everything below a directory, drawn. A branch can be drawn only when its last leaf is known, so people wait for all of it;
- * programs get it line by line.
+ * Draws everything below a directory. A branch can be drawn only when its last entry is known, so people see it at the end.
+ * Programs get line after line.
  */
 import * as Effect from "effect/Effect"
 import * as Flag from "effect/cli/Flag"
@@ -18,13 +18,15 @@ import { obeysGitignore } from "../searchBases.ts"
 import * as skipped from "../skipped.ts"
 import { subcommand } from "../subcommand.ts"
 
-/** Box drawing is for terminals; into a pipe goes what every program can read. */
+/** Returns box drawing characters for a terminal, and ASCII for a pipe. */
 const strokes = (isTerminal: boolean) =>
   isTerminal
     ? { item: "├── ", last: "└── ", through: "│   ", empty: "    " }
     : { item: "|-- ", last: "`-- ", through: "|   ", empty: "    " }
 
-/** The entries are in path order, so the last child of a directory is the last one that names it as its parent. */
+/**
+ * Draws the entries, which are in path order. The last entry that names a directory as its parent is therefore its last child.
+ */
 const draw = (look: Look, isTerminal: boolean, base: FsPath.FsPath, entries: ReadonlyArray<GlobMatch>): string => {
   const stroke = strokes(isTerminal)
   const lastChild = new Map<string, string>()
@@ -80,7 +82,7 @@ What was left out and what cannot be read is said at the end.`,
     const base = stat.path
     const shown: Array<GlobMatch> = []
     const passedOver = skipped.collect()
-    // What is excluded is not entered, so this is where the walk ends.
+    // Exclude deeper levels: excluded directories are not entered, so the walk ends there.
     const deeper = depth === undefined ? [] : [Array.from({ length: depth + 1 }, () => "*").join("/")]
     const matches = fs.globStream("*", {
       path,

@@ -1,5 +1,6 @@
 /**
- * `write`: a whole file, or an end to one, from an argument or from standard input. Nothing can be seen of it until all of it is there.
+ * Writes a whole file, or appends to one, from an argument or standard input. A new file becomes visible only when it is
+ * complete.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"

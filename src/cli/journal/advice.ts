@@ -1,4 +1,4 @@
-/** What to do next about journals, for every reason there is, and the exit code that each ends with. */
+/** The advice and the exit code for every error about journals. */
 import * as Effect from "effect/Effect"
 import type { JournalError } from "../../journal/errors.ts"
 import type { NotRecorded } from "../../journal/Replay.ts"
@@ -19,7 +19,7 @@ const next: Readonly<Record<JournalError["reason"], readonly [code: number, hint
   io: [systemFailed, "Check the disk and what may be read and written, then try again."]
 }
 
-/** The first line is no entry, so that this many lines end before it. */
+/** Advises how to keep the sound part. The first line is no entry, so this number of lines ends before the position. */
 export const soundPart = (position: number): string =>
   `What is before it is sound: head -n ${position} of the file is a journal of that.`
 
@@ -30,7 +30,7 @@ const hintOf = ({ operation, position, reason }: JournalError, file: string): st
   return position === undefined ? next.corrupt[1] : soundPart(position)
 }
 
-/** `file` as it was given. */
+/** Makes the complaint about a journal; `file` is the name as given. */
 export const complaintOf = (error: JournalError, file: string): Complaint => {
   const { _tag, detail, operation, position, reason } = error
   return new Complaint({
@@ -41,7 +41,7 @@ export const complaintOf = (error: JournalError, file: string): Complaint => {
   })
 }
 
-/** What goes wrong with this journal, in words. */
+/** Converts the errors of a journal to complaints. */
 export const told =
   (file: string) =>
   <A, E extends { readonly _tag: string }, R>(

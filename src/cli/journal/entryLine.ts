@@ -1,4 +1,4 @@
-/** One line for each entry: where it stands, when it was, what it is, and the id by which answers are told. */
+/** Formats each journal entry as one line: position, time, kind, and correlation id. */
 import * as DateTime from "effect/DateTime"
 import { said } from "../../journal/entries/said.ts"
 import type { Entry, Recorded } from "../../journal/Journal.ts"
@@ -8,7 +8,7 @@ const widestTag = "FileMakeDirectory".length
 
 const position = (look: Look, position: number): string => look.yellow(`${position}`.padStart(6))
 
-/** `2026-01-31 23:59:00.123` in UTC; a time that no calendar has is shown as the number it is. */
+/** Formats a time as `2026-01-31 23:59:00.123`, in UTC; a number outside the calendar stays a number. */
 export const time = (at: number): string => {
   try {
     return DateTime.formatIso(DateTime.makeUnsafe(at)).replace("T", " ").replace("Z", "")
@@ -17,7 +17,7 @@ export const time = (at: number): string => {
   }
 }
 
-/** What ends a line is shown where there is room for it. */
+/** Joins the cells of a row; trailing spaces are removed. */
 export const row = (look: Look, at: number, millis: number, cells: ReadonlyArray<string>): string =>
   `${[position(look, at), look.dim(time(millis)), ...cells].join("  ").trimEnd()}\n`
 

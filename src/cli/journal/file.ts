@@ -1,6 +1,6 @@
 /**
- * Which journal is meant: a file of the machine, relative to the current directory and not below the root. Those that only look open it
- * beside whoever writes it, and make none.
+ * Finds the journal of a command: a file of the machine, relative to the working directory and not to the root. Commands that
+ * only read open it beside a writer, and never create one.
  */
 import { statSync } from "node:fs"
 import { resolve } from "node:path"
@@ -24,7 +24,7 @@ const wrongFile = (tag: "NotFound" | "NotAFile", file: string, what: string, hin
     code: exitCodeOf(tag)
   })
 
-/** Where it is, whether or not it is there. */
+/** Returns the absolute path of the journal, even if it does not exist. */
 export const placeOf = (file: string): Effect.Effect<string, Complaint, Screen> =>
   Effect.flatMap(Screen, ({ directory }) =>
     file.trim() === ""
@@ -37,14 +37,14 @@ const kindAt = (place: string): "nothing" | "file" | "other" => {
     const stat = statSync(place, { throwIfNoEntry: false })
     return stat === undefined ? "nothing" : stat.isFile() ? "file" : "other"
   } catch {
-    // Whoever opens it says why.
+    // The later opening reports the error.
     return "file"
   }
 }
 
 const isNone = (file: string) => wrongFile("NotAFile", file, "is no file", "Name a journal, as --journal FILE makes one.")
 
-/** Where it is; fails unless it is there. */
+/** Returns the absolute path of the journal; fails if it does not exist. */
 export const existing = Effect.fnUntraced(function* (file: string) {
   const place = yield* placeOf(file)
   const kind = kindAt(place)
@@ -59,16 +59,16 @@ export const existing = Effect.fnUntraced(function* (file: string) {
   return kind === "file" ? place : yield* isNone(file)
 })
 
-/** Where it is, or is to be. */
+/** Returns the absolute path of a journal to write, which may not exist yet. */
 export const toWrite = Effect.fnUntraced(function* (file: string) {
   const place = yield* placeOf(file)
   return kindAt(place) === "other" ? yield* isNone(file) : place
 })
 
-/** Something is in it, which may say that it is not chained. */
+/** Tests whether the journal has content, which decides whether it is chained. */
 export const isBegun = (place: string): boolean => (statSync(place, { throwIfNoEntry: false })?.size ?? 0) > 0
 
-/** For reading, also while somebody writes it. */
+/** Opens the journal for reading, even while another process writes it. */
 export const reading = Effect.fnUntraced(function* (file: string) {
   const path = yield* existing(file)
   const { Entry, makeFile } = yield* Effect.promise(() => import("../../journal/Journal.ts"))

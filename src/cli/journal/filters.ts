@@ -1,4 +1,4 @@
-/** Which entries are meant, and the stream of those that are. */
+/** Selects the entries of a journal by flags. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
@@ -14,7 +14,7 @@ export { entriesOf, type Window } from "../../journal/replay/window.ts"
 
 const tags: ReadonlyArray<string> = Entry.members.map((entry) => entry.fields._tag.schema.literal)
 
-/** `FileWrite`, `filewrite` and `write` are one. */
+/** Finds a kind of entry; `FileWrite`, `filewrite` and `write` mean the same. */
 const kindOf = (text: string): string | undefined => {
   const wanted = text.trim().toLowerCase()
   return tags.find((tag) => tag.toLowerCase() === wanted || tag.toLowerCase() === `file${wanted}`)
@@ -37,7 +37,7 @@ export interface Chosen {
 
 const given = <A>(list: ReadonlyArray<A>): ReadonlyArray<A> | undefined => (list.length === 0 ? undefined : list)
 
-/** A path that can be nowhere is a slip. */
+/** Parses the paths, and refuses invalid ones. */
 export const pathsOf = (paths: ReadonlyArray<string>, command: string) =>
   Effect.map(
     Effect.forEach(paths, (text) => {
@@ -58,14 +58,14 @@ export const filterOf = Effect.fnUntraced(function* (
   }
 })
 
-/** Those that come after the position, for ever. */
+/** Streams the entries after the position, without end. */
 export const following = (journal: Scrivener<Entry>, filter: Filter, after: number): Entries =>
   journal.tail(seenFrom(filter, after)).pipe(
     select(filter),
     Stream.filter(({ position }) => position > after)
   )
 
-/** The position after which the last so many stand. */
+/** Returns the position before the last `max` matching entries. */
 export const beforeLatest = Effect.fnUntraced(function* (journal: Scrivener<Entry>, filter: Filter, max: number) {
   const last = yield* journal.last
   if (Object.values(filter).every((wanted) => wanted === undefined)) return Math.max(0, last - max)

@@ -1,10 +1,10 @@
-/** Positions of a journal, as they are typed. */
+/** Checks positions of a journal in arguments. */
 import * as Effect from "effect/Effect"
 import type { Entry, Scrivener } from "../../journal/Journal.ts"
 import * as humanise from "../humanise.ts"
 import { usage } from "./file.ts"
 
-/** A position that is not there yet is a slip. */
+/** Refuses a position beyond the end, because it is probably mistyped. */
 export const checked = Effect.fnUntraced(function* (journal: Scrivener<Entry>, position: number) {
   const last = yield* journal.last
   if (position <= last) return last

@@ -1,4 +1,4 @@
-/** `--journal`: whatever a command changes is recorded, in a file outside of what it changes. */
+/** Implements `--journal`: records the changes of a command in a file outside the root. */
 import { resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -19,7 +19,7 @@ const inside = (file: string): Complaint =>
     "Keep it outside of what it records, where nothing that is recorded touches it."
   )
 
-/** Also where a container has the directory, and where a link in the root decides what is written. */
+/** Tests whether the journal lies inside the root, also for a container's directory and through links in the root. */
 const isWithin = Effect.fnUntraced(function* ({ port: { history } }: Algebra, place: string) {
   const { backend, directories, root } = yield* Settings
   const { directory } = yield* Screen
@@ -35,8 +35,8 @@ const isWithin = Effect.fnUntraced(function* ({ port: { history } }: Algebra, pl
 })
 
 /**
- * What changes through it is recorded in the file for as long as the scope is open. A journal that is begun here is chained. Answers the
- * journal too.
+ * Records changes through the filesystem while the scope is open. A new journal is chained. Returns the recording filesystem
+ * and the journal.
  */
 export const recording = Effect.fnUntraced(function* (fs: Algebra, file: string) {
   const path = yield* toWrite(file)
@@ -46,7 +46,10 @@ export const recording = Effect.fnUntraced(function* (fs: Algebra, file: string)
   return { journal, fs: yield* Effect.provideService(record()(fs), Journal, journal) }
 })
 
-/** The layer as it is, or with what is done through it recorded. Commands in a container go past it, so there is no Sandbox then. */
+/**
+ * Adds recording to a layer if `--journal` is given. Commands in a container bypass the recording, so the layer then has no
+ * Sandbox.
+ */
 export const recorded = <E, R>(
   layer: Layer.Layer<Filesystem, E, R>
 ): Layer.Layer<Filesystem, E | Complaint, R | Settings | Screen> =>
@@ -61,7 +64,7 @@ export const recorded = <E, R>(
     )
   )
 
-/** Where there is nothing to record, or no way to, a journal would say that nothing was done. */
+/** Refuses `--journal` where nothing can be recorded; an empty journal would claim that nothing was done. */
 export const journalless =
   (why: string) =>
   <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E | Complaint, R | Settings> =>

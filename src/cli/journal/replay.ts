@@ -1,4 +1,4 @@
-/** `journal replay`: the tree as it was at a position, as a list or in a directory of its own. */
+/** Replays the tree at a position of the journal, as a list or into a directory. */
 import { readdirSync, rmSync } from "node:fs"
 import { resolve } from "node:path"
 import * as Effect from "effect/Effect"
@@ -36,7 +36,7 @@ const unmade = (directory: string, error: unknown): Complaint =>
     code: systemFailed
   })
 
-/** `undefined` where there is nothing. */
+/** Returns the names in a directory, or `undefined` if it does not exist. */
 const namesIn = (place: string): ReadonlyArray<string> | undefined => {
   try {
     return readdirSync(place)
@@ -46,7 +46,7 @@ const namesIn = (place: string): ReadonlyArray<string> | undefined => {
   }
 }
 
-/** Answers the first directory that had to be made for it; `undefined` where it was there. */
+/** Makes the directory. Returns the first directory that was created, or `undefined` if it existed. */
 const prepare = (directory: string, place: string): Effect.Effect<string | undefined, Complaint> =>
   Effect.suspend(() => {
     try {
@@ -61,7 +61,7 @@ const prepare = (directory: string, place: string): Effect.Effect<string | undef
     }
   })
 
-/** All of the tree or nothing. */
+/** Writes the whole tree or nothing. */
 const write = Effect.fnUntraced(function* (tree: Algebra, directory: string) {
   const screen = yield* Screen
   const open = yield* Host

@@ -1,4 +1,4 @@
-/** What `journal show` and `journal tail` print. */
+/** Prints journals, for `journal show` and `journal tail`. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
@@ -19,10 +19,10 @@ import { reading } from "./file.ts"
 import { beforeLatest, type Chosen, entriesOf, filterOf, following, type Window } from "./filters.ts"
 import { checked } from "./positions.ts"
 
-/** As the file has it, without what holds the file together. */
+/** An entry as in the file, without the fields that chain the file. */
 const Shown = Schema.Struct({ position: Schema.Int, at: Schema.Finite, entry: Entry })
 
-/** People are shown its first chunk. */
+/** Reads the first chunk of a content, which people are shown. */
 const start = (journal: Scrivener<Entry>, content: Content): Effect.Effect<Uint8Array, JournalError> =>
   isBytes(content)
     ? Effect.succeed(content)
@@ -31,7 +31,7 @@ const start = (journal: Scrivener<Entry>, content: Content): Effect.Effect<Uint8
         Option.getOrElse(() => new Uint8Array())
       )
 
-/** What is cut may end in the middle of a character, or in an escape that is none any more. */
+/** Decodes a text that may be cut in the middle of a character. */
 const textOf = (bytes: Uint8Array): string | undefined => {
   for (let end = bytes.length; end >= Math.max(0, bytes.length - 3); end--) {
     const text = decode(bytes.subarray(0, end))
@@ -166,7 +166,7 @@ export interface TailOptions extends Chosen {
 
 const lastShown = 10
 
-/** Until it is told to end. */
+/** Prints new entries until it is interrupted. */
 export const tail = Effect.fnUntraced(function* (file: string, { after, contents, max = lastShown, ...chosen }: TailOptions) {
   const filter = yield* filterOf(chosen, "journal tail")
   const journal = yield* reading(file)

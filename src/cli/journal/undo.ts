@@ -1,6 +1,6 @@
 /**
- * `journal undo`: everything that was done after a position is taken back. It is recorded in the same journal, which so goes on saying what
- * is there, and taking it back is one more undo.
+ * Undoes everything after a position. The undo is recorded in the same journal, so the journal stays true and the undo can
+ * itself be undone.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -34,7 +34,7 @@ export interface UndoOptions {
 
 const shown = 5
 
-/** Of what was changed after the position, what is no longer as the journal left it. */
+/** Lists the paths changed after the position whose state differs from the journal. */
 const conflicting = Effect.fnUntraced(function* (
   journal: Scrivener<Entry>,
   fs: Algebra,

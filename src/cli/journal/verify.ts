@@ -1,4 +1,4 @@
-/** `journal verify`: whether a journal, with its contents, is what was written. */
+/** Checks a journal and its contents against the recorded hashes. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { JournalError } from "../../journal/errors.ts"
