@@ -1,6 +1,7 @@
 /**
- * What operations answer: plain records, because they are made by the hundred thousand, each with a companion Schema of the same
- * name for where they have to be encoded.
+ * The results of operations: plain records, because operations create hundreds of thousands of them.
+ *
+ * Each record has a companion Schema of the same name for encoding.
  *
  * @since 0.1.0
  */
@@ -11,14 +12,15 @@ import { FsPath } from "./FsPath.ts"
 /** @since 0.1.0 */
 export const Kind = Schema.Literals(["file", "directory", "symlink", "other"])
 /**
- * `other` is a FIFO, a socket or a device: it can be listed, moved and deleted, never read or written.
+ * The kind of an entry. `other` is a FIFO, a socket or a device: it can be listed, moved and deleted, but never read or
+ * written.
  *
  * @since 0.1.0
  */
 export type Kind = "file" | "directory" | "symlink" | "other"
 
 /**
- * What is at one path: its kind, its size in bytes, its times.
+ * The metadata of one path: kind, size in bytes, times.
  *
  * @since 0.1.0
  */
@@ -31,9 +33,12 @@ export interface FileStat {
   readonly sizeBytes: number
   readonly createdAt?: DateTime.Utc
   readonly modifiedAt?: DateTime.Utc
-  /** POSIX permission bits where the backend has them. */
+  /** POSIX permission bits; absent on backends without them. */
   readonly mode?: number
-  /** The name is a link: with `symlinks: "report"` kind is "symlink", otherwise the rest describes its target. */
+  /**
+   * Whether the name is a symlink. With `symlinks: "report"` the kind is "symlink"; otherwise the other fields describe
+   * the target.
+   */
   readonly isSymlink?: boolean
 }
 /** @since 0.1.0 */
@@ -50,26 +55,29 @@ export const FileStat = Schema.Struct({
 })
 
 /**
- * One entry of a listing or a walk.
+ * An entry of a listing or a walk.
  *
  * @since 0.1.0
  */
 export interface FileEntry {
   readonly name: string
   readonly path: FsPath
-  /** The entry's own kind: a link is "symlink", whatever it points to. */
+  /** The kind of the entry itself: a symlink is "symlink", whatever it points to. */
   readonly kind: Kind
   readonly isFile: boolean
   readonly isDirectory: boolean
-  /** Bytes, 0 for a directory. In `list` always; in `walk` and `glob` only with `sizes: true`. */
+  /** Bytes; 0 for a directory. `list` always sets this field; `walk` and `glob` only with `sizes: true`. */
   readonly sizeBytes?: number
-  /** False for a name on disk that no path can express (control characters, bytes that are not UTF-8); `name` is then escaped. */
+  /**
+   * False for a name on disk that no path can express (control characters, bytes that are not UTF-8); `name` is then
+   * escaped.
+   */
   readonly addressable: boolean
 }
 /** @since 0.1.0 */
 export const FileEntry = Schema.Struct({
   name: Schema.String,
-  // An escaped name is not a path that could be parsed again.
+  // The path of an escaped name does not parse.
   path: Schema.String as unknown as Schema.Codec<FsPath, string>,
   kind: Kind,
   isFile: Schema.Boolean,
@@ -85,19 +93,19 @@ export const FileEntry = Schema.Struct({
  */
 export interface ReadResult {
   readonly path: FsPath
-  /** The window's lines joined as they stand in the file, without the last line's terminator. */
+  /** The lines of the window, joined with the file's own terminators, without the terminator of the last line. */
   readonly content: string
   readonly totalLines: number
-  /** 0-based line at which the window starts. */
+  /** The 0-based line at which the window starts. */
   readonly offset: number
-  /** Lines in this window. */
+  /** The number of lines in this window. */
   readonly limit: number
-  /** There are lines after this window. */
+  /** Whether lines follow after this window. */
   readonly truncated: boolean
-  /** Where the next page starts; absent on the last. */
+  /** The line at which the next page starts; absent on the last page. */
   readonly next?: number
   readonly endsWithNewline: boolean
-  /** SHA-256 of the whole file, in hex. */
+  /** The SHA-256 of the whole file, in hex. */
   readonly version?: string
 }
 /** @since 0.1.0 */
@@ -121,11 +129,11 @@ export const ReadResult = Schema.Struct({
 export interface ReadBytesResult {
   readonly path: FsPath
   readonly content: Uint8Array
-  /** Bytes of the whole file. */
+  /** The size of the whole file in bytes. */
   readonly sizeBytes: number
-  /** 0-based byte at which the window starts. */
+  /** The 0-based byte at which the window starts. */
   readonly offset: number
-  /** Bytes in this window. */
+  /** The number of bytes in this window. */
   readonly limit: number
   readonly truncated: boolean
   readonly version?: string
@@ -144,23 +152,27 @@ export const ReadBytesResult = Schema.Struct({
 /** @since 0.1.0 */
 export const WriteMode = Schema.Literals(["create", "overwrite", "append", "replace", "appendExisting"])
 /**
- * CreateNew, CreateOrReplace, CreateOrAppend, ReplaceExisting, AppendExisting, in that order.
+ * The mode of a write: CreateNew, CreateOrReplace, CreateOrAppend, ReplaceExisting, AppendExisting, in the order of the
+ * literals.
  *
  * @since 0.1.0
  */
 export type WriteMode = "create" | "overwrite" | "append" | "replace" | "appendExisting"
 
 /**
- * What a write has left: the path as it was understood, and how much was written.
+ * The result of a write.
  *
  * @since 0.1.0
  */
 export interface WriteResult {
   readonly path: FsPath
-  /** Bytes of this write, not of the file. */
+  /** Bytes that this write added, not the size of the file. */
   readonly bytesWritten: number
   readonly mode: WriteMode
-  /** With `version: true`: the SHA-256 of the file's bytes after this write, in hex, equal on every backend. */
+  /**
+   * The SHA-256 of the file after this write, in hex; present with `version: true`. The value is equal on every
+   * backend.
+   */
   readonly version?: string
 }
 /** @since 0.1.0 */
@@ -172,13 +184,13 @@ export const WriteResult = Schema.Struct({
 })
 
 /**
- * What an edit has changed, or would change.
+ * The result of an edit, or of a dry run of one.
  *
  * @since 0.1.0
  */
 export interface EditResult extends WriteResult {
   readonly replacements: number
-  /** Unified diff, three lines of context. */
+  /** A unified diff with three lines of context. */
   readonly diff: string
 }
 /** @since 0.1.0 */
@@ -192,12 +204,12 @@ export const EditResult = Schema.Struct({
 })
 
 /**
- * What a copy or a move has brought over.
+ * The counts of a copy or a move.
  *
  * @since 0.1.0
  */
 export interface TransferResult {
-  /** Files, links and others. */
+  /** The number of files, symlinks and entries of kind `other`. */
   readonly files: number
   readonly directories: number
   readonly bytes: number
@@ -206,12 +218,12 @@ export interface TransferResult {
 export const TransferResult = Schema.Struct({ files: Schema.Int, directories: Schema.Int, bytes: Schema.Int })
 
 /**
- * How much a delete has removed.
+ * The counts of a delete.
  *
  * @since 0.1.0
  */
 export interface DeleteResult {
-  /** Files, links and others removed; at least 1 when anything was removed. */
+  /** The number of files, symlinks and entries of kind `other` removed; at least 1 if anything was removed. */
   readonly deleted: number
   readonly directories: number
 }
@@ -219,7 +231,7 @@ export interface DeleteResult {
 export const DeleteResult = Schema.Struct({ deleted: Schema.Int, directories: Schema.Int })
 
 /**
- * A path that a glob has found.
+ * A path that matches a glob.
  *
  * @since 0.1.0
  */
@@ -238,7 +250,9 @@ export const GlobMatch = Schema.Struct({
 })
 
 /**
- * What a search looked past, so that "nothing found" can be believed. Counts reach to the last answered path, in order.
+ * The counts of entries that a search skipped, so that a caller can trust an empty result.
+ *
+ * The counts cover the paths up to the last returned one, in order.
  *
  * @since 0.1.0
  */
@@ -246,7 +260,7 @@ export interface Skipped {
   readonly ignored: number
   readonly binary: number
   readonly tooLarge: number
-  /** At most 100 are named in `unreadablePaths`. */
+  /** The number of unreadable entries; `unreadablePaths` names at most 100 of them. */
   readonly unreadable: number
   readonly unreadablePaths: ReadonlyArray<FsPath>
 }
@@ -260,7 +274,7 @@ export const Skipped = Schema.Struct({
 })
 
 /**
- * Something below a watched directory has been made, changed or removed.
+ * A change of an entry below a watched directory.
  *
  * @since 0.1.0
  */
@@ -272,14 +286,14 @@ export interface WatchEvent {
 export const WatchEvent = Schema.Struct({ _tag: Schema.Literals(["Created", "Updated", "Removed"]), path: FsPath })
 
 /**
- * What a glob has found, whether that is all, and what was left out on the way.
+ * The matches of a glob, with a cursor if there are more, and the counts of skipped entries.
  *
  * @since 0.1.0
  */
 export interface GlobResult {
   readonly matches: ReadonlyArray<GlobMatch>
   readonly truncated: boolean
-  /** Give it as `after` to continue. */
+  /** The cursor of the next page: pass it as `after`. */
   readonly next?: string
   readonly skipped: Skipped
 }
@@ -292,15 +306,15 @@ export const GlobResult = Schema.Struct({
 })
 
 /**
- * A line that a search has found, with the columns of its first match.
+ * A line that matches a search, with the columns of its first match.
  *
  * @since 0.1.0
  */
 export interface GrepMatch {
   readonly path: FsPath
-  /** 1-based. */
+  /** The 1-based line number. */
   readonly lineNumber: number
-  /** Without its terminator. */
+  /** The line without its terminator. */
   readonly lineContent: string
   /** UTF-16 columns of the first match: `lineContent.slice(matchStart, matchEnd)`. */
   readonly matchStart: number
@@ -320,12 +334,12 @@ export const GrepMatch = Schema.Struct({
 })
 
 /**
- * What a search has found, whether that is all, and what was left out on the way.
+ * The matches of a search, with a cursor if there are more, and the counts of skipped files.
  *
  * @since 0.1.0
  */
 export interface GrepResult {
-  /** Sorted by (path, lineNumber). */
+  /** Sorted by path, then by line number. */
   readonly matches: ReadonlyArray<GrepMatch>
   readonly filesSearched: number
   readonly filesMatched: number

@@ -1,6 +1,9 @@
 /**
- * Below the service a failure is plain data without path or operation (`Fault`); at its edge, in one place, it becomes one of these
- * tagged errors with the caller's own path. So no inner or host path can leak, and every error reads the same on every backend.
+ * The errors of the service.
+ *
+ * Below the service a failure is a `Fault`: plain data without path or operation. The service turns each fault into one
+ * of these tagged errors, with the caller's own path. So errors leak no inner or host path and read the same on every
+ * backend.
  *
  * @since 0.1.0
  */
@@ -18,7 +21,7 @@ const sentence = (self: { readonly operation: string; readonly path: string }, w
  */
 export class NotFound extends Schema.TaggedError<NotFound>("fs-algebra/NotFound")("NotFound", {
   ...at,
-  /** Up to three paths that exist and look like a missing base of `glob` or `grep`. */
+  /** Up to three existing paths that resemble a missing base of `glob` or `grep`. */
   nearest: Schema.optionalKey(Schema.Array(Schema.String))
 }) {
   override get message(): string {
@@ -28,7 +31,7 @@ export class NotFound extends Schema.TaggedError<NotFound>("fs-algebra/NotFound"
 }
 
 /**
- * Something is at the path already, where nothing may be.
+ * The path already exists.
  *
  * @since 0.1.0
  */
@@ -49,14 +52,14 @@ const denied = {
 } as const
 
 /**
- * It is there, or might be, and may not be reached or changed; `why` says who forbids it.
+ * The path must not be reached or changed; it may or may not exist. `why` gives the reason.
  *
  * @since 0.1.0
  */
 export class AccessDenied extends Schema.TaggedError<AccessDenied>("fs-algebra/AccessDenied")("AccessDenied", {
   ...at,
   why: Schema.Literals(["permission", "readOnly", "escape", "root", "link", "policy", "busy"]),
-  /** Says more, such as which process has the file. */
+  /** Further detail, such as the process that uses the file. */
   detail: Schema.optionalKey(Schema.String)
 }) {
   override get message(): string {
@@ -65,7 +68,8 @@ export class AccessDenied extends Schema.TaggedError<AccessDenied>("fs-algebra/A
 }
 
 /**
- * The text is no path of this filesystem: it climbs above the root, holds control characters, or goes in circles by links.
+ * The text is not a path of this filesystem: it climbs above the root, has control characters, or its symlinks form a
+ * cycle.
  *
  * @since 0.1.0
  */
@@ -79,7 +83,7 @@ export class InvalidPath extends Schema.TaggedError<InvalidPath>("fs-algebra/Inv
 }
 
 /**
- * The path, or one of its names, is longer or deeper than a limit or the system allows.
+ * The path or one of its names exceeds a limit of this library or of the system.
  *
  * @since 0.1.0
  */
@@ -93,7 +97,7 @@ export class PathTooLong extends Schema.TaggedError<PathTooLong>("fs-algebra/Pat
 }
 
 /**
- * Something on the path, or the path itself, is not the directory that the call needs.
+ * The path, or a part of it, is not a directory.
  *
  * @since 0.1.0
  */
@@ -104,7 +108,7 @@ export class NotADirectory extends Schema.TaggedError<NotADirectory>("fs-algebra
 }
 
 /**
- * What is at the path is no regular file: a directory, or something that cannot be read as bytes.
+ * The path is not a regular file: it is a directory or has no content to read.
  *
  * @since 0.1.0
  */
@@ -115,7 +119,7 @@ export class NotAFile extends Schema.TaggedError<NotAFile>("fs-algebra/NotAFile"
 }
 
 /**
- * A directory still holds something, and the call was not to remove that too.
+ * The directory is not empty, and the call did not ask for a recursive removal.
  *
  * @since 0.1.0
  */
@@ -131,7 +135,7 @@ export class DirectoryNotEmpty extends Schema.TaggedError<DirectoryNotEmpty>("fs
 }
 
 /**
- * There is no space left on the device, or the quota of `Decorator.quota` is used up.
+ * The device has no space left, or the quota of `Decorator.quota` is used up.
  *
  * @since 0.1.0
  */
@@ -142,7 +146,7 @@ export class DiskFull extends Schema.TaggedError<DiskFull>("fs-algebra/DiskFull"
 }
 
 /**
- * It took longer than it may; `detail` says what was waited for.
+ * The operation took too long. `detail` names what it waited for.
  *
  * @since 0.1.0
  */
@@ -153,7 +157,7 @@ export class Timeout extends Schema.TaggedError<Timeout>("fs-algebra/Timeout")("
 }
 
 /**
- * The host failed in a way that has no name of its own; `code` is its errno or the like, where it has one.
+ * The host failed in a way that has no error class of its own. `code` is the errno or a similar code, if there is one.
  *
  * @since 0.1.0
  */
@@ -168,7 +172,7 @@ export class IoError extends Schema.TaggedError<IoError>("fs-algebra/IoError")("
 }
 
 /**
- * The content is not the text it was asked to be; `offset` is the first byte that is not.
+ * The content is not text in the requested encoding. `offset` is the first invalid byte.
  *
  * @since 0.1.0
  */
@@ -186,7 +190,7 @@ export class NotText extends Schema.TaggedError<NotText>("fs-algebra/NotText")("
 }
 
 /**
- * A limit of ours (`Limits`), never of the machine: `limit` names it.
+ * The call exceeds a limit of this library (`Limits`), never one of the machine. `limit` names it.
  *
  * @since 0.1.0
  */
@@ -202,7 +206,7 @@ export class LimitExceeded extends Schema.TaggedError<LimitExceeded>("fs-algebra
 }
 
 /**
- * A pattern, offset, limit or edit that can never work. `argument` names the parameter.
+ * A pattern, offset, limit or edit can never work. `argument` names the parameter.
  *
  * @since 0.1.0
  */
@@ -219,7 +223,9 @@ export class InvalidArgument extends Schema.TaggedError<InvalidArgument>("fs-alg
 const version = (value: string | null): string => (value === null ? "no file" : `version ${value.slice(0, 12)}…`)
 
 /**
- * `ifMatch` did not hold. Versions are content versions, `null` is absence; `actual` is left out where reading is denied.
+ * The precondition `ifMatch` failed.
+ *
+ * Versions are content versions; `null` means that the file does not exist. `actual` is absent if reading is denied.
  *
  * @since 0.1.0
  */
@@ -236,7 +242,7 @@ export class Conflict extends Schema.TaggedError<Conflict>("fs-algebra/Conflict"
 }
 
 /**
- * The backend lacks what the call needs, such as links or watching; `feature` names it.
+ * The backend lacks a feature that the call needs, such as symlinks or watching. `feature` names it.
  *
  * @since 0.1.0
  */
@@ -249,19 +255,20 @@ export class Unsupported extends Schema.TaggedError<Unsupported>("fs-algebra/Uns
   }
 }
 
-/** The operations that run or make a container. Where they fail the files may still be available. */
+/** The operations that run or create a container. Files may still be available when one of them fails. */
 const needsContainer: ReadonlySet<string> = new Set(["exec", "eval", "Container"])
 
 /**
- * The backend itself is gone: engine not running, container stopped, connection lost. A walk and a listing fail with it too when
- * another program moves or replaces a directory while they read it.
+ * The backend itself is gone: the engine is not running, the container stopped, or the connection is lost.
+ *
+ * A walk or a listing also fails with this error when another program moves or replaces a directory during the read.
  *
  * @since 0.1.0
  */
 export class Unavailable extends Schema.TaggedError<Unavailable>("fs-algebra/Unavailable")("Unavailable", {
   ...at,
   detail: Schema.String,
-  /** What to do about it, in one sentence, where the backend knows. */
+  /** One sentence of advice, if the backend has any. */
   hint: Schema.optionalKey(Schema.String)
 }) {
   override get message(): string {
@@ -279,7 +286,7 @@ const write = [...stat, AlreadyExists, NotAFile, NotADirectory, DiskFull, LimitE
 const mkdir = [...stat, AlreadyExists, NotADirectory, DiskFull] as const
 
 /**
- * What any path may meet.
+ * The errors that any path can cause.
  *
  * @since 0.1.0
  */
@@ -288,7 +295,7 @@ export const PathError = Schema.Union(path)
 export type PathError = InvalidPath | PathTooLong | AccessDenied
 
 /**
- * What any backend may meet.
+ * The errors that any backend can cause.
  *
  * @since 0.1.0
  */
@@ -296,42 +303,42 @@ export const BackendError = Schema.Union(backend)
 /** @since 0.1.0 */
 export type BackendError = IoError | Timeout | Unavailable
 
-/** What `stat` can fail with. @since 0.1.0 */
+/** The errors of `stat`. @since 0.1.0 */
 export const StatError = Schema.Union(stat)
 /** @since 0.1.0 */
 export type StatError = PathError | BackendError | NotFound
 
-/** What `list` and `walk` can fail with. @since 0.1.0 */
+/** The errors of `list` and `walk`. @since 0.1.0 */
 export const ListError = Schema.Union(list)
 /** @since 0.1.0 */
 export type ListError = StatError | NotADirectory | LimitExceeded
 
-/** What `version` and `stream` can fail with, and `lines` beside NotText. @since 0.1.0 */
+/** The errors of `version` and `stream`. `lines` adds NotText. @since 0.1.0 */
 export const StreamError = Schema.Union(stream)
 /** @since 0.1.0 */
 export type StreamError = StatError | NotAFile | InvalidArgument
 
-/** What `readBytes` can fail with. @since 0.1.0 */
+/** The errors of `readBytes`. @since 0.1.0 */
 export const ReadBytesError = Schema.Union(readBytes)
 /** @since 0.1.0 */
 export type ReadBytesError = StreamError | LimitExceeded
 
-/** What `read` and `readString` can fail with. @since 0.1.0 */
+/** The errors of `read` and `readString`. @since 0.1.0 */
 export const ReadError = Schema.Union([...readBytes, NotText])
 /** @since 0.1.0 */
 export type ReadError = ReadBytesError | NotText
 
-/** What `glob` can fail with. @since 0.1.0 */
+/** The errors of `glob`. @since 0.1.0 */
 export const GlobError = Schema.Union([...stat, NotADirectory, InvalidArgument])
 /** @since 0.1.0 */
 export type GlobError = StatError | NotADirectory | InvalidArgument
 
-/** What `grep` can fail with. @since 0.1.0 */
+/** The errors of `grep`. @since 0.1.0 */
 export const GrepError = Schema.Union([...stat, InvalidArgument])
 /** @since 0.1.0 */
 export type GrepError = StatError | InvalidArgument
 
-/** What `write`, `writeBytes` and `sink` can fail with. @since 0.1.0 */
+/** The errors of `write`, `writeBytes` and `sink`. @since 0.1.0 */
 export const WriteError = Schema.Union(write)
 /** @since 0.1.0 */
 export type WriteError =
@@ -344,22 +351,22 @@ export type WriteError =
   | InvalidArgument
   | Conflict
 
-/** What `edit` can fail with. @since 0.1.0 */
+/** The errors of `edit`. @since 0.1.0 */
 export const EditError = Schema.Union([...write, NotText])
 /** @since 0.1.0 */
 export type EditError = WriteError | NotText
 
-/** What `delete` can fail with. @since 0.1.0 */
+/** The errors of `delete`. @since 0.1.0 */
 export const DeleteError = Schema.Union([...stat, DirectoryNotEmpty, NotAFile, InvalidArgument, Conflict])
 /** @since 0.1.0 */
 export type DeleteError = StatError | DirectoryNotEmpty | NotAFile | InvalidArgument | Conflict
 
-/** What `mkdir` can fail with. @since 0.1.0 */
+/** The errors of `mkdir`. @since 0.1.0 */
 export const MkdirError = Schema.Union(mkdir)
 /** @since 0.1.0 */
 export type MkdirError = StatError | AlreadyExists | NotADirectory | DiskFull
 
-/** What `copy` and `move` can fail with. @since 0.1.0 */
+/** The errors of `copy` and `move`. @since 0.1.0 */
 export const TransferError = Schema.Union([
   ...stat,
   AlreadyExists,
@@ -373,7 +380,7 @@ export const TransferError = Schema.Union([
 /** @since 0.1.0 */
 export type TransferError = Exclude<WriteError, Conflict> | DirectoryNotEmpty
 
-/** What `symlink` can fail with. @since 0.1.0 */
+/** The errors of `symlink`. @since 0.1.0 */
 export const LinkError = Schema.Union([...mkdir, InvalidArgument, Unsupported])
 /** @since 0.1.0 */
 export type LinkError = MkdirError | InvalidArgument | Unsupported
@@ -426,10 +433,11 @@ export const FsError = Schema.Union([
 export type FsError = EditError | ListError | ReadError | DeleteError | MkdirError | TransferError | LinkError
 
 /**
- * A failure below the service: plain data, without operation. The tags are the error classes' tags, further fields are theirs.
+ * A failure below the service: plain data without an operation. The tag is that of an error class; the other fields are
+ * fields of that class.
  *
- * Two fields are read by the engine and never shown: `path`, set by the engine itself where a call touches several paths, and
- * `cause`, the host's own error, which goes to the debug log.
+ * The engine reads two more fields and never shows them. It sets `path` itself when a call touches several paths.
+ * `cause` is the host's own error, which goes to the debug log.
  *
  * @since 0.1.0
  */
@@ -439,7 +447,7 @@ export interface Fault {
 }
 
 /**
- * The tags of a union, for `promote`.
+ * Returns the tags of a union of errors, for `promote`.
  *
  * @since 0.1.0
  */
@@ -447,15 +455,17 @@ export const tagsOf = (union: { readonly members: ReadonlyArray<unknown> }): Rea
   new Set(Object.entries(classes).flatMap(([tag, schema]) => (union.members.includes(schema) ? [tag] : [])))
 
 /**
- * A path as errors show it, also where a program without types has given something else.
+ * Returns a path for use in an error, even if an untyped program passed a value that is not a string.
  *
  * @since 0.1.0
  */
 export const shownPath = (path: unknown): string => (typeof path === "string" ? path : `(${typeof path})`)
 
 /**
- * Makes a fault an error of the operation that met it, at the caller's own path. What the operation's type does not name, which only
- * a backend out of contract or a change underneath a call can bring about, becomes an IoError with the tag as its code.
+ * Converts a fault to an error of the operation that met it, at the caller's own path.
+ *
+ * A tag that is not in `tags` becomes an IoError with the tag as its code. Only a backend that breaks its contract or a
+ * concurrent change can cause this.
  *
  * @since 0.1.0
  */
@@ -471,14 +481,14 @@ export const promote = (fault: Fault, operation: string, path: string, tags?: Re
 }
 
 /**
- * The fault of a call that touches several paths, with the one that it met.
+ * Adds the path that a fault concerns, unless it has one. For calls that touch several paths.
  *
  * @since 0.1.0
  */
 export const located = (fault: Fault, path: string): Fault => (fault["path"] === undefined ? { ...fault, path } : fault)
 
 /**
- * The fault that an error was made of, for carrying it through another port.
+ * Converts an error back to its fault, so that another port can carry it.
  *
  * @since 0.1.0
  */

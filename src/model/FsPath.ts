@@ -1,6 +1,8 @@
 /**
- * A path is a root-relative string in one normal form, made in one place. Everything below the service takes only this form, so
- * no other module has to ask whether a string climbs out, repeats a slash or hides a control character.
+ * Paths: root-relative strings in one normal form.
+ *
+ * Only this module creates them. All code below the service takes only this form. So no other module
+ * has to look for a string that climbs above the root, repeats a slash or hides a control character.
  *
  * @since 0.1.0
  */
@@ -10,14 +12,14 @@ import type { Fault } from "./FsError.ts"
 import type { LimitsShape } from "./Limits.ts"
 
 /**
- * Root-relative, "/"-separated, normalised. The root itself is ".".
+ * A path relative to the root, "/"-separated, normalised. The root itself is ".".
  *
  * @since 0.1.0
  */
 export type FsPath = string & { readonly "~fs-algebra/FsPath": "FsPath" }
 
 /**
- * How input strings are read: `standard` everywhere by default, `vfs` and `branch` are the stricter dialects.
+ * The dialect in which `parse` reads a string: `standard` is the default, `vfs` and `branch` are stricter.
  *
  * - `standard`: inner `..` is resolved lexically, `.` and repeated slashes are dropped
  * - `vfs`: ASCII only, `.` and `..` are refused (`.` alone is the root), repeated slashes are dropped
@@ -37,7 +39,10 @@ export const root: FsPath = "." as FsPath
 const SLASH = 47
 const DOT = 46
 
-/** 0: nothing to normalise, 1: normalise, 2: invalid. One pass over the UTF-16 units, which is all that a usual path costs. */
+/**
+ * Returns 0 for a normal path, 1 for a path to normalise, 2 for an invalid one. A usual path costs only this one pass
+ * over its UTF-16 units.
+ */
 const inspect = (input: string): 0 | 1 | 2 => {
   let previous = SLASH
   let plain: 0 | 1 = 0
@@ -70,7 +75,9 @@ const kept = invalid("names of this form are kept for temporary files; choose an
 const temporary = /^\.~fsa-[^/]*\.tmp$/i
 
 /**
- * Whether a name has the form of our temporary files. Callers may not create such a name. A file that has one may still be anybody's.
+ * Tests whether a name has the form of this library's temporary files. Callers must not create such a name.
+ *
+ * A file with such a name may still belong to another program.
  *
  * @since 0.1.0
  */
@@ -78,7 +85,7 @@ export const isTemporaryName = (name: string): boolean =>
   name.charCodeAt(0) === DOT && name.charCodeAt(1) === 126 && temporary.test(name)
 
 /**
- * The number of Unicode code points of a text.
+ * Returns the number of Unicode code points of a text.
  *
  * @since 0.1.0
  */
@@ -96,7 +103,8 @@ export const codePoints = (text: string): number => {
 const tooLong = (detail: string): Fault => ({ _tag: "PathTooLong", detail })
 
 /**
- * Checks a normal path against the limits: characters in all, segments, characters in a segment. Answers the fault, or `undefined`.
+ * Checks a normal path against three limits: characters in total, segments, characters per segment. Returns the fault,
+ * or `undefined`.
  *
  * @since 0.1.0
  */
@@ -105,7 +113,7 @@ export const checkLimits = (
   limits: Pick<LimitsShape, "maxPathLength" | "maxPathDepth" | "maxSegmentLength">
 ): Fault | undefined => {
   const { length } = path
-  // A path this short cannot be over any of the three.
+  // A path this short cannot exceed any of the three.
   if (length <= limits.maxSegmentLength && length <= limits.maxPathLength && length < 2 * limits.maxPathDepth) return undefined
   if (length > limits.maxPathLength && codePoints(path) > limits.maxPathLength) {
     return tooLong(`it has ${codePoints(path)} characters where ${limits.maxPathLength} are allowed`)
@@ -126,8 +134,10 @@ export const checkLimits = (
 }
 
 /**
- * Reads a caller's string. Answers the normal form, or the fault that says why there is none: `InvalidPath` for what is not a
- * string, holds control characters or lone surrogates, climbs above the root or breaks the policy. Limits are checked apart.
+ * Parses a caller's string. Returns the normal form, or the fault `InvalidPath` with the reason.
+ *
+ * A string is invalid if it holds control characters or lone surrogates, climbs above the root or breaks the policy. A
+ * value that is not a string is invalid too. `parse` does not check limits; see `checkLimits`.
  *
  * @since 0.1.0
  */
@@ -158,7 +168,8 @@ export const parse = (input: string, policy: PathPolicy = "standard"): FsPath | 
 }
 
 /**
- * The fault of a path that no caller may create, because it has, or leads through, a name kept for temporary files.
+ * Returns a fault if the path contains a name reserved for temporary files, else `undefined`. Callers must not create
+ * such a path.
  *
  * @since 0.1.0
  */
@@ -166,28 +177,28 @@ export const uncreatable = (path: string): Fault | undefined =>
   path.includes(".~") && path.split("/").some(isTemporaryName) ? kept : undefined
 
 /**
- * Returns the fault of a link's text that no path may hold, wherever it leads: control characters and lone surrogates.
+ * Returns the fault of a symlink target with control characters or lone surrogates, else `undefined`.
  *
  * @since 0.1.0
  */
 export const unfit = (target: string): Fault | undefined => (inspect(target) === 2 ? whyInvalid(target) : undefined)
 
 /**
- * The path of a name in a directory; the name is not checked.
+ * Returns the path of a name in a directory. The name is not checked.
  *
  * @since 0.1.0
  */
 export const join = (parent: FsPath, name: string): FsPath => (parent === root ? name : `${parent}/${name}`) as FsPath
 
 /**
- * One path below another: `below("a", "b/c")` is `a/b/c`, and the root is neutral on both sides.
+ * Joins two paths: `below("a", "b/c")` is `a/b/c`. The root is neutral on both sides.
  *
  * @since 0.1.0
  */
 export const below = (base: FsPath, path: FsPath): FsPath => (path === root ? base : join(base, path))
 
 /**
- * The part of `path` below `base`, which must contain it: `relative("a", "a/b/c")` is `b/c`.
+ * Returns the part of `path` below `base`, which must contain it: `relative("a", "a/b/c")` is `b/c`.
  *
  * @since 0.1.0
  */
@@ -195,7 +206,7 @@ export const relative = (base: FsPath, path: FsPath): FsPath =>
   base === root ? path : path === base ? root : (path.slice(base.length + 1) as FsPath)
 
 /**
- * The directory that holds the path; the root's is the root.
+ * Returns the parent directory; the parent of the root is the root.
  *
  * @since 0.1.0
  */
@@ -205,21 +216,21 @@ export const parent = (path: FsPath): FsPath => {
 }
 
 /**
- * The last segment; "" for the root.
+ * Returns the last segment; "" for the root.
  *
  * @since 0.1.0
  */
 export const name = (path: FsPath): string => (path === root ? "" : path.slice(path.lastIndexOf("/") + 1))
 
 /**
- * No segments for the root.
+ * Returns the segments of a path; the root has none.
  *
  * @since 0.1.0
  */
 export const segments = (path: FsPath): ReadonlyArray<string> => (path === root ? [] : path.split("/"))
 
 /**
- * The path of these segments; none is the root.
+ * Returns the path with these segments; an empty list gives the root.
  *
  * @since 0.1.0
  */
@@ -227,7 +238,7 @@ export const fromSegments = (segments: ReadonlyArray<string>): FsPath =>
   (segments.length === 0 ? "." : segments.join("/")) as FsPath
 
 /**
- * Whether `path` is `base` or lies below it.
+ * Tests whether `path` is `base` or lies below it.
  *
  * @since 0.1.0
  */
@@ -237,7 +248,7 @@ export const isWithin = (base: FsPath, path: FsPath): boolean =>
   (path.length > base.length && path.charCodeAt(base.length) === SLASH && path.startsWith(base))
 
 /**
- * The form in which paths are the same where case does not distinguish them.
+ * Returns the form of a path for a comparison that ignores case.
  *
  * @since 0.1.0
  */
@@ -246,7 +257,7 @@ export const fold = <Text extends string>(path: Text): Text => path.toLowerCase(
 const rank = (unit: number): number => (unit >= 0xe000 ? unit - 0x800 : unit >= 0xd800 ? unit + 0x2000 : unit)
 
 /**
- * Compares by code point, which UTF-16 comparison does not beyond the basic plane.
+ * Compares by code point. A comparison of UTF-16 units differs beyond the basic plane.
  *
  * @since 0.1.0
  */
@@ -268,7 +279,7 @@ export const compare = (self: string, that: string): -1 | 0 | 1 => {
 export const Order: Order_.Order<string> = Order_.make(compare)
 
 /**
- * Decodes only strings that are already in normal form.
+ * A schema that decodes only strings in normal form.
  *
  * @since 0.1.0
  */

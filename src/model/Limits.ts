@@ -1,36 +1,39 @@
 /**
- * Every bound in one record, read at each call, so that a scope can tighten it and nothing has to be passed down.
+ * All limits in one record. Each call reads it anew, so a scope can tighten a limit without passing arguments down.
  *
  * @since 0.1.0
  */
 import * as Context from "effect/Context"
 
 /**
- * The bounds of every call: sizes in bytes or code points, counts of results, lengths of paths and patterns.
+ * The limits of every call: sizes in bytes or code points, counts of results, lengths of paths and patterns.
  *
  * @since 0.1.0
  */
 export interface LimitsShape {
-  /** Per write; code points of text, bytes otherwise. */
+  /** The largest write; code points for text, otherwise bytes. */
   readonly maxFileSize: number
-  /** Bytes of a stream that a sink takes. @default no bound; where `maxFileSize` is less than standard, that */
+  /**
+   * The most bytes that a sink accepts from a stream. @default no bound; where `maxFileSize` is less than standard,
+   * that
+   */
   readonly maxStreamBytes?: number | undefined
-  /** Bytes per read of bytes or text (not of streams). */
+  /** The most bytes per read of bytes or text (not of streams). */
   readonly maxReadBytes: number
   /** Code points of a whole path. */
   readonly maxPathLength: number
   /** Segments of a path. */
   readonly maxPathDepth: number
-  /** Code points; a host may refuse earlier, in bytes. */
+  /** Code points of one segment; a host may have a lower limit, in bytes. */
   readonly maxSegmentLength: number
-  /** Lines of a page when a read names no limit. */
+  /** Lines per page when a read gives no limit. */
   readonly defaultReadLimit: number
   readonly maxGrepMatches: number
   readonly maxGlobMatches: number
   readonly maxListEntries: number
   /** Characters of one glob or regular expression. */
   readonly maxPatternLength: number
-  /** How long a pattern may work on one file, in milliseconds, before Timeout. */
+  /** Milliseconds that a pattern may spend on one file before `Timeout`. */
   readonly patternBudget: number
   readonly maxArchiveEntries: number
   /** Bytes, unpacked. */
@@ -40,7 +43,7 @@ export interface LimitsShape {
 const MiB = 1024 * 1024
 
 /**
- * The default of every backend.
+ * The default limits of every backend.
  *
  * @since 0.1.0
  */
@@ -62,7 +65,7 @@ export const standard: LimitsShape = {
 }
 
 /**
- * What agent tools and workspace sections use: small writes, short paths.
+ * The limits of agent tools and workspace sections: small writes, short paths.
  *
  * @since 0.1.0
  */
@@ -79,7 +82,7 @@ export const agent: LimitsShape = {
 const none = Number.POSITIVE_INFINITY
 
 /**
- * No bound of ours at all; the machine's remain.
+ * No limits from this library; those of the machine still apply.
  *
  * @since 0.1.0
  */
@@ -101,7 +104,7 @@ export const unlimited: LimitsShape = {
 }
 
 /**
- * Read at each call: `Effect.provideService(Limits.Limits, Limits.agent)` tightens whatever runs inside.
+ * The current limits. `Effect.provideService(Limits.Limits, Limits.agent)` tightens them for the wrapped effect.
  *
  * @since 0.1.0
  */

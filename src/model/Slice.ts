@@ -1,13 +1,15 @@
 /**
- * A part of a session's state as data: what its items are, how an event makes other items of them, and whether a rollback takes them
- * back. The items themselves are kept by the session; a reducer answers new ones and changes none.
+ * Slices: a part of a session's state, described as data.
+ *
+ * A slice defines its items, how an event changes them, and whether a rollback restores them. The session holds the
+ * items; a reducer returns a new list and never mutates the old one.
  *
  * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
 
 /**
- * From the items and an event to the items afterwards. What it is given is not changed.
+ * A function that computes the next items from the current items and an event. It must not mutate its arguments.
  *
  * @since 0.1.0
  */
@@ -16,57 +18,57 @@ export interface Reducer<A, E = A> {
 }
 
 /**
- * What a slice makes of events that are published to the whole session.
+ * The reaction of a slice to events that are published to the whole session.
  *
  * @since 0.1.0
  */
 export interface Handler<A> {
   readonly accepts: (event: unknown) => boolean
-  /** A Reducer of what is accepted. */
+  /** Computes the next items from an accepted event. */
   reduce(items: ReadonlyArray<A>, event: unknown): ReadonlyArray<A>
 }
 
 /**
- * `A` is an item, `E` what `dispatch` takes.
+ * A slice. `A` is the type of an item, `E` the type that `dispatch` takes.
  *
  * @since 0.1.0
  */
 export interface Slice<A, E = A> {
-  /** Unique in a session, and what it is called where it is saved. */
+  /** The name of the slice: unique in a session, and its key in a saved session. */
   readonly name: string
   readonly schema: Schema.Codec<A, unknown>
-  /** `state` is taken back by a rollback, `log` is kept. */
+  /** Whether a rollback restores the items (`state`) or keeps them (`log`). */
   readonly policy: "state" | "log"
-  /** A Reducer; as a method, so that any slice is one of what nobody knows. */
+  /** Computes the next items. Declared as a method so that every slice is assignable to `AnySlice`. */
   reduce(items: ReadonlyArray<A>, event: E): ReadonlyArray<A>
   readonly handlers: ReadonlyArray<Handler<A>>
-  /** What it holds when it is installed, and after a reset. */
+  /** The items at installation and after a reset. */
   readonly initial: ReadonlyArray<A>
 }
 
 /**
- * Of any slice; for tables.
+ * A slice of any type, for tables of slices.
  *
  * @since 0.1.0
  */
 export type AnySlice = Slice<unknown, unknown>
 
 /**
- * One more item at the end.
+ * Adds an item at the end.
  *
  * @since 0.1.0
  */
 export const append = <A>(items: ReadonlyArray<A>, item: A): ReadonlyArray<A> => [...items, item]
 
 /**
- * The item alone.
+ * Replaces all items with the new one.
  *
  * @since 0.1.0
  */
 export const replaceLatest = <A>(_items: ReadonlyArray<A>, item: A): ReadonlyArray<A> => [item]
 
 /**
- * The item in the place of the one with its key, or at the end.
+ * Replaces the item that has the same key, or adds the new one at the end.
  *
  * @since 0.1.0
  */
@@ -79,7 +81,7 @@ export const upsert =
   }
 
 /**
- * Takes the published events that the schema accepts.
+ * Returns a handler for the published events that match the schema.
  *
  * @since 0.1.0
  */
@@ -89,23 +91,26 @@ export const on = <A, E>(event: Schema.Codec<E, unknown>, reduce: Reducer<A, E>)
 })
 
 /**
- * How long a slice keeps its items, and what it makes of what is dispatched.
+ * The options of a slice: rollback policy, reducers and initial items.
  *
  * @since 0.1.0
  */
 export interface Options<A, E> {
   /** @default "state" */
   readonly policy?: "state" | "log" | undefined
-  /** What `dispatch` does. @default append */
+  /** The reducer of `dispatch`. @default append */
   readonly reduce?: Reducer<A, E> | undefined
-  /** What published events do. @default nothing */
+  /** The handlers of published events. @default nothing */
   readonly on?: ReadonlyArray<Handler<A>> | undefined
   /** @default none */
   readonly initial?: ReadonlyArray<A> | undefined
 }
 
 /**
- * A session refuses it where the name is empty, longer than 200 characters, only dots, or has separators or control characters.
+ * Creates a slice.
+ *
+ * A session refuses a name that is empty, longer than 200 characters, only dots, or has separators or control
+ * characters.
  *
  * @since 0.1.0
  */

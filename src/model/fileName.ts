@@ -1,10 +1,10 @@
-/** What can be called by a text: where that can stand in the name of a file on every disk, and leads nowhere. */
+/** Validation of names that become file names on every disk. */
 
 const separators = /[/\\]/
 const controls = /\p{Cc}/u
 const onlyDots = /^\.+$/
 
-/** `undefined` where it can; how long it may be is for those who name files by it. */
+/** Returns the reason why a text cannot be a file name, or `undefined` if it can. The caller checks the length. */
 export const whyNoName = (text: string): string | undefined => {
   if (typeof text !== "string") return "it is no text"
   if (text === "") return "it is empty"

@@ -1,8 +1,8 @@
-/** Numbers as people read them, in what is shown and not in what programs are told. */
+/** Numbers for display; programs read the raw values. */
 
 const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]
 
-/** `12 B`, `1.5 KiB`, `340 MiB`: three digits at most, except for bytes. */
+/** Formats a byte count: `12 B`, `1.5 KiB`, `340 MiB`. At most three digits, except for bytes. */
 export const bytes = (count: number): string => {
   let value = count
   let unit = 0
@@ -13,11 +13,11 @@ export const bytes = (count: number): string => {
   return `${unit > 0 && value < 9.95 ? value.toFixed(1) : Math.round(value)} ${units[unit]}`
 }
 
-/** `1,234,567` */
+/** Formats an integer with thousands separators: `1,234,567`. */
 export const whole = (count: number): string => count.toString().replace(/\B(?=(\d{3})+$)/g, ",")
 
 const plurals: Readonly<Record<string, string>> = { directory: "directories", entry: "entries", match: "matches" }
 
-/** `1 file`, `2 directories` */
+/** Formats a count with its noun: `1 file`, `2 directories`. */
 export const count = (count: number, noun: string): string =>
   `${whole(count)} ${count === 1 ? noun : (plurals[noun] ?? `${noun}s`)}`

@@ -1,15 +1,15 @@
-/** What is asked of the text of a file, and what is answered: between the engine, the backends and the threads that do the work. */
+/** The messages between the search engine, the backends and the worker threads that search file contents. */
 
-/** An expression, ready to be compiled. */
+/** A pattern, ready to compile. */
 export interface Question {
   readonly source: string
   readonly flags: string
-  /** The text itself, where the pattern is nothing but text in this case. */
+  /** The literal text, if the pattern is plain text and the search is case-sensitive. */
   readonly literal: string | undefined
   readonly multiline: boolean
 }
 
-/** Every line that matches holds one of these texts; with `fold` letters of ASCII count in both cases. */
+/** Literal texts, one of which every matching line contains. With `fold`, ASCII letters match in either case. */
 export interface Needles {
   readonly texts: ReadonlyArray<string>
   readonly fold: boolean
@@ -18,24 +18,24 @@ export interface Needles {
 export interface Query {
   readonly question: Question
   readonly needles: Needles | undefined
-  /** Lines with a match per file, at the most. */
+  /** The most matching lines to return per file. */
   readonly most: number
-  /** Larger files are not read. */
+  /** The size limit of a file in bytes; larger files are skipped. */
   readonly maxBytes: number
-  /** Whether the text of a file in which something was found is answered too. */
+  /** Whether the result includes the text of each file with a match. */
   readonly withText: boolean
-  /** Milliseconds that the pattern may work on one file; Infinity where it is known to be quick. */
+  /** Milliseconds that the pattern may spend on one file; Infinity for a pattern known to be fast. */
   readonly budget: number
 }
 
 /** The first match of a line. */
 export interface Found {
-  /** 1-based. */
+  /** The 1-based line number. */
   readonly lineNumber: number
   readonly lineContent: string
   readonly matchStart: number
   readonly matchEnd: number
 }
 
-/** Why nothing is known of a file's text; "gone" is no file any more. */
+/** The reason why a file was skipped; "gone" means that the file no longer exists. */
 export type Unsearched = "binary" | "tooLarge" | "unreadable" | "gone"

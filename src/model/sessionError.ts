@@ -1,17 +1,23 @@
-/** What sessions fail with. */
 import * as Schema from "effect/Schema"
 
 /**
- * A session, a slice or a dump is not what it was taken for; `reason` says how.
+ * A session, a slice or a dump is invalid or cannot be used; `reason` gives the kind of failure.
  *
  * @since 0.1.0
  */
 export class SessionError extends Schema.TaggedError<SessionError>("fs-algebra/SessionError")("SessionError", {
   operation: Schema.String,
   /**
-   * `unknownSlice`: a name that nobody has installed. `duplicateSlice`: another slice of that name is installed. `version`: written by a
-   * newer version. `corrupt`: it is not what was written, or its items do not fit their schema. `unknown`: no snapshot of that id, or
-   * one of another session. `invalid`: an id or name that cannot be one. `outside`: what is kept outside the slices failed. `io`: the disk did.
+   * The kind of failure:
+   *
+   * - `unknownSlice`: no slice of that name is installed
+   * - `duplicateSlice`: another slice of that name is installed
+   * - `version`: a newer version of this library wrote the data
+   * - `corrupt`: the data is damaged, or its items do not fit their schema
+   * - `unknown`: no snapshot has that id, or it belongs to another session
+   * - `invalid`: the id or name is not allowed
+   * - `outside`: state that lives outside the slices failed
+   * - `io`: the disk failed
    */
   reason: Schema.Literals(["unknownSlice", "duplicateSlice", "version", "corrupt", "unknown", "invalid", "outside", "io"]),
   detail: Schema.String
