@@ -1,10 +1,12 @@
 /**
- * Objects that no snapshot needs any more go, and packs that have become many become few: pack by pack, so that at any moment there is
- * at most one more copy of what is of use in a few of them. Nothing that was there goes before what replaces it is on the disk, so an
- * end at any moment costs only what has been done in vain.
+ * Garbage collection of a store: removes unreachable objects and merges packs when there are too many.
  *
- * An object may be of use to somebody although nothing refers to it yet. So objects go only when nobody holds the store, and no
- * reference has come since those of use were counted; who comes at that moment waits (see turns.ts).
+ * Collection works pack by pack, so at any moment only a few packs have a second copy on the disk. A file is deleted
+ * only after its replacement is on the disk, so a crash at any moment loses only work.
+ *
+ * An object may be in use although no reference reaches it yet. So objects are removed only if nobody holds the store
+ * and no reference has appeared since the reachable objects were marked. New holders wait during the removal (see
+ * turns.ts).
  */
 import * as Effect from "effect/Effect"
 import { Fs, join, randomBytes } from "../../runtime/node.ts"
@@ -17,34 +19,37 @@ import { attempt, forgottenFile, type Store } from "./store.ts"
 import * as Turns from "./turns.ts"
 
 export interface Options {
-  /** Packs that may lie side by side. @default 50 */
+  /** The most packs to keep side by side. @default 50 */
   readonly maxPacks?: number | undefined
-  /** Part of a pack that may be of no use. @default 0.3 */
+  /** The largest unreachable share of a pack, from 0 to 1. @default 0.3 */
   readonly maxWaste?: number | undefined
 }
 
 export interface Collected {
-  /** `busy`: another process collects. `held`: packs are fewer, but somebody holds the store, so no object went. */
+  /**
+   * `busy`: another process collects. `held`: packs were merged, but somebody holds the store, so no object was
+   * removed.
+   */
   readonly outcome: "done" | "busy" | "held"
   readonly freedBytes: number
 }
 
 const defaults = { maxPacks: 50, maxWaste: 0.3 }
 
-/** Snapshots forgotten, and references that are files of their own, after which it is worth the while. */
+/** The numbers of removed snapshots and of loose reference files from which a collection pays off. */
 const [maxForgotten, maxLoose] = [16, 200] as const
 
-/** Bytes of packs that are made one at a time, or a quarter of all, if that is more. */
+/** The most pack bytes that one job rewrites, unless a quarter of all packs is more. */
 const minBatch = 64 * 2 ** 20
 
-/** Milliseconds after which a temporary file or a lock that nobody has touched is left over. */
+/** Milliseconds after which an untouched temporary file or lock is a leftover. */
 const old = 3_600_000
 
 const look = (path: string): Fs.Stats | undefined => Fs.lstatSync(path, { throwIfNoEntry: false })
 
 const removeQuietly = (path: string): void => Fs.rmSync(path, { force: true, recursive: true })
 
-/** Where new packs are written: on the disk of the store, and seen by nobody. */
+/** Returns the directory for new packs: on the disk of the store, and invisible to readers. */
 const workIn = (directory: string): string => join(directory, "packing")
 
 const looseRefs = (directory: string): number => {
@@ -54,7 +59,7 @@ const looseRefs = (directory: string): number => {
 
 const forgotten = (directory: string): number => look(forgottenFile(directory))?.size ?? 0
 
-/** Whether to collect is worth its while. Costs three looks at directories. */
+/** Tests whether a collection pays off. Costs three directory lookups. */
 export const needsCollecting = (store: Store, options: Options = {}): Effect.Effect<boolean, StoreFault> =>
   attempt(
     store.directory,
@@ -67,15 +72,15 @@ export const needsCollecting = (store: Store, options: Options = {}): Effect.Eff
 interface Work {
   readonly store: Store
   readonly turn: Turns.Turn
-  /** What references pointed at when this began. */
+  /** The targets of all references at the start. */
   readonly tips: ReadonlySet<string>
-  /** Nobody held the store when this began. */
+  /** Whether nobody held the store at the start. */
   readonly canPrune: boolean
   readonly maxPacks: number
   readonly maxWaste: number
 }
 
-/** By the disk's own clock. */
+/** Tests the age of a path against the disk's own clock. */
 const isOld = (path: string, now: number): boolean => {
   const stats = look(path)
   return stats !== undefined && now - stats.mtimeMs > old
@@ -86,15 +91,15 @@ const filesBelow = (directory: string): ReadonlyArray<string> =>
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name))
 
-/** Whether a file among the packs was left by a process that was killed. */
+/** Tests whether a file among the packs is a leftover of a killed process. */
 const isLeft = (packDirectory: string, name: string, now: number, isHeld: boolean): boolean => {
   const path = join(packDirectory, name)
-  // Our own writer works only while it holds the store.
+  // The pack writer of this library works only while it holds the store.
   if (/^tmp_(?:pack|idx)_[0-9a-f]{16}/.test(name) && !isHeld) return true
   if (/^(?:tmp_|\.tmp-)/.test(name)) return isOld(path, now)
   const [, stem, ending] = /^(pack-[0-9a-z]+)\.(idx|pack|rev|bitmap|mtimes)$/.exec(name) ?? []
   if (stem === undefined) return false
-  // That an index is there without its pack makes others believe in what is gone; a pack may yet get its index.
+  // An index without its pack makes readers expect objects that are gone. A pack without an index may still get one.
   if (ending === "idx") return look(join(packDirectory, `${stem}.pack`)) === undefined
   return look(join(packDirectory, `${stem}.idx`)) === undefined && isOld(path, now)
 }
@@ -112,14 +117,14 @@ const sweep = ({ directory, packDirectory }: Store, turn: Turns.Turn, isHeld: bo
   }
 }
 
-/** What all references point at. */
+/** Returns the targets of all references. */
 const tipsOf = ({ git }: Store): Effect.Effect<ReadonlySet<string>, StoreFault> =>
   Effect.map(
     git.run(["for-each-ref", "--format=%(objectname)"]),
     ({ stdout }) => new Set(stdout.toString().split("\n").filter(isId))
   )
 
-/** Calls `visit` with each whole line of what comes in parts. */
+/** Returns a function that takes chunks and calls `visit` with each complete line. */
 const byLine = (visit: (line: Buffer) => void): ((bytes: Buffer) => void) => {
   let rest: Buffer | undefined
   return (bytes) => {
@@ -139,7 +144,7 @@ const asInput = (tips: ReadonlySet<string>): string => [...tips].join("\n")
 
 const idIn = (line: Buffer): Buffer => Buffer.from(line.toString("latin1", 0, 40), "hex")
 
-/** Fails where anything is missing: then nobody knows what else is of use. */
+/** Marks all reachable objects. Fails if one is missing, because the rest of the reachable set is then unknown. */
 const markAll = ({ store, tips }: Work, packs: ReadonlyArray<Pack>): Effect.Effect<void, StoreFault> =>
   tips.size === 0
     ? Effect.void
@@ -149,13 +154,13 @@ const markAll = ({ store, tips }: Work, packs: ReadonlyArray<Pack>): Effect.Effe
 
 interface Job {
   readonly packs: ReadonlyArray<Pack>
-  /** Objects that nothing refers to are left out. */
+  /** Whether the job drops unreachable objects. */
   readonly isPruning: boolean
-  /** None of its objects is of use. */
+  /** Whether every object of the packs is unreachable. */
   readonly isDead: boolean
 }
 
-/** Which of the job's objects go into the new pack: each once, and none that is in a pack which stays. */
+/** Returns a predicate for the objects of the new pack: each object once, and none that a remaining pack contains. */
 const chooser = ({ packs }: Job, all: ReadonlyArray<Pack>) => {
   const others = all.filter((pack) => !packs.includes(pack))
   const isChosen = packs.map(({ count }) => new Uint8Array(count))
@@ -178,8 +183,10 @@ const chooser = ({ packs }: Job, all: ReadonlyArray<Pack>) => {
 type Chooser = ReturnType<typeof chooser>
 
 /**
- * The list for `git pack-objects`: what can be reached, newest first and with its path, by which git finds what resembles each other;
- * behind it the rest, unless that goes.
+ * Yields the input of `git pack-objects`.
+ *
+ * Reachable objects come first, newest first and with their paths, because git uses the paths to find similar objects.
+ * Unreachable objects follow, unless the job prunes.
  */
 async function* listOf(job: Job, { choose }: Chooser, lines: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let chosen: Array<Buffer> = []
@@ -200,7 +207,7 @@ async function* listOf(job: Job, { choose }: Chooser, lines: AsyncIterable<Buffe
   }
 }
 
-/** Its end is one like any other where the process has failed; so this fails then. */
+/** Yields the output of a process. Fails if the process failed, because a truncated output looks complete. */
 async function* outputOf({ child, end }: Running): AsyncGenerator<Buffer> {
   yield* child.stdout
   if ((await end).code !== 0) throw new Error("the list of objects is not whole")
@@ -208,7 +215,7 @@ async function* outputOf({ child, end }: Running): AsyncGenerator<Buffer> {
 
 async function* nothing(): AsyncGenerator<Buffer> {}
 
-/** Why the list was not whole, in place of what followed from that. */
+/** Fails with the error of `rev-list` if that process failed, else with the fault that followed. */
 const reasonOf = (running: Running | undefined, fault: StoreFault): Effect.Effect<never, StoreFault> =>
   running === undefined || (running.child.exitCode ?? 0) === 0
     ? Effect.fail(fault)
@@ -217,7 +224,7 @@ const reasonOf = (running: Running | undefined, fault: StoreFault): Effect.Effec
         (end) => Effect.fail(failureOf("rev-list", end))
       )
 
-/** A pack of the objects in the list, in a place of its own; `undefined` where the list is empty. */
+/** Packs the listed objects into a directory of its own. Returns `undefined` for an empty list. */
 const pack = (
   store: Store,
   place: string,
@@ -232,7 +239,7 @@ const pack = (
     return made
   })
 
-/** What the job keeps. */
+/** Packs the objects that the job keeps. Fails if git packed a different number of objects. */
 const packed = (work: Work, job: Job, all: ReadonlyArray<Pack>, place: string): Effect.Effect<Pack | undefined, StoreFault> =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -256,21 +263,23 @@ const syncDirectory = (path: string): void => {
   }
 }
 
-/** The index last: by it the pack is found. */
+/** Moves the files of a pack into the store. The index comes last, because git finds a pack by its index. */
 const publish = (packDirectory: string, from: string): void => {
   const files = Fs.readdirSync(from).sort((a, b) => Number(a.endsWith(".idx")) - Number(b.endsWith(".idx")))
   for (const file of files) Fs.renameSync(join(from, file), join(packDirectory, file))
   syncDirectory(packDirectory)
 }
 
-/** The index first: without it the pack is nobody's. */
+/** Removes a pack. The index goes first, because git ignores a pack without one. */
 const discard = (packDirectory: string, { name }: Pack): void => {
   for (const ending of ["idx", "pack", "rev", "bitmap", "mtimes"]) {
     Fs.rmSync(join(packDirectory, `${name}.${ending}`), { force: true })
   }
 }
 
-/** Runs while nobody else can begin to count on an object; not at all where somebody does already. */
+/**
+ * Runs `run` while new holders wait. Returns false, without a run, if somebody holds the store or a reference is new.
+ */
 const aloneWith = ({ store, tips, turn: self }: Work, run: () => void): Effect.Effect<boolean, StoreFault> =>
   Effect.acquireUseRelease(
     attempt(store.directory, () => Turns.enter(store.directory, "remover")),
@@ -288,7 +297,7 @@ const aloneWith = ({ store, tips, turn: self }: Work, run: () => void): Effect.E
       )
   )
 
-/** The packs as they are afterwards; `undefined` where objects could not go. */
+/** Runs a job. Returns the packs that exist afterwards, or `undefined` if the objects could not be removed. */
 const perform = (work: Work, job: Job, all: ReadonlyArray<Pack>): Effect.Effect<ReadonlyArray<Pack> | undefined, StoreFault> =>
   Effect.gen(function* () {
     const { packDirectory } = work.store
@@ -309,7 +318,11 @@ const perform = (work: Work, job: Job, all: ReadonlyArray<Pack>): Effect.Effect<
 
 const bySize = (packs: ReadonlyArray<Pack>): ReadonlyArray<Pack> => packs.toSorted((a, b) => b.bytes - a.bytes)
 
-/** Those that are not at least twice as large as all smaller ones together, the smallest first: so that each is packed seldom. */
+/**
+ * Returns, smallest first, the packs that are less than twice as large as all smaller packs together.
+ *
+ * Merging only these keeps the number of times that each object is rewritten small.
+ */
 const crowded = (packs: ReadonlyArray<Pack>): ReadonlyArray<Pack> => {
   const sorted = packs.toReversed()
   let sum = 0
@@ -321,7 +334,7 @@ const crowded = (packs: ReadonlyArray<Pack>): ReadonlyArray<Pack> => {
   return sorted.slice(0, end)
 }
 
-/** As many of them, from the first on, as are not too large together; at least one. */
+/** Returns the longest prefix of the packs that stays within `most` bytes, but at least one pack. */
 const batchOf = (packs: ReadonlyArray<Pack>, most: number): ReadonlyArray<Pack> => {
   let size = 0
   const end = packs.findIndex(({ bytes }, i) => (size += bytes) > most && i > 0)
@@ -331,8 +344,10 @@ const batchOf = (packs: ReadonlyArray<Pack>, most: number): ReadonlyArray<Pack> 
 const bytesIn = (packs: ReadonlyArray<Pack>): number => packs.reduce((sum, { bytes }) => sum + bytes, 0)
 
 /**
- * What there is to do next. What is of no use at all goes first: that needs no space, and it is only known before anything else is done,
- * since an object that is in two packs was counted in one of them.
+ * Returns the next job, or `undefined` if nothing is left to do.
+ *
+ * Dead packs go first, because their removal needs no space. They are known only before any other job, because marking
+ * counts an object of two packs in one of them.
  */
 const next = (work: Work, packs: ReadonlyArray<Pack>, canPrune: boolean): Job | undefined => {
   const dead = canPrune ? packs.filter(({ isLive }) => !isLive.includes(1)) : []
@@ -348,7 +363,7 @@ const next = (work: Work, packs: ReadonlyArray<Pack>, canPrune: boolean): Job | 
   return wasteful.length === 0 ? undefined : { packs: batchOf(wasteful, minBatch), isPruning: true, isDead: false }
 }
 
-/** Objects that are files of their own: git's own commands make them. */
+/** Packs loose objects, which git's own commands create. */
 const packLoose = ({ store }: Work): Effect.Effect<void, StoreFault> =>
   Effect.gen(function* () {
     const objects = join(store.directory, "objects")
@@ -386,7 +401,7 @@ const collecting = (work: Work): Effect.Effect<Collected, StoreFault> =>
     return { outcome: canPrune ? "done" : "held", freedBytes: before - bytesIn(packs) }
   })
 
-/** What was forgotten since the references were read, counts for the next time. */
+/** Subtracts the removals that this collection has covered. Later ones count for the next collection. */
 const settle = (directory: string, seen: number): void => {
   const path = forgottenFile(directory)
   const now = forgotten(directory)
@@ -395,8 +410,9 @@ const settle = (directory: string, seen: number): void => {
 }
 
 /**
- * Makes the store as small as it should be. Interruption leaves it as good as it was. Fails with "corrupt", and removes nothing, where
- * an object is missing that a snapshot needs.
+ * Collects garbage in the store. An interruption leaves the store intact.
+ *
+ * Fails with "corrupt", and removes nothing, if an object that a snapshot needs is missing.
  */
 export const collect = (store: Store, options: Options = {}): Effect.Effect<Collected, StoreFault> =>
   Effect.acquireUseRelease(

@@ -1,4 +1,7 @@
-/** A snapshot is a commit with no parents, in one form only: what another program has made is not taken for a snapshot. */
+/**
+ * Encodes a snapshot as a commit without parents. `decodeCommit` accepts only this one form, so it rejects commits of
+ * other programs.
+ */
 import { isUtf8 } from "../../runtime/node.ts"
 import * as Result from "effect/Result"
 import { storeFault, type StoreFault } from "../errors.ts"
@@ -8,13 +11,13 @@ export interface Commit {
   readonly tree: string
   /** Whole milliseconds since 1970. */
   readonly createdAt: number
-  /** Any text without NUL, which git ends a message at. */
+  /** Any text without NUL, because git ends a message at NUL. */
   readonly message: string
 }
 
 const author = "fs-algebra <fs-algebra@localhost>"
 
-/** Git knows whole seconds. What is left of them is in a header of our own, which git carries and passes over. */
+/** The header with the milliseconds. Git stores whole seconds, and it keeps and ignores unknown headers. */
 const millisecondsHeader = "fs-algebra-milliseconds"
 
 const form = new RegExp(

@@ -1,20 +1,23 @@
 /**
- * The index of a pack as it lies on the disk, version 2: sorted ids, their checksums, their offsets, searched in place. It is written
- * in `packIndex.ts`, and read here alone.
+ * The layout of a pack index, version 2: sorted ids, checksums and offsets, searched in place. Only this module reads
+ * it; `packIndex.ts` writes it.
  */
 
 const signature = 0xff744f63
 const version = 2
-/** Signature, version, and how many ids begin with each byte or a smaller one. */
+/**
+ * The offset of the fan-out table, behind signature and version. Entry `n` counts the ids whose first byte is at most
+ * `n`.
+ */
 export const fanOut = 8
 export const names = fanOut + 256 * 4
 export const idBytes = 20
-/** Of an object: id, checksum, offset. */
+/** Bytes per object: id, checksum, offset. */
 export const perObject = idBytes + 4 + 4
 /** The checksums of pack and index. */
 export const trailers = 2 * idBytes
 
-/** From here on an offset is in the table of wide ones. */
+/** The first offset that needs the table of 64-bit offsets. */
 export const firstWide = 2 ** 31
 
 export const writeHeader = (index: Buffer): void => {
@@ -24,7 +27,7 @@ export const writeHeader = (index: Buffer): void => {
 
 export const countIn = (index: Buffer): number => index.readUInt32BE(names - 4)
 
-/** Whether all counts agree with each other and with the size of the file. */
+/** Tests whether the counts agree with each other and with the file size. */
 const isConsistent = (index: Buffer): boolean => {
   let before = 0
   for (let at = fanOut; at < names; at += 4) {
@@ -33,18 +36,21 @@ const isConsistent = (index: Buffer): boolean => {
     before = sum
   }
   const wide = index.length - (names + before * perObject + trailers)
-  // The first object of a pack is never far.
+  // The first object of a pack never needs a 64-bit offset.
   return wide >= 0 && wide % 8 === 0 && wide <= Math.max(0, before - 1) * 8
 }
 
-/** Why it cannot be searched; of what each object's entry says nothing is known yet. */
+/** Returns the reason why the index cannot be searched, or `undefined`. The entries of the objects are not checked. */
 export const whyUnfit = (index: Buffer): string | undefined => {
   if (index.length < names + trailers) return "it is cut off"
   if (index.readUInt32BE(0) !== signature || index.readUInt32BE(4) !== version) return "it is no index of version 2"
   return isConsistent(index) ? undefined : "its counts contradict each other"
 }
 
-/** Where the object of an id stands; -1 where it is not. Most ids differ in their first four bytes, which are compared as a number. */
+/**
+ * Returns a function that finds the position of an id, or -1. It compares the first four bytes as a number, because
+ * most ids differ there.
+ */
 export const searchIn = (index: Buffer): ((id: Buffer) => number) => {
   const view = new DataView(index.buffer, index.byteOffset, index.length)
   return (id) => {
@@ -67,7 +73,9 @@ export const searchIn = (index: Buffer): ((id: Buffer) => number) => {
 export const idAt = (index: Buffer, at: number): string =>
   index.toString("hex", names + at * idBytes, names + (at + 1) * idBytes)
 
-/** Where each object begins in its pack; `undefined` where one of them is said to stand behind the end of the table. */
+/**
+ * Returns the offset of each object in the pack, or `undefined` if an entry points past the table of 64-bit offsets.
+ */
 export const offsetsIn = (index: Buffer): Float64Array | undefined => {
   const count = countIn(index)
   const places = names + count * (idBytes + 4)
@@ -82,5 +90,5 @@ export const offsetsIn = (index: Buffer): Float64Array | undefined => {
   return offsets
 }
 
-/** Of the pack, which ends with it. */
+/** Returns the checksum of the pack, which is also the last part of the pack. */
 export const packChecksumIn = (index: Buffer): Buffer => index.subarray(index.length - trailers, index.length - idBytes)

@@ -1,6 +1,6 @@
 /**
- * Trees out of the store, as values. Directories that are known by their id already are not read again, which is nearly all of them
- * when a tree is compared with what is there now.
+ * Loads trees from the store. A directory whose id is already known is not read again, so comparing similar trees reads
+ * little.
  */
 import * as Effect from "effect/Effect"
 import type { StoreFault } from "../errors.ts"
@@ -16,7 +16,7 @@ const bodyOf = (reader: Reader, id: string, kind: "blob" | "tree"): Effect.Effec
       : Effect.fail(storeFault("corrupt", `${id} is a ${found.kind}, where a ${kind} should be`))
   )
 
-/** A link's target is text; other bytes are none that we could have written. */
+/** Reads the target of a symlink. Rejects targets that this library cannot have written, such as invalid UTF-8. */
 const targetOf = (reader: Reader, id: string): Effect.Effect<string, StoreFault> =>
   Effect.flatMap(bodyOf(reader, id, "blob"), (body) => {
     const target = body.toString()
@@ -25,7 +25,7 @@ const targetOf = (reader: Reader, id: string): Effect.Effect<string, StoreFault>
       : Effect.fail(storeFault("corrupt", `${id} is no target of a link`))
   })
 
-/** One directory as the store has it: directories in it have their ids, and nothing in them yet. */
+/** A directory as stored: its subdirectories have ids and no entries yet. */
 export interface Shallow {
   readonly mode: number
   readonly entries: ReadonlyMap<string, TreeEntry>
@@ -45,7 +45,7 @@ export const readDirectory = (reader: Reader, id: string): Effect.Effect<Shallow
 const linkOf = (reader: Reader, { id }: TreeEntry): Effect.Effect<LinkNode, StoreFault> =>
   Effect.map(targetOf(reader, id), (target) => ({ kind: "symlink", target }))
 
-/** Files of which nobody knows the size yet. */
+/** A file whose size is not known yet. */
 interface Unsized {
   readonly into: Map<string, Node>
   readonly segment: string
@@ -72,11 +72,13 @@ interface Pending {
   readonly put: (directory: DirectoryNode) => void
 }
 
-/** Deeper than any path. */
+/** The most levels of directories: more than any path can have. */
 const maxDepth = 4096
 const batch = 2000
 
-/** The whole tree below an id. `known`: one that resembles it, whose ids are right. Fails with "budget" beyond `maxEntries`. */
+/**
+ * Loads the whole tree below an id. `known` is a similar tree with valid ids. Fails with "budget" beyond `maxEntries`.
+ */
 export const load = Effect.fnUntraced(function* (
   reader: Reader,
   id: string,
@@ -95,7 +97,7 @@ export const load = Effect.fnUntraced(function* (
     }
     if (depth > maxDepth) return yield* Effect.fail(storeFault("corrupt", "its directories are too deep"))
     const { entries, mode } = yield* readDirectory(reader, id)
-    // A few objects can say that they hold each other millions of times.
+    // A few objects that refer to each other can expand to millions of entries.
     seen += entries.size
     if (seen > maxEntries) return yield* Effect.fail(storeFault("budget", `it has more than ${maxEntries} entries`))
     const nodes = new Map<string, Node>()
@@ -123,7 +125,10 @@ export interface Directory {
   readonly entries: ReadonlyMap<string, Node>
 }
 
-/** One directory, for looking at a tree without reading all of it: those in it have their ids, and neither modes nor entries yet. */
+/**
+ * Reads one directory, so that a caller can look into a tree without loading it. Subdirectories have ids, but neither
+ * modes nor entries.
+ */
 export const directoryOf = Effect.fnUntraced(function* (reader: Reader, id: string): Effect.fn.Return<Directory, StoreFault> {
   const { entries, mode } = yield* readDirectory(reader, id)
   const nodes = new Map<string, Node>()

@@ -1,37 +1,46 @@
 /**
- * Every name that a port knows an entry by has one name in a git tree, which git and the disks that git writes to take for nothing else.
- * What they could refuse or misread is kept behind a mark; all other names stay as they are, so that people find them.
+ * Maps every entry name of a port to one name in a git tree.
+ *
+ * Names that git or a disk could reject or misread are stored behind a mark. All other names stay as they are, so that
+ * people recognise them.
  */
 import { isUtf8 } from "../../runtime/node.ts"
 
 const mark = "%fs-algebra%"
 
-/** Of the entry that holds the modes which git does not carry. No name of the tree's own is stored like that. */
+/**
+ * The name of the entry with the modes that git cannot store. No entry of the tree itself is stored under this name.
+ */
 export const modesName = `${mark}modes`
 
-/** In front of the bytes in hexadecimal: how ports know a name that is no text. */
+/** The prefix of a name that is not text; the bytes follow in hexadecimal. All ports use it. */
 const keyMark = "\u0000"
 
-/** What nearly all names are, and what needs no closer look. */
+/** Harmless names, which need no further check; nearly all names are of this kind. */
 const plain = /^[\w+,=@#()[\]-][\w .+,=@#()[\]-]*$/
 
 const control = /[\u0000-\u001f\u007f]/
 
-/** What HFS+ passes over when it compares names. */
+/** The characters that HFS+ ignores when it compares names. */
 const invisible = /[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g
 
-/** Where a name ends for git when it thinks of HFS+: these are no characters. */
+/** The noncharacters at which git's check for HFS+ ends a name, with the rest of the name. */
 const end = /[\ufffe\uffff][^]*/
 
 /**
- * `.git` and the files that git obeys, as NTFS sees them: in either case, with dots and spaces behind, with a stream, by a short name.
- * Of short names more are kept back than git knows.
+ * `.git` and the files that git obeys, in every NTFS spelling: any case, trailing dots and spaces, a stream, a short
+ * name.
+ *
+ * The pattern covers more short names than git's own check.
  */
 const special = /^(?:\.git|\.gitmodules|\.gitattributes|\.mailmap|(?:[gm][^~]{0,5})?~\d+)[ .]*(?::|$)/i
 
 const isMisread = (name: string): boolean => name.startsWith(mark) || special.test(name.replace(invisible, "").replace(end, ""))
 
-/** For git with NTFS in mind a backslash divides a path, also behind the mark, so that such a name is kept in hexadecimal. */
+/**
+ * Tests for a backslash. Git's check for NTFS splits paths at it, even behind the mark, so such a name is stored in
+ * hexadecimal.
+ */
 const isDivided = (name: string): boolean => name.includes("\\")
 
 const isText = (name: string): boolean =>
@@ -42,7 +51,7 @@ const isKeyed = (name: Buffer): boolean =>
 
 const hexadecimal = /^(?:[0-9a-f]{2})+$/
 
-/** The segment of an entry whose name has these bytes, if that is kept in hexadecimal. */
+/** Returns the segment for these hexadecimal digits, or `undefined` if its name would not be stored in hexadecimal. */
 const ofHexadecimal = (digits: string): string | undefined => {
   if (!hexadecimal.test(digits)) return undefined
   const bytes = Buffer.from(digits, "hex")
@@ -56,7 +65,7 @@ const hexadecimalOf = (segment: string): string | undefined => {
   return ofHexadecimal(digits) === segment ? digits : undefined
 }
 
-/** The name in a git tree of an entry with this segment: bytes, one character each. Throws for what is no segment of any port. */
+/** Returns the name of a segment in a git tree, one character per byte. Throws if no port can have this segment. */
 export const storedName = (segment: string): string => {
   if (plain.test(segment)) return segment
   const digits = hexadecimalOf(segment)
@@ -65,10 +74,10 @@ export const storedName = (segment: string): string => {
   return Buffer.from(isMisread(segment) ? `${mark}=${segment}` : segment).toString("latin1")
 }
 
-/** The name in a git tree of an entry with this segment. Throws for what is no segment of any port. */
+/** Returns the name of a segment in a git tree as bytes. Throws if no port can have this segment. */
 export const encodeName = (segment: string): Buffer => Buffer.from(storedName(segment), "latin1")
 
-/** The segment of an entry with this name in a git tree; `undefined` for what `encodeName` answers to nothing. */
+/** Returns the segment of a stored name, or `undefined` for a name that `encodeName` never returns. */
 export const decodeName = (stored: Buffer): string | undefined => {
   const bytes = stored.toString("latin1")
   if (plain.test(bytes)) return bytes

@@ -1,4 +1,4 @@
-/** What git keeps is known by the SHA-1 of its kind, its size and its bytes: 40 hexadecimal digits in lower case. */
+/** Object ids of git: the SHA-1 of kind, size and bytes, as 40 lower-case hexadecimal digits. */
 import { Buffer } from "../../runtime/buffer.ts"
 import { createHash, hash } from "../../runtime/node.ts"
 
@@ -8,10 +8,13 @@ const id = /^[0-9a-f]{40}$/
 
 export const isId = (text: string): boolean => id.test(text)
 
-/** Bodies of at most so many bytes are put behind their header and hashed in one call, which is what costs with small ones. */
+/**
+ * The largest body, in bytes, that is copied behind its header and hashed in one call. For small bodies the calls
+ * dominate the cost.
+ */
 const small = 32 * 1024
 
-/** Where they are put; hashing never waits, so one is enough. */
+/** The buffer for header and body. Hashing is synchronous, so one buffer is enough. */
 const scratch = Buffer.allocUnsafeSlow(small + 32)
 
 export const idOf = (kind: ObjectKind, body: Uint8Array): string => {
@@ -21,5 +24,5 @@ export const idOf = (kind: ObjectKind, body: Uint8Array): string => {
   return hash("sha1", scratch.subarray(0, start + body.length))
 }
 
-/** For a body of `size` bytes that comes in parts. */
+/** Returns a hasher for a body of `size` bytes that arrives in chunks. */
 export const hasherOf = (kind: ObjectKind, size: number) => createHash("sha1").update(`${kind} ${size}\0`)

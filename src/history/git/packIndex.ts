@@ -1,6 +1,7 @@
 /**
- * Which objects a store has is read from the indexes of its packs as they lie on the disk: sorted ids, searched in place. An index that
- * is not whole is refused, because what it claims to be there is not stored again.
+ * The objects in a store's packs, read from the pack indexes on the disk: sorted ids, searched in place.
+ *
+ * A damaged index is refused, because an object that an index lists is not stored again.
  */
 import * as Effect from "effect/Effect"
 import { createHash, Fs, join } from "../../runtime/node.ts"
@@ -21,20 +22,20 @@ import { isId } from "./objects.ts"
 
 export interface PackIndex {
   readonly has: (id: string) => boolean
-  /** The names of their indexes. */
+  /** Returns the file names of the indexes. */
   readonly packs: () => ReadonlyArray<string>
-  /** Takes notice of packs that have come and gone. Where it fails, nothing has changed. */
+  /** Updates the view after packs appeared or disappeared. If it fails, the view stays as it was. */
   readonly refresh: Effect.Effect<void, StoreFault>
 }
 
-/** What is in a pack, in any order; the three have the same length. */
+/** The contents of a pack, in any order. The three arrays have the same length. */
 export interface Packed {
   readonly ids: ReadonlyArray<string>
   readonly offsets: ReadonlyArray<number>
   readonly crcs: ReadonlyArray<number>
 }
 
-/** Objects looked at, and bytes hashed, between two yields to the event loop: a few milliseconds. */
+/** Objects visited, and bytes hashed, between two yields to the event loop: a few milliseconds. */
 const objectsAtOnce = 4 * 1024
 const bytesAtOnce = 4 * 1024 * 1024
 
@@ -57,7 +58,7 @@ export const sha1 = Effect.fnUntraced(function* (bytes: Buffer) {
 
 const byteOf = (id: string): number => Number.parseInt(id.slice(0, 2), 16)
 
-/** The objects by id. */
+/** Sorts the objects by id, in one bucket per first byte. */
 const inOrder = Effect.fnUntraced(function* ({ ids }: Packed) {
   const buckets: Array<Array<number>> = Array.from({ length: 256 }, () => [])
   yield* inSlices(ids.length, (index) => void buckets[byteOf(ids[index]!)]!.push(index))
@@ -71,7 +72,10 @@ const inOrder = Effect.fnUntraced(function* ({ ids }: Packed) {
   return buckets
 })
 
-/** The index of a pack with this checksum. Offsets of `wideFrom` and more are written wide, which git asks for from 2 GiB on. */
+/**
+ * Encodes the index of a pack with this checksum. Offsets from `wideFrom` on take 64 bits; git requires 64 bits from 2
+ * GiB on.
+ */
 export const encodeIndex = Effect.fnUntraced(function* (packed: Packed, checksum: Buffer, wideFrom: number = firstWide) {
   const { crcs, ids, offsets } = packed
   const count = ids.length
@@ -107,7 +111,7 @@ export const encodeIndex = Effect.fnUntraced(function* (packed: Packed, checksum
 })
 
 interface Loaded {
-  /** Of its pack, which ends with it. */
+  /** The checksum of the pack, which is also the last part of the pack. */
   readonly checksum: Buffer
   readonly has: (id: Buffer) => boolean
 }
@@ -135,7 +139,7 @@ const unreadable = (path: string, error: unknown): StoreFault => {
   )
 }
 
-/** `undefined` for what is gone. */
+/** Reads a file; returns `undefined` if the file is gone. */
 const read = (path: string): Effect.Effect<Buffer | undefined, StoreFault> =>
   Effect.callback((resume) => {
     Fs.readFile(path, (error, bytes) => {
@@ -144,7 +148,7 @@ const read = (path: string): Effect.Effect<Buffer | undefined, StoreFault> =>
     })
   })
 
-/** Indexes with their packs: without its pack, an index is what was left of one. */
+/** Lists the indexes whose pack exists. An index without its pack is a leftover. */
 const listed = (directory: string): Effect.Effect<ReadonlyArray<string>, StoreFault> =>
   Effect.try({
     try: () => {
@@ -154,7 +158,7 @@ const listed = (directory: string): Effect.Effect<ReadonlyArray<string>, StoreFa
     catch: (error) => unreadable(directory, error)
   })
 
-/** Whether the pack ends as it should: one that was cut off has not what its index says. */
+/** Tests whether the pack ends with its checksum. A truncated pack lacks objects that its index lists. */
 const isWhole = (path: string, { checksum }: Loaded): boolean => {
   try {
     const descriptor = Fs.openSync(path, "r")
@@ -170,10 +174,12 @@ const isWhole = (path: string, { checksum }: Loaded): boolean => {
   }
 }
 
-/** How often the directory is read anew because packs went while they were read: where one goes, another has come. */
+/**
+ * The most times that the directory is read again because a pack disappeared meanwhile. Another pack then replaces it.
+ */
 const maxReadings = 5
 
-/** All objects in the packs of this directory. */
+/** Opens all packs in this directory. */
 export const open = Effect.fnUntraced(function* (directory: string): Effect.fn.Return<PackIndex, StoreFault> {
   let packs: ReadonlyMap<string, Loaded> = new Map()
   let all: Array<Loaded> = []
@@ -206,7 +212,7 @@ export const open = Effect.fnUntraced(function* (directory: string): Effect.fn.R
       if (!isId(id)) return false
       wanted.write(id, "hex")
       const at = all.findIndex((pack) => pack.has(wanted))
-      // What comes next is mostly where the last was.
+      // The next id is usually in the same pack as the last one.
       if (at > 0) [all[0], all[at]] = [all[at]!, all[0]!]
       return at !== -1
     },

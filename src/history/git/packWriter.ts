@@ -1,7 +1,9 @@
 /**
- * What one capture adds goes into one pack: few large writes in place of a file for each object, and nothing is there for git before
- * all of it is. Content whose size is known but which is not held in memory goes, while it comes, into a part of its own, so that
- * others can add meanwhile and what does not come as it was told is cut off again.
+ * Writes all new objects of one capture into one pack.
+ *
+ * A pack needs a few large writes instead of a file per object, and git sees nothing before the pack is complete. A
+ * stream of known size goes to a part file of its own, so that other objects can be added meanwhile. A stream of the
+ * wrong size is cut off again.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -14,48 +16,53 @@ import { encodeIndex } from "./packIndex.ts"
 
 export interface PackWriter {
   /**
-   * Answers the object's id, which is worked out where it is not given. What this pack has is passed over. A disk that fails is told by
-   * `finish`.
+   * Adds an object, unless this pack has it already. Returns the id, which is computed if not given. `finish` reports
+   * write errors.
    */
   readonly add: (kind: ObjectKind, body: Uint8Array, id?: string) => string
-  /** A blob of this size. Where that fails or is interrupted, the pack is as it was before. Several may come at once. */
+  /**
+   * Adds a blob of this size. A failure or an interruption leaves the pack as it was. Several streams can run at once.
+   */
   readonly addStream: <E, R>(
     size: number,
     stream: Stream.Stream<Uint8Array, E, R>
   ) => Effect.Effect<string, E | SizeMismatch | StoreFault, R>
-  /** Whether this pack has it. */
+  /** Tests whether this pack contains the object. */
   readonly has: (id: string) => boolean
-  /** The name of the pack, `pack-…`, which git sees from now on; `undefined` where nothing was added. Nothing is left where it fails. */
+  /**
+   * Publishes the pack for git and returns its name, `pack-…`, or `undefined` if it is empty. A failure leaves no
+   * files.
+   */
   readonly finish: Effect.Effect<string | undefined, StoreFault>
-  /** Leaves nothing. After `finish`, does nothing. */
+  /** Removes all files. Does nothing after `finish`. */
   readonly abandon: Effect.Effect<void>
 }
 
-/** More bytes came than were told, or fewer. */
+/** The failure of a stream that had more or fewer bytes than announced. */
 export interface SizeMismatch {
   readonly _tag: "SizeMismatch"
   readonly expected: number
-  /** How many came; where they were too many, until that was seen. */
+  /** The number of bytes received, up to the point where the excess was detected. */
   readonly actual: number
 }
 
 export interface PackOptions {
-  /** Whether it is on the disk, and not only on its way there, when it is finished. @default true */
+  /** Whether `finish` waits until the data is on the disk. @default true */
   readonly isDurable?: boolean | undefined
-  /** The first offset that the index writes wide. @default 2 GiB */
+  /** The first offset that takes 64 bits in the index. @default 2 GiB */
   readonly wideFrom?: number | undefined
 }
 
-/** Less can be had, at several times the cost. */
+/** The compression level. Higher levels save little and cost several times as much. */
 const level = 1
 const bufferBytes = 1024 * 1024
-/** Of content that comes in parts, and of what is read again: about a millisecond each. */
+/** Bytes per chunk of a stream, and bytes per read of a file: about a millisecond each. */
 const partBytes = 256 * 1024
 const readBytes = 2 * 1024 * 1024
 
 const kinds: { readonly [Kind in ObjectKind]: number } = { commit: 1, tree: 2, blob: 3 }
 
-/** Kind and size: four bits of the size, then seven each. */
+/** Encodes kind and size: four bits of the size in the first byte, then seven bits per byte. */
 const headerOf = (kind: ObjectKind, size: number): Buffer => {
   const bytes: Array<number> = []
   let next = (kinds[kind] << 4) | (size & 15)
@@ -66,7 +73,10 @@ const headerOf = (kind: ObjectKind, size: number): Buffer => {
   return Buffer.from([...bytes, next])
 }
 
-/** So little is not worth the making of a compressor. */
+/**
+ * The largest body, in bytes, that is stored without compression, because creating a compressor costs more than it
+ * saves.
+ */
 const tiny = 96
 
 const adler32 = (bytes: Uint8Array): number => {
@@ -78,7 +88,7 @@ const adler32 = (bytes: Uint8Array): number => {
   return b * 65536 + a
 }
 
-/** As one stored block. */
+/** Returns the body as one stored zlib block. */
 const stored = (body: Uint8Array): Buffer => {
   const size = body.length
   const out = Buffer.allocUnsafe(size + 11)
@@ -91,12 +101,15 @@ const stored = (body: Uint8Array): Buffer => {
 const samples = 1024
 const counts = new Uint16Array(256)
 
-/** How often two samples are the same where all bytes are equally frequent, and an eighth more: seven times what chance makes of it. */
+/**
+ * The threshold of `isDense`: the expected sum of squares for equally frequent bytes, plus an eighth, which is seven
+ * standard deviations.
+ */
 const fewRepeats = (samples + samples ** 2 / 256) * 1.125
 
 /**
- * Whether the bytes are as evenly spread as those of what is compressed or encrypted, in which looking for more costs thirty times what
- * keeping them costs.
+ * Tests whether the bytes look compressed or encrypted. Compressing such bytes costs thirty times as much as storing
+ * them.
  */
 const isDense = (bytes: Uint8Array): boolean => {
   if (bytes.length < 4 * samples) return false
@@ -108,7 +121,7 @@ const isDense = (bytes: Uint8Array): boolean => {
   return repeats < fewRepeats
 }
 
-/** Compressors for bodies of up to 2^9, 2^10 … bytes: a window no larger than what is in it costs less to make. */
+/** Options for bodies of up to 2^9, 2^10, … bytes. A smaller window is cheaper to create. */
 const compressors: ReadonlyArray<Zlib.ZlibOptions> = [9, 10, 11, 12, 13, 14, 15].map((windowBits) => ({
   level,
   windowBits,
@@ -135,7 +148,7 @@ const diskFault = (error: unknown): StoreFault => {
 
 const attempt = <A>(run: () => A): Effect.Effect<A, StoreFault> => Effect.try({ try: run, catch: diskFault })
 
-/** A call that nothing may happen to its descriptor during. */
+/** Calls an asynchronous function of `fs`. Uninterruptible, so that the descriptor stays open during the call. */
 const io = <A>(call: (done: (error: Error | null, answer: A) => void) => void): Effect.Effect<A, StoreFault> =>
   Effect.uninterruptible(
     Effect.callback((resume) =>
@@ -151,14 +164,14 @@ const quietly = (run: () => void): void => {
   try {
     run()
   } catch {
-    // What cannot be closed or removed is left to git, which knows the names of temporary files.
+    // Ignore the failure: git knows the names of temporary files and removes leftovers.
   }
 }
 
-/** As git's own temporary files are called, so that it removes what a killed process has left. */
+/** Returns a name like those of git's own temporary files, so that git removes leftovers of a killed process. */
 const temporaryName = (kind: "pack" | "idx"): string => `tmp_${kind}_${randomBytes(8).toString("hex")}`
 
-/** Objects one behind the other in a file of their own. */
+/** Creates a file that holds encoded objects one after another. */
 const makePart = (path: string) => {
   const descriptor = Fs.openSync(path, "wx+", 0o600)
   const buffer = Buffer.allocUnsafeSlow(bufferBytes)
@@ -187,18 +200,18 @@ const makePart = (path: string) => {
     path,
     descriptor,
     packed: { ids, offsets, crcs },
-    /** Something comes into it in parts. */
+    /** Whether a stream is being written to this part. */
     isBusy: false,
     size: () => flushed + used,
     put,
     flush,
-    /** The object that begins at `offset`. */
+    /** Records the object that begins at `offset`. */
     enter: (id: string, offset: number, crc: number): void => {
       ids.push(id)
       offsets.push(offset)
       crcs.push(crc)
     },
-    /** Back to the size that it had. */
+    /** Truncates the part to an earlier size. */
     cut: (size: number): void => {
       if (size >= flushed) used = size - flushed
       else {
@@ -216,7 +229,7 @@ const makePart = (path: string) => {
 
 type Part = ReturnType<typeof makePart>
 
-/** A compressor that works beside this thread. */
+/** Creates a compressor that runs outside this thread. */
 const compressor = (isIncompressible: boolean, onData: (bytes: Buffer) => void) => {
   const deflate = zlib().createDeflate({ level: isIncompressible ? 0 : level, chunkSize: partBytes })
   const ended = new Promise<void>((resolve, reject) => deflate.on("data", onData).once("end", resolve).once("error", reject))
@@ -236,7 +249,7 @@ const compressor = (isIncompressible: boolean, onData: (bytes: Buffer) => void) 
 
 const mismatch = (expected: number, actual: number): SizeMismatch => ({ _tag: "SizeMismatch", expected, actual })
 
-/** Writes a blob at the end of the part. Answers its id and the checksum of what was written. */
+/** Writes a blob to the end of the part. Returns its id and the checksum of the written bytes. */
 const writeStream = Effect.fnUntraced(function* <E, R>(part: Part, size: number, stream: Stream.Stream<Uint8Array, E, R>) {
   const header = headerOf("blob", size)
   const hash = hasherOf("blob", size)
@@ -278,7 +291,7 @@ const writeStream = Effect.fnUntraced(function* <E, R>(part: Part, size: number,
   )
 })
 
-/** Reads a file from its beginning, some at a time; the reading of the next and the use of what is there are not at once. */
+/** Reads a file from the beginning, chunk by chunk. One buffer serves all chunks, so reading and use alternate. */
 const readThrough = Effect.fnUntraced(function* (descriptor: number, size: number, use: (bytes: Buffer) => void) {
   const buffer = Buffer.allocUnsafeSlow(Math.min(size, readBytes))
   for (let at = 0; at < size;) {
@@ -289,7 +302,7 @@ const readThrough = Effect.fnUntraced(function* (descriptor: number, size: numbe
   }
 })
 
-/** Puts all that is in `part` at the end of `main`. */
+/** Appends the whole `part` to `main` and removes the part. */
 const append = Effect.fnUntraced(function* (main: Part, part: Part) {
   const base = main.size()
   yield* attempt(part.flush)
@@ -299,7 +312,7 @@ const append = Effect.fnUntraced(function* (main: Part, part: Part) {
   part.remove()
 })
 
-/** The pack begins with the number of its objects, so that it can be hashed only when that is known. */
+/** Completes the pack. The header holds the number of objects, so the pack can be hashed only now. */
 const seal = Effect.fnUntraced(function* (main: Part) {
   yield* attempt(main.flush)
   const count = Buffer.alloc(4)
@@ -322,7 +335,7 @@ const settle = Effect.fnUntraced(function* (descriptor: number, isDurable: boole
   if (isDurable) yield* io<void>((done) => Fs.fsync(descriptor, (error) => done(error)))
 })
 
-/** Removes the file again where `use` does not succeed. */
+/** Creates a file and removes it again unless `use` succeeds. */
 const withFile = <A>(path: string, use: (descriptor: number) => Effect.Effect<A, StoreFault>): Effect.Effect<A, StoreFault> =>
   Effect.acquireUseRelease(
     attempt(() => Fs.openSync(path, "wx", 0o600)),
@@ -334,7 +347,7 @@ const withFile = <A>(path: string, use: (descriptor: number) => Effect.Effect<A,
       })
   )
 
-/** Git finds a pack by its index, which therefore comes last. */
+/** Renames pack and index into place. The index comes last, because git finds a pack by its index. */
 const publish = (directory: string, name: string, pack: string, index: string): void => {
   const target = join(directory, name)
   const isNew = !Fs.existsSync(`${target}.pack`)
@@ -354,7 +367,7 @@ const syncDirectory = (directory: string): Effect.Effect<void, StoreFault> =>
     (descriptor) => Effect.sync(() => quietly(() => Fs.closeSync(descriptor)))
   )
 
-/** A pack to be written into this directory, the `objects/pack` of a store. */
+/** Creates a pack in this directory, the `objects/pack` of a store. */
 export const open = Effect.fnUntraced(function* (
   directory: string,
   { isDurable = true, wideFrom }: PackOptions = {}
@@ -369,7 +382,7 @@ export const open = Effect.fnUntraced(function* (
   const use = (): void => {
     if (isOver) throw new Error("the pack is closed")
   }
-  /** One that nothing comes into in parts. */
+  /** Returns a part to which no stream is being written. */
   const free = (): Part => {
     const there = parts.find(({ isBusy }) => !isBusy)
     if (there !== undefined) return there

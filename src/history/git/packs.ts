@@ -1,6 +1,8 @@
 /**
- * The packs of a store as its collector looks at them: which objects each has, how many bytes each object takes in it, and which
- * objects were found to be of use. An object that is in several packs is of use in the largest of them only.
+ * The packs of a store as the collector sees them: the objects of each pack, their sizes, and marks for reachable
+ * objects.
+ *
+ * An object in several packs is marked in the largest one only.
  */
 import * as Effect from "effect/Effect"
 import { Fs, join } from "../../runtime/node.ts"
@@ -8,26 +10,26 @@ import { type StoreFault, storeFault } from "../errors.ts"
 import { countIn, idAt, offsetsIn, searchIn, whyUnfit } from "./indexFile.ts"
 
 export interface Pack {
-  /** `pack-…`, without an ending. */
+  /** The name, `pack-…`, without an extension. */
   readonly name: string
-  /** Of the pack and its index. */
+  /** The size of pack and index together. */
   readonly bytes: number
   readonly count: number
-  /** Where the object of this id stands in the index; -1 where it is not. */
+  /** Returns the position of the object in the index, or -1. */
   readonly find: (id: Buffer) => number
   readonly id: (at: number) => string
-  /** Ones where an object is of use. */
+  /** One byte per object: 1 if the object is reachable. */
   readonly isLive: Uint8Array
-  /** Part of its objects' bytes, from 0 to 1, that is of no use. */
+  /** Returns the share, from 0 to 1, of the pack's object bytes that is unreachable. */
   readonly waste: () => number
 }
 
 const corrupt = (path: string, detail: string): StoreFault => storeFault("corrupt", `the store is damaged: ${path}: ${detail}`)
 
-/** Of a pack before its first object, and behind its last. */
+/** The bytes of a pack before its first object and after its last. */
 const [packHeader, packTrailer] = [12, 20] as const
 
-/** An object ends where the next begins. */
+/** Computes the share of unreachable bytes. An object ends where the next one begins. */
 const wasteOf = (offsets: Float64Array, packBytes: number, isLive: Uint8Array): number => {
   if (!isLive.includes(1)) return 1
   const count = offsets.length
@@ -39,7 +41,7 @@ const wasteOf = (offsets: Float64Array, packBytes: number, isLive: Uint8Array): 
   return 1 - bytes / (packBytes - packHeader - packTrailer)
 }
 
-/** `undefined` for one that is gone meanwhile. */
+/** Loads a pack, or returns `undefined` if the pack is gone. */
 const load = (directory: string, name: string): Pack | undefined => {
   const path = join(directory, `${name}.idx`)
   const stats = Fs.statSync(join(directory, `${name}.pack`), { throwIfNoEntry: false })
@@ -62,7 +64,7 @@ const load = (directory: string, name: string): Pack | undefined => {
   }
 }
 
-/** The names of those that are whole; those that somebody has marked to be kept are not for us to change. */
+/** Returns the names of complete packs. Packs that somebody marked to be kept must not change, so they are left out. */
 export const listed = (directory: string): ReadonlyArray<string> => {
   const all = new Set(Fs.readdirSync(directory))
   return [...all]
@@ -71,7 +73,7 @@ export const listed = (directory: string): ReadonlyArray<string> => {
     .filter((name) => all.has(`${name}.pack`) && !all.has(`${name}.keep`) && !all.has(`${name}.promisor`))
 }
 
-/** The largest first. */
+/** Reads all packs, the largest first. */
 export const read = (directory: string): Effect.Effect<ReadonlyArray<Pack>, StoreFault> =>
   Effect.try({
     try: () =>
@@ -84,7 +86,7 @@ export const read = (directory: string): Effect.Effect<ReadonlyArray<Pack>, Stor
         : storeFault("io", `the packs in ${directory} cannot be read: ${String(error)}`)
   })
 
-/** Notes that an object is of use. */
+/** Marks an object as reachable. */
 export const mark = (packs: ReadonlyArray<Pack>, id: Buffer): void => {
   for (const { find, isLive } of packs) {
     const at = find(id)

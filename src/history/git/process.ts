@@ -1,7 +1,8 @@
 /**
- * git is a program that stores objects for us, and knows of nothing else: it is run without a shell, on a git directory and never on
- * a work tree, with an environment of which only the PATH is anybody's own. So no user's configuration, hook, filter, attribute or
- * trace can take part, whatever the variables of this process say.
+ * Runs git as an object store only.
+ *
+ * Git runs without a shell, on a git directory and never on a work tree. Of this process's environment git sees only
+ * the PATH, so no user's configuration, hook, filter, attribute or trace takes effect.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -13,29 +14,32 @@ import { configuredPath, find, type Program } from "../../runtime/programs.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
 
 export interface Git {
-  /** Absolute. */
+  /** The absolute path of the program. */
   readonly program: string
-  /** As git says it: "2.39.5". */
+  /** The version that git reports, such as "2.39.5". */
   readonly version: string
-  /** The git directory, absolute. */
+  /** The absolute path of the git directory. */
   readonly directory: string
-  /** Fails with what git says when it ends with anything but 0. Interruption ends the process, and waits for its end. */
+  /**
+   * Runs git to its end. Fails with git's message unless the exit code is 0. An interruption ends the process and waits
+   * for its exit.
+   */
   readonly run: (args: ReadonlyArray<string>, options?: RunOptions) => Effect.Effect<{ readonly stdout: Buffer }, StoreFault>
-  /** A process that lives as long as the scope, whose streams are the caller's. */
+  /** Starts a process that lives as long as the scope. The caller owns the streams. */
   readonly start: (args: ReadonlyArray<string>) => Effect.Effect<Running, StoreFault, Scope.Scope>
 }
 
 export interface RunOptions {
   readonly input?: string | Uint8Array | AsyncIterable<Uint8Array> | undefined
-  /** Given the output as it comes, which is then not collected. */
+  /** Receives the output as it arrives; `run` then collects none. */
   readonly onOutput?: ((bytes: Buffer) => void) | undefined
-  /** A directory, absolute, in which new objects are put in place of the store's own, which are still found. */
+  /** The absolute path of a directory for new objects. The objects of the store remain readable. */
   readonly objects?: string | undefined
 }
 
 export interface Running {
   readonly child: ChildProcessWithoutNullStreams
-  /** When it has ended and its streams have been read to their ends. Never fails. */
+  /** Settles when the process has ended and its streams are read to the end. Never fails. */
   readonly end: Promise<End>
 }
 
@@ -44,20 +48,26 @@ export interface End {
   readonly signal: string | null
   /** At most the first 64 KiB. */
   readonly stderr: string
-  /** That it could not be started. */
+  /** The error if the process could not be started. */
   readonly error?: NodeJS.ErrnoException | undefined
 }
 
 export interface Options {
-  /** Directories, absolute, whose programs are not run: what others may write, such as the workspace. */
+  /**
+   * Absolute paths of directories whose programs must not run, because others can write there, such as the workspace.
+   */
   readonly avoid?: ReadonlyArray<string> | undefined
-  /** @default [2, 25] */
+  /**
+   * @default [2, 25]
+   *
+   * @default [2, 25]
+   */
   readonly least?: readonly [major: number, minor: number] | undefined
 }
 
 const install = "install git, e.g. apt-get install git, apk add git or brew install git"
 
-/** Over whatever stands in any file. The bytes are those that `core.bigFileThreshold` and the pack options let git hold in memory. */
+/** Settings that override every configuration file. The sizes limit the memory of git. */
 const settings: ReadonlyArray<string> = [
   "core.hooksPath=/dev/null",
   "core.fsmonitor=false",
@@ -79,7 +89,7 @@ const settings: ReadonlyArray<string> = [
 
 const fixed = ["--no-pager", "--literal-pathspecs", ...settings.flatMap((setting) => ["-c", setting])]
 
-/** All that git is told; without a HOME there are no files of the user's, in any version. */
+/** Returns the whole environment of git. Without HOME, no version of git reads files of the user. */
 const environmentOf = (path: string): NodeJS.ProcessEnv => ({
   PATH: path,
   LC_ALL: "C",
@@ -103,7 +113,7 @@ const readable = (text: string): string => {
   return oneLine.length > 500 ? `${oneLine.slice(0, 500)}…` : oneLine
 }
 
-/** What git's words mean; the first that fits. */
+/** Meanings of git's messages; the first match counts. */
 const meanings: ReadonlyArray<readonly [words: RegExp, reason: StoreFault["reason"], advice: string]> = [
   [/no space left|out of diskspace|disk quota exceeded/i, "io", "the disk is full"],
   [/read-only file system|permission denied/i, "unavailable", "the store may not be written"],
@@ -119,7 +129,7 @@ const meanings: ReadonlyArray<readonly [words: RegExp, reason: StoreFault["reaso
   ]
 ]
 
-/** How a process that has failed is told. */
+/** Converts the end of a failed process to a fault. */
 export const failureOf = (command: string, { code, error, signal, stderr }: End): StoreFault => {
   if (error !== undefined) return storeFault("io", `git could not be started: ${readable(error.message)}`)
   const said = readable(stderr)
@@ -133,7 +143,7 @@ export const failureOf = (command: string, { code, error, signal, stderr }: End)
 
 const mostSaid = 2 ** 16
 
-/** Loaded when git is first run: who keeps no history needs no processes. */
+/** Loads `node:child_process` at the first use of git, so that a program without history never loads it. */
 const processes = (): typeof ChildProcess => process.getBuiltinModule("node:child_process")
 
 const launch = (program: string, args: ReadonlyArray<string>, cwd: string, env: NodeJS.ProcessEnv): Running => {
@@ -143,7 +153,7 @@ const launch = (program: string, args: ReadonlyArray<string>, cwd: string, env: 
   child.stderr.on("data", (bytes: Buffer) => {
     if (stderr.length < mostSaid) stderr += bytes.toString()
   })
-  // That nobody reads any more is told by how the process ends.
+  // Ignore stream errors; the end of the process shows the failure.
   for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on("error", () => {})
   const end = new Promise<End>((resolve) => {
     child.on("error", (problem) => {
@@ -155,10 +165,10 @@ const launch = (program: string, args: ReadonlyArray<string>, cwd: string, env: 
   return { child, end }
 }
 
-/** Milliseconds that git has to remove its locks and temporary files. */
+/** Milliseconds for git to remove its locks and temporary files. */
 const grace = 2000
 
-/** First by a signal at which git removes its locks, and waits for the end: nothing goes on that nobody knows of. */
+/** Ends a process and waits for its exit. Sends SIGTERM first, because git then removes its locks. */
 const terminate = ({ child }: Running): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
     if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return resume(Effect.void)
@@ -188,14 +198,14 @@ const started = ({ path, program }: Program, args: ReadonlyArray<string>, cwd: s
     dispose
   )
 
-/** Answers what the source has failed with. */
+/** Writes the input to the process. Returns the error of the source, if it fails. */
 const feed = async ({ child }: Running, input: RunOptions["input"]): Promise<unknown> => {
   try {
     if (input === undefined || typeof input === "string" || isBytes(input)) child.stdin.end(input)
     else await streams().pipeline(stream().Readable.from(input, { objectMode: false }), child.stdin)
     return undefined
   } catch (error) {
-    // git cannot know that its input lacks its end.
+    // Git cannot detect that its input is truncated.
     child.kill("SIGTERM")
     return error
   }
@@ -227,7 +237,10 @@ const runWith = (self: Program, cwd: string, before: ReadonlyArray<string>, args
     })
   )
 
-/** The system says ENOENT for the program and for the directory. */
+/**
+ * Converts the end of a process to a fault. The system reports ENOENT both for a missing program and for a missing
+ * directory.
+ */
 const explained = ({ program }: Program, cwd: string, command: string, end: End): StoreFault => {
   if (end.error?.code !== "ENOENT") return failureOf(command, end)
   return Fs.existsSync(cwd)
@@ -250,7 +263,10 @@ const isAtLeast = (version: string, [major, minor]: readonly [number, number]): 
   return a > major || (a === major && b >= minor)
 }
 
-/** The git in the PATH, for the git directory `directory`. Fails with "gitMissing" where there is none, or one too old. */
+/**
+ * Finds git in the PATH and binds it to the git directory `directory`. Fails with "gitMissing" if git is missing or too
+ * old.
+ */
 export const make = (directory: string, { avoid = [], least = [2, 25] }: Options = {}): Effect.Effect<Git, StoreFault> =>
   Effect.gen(function* () {
     const self = find("git", yield* configuredPath, avoid)

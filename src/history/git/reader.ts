@@ -1,7 +1,8 @@
 /**
- * Objects are read by one `git cat-file --batch`, which is started at the first question and asked many at a time: to start a process
- * takes longer than to read a hundred objects. Nothing is believed that does not have the id it was asked for by: a store may be
- * damaged, and it may have been made by somebody else.
+ * Reads objects through one `git cat-file --batch` process, started at the first question and used for many.
+ *
+ * Starting a process takes longer than reading a hundred objects. Every object is checked against its id, because a
+ * store can be damaged or prepared by an attacker.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -28,17 +29,22 @@ export interface Size {
 }
 
 export interface Reader {
-  /** Whole, in memory. "corrupt" when the store does not have it, or has something else in its place; "budget" beyond 1 GiB. */
+  /**
+   * Reads a whole object into memory. Fails with "corrupt" if the object is missing or different, and with "budget"
+   * beyond 1 GiB.
+   */
   readonly object: (id: string) => Effect.Effect<Found, StoreFault>
-  /** One for each id, in their order; `undefined` where the store does not have it. */
+  /** Returns kind and size of each id, in order; `undefined` for a missing object. */
   readonly sizes: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Size | undefined>, StoreFault>
-  /** Lets go of packs that have gone, which its processes still have open: others are started for what is asked next. */
+  /** Ends the current processes, which keep removed packs open. The next question starts new ones. */
   readonly renew: Effect.Effect<void>
-  /** Of a blob of any size, read no faster than it is used. That its bytes are not those of its id is told at the end. */
+  /**
+   * Streams a blob of any size, with backpressure. A mismatch between content and id fails at the end of the stream.
+   */
   readonly stream: (id: string) => Stream.Stream<Uint8Array, StoreFault>
 }
 
-/** What was answered about one id; without a body where nobody wants it, or it is too large. */
+/** The answer about one id. The body is absent if it is not wanted or too large. */
 interface Answer {
   readonly kind: Kind
   readonly size: number
@@ -52,7 +58,10 @@ interface Question {
   isWithdrawn: boolean
 }
 
-/** The process has ended. `isFirst`: while it answered this question, which may be why. */
+/**
+ * The failure of a question whose process ended. `isFirst` means that the process was answering this question, which
+ * may be the cause.
+ */
 interface Ended {
   readonly _tag: "Ended"
   readonly end: End
@@ -62,7 +71,7 @@ interface Ended {
 interface Conversation {
   readonly ask: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Answer | undefined>, Ended>
   readonly isOver: () => boolean
-  /** It answers what it was asked, and ends. */
+  /** Ends the process after the pending answers. */
   readonly finish: () => Promise<unknown>
 }
 
@@ -71,12 +80,12 @@ const lineFeed = 10
 
 const header = /^([0-9a-f]{40}) (?:missing|(blob|tree|commit|tag) (\d{1,15}))$/
 
-/** What git writes, part by part, as answers to the questions in their order. */
+/** Parses the output of git, chunk by chunk, into answers to the questions in their order. */
 const converse = ({ child, end }: Running, hasBodies: boolean): Conversation => {
   const questions: Array<Question> = []
   let line: Array<Buffer> = []
   let current: Answer | undefined
-  /** Bytes of the body that are still to come, with the line feed behind it. */
+  /** The number of bytes of the body still to arrive, including the trailing line feed. */
   let missing = 0
   let unsent = ""
   let isOver = false
@@ -88,7 +97,7 @@ const converse = ({ child, end }: Running, hasBodies: boolean): Conversation => 
       else handle.unref()
     }
   }
-  /** What is asked in one turn of the event loop goes as one. */
+  /** Sends all questions of one turn of the event loop in one write. */
   const send = (text: string): void => {
     if (unsent === "") process.nextTick(flush)
     unsent += text
@@ -130,7 +139,7 @@ const converse = ({ child, end }: Running, hasBodies: boolean): Conversation => 
     if (at === -1) return bytes.length
     const text = Buffer.concat(line).toString("latin1")
     line = []
-    // It no longer says what it was asked for; the next process will.
+    // The output does not match the question. Kill the process; a new one gets the questions.
     if (!begin(text)) child.kill("SIGKILL")
     return at + 1
   }
@@ -162,7 +171,7 @@ const converse = ({ child, end }: Running, hasBodies: boolean): Conversation => 
     isOver: () => isOver,
     finish: () => {
       isOver = true
-      // It is waited for.
+      // Keep this process alive until git has ended.
       if (over === undefined) hold(true)
       child.stdin.end()
       return end
@@ -186,10 +195,10 @@ const converse = ({ child, end }: Running, hasBodies: boolean): Conversation => 
   }
 }
 
-/** How often a question is asked again of the next process, when something from outside ended the one that worked on it. */
+/** The most times that a question goes to a new process after something from outside ended the old one. */
 const patience = 3
 
-/** Questions to a process that is started anew when it has ended. */
+/** Returns a function that asks a process, which is started again when it has ended. */
 const makeAsk = (git: Git, args: ReadonlyArray<string>, hasBodies: boolean, scope: Scope.Scope) => {
   const one = Semaphore.makeUnsafe(1)
   let current: Conversation | undefined
@@ -224,7 +233,7 @@ const checked = (id: string, answer: Answer | undefined): Effect.Effect<Found, S
   return actual === id ? Effect.succeed({ kind, body }) : Effect.fail(corrupt(id, `has the content of ${actual}`))
 }
 
-/** What can be read now, or that it has ended: never more than the stream's own buffer. */
+/** Waits until the stream is readable or has ended. The stream never buffers more than its high-water mark. */
 const readable = (stream: Readable): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
     if (stream.readableEnded || stream.destroyed) return resume(Effect.void)
@@ -240,7 +249,7 @@ const readable = (stream: Readable): Effect.Effect<void> =>
     return Effect.sync(off)
   })
 
-/** The bytes of a blob whose process runs. */
+/** Streams the output of a running `git cat-file blob` and checks it against the id. */
 const bytesOf = ({ child, end }: Running, id: string, size: number) => {
   const { stdout } = child
   const hash = createHash("sha1").update(`blob ${size}\0`)
@@ -270,7 +279,7 @@ const check = (ids: ReadonlyArray<string>): Effect.Effect<void, StoreFault> => {
   return wrong === undefined ? Effect.void : Effect.fail(noId(wrong))
 }
 
-/** Of the objects in git's directory. Its processes end with the scope. */
+/** Creates a reader of the objects in git's directory. Its processes end with the scope. */
 export const make = (git: Git): Effect.Effect<Reader, never, Scope.Scope> =>
   Effect.map(Effect.scope, (scope) => {
     const bodies = makeAsk(git, ["cat-file", "--batch"], true, scope)

@@ -1,6 +1,8 @@
 /**
- * A store is a bare git repository of ours, for one user and outside every workspace. It is input too: somebody may have prepared it,
- * so it is used only where everything that could lead git elsewhere, or let it run something, is exactly as we write it or not there.
+ * A store: a bare git repository of one user, outside every workspace.
+ *
+ * An attacker may have prepared the directory. So a store is used only if every file that could redirect git or make
+ * git run a program is absent or exactly as this module writes it.
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -15,33 +17,34 @@ import * as Reader from "./reader.ts"
 import * as Turns from "./turns.ts"
 
 export interface Store {
-  /** Absolute, without links. */
+  /** The absolute path, without symlinks. */
   readonly directory: string
-  /** Where packs are written. */
+  /** The directory of the packs. */
   readonly packDirectory: string
   readonly git: Process.Git
   readonly reader: Reader.Reader
   readonly snapshots: Snapshots
   readonly stats: Effect.Effect<Stats, StoreFault>
-  /** What a commit of ours says; "corrupt" for any other object. */
+  /** Reads a commit that this library wrote; fails with "corrupt" for any other object. */
   readonly commit: (id: string) => Effect.Effect<Commit, StoreFault>
   /**
-   * While the effect runs no object goes, whether a snapshot refers to it or not, in whatever process objects are collected. Who
-   * passes over objects because the store has them, or reads a whole tree, does so in here, and looks in here what there is.
+   * Runs the effect while no process removes objects, whether a snapshot refers to them or not.
+   *
+   * Code that relies on existing objects, or reads a whole tree, must run and look up those objects inside the effect.
    */
   readonly holding: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | StoreFault, R>
 }
 
 export interface Snapshots {
-  /** "refused" where there is one of this id already, "corrupt" where the store does not have the commit. */
+  /** Creates a reference. Fails with "refused" if the id exists, and with "corrupt" if the store lacks the commit. */
   readonly put: (id: string, commit: string) => Effect.Effect<void, StoreFault>
-  /** The commit's id; `undefined` where there is none, and for what is no UUID. */
+  /** Returns the id of the commit, or `undefined` if there is none or the id is not a UUID. */
   readonly get: (id: string) => Effect.Effect<string | undefined, StoreFault>
-  /** In the order of their creation, and those of the same moment by their ids; without those that are damaged. */
+  /** The intact snapshots, sorted by creation time and then by id. */
   readonly list: Effect.Effect<ReadonlyArray<Entry>, StoreFault>
-  /** Those whose commit the store does not have, or which is none of ours. What is in the others is not looked at. */
+  /** The snapshots whose commit is missing or was not written by this library. Their contents are not checked. */
   readonly damaged: Effect.Effect<ReadonlyArray<Damaged>, StoreFault>
-  /** Whether there was one. Its objects stay until they are collected. */
+  /** Removes a reference; returns whether there was one. Its objects remain until the next collection. */
   readonly remove: (id: string) => Effect.Effect<boolean, StoreFault>
 }
 
@@ -59,9 +62,9 @@ export interface Damaged {
 }
 
 export interface Stats {
-  /** What the disk spends on all that is in the store, directories too. */
+  /** The disk space of everything in the store, directories included. */
   readonly bytes: number
-  /** Of packs together, and alone: one that is in two packs counts twice until objects are collected. */
+  /** The number of objects, packed and loose. An object in two packs counts twice until the next collection. */
   readonly objects: number
   readonly snapshots: number
   readonly packs: number
@@ -73,7 +76,7 @@ const head = "ref: refs/heads/snapshots\n"
 
 const description = "Snapshots of fs-algebra: each is a commit in refs/snapshots. Look with git log, ls-tree, diff and show.\n"
 
-/** Written once. Other versions of this library, with another text, would know this one. */
+/** The config file, written once. A later version with a different text must still accept this one. */
 const config = `; A store of snapshots, made by fs-algebra. It is not used any more when anything in this file is changed.
 [core]
 	repositoryformatversion = 0
@@ -90,7 +93,7 @@ const config = `; A store of snapshots, made by fs-algebra. It is not used any m
 
 const directories = ["objects", "objects/info", "objects/pack", "refs", "refs/heads", "refs/snapshots", "turns"]
 
-/** What would add objects of elsewhere, take parents away, or put one object in the place of another. */
+/** Files that add objects from elsewhere, hide parents, or replace one object by another. */
 const forbidden = [
   "commondir",
   "config.worktree",
@@ -119,13 +122,13 @@ const fromSystem = (directory: string, error: unknown): StoreFault => {
   return storeFault("io", `the store ${directory}: ${error instanceof Error ? error.message : code}`)
 }
 
-/** Runs what calls the system synchronously, and throws what it or we have to object. */
+/** Runs synchronous system calls and converts what they throw to a StoreFault. */
 export const attempt = <A>(directory: string, run: () => A): Effect.Effect<A, StoreFault> =>
   Effect.try({ try: run, catch: (error) => (isStoreFault(error) ? error : fromSystem(directory, error)) })
 
 const look = (path: string): Fs.Stats | undefined => Fs.lstatSync(path, { throwIfNoEntry: false })
 
-/** Whatever the umask. */
+/** Creates a private directory, whatever the umask. */
 const makeDirectory = (path: string): void => {
   try {
     Fs.mkdirSync(path, { mode: 0o700 })
@@ -136,7 +139,7 @@ const makeDirectory = (path: string): void => {
   Fs.chmodSync(path, 0o700)
 }
 
-/** At once, so that nobody ever sees half of it. */
+/** Writes a file atomically, so that nobody sees a partial one. */
 const publish = (directory: string, name: string, text: string): void => {
   const temporary = join(directory, `tmp_${randomBytes(9).toString("hex")}`)
   const descriptor = Fs.openSync(temporary, "wx", 0o600)
@@ -149,7 +152,10 @@ const publish = (directory: string, name: string, text: string): void => {
   Fs.renameSync(temporary, join(directory, name))
 }
 
-/** The configuration comes last: without it git sees no repository, and we one that is not finished. */
+/**
+ * Fills a new store. The config comes last: without it, the directory is no repository for git and an unfinished store
+ * for us.
+ */
 const fill = (directory: string): void => {
   for (const name of directories) makeDirectory(join(directory, name))
   publish(directory, "description", description)
@@ -162,7 +168,7 @@ const unfinished = new Set(["objects", "refs", "turns", "description", "HEAD"])
 const isUnfinished = (directory: string): boolean =>
   Fs.readdirSync(directory).every((name) => unfinished.has(name) || /^tmp_[0-9a-f]{18}$/.test(name))
 
-/** The directory itself, before anything in it is believed. */
+/** Checks type, owner and mode of a directory before anything in it is trusted. */
 const checkOwner = (directory: string, path: string, isEmpty: boolean): void => {
   const stats = look(path)
   if (stats === undefined || !stats.isDirectory()) throw refused(directory, `${path} is no directory`)
@@ -173,7 +179,7 @@ const checkOwner = (directory: string, path: string, isEmpty: boolean): void => 
   }
 }
 
-/** Section and key of each line, as git reads what is not written to deceive. */
+/** Returns section and key of each line. The result only names a changed key, so a deceptive syntax does no harm. */
 const keysOf = (text: string): ReadonlyArray<readonly [key: string, line: string]> => {
   let section = ""
   return text.split("\n").flatMap((line) => {
@@ -199,7 +205,10 @@ const readSmall = (directory: string, name: string): string => {
   return Fs.readFileSync(path, "utf8")
 }
 
-/** A link would have git read, and in time write or remove, what is elsewhere. A pipe would hold up whoever opens it. */
+/**
+ * Rejects symlinks and special files. Through a symlink git could read, write or remove files elsewhere; opening a pipe
+ * can block.
+ */
 const checkEntries = (directory: string, name: string, isDeep: boolean): void => {
   for (const entry of entriesOf(join(directory, name))) {
     const path = join(name, entry.name)
@@ -209,7 +218,7 @@ const checkEntries = (directory: string, name: string, isDeep: boolean): void =>
   }
 }
 
-/** Git removes directories that have become empty, also at this moment. */
+/** Lists a directory. Git removes empty directories, possibly during this call. */
 const entriesOf = (path: string): ReadonlyArray<Fs.Dirent> => {
   try {
     return Fs.readdirSync(path, { withFileTypes: true })
@@ -236,7 +245,7 @@ const check = (directory: string): void => {
   const found = forbidden.find((name) => look(join(directory, name)) !== undefined)
   if (found !== undefined) throw refused(directory, `it has ${found}`)
   for (const name of directories) {
-    // Git removes directories of refs that have become empty.
+    // Git removes empty directories of references.
     if (name.startsWith("refs/")) makeDirectory(join(directory, name))
     checkOwner(directory, join(directory, name), false)
   }
@@ -247,7 +256,7 @@ const check = (directory: string): void => {
   Fs.chmodSync(directory, 0o700)
 }
 
-/** The directory, made where it is not there, without links. */
+/** Creates the directory if needed and checks it. Returns its path without symlinks. */
 const settle = (given: string): string => {
   const path = resolve(given)
   const isLink = look(path)?.isSymbolicLink() === true
@@ -277,7 +286,7 @@ interface Ref {
   readonly commit: string
 }
 
-/** What is no UUID, or a name for another ref, is not ours. */
+/** Parses references. Ignores symbolic ones and names that are not UUIDs. */
 const refsOf = (stdout: Buffer): ReadonlyArray<Ref> =>
   stdout
     .toString()
@@ -296,7 +305,7 @@ interface Read {
   readonly damaged: ReadonlyArray<Damaged>
 }
 
-/** Reads the commits of references, each once: what has an id never changes. */
+/** Returns a function that reads the commits of references, each only once, because an object never changes. */
 const makeRead = (commitOf: Store["commit"]) => {
   let known: ReadonlyMap<string, Commit> = new Map()
   const commits = (refs: ReadonlyArray<Ref>) =>
@@ -324,7 +333,7 @@ const makeRead = (commitOf: Store["commit"]) => {
     })
 }
 
-/** Removals since objects were collected last, a byte each. */
+/** Returns the path of the file that counts removals since the last collection, one byte each. */
 export const forgottenFile = (directory: string): string => join(directory, "forgotten")
 
 const commitIn =
@@ -365,17 +374,18 @@ const makeSnapshots = (git: Process.Git, reader: Reader.Reader, commitOf: Store[
       Effect.gen(function* () {
         const ref = yield* find(id)
         if (ref === undefined) return false
-        // A hint, and before: that objects are collected once too often does no harm, nor that it is once too seldom on a full disk.
+        // Count the removal first. The count is a hint: one collection too many, or one too few on a full disk, does no
+        // harm.
         yield* Effect.ignore(attempt(directory, () => Fs.appendFileSync(forgottenFile(directory), ".", { mode: 0o600 })))
         return yield* Effect.catch(Effect.as(update(`delete ${prefix}${id} ${ref.commit}\n`), true), (fault) =>
-          // Somebody else has removed it meanwhile.
+          // Another process may have removed it meanwhile.
           Effect.flatMap(find(id), (now) => (now === undefined ? Effect.succeed(false) : Effect.fail(fault)))
         )
       })
   }
 }
 
-/** What the disk spends; what goes while it is looked at counts nothing. */
+/** Returns the disk space below a path. Entries that disappear meanwhile count nothing. */
 const spent = (path: string): number => {
   const stats = look(path)
   if (stats === undefined) return 0
@@ -413,7 +423,7 @@ const makeStats = (git: Process.Git): Store["stats"] =>
     }
   })
 
-/** Milliseconds between two looks, and looks until it is said that nothing moves. */
+/** Milliseconds between two checks for a remover, and the number of checks before the wait fails: 30 seconds. */
 const [between, looks] = [5, 6000] as const
 
 const settled = (directory: string, turn: Turns.Turn): Effect.Effect<void, StoreFault> =>
@@ -439,7 +449,7 @@ const holdingIn =
       (turn) => Effect.sync(() => Turns.leave(turn))
     )
 
-/** The one in this directory; a new one, where it is absent, empty, or was not made to its end. */
+/** Opens the store in this directory. Creates it if the directory is absent, empty, or holds an unfinished store. */
 export const open = (given: string, options: Options = {}): Effect.Effect<Store, StoreFault, Scope.Scope> =>
   Effect.gen(function* () {
     const directory = yield* attempt(given, () => settle(given))

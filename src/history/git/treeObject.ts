@@ -1,6 +1,7 @@
 /**
- * A directory is a git tree, and beside that, where git cannot say a mode, an entry with the modes. Only what we could have written
- * ourselves is read: a tree that another program has put there has a harmless meaning or none.
+ * Encodes a directory as a git tree, plus one extra entry for modes that git cannot store.
+ *
+ * The decoder accepts only what the encoder writes, so a tree of another program has a harmless meaning or none.
  */
 import * as Result from "effect/Result"
 import { storeFault, type StoreFault } from "../errors.ts"
@@ -9,26 +10,26 @@ import { idOf } from "./objects.ts"
 
 export interface TreeEntry {
   readonly kind: "file" | "directory" | "symlink"
-  /** POSIX permission bits of a file. Those of a directory are in its own tree. */
+  /** POSIX permission bits of a file. The mode of a directory is in its own tree. */
   readonly mode?: number | undefined
-  /** Of the blob with the content, of the blob with the link's target in UTF-8, of the tree. */
+  /** The id of the content blob, of the blob with the symlink's target in UTF-8, or of the tree. */
   readonly id: string
 }
 
 export interface EncodedTree {
   readonly body: Buffer
-  /** A blob that belongs to it. */
+  /** The blob with the modes, which must be stored together with the tree. */
   readonly modes: Buffer | undefined
 }
 
 export interface DecodedTree {
-  /** By segment, with the modes that git carries. */
+  /** The entries by segment, with the modes that git stores. */
   readonly entries: ReadonlyMap<string, TreeEntry>
-  /** The id of the blob that `withModes` wants. */
+  /** The id of the blob that `withModes` needs. */
   readonly modes: string | undefined
 }
 
-/** The tree of an empty directory. */
+/** The id of the tree of an empty directory. */
 export const emptyTreeId = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 const directoryMode = 0o755
@@ -42,7 +43,7 @@ const gitProgram = "100755"
 const gitLink = "120000"
 
 interface Row {
-  /** One character each byte, as in all of git's order; directories with a slash behind. */
+  /** The sort key: one character per byte, as git sorts; a directory ends with a slash. */
   readonly key: string
   readonly gitMode: string
   readonly id: string
@@ -75,7 +76,7 @@ const bodyOf = (rows: ReadonlyArray<Row>): Buffer => {
   return body
 }
 
-/** Of a directory with these permission bits: an entry whose mode nobody knows gets the usual one. */
+/** Encodes a directory with these permission bits. An entry without a mode gets the default. */
 export const encodeTree = (entries: ReadonlyMap<string, TreeEntry>, mode?: number): EncodedTree => {
   const rows: Array<Row> = []
   const lines: Array<string> = []
@@ -104,7 +105,7 @@ const corrupt = (detail: string): Result.Result<never, StoreFault> => Result.fai
 
 const shown = (name: Buffer): string => JSON.stringify(name.toString())
 
-/** What a tree says, unless it is one that `encodeTree` would not write. */
+/** Decodes a tree. Fails with "corrupt" for a tree that `encodeTree` would not write. */
 export const decodeTree = (body: Buffer): Result.Result<DecodedTree, StoreFault> => {
   const entries = new Map<string, TreeEntry>()
   let modes: string | undefined
@@ -136,14 +137,14 @@ export const decodeTree = (body: Buffer): Result.Result<DecodedTree, StoreFault>
 }
 
 export interface TreeWithModes {
-  /** The directory's own. */
+  /** The mode of the directory itself. */
   readonly mode: number
   readonly entries: ReadonlyMap<string, TreeEntry>
 }
 
 const lineForm = /^(0[0-7]{3}) (.+)$/
 
-/** With the blob whose id the tree tells, if it tells one. */
+/** Adds the modes from the blob that the tree names, if the tree names one. */
 export const withModes = ({ entries }: DecodedTree, modes: Buffer | undefined): Result.Result<TreeWithModes, StoreFault> => {
   if (modes === undefined) return Result.succeed({ mode: directoryMode, entries })
   const all = new Map(entries)
@@ -164,7 +165,7 @@ export const withModes = ({ entries }: DecodedTree, modes: Buffer | undefined): 
     }
     all.set(segment, { ...entry, mode })
   }
-  // Lines twice, out of order, without need, cut off.
+  // Encoding again detects duplicate, unsorted, redundant and truncated lines.
   return encodeTree(all, own).modes?.equals(modes) === true
     ? Result.succeed({ mode: own, entries: all })
     : corrupt("the modes of a tree are not in the form that this library writes")

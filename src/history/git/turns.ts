@@ -1,23 +1,27 @@
 /**
- * Who is at a store at this moment, in any process: one file each in its directory `turns`, whose name says what for and which process
- * made it. Whoever comes makes its own file first and looks second, so of two that come at once the later one sees the earlier. What a
- * process that was killed has left is told by its name, and removed by the next that looks.
+ * Turns: a process registers its use of a store as a file in the store's directory `turns`.
+ *
+ * The file name gives the role and the process. A process creates its own file before it looks for others, so of two
+ * processes that start at once, the later one sees the earlier. The next process that looks removes the file of a dead
+ * one.
  */
 import * as Effect from "effect/Effect"
 import { Fs, join, randomBytes } from "../../runtime/node.ts"
 import * as Identity from "../../runtime/processIdentity.ts"
 
 /**
- * A `holder` counts on every object that it has seen in the store. A `collector` packs objects anew, and there is one at a time. A
- * `remover` is a collector in the few milliseconds in which objects go.
+ * The role of a turn.
+ *
+ * A `holder` relies on every object that it has seen in the store. A `collector` repacks objects; there is one at a
+ * time. A `remover` is a collector during the few milliseconds in which it deletes objects.
  */
 export type Role = "holder" | "collector" | "remover"
 
-/** Milliseconds after which a file is left over that nobody has refreshed, where it cannot be told whether its process lives. */
+/** Milliseconds after which an unrefreshed file is a leftover, if the state of its process is unknown. */
 const lease = 120_000
 const refreshed = 20_000
 
-/** One of these per thread and copy of this module: what another one holds in the same process is another's. */
+/** Returns the owner part of this thread's file names. Each thread, and each copy of this module, has its own. */
 const owner = (): string => (ownName ??= `${Identity.self()}.${randomBytes(6).toString("hex")}`)
 let ownName: string | undefined
 
@@ -28,16 +32,19 @@ const pattern = /^(([0-9a-z-]+)\.[0-9a-f]{12})\.[0-9a-z]+\.(holder|collector|rem
 
 export const directoryOf = (store: string): string => join(store, "turns")
 
-/** `undefined` where only its age can tell. */
+/** Tests whether the owner of a turn is dead; `undefined` if only the age of the file can decide. */
 const isDead = (path: string, owned: string, identity: string): boolean | undefined => {
   if (owned === owner()) return !held.has(path)
-  // Another thread of this process, which may have been ended.
+  // Another thread of this process may have ended.
   return identity === Identity.self() ? undefined : Identity.isDead(identity)
 }
 
 const changed = (path: string): number | undefined => Fs.lstatSync(path, { throwIfNoEntry: false })?.mtimeMs
 
-/** Returns whether a turn is left over, by the disk's clock: a file that was refreshed just now has the time. A time to come is forged. */
+/**
+ * Tests whether a turn is a leftover by the disk's clock: refreshing our own file gives the current time. A time in the
+ * future is forged.
+ */
 const isOlder = (path: string, than: string): boolean => {
   touch(than)
   const [old, now] = [changed(path), changed(than)]
@@ -48,7 +55,7 @@ const touch = (path: string): void => {
   try {
     Fs.writeFileSync(path, "\n", { flag: "r+" })
   } catch {
-    // It is gone, or the disk is full; then it ages.
+    // The file is gone or the disk is full. In both cases the turn ages.
   }
 }
 
@@ -58,7 +65,7 @@ export interface Turn {
   readonly timer: ReturnType<typeof setInterval>
 }
 
-/** Throws what the system throws. */
+/** Creates a turn and refreshes it until `leave`. Throws system errors. */
 export const enter = (store: string, role: Role): Turn => {
   const path = join(directoryOf(store), `${owner()}.${(count++).toString(36)}.${role}`)
   held.add(path)
@@ -81,11 +88,13 @@ const removeQuietly = (path: string): void => {
   try {
     Fs.unlinkSync(path)
   } catch {
-    // The next that looks removes it.
+    // The next process that looks removes the file.
   }
 }
 
-/** Returns the name of a turn of somebody else in this role, if there is one. What is no file is no turn. */
+/**
+ * Returns the file name of another process's turn in this role, if there is one. Ignores everything but regular files.
+ */
 export const somebody = (store: string, role: Role, self: Turn): string | undefined => {
   let found: string | undefined
   for (const name of Fs.readdirSync(directoryOf(store))) {
@@ -99,10 +108,10 @@ export const somebody = (store: string, role: Role, self: Turn): string | undefi
   return found
 }
 
-/** Returns whether somebody else has a turn in this role. */
+/** Tests whether another turn in this role exists. */
 export const isAnybody = (store: string, role: Role, self: Turn): boolean => somebody(store, role, self) !== undefined
 
-/** Of the real time, whatever clock the program has: what is waited for is another process. */
+/** Waits in real time, even under a test clock, because another process is waited for. */
 export const pause = (milliseconds: number): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
     const timer = setTimeout(() => resume(Effect.void), milliseconds)
