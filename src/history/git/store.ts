@@ -1,8 +1,8 @@
 /**
  * A store: a bare git repository of one user, outside every workspace.
  *
- * An attacker may have prepared the directory. So a store is used only if every file that could redirect git or make
- * git run a program is absent or exactly as this module writes it.
+ * An attacker may have prepared the directory, so a store is used only after a check. Every file that could redirect git,
+ * or make git run a program, must be absent or exactly as this module writes it.
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"

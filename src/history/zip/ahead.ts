@@ -1,13 +1,16 @@
-/** Small files read ahead, many at once where the backend can: what goes into an archive is known beforehand, and in which order. */
+/**
+ * Read-ahead for small files. The writer knows the files of an archive and their order, so a backend can read many in
+ * one call.
+ */
 import * as Effect from "effect/Effect"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { Backend, Whole } from "../../port/Backend.ts"
 import type { Item } from "./survey.ts"
 
-/** Files that are in memory together. */
+/** The most files that are in memory together. */
 const together = 64
 
-/** The same port, for who reads these files in this order. What is declined of many is read by itself, as before. */
+/** Wraps a port for a caller that reads these files in this order. A file that `readMany` declines is read alone. */
 export const ahead = (port: Backend, items: ReadonlyArray<Item>): Backend => {
   const { read, readMany } = port.accelerations ?? {}
   if (readMany === undefined) return port
@@ -27,7 +30,7 @@ export const ahead = (port: Backend, items: ReadonlyArray<Item>): Backend => {
       for (const [index, whole] of found.entries()) if (whole !== undefined) wholes.set(paths[index]!, whole)
     })
   }
-  /** The next that nobody has tried yet. */
+  /** The index of the first file that no batch has covered yet. */
   let next = 0
   return {
     ...port,

@@ -1,6 +1,9 @@
 /**
- * Deflate and its inverse by the machine's zlib, and without Node by `webCodec.ts`. What is small is done at once, since a turn through the thread pool costs more than the
- * work; what is large goes through it piece by piece, so that neither memory nor the turns of others depend on what comes out.
+ * Deflate and inflate, by the zlib of Node or, without Node, by `webCodec.ts`.
+ *
+ * Small inputs are processed synchronously, because a round trip through the thread pool costs more than the work.
+ * Large inputs go through the pool in pieces, so that neither memory nor the event loop depends on the size of the
+ * output.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -11,15 +14,15 @@ import * as Web from "./webCodec.ts"
 
 export const level = 6
 
-/** No honest deflate packs more into a byte. */
+/** The best ratio that deflate can reach. A larger claimed size is a lie. */
 export const bestRatio = 1032
 
-/** What goes in at a time: at most a thousand times as much comes out. */
+/** Bytes of input per step. The output of a step is at most about a thousand times as large. */
 const piece = 16 * 1024
 
 type Transform = Zlib.DeflateRaw | Zlib.InflateRaw | Zlib.Gunzip
 
-/** What zlib says of bytes that it cannot take. */
+/** The failure of a transformer on invalid input; `detail` is zlib's message. */
 export interface Broken {
   readonly _tag: "Broken"
   readonly detail: string
@@ -27,17 +30,17 @@ export interface Broken {
 
 const broken = (detail: string): Broken => ({ _tag: "Broken", detail })
 
-/** Bytes go in, and others come out. */
+/** A step-by-step transform of bytes. */
 export interface Transformer {
-  /** Answers what has come out by then. */
+  /** Takes a chunk and returns the output so far. */
   readonly push: (bytes: Uint8Array) => Effect.Effect<ReadonlyArray<Uint8Array>, Broken>
-  /** Answers the rest. */
+  /** Ends the input and returns the remaining output. */
   readonly finish: Effect.Effect<ReadonlyArray<Uint8Array>, Broken>
 }
 
-/** A transformer that knows what it has taken. */
+/** A transformer that counts the input that it has used. */
 export interface Pumping extends Transformer {
-  /** Bytes that it has taken of those it was given: fewer where its format says that there are no more. */
+  /** The bytes of input used. Less than the given input if the format ends earlier. */
   readonly consumed: number
   readonly close: () => void
 }
@@ -47,7 +50,7 @@ export const identity: Transformer = {
   finish: Effect.succeed([])
 }
 
-/** A transform of zlib, fed step by step. One caller at a time. */
+/** A zlib transform, fed step by step. Supports one caller at a time. */
 export class Pump implements Pumping {
   readonly #zlib: Transform
   #out: Array<Uint8Array> = []
@@ -121,7 +124,7 @@ const pieces = (bytes: Uint8Array): ReadonlyArray<Uint8Array> => {
   return out
 }
 
-/** Everything through it; `whenDone` may still fail at the end. */
+/** Pipes a stream through a transformer. `whenDone` runs at the end and can still fail the stream. */
 export const through = <E, R, E2 = never>(
   input: Stream.Stream<Uint8Array, E, R>,
   self: Transformer,
@@ -134,12 +137,15 @@ export const through = <E, R, E2 = never>(
     )
   )
 
-/** Large files that do not become at least a thirtieth smaller at their beginning are stored. */
+/**
+ * The largest ratio of packed to original size, measured at the beginning of a large file, for which the file is
+ * compressed.
+ */
 const worthwhile = 0.97
 
 export const isWorthwhile = (packed: number, size: number): boolean => packed < size * worthwhile
 
-/** Room for what comes out, at once: zlib would take 16 KiB for every file. */
+/** Returns a chunk size that holds the whole output. By default zlib allocates 16 KiB per file. */
 const roomFor = (size: number): number => Math.max(size, 64)
 
 export const deflate = (bytes: Uint8Array): Effect.Effect<Uint8Array> =>
@@ -154,13 +160,13 @@ const inflateSync = (packed: Uint8Array, size: number): Uint8Array | undefined =
     }
     return done.buffer.length === size && done.engine.bytesWritten === packed.length ? new Uint8Array(done.buffer) : undefined
   } catch (error) {
-    // zlib gives each refusal a code. Anything else is a defect.
+    // An error of zlib has a code. Any other error is a defect.
     if (!(error instanceof Error && "code" in error)) throw error
     return undefined
   }
 }
 
-/** `undefined` where it does not give exactly `size` bytes, of all of `packed`. */
+/** Inflates `packed`. Returns `undefined` unless the input is used completely and gives exactly `size` bytes. */
 export const inflate = (packed: Uint8Array, size: number): Effect.Effect<Uint8Array | undefined> =>
   isNode ? Effect.sync(() => inflateSync(packed, size)) : Web.inflate(packed, size)
 

@@ -1,6 +1,8 @@
 /**
- * The tree of an archive while its names are read. Each name is entered once, under its own spelling and under its collision key, so
- * that two entries that any disk would take for one, and entries below what is no directory, are found at the second.
+ * The tree of an archive during the reading of its names.
+ *
+ * Each name is entered under its own spelling and under its collision key. So the second of two names that some disk
+ * cannot distinguish is detected, and so is an entry below something that is not a directory.
  */
 import { type FsPath, segments } from "../../model/FsPath.ts"
 import type { DirectoryNode, FileNode, LinkNode, Node } from "../tree.ts"
@@ -14,9 +16,9 @@ interface Drafted extends DirectoryNode {
 interface Place {
   readonly node: Drafted
   readonly places: Map<string, Place>
-  /** Collision keys of what is in it, with the spelling of each. */
+  /** The spellings of the entries by collision key. */
   readonly names: Map<string, string>
-  /** Whether an entry of its own has named it. */
+  /** Whether the archive has an entry for the directory itself. */
   isNamed: boolean
 }
 

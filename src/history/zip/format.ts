@@ -1,4 +1,7 @@
-/** The records of the ZIP format as we write them: little-endian, names in UTF-8 and marked so, 64-bit fields where 32 do not hold. */
+/**
+ * The ZIP records that this library writes: little-endian, names marked as UTF-8, 64-bit fields where 32 bits are too
+ * small.
+ */
 import * as DateTime from "effect/DateTime"
 import { Buffer } from "../../runtime/buffer.ts"
 
@@ -23,18 +26,20 @@ export const fileType = 0o100000
 export const directoryType = 0o040000
 export const linkType = 0o120000
 
-/** Of MS-DOS, in the lowest bits: some readers know directories by it alone. */
+/**
+ * The directory bit of MS-DOS in the low half of the attributes. Some readers recognise directories only by this bit.
+ */
 const dosDirectory = 0x10
 
 export interface Written {
   readonly name: Buffer
   readonly method: number
-  /** Type and permission bits; `undefined` where the entry says nothing of them. */
+  /** Type and permission bits; `undefined` if the entry has no mode. */
   readonly mode: number | undefined
   readonly isDirectory: boolean
-  /** Whether sizes and checksum follow the data. */
+  /** Whether sizes and checksum follow after the data. */
   readonly isStreamed: boolean
-  /** Whether either size may need 64 bits. */
+  /** Whether a size may need 64 bits. */
   readonly isLarge: boolean
   readonly offset: number
   crc: number
@@ -42,11 +47,11 @@ export interface Written {
   size: number
 }
 
-/** What the format can tell: from 1980 to 2107, in milliseconds since 1970. */
+/** The range of times that the format can express: 1980 to 2107, in milliseconds since 1970. */
 const firstTime = 315_532_800_000
 const lastTime = 4_354_819_198_000
 
-/** Every two seconds have one. */
+/** Converts a time to the MS-DOS format, which has a resolution of two seconds. */
 export const dosTime = (milliseconds: number): number => {
   const at = DateTime.makeUnsafe(Math.min(Math.max(milliseconds, firstTime), lastTime))
   const { day, hour, minute, month, second, year } = DateTime.toPartsUtc(at)
@@ -54,7 +59,7 @@ export const dosTime = (milliseconds: number): number => {
   return date * 0x10000 + ((hour << 11) | (minute << 5) | (second >> 1))
 }
 
-/** Fields of 2, 4 and 8 bytes. */
+/** A buffer that is filled with fields of 2, 4 and 8 bytes. */
 class Fields {
   readonly #bytes: Buffer
   #at = 0
@@ -127,7 +132,10 @@ export const centralHeader = (entry: Written, time: number): Uint8Array => {
   return fields.bytes
 }
 
-/** What closes an archive whose central directory has `count` entries in `size` bytes from `offset`. `comment`: in ASCII. */
+/**
+ * Returns the end records of an archive whose central directory has `count` entries in `size` bytes at `offset`.
+ * `comment` must be ASCII.
+ */
 export const ending = (count: number, size: number, offset: number, comment = ""): Uint8Array => {
   const isWide = count >= max16 || size >= max32 || offset >= max32
   const fields = new Fields((isWide ? 56 + 20 + 22 : 22) + comment.length)

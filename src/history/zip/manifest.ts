@@ -1,27 +1,27 @@
-/** What an archive of version 1 says of itself, in an entry of its own. */
+/** The manifest of an archive: an entry of its own that describes the contents. */
 import * as DateTime from "effect/DateTime"
 import * as Option from "effect/Option"
 import { Buffer } from "../../runtime/buffer.ts"
 import { refuse } from "./names.ts"
 
-/** What an archive says it holds. */
+/** The description of an archive's contents. */
 export interface Manifest {
   readonly createdAt: DateTime.Utc
-  /** Files and links. */
+  /** The number of files and symlinks. */
   readonly fileCount: number
-  /** Bytes of the files, and of the links' texts. */
+  /** The bytes of all files and symlink targets. */
   readonly totalBytes: number
-  /** The entries that are carried verbatim, and are in neither count. */
+  /** The entries that are carried verbatim; neither count includes them. */
   readonly verbatim?: Verbatim | undefined
 }
 
-/** Entries that only the filesystem that they came from can take back. */
+/** The counts of entries that only their original filesystem can restore. */
 export interface Verbatim {
   /** The kind of that filesystem. */
   readonly backend: string
-  /** Files, links and directories. */
+  /** The number of files, symlinks and directories. */
   readonly entries: number
-  /** Files and links. */
+  /** The number of files and symlinks. */
   readonly fileCount: number
   readonly totalBytes: number
 }
@@ -31,10 +31,10 @@ export const filesPrefix = "files/"
 
 const version = "1"
 
-/** Of the form in which entries are carried verbatim. */
+/** The version of the form in which entries are carried verbatim. */
 const verbatimVersion = 1
 
-/** With an offset that every reader of ISO 8601 takes. */
+/** Encodes a manifest. The time has a numeric offset, which every ISO 8601 reader accepts. */
 export const write = ({ createdAt, fileCount, totalBytes, verbatim }: Manifest): Uint8Array =>
   Buffer.from(
     `${JSON.stringify(
@@ -58,13 +58,16 @@ export const write = ({ createdAt, fileCount, totalBytes, verbatim }: Manifest):
     )}\n`
   )
 
-/** The comment of an archive that holds a tree at its top level, where its content alone would not tell. */
+/** The archive comment that marks a plain layout whose entries look like a manifest layout. */
 export const plainComment = "fs-algebra: plain"
 
-/** Bytes. */
+/** The largest manifest, in bytes. */
 export const largestManifest = 1024 * 1024
 
-/** Whether bytes are a manifest of ours, of whatever version: a `manifest.json` of others tells of no files and bytes. */
+/**
+ * Tests whether bytes are a manifest of this library, of any version. Other files named `manifest.json` lack these two
+ * fields.
+ */
 export const isOurs = (bytes: Uint8Array): boolean => {
   try {
     const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes))

@@ -1,6 +1,8 @@
 /**
- * What a name or a link in an archive may be. The rules are the same for reading and for writing, so that nothing is written that could
- * not be read again. What breaks them is thrown, and caught where a call begins (`judged`): the code between says only what it does.
+ * The rules for names and symlinks in an archive.
+ *
+ * Reading and writing share the rules, so the writer writes nothing that the reader rejects. A violation throws an
+ * ArchiveError, which `judged` catches at the start of a call; the code between needs no error handling.
  */
 import * as Effect from "effect/Effect"
 import { Buffer } from "../../runtime/buffer.ts"
@@ -12,7 +14,7 @@ import { ArchiveError } from "../errors.ts"
 export const refuse = (reason: ArchiveError["reason"], detail: string, entry?: string): ArchiveError =>
   new ArchiveError({ reason, detail, ...(entry === undefined ? undefined : { entry }) })
 
-/** Runs what throws an ArchiveError where an archive is not as it should be. */
+/** Runs a function and turns a thrown ArchiveError into a failure. */
 export const judged = <A>(run: () => A): Effect.Effect<A, ArchiveError> =>
   Effect.suspend(() => {
     try {
@@ -25,11 +27,11 @@ export const judged = <A>(run: () => A): Effect.Effect<A, ArchiveError> =>
 
 export interface NameRules {
   readonly limits: LimitsShape
-  /** Of the filesystem that the names come from or go to. */
+  /** The path policy of the filesystem that the names come from or go to. */
   readonly policy: FsPath.PathPolicy | undefined
 }
 
-/** Joined to a directory, such a name replaces it on Windows. */
+/** A drive letter: on Windows such a name replaces the directory that it is joined to. */
 const drive = /^[a-z]:/i
 
 const whyUnfit = (name: string): string | undefined => {
@@ -42,7 +44,10 @@ const whyUnfit = (name: string): string | undefined => {
   return name.split("/").includes("..") ? 'it has a ".." segment' : 'it has empty or "." segments'
 }
 
-/** A name as it stands in an archive, perhaps with a slash at its end: judged as a name alone, since not every one is made. */
+/**
+ * Checks a name in an archive, with an optional trailing slash. Limits and policy are not checked, because not every
+ * entry is extracted.
+ */
 export const checkName = (entry: string): FsPath.FsPath => {
   const name = entry.endsWith("/") ? entry.slice(0, -1) : entry
   const unfit = whyUnfit(name)
@@ -50,7 +55,7 @@ export const checkName = (entry: string): FsPath.FsPath => {
   return name as FsPath.FsPath
 }
 
-/** Where `name`, without a slash at its end, lies in the filesystem; `entry` is how the archive spells it. */
+/** Returns the path of `name`, without a trailing slash, in the filesystem. `entry` is the spelling in the archive. */
 export const pathOf = (name: string, entry: string, { limits, policy }: NameRules): FsPath.FsPath => {
   const unfit = whyUnfit(name)
   if (unfit !== undefined) throw refuse("name", `the name is not one that can be made anywhere: ${unfit}`, entry)
@@ -60,7 +65,7 @@ export const pathOf = (name: string, entry: string, { limits, policy }: NameRule
   return path as FsPath.FsPath
 }
 
-/** Bytes of the longest text that every system takes for a link. */
+/** The longest symlink target, in bytes, that every system accepts. */
 const longestTarget = 4095
 
 const whyLeads = (path: FsPath.FsPath, target: string): string | undefined => {
@@ -72,7 +77,7 @@ const whyLeads = (path: FsPath.FsPath, target: string): string | undefined => {
   return fault === undefined ? undefined : String(fault["detail"])
 }
 
-/** A link is judged by its text alone, as everywhere. */
+/** Checks a symlink by its target text alone; nothing on the disk is looked up. */
 export const checkLink = (path: FsPath.FsPath, target: string, entry: string): void => {
   const why = whyLeads(path, target)
   if (why !== undefined) throw refuse("link", `the link cannot be carried: ${why}`, entry)
@@ -81,13 +86,15 @@ export const checkLink = (path: FsPath.FsPath, target: string, entry: string): v
 const plain = /^[ -~]*$/
 
 /**
- * Names with the same key are one name on some disk: normal form and case, folded as Unicode folds it. Upper case in between joins what
- * lower case alone keeps apart (`ß` and `ss`, both small sigmas).
+ * Returns a key that is equal for names that some disk cannot distinguish, by normal form and Unicode case folding.
+ *
+ * The step through upper case joins names that lower case alone keeps apart, such as `ß` and `ss` or the two small
+ * sigmas.
  */
 export const collisionKey = (name: string): string =>
   plain.test(name) ? name.toLowerCase() : name.normalize("NFC").toLowerCase().toUpperCase().toLowerCase().normalize("NFC")
 
-/** What one archive may hold in all. */
+/** The count of entries and bytes of one archive, checked against the limits. */
 export class Budget {
   readonly #limits: LimitsShape
   #entries = 0
@@ -118,6 +125,8 @@ export class Budget {
   }
 }
 
-/** How large an archive within the limits can be, packed or not: each entry has its name twice and some headers. */
+/**
+ * Returns the largest size, in bytes, of an archive within the limits. Each entry has its name twice and some headers.
+ */
 export const largestArchive = ({ maxArchiveBytes, maxArchiveEntries }: LimitsShape): number =>
   maxArchiveBytes * 1.01 + maxArchiveEntries * 32 * 1024 + 1024 * 1024

@@ -1,6 +1,8 @@
 /**
- * Files of the machine itself, where archives are kept: read where they are, and written under a hidden name beside their place, so that
- * there is the old archive or the new one, and never a part.
+ * Archive files on the host's disk.
+ *
+ * A file is written under a temporary name beside its target and then renamed. So the target is always the old archive
+ * or the new one, never a part.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -22,7 +24,7 @@ const table: Readonly<Record<string, Fault>> = {
   EEXIST: { _tag: "NotADirectory" },
   ENOTDIR: { _tag: "NotADirectory" },
   EISDIR: notAFile,
-  // What opens a FIFO or a socket is told so.
+  // The error code for opening a FIFO or a socket.
   ENXIO: notAFile,
   EACCES: denied,
   EPERM: denied,
@@ -44,7 +46,7 @@ interface SystemError extends Error {
 const isSystemError = (error: unknown): error is SystemError =>
   error instanceof Error && "code" in error && typeof error.code === "string"
 
-/** What an error of `node:fs` means; whatever else it is, is a mistake in this program and thrown on. */
+/** Converts an error of `node:fs` to a fault. Any other error is a defect and is thrown again. */
 export const faultOf = (error: unknown): Fault => {
   if (!isSystemError(error)) throw error
   const { code, errno } = error
@@ -52,7 +54,10 @@ export const faultOf = (error: unknown): Fault => {
   return { ...((Object.hasOwn(table, code) ? table[code] : undefined) ?? { _tag: "IoError", code, detail }), cause: error }
 }
 
-/** Starts a call of the thread pool and waits for its end, come what may: the descriptor may not be closed before. */
+/**
+ * Starts a call in the thread pool and waits for its end, even if interrupted, because the descriptor must stay open
+ * until then.
+ */
 export const awaited = <A>(start: (done: (error: Error | null, value: A) => void) => void): Effect.Effect<A, Fault> =>
   Effect.uninterruptible(
     Effect.callback<A, Fault>((resume) =>
@@ -60,7 +65,7 @@ export const awaited = <A>(start: (done: (error: Error | null, value: A) => void
     )
   )
 
-/** Runs what calls the system at once, and answers or throws. */
+/** Runs synchronous system calls; turns a returned fault or a thrown error into a failure. */
 export const attempt = <A>(run: () => A | Fault): Effect.Effect<A, Fault> =>
   Effect.suspend(() => {
     try {
@@ -78,13 +83,14 @@ const closing = (descriptor: number): Effect.Effect<void> => Effect.sync(() => F
 export interface Opened {
   readonly descriptor: number
   readonly size: number
-  /** Its path with all links resolved. */
+  /** The path with all symlinks resolved. */
   readonly file: string
 }
 
 /**
- * Opens a regular file until the scope ends, and never waits, as opening a FIFO would. `follows`: whether a link of that name is followed,
- * where the system can be told not to.
+ * Opens a regular file for the scope. Never blocks, as opening a FIFO would.
+ *
+ * With `follows: false` the last symlink is not followed, on systems that support this.
  *
  * @default follows: true
  */
@@ -107,16 +113,19 @@ export const open = (
 const readable = Fs.constants.O_RDONLY | (Fs.constants.O_NONBLOCK ?? 0)
 
 export interface Target {
-  /** With the links of its directory resolved. */
+  /** The path with the symlinks of its directory resolved. */
   readonly path: string
-  /** Directories that were made for it, the outermost first. */
+  /** The directories that were created, the outermost first. */
   readonly made: ReadonlyArray<string>
 }
 
-/** Whether something stands there that no file may replace: a directory, a FIFO, a socket or a device, also behind a link. */
+/**
+ * Tests whether the path holds something that no file may replace: a directory, a FIFO, a socket or a device, also
+ * behind a symlink.
+ */
 const isTaken = (path: string): boolean => Fs.statSync(path, { throwIfNoEntry: false })?.isFile() === false
 
-/** Makes the directory of a file that is to come. */
+/** Creates the directory of a file to be written. */
 const prepare = (path: string): Target => {
   const asked = resolve(path)
   const first = makeDirectories(dirname(asked))
@@ -129,23 +138,24 @@ const unmake = (made: ReadonlyArray<string>): void => {
   try {
     for (const path of [...made].reverse()) Fs.rmdirSync(path)
   } catch {
-    // Somebody else uses it by now.
+    // Another process uses the directory now.
   }
 }
 
-/** The kind of the names of drafts. */
+/** The kind in the temporary names of archives. */
 const kind = "archive"
 
 const removeQuietly = (path: string): void => {
   try {
     Fs.unlinkSync(path)
   } catch {
-    // It has gone before.
+    // The file is already gone.
   }
 }
 
 /**
- * Removes the drafts beside a target that a killed process of this installation left. Other names are not touched, whatever their form.
+ * Removes temporary archives that a killed process of this installation left beside a target. Other names are never
+ * touched.
  */
 const sweep = (directory: string): Effect.Effect<void> =>
   awaited<ReadonlyArray<string>>((end) => Fs.readdir(directory, (error, names) => end(error, names))).pipe(
@@ -171,8 +181,10 @@ const asFaults =
     Effect.mapError(effect, map)
 
 /**
- * Writes what `bytes` gives for the place of the file. On failure and interruption the old file stays, if there was one, and nothing
- * else. `map`: what becomes of a failure out here.
+ * Writes the stream that `bytes` returns for the target. A failure or an interruption keeps the old file, if any, and
+ * leaves no other files.
+ *
+ * `map` converts a fault of the host's disk.
  */
 export const write = <E, E2, R>(
   path: string,

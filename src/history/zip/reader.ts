@@ -1,10 +1,11 @@
 /**
- * A ZIP archive as a tree whose contents can be asked for. All of it is checked before anything is answered: the directory at its end
- * first, then every name and size, then every content against its checksum, for which each is unpacked once. That pass also gives each
- * file the id by which trees are compared.
+ * Reads a ZIP archive as a tree whose contents can be requested.
  *
- * Where a manifest of ours stands beside entries under `files/`, those are the tree, and all others are checked and passed over. Any other
- * archive is a tree at its top level, also with a `manifest.json` of others in it.
+ * The whole archive is checked first: the central directory, then every name and size, then every content against its
+ * checksum. The last check unpacks each file once, and it also computes the id by which trees are compared.
+ *
+ * With a manifest of this library beside entries under `files/`, those entries are the tree; all others are checked and
+ * ignored. Any other archive is a tree at its top level, even if it contains a foreign `manifest.json`.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -22,10 +23,10 @@ import type { Source } from "./spool.ts"
 import * as Verbatim from "./verbatim.ts"
 import type { Layout } from "./writer.ts"
 
-/** A tree that came from elsewhere, checked whole. */
+/** A fully checked tree from an archive. */
 export interface Contents {
   readonly tree: DirectoryNode
-  /** The content of a file of the tree. */
+  /** Returns the content of a file of the tree. */
   readonly content: (
     path: FsPath,
     file: FileNode
@@ -36,38 +37,38 @@ export interface Archived extends Contents {
   readonly manifest: Manifest.Manifest
 }
 
-/** A filesystem that reads back an archive of its own, with the entries that are carried verbatim. */
+/** A filesystem that restores its own archive, including the entries carried verbatim. */
 export interface Home {
-  /** The kind of the filesystem; other kinds have no use for such entries. */
+  /** The kind of the filesystem; a filesystem of another kind cannot use such entries. */
   readonly backend: string
   readonly caseSensitive: boolean
 }
 
-/** Any archive: without a manifest where the tree lies at the top level. */
+/** The result for any layout. The manifest is absent if the tree is at the top level. */
 interface Read extends Contents {
   readonly manifest: Manifest.Manifest | undefined
 }
 
 type Drafted<A> = { -readonly [K in keyof A]: A[K] }
 
-/** An entry, and what becomes of it. */
+/** An entry of the archive and its place in the tree. */
 interface Entry extends Listed {
   readonly kind: Node["kind"]
   readonly mode: number | undefined
-  /** In the archive, without a slash at its end. */
+  /** The path in the archive, without a trailing slash. */
   readonly place: FsPath
-  /** Whether it belongs to the tree. */
+  /** Whether the entry belongs to the tree. */
   readonly isInside: boolean
-  /** Finished when the content is known. */
+  /** The file node; its id is set when the content has been read. */
   readonly file: Drafted<FileNode>
   readonly link: Drafted<LinkNode>
-  /** Where its data begin. */
+  /** The offset of the data. */
   data: number
 }
 
 const corrupt = (detail: string, entry: string) => refuse("corrupt", detail, entry)
 
-/** Made by a Unix, or by macOS, which says so in its own way. */
+/** The host numbers whose attributes hold a Unix mode: Unix and macOS. */
 const unixes = new Set([Format.unix, 19])
 
 const kinds: Readonly<Record<number, Node["kind"]>> = {
@@ -76,7 +77,10 @@ const kinds: Readonly<Record<number, Node["kind"]>> = {
   [Format.linkType]: "symlink"
 }
 
-/** Permission bits count where the type stands with them: writers that know no modes fill in any. */
+/**
+ * Returns kind and mode of an entry. The mode counts only with a type beside it, because writers without modes fill in
+ * arbitrary bits.
+ */
 const kindOf = ({ attributes, host, name }: Listed): Pick<Entry, "kind" | "mode"> => {
   const isDirectory = name.endsWith("/")
   const bits = attributes >>> 16
@@ -100,10 +104,10 @@ const checkSizes = (entry: Listed, kind: Node["kind"], layout: Layout): void => 
   if (isHeld && packed > 2 * Manifest.largestManifest) throw corrupt("it takes more room than it could need", name)
 }
 
-/** Bytes. */
+/** The longest symlink target, in bytes. */
 const largestLink = 4095
 
-/** What stands before the names of the tree. */
+/** Returns the prefix of the names that belong to the tree. */
 const prefixOf = (layout: Layout): string => (layout === "plain" ? "" : Manifest.filesPrefix)
 
 const entryOf = (listed: Listed, rules: NameRules, layout: Layout): Entry => {
@@ -126,18 +130,18 @@ const entryOf = (listed: Listed, rules: NameRules, layout: Layout): Entry => {
   }
 }
 
-/** At most so much is unpacked at once, and held whole. */
+/** The largest size and packed size, in bytes, of an entry that is unpacked in one call and held whole. */
 const whole = 1024 * 1024
 const packedWhole = 256 * 1024
 const chunk = 256 * 1024
 
-/** Bytes unpacked, and entries, between two turns of others. */
+/** Unpacked bytes and entries between two yields to other fibers. */
 const sliceBytes = 1024 * 1024
 const sliceEntries = 128
-/** Names looked at between two turns of others, where nothing is unpacked. */
+/** Names checked between two yields, while nothing is unpacked. */
 const sliceNames = 256
 
-/** Visits the entries in order, and lets others run after each slice. */
+/** Visits the entries in order and yields after each slice. */
 const eachInSlices = Effect.fnUntraced(function* <A>(
   entries: ReadonlyArray<A>,
   visit: (entry: A) => void
@@ -159,7 +163,10 @@ class Reader {
     this.#rules = rules
   }
 
-  /** `expected`: which layout it must have; any if it is left out. `home`: takes back the entries that are carried verbatim. */
+  /**
+   * Reads the archive. `expected` is the required layout; without it, any is accepted. `home` restores entries carried
+   * verbatim.
+   */
   readonly read = Effect.fnUntraced(
     { self: this },
     function* (expected: Layout | undefined, home: Home | undefined): Effect.fn.Return<Read, ArchiveError | Fault> {
@@ -187,7 +194,7 @@ class Reader {
     }
   )
 
-  /** Tells by what the manifest says and by what stands beside it, not by its name. */
+  /** Detects the layout by the content of the manifest and the entries beside it, not by the name alone. */
   #layoutOf({ comment, entries }: Directory): Effect.Effect<Layout, ArchiveError | Fault> {
     if (comment === Manifest.plainComment) return Effect.succeed("plain")
     if (entries.length === 0) return Effect.fail(refuse("corrupt", "there is nothing in it"))
@@ -202,7 +209,7 @@ class Reader {
     })
   }
 
-  /** Before everything else, since another version may have other rules. */
+  /** Reads the manifest before all other entries, because another version may have other rules. */
   #manifest(entries: ReadonlyArray<Listed>): Effect.Effect<Manifest.Manifest | undefined, ArchiveError | Fault> {
     const listed = entries.find(({ name }) => name === Manifest.manifestName)
     if (listed === undefined) return Effect.succeed(undefined)
@@ -224,7 +231,7 @@ class Reader {
     }
   }
 
-  /** Every entry where it says, of the size and content that it says, and nothing between. */
+  /** Checks that every entry has its stated place, size and content, and that no unused bytes lie between entries. */
   readonly #check = Effect.fnUntraced(
     { self: this },
     function* (entries: ReadonlyArray<Entry>, end: number, layout: Layout): Effect.fn.Return<void, ArchiveError | Fault> {
@@ -259,7 +266,7 @@ class Reader {
     )
   }
 
-  /** The entries that are carried verbatim, of an archive that has been checked. */
+  /** Returns the verbatim entries of a checked archive. */
   readonly #odd = Effect.fnUntraced({ self: this }, function* (entries: ReadonlyArray<Entry>): Effect.fn.Return<
     ReadonlyArray<Verbatim.Found>,
     ArchiveError | Fault
@@ -277,7 +284,7 @@ class Reader {
     return found
   })
 
-  /** Of git's blob with this content, for which it is unpacked and checked. */
+  /** Unpacks and checks an entry. Returns the id of the git blob with this content. */
   #id(entry: Entry): Effect.Effect<string, ArchiveError | Fault> {
     const hash = blobHasher(entry.size)
     const read = isSmall(entry)
@@ -286,7 +293,7 @@ class Reader {
     return Effect.map(read, () => hash.digest("hex"))
   }
 
-  /** The whole content, checked. */
+  /** Returns the whole content, checked. */
   #bytes(entry: Entry): Effect.Effect<Uint8Array, ArchiveError | Fault> {
     return this.#unpacked(entry, this.#window.bytes(entry.data, entry.packed))
   }
@@ -314,7 +321,7 @@ class Reader {
     )
   }
 
-  /** The same piece by piece; never more than it says, and a failure at the end where it was something else. */
+  /** Streams the content. Never exceeds the stated size; a mismatch fails at the end. */
   #stream(entry: Entry): Stream.Stream<Uint8Array, ArchiveError | Fault> {
     const packed = this.#packed(entry)
     const bytes =
@@ -340,7 +347,7 @@ class Reader {
         const node = at(tree, path)
         const entry = node === undefined ? undefined : byNode.get(node)
         if (entry === undefined) return Effect.fail<Fault>({ _tag: "NotFound", path })
-        // Asked for in any order, so that what lies behind it is not read with it.
+        // Requests come in any order, so reading ahead does not pay off.
         return isSmall(entry)
           ? this.#unpacked(entry, this.#source.read(entry.data, entry.packed))
           : Effect.succeed(this.#stream(entry))
@@ -367,7 +374,7 @@ const checked = <E>(entry: Entry, bytes: Stream.Stream<Uint8Array, E>): Stream.S
     return Stream.concat(counted, end)
   })
 
-/** All names are entered, so that no two are the same anywhere; those of the layout are the tree. */
+/** Builds the tree. Enters all names, also those outside the tree, so that collisions are detected everywhere. */
 const draftOf = Effect.fnUntraced(function* (
   entries: ReadonlyArray<Entry>,
   layout: Layout
@@ -377,7 +384,7 @@ const draftOf = Effect.fnUntraced(function* (
     if (kind === "directory") draft.addDirectory(place, mode, name)
     else draft.add(place, kind === "file" ? file : link, name)
   })
-  // What the root may do is the business of the place where it is.
+  // The mode of the root belongs to the destination.
   if (layout === "plain") return { kind: "directory", entries: draft.tree.entries }
   const files = draft.tree.entries.get(Manifest.filesPrefix.slice(0, -1))
   if (files !== undefined && files.kind !== "directory") {
@@ -397,12 +404,14 @@ const checkCounts = ({ fileCount, totalBytes }: Manifest.Manifest, tree: Directo
 }
 
 /**
- * An archive with a manifest of ours. The source must stay as it is for as long as contents are asked for. `home`: takes back what is
- * carried verbatim; without it that is checked and passed over, as is everything outside `files/`.
+ * Reads an archive with a manifest of this library. The source must not change while contents are requested.
+ *
+ * With `home`, entries carried verbatim are restored. Otherwise they are checked and ignored, like everything outside
+ * `files/`.
  */
 export const read = (source: Source, rules: NameRules, home?: Home): Effect.Effect<Archived, ArchiveError | Fault> =>
   Effect.map(new Reader(source, rules).read("manifest", home), (found) => ({ ...found, manifest: found.manifest! }))
 
-/** The same for an archive of any layout. */
+/** Reads an archive of any layout. */
 export const readAny = (source: Source, rules: NameRules, home?: Home): Effect.Effect<Contents, ArchiveError | Fault> =>
   new Reader(source, rules).read(undefined, home)

@@ -1,6 +1,8 @@
 /**
- * The records at the end of a ZIP archive, read as strictly as they are written: every field is checked against every other that says the
- * same, and no byte of the file may belong to nothing, since what one reader passes over another one takes for an entry.
+ * Reads the records of a ZIP archive strictly.
+ *
+ * Every field is checked against all fields that state the same fact. Unused bytes are an error, because one reader may
+ * ignore bytes that another reads as an entry.
  */
 import * as Effect from "effect/Effect"
 import { Buffer } from "../../runtime/buffer.ts"
@@ -10,27 +12,27 @@ import { deflated, flag, max16, max32, signatures, stored } from "./format.ts"
 import { judged, refuse } from "./names.ts"
 import type { Source } from "./spool.ts"
 
-/** An entry as the central directory tells it. */
+/** An entry of the central directory. */
 export interface Listed {
   readonly name: string
   readonly rawName: Uint8Array
-  /** Of the system that made it. */
+  /** The number of the system that created the entry. */
   readonly host: number
   readonly flags: number
   readonly method: number
   readonly crc: number
   readonly packed: number
   readonly size: number
-  /** The upper half is mode and type where a Unix made it. */
+  /** The external attributes. For a Unix host the upper half holds mode and type. */
   readonly attributes: number
   readonly offset: number
 }
 
 export interface Directory {
   readonly entries: ReadonlyArray<Listed>
-  /** Where the entries end. */
+  /** The offset at which the entries end. */
   readonly offset: number
-  /** Of the whole archive. */
+  /** The comment of the whole archive. */
   readonly comment: string
 }
 
@@ -44,7 +46,7 @@ const wide = (bytes: Buffer, at: number): number => {
   return Number(value)
 }
 
-/** Reads small pieces that lie one after another. */
+/** A buffered reader for small pieces in ascending order. */
 export class Window {
   readonly #source: Source
   #block: Buffer = Buffer.alloc(0)
@@ -80,7 +82,7 @@ const endLength = 22
 const locatorLength = 20
 const end64Length = 56
 
-/** The last record. Its comment is the end of the file, so that nothing stands behind the archive. */
+/** Finds the end record. Its comment must reach the end of the file, so that nothing follows the archive. */
 const locate = (tail: Buffer): number => {
   let at = tail.length - endLength
   while (at >= 0 && tail.readUInt32LE(at) !== signatures.end) at--
@@ -103,7 +105,7 @@ const onOneDisk = (disks: ReadonlyArray<number>, counts: readonly [number, numbe
   }
 }
 
-/** Where the smaller record has a number of its own it must be the same. */
+/** Checks that a field of the 32-bit record is the sentinel or equals the 64-bit field. */
 const agreed = (small: number, sentinel: number, large: number): void => {
   if (small !== sentinel && small !== large) throw corrupt("its two end records disagree")
 }
@@ -120,7 +122,7 @@ const end64 = (record: Buffer, small: End): End => {
   return found
 }
 
-/** Where the central directory is. */
+/** Locates the central directory. */
 const findEnd = Effect.fnUntraced(function* (source: Source): Effect.fn.Return<End, ArchiveError | Fault> {
   const length = Math.min(source.size, endLength + max16 + locatorLength + end64Length)
   const start = source.size - length
@@ -150,7 +152,7 @@ const findEnd = Effect.fnUntraced(function* (source: Source): Effect.fn.Return<E
 const high =
   "ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\u00a0"
 
-/** The characters of the first IBM PCs, in which names are that are not marked as UTF-8. */
+/** Decodes code page 437, the encoding of names that are not marked as UTF-8. */
 const ofPc = (bytes: Uint8Array): string => {
   let text = ""
   for (const byte of bytes) text += byte < 128 ? String.fromCharCode(byte) : high[byte - 128]
@@ -173,7 +175,7 @@ const nameOf = (bytes: Uint8Array, flags: number): string => {
   return name
 }
 
-/** The content of the extra field with this number. */
+/** Returns the content of the extra field with this number. */
 const extraOf = (extra: Buffer, wanted: number, entry: string): Buffer | undefined => {
   let found: Buffer | undefined
   for (let at = 0; at < extra.length;) {
@@ -188,7 +190,7 @@ const extraOf = (extra: Buffer, wanted: number, entry: string): Buffer | undefin
   return found
 }
 
-/** The fields that did not fit, in the order in which the format has them. */
+/** Replaces each 32-bit sentinel by its 64-bit value, in the order that the format defines. */
 export const widened = (extra: Buffer, fields: ReadonlyArray<number>, entry: string): ReadonlyArray<number> => {
   const wanted = fields.filter((value) => value === max32).length
   if (wanted === 0) return fields
@@ -235,10 +237,10 @@ const listed = (header: Buffer, rest: Buffer): Listed => {
   }
 }
 
-/** Entries between two turns of others. */
+/** Entries between two yields to other fibers. */
 const slice = 1024
 
-/** The whole central directory. `most`: entries that are taken. */
+/** Reads the central directory. `most` is the largest accepted number of entries. */
 export const directory = Effect.fnUntraced(function* (
   source: Source,
   most: number
@@ -263,12 +265,12 @@ export const directory = Effect.fnUntraced(function* (
 
 const localLength = 30
 
-/** What of the flags says how an entry is to be read. */
+/** The flags that affect how an entry is read. */
 const meaningful = flag.encrypted | flag.descriptor | flag.patched | flag.strong | flag.utf8 | flag.masked
 
 const sameName = (bytes: Buffer, { rawName }: Listed): boolean => bytes.equals(rawName)
 
-/** The entry's own header, which must say what the directory says. Answers where its data begin. */
+/** Checks the local header against the central directory. Returns the offset of the data. */
 export const checkLocal = Effect.fnUntraced(function* (
   window: Window,
   entry: Listed
@@ -293,7 +295,7 @@ export const checkLocal = Effect.fnUntraced(function* (
   return entry.offset + localLength + nameLength + extraLength
 })
 
-/** The forms that sizes and checksum behind the data can have: with and without a signature, of 32 and 64 bits. */
+/** The layouts of a data descriptor by its length: with or without a signature, with 32-bit or 64-bit sizes. */
 const descriptors: Readonly<Record<number, readonly [signed: boolean, isWide: boolean]>> = {
   12: [false, false],
   16: [true, false],
@@ -301,7 +303,7 @@ const descriptors: Readonly<Record<number, readonly [signed: boolean, isWide: bo
   24: [true, true]
 }
 
-/** What stands between the data of an entry and whatever comes next. */
+/** Checks the bytes between the data of an entry and the next record. */
 export const checkGap = (
   window: Window,
   entry: Listed,

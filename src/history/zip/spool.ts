@@ -1,6 +1,8 @@
 /**
- * Bytes that are read at any place and more than once. What comes as a stream is kept in memory while it is little, and then in a file
- * that has no name any more: whatever ends the program, nothing is left of it.
+ * Byte sources with random access.
+ *
+ * A stream is buffered in memory while it is small, and then in an unlinked file, so that no file remains however the
+ * program ends.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -13,7 +15,7 @@ import { attempt, awaited, faultOf } from "./outside.ts"
 
 export interface Source {
   readonly size: number
-  /** Exactly so many bytes, which must be there. They may be looked at, not changed. */
+  /** Reads exactly `length` bytes, which must exist. The caller must not modify the result. */
   readonly read: (offset: number, length: number) => Effect.Effect<Uint8Array, Fault>
 }
 
@@ -21,7 +23,7 @@ const inMemory = 8 * 1024 * 1024
 
 const shorter: Fault = { _tag: "IoError", detail: "the archive has become shorter while it was read" }
 
-/** So few bytes are read at once: a turn through the thread pool takes longer. */
+/** The largest read, in bytes, that is done synchronously; the thread pool takes longer for so few bytes. */
 const inline = 64 * 1024
 
 const readInline = (descriptor: number, offset: number, length: number): Effect.Effect<Uint8Array, Fault> =>
@@ -49,7 +51,7 @@ const readFully = (descriptor: number, offset: number, length: number): Effect.E
     return from(0)
   })
 
-/** An open file; the caller closes it, and keeps it open meanwhile. */
+/** Returns a source for an open file. The caller keeps the descriptor open during use and closes it. */
 export const ofDescriptor = (descriptor: number, size: number): Source => ({
   size,
   read: (offset, length) => readFully(descriptor, offset, length)
@@ -60,7 +62,7 @@ export const ofBytes = (bytes: Uint8Array): Source => ({
   read: (offset, length) => Effect.succeed(bytes.subarray(offset, offset + length))
 })
 
-/** A new file that only this process can reach. */
+/** Creates and unlinks a new file, so that only this process can reach it. */
 const unnamed: Effect.Effect<number, Fault> = Effect.suspend(() => {
   try {
     const directory = Fs.mkdtempSync(join(tmpdir(), "fs-algebra-spool-"))
@@ -83,7 +85,7 @@ export class Spool implements Source {
   #descriptor: number | undefined
   #size = 0
 
-  /** `most`: bytes that it takes. */
+  /** Creates a spool that accepts at most `most` bytes. */
   constructor(most: number) {
     this.#most = most
   }
@@ -144,14 +146,14 @@ export class Spool implements Source {
   }
 }
 
-/** Until the scope ends. */
+/** Creates a spool that is closed with the scope. */
 export const make = (most: number): Effect.Effect<Spool, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.sync(() => new Spool(most)),
     (spool) => Effect.sync(() => spool.close())
   )
 
-/** All of a stream. */
+/** Returns a source with all bytes of a stream. */
 export const filled = <E, R>(
   bytes: Stream.Stream<Uint8Array, E, R>,
   most: number

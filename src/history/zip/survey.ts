@@ -1,7 +1,8 @@
 /**
- * The entries of a filesystem that go into an archive, in the order of whole paths by code point. Whatever an import would refuse is found
- * here, before the first byte is written, and treated by purpose: refused, left out and told, or kept word for word for the filesystem that
- * it came from. Contents are not looked at yet.
+ * Lists the entries of a filesystem for an archive, in the order of whole paths by code point.
+ *
+ * Entries that an import would reject are found here, before the first byte is written. They are refused, skipped and
+ * reported, or kept verbatim for their original filesystem. Contents are not read yet.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -20,31 +21,33 @@ export type Item = (
   | { readonly kind: "symlink"; readonly path: FsPath; readonly target: string }
   | { readonly kind: "directory"; readonly path: FsPath; readonly mode: number | undefined; readonly isEmpty: boolean }
 ) & {
-  /** An import of strangers' archives would refuse it. */
+  /** Set for an entry that a generic import would reject. */
   readonly isOdd?: true
 }
 
-/** An entry that is not in an archive, and the reason. */
+/** An entry that an archive does not contain, with the reason. */
 export interface SkippedEntry {
-  /** As a listing shows it: a name that is no text is escaped. */
+  /** The path as a listing shows it; a name that is not text is escaped. */
   readonly path: string
   readonly reason: ArchiveError["reason"]
   readonly detail: string
 }
 
 /**
- * The treatment of an entry that an import would refuse. `refuse`: the archive fails. `skip`: the entry is left out, with everything in it.
- * `keep`: it is carried verbatim, and comes back only into the filesystem that it came from; FIFOs, sockets and devices are left out.
+ * The treatment of an entry that an import would reject.
+ *
+ * `refuse` fails the archive. `skip` skips the entry with everything in it. `keep` carries it verbatim, and only the
+ * original filesystem restores it. FIFOs, sockets and devices are always skipped, except that `refuse` fails.
  */
 export type Odd = "refuse" | "skip" | "keep"
 
 export interface SurveyOptions {
   readonly limits: LimitsShape
-  /** Left out: the archive itself, where it is made in the tree. */
+  /** Tests whether to skip a path, such as the archive itself if it is written into the tree. */
   readonly excludes?: ((path: FsPath, isDirectory: boolean) => boolean) | undefined
   /** @default "refuse" */
   readonly odd?: Odd | undefined
-  /** Another reason for which the format cannot hold a name or the text of a link. */
+  /** Returns a reason why the format cannot hold this name or symlink target, if there is one. */
   readonly whyNot?: ((text: string) => string | undefined) | undefined
 }
 
@@ -53,12 +56,12 @@ export interface Survey {
   readonly skipped: ReadonlyArray<SkippedEntry>
 }
 
-/** Entries between two turns of others. */
+/** Entries between two yields to other fibers. */
 const slice = 512
 
 const isGone = ({ _tag }: Fault): boolean => _tag === "NotFound" || _tag === "NotADirectory" || _tag === "NotAFile"
 
-/** What has gone since it was listed is in no archive. */
+/** Returns `undefined` for an entry that disappeared after it was listed; the archive skips it. */
 export const unlessGone = <A, E, R>(effect: Effect.Effect<A, E | Fault, R>): Effect.Effect<A | undefined, E | Fault, R> =>
   Effect.catch(effect, (error) =>
     typeof error === "object" && error !== null && "_tag" in error && isGone(error as Fault)
@@ -66,7 +69,7 @@ export const unlessGone = <A, E, R>(effect: Effect.Effect<A, E | Fault, R>): Eff
       : Effect.fail(error)
   )
 
-/** The reason for which `run` would refuse an entry. */
+/** Returns the ArchiveError that `run` throws, if any. */
 const caught = (run: () => void): ArchiveError | undefined => {
   try {
     run()
@@ -82,7 +85,10 @@ interface Judged {
   readonly why: ArchiveError | undefined
 }
 
-/** Judges the names and kinds in a directory; of two names that some disk takes for one, the first by code point is sound. */
+/**
+ * Checks names and kinds in a directory. Of two names that some disk cannot distinguish, the first by code point is
+ * accepted.
+ */
 const judgeChildren = (
   path: FsPath,
   children: ReadonlyArray<Child>,
@@ -115,7 +121,7 @@ const judgeChildren = (
   })
 }
 
-/** The text of a link; `undefined` if it has gone. */
+/** Reads the target of a symlink; returns `undefined` if the symlink is gone. */
 const targetAt = ({ links }: Backend, path: FsPath): Effect.Effect<string | undefined, ArchiveError | Fault> =>
   links === undefined
     ? Effect.fail(refuse("link", "it is a link, and this filesystem cannot say where it leads", path))
@@ -126,7 +132,7 @@ const targetAt = ({ links }: Backend, path: FsPath): Effect.Effect<string | unde
 interface Entered {
   readonly path: FsPath
   readonly children: ReadonlyArray<Judged>
-  /** The directory itself, or one above it, is odd. */
+  /** Whether this directory or one above it is carried verbatim. */
   readonly isOdd: boolean
   next: number
 }
@@ -145,13 +151,13 @@ export const survey = Effect.fnUntraced(function* (
         ({ kind, name }) => !TemporaryNames.isInProgress(name) && excludes?.(join(path, name), kind === "directory") !== true
       )
       const children = inWalkOrder(wanted, true)
-      // Below an odd directory every entry is carried as it is, so that only its kind matters.
+      // Below such a directory every entry is carried verbatim, so only its kind matters.
       const judged = isOdd
         ? children.map((child): Judged => ({ child, why: undefined }))
         : judgeChildren(path, children, rules, whyNot)
       return { path, children: judged, isOdd, next: 0 }
     })
-  /** Answers whether the entry goes into the archive. */
+  /** Decides whether the archive contains an entry that an import would reject. Fails if the purpose is `refuse`. */
   const admit = (why: ArchiveError, path: string, isLost: boolean): Effect.Effect<boolean, ArchiveError> => {
     if (odd === "refuse") return Effect.fail(why)
     if (odd === "keep" && !isLost) return Effect.succeed(true)
@@ -185,7 +191,7 @@ export const survey = Effect.fnUntraced(function* (
       if (below === undefined || stat?.kind !== "directory") continue
       const refused = odd === "refuse" ? below.children.find(({ why }) => why !== undefined)?.why : undefined
       if (refused !== undefined) return yield* Effect.fail(refused)
-      // A link may turn out to be odd, so that it does not make its directory known.
+      // A symlink may turn out to be carried verbatim, so it does not create its directory.
       const isEmpty = !below.children.some(({ child, why }) => why === undefined && child.kind !== "symlink")
       items.push({ kind, path, mode: stat.mode, isEmpty, ...(isOdd && { isOdd }) })
       way.push(below)
@@ -193,7 +199,7 @@ export const survey = Effect.fnUntraced(function* (
       const found = yield* Effect.result(targetAt(port, path))
       if (found._tag === "Failure") {
         const error = found.failure
-        // Left out of an archive for ourselves, it would be lost where that is brought back.
+        // The archive is for this filesystem itself, so a skipped symlink would be lost at the restore.
         if (!(error instanceof ArchiveError) || odd === "keep") return yield* Effect.fail(error)
         yield* admit(error, shown, true)
         continue
@@ -218,17 +224,17 @@ export const survey = Effect.fnUntraced(function* (
   return { items, skipped }
 })
 
-/** Files of at most so many bytes are read whole. */
+/** The largest file, in bytes, that is read whole. */
 export const wholeFile = 256 * 1024
 
-/** A file of an archive in the making. */
+/** The content of a file that is being archived. */
 export type Content =
   | { readonly _tag: "Whole"; readonly bytes: Uint8Array; readonly isLent: boolean; readonly mode: number | undefined }
   | { readonly _tag: "Large"; readonly handle: Handle }
 
 const unsteady = (path: FsPath): Fault => ({ _tag: "IoError", path, detail: "it changed while it was read" })
 
-/** How often a small file that becomes shorter while it is read is read again. */
+/** The most times that a small file is read again because it shrank during the read. */
 const maxReadings = 8
 
 const readWhole = (port: Backend, path: FsPath, left: number): Effect.Effect<Content, Fault> =>
@@ -239,7 +245,7 @@ const readWhole = (port: Backend, path: FsPath, left: number): Effect.Effect<Con
     return left === 0 ? Effect.fail(unsteady(path)) : readWhole(port, path, left - 1)
   })
 
-/** The content as it is pinned now; `undefined` where the file has gone. */
+/** Returns the content as it is now; `undefined` if the file is gone. */
 export const contentOf = (port: Backend, path: FsPath) =>
   unlessGone(
     Effect.catch(
@@ -256,7 +262,7 @@ export const contentOf = (port: Backend, path: FsPath) =>
 
 const block = 64 * 1024
 
-/** Exactly the bytes that the handle's stat tells; fails where there are no longer so many. */
+/** Streams exactly as many bytes as the handle's stat gives; fails if the file has become shorter. */
 export const pinned = (path: FsPath, handle: Handle): Stream.Stream<Uint8Array, Fault> =>
   Stream.suspend(() => {
     const size = handle.stat.sizeBytes

@@ -1,8 +1,10 @@
 /**
- * Entries that are carried word for word: names that are no text or are one name elsewhere, links that lead out. They lie outside `files/`,
- * as ordinary files whose names spell the path in hexadecimal, and the manifest counts them. An import of strangers' archives checks and
- * passes over them like everything outside `files/`; only a filesystem that reads back its own archive puts them in their places. Nothing
- * in such an archive is trusted for it: names that lead anywhere, parents that are no directories and twins are refused.
+ * Entries that an archive carries verbatim: names that are not text, names that collide elsewhere, symlinks that leave
+ * the tree.
+ *
+ * They are ordinary files outside `files/`, whose names spell the path in hexadecimal; the manifest counts them. A
+ * generic import checks and ignores them. Only a filesystem that restores its own archive puts them in place. The
+ * archive is not trusted: unsafe names, parents that are not directories, and duplicates are refused.
  */
 import { Buffer } from "../../runtime/buffer.ts"
 import { fold } from "../../model/FsPath.ts"
@@ -14,22 +16,22 @@ export const verbatimPrefix = "verbatim/"
 
 const letters = { file: "f", symlink: "l", directory: "d" } as const
 
-/** The name of an entry in the archive. */
+/** Returns the name of an entry in the archive. */
 export const nameOf = ({ kind, path }: Item): string => `${verbatimPrefix}${letters[kind]}/${Buffer.from(path).toString("hex")}`
 
-/** An entry as it is read back. */
+/** A verbatim entry of an archive. */
 export interface Found {
-  /** In the archive. */
+  /** The name in the archive. */
   readonly name: string
   readonly file: FileNode
-  /** The content of a link. */
+  /** The target, if the entry is a symlink. */
   readonly text?: string | undefined
 }
 
-/** Segments of the deepest path that is read back. */
+/** The most segments of a path that is restored. */
 const deepest = 4096
 
-/** The key of a name that is no text: the bytes in hexadecimal behind a NUL. Decoded it may lead nowhere either. */
+/** The form of a name that is not text: a NUL, then the bytes in hexadecimal. The decoded name must be safe too. */
 const key = /^\0(?:[0-9a-f]{2})+$/
 
 const isUnfit = (segment: string): boolean => {
@@ -74,10 +76,10 @@ const placed = ({ file, name, text }: Found): Placed => {
   return { names, node: { kind: "symlink", target: text }, entry: name }
 }
 
-/** Whether the content of an entry is the text of a link. */
+/** Tests whether the content of an entry is a symlink target. */
 export const isLink = (name: string): boolean => name.startsWith(`${verbatimPrefix}${letters.symlink}/`)
 
-/** The directory of an entry; the tree's directories are its own to change. */
+/** Returns the directory of an entry for modification. The caller owns the tree. */
 const parentOf = (tree: DirectoryNode, { entry, names }: Placed): Map<string, Node> => {
   let here: Node | undefined = tree
   for (const name of names.slice(0, -1)) here = here?.kind === "directory" ? here.entries.get(name) : undefined
@@ -85,10 +87,10 @@ const parentOf = (tree: DirectoryNode, { entry, names }: Placed): Map<string, No
   return here.entries as Map<string, Node>
 }
 
-/** Puts the entries into a tree that nobody else holds. Throws an ArchiveError for what has no place in it. */
+/** Adds the entries to a tree that nobody else uses. Throws an ArchiveError for an entry that has no valid place. */
 export const merge = (tree: DirectoryNode, found: ReadonlyArray<Found>, caseSensitive: boolean): void => {
   const folded = new Map<Map<string, Node>, Set<string>>()
-  // Directories come before what is in them.
+  // A directory comes before its contents.
   for (const one of found.map(placed).sort((a, b) => a.names.length - b.names.length)) {
     const entries = parentOf(tree, one)
     const name = one.names.at(-1)!

@@ -1,6 +1,7 @@
 /**
- * Deflate, its inverse and CRC-32 where there is no Node: by the runtime's own `CompressionStream` and `DecompressionStream`, which refuse
- * bytes behind the end of what they unpack.
+ * Deflate, inflate and CRC-32 without Node, by the runtime's `CompressionStream` and `DecompressionStream`.
+ *
+ * These streams reject bytes after the end of the compressed data.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -21,7 +22,7 @@ const brokenBy = (error: unknown): Broken => ({
   detail: error instanceof Error ? error.message : String(error)
 })
 
-/** A transform that is read all the time, so that it always takes what is written. */
+/** A pump that reads its transform continuously, so that a write never waits for a reader. */
 class WebPump implements Pumping {
   readonly #writer: WritableStreamDefaultWriter<Bytes>
   readonly #reader: ReadableStreamDefaultReader<Bytes>
@@ -33,7 +34,7 @@ class WebPump implements Pumping {
     this.#writer = writable.getWriter()
     this.#reader = readable.getReader()
     this.#ended = this.#read()
-    // Who waits for the end hears of it; the others may have gone.
+    // `finish` reports the error. Mark the promises as handled in case nobody calls it.
     this.#ended.catch(() => {})
     this.#writer.closed.catch(() => {})
   }
@@ -44,7 +45,7 @@ class WebPump implements Pumping {
 
   readonly push = (bytes: Uint8Array): Effect.Effect<ReadonlyArray<Uint8Array>, Broken> =>
     this.#step(async () => {
-      // What is lent may have changed by the time it is taken.
+      // Copy the bytes, because the caller may reuse the buffer before the write ends.
       await this.#writer.write(new Uint8Array(bytes))
       this.consumed += bytes.length
     })
@@ -78,10 +79,10 @@ export const deflating = pump(() => new CompressionStream("deflate-raw"))
 export const inflating = pump(() => new DecompressionStream("deflate-raw"))
 export const gunzipping = pump(() => new DecompressionStream("gzip"))
 
-/** Bytes that go in at a time. */
+/** Bytes of input per step. */
 const piece = 16 * 1024
 
-/** Returns what comes out of a pump, or `undefined` beyond `most` bytes or where the input is broken. */
+/** Returns the whole output of a pump, or `undefined` if it exceeds `most` bytes or the input is broken. */
 const whole = (
   pump: Effect.Effect<Pumping, never, Scope.Scope>,
   bytes: Uint8Array,

@@ -1,8 +1,9 @@
 /**
- * A filesystem as the bytes of a ZIP archive, in constant memory: what is small is packed whole, what is large goes from the pinned file
- * to whoever pulls. The same tree and clock give the same bytes, so no time is in it but that of the clock, and no name but the tree's.
+ * Writes a filesystem as a ZIP archive, in constant memory: small files are packed whole, large ones are streamed.
  *
- * Every directory that has a mode, or nothing in it, has an entry of its own. An entry says nothing of modes where the backend has none.
+ * The same tree and clock give the same bytes: the only time in an archive is the clock's.
+ *
+ * A directory has an entry of its own if it has a mode or is empty. An entry has no mode if the backend has no modes.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -22,25 +23,25 @@ import { contentOf, type Item, pinned, unsteady } from "./survey.ts"
 
 type Bytes<E = never> = Stream.Stream<Uint8Array, E>
 
-/** Small entries are given out together. */
+/** Bytes of small entries that are emitted as one chunk. */
 const together = 64 * 1024
 
-/** Bytes packed between two turns of others. */
+/** Bytes packed between two yields to other fibers. */
 const slice = 256 * 1024
 
-/** Whatever is larger might need 64 bits for its packed size. */
+/** The size in bytes from which the packed size may need 64 bits. */
 const large = 0xf000_0000
 
-/** Bytes of a name, which the format counts in 16 bits. */
+/** The longest name in bytes; the format stores the length in 16 bits. */
 const longestName = 0xffff
 
 const modeOf = (type: number, mode: number | undefined): number | undefined =>
   mode === undefined ? undefined : type | (mode & 0o777)
 
-/** Where the tree lies in an archive: below `files/` beside a manifest, or at the top level without one. */
+/** The place of the tree in an archive: below `files/` beside a manifest, or at the top level without one. */
 export type Layout = "manifest" | "plain"
 
-/** Whether a tree at the top level could be taken for an archive with a manifest, or for one that has lost its content. */
+/** Tests whether a plain archive could be mistaken for one with a manifest, or for one that lost its content. */
 const isDoubtful = (items: ReadonlyArray<Item>): boolean =>
   items.length === 0 || items.some(({ path }) => path === Manifest.manifestName)
 
@@ -61,7 +62,7 @@ export class Writer {
   #bytes = 0
   readonly #verbatim = { entries: 0, fileCount: 0, totalBytes: 0 }
 
-  /** `now` in milliseconds since 1970. */
+  /** Creates a writer. `now` is in milliseconds since 1970. */
   constructor(port: Backend, limits: LimitsShape, now: number, layout: Layout = "manifest") {
     this.#port = port
     this.#layout = layout
@@ -70,7 +71,7 @@ export class Writer {
     this.#time = Format.dosTime(now)
   }
 
-  /** Of what has been written so far. Entries that are carried verbatim count apart. */
+  /** The manifest of the entries written so far. Entries carried verbatim are counted separately. */
   get manifest(): Manifest.Manifest {
     return {
       createdAt: DateTime.makeUnsafe(this.#now),
@@ -94,7 +95,7 @@ export class Writer {
     )
   }
 
-  /** Small entries gathered, each large one by itself. */
+  /** Returns groups of small entries, and each large entry alone. */
   #parts(items: ReadonlyArray<Item>): Stream.Stream<Bytes<ArchiveError | Fault>, ArchiveError | Fault> {
     const gathered = Effect.fnUntraced({ self: this }, function* (from: number): Effect.fn.Return<
       readonly [Bytes<ArchiveError | Fault>, number] | undefined,
@@ -118,7 +119,7 @@ export class Writer {
     return Stream.unfold(0, gathered)
   }
 
-  /** The whole entry, nothing where the file has gone; `undefined` where it is large. */
+  /** Encodes a small entry; returns nothing if the file is gone, and `undefined` if it is large. */
   #small(item: Item): Effect.Effect<ReadonlyArray<Uint8Array> | undefined, ArchiveError | Fault> {
     if (item.isOdd === true && item.kind !== "file") return this.#odd(item)
     const name = this.#nameOf(item)
@@ -138,7 +139,7 @@ export class Writer {
     )
   }
 
-  /** A link or directory as a file, since no reader but ours may take it for one. */
+  /** Encodes a symlink or directory as a file, so that other readers do not create it. */
   #odd(item: Item): Effect.Effect<ReadonlyArray<Uint8Array>, ArchiveError> {
     const mode = item.kind === "directory" ? modeOf(Format.fileType, item.mode) : Format.fileType | 0o600
     const content = item.kind === "symlink" ? Buffer.from(item.target) : new Uint8Array(0)
@@ -171,7 +172,7 @@ export class Writer {
   }
 
   #whole(made: Made, content: Uint8Array): Effect.Effect<ReadonlyArray<Uint8Array>, ArchiveError> {
-    // Nothing shorter than that becomes shorter still.
+    // Deflate cannot shorten content this small.
     const packing = content.length < 8 ? Effect.succeed(content) : Codec.deflate(content)
     return Effect.flatMap(packing, (packed) =>
       judged(() => {
@@ -185,7 +186,7 @@ export class Writer {
     )
   }
 
-  /** The file is opened again, and may be small by now or gone. */
+  /** Encodes a large entry. Opens the file again; by now it may be small or gone. */
   #large(item: Item): Bytes<ArchiveError | Fault> {
     const { path } = item
     return Stream.unwrap(
@@ -205,7 +206,11 @@ export class Writer {
     )
   }
 
-  /** Its beginning tells whether it is worth packing. What is stored is read twice, since its checksum stands before it. */
+  /**
+   * Streams a large file; its beginning decides whether to compress it.
+   *
+   * An uncompressed file is read twice, because its checksum comes before the data.
+   */
   #streamed(made: Made, path: FsPath, handle: Handle): Bytes<Fault> {
     const isLarge = handle.stat.sizeBytes >= large
     return Stream.unwrap(
