@@ -1,11 +1,13 @@
 /**
- * The whole tree of any filesystem as one archive, and any filesystem out of one. An import looks at all of the archive before it touches
- * anything, and an export leaves out, or refuses, what an import would refuse; so what has been exported can be imported anywhere.
+ * Exports the whole tree of a filesystem as an archive, and imports archives.
  *
- * A ZIP archive holds the tree under `files/`, and at its end `manifest.json` with `version` "1", `created_at`, `file_count` and
- * `total_bytes`; with `layout: "plain"` it holds the tree at its top level and nothing else. Both are read, told apart by what is in them,
- * and so are the ZIP archives of other tools. Modes, links and empty directories are carried as other tools carry them. The same tree and
- * clock give the same bytes.
+ * An import checks the whole archive before it changes anything. An export skips or refuses every entry that an import
+ * would reject, so every exported archive can be imported anywhere.
+ *
+ * A ZIP archive holds the tree under `files/` and ends with `manifest.json`, which has `version` "1", `created_at`,
+ * `file_count` and `total_bytes`. With `layout: "plain"` it holds only the tree, at its top level. An import detects
+ * the layout by the content and also reads ZIP archives of other tools. Modes, symlinks and empty directories are
+ * stored as other tools store them. The same tree and clock give the same bytes.
  *
  * @since 0.1.0
  */
@@ -45,7 +47,7 @@ export type {
 
 type Problem = ArchiveError | Fault | Mismatch
 
-/** What an archive, or its way in, fails with of its own, kept apart from the faults of the filesystem. */
+/** An error of the input, wrapped to keep it apart from faults of the filesystem. */
 class Foreign<E> {
   readonly error: E
 
@@ -75,16 +77,21 @@ const called = <A, E, R>(port: Backend, operation: string, self: Effect.Effect<A
  * @since 0.1.0
  */
 export interface ExportOptions {
-  /** What is left out, with all that is in it. @default nothing */
+  /** Tests whether to skip a path with everything below it. @default nothing */
   readonly excludes?: ((path: FsPath) => boolean) | undefined
-  /** Globs of what is left out, with all that is in it; `!` takes back, and later ones win. @default nothing */
+  /** Globs of paths to skip with everything below. `!` includes again; later globs win. @default nothing */
   readonly exclude?: string | ReadonlyArray<string> | undefined
-  /** Fail with ArchiveError where something has to be left out. @default false */
+  /** Whether to fail with ArchiveError instead of skipping an entry that no import accepts. @default false */
   readonly strict?: boolean | undefined
-  /** Called for each entry that is left out because no import would take it, before the first byte. @default a warning in the log */
+  /**
+   * Called, before the first byte, for each entry that is skipped because no import accepts it. @default a warning in
+   * the log
+   */
   readonly onSkipped?: ((entry: SkippedEntry) => void) | undefined
   /**
-   * `manifest`: the tree below `files/`, beside a `manifest.json`. `plain`: the tree at the top level, as other tools write it. A tar
+   * The place of the tree in the archive.
+   *
+   * `manifest`: below `files/`, beside a `manifest.json`. `plain`: at the top level, as other tools write it. A tar
    * archive is always plain. Both can be imported.
    *
    * @default "manifest"
@@ -92,22 +99,22 @@ export interface ExportOptions {
   readonly layout?: "manifest" | "plain" | undefined
 }
 
-/** `odd`: "keep" for archives that only this filesystem reads back. */
+/** Internal options: `odd: "keep"` makes an archive that only this filesystem can restore. */
 interface Making extends Omit<ExportOptions, "excludes"> {
   readonly excludes?: SurveyOptions["excludes"]
   readonly odd?: Odd | undefined
 }
 
-/** An archive in the making. */
+/** An archive during its creation. */
 interface Exported {
   readonly bytes: Stream.Stream<Uint8Array, ArchiveError | Fault>
-  /** Files and links in it, once it is made. */
+  /** Returns the number of files and symlinks, once all bytes have been read. */
   readonly files: () => number
 }
 
 interface MakeOptions extends SurveyOptions {
   readonly layout?: Layout | undefined
-  /** Hears of what has been left out, before the first byte. */
+  /** Reports the skipped entries before the first byte. */
   readonly report: (skipped: ReadonlyArray<SkippedEntry>) => Effect.Effect<void>
 }
 
@@ -140,7 +147,7 @@ const tar: Format = {
   read: Tar.read
 }
 
-/** Shown in a warning. */
+/** The number of entries that a warning shows. */
 const fewest = 5
 
 const warning = (skipped: ReadonlyArray<SkippedEntry>): Effect.Effect<void> => {
@@ -188,11 +195,18 @@ const joined = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Uin
   Effect.map(Stream.runCollect(bytes), (chunks) => new Uint8Array(Buffer.concat(chunks)))
 
 /**
- * The tree of a filesystem as a ZIP archive. Nothing of it is held but the names; files are read as the bytes are asked for, each as it is
- * at that moment. An entry that an import would refuse is left out and told (`onSkipped`), with everything in it: a name that is no text
- * or leads astray, the second of two names that differ in case or normal form alone, a link that leads out, a FIFO, socket or device. With
- * `strict` such an entry fails with ArchiveError `name`, `duplicate`, `link` or `unsupported`. More than `Limits.maxArchiveEntries` or
- * `maxArchiveBytes` is `tooLarge`.
+ * Exports the tree of a filesystem as a ZIP archive.
+ *
+ * Only the names are held in memory; each file is read when its bytes are requested, as it is at that moment. An entry
+ * that an import would reject is skipped with everything in it and reported (`onSkipped`):
+ *
+ * - a name that is not text or not a valid path
+ * - the second of two names that differ only in case or normal form
+ * - a symlink that leads out of the tree
+ * - a FIFO, a socket or a device
+ *
+ * With `strict` such an entry fails with ArchiveError `name`, `duplicate`, `link` or `unsupported`. More than
+ * `Limits.maxArchiveEntries` or `maxArchiveBytes` fails with `tooLarge`.
  *
  * @since 0.1.0
  */
@@ -200,7 +214,7 @@ export const exportZipOf = (fs: Algebra, options: ExportOptions = {}): Stream.St
   streamed(zip, "exportZip", fs, options)
 
 /**
- * The same as a tar archive, names beginning at the root.
+ * Exports the tree as a tar archive, with names relative to the root. Otherwise the same as `exportZipOf`.
  *
  * @since 0.1.0
  */
@@ -208,7 +222,7 @@ export const exportTarOf = (fs: Algebra, options: ExportOptions = {}): Stream.St
   streamed(tar, "exportTar", fs, options)
 
 /**
- * The same ZIP archive as one array.
+ * Exports the tree as a ZIP archive in one array.
  *
  * @since 0.1.0
  */
@@ -224,9 +238,10 @@ const either = (one: SurveyOptions["excludes"], other: SurveyOptions["excludes"]
     : (path, isDirectory) => one(path, isDirectory) || other(path, isDirectory)
 
 /**
- * Writes the ZIP archive to a file of the machine and answers how many files and links are in it. Its directory is made; what was there
- * stays until the new archive is complete. An archive in the workspace itself is not in itself, nor is an earlier one in its place.
- * Failures out there bear `path` as given.
+ * Writes the tree as a ZIP archive to a file of the host and returns the number of files and symlinks in the archive.
+ *
+ * The directory of the file is created. An old file stays until the new archive is complete. If the file lies in the
+ * workspace itself, the archive does not contain it. Failures on the host carry `path` as given.
  *
  * @since 0.1.0
  */
@@ -237,8 +252,10 @@ export const exportArchiveOf = (
 ): Effect.Effect<number, ArchiveError | FsError> => writing(port, path, options)
 
 /**
- * The same for an archive that only this filesystem reads back: entries that an import would refuse are in it too, word for word. Outside
- * `files/`, so that an import takes the rest. FIFOs, sockets and devices are left out and told.
+ * Writes an archive for this filesystem only: entries that a generic import would reject are included verbatim.
+ *
+ * They lie outside `files/`, so a generic import takes all the others. FIFOs, sockets and devices are skipped and
+ * reported.
  *
  * @internal
  */
@@ -249,7 +266,7 @@ export const keepArchiveOf = (
 ): Effect.Effect<number, ArchiveError | FsError> => writing(port, path, { ...options, odd: "keep" })
 
 /**
- * The same as a stream.
+ * Exports an archive as `keepArchiveOf` does, as a stream.
  *
  * @internal
  */
@@ -257,7 +274,7 @@ export const keepZipOf = (fs: Algebra, options: ExportOptions = {}): Stream.Stre
   streamed(zip, "exportZip", fs, { ...options, odd: "keep" })
 
 /**
- * The same as one array.
+ * Exports an archive as `keepArchiveOf` does, as one array.
  *
  * @internal
  */
@@ -299,15 +316,18 @@ const hasLink = (top: DirectoryNode): boolean => {
 }
 
 interface Opened extends Contents {
-  /** Of the machine, in which it is. */
+  /** The path of the archive on the host, if it has one. */
   readonly file?: string | undefined
 }
 
-/** An archive that lies in the tree stays there where the tree that is to come has its directory, and nothing in its place. */
+/**
+ * Returns the archive's path in the tree if the import can leave the file there: its directory exists in the new tree
+ * and the name is free.
+ */
 const besides = (tree: DirectoryNode, path: FsPath | undefined): FsPath | undefined =>
   path !== undefined && at(tree, parent(path))?.kind === "directory" && at(tree, path) === undefined ? path : undefined
 
-/** Everything is checked before anything is changed; then the tree becomes the archive's. Answers how many files and links that has. */
+/** Checks the whole archive, then makes the filesystem equal to its tree. Returns the number of files and symlinks. */
 const importing = <E, R>(
   port: Backend,
   operation: string,
@@ -352,8 +372,11 @@ const importingFile = (
   )
 
 /**
- * Makes a filesystem what a ZIP archive says: all names, sizes and contents are checked first, and on any failure nothing has changed.
- * Beside a manifest of ours, entries outside `files/` are checked and passed over; any other archive is the tree itself. Answers the number of files and links. Needs both write and delete.
+ * Makes a filesystem equal to a ZIP archive and returns the number of files and symlinks.
+ *
+ * All names, sizes and contents are checked first; on any failure nothing has changed. Beside a manifest of this
+ * library, entries outside `files/` are checked and ignored; any other archive is the tree itself. Requires permission
+ * to write and to delete.
  *
  * @since 0.1.0
  */
@@ -363,7 +386,9 @@ export const importZipOf = <E, R>(
 ): Effect.Effect<number, E | ArchiveError | FsError, Exclude<R, Scope.Scope>> => importingFrom(zip, "importZip", fs, bytes)
 
 /**
- * The same from a tar archive, packed by gzip or not. Other names of one file are files with the same content.
+ * Makes a filesystem equal to a tar archive, with or without gzip. A hard link becomes a file with the same content.
+ *
+ * Otherwise the same as `importZipOf`.
  *
  * @since 0.1.0
  */
@@ -373,7 +398,7 @@ export const importTarOf = <E, R>(
 ): Effect.Effect<number, E | ArchiveError | FsError, Exclude<R, Scope.Scope>> => importingFrom(tar, "importTar", fs, bytes)
 
 /**
- * The same from a ZIP archive that is one array.
+ * Makes a filesystem equal to a ZIP archive given as one array.
  *
  * @since 0.1.0
  */
@@ -381,8 +406,9 @@ export const importBytesOf = (fs: Algebra, bytes: Uint8Array): Effect.Effect<num
   importing(fs.port, "importZip", (rules) => readAny(Spool.ofBytes(bytes), rules))
 
 /**
- * The same from a file of the machine. One that lies in the workspace itself stays where it is, if its directory does. Failures out there
- * bear `path` as given.
+ * Makes a filesystem equal to a ZIP archive in a file of the host.
+ *
+ * A file in the workspace itself stays, if the new tree has its directory. Failures on the host carry `path` as given.
  *
  * @since 0.1.0
  */
@@ -392,12 +418,13 @@ export const importArchiveOf = (fs: Algebra, path: string): Effect.Effect<number
     Effect.mapError(Outside.open(path), (fault) => new Foreign(promote(fault, "importArchive", path)))
   )
 
-/** The filesystem as the home of archives that it has kept. */
+/** Describes the filesystem, so that it can restore archives of `keepArchiveOf`. */
 const homeOf = ({ port }: Algebra): Home => ({ backend: port.info.name, caseSensitive: port.info.caseSensitive })
 
 /**
- * Brings back an archive of `keepArchiveOf` from a file that is open already, whatever has its name by now. What was kept verbatim comes
- * back into a filesystem of the same kind, and is passed over by others.
+ * Restores an archive of `keepArchiveOf` from an open file, even if another file has its name by now.
+ *
+ * A filesystem of the same kind restores the verbatim entries; another kind ignores them.
  *
  * @internal
  */
@@ -405,7 +432,7 @@ export const bringBackOpenedOf = (fs: Algebra, opened: Outside.Opened): Effect.E
   importingFile(fs, Effect.succeed(opened), homeOf(fs))
 
 /**
- * The same from a file of the machine.
+ * Restores an archive of `keepArchiveOf` from a file of the host.
  *
  * @internal
  */
@@ -417,7 +444,7 @@ export const bringBackArchiveOf = (fs: Algebra, path: string): Effect.Effect<num
   )
 
 /**
- * The same from one array.
+ * Restores an archive of `keepArchiveOf` from one array.
  *
  * @internal
  */
@@ -425,7 +452,7 @@ export const bringBackBytesOf = (fs: Algebra, bytes: Uint8Array): Effect.Effect<
   importing(fs.port, "importZip", (rules) => readAny(Spool.ofBytes(bytes), rules, homeOf(fs)))
 
 /**
- * `exportZipOf` the filesystem in force.
+ * Runs `exportZipOf` on the current filesystem.
  *
  * @since 0.1.0
  */
@@ -434,7 +461,7 @@ export const exportZip: Stream.Stream<Uint8Array, ArchiveError | FsError, Filesy
 )
 
 /**
- * `exportTarOf` the filesystem in force.
+ * Runs `exportTarOf` on the current filesystem.
  *
  * @since 0.1.0
  */
@@ -443,7 +470,7 @@ export const exportTar: Stream.Stream<Uint8Array, ArchiveError | FsError, Filesy
 )
 
 /**
- * `exportBytesOf` the filesystem in force.
+ * Runs `exportBytesOf` on the current filesystem.
  *
  * @since 0.1.0
  */
@@ -452,7 +479,7 @@ export const exportBytes: Effect.Effect<Uint8Array, ArchiveError | FsError, File
 )
 
 /**
- * `exportArchiveOf` the filesystem in force.
+ * Runs `exportArchiveOf` on the current filesystem.
  *
  * @since 0.1.0
  */
@@ -463,7 +490,7 @@ export const exportArchive = (
   Effect.flatMap(Filesystem, (fs) => exportArchiveOf(fs, path, options))
 
 /**
- * `importZipOf` the filesystem in force.
+ * Runs `importZipOf` on the current filesystem.
  *
  * @since 0.1.0
  */
@@ -473,7 +500,7 @@ export const importZip = <E, R>(
   Effect.flatMap(Filesystem, (fs) => importZipOf(fs, bytes))
 
 /**
- * `importTarOf` the filesystem in force.
+ * Runs `importTarOf` on the current filesystem.
  *
  * @since 0.1.0
  */
@@ -483,7 +510,7 @@ export const importTar = <E, R>(
   Effect.flatMap(Filesystem, (fs) => importTarOf(fs, bytes))
 
 /**
- * `importBytesOf` the filesystem in force.
+ * Runs `importBytesOf` on the current filesystem.
  *
  * @since 0.1.0
  */
@@ -491,7 +518,7 @@ export const importBytes = (bytes: Uint8Array): Effect.Effect<number, ArchiveErr
   Effect.flatMap(Filesystem, (fs) => importBytesOf(fs, bytes))
 
 /**
- * `importArchiveOf` the filesystem in force.
+ * Runs `importArchiveOf` on the current filesystem.
  *
  * @since 0.1.0
  */

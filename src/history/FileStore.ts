@@ -1,6 +1,7 @@
 /**
- * A store of text by path in eight methods, over any Filesystem: no caps, deleting takes everything below, and what is not there is
- * empty, not an error.
+ * A store of text files in eight methods, over any Filesystem.
+ *
+ * The methods have no size limits. `delete` is recursive, and a missing path gives an empty result, not an error.
  *
  * @since 0.1.0
  */
@@ -18,19 +19,19 @@ import { exportBytesOf, importBytesOf, importZipOf } from "./Archive.ts"
 import { ArchiveError } from "./errors.ts"
 
 /**
- * Which lines of a file.
+ * The range of lines to read.
  *
  * @since 0.1.0
  */
 export interface PageOptions {
-  /** 0-based line of the first one answered. @default 0 */
+  /** The 0-based first line. @default 0 */
   readonly offset?: number | undefined
-  /** Lines; -1 is all, 0 none. @default all */
+  /** The number of lines; -1 means all, 0 none. @default all */
   readonly limit?: number | undefined
 }
 
 /**
- * Which files `search` looks into.
+ * The files to search.
  *
  * @since 0.1.0
  */
@@ -40,37 +41,49 @@ export interface SearchOptions {
 }
 
 /**
- * The operations. They ignore the `Limits` in force, except those that guard the program and not the answer: how long a pattern may
- * work on one file, and how many entries and bytes an archive may hold.
+ * The operations of a FileStore.
+ *
+ * They ignore the current `Limits`, except for the three that protect the program: the time of a pattern on one file,
+ * and the entries and bytes of an archive.
  *
  * @since 0.1.0
  */
 export interface Operations {
   readonly read: (path: string, options?: PageOptions) => Effect.Effect<ReadResult, ReadError>
-  /** Makes the parents, replaces what is there, and answers the number of bytes. */
+  /** Writes a file, creating its parent directories or replacing an old file. Returns the number of bytes. */
   readonly write: (path: string, content: string) => Effect.Effect<number, WriteError>
-  /** A file, or a directory with all that is in it. Answers how many files went: at least 1 when anything did, 0 when nothing was there. */
+  /**
+   * Deletes a file, or a directory with everything in it. Returns the number of files: at least 1 if anything was
+   * deleted, 0 if nothing existed.
+   */
   readonly delete: (path: string) => Effect.Effect<number, DeleteError>
-  /** By name, with sizes; nothing where there is no such directory. @default the root */
+  /** Lists a directory by name, with sizes. A missing directory is empty. @default the root */
   readonly list: (path?: string) => Effect.Effect<ReadonlyArray<FileEntry>, ListError>
-  /** Files, with sizes, in path order. A pattern without a slash matches names at any depth, one with a slash paths from the root. */
+  /**
+   * Finds files, with sizes, in path order. A pattern without a slash matches names at any depth; one with a slash
+   * matches paths from the root.
+   */
   readonly glob: (pattern: string) => Effect.Effect<ReadonlyArray<FileEntry>, GlobError>
-  /** The first match of each matching line, in the order of (path, line). */
+  /** Searches files. Returns the first match of each matching line, ordered by path and line. */
   readonly grep: (pattern: string, options?: SearchOptions) => Effect.Effect<ReadonlyArray<GrepMatch>, GrepError>
   /**
-   * The whole tree as the bytes of a ZIP archive, which any backend can restore. An entry that no import would take, such as a link that
-   * leads out, is left out with a warning in the log; `Snapshots` keeps those too. Fails with ArchiveError `tooLarge`.
+   * The whole tree as a ZIP archive, which any backend can restore.
+   *
+   * An entry that no import accepts, such as a symlink out of the tree, is skipped with a warning in the log;
+   * `Snapshots` keeps such entries. Fails with ArchiveError `tooLarge`.
    */
   readonly snapshot: Effect.Effect<Uint8Array, ArchiveError | FsError>
   /**
-   * Makes the tree what the bytes of a ZIP archive say, whoever made it; what is not in it goes. It is checked whole before: what fails
-   * has changed nothing. Fails with ArchiveError, and with AccessDenied `readOnly` unless both writing and deleting are permitted.
+   * Makes the tree equal to a ZIP archive of any origin; entries that the archive lacks are removed.
+   *
+   * The whole archive is checked first, so a failure changes nothing. Fails with ArchiveError, and with AccessDenied
+   * `readOnly` unless both writing and deleting are permitted.
    */
   readonly restore: (data: Uint8Array) => Effect.Effect<void, ArchiveError | FsError>
 }
 
 /**
- * The service of the eight methods.
+ * The service with the eight methods.
  *
  * @since 0.1.0
  */
@@ -93,14 +106,14 @@ const entryOf = ({ isFile, kind, path, sizeBytes }: GlobMatch): FileEntry => ({
   addressable: true
 })
 
-/** What is no bytes fails as late as bytes that are no archive. */
+/** Restores an archive. A value that is not bytes fails at the same point as an invalid archive. */
 const restoreOf = (fs: Algebra, data: Uint8Array): Effect.Effect<number, ArchiveError | FsError> =>
   isBytes(data)
     ? importBytesOf(fs, data)
     : importZipOf(fs, Stream.fail(new ArchiveError({ reason: "corrupt", detail: "it is no Uint8Array" })))
 
 /**
- * The store that a Filesystem is.
+ * Creates a store over a filesystem.
  *
  * @since 0.1.0
  */
@@ -116,7 +129,7 @@ export const make = (fs: Algebra): Operations => ({
 })
 
 /**
- * The facade over the filesystem in force.
+ * Provides a store over the current filesystem.
  *
  * @since 0.1.0
  */

@@ -1,6 +1,8 @@
 /**
- * Snapshots that have names: a ZIP archive each, `{id}.fs.zip` in one directory of the machine. The directory is all that is known of
- * them, so they outlive the process, several processes can share them, and an archive that somebody puts there is a snapshot too.
+ * Named snapshots: one ZIP archive each, `{id}.fs.zip` in a directory of the host.
+ *
+ * The directory is the only state. So snapshots outlive the process, several processes can share them, and an archive
+ * that a user puts there is a snapshot too.
  *
  * @since 0.1.0
  */
@@ -48,8 +50,10 @@ export type {
 export class SnapshotStore extends Context.Service<SnapshotStore, Operations>()("fs-algebra/SnapshotStore") {}
 
 /**
- * The store of the filesystem in force, until the scope ends; the archives stay. Meanwhile no filesystem can be opened in the directory.
- * Fails with SnapshotError `refused` where the directory is one that nothing may be kept in.
+ * Creates a store for the current filesystem, for the scope; the archives remain.
+ *
+ * During the scope no filesystem can be opened in the directory. Fails with SnapshotError `refused` if the directory is
+ * not acceptable.
  *
  * @since 0.1.0
  */
@@ -62,7 +66,7 @@ export const make = (options?: Options): Effect.Effect<Operations, SnapshotError
   )
 
 /**
- * A store for the filesystem in force. Fails with SnapshotError where its directory cannot be trusted.
+ * Provides a store for the current filesystem. Fails with SnapshotError if the directory cannot be trusted.
  *
  * @since 0.1.0
  */

@@ -1,10 +1,13 @@
 /**
- * Whole trees kept as they were, and brought back byte for byte and mode for mode: ignored files, empty directories, links, nested
- * repositories. A snapshot is a value; where it is kept is a matter of the layer.
+ * Snapshots of whole trees, restored byte for byte and mode for mode: ignored files, empty directories, symlinks,
+ * nested repositories.
  *
- * - in memory: the tree itself, shared with what comes later; taking one is free
- * - a directory of the machine: git as a store of objects, outside the directory; `git --git-dir … ls-tree -r <commitRef>` shows one
- * - anything else, and combinators: ZIP archives of what they show
+ * A snapshot is a value; the layer decides where its content is stored:
+ *
+ * - in memory: the tree itself, shared with later states; a snapshot costs nothing
+ * - a directory of the host: git as an object store, outside the directory; `git --git-dir … ls-tree -r <commitRef>`
+ *   shows one
+ * - other backends, and combinators: ZIP archives
  *
  * @since 0.1.0
  */
@@ -88,7 +91,7 @@ export {
 } from "./tree.ts"
 
 /**
- * The service that keeps the past of a filesystem, and brings it back.
+ * The service that takes and restores snapshots of a filesystem.
  *
  * @since 0.1.0
  */
@@ -117,7 +120,7 @@ const own = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy, Proble
 }
 
 /**
- * The backend's own way, with options.
+ * Provides snapshots stored as the backend stores them, with options.
  *
  * @since 0.1.0
  */
@@ -125,16 +128,19 @@ export const layerWith = (options: LayerOptions): Layer.Layer<Snapshots, Snapsho
   serving((fs) => own(fs, options))
 
 /**
- * The backend's own way; what it keeps lives and dies with the layer. Fails with SnapshotError `gitMissing` for a directory of a
- * machine that has no git.
+ * Provides snapshots stored as the backend stores them, for the lifetime of the layer.
+ *
+ * Fails with SnapshotError `gitMissing` for a directory of a host without git.
  *
  * @since 0.1.0
  */
 export const layer: Layer.Layer<Snapshots, SnapshotError, Filesystem> = layerWith({})
 
 /**
- * The same in a git directory that outlives the layer, for restoring in a later process. It is made where it is not there, and refused
- * inside the root of any filesystem that is open, or when it is not one that this module has made.
+ * Provides snapshots in a git directory that outlives the layer, so that a later process can restore them.
+ *
+ * A missing directory is created. It is refused inside the root of any open filesystem, and if this module did not
+ * create it.
  *
  * @since 0.1.0
  */
@@ -143,14 +149,15 @@ export const layerGit = (
 ): Layer.Layer<Snapshots, SnapshotError, Filesystem> => serving((fs) => GitStrategy.make(fs.port, options.gitDir, options))
 
 /**
- * ZIP archives, in a temporary directory that goes with the layer: everywhere, and without git.
+ * Provides snapshots as ZIP archives in a temporary directory, which is removed with the layer. Works on every backend
+ * and without git.
  *
  * @since 0.1.0
  */
 export const layerArchive: Layer.Layer<Snapshots, SnapshotError, Filesystem> = serving((fs) => ArchiveStrategy.make(fs, {}))
 
 /**
- * `fork` of the service in force.
+ * Runs `fork` of the current service.
  *
  * @since 0.1.0
  */
@@ -158,14 +165,14 @@ export const fork = (snapshot: FilesystemSnapshot): Effect.Effect<Algebra, Snaps
   Snapshots.use((snapshots) => snapshots.fork(snapshot))
 
 /**
- * What differs between a fork and the snapshot that it began as, in path order.
+ * Returns the differences between a fork and the snapshot that it began with, in path order.
  *
  * @since 0.1.0
  */
 export const changes: (fork: Algebra) => Effect.Effect<ReadonlyArray<Change>, Overlay.ChangesError> = Overlay.changes
 
 /**
- * `merge` of the service in force.
+ * Runs `merge` of the current service.
  *
  * @since 0.1.0
  */

@@ -1,4 +1,7 @@
-/** What can go wrong with the past of a tree. Within this folder it is plain data, promoted where a call leaves it. */
+/**
+ * The errors of snapshots and archives. Inside this folder a failure is plain data, which becomes an error at the edge
+ * of a call.
+ */
 import * as Schema from "effect/Schema"
 
 /**
@@ -17,7 +20,7 @@ export class SnapshotError extends Schema.TaggedError<SnapshotError>("fs-algebra
 }
 
 /**
- * A snapshot cannot be restored. Nothing has changed, unless it was `verify` that failed.
+ * A snapshot cannot be restored. Nothing has changed, except when `verify` failed.
  *
  * @since 0.1.0
  */
@@ -35,7 +38,7 @@ export class SnapshotRestoreError extends Schema.TaggedError<SnapshotRestoreErro
 }
 
 /**
- * An archive that is not what it should be, or a tree that no archive can hold.
+ * An archive is invalid, or a tree cannot be stored in an archive.
  *
  * @since 0.1.0
  */
@@ -50,7 +53,7 @@ export class ArchiveError extends Schema.TaggedError<ArchiveError>("fs-algebra/A
   }
 }
 
-/** What a store of snapshots says when it cannot. */
+/** A failure of a snapshot store. */
 export interface StoreFault {
   readonly _tag: "StoreFault"
   readonly reason: "gitMissing" | "unknown" | "corrupt" | "budget" | "refused" | "unavailable" | "io"

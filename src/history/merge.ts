@@ -1,6 +1,6 @@
 /**
- * Two trees with an origin in common become one. The merge only reads: it answers what `ours` is to become, and the caller makes that
- * true at once or not at all.
+ * A three-way merge of trees. It only reads: it returns the new tree for `ours`, and the caller applies it as one
+ * change.
  */
 import * as Effect from "effect/Effect"
 import { fold, type FsPath, join, root, segments } from "../model/FsPath.ts"
@@ -10,20 +10,20 @@ import { mergeText, type Side } from "./merge/text.ts"
 import { type FileMerge, inPathOrder, mergeTrees } from "./merge/trees.ts"
 import { at, blobId, type Change, differences, type DirectoryNode, type FileNode, type Node } from "./tree.ts"
 
-/** A tree, and where its content is. */
+/** A tree with access to its contents. */
 export interface Source<E> {
   readonly tree: DirectoryNode
-  /** The bytes of a file of this tree, as the tree has it. */
+  /** Reads a file of this tree, at the path that the tree has. */
   readonly read: (path: FsPath, file: FileNode) => Effect.Effect<Uint8Array, E>
 }
 
 export interface Merge<E> {
   readonly after: DirectoryNode
-  /** The bytes of a file of `after`. */
+  /** Reads a file of `after`. */
   readonly content: (path: FsPath, file: FileNode) => Effect.Effect<Uint8Array, E>
-  /** From `ours` to `after`, in path order. */
+  /** The changes from `ours` to `after`, in path order. */
   readonly changes: ReadonlyArray<Change>
-  /** In path order, whichever way they are settled. */
+  /** All conflicts in path order, also the resolved ones. */
   readonly conflicts: ReadonlyArray<Conflict>
 }
 
@@ -33,23 +33,23 @@ export interface Options<E> {
   readonly base: Source<E>
   readonly ours: Source<E>
   readonly theirs: Source<E>
-  /** Of what `ours` stands on. */
+  /** Whether the backend of `ours` distinguishes case. */
   readonly caseSensitive: boolean
   /**
-   * What becomes of places that need a decision: one side's version is taken, or nothing changes at all.
+   * The resolution of conflicts: take one side's version, or change nothing at all.
    *
    * @default "fail"
    */
   readonly conflicts?: "ours" | "theirs" | "fail" | undefined
   /**
-   * Bytes of the largest file that is merged by lines.
+   * The size in bytes up to which a file is merged by lines.
    *
    * @default 32 MiB
    */
   readonly maxBytes?: number | undefined
 }
 
-/** The path by which a tree knows it. */
+/** Returns the path in the spelling of a tree. */
 const spelled = (tree: DirectoryNode, path: FsPath, caseSensitive: boolean): FsPath | undefined => {
   if (caseSensitive || at(tree, path) !== undefined) return path
   let node: Node | undefined = tree
@@ -67,7 +67,7 @@ const spelled = (tree: DirectoryNode, path: FsPath, caseSensitive: boolean): FsP
   return out
 }
 
-/** Reads a file that a source knows at this path, perhaps by another spelling; `undefined` where the source does not have it. */
+/** Reads a file that a source has at this path, in any spelling. Returns `undefined` if the source lacks the file. */
 const readFrom = <E>({ read, tree }: Source<E>, path: FsPath, file: FileNode, caseSensitive: boolean) => {
   const known = spelled(tree, path, caseSensitive)
   const node = known && at(tree, known)
@@ -76,7 +76,7 @@ const readFrom = <E>({ read, tree }: Source<E>, path: FsPath, file: FileNode, ca
 
 const nowhere = (path: FsPath) => Effect.die(new Error(`${JSON.stringify(path)} is no file of this merge`))
 
-/** The tree with other files in the place of its own. */
+/** Returns the tree with some files replaced. */
 const replaceFiles = (
   top: DirectoryNode,
   files: ReadonlyArray<readonly [names: ReadonlyArray<string>, file: FileNode]>,
@@ -98,7 +98,7 @@ const replaceFiles = (
   return out
 }
 
-/** A file that both sides changed, merged or at least settled. */
+/** A file that both sides changed, merged or resolved. */
 interface Joined {
   readonly path: FsPath
   readonly bytes?: Uint8Array
@@ -125,7 +125,7 @@ const joinFile = Effect.fnUntraced(function* <E>(
   return { path, bytes: text.bytes, conflict: conflict(path, "content", file, { hunks: text.hunks }) }
 })
 
-/** What `ours` becomes when all that `theirs` changed since `base` is done to it too. Fails only as a source does. */
+/** Merges the changes from `base` to `theirs` into `ours`. Fails only if a source fails. */
 export const merge = Effect.fnUntraced(function* <E>(options: Options<E>): Effect.fn.Return<Merge<E>, E> {
   const { base, caseSensitive, conflicts: policy = "fail", ours, theirs } = options
   const prefer = policy === "theirs" ? "theirs" : "ours"

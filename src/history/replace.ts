@@ -1,7 +1,4 @@
-/**
- * Makes a filesystem what a tree says: nobody else writes meanwhile, what is there is looked at as it is now, and only what differs is
- * touched.
- */
+/** Makes a filesystem equal to a tree. Scans the current state under a lock and changes only what differs. */
 import * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import type { Fault } from "../model/FsError.ts"
@@ -19,29 +16,29 @@ export interface Goal<E> {
     path: FsPath,
     file: FileNode
   ) => Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, E | Fault>, E | Fault>
-  /** Only what is at these paths and below. @default everything */
+  /** The paths to replace, with everything below. @default everything */
   readonly paths?: ReadonlyArray<FsPath> | undefined
-  /** Answer what would change, and change nothing. @default false */
+  /** Whether to return the changes without making them. @default false */
   readonly dryRun?: boolean | undefined
-  /** Files and links that have been made, of how many. */
+  /** Called with the number of files and symlinks created so far, and the total. */
   readonly onProgress?: ((done: number, of: number) => Effect.Effect<void>) | undefined
-  /** Of what is there now. */
+  /** Options for the scan of the current state. */
   readonly scan?: Pick<ScanOptions<E>, "previous" | "excludes"> | undefined
 }
 
-/** Runs the effect while the whole filesystem is its own to change. */
+/** Runs the effect with an exclusive lock on the whole filesystem. */
 export const alone = <A, E, R>(port: Backend, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   port.locks?.alone?.([root], effect) ?? effect
 
-/** Whether both writing and deleting are permitted, as replacing needs. */
+/** Tests whether writing and deleting are both permitted; replacing needs both. */
 export const isPermitted = ({ info, rules }: Backend): boolean =>
   !info.readOnly && (rules?.permits === undefined || (rules.permits("write") && rules.permits("delete")))
 
-/** Finishes what killed processes have left; where nobody may write it stays. */
+/** Completes or undoes the transactions of killed processes, unless the filesystem is read-only. */
 export const recovering = (port: Backend): Effect.Effect<void, Fault> =>
   isPermitted(port) ? (port.hostRoots?.settle(() => true) ?? Effect.void) : Effect.void
 
-/** Answers what has changed, in path order. */
+/** Makes the filesystem equal to a tree. Returns the changes in path order. */
 export const replace = <E>(port: Backend, goal: Goal<E>): Effect.Effect<ReadonlyArray<Change>, Fault | Mismatch | E> =>
   isPermitted(port)
     ? alone(port, goal.dryRun === true ? replacing(port, goal) : taking(port, replacing(port, goal)))

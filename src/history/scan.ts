@@ -1,7 +1,9 @@
 /**
- * The whole tree as it is now. A file is not read again where its last reading vouches for it: the disk tells the same of it, and it had
- * last been changed before that reading began. Everything else is read, and looked at again afterwards: what was changed meanwhile is
- * read once more, so that each file is as it really was at one moment.
+ * Scans the whole current tree.
+ *
+ * A file is not read again if its stamp is unchanged and older than the start of the previous scan. All other files are
+ * read, and their stamps are checked again afterwards. A file that changed meanwhile is read again, so each file is
+ * captured as it was at one moment.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -15,7 +17,7 @@ import type { DirectoryHistory, Stamped } from "../port/history.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import { blobHasher, blobId, type DirectoryNode, type FileNode, type LinkNode, type Node } from "./tree.ts"
 
-/** A file or link with what the disk told of it when it was read. */
+/** A file or symlink with its stamp at the time of reading. */
 export type Known = (FileNode | LinkNode) & { readonly stamp?: Stamp | undefined }
 
 export interface Stamp {
@@ -28,21 +30,21 @@ export interface Stamp {
 
 export interface Scan {
   readonly tree: DirectoryNode
-  /** Milliseconds since 1970, when it began. */
+  /** The start of the scan in milliseconds since 1970. */
   readonly began: number
   readonly files: number
   readonly bytes: number
   readonly directories: number
-  /** FIFOs, sockets and devices, which are not captured. */
+  /** FIFOs, sockets and devices, which a tree does not contain. */
   readonly others: number
 }
 
-/** Takes what is read, and answers its id. */
+/** Receives the contents and returns their ids. */
 export interface Sink<E> {
   readonly file: (bytes: Uint8Array) => string
-  /** `undefined` where more or fewer bytes came than were told. */
+  /** Returns `undefined` if the stream had more or fewer bytes than `size`. */
   readonly large: (size: number, bytes: Stream.Stream<Uint8Array, Fault>) => Effect.Effect<string | undefined, Fault | E>
-  /** Its id, when all in it have theirs. Left out: directories get none. */
+  /** Returns the id of a directory whose entries all have ids. Without this function directories get no ids. */
   readonly directory?: ((self: DirectoryNode) => string) | undefined
 }
 
@@ -51,31 +53,31 @@ export interface Census {
   readonly bytes: number
   readonly directories: number
   readonly others: number
-  /** What is to be read of them. */
+  /** Bytes that the scan must read. */
   readonly bytesToRead: number
 }
 
 export interface ScanOptions<E> {
   readonly previous?: Scan | undefined
   readonly sink?: Sink<E> | undefined
-  /** Whether what the previous scan knew is still where the sink puts things. @default it is */
+  /** Tests whether the sink still has the content of an id from the previous scan. @default it is */
   readonly isHeld?: ((id: string) => boolean) | undefined
-  /** What is passed over, whatever it is. */
+  /** Tests whether to skip a path of any kind. */
   readonly excludes?: ((path: FsPath) => boolean) | undefined
-  /** Called while directories are looked at, and once more before the first file is read. */
+  /** Called during the walk, and once more before the first file is read. */
   readonly onCensus?: ((census: Census, isWhole: boolean) => Effect.Effect<void, E>) | undefined
   /** Called as files are read. */
   readonly onProgress?: ((done: Pick<Census, "files" | "bytes">, of: Census) => Effect.Effect<void>) | undefined
 }
 
-/** Content of at most so many bytes is held whole. */
+/** The largest content, in bytes, that is held whole. */
 export const wholeFile = 1024 * 1024
 const chunk = 256 * 1024
 
-/** How often a file that changes under our hands is read again. */
+/** The most times that a changing file is read again. */
 const maxReadings = 8
 
-/** Keeps nothing. */
+/** A sink that computes ids and keeps nothing. */
 export const hashing: Sink<never> = {
   file: blobId,
   large: (size, bytes) =>
@@ -111,7 +113,7 @@ const isSameStamp = (a: Stamp, b: Stamp): boolean =>
   a.inode === b.inode &&
   a.mode === b.mode
 
-/** Milliseconds by which the clock of a disk may be late: what it tells in whole seconds may be two of them old. */
+/** Returns the possible delay, in milliseconds, of a disk's clock. Times in whole seconds may lag by two seconds. */
 const lateness = ({ changed, modified }: Stamp): number => (changed % 1000 === 0 && modified % 1000 === 0 ? 2000 : 50)
 
 const vouches = (known: Node | undefined, now: Stamped, before: Scan | undefined): known is Known => {
@@ -128,13 +130,13 @@ interface Draft {
   readonly before: DirectoryNode | undefined
   readonly entries: Map<string, Node>
   readonly directories: Array<readonly [segment: string, draft: Draft]>
-  /** Files whose content nobody vouches for. */
+  /** Files that must be read. */
   readonly unread: Array<Looked>
-  /** It was there when the one above was read, and no more when it was to be. */
+  /** Whether the directory disappeared after its parent was read. */
   isGone: boolean
 }
 
-/** A child, with a stamp where the backend gives one. */
+/** A child, with a stamp if the backend has stamps. */
 interface Looked {
   readonly segment: string
   readonly kind: Stamped["kind"]
@@ -156,13 +158,16 @@ const ofStamp = (stamp: Stamped): Looked => ({
   stamp
 })
 
-/** Without stamps nothing vouches for anything. It looks twice: a directory may have been moved away for a moment. */
+/**
+ * Lists a directory of a backend without stamps. Repeats a failed stat once, because a directory may be moved away for
+ * a moment.
+ */
 const lookSlowly = Effect.fnUntraced(function* (port: Backend, path: FsPath): Effect.fn.Return<ReadonlyArray<Looked>, Fault> {
   const out: Array<Looked> = []
   for (const child of yield* port.list(path)) {
     const segment = keyOf(child)
     const stat = (yield* port.stat(join(path, segment))) ?? (yield* port.stat(join(path, segment)))
-    // A backend that cannot read links may look through them, and then sees nothing behind one that leads nowhere.
+    // A backend that cannot read symlinks may follow them, and then finds nothing behind a broken one.
     const isLink = port.links === undefined && child.kind === "symlink"
     if (stat === undefined && !isLink) continue
     const kind = isLink || stat === undefined ? "symlink" : stat.kind
@@ -188,7 +193,7 @@ const draftOf = (path: FsPath, mode: number | undefined, before: Node | undefine
   isGone: false
 })
 
-/** Left out, it would be lost where what it stands in is brought back. */
+/** The failure for a symlink that cannot be read. Skipping it would lose the symlink at the restore. */
 const unreadableLink: Fault = {
   _tag: "IoError",
   code: "ENOTSUP",
@@ -202,22 +207,23 @@ const linkAt = (port: Backend, path: FsPath): Effect.Effect<string | undefined, 
         isGone(fault) || fault._tag === "InvalidArgument" ? Effect.succeed(undefined) : Effect.fail(fault)
       )
 
-/** A directory on its way, for those who read many ahead. */
+/** A directory in a walk that reads ahead. */
 interface Step extends Visit {
   readonly above: Step | undefined
   readonly draft: Draft
-  /** Directories in it that have not been read yet. */
+  /** The number of subdirectories that are not read yet. */
   unread: number
 }
 
 type Enter<E> = (draft: Draft, children: ReadonlyArray<Looked>) => Effect.Effect<void, Fault | E>
 
-/** The number of times a directory is looked for that was listed and is not found. */
+/** The most attempts to read a directory that was listed and is not found. */
 const maxLooks = 3
 
 /**
- * Looks for a directory that was listed and is not found: another program may have moved it back, or put another in its place. Returns
- * `undefined` for one that was removed.
+ * Reads a directory that was listed and is not found: another program may have moved it back or replaced it.
+ *
+ * Returns `undefined` if the directory was removed.
  */
 const lookFor = (port: Backend, path: FsPath, left = maxLooks): Effect.Effect<ReadonlyArray<Looked> | undefined, Fault> =>
   Effect.catch(look(port, path), (fault) => {
@@ -225,7 +231,7 @@ const lookFor = (port: Backend, path: FsPath, left = maxLooks): Effect.Effect<Re
     return left === 1 ? Effect.succeed(undefined) : Effect.andThen(Effect.yieldNow, lookFor(port, path, left - 1))
   })
 
-/** One directory after another. */
+/** Walks the tree one directory at a time. */
 const oneByOne = Effect.fnUntraced(function* <E>(port: Backend, top: Draft, enter: Enter<E>) {
   const pending = [top]
   for (let here = pending.pop(); here !== undefined; here = pending.pop()) {
@@ -236,7 +242,10 @@ const oneByOne = Effect.fnUntraced(function* <E>(port: Backend, top: Draft, ente
   }
 })
 
-/** Many at a time, each by way of the one that it is in, which is kept at hand until all in it have been read. */
+/**
+ * Walks the tree with many reads at a time. A directory is read through its parent's descriptor, which is held until
+ * all its subdirectories are read.
+ */
 const manyAhead = Effect.fnUntraced(function* <E>(
   port: Backend,
   explore: NonNullable<DirectoryHistory["explore"]>,
@@ -274,7 +283,7 @@ const manyAhead = Effect.fnUntraced(function* <E>(
   }
 })
 
-/** All directories, and which files are to be read. */
+/** Walks all directories and finds the files that must be read. */
 const survey = Effect.fnUntraced(function* <E>(port: Backend, options: ScanOptions<E>) {
   const { excludes, isHeld = () => true, onCensus, previous } = options
   const { history } = port
@@ -289,7 +298,7 @@ const survey = Effect.fnUntraced(function* <E>(port: Backend, options: ScanOptio
     const link: Known = { kind: "symlink", target, ...(stamp && { stamp: stampOf(stamp) }) }
     here.entries.set(segment, link)
   })
-  /** Links that are new to us, after all that costs nothing. */
+  /** Records the children that need no I/O; returns the symlinks that must be read. */
   const take = (here: Draft, children: ReadonlyArray<Looked>): ReadonlyArray<Looked> | undefined => {
     let links: Array<Looked> | undefined
     for (const child of children) {
@@ -338,7 +347,7 @@ interface Read {
   readonly mode: number | undefined
 }
 
-/** `undefined`: it is no file any more, or was another one in the middle. */
+/** Reads a file. Returns `undefined` if it is no file any more or was replaced during the read. */
 const readFile = <E>(port: Backend, path: FsPath, sink: Sink<E>): Effect.Effect<Read | undefined, Fault | E> => {
   const opened = Effect.scoped(
     Effect.flatMap(port.open(path), (handle): Effect.Effect<Read | undefined, Fault | E> => {
@@ -358,14 +367,17 @@ const readFile = <E>(port: Backend, path: FsPath, sink: Sink<E>): Effect.Effect<
   })
 }
 
-/** The id and size of one file, as it is; `undefined` where it is none. */
+/** Returns id and size of one file as it is now; `undefined` if the path is no file. */
 export const idOf = (
   port: Backend,
   path: FsPath
 ): Effect.Effect<{ readonly id: string; readonly sizeBytes: number } | undefined, Fault> =>
   Effect.map(readFile(port, path, hashing), (read) => read && { id: read.id, sizeBytes: read.sizeBytes })
 
-/** Twice by one descriptor: the file had those bytes, whatever becomes of it and of its name meanwhile. `undefined` where they differ. */
+/**
+ * Reads a file twice through one descriptor. Two equal reads are valid whatever happens to the name; returns
+ * `undefined` if they differ.
+ */
 const readTwice = <E>(port: Backend, path: FsPath, sink: Sink<E>): Effect.Effect<Read | undefined, Fault | E> =>
   Effect.scoped(
     Effect.flatMap(
@@ -382,13 +394,13 @@ const readTwice = <E>(port: Backend, path: FsPath, sink: Sink<E>): Effect.Effect
 
 const unsteady = (path: FsPath): Fault => ({ _tag: "IoError", path, detail: "it changes whenever it is read" })
 
-/** Of one directory: what nobody vouches for, until each has been read between two looks that told the same. */
+/** Reads the unread files of one directory, until the stamps before and after each read are equal. */
 const readUnread = Effect.fnUntraced(function* <E>(port: Backend, draft: Draft, sink: Sink<E>, done: (file: Looked) => void) {
   let unread: ReadonlyArray<Looked> = draft.unread
   const hasStamps = port.history?._tag === "Directory"
   for (let left = maxReadings; unread.length > 0; left--) {
     const readings: Array<readonly [child: Looked, read: Read]> = []
-    // What never is the same between two looks may still be the same when it is read twice.
+    // The stamp of a busy file may change between any two checks, while two reads still give the same content.
     const isPatient = left <= maxReadings / 2
     for (const child of unread) {
       const path = join(draft.path, child.segment)
@@ -442,10 +454,10 @@ const isUnchanged = (draft: Draft, before: DirectoryNode): boolean => {
   return true
 }
 
-/** Directories made before others have their turn. */
+/** Directories built between two yields to other fibers. */
 const slice = 100
 
-/** From the innermost outwards, so that each directory finds those in it made. */
+/** Builds the directories from the innermost outwards, so that each finds its subdirectories built. */
 const assemble = Effect.fnUntraced(function* <E>(top: Draft, sink: Sink<E>, isTrusted: boolean) {
   const order: Array<Draft> = [top]
   for (const draft of order) for (const [, below] of draft.directories) order.push(below)
@@ -459,7 +471,7 @@ const assemble = Effect.fnUntraced(function* <E>(top: Draft, sink: Sink<E>, isTr
   return made.get(top)!
 })
 
-/** `isTrusted`: what the sink has been given of unchanged directories it still has, with all that belongs to them. */
+/** Builds one directory. `isTrusted` means that the sink still has every unchanged directory with its contents. */
 const finished = <E>(draft: Draft, sink: Sink<E>, isTrusted: boolean): DirectoryNode => {
   const { before, entries, mode } = draft
   const isKnown = sink.directory === undefined || (isTrusted && before?.id !== undefined)
@@ -476,7 +488,7 @@ const drafts = function* (top: Draft): Generator<Draft> {
   }
 }
 
-/** Nobody may write through this filesystem meanwhile; other programs may. */
+/** Scans the tree. The caller must block writes through this filesystem; other programs may write. */
 export const scan = Effect.fnUntraced(function* <E = never>(
   port: Backend,
   options: ScanOptions<E> = {}

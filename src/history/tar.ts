@@ -1,7 +1,9 @@
 /**
- * The tree as a tar archive, and back, by the same rules as ZIP. Here the names are the tree's own, with `./` before them or without.
- * What comes in is written aside while it is checked, packed by gzip or not, since a tar archive says only at its end that it is whole.
- * A hard link is a file with the content of an earlier one. Names that are not UTF-8 reach us with U+FFFD in them, which is refused.
+ * Reads and writes the tree as a tar archive, by the same rules as ZIP. Names may start with `./`.
+ *
+ * Input, with or without gzip, is buffered and checked to the end, because a tar archive shows only there that it is
+ * complete. A hard link becomes a file with the content of an earlier one. The decoder replaces invalid UTF-8 in names
+ * by U+FFFD, so names with U+FFFD are refused.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -26,7 +28,7 @@ type Entry = Tar.Entry<ArchiveError | Fault>
 
 const replaced = "\ufffd"
 
-/** The reason for which no tar archive of ours can hold a name or the text of a link. */
+/** Returns the reason why a tar archive cannot hold a name or a symlink target, or `undefined`. */
 export const whyUnfit = (text: string): string | undefined =>
   text.includes(replaced) ? "it has U+FFFD in it, which stands for bytes that are no text" : undefined
 
@@ -43,7 +45,7 @@ const entryOf = (port: Backend, item: Item, budget: Budget, mtime: Date): Stream
       })
     )
   }
-  // The file stays open for as long as its entry is read.
+  // The file stays open while its entry is read.
   return Stream.unwrap(
     Effect.flatMap(contentOf(port, path), (content) =>
       judged((): Stream.Stream<Entry> => {
@@ -65,7 +67,10 @@ const refusedEntry = (error: Tar.TarError): Fault =>
     ? unsteady("." as FsPath)
     : { _tag: "IoError", detail: `it cannot be written: ${error.message}` }
 
-/** `now` in milliseconds since 1970: the time of every entry. `onEntry` hears of each that has been begun. */
+/**
+ * Encodes a tar archive. Every entry has the time `now`, in milliseconds since 1970. `onEntry` is called at the start
+ * of each entry.
+ */
 export const bytes = (
   port: Backend,
   items: ReadonlyArray<Item>,
@@ -93,13 +98,13 @@ const corrupt = (detail: string, entry?: string) => refuse("corrupt", detail, en
 const asArchiveError = ({ kind, message }: Tar.TarError): ArchiveError =>
   kind === "Unsupported" ? refuse("unsupported", message) : corrupt(message)
 
-/** What gzip begins with. */
+/** Tests for the magic bytes of gzip. */
 const isGzip = (bytes: Uint8Array): boolean => bytes[0] === 0x1f && bytes[1] === 0x8b
 
 const isBroken = (error: unknown): error is Codec.Broken =>
   typeof error === "object" && error !== null && "_tag" in error && error._tag === "Broken"
 
-/** As it is, or unpacked where its first bytes are those of gzip. */
+/** Returns the stream unchanged, or unpacked if it begins with gzip's magic bytes. */
 const unpacked = <E, R>(input: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Uint8Array, E | ArchiveError, R> =>
   Stream.mapError(Stream.unwrap(Effect.map(Effect.scope, (scope) => Codec.through(input, new Gate(scope)))), (error) =>
     isBroken(error) ? corrupt(`gzip cannot unpack it: ${error.detail}`) : error
@@ -132,7 +137,10 @@ class Gate implements Codec.Transformer {
   })
 }
 
-/** An entry that is added at the end: an archive that has said that it ends hides it, and one that has been cut off shows it. */
+/**
+ * Returns an entry that is appended to the input. A complete archive hides the entry behind its end marker; a truncated
+ * one shows it.
+ */
 const sentinel = (): Uint8Array => {
   const block = Buffer.alloc(512)
   block.write("the end is missing", 0, "latin1")
@@ -150,7 +158,7 @@ interface Placed {
 
 const root = "."
 
-/** Without what stands before and after the names of the tree. */
+/** Strips a leading `./` and a trailing slash from a name. */
 const placeOf = (name: string): string => {
   const inside = name.startsWith("./") ? name.slice(2) : name
   return inside.endsWith("/") ? inside.slice(0, -1) : inside
@@ -162,9 +170,9 @@ class Reader {
   readonly #budget: Budget
   readonly #draft = new Draft()
   readonly #placed = new Map<Node, Placed>()
-  /** Bytes of the entry that is being read which have not come yet. */
+  /** The number of bytes still expected for the current entry. */
   #expected = 0
-  /** All that there is has come, and the sentinel with it. */
+  /** Whether all input and the sentinel have been passed to the decoder. */
   #isOver = false
 
   constructor(rules: NameRules, spool: Spool.Spool) {
@@ -199,11 +207,11 @@ class Reader {
   #enter<E>({ body, header }: Tar.Entry<E>): Effect.Effect<void, E | ArchiveError | Fault> {
     return Effect.suspend(() => {
       const { path: name, type } = header
-      // By whatever name: what stood before it may have given it another.
+      // The sentinel may have another name here, because preceding headers can rename it.
       if (this.#isOver) return Effect.fail(corrupt("its end is missing"))
       if (name.includes(replaced)) return Effect.fail(refuse("name", "the name is not UTF-8", name))
       const place = placeOf(name)
-      // What the root may do is the business of the place where it is.
+      // The mode of the root belongs to the destination.
       if (type === "Directory" && (place === root || place === "")) return name.startsWith("/") ? absolute(name) : Effect.void
       if (type === "File") return this.#file(place, header, body)
       return judged(() => this.#other(place, header))
@@ -246,7 +254,7 @@ class Reader {
     else throw refuse("unsupported", "it is neither file, directory nor link", name)
   }
 
-  /** Another name of a file that has come before. */
+  /** Adds a hard link to an earlier file as a copy. */
   #copy(path: FsPath, target: string, name: string): void {
     const original = at(this.#draft.tree, pathOf(placeOf(target), name, this.#rules))
     const placed = original === undefined ? undefined : this.#placed.get(original)
@@ -286,11 +294,11 @@ class Reader {
 
 const absolute = (name: string) => Effect.fail(refuse("name", "the name is absolute", name))
 
-/** At most so much is handed out whole. */
+/** The largest content, in bytes, that is returned whole. */
 const whole = 1024 * 1024
 const chunk = 256 * 1024
 
-/** The contents can be asked for until the scope ends. */
+/** Reads a tar archive. The contents are available until the scope ends. */
 export const read = <E, R>(
   input: Stream.Stream<Uint8Array, E, R>,
   rules: NameRules

@@ -1,6 +1,7 @@
 /**
- * A whole tree as a value: what is captured, compared and restored. Content is known by the id that git gives it, on every backend, so
- * that two trees of any origin can be compared without reading either again.
+ * Immutable trees that are captured, compared and restored.
+ *
+ * A file's content is identified by its git id on every backend, so two trees of any origin compare without reading.
  */
 import type * as DateTime from "effect/DateTime"
 import * as Schema from "effect/Schema"
@@ -10,12 +11,12 @@ import { hasherOf, idOf } from "./git/objects.ts"
 
 export interface FileNode {
   readonly kind: "file"
-  /** POSIX permission bits; left out where the backend has none. */
+  /** POSIX permission bits; absent if the backend has none. */
   readonly mode?: number | undefined
   readonly sizeBytes: number
-  /** Of git's blob with this content: 40 hexadecimal digits. */
+  /** The id of the git blob with this content: 40 hexadecimal digits. */
   readonly id: string
-  /** The time of modification that a file gets which is made from this node. It is not compared. */
+  /** The modification time for a file created from this node. Comparisons ignore it. */
   readonly modifiedAt?: DateTime.Utc | undefined
 }
 
@@ -27,17 +28,17 @@ export interface LinkNode {
 export interface DirectoryNode {
   readonly kind: "directory"
   readonly mode?: number | undefined
-  /** By the segment that the port knows each by. */
+  /** The entries by the segment that the port uses. */
   readonly entries: ReadonlyMap<string, Node>
-  /** Equal ids mean equal directories with all that is in them; left out where nobody has worked it out. */
+  /** The id of the directory, if it has been computed. Equal ids mean equal directories with everything below. */
   readonly id?: string | undefined
 }
 
-/** What is neither file, link nor directory is in no tree: it can be neither captured nor made. */
+/** An entry of a tree. A tree cannot contain FIFOs, sockets or devices. */
 export type Node = FileNode | LinkNode | DirectoryNode
 
 /**
- * An entry that is not what it was.
+ * An entry that differs.
  *
  * @since 0.1.0
  */
@@ -48,20 +49,20 @@ export interface Change {
 /** @since 0.1.0 */
 export const Change: Schema.Codec<Change, { readonly _tag: Change["_tag"]; readonly path: string }> = Schema.Struct({
   _tag: Schema.Literals(["Added", "Modified", "Removed"]),
-  // It may hold a key for a name that is no text, which no caller's path could.
+  // The path may contain the key of a name that is not text, which the path schema rejects.
   path: Schema.String as unknown as Schema.Codec<FsPath, string>
 })
 
-/** The id of git's blob. */
+/** Returns the id of the git blob with this content. */
 export const blobId = (bytes: Uint8Array): string => idOf("blob", bytes)
 
-/** The same for content that comes in parts, whose size is known before. */
+/** Returns a hasher for content of known size that arrives in chunks. */
 export const blobHasher = (size: number) => hasherOf("blob", size)
 
 const sameMode = (a: { readonly mode?: number | undefined }, b: { readonly mode?: number | undefined }): boolean =>
   a.mode === undefined || b.mode === undefined || a.mode === b.mode
 
-/** Whether one can stand for the other; of directories, without what is in them. */
+/** Tests whether two nodes are interchangeable; for directories, without their entries. */
 export const isSame = (a: Node, b: Node): boolean => {
   if (a.kind === "symlink") return b.kind === "symlink" && a.target === b.target
   if (b.kind === "symlink" || !sameMode(a, b)) return false
@@ -71,7 +72,10 @@ export const isSame = (a: Node, b: Node): boolean => {
 
 export const empty: DirectoryNode = { kind: "directory", entries: new Map() }
 
-/** Calls `visit` for every entry that differs, with both sides; of a directory on one side only, for everything in it too. */
+/**
+ * Calls `visit` with both sides of every entry that differs. A directory on one side only is visited with everything in
+ * it.
+ */
 export const forEachDifference = (
   before: DirectoryNode,
   after: DirectoryNode,
@@ -89,7 +93,7 @@ export const forEachDifference = (
   }
 }
 
-/** In path order, each entry once: what replaces something of another kind is Modified. */
+/** Returns the differences in path order, one per entry. An entry that changed its kind is `Modified`. */
 export const differences = (before: DirectoryNode, after: DirectoryNode, caseSensitive: boolean): ReadonlyArray<Change> => {
   const out: Array<Change> = []
   forEachDifference(before, after, (path, a, b) =>
@@ -103,7 +107,7 @@ export const inOrder = (changes: Array<Change>, caseSensitive: boolean): Readonl
     caseSensitive ? (a, b) => compare(a.path, b.path) : (a, b) => compare(fold(a.path), fold(b.path)) || compare(a.path, b.path)
   )
 
-/** The name by which a directory has a segment: another spelling, where case does not distinguish. */
+/** Returns the name of a segment in a directory, in any spelling if case is ignored. */
 const nameIn = (entries: ReadonlyMap<string, Node>, segment: string, caseSensitive: boolean): string => {
   if (caseSensitive || entries.has(segment)) return segment
   const folded = fold(segment)
@@ -126,7 +130,9 @@ export const at = (top: DirectoryNode, path: FsPath, caseSensitive = true): Node
   return node
 }
 
-/** With something else at a path, or nothing; directories on the way are made where they lack. Not for the root. */
+/**
+ * Returns the tree with a node set or removed at a path, creating missing directories. The path must not be the root.
+ */
 export const withNode = (top: DirectoryNode, path: FsPath, node: Node | undefined): DirectoryNode => {
   const setAt = (here: DirectoryNode, [name, ...rest]: ReadonlyArray<string>): DirectoryNode => {
     const there = here.entries.get(name!)
@@ -139,7 +145,10 @@ export const withNode = (top: DirectoryNode, path: FsPath, node: Node | undefine
   return setAt(top, segments(path))
 }
 
-/** `names` lead to something in one of the trees at least. What is put bears the name that it has in the one it comes from. */
+/**
+ * Returns the tree with the node of `from` at `names`, in the spelling of its source. The names must exist in one of
+ * the trees.
+ */
 const put = (
   top: DirectoryNode,
   names: ReadonlyArray<string>,
@@ -163,8 +172,10 @@ const put = (
 }
 
 /**
- * `onto` with what `from` has at each path and below, which may be nothing. Directories on the way are made like those of `from`; what
- * is no directory there gives way to one.
+ * Returns `onto` with the state of `from` at each path and below; a path that `from` lacks is removed.
+ *
+ * Missing directories are created with the attributes that they have in `from`. An entry that is not a directory is
+ * replaced by one.
  */
 export const graft = (
   onto: DirectoryNode,
@@ -181,7 +192,7 @@ export const graft = (
   return out
 }
 
-/** Files, links among them, and their bytes. */
+/** Counts files and symlinks, and their bytes. */
 export const count = (top: DirectoryNode): { readonly files: number; readonly bytes: number } => {
   let files = 0
   let bytes = 0

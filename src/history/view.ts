@@ -1,4 +1,4 @@
-/** A tree that was captured, as a backend that only reads. */
+/** A captured tree as a read-only backend. */
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -20,9 +20,9 @@ export interface Source {
   readonly root: string
   readonly caseSensitive: boolean
   readonly tree: DirectoryNode
-  /** Where directories are fetched as they are looked at. @default what is in the node */
+  /** Fetches the entries of a directory on demand. @default what is in the node */
   readonly entries?: ((directory: DirectoryNode) => Effect.Effect<ReadonlyMap<string, Node>, Fault>) | undefined
-  /** Where the node does not say it. */
+  /** Fetches the mode of a directory whose node has none. */
   readonly mode?: ((directory: DirectoryNode) => Effect.Effect<number | undefined, Fault>) | undefined
   readonly content: (path: FsPath, file: FileNode) => Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, Fault>, Fault>
 }
@@ -50,7 +50,7 @@ const statOf = (node: Node, path: FsPath): FileStat => ({
   ...(node.kind === "symlink" && { isSymlink: true })
 })
 
-/** Names of a host that no path can express are known by a key, behind a NUL. */
+/** Converts a node to a child. A host name that no path can express has a key behind a NUL. */
 const childOf = (segment: string, node: Node): Child => {
   const kind = { kind: node.kind, sizeBytes: sizeOf(node) }
   return segment.startsWith("\0")
@@ -59,15 +59,16 @@ const childOf = (segment: string, node: Node): Child => {
 }
 
 /**
- * Bytes that come in parts, by ranges that are mostly asked for one after another: what has come stays at hand until it is passed, and
- * who goes back starts anew. One question at a time.
+ * Returns random access to a stream for mostly sequential reads, one at a time.
+ *
+ * It keeps the current chunk until the reader has passed it; a read before the chunk starts the stream again.
  */
 const sequential = (stream: Stream.Stream<Uint8Array, Fault>, scope: Scope.Scope): Effect.Effect<Handle["read"]> =>
   Effect.map(Semaphore.make(1), (one) => {
     let pull: Pull.Pull<ReadonlyArray<Uint8Array>, Fault> | undefined
     let pulling: Scope.Closeable | undefined
     let rest: Uint8Array = new Uint8Array()
-    /** Where `rest` begins. */
+    /** The offset of `rest`. */
     let at = 0
     const begin = Effect.gen(function* () {
       if (pulling !== undefined) yield* Scope.close(pulling, Exit.void)
@@ -172,7 +173,7 @@ export const make = (source: Source): Backend => {
   }
 }
 
-/** Files, links among them, and their bytes, of all that a backend shows. */
+/** Counts all files and symlinks of a backend, and their bytes. */
 export const countIn = Effect.fnUntraced(function* (
   port: Backend
 ): Effect.fn.Return<{ readonly files: number; readonly bytes: number }, Fault> {

@@ -1,21 +1,21 @@
 /**
- * What two sides cannot both have. A conflict names one place and what either side has there, so that a person or a model can settle
- * it without looking at the trees again; everything that is not named by one has been joined.
+ * Conflicts of a merge. A conflict names one path and the version of each side, so that a person or a model can resolve
+ * it without the trees.
  */
 import * as Schema from "effect/Schema"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { Node } from "../tree.ts"
 
-/** A path may hold a key for a name that is no text, which no caller's path could. */
+/** A path as plain text: it may contain the key of a name that is not text, which the path schema rejects. */
 const Path = Schema.String as unknown as Schema.Codec<FsPath, string>
 
 /**
- * Whole lines of a file.
+ * A range of whole lines of a file.
  *
  * @since 0.1.0
  */
 export const LineRange = Schema.Struct({
-  /** 1-based; where there are no lines, the line before which they would stand. */
+  /** The 1-based first line; for an empty range, the line that would follow. */
   start: Schema.Int,
   lines: Schema.Int
 })
@@ -23,7 +23,7 @@ export const LineRange = Schema.Struct({
 export type LineRange = typeof LineRange.Type
 
 /**
- * Lines that both sides changed, each in its own way.
+ * Lines that both sides changed differently.
  *
  * @since 0.1.0
  */
@@ -32,23 +32,23 @@ export const Hunk = Schema.Struct({ base: LineRange, ours: LineRange, theirs: Li
 export type Hunk = typeof Hunk.Type
 
 /**
- * What one side has at a path.
+ * The version of one side at a path.
  *
  * @since 0.1.0
  */
 export const Version = Schema.Struct({
   kind: Schema.Literals(["file", "directory", "symlink"]),
-  /** POSIX permission bits; left out for links, and where the side has none. */
+  /** POSIX permission bits; absent for symlinks, and if the side has no modes. */
   mode: Schema.optionalKey(Schema.Int),
-  /** Of a file. */
+  /** The size of a file. */
   sizeBytes: Schema.optionalKey(Schema.Int),
-  /** Of a link. */
+  /** The target of a symlink. */
   target: Schema.optionalKey(Schema.String)
 })
 /** @since 0.1.0 */
 export type Version = typeof Version.Type
 
-/** What stands at a path, told without its content; nothing for nothing. */
+/** Describes a node without its content; `undefined` for no node. */
 export const versionOf = (node: Node | undefined): Version | undefined => {
   if (node === undefined) return undefined
   if (node.kind === "symlink") return { kind: node.kind, target: node.target }
@@ -95,21 +95,22 @@ const sentences: { readonly [Reason in Conflict["reason"]]: (conflict: Conflict)
 }
 
 /**
- * One place where a merge needs a decision.
+ * A place where a merge needs a decision.
  *
- * - `content`: both sides changed the same lines, or adjacent ones; `hunks` says which
+ * - `content`: both sides changed the same or adjacent lines; `hunks` lists them
  * - `binary`, `size`: both sides changed a file that is not merged by lines
- * - `deleted`: one side removed what the other changed, or a directory in which the other changed or added `paths`
- * - `kind`: both changed it, and it is no longer of one kind
- * - `mode`, `link`: both gave it another mode, or another target
- * - `name`: `names` are one where case does not distinguish them
+ * - `deleted`: one side removed an entry that the other changed, or a directory in which the other changed or added
+ *   `paths`
+ * - `kind`: both sides changed an entry, and its kinds now differ
+ * - `mode`, `link`: both sides changed the mode or the target differently
+ * - `name`: `names` are the same where case is ignored
  *
  * @since 0.1.0
  */
 export class Conflict extends Schema.Class<Conflict>("fs-algebra/Conflict")({
   path: Path,
   reason: Schema.Literals(["content", "binary", "size", "deleted", "kind", "mode", "name", "link"]),
-  /** What was there before either side changed it; left out where nothing was. So are the sides. */
+  /** The version before both changes; absent if nothing was there. `ours` and `theirs` are absent in the same way. */
   base: Schema.optionalKey(Version),
   ours: Schema.optionalKey(Version),
   theirs: Schema.optionalKey(Version),

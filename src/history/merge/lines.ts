@@ -1,17 +1,22 @@
 /**
- * What changed between two texts, by lines, where git would put it. Of the many shortest ways to tell one, the one is taken in which
- * each run of changes is moved as far down as it goes, so that both sides of a merge name the same place for the same change.
+ * A line diff with the same positions as git's.
+ *
+ * There are many shortest diffs. This one moves each run of changes down as far as possible, so that both sides of a
+ * merge place an equal change at the same position.
  */
 import { Buffer } from "../../runtime/buffer.ts"
 import { blocks, type Lines as Numbered, numbering as numberingText } from "../../engine/lineDiff.ts"
 import { perItem, type Steps, stride } from "../../runtime/steps.ts"
 
-/** A text whose lines are known by number: equal numbers are equal bytes, the terminator among them. */
+/** A text whose lines have numbers. Equal numbers mean equal bytes, terminator included. */
 export interface Lines extends Numbered {
   readonly bytes: Uint8Array
 }
 
-/** The lines `from` to `to` before became the lines `start` to `end`; counted from 0, ends exclusive, never the same range empty twice. */
+/**
+ * A change of the lines `from` to `to` into the lines `start` to `end`. Lines count from 0, ends are exclusive, and one
+ * range is not empty.
+ */
 export interface Edit {
   readonly from: number
   readonly to: number
@@ -19,7 +24,10 @@ export interface Edit {
   readonly end: number
 }
 
-/** Numbers the lines of several texts alike. A line ends with LF, or with the text; CR is a byte as any other. */
+/**
+ * Returns a function that numbers the lines of several texts consistently. A line ends with LF or at the end of the
+ * text; CR is an ordinary byte.
+ */
 export const numbering = (): ((bytes: Uint8Array) => Steps<Lines>) => {
   const number = numberingText()
   return function* (bytes) {
@@ -29,13 +37,14 @@ export const numbering = (): ((bytes: Uint8Array) => Steps<Lines>) => {
 }
 
 /**
- * Comparing takes steps in proportion to lines times differences. So many are spent on one comparison; where they do not suffice, more
- * is told as changed than has to be.
+ * The most steps of one comparison; a comparison takes lines times differences. Beyond the limit the diff is correct
+ * but larger than necessary.
  */
 const maxSteps = 20_000_000
 
 /**
- * A comparison by its unchanged lines: how many changed ones stand before each, and after the last, on either side.
+ * A comparison in terms of unchanged lines: the number of changed lines before each of them and after the last, on
+ * either side.
  */
 interface Gaps {
   readonly before: Array<number>
@@ -63,8 +72,9 @@ const compare = function* (before: ReadonlyArray<number>, after: ReadonlyArray<n
 }
 
 /**
- * Moves each run of changed lines down as far as lines like its own follow, taking in the runs that it meets, and back to the last
- * place where the other side has changed lines too.
+ * Moves each run of changed lines down as far as equal lines follow, merging it with the runs that it meets.
+ *
+ * Then moves the run back to the last position where the other side has changed lines too.
  */
 const slide = function* (ids: ReadonlyArray<number>, gaps: Array<number>, others: ReadonlyArray<number>): Steps<void> {
   const last = gaps.length - 1
@@ -134,7 +144,7 @@ const editsOf = function* ({ after, before }: Gaps): Steps<ReadonlyArray<Edit>> 
   return out
 }
 
-/** Finds the edits in order, with at least one unchanged line between any two. */
+/** Returns the edits in order, with at least one unchanged line between any two. */
 export const edits = function* (before: Lines, after: Lines): Steps<ReadonlyArray<Edit>> {
   const gaps = yield* compare(before.ids, after.ids)
   yield* slide(before.ids, gaps.before, gaps.after)

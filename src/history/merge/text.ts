@@ -1,19 +1,21 @@
 /**
- * A merge of three texts as bytes: by lines, and every byte of the answer is a byte of one of them. What one side changed is taken;
- * changes of both that overlap or touch are a conflict, as in git, unless both came to the same lines.
+ * A three-way merge of texts by lines. Every byte of the result comes from one of the three texts.
+ *
+ * A change of one side is taken. Changes of both sides that overlap or touch are a conflict, as in git, unless both
+ * sides have the same lines.
  */
 import { Buffer } from "../../runtime/buffer.ts"
 import { perItem, type Steps } from "../../runtime/steps.ts"
 import { type Edit, edits, type Lines, numbering } from "./lines.ts"
 
-/** Whole lines. */
+/** A range of whole lines. */
 export interface LineRange {
-  /** 1-based; of no lines, the line before which they would stand. */
+  /** The 1-based first line; for an empty range, the line that would follow. */
   readonly start: number
   readonly lines: number
 }
 
-/** Where the sides cannot be joined: outside of all hunks they are. */
+/** The lines in conflict. All other lines are merged. */
 export interface Hunk {
   readonly base: LineRange
   readonly ours: LineRange
@@ -24,16 +26,16 @@ export type Side = "ours" | "theirs"
 
 export type TextMerge =
   | { readonly _tag: "Merged"; readonly bytes: Uint8Array }
-  /** `bytes` is the merge with one side's lines in each hunk. */
+  /** The merge with the preferred side's lines in each hunk. */
   | { readonly _tag: "Conflicts"; readonly hunks: ReadonlyArray<Hunk>; readonly bytes: Uint8Array }
-  /** No text: a NUL is in one of the three. */
+  /** One of the three contains a NUL, so it is not text. */
   | { readonly _tag: "Binary" }
-  /** One of the three has more lines than can be compared in the time and memory of a call. */
+  /** One of the three has too many lines for the time and memory of a call. */
   | { readonly _tag: "TooLarge" }
 
 const maxLines = 1_000_000
 
-/** Where edits of one side or of both lie together, in lines from 0, ends exclusive. */
+/** A group of adjacent edits of one side or both, in 0-based lines with exclusive ends. */
 interface Region {
   readonly from: number
   readonly to: number
@@ -41,7 +43,7 @@ interface Region {
   readonly theirs: ReadonlyArray<Edit>
 }
 
-/** Edits that overlap or touch are together. */
+/** Yields groups of edits that overlap or touch. */
 const regions = function* (ours: ReadonlyArray<Edit>, theirs: ReadonlyArray<Edit>): Generator<Region> {
   let o = 0
   let t = 0
@@ -59,10 +61,10 @@ const regions = function* (ours: ReadonlyArray<Edit>, theirs: ReadonlyArray<Edit
   }
 }
 
-/** A range of lines, from 0, the end exclusive. */
+/** A range of 0-based lines with an exclusive end. */
 type Span = readonly [start: number, end: number]
 
-/** What a side has in the place of the base's lines `from` to `to`, which its edits lie in. */
+/** Returns the lines of a side that replace the region of the base. The edits lie inside the region. */
 const spanOf = ({ from, to }: Region, own: ReadonlyArray<Edit>): Span => {
   const first = own[0]!
   const last = own.at(-1)!
@@ -116,7 +118,7 @@ const join = function* (base: Lines, ours: Lines, theirs: Lines, prefer: Side): 
 }
 
 /**
- * Joins, in steps, what `ours` and `theirs` made of `base`, which is empty where they have no origin in common.
+ * Merges the changes of `ours` and `theirs` to `base`, in steps. `base` is empty if there is no common origin.
  *
  * @default prefer: "ours"
  */

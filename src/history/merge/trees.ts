@@ -1,13 +1,15 @@
 /**
- * A merge of three trees without a look into any file. What only one side changed is taken as it is, and shared with that side's tree;
- * content, mode, target and spelling of an entry are merged each on their own.
+ * A three-way merge of trees that reads no file.
+ *
+ * A change of one side is taken and shared with that side's tree. Content, mode, target and spelling of an entry are
+ * merged separately.
  */
 import { below, compare, fold, type FsPath, join, root } from "../../model/FsPath.ts"
 import { type DirectoryNode, empty, type FileNode, forEachDifference, isSame, type LinkNode, type Node } from "../tree.ts"
 import { type Conflict, conflict, type Versions } from "./conflict.ts"
 import type { Side } from "./text.ts"
 
-/** A file that both sides changed, or both added. In the merged tree it has the preferred side's content and its own mode. */
+/** A file that both sides changed or added. The merged tree has the preferred side's content and the merged mode. */
 export interface FileMerge {
   readonly path: FsPath
   readonly base: FileNode | undefined
@@ -16,10 +18,10 @@ export interface FileMerge {
 }
 
 export interface TreeMerge {
-  /** With the preferred side at every conflict. */
+  /** The merged tree, with the preferred side at every conflict. */
   readonly merged: DirectoryNode
   readonly toMerge: ReadonlyArray<FileMerge>
-  /** In path order. */
+  /** All conflicts in path order. */
   readonly conflicts: ReadonlyArray<Conflict>
 }
 
@@ -36,11 +38,11 @@ const isDirectory = (node: Maybe<Node>): node is DirectoryNode => node?.kind ===
 const isFile = (node: Maybe<Node>): node is FileNode => node?.kind === "file"
 const isLink = (node: Maybe<Node>): node is LinkNode => node?.kind === "symlink"
 
-/** Known to be equal inside without a look. */
+/** Tests whether two directories are known to be equal without a comparison. */
 const isShared = (a: Maybe<DirectoryNode>, b: DirectoryNode): boolean =>
   a !== undefined && (a.entries === b.entries || (a.id !== undefined && a.id === b.id))
 
-/** With all that is below. */
+/** Tests whether two nodes are equal, with everything below. */
 const isEqual = (a: Maybe<Node>, b: Maybe<Node>): boolean => {
   if (a === b) return true
   if (a === undefined || b === undefined || !isSame(a, b)) return false
@@ -50,7 +52,10 @@ const isEqual = (a: Maybe<Node>, b: Maybe<Node>): boolean => {
   return true
 }
 
-/** What a side changed in a directory or added to it; what it removed does not stand in the way of removing the rest. */
+/**
+ * Returns the entries that a side changed in a directory or added to it. Removed entries do not prevent a removal of
+ * the directory.
+ */
 const additions = (path: FsPath, base: DirectoryNode, side: DirectoryNode): ReadonlyArray<FsPath> => {
   const out: Array<FsPath> = []
   forEachDifference(base, side, (at, _, after) => {
@@ -61,7 +66,7 @@ const additions = (path: FsPath, base: DirectoryNode, side: DirectoryNode): Read
 
 const settled = ({ prefer }: Merging, { ours, theirs }: Versions): Maybe<Node> => (prefer === "ours" ? ours : theirs)
 
-/** For entries that are not of one kind on both sides. */
+/** Merges entries that are of different kinds on the two sides. */
 const mergeKinds = (merging: Merging, path: FsPath, versions: Versions): Maybe<Node> => {
   const { base, ours, theirs } = versions
   if (isEqual(base, ours)) return theirs
@@ -129,7 +134,7 @@ const mergeNodes = (merging: Merging, path: FsPath, versions: Versions): Maybe<N
   return mergeKinds(merging, path, versions)
 }
 
-/** One entry as the three know it, each by its own spelling. */
+/** The spellings of one entry in the three trees. */
 interface Triple {
   readonly base?: string
   readonly ours?: string
@@ -138,7 +143,7 @@ interface Triple {
 
 const sides = ["ours", "theirs", "base"] as const
 
-/** Names that a side has beside others that are the same without case: no spelling of another name can be meant by them. */
+/** Returns folded names that occur twice in one tree. For these names a different spelling means a different entry. */
 const doubled = (trees: ReadonlyArray<DirectoryNode>): ReadonlySet<string> => {
   const out = new Set<string>()
   for (const { entries } of trees) {
@@ -152,7 +157,7 @@ const doubled = (trees: ReadonlyArray<DirectoryNode>): ReadonlySet<string> => {
   return out
 }
 
-/** In the order of ours, then what theirs has more. */
+/** Matches the entries of the three trees by name: first the entries of `ours`, then the others. */
 const triples = (caseSensitive: boolean, trees: Record<(typeof sides)[number], DirectoryNode>): Iterable<Triple> => {
   const exact = caseSensitive ? undefined : doubled([trees.ours, trees.theirs, trees.base])
   const out = new Map<string, { -readonly [Key in keyof Triple]: Triple[Key] }>()
@@ -168,13 +173,13 @@ const triples = (caseSensitive: boolean, trees: Record<(typeof sides)[number], D
   return out.values()
 }
 
-/** The spelling that the entry gets, or `undefined` where the sides do not agree on one. */
+/** Returns the merged spelling, or `undefined` if the sides disagree. */
 const mergeSpelling = ({ base, ours, theirs }: Triple): Maybe<string> => {
   if (ours === undefined || theirs === undefined) return ours ?? theirs ?? base
   return ours === theirs || base === theirs ? ours : base === ours ? theirs : undefined
 }
 
-/** Where one side removed what the other only spelled in another way. */
+/** Tests whether one side removed an entry that the other only renamed in case. */
 const isRespelled = ({ base, ours, theirs }: Triple): boolean =>
   base !== undefined && (ours === undefined) !== (theirs === undefined) && (ours ?? theirs) !== base
 
@@ -214,7 +219,7 @@ const isSameEntries = (a: ReadonlyMap<string, Node>, b: ReadonlyMap<string, Node
   return true
 }
 
-/** Without names that are the same as another one without case: of them ours' is kept, or the first. */
+/** Removes names that collide without case. Keeps the name of `ours`, or else the first. */
 const distinct = (merging: Merging, path: FsPath, merged: DirectoryNode, ours: Maybe<Node>): DirectoryNode => {
   if (merged === ours) return merged
   const own: ReadonlyMap<string, Node> = isDirectory(ours) ? ours.entries : empty.entries
@@ -237,7 +242,7 @@ const distinct = (merging: Merging, path: FsPath, merged: DirectoryNode, ours: M
 }
 
 /**
- * What `ours` becomes when all that `theirs` changed since `base` is done to it too.
+ * Merges the changes from `base` to `theirs` into `ours`.
  *
  * @default prefer: "ours"
  */

@@ -37,7 +37,7 @@ export interface SkippedEntry {
  * The treatment of an entry that an import would reject.
  *
  * `refuse` fails the archive. `skip` skips the entry with everything in it. `keep` carries it verbatim, and only the
- * original filesystem restores it. FIFOs, sockets and devices are always skipped, except that `refuse` fails.
+ * original filesystem restores it. FIFOs, sockets and devices cannot be carried, so `keep` skips them.
  */
 export type Odd = "refuse" | "skip" | "keep"
 
@@ -157,7 +157,7 @@ export const survey = Effect.fnUntraced(function* (
         : judgeChildren(path, children, rules, whyNot)
       return { path, children: judged, isOdd, next: 0 }
     })
-  /** Decides whether the archive contains an entry that an import would reject. Fails if the purpose is `refuse`. */
+  /** Decides whether the archive contains an entry that an import would reject. Fails if `odd` is `refuse`. */
   const admit = (why: ArchiveError, path: string, isLost: boolean): Effect.Effect<boolean, ArchiveError> => {
     if (odd === "refuse") return Effect.fail(why)
     if (odd === "keep" && !isLost) return Effect.succeed(true)
