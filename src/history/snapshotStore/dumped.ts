@@ -1,18 +1,23 @@
 /**
- * Archives of dumps. A dump of a session keeps its filesystem as `{id}.fs.zip` beside its `{id}.jsonl`, which names the archive by its
- * SHA-256. A store in the same directory lists and reads such an archive, and never replaces or removes it.
+ * Archives that belong to dumps.
+ *
+ * A dump of a session stores its filesystem as `{id}.fs.zip` beside `{id}.jsonl`, which names the archive by its
+ * SHA-256. A store in the same directory lists and reads such an archive, but never replaces or removes it.
  */
 import * as Effect from "effect/Effect"
 import { basename, createHash, Fs, FsPromises } from "../../runtime/node.ts"
 
 const archiveEnding = ".fs.zip"
 
-/** Opens no link, and does not wait at a pipe. */
+/** Flags that do not follow a symlink and do not block on a pipe. */
 const readable = Fs.constants.O_RDONLY | (Fs.constants.O_NOFOLLOW ?? 0) | (Fs.constants.O_NONBLOCK ?? 0)
 
 const chunkSize = 65_536
 
-/** Passes the pieces of a file on until one ends it. A piece is valid until the next. Returns false where there is no such file. */
+/**
+ * Passes the chunks of a file to `take` until it returns true. A chunk is valid only during the call. Returns false if
+ * there is no such file.
+ */
 const read = async (path: string, signal: AbortSignal, take: (piece: Buffer) => boolean): Promise<boolean> => {
   let handle: FsPromises.FileHandle
   try {
@@ -58,7 +63,7 @@ const holds = async (path: string, text: string, signal: AbortSignal): Promise<b
 
 const isFile = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false })?.isFile() === true
 
-/** Returns the name of the dump that an archive belongs to; `undefined` where there is none. Fails with what the disk says. */
+/** Returns the name of the dump that owns an archive, or `undefined`. Fails with the error of the disk. */
 export const dumpOf = (archive: string): Effect.Effect<string | undefined, unknown> =>
   Effect.tryPromise({
     try: async (signal) => {

@@ -1,14 +1,14 @@
-/** A snapshot is a file whose name is its id, so an id is what can stand in the name of a file and lead nowhere. */
+/** File names of snapshots. The name contains the id, so an id must be valid in a file name. */
 import { Buffer } from "../../runtime/buffer.ts"
 import { whyNoName } from "../../model/fileName.ts"
 
 const suffix = ".fs.zip"
 
-/** Bytes that every disk takes for one name. */
+/** The longest name, in bytes, that every disk accepts. */
 const longestName = 255
 const longestId = longestName - suffix.length
 
-/** `undefined` where it can be one. */
+/** Returns the reason why a text cannot be an id, or `undefined` if it can. */
 export const whyUnfit = (id: string): string | undefined => {
   const why = whyNoName(id)
   if (why !== undefined) return why
@@ -18,7 +18,7 @@ export const whyUnfit = (id: string): string | undefined => {
 
 export const nameOf = (id: string): string => id + suffix
 
-/** `undefined` for the names of files that are no snapshots. */
+/** Returns the id of a file name, or `undefined` if the file is no snapshot. */
 export const idOf = (name: string): string | undefined => {
   if (!name.endsWith(suffix)) return undefined
   const id = name.slice(0, -suffix.length)

@@ -1,4 +1,4 @@
-/** An archive on the disk: what it says of itself, for which little of it is read, and what is in it, for which all of it is checked. */
+/** Reads an archive on disk: only its manifest, or its whole content with all checks. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Fault } from "../../model/FsError.ts"
@@ -13,7 +13,7 @@ import { type Archived, read as readArchive } from "../zip/reader.ts"
 import { checkLocal, directory, type Listed, Window } from "../zip/records.ts"
 import { ofDescriptor, type Source } from "../zip/spool.ts"
 
-/** Bytes. */
+/** The largest manifest, in bytes. */
 const largestManifest = 1024 * 1024
 
 const checked = ({ crc, size }: Listed, bytes: Uint8Array | undefined): Uint8Array => {
@@ -44,7 +44,7 @@ const sourceAt = (path: string): Effect.Effect<Source, Fault, Scope.Scope> =>
 export const manifestOf = (path: string): Effect.Effect<Manifest.Manifest, ArchiveError | Fault> =>
   Effect.scoped(Effect.flatMap(sourceAt(path), manifestIn))
 
-/** Until the scope ends, what is asked for is read from the file, whatever becomes of its name. */
+/** Opens and checks an archive. For the scope, contents come from the opened file, even if its name changes. */
 export const contentsOf = (path: string): Effect.Effect<Archived, ArchiveError | Fault, Scope.Scope> =>
   Effect.flatMap(Limits, (limits) =>
     Effect.flatMap(sourceAt(path), (source) => readArchive(source, { limits, policy: undefined }))

@@ -1,4 +1,4 @@
-/** What the store does, as callers see it. */
+/** The types of the store's operations. */
 import type * as DateTime from "effect/DateTime"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -10,17 +10,17 @@ import type { ArchiveError, SnapshotError, SnapshotRestoreError } from "../error
 import type { Manifest } from "../zip/manifest.ts"
 
 /**
- * What is known of an archive without opening it further.
+ * The facts about an archive that need only its manifest.
  *
  * @since 0.1.0
  */
 export interface SnapshotInfo {
   readonly snapshotId: string
-  /** Absolute. */
+  /** The absolute path of the archive. */
   readonly archivePath: string
-  /** Files and links. */
+  /** The number of files and symlinks. */
   readonly fileCount: number
-  /** Of the content; the archive's own size is `archiveBytes`. */
+  /** The size of the content; `archiveBytes` is the size of the archive. */
   readonly totalBytes: number
   readonly archiveBytes: number
   readonly createdAt: DateTime.Utc
@@ -36,19 +36,24 @@ export const SnapshotInfo = Schema.Struct({
 })
 
 /**
- * Where archives are kept.
+ * The directory of the archives and the handling of duplicates.
  *
  * @since 0.1.0
  */
 export interface Options {
   /**
-   * Absolute; made at the first snapshot, for this user alone. What is there must be a directory of this user's own, no link, in which
-   * not everybody may write, and outside the root of every filesystem that is open.
+   * The absolute path of the directory. The first snapshot creates it, for this user only.
+   *
+   * An existing directory must belong to this user, not be a symlink, not be writable by everybody, and lie outside the
+   * root of every open filesystem.
    *
    * @default "fs-algebra-snapshots" in the system's temporary directory
    */
   readonly directory?: string | undefined
-  /** What becomes of an earlier snapshot with the same id; `error` is SnapshotError `refused`. @default "replace" */
+  /**
+   * The handling of an earlier snapshot with the same id; `error` fails with SnapshotError `refused`. @default
+   * "replace"
+   */
   readonly onDuplicate?: "replace" | "error" | undefined
 }
 
@@ -63,36 +68,40 @@ export interface TreeEntry {
 }
 
 /**
- * An id is a text of at most 248 bytes without separators and control characters, and not of dots alone. Where a snapshot is made or
- * deleted any other is SnapshotError `refused`; everywhere else there is no such snapshot.
+ * The operations of a SnapshotStore.
+ *
+ * An id is a text of at most 248 bytes without separators and control characters, and not of dots only. Making or
+ * deleting a snapshot with another id fails with SnapshotError `refused`; all other operations treat it as unknown.
  *
  * @since 0.1.0
  */
 export interface Operations {
-  /** What is captured and restored. */
+  /** The filesystem that is captured and restored. */
   readonly filesystem: Algebra
-  /** Absolute. It need not be there yet. */
+  /** The absolute path of the directory, which may not exist yet. */
   readonly directory: string
-  /** Writes the archive, in place of an earlier one of that id. What fails or is interrupted leaves the earlier one. */
+  /** Writes an archive, replacing an earlier one with that id. A failure or an interruption keeps the earlier one. */
   readonly snapshot: (id: string) => Effect.Effect<SnapshotInfo, SnapshotError | ArchiveError | FsError>
   /**
-   * Makes the tree what it was, and answers its number of files. What fails has changed nothing. Fails with SnapshotRestoreError
-   * `unknown` where there is no such archive, `readOnly` unless both writing and deleting are permitted.
+   * Restores the tree and returns its number of files. A failure has changed nothing.
+   *
+   * Fails with SnapshotRestoreError: `unknown` if there is no such archive, `readOnly` unless both writing and deleting
+   * are permitted.
    */
   readonly rollback: (id: string) => Effect.Effect<number, SnapshotRestoreError | ArchiveError | FsError>
-  /** The same from any archive on this machine. */
+  /** Restores the tree from any archive on this host. */
   readonly restore: (archivePath: string) => Effect.Effect<number, SnapshotRestoreError | ArchiveError | FsError>
   readonly get: (id: string) => Effect.Effect<SnapshotInfo | undefined>
-  /** In the order in which they were made. What is no archive is passed over. */
+  /** The snapshots in the order of creation. Invalid archives are left out. */
   readonly list: Effect.Effect<ReadonlyArray<SnapshotInfo>>
-  /** Whether there was one. */
+  /** Deletes a snapshot; returns whether there was one. */
   readonly delete: (id: string) => Effect.Effect<boolean, SnapshotError>
-  /** What the archive says of itself. */
+  /** Returns the manifest of the archive. */
   readonly manifest: (id: string) => Effect.Effect<Manifest | undefined, SnapshotError | ArchiveError>
-  /** Its files, in path order; none where there is no such snapshot. */
+  /** Returns the files of the archive in path order; none if there is no such snapshot. */
   readonly tree: (id: string) => Effect.Effect<ReadonlyArray<TreeEntry>, SnapshotError | ArchiveError>
-  /** The text of a file in it. */
+  /** Returns the text of a file in the archive. */
   readonly file: (id: string, path: string) => Effect.Effect<string | undefined, SnapshotError | ArchiveError | FsError>
-  /** What is in it as a read-only Filesystem, until the scope ends. Fails with SnapshotError `unknown`. */
+  /** Returns the content as a read-only Filesystem, for the scope. Fails with SnapshotError `unknown`. */
   readonly view: (id: string) => Effect.Effect<Algebra, SnapshotError | ArchiveError, Scope.Scope>
 }

@@ -1,6 +1,7 @@
 /**
- * The service over a shelf. The archives are all there is to know, so each call looks at them anew; only what one says of itself is
- * remembered, for as long as the disk tells the same of its file.
+ * The SnapshotStore service. The archives are the only state, so each call reads them again.
+ *
+ * Only manifests are cached, for as long as the file's stamp is unchanged.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -40,7 +41,7 @@ const checkId = (operation: string, id: string): Effect.Effect<void, SnapshotErr
   return Effect.fail(toError(operation)(storeFault("refused", `${shown(id)} cannot be the id of a snapshot: ${why}`)))
 }
 
-/** Of an archive that is not as it should be, an ArchiveError; of the file that it is in, what the disk says. */
+/** Keeps an ArchiveError for an invalid archive, and converts a fault of its file to a SnapshotError. */
 const ofArchive =
   (operation: string) =>
   (problem: ArchiveError | Fault | StoreFault): ArchiveError | SnapshotError => {
@@ -61,7 +62,7 @@ const restoreReasons: Partial<Record<string, SnapshotRestoreError["reason"]>> = 
   NotAFile: "incompatible"
 }
 
-/** Without these nothing can be read at all, so that what is passed over would be taken for absent. */
+/** The errors that prevent every read. Skipping the archive would report it as absent. */
 const exhausted: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM"])
 
 const isExhausted = (problem: Fault | ArchiveError): boolean => problem._tag === "IoError" && exhausted.has(problem["code"])
@@ -98,7 +99,7 @@ const filesIn = (top: DirectoryNode): ReadonlyArray<TreeEntry> => {
   return out.sort((a, b) => compare(a.path, b.path))
 }
 
-/** An archive that has been checked, and where it is. */
+/** A checked archive and its path. */
 export interface Contents extends Archived {
   readonly path: string
 }
@@ -106,7 +107,7 @@ export interface Contents extends Archived {
 const toFault = (problem: ArchiveError | Fault): Fault =>
   problem instanceof ArchiveError ? { _tag: "IoError", detail: problem.message } : problem
 
-/** What is in it, as a read-only filesystem. */
+/** Returns the content as a read-only filesystem. */
 export const viewOf = ({ content, path, tree }: Contents): Algebra =>
   makeAlgebra(
     makeView({
@@ -125,11 +126,11 @@ export const viewOf = ({ content, path, tree }: Contents): Algebra =>
 const orAbsent = (text: Effect.Effect<string, ReadError>): Effect.Effect<string | undefined, ReadError> =>
   Effect.catchTag(text, ["NotFound", "NotAFile"], () => Effect.succeed(undefined))
 
-/** Callers that know no types may bring anything. */
+/** Returns a text for an error, even if an untyped program passed another value. */
 const textOf = (value: unknown): string => (typeof value === "string" ? value : typeof value)
 
 export const make = (fs: Algebra, shelf: Shelf, replaces: boolean): Operations => {
-  /** What archives say of themselves, for as long as they stay the same. */
+  /** The manifests by path, each valid while the file's stamp is unchanged. */
   const remembered = new Map<string, readonly [stamp: string, manifest: Manifest]>()
 
   const known = (archive: Archive): Effect.Effect<Known | undefined> => {
@@ -148,7 +149,7 @@ export const make = (fs: Algebra, shelf: Shelf, replaces: boolean): Operations =
     })
   }
 
-  /** In a directory that is not ours there is nothing of ours. */
+  /** Returns `nothing` if the directory is refused: such a directory contains no snapshots of ours. */
   const orNothing = <A>(effect: Effect.Effect<A, StoreFault>, nothing: A): Effect.Effect<A> =>
     Effect.catch(effect, (fault) =>
       fault.reason === "refused" ? Effect.succeed(nothing) : Effect.die(toError("SnapshotStore")(fault))
@@ -194,7 +195,7 @@ export const make = (fs: Algebra, shelf: Shelf, replaces: boolean): Operations =
     yield* Effect.mapError(shelf.prepare, toError("snapshot"))
     const isTaken = !replaces && (yield* Effect.mapError(shelf.find(id), toError("snapshot"))) !== undefined
     if (isTaken) return yield* Effect.fail(toError("snapshot")(duplicate(id)))
-    // Told before all files are read, and looked at again before the archive is replaced.
+    // Fail early, before reading all files. The check is repeated before the archive is replaced.
     yield* Effect.mapError(shelf.checkOwn(id), toError("snapshot"))
     return yield* Effect.scoped(Effect.flatMap(shelf.draft, (draft) => write(id, draft)))
   })
@@ -224,7 +225,7 @@ export const make = (fs: Algebra, shelf: Shelf, replaces: boolean): Operations =
     })
   }
 
-  /** `undefined` where there is no such snapshot. */
+  /** Opens an archive; returns `undefined` if there is no such snapshot. */
   const opened = (
     operation: string,
     id: string

@@ -1,6 +1,8 @@
 /**
- * The directory that snapshots are kept in. The usual one is in a directory that is everybody's, so nothing is put there or taken from
- * there unless it is a directory of this user's own; and what lies in it is looked at anew each time, since other processes use it too.
+ * The directory of the snapshots. It is used only if it belongs to this user, because the default lies in a shared
+ * directory.
+ *
+ * Other processes use it too, so each call reads it again.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -43,7 +45,7 @@ const attempt = <A>(run: () => A): Effect.Effect<A, StoreFault> =>
 
 const missing: ReadonlySet<unknown> = new Set(["ENOENT", "ENOTDIR"])
 
-/** What is there itself, not what it leads to. */
+/** Returns the stat of the path itself, without following a symlink. */
 const look = (path: string): Fs.BigIntStats | undefined => {
   try {
     return Fs.lstatSync(path, { bigint: true })
@@ -67,7 +69,9 @@ const whyUntrusted = (stat: Fs.BigIntStats): string | undefined => {
   return (stat.mode & everybodyWrites) === 0n ? undefined : "everybody may write in it"
 }
 
-/** Behind a slash at its end a link would be followed. What climbs is refused as it was given. */
+/**
+ * Removes a trailing slash, because it would follow a symlink. A path with `..` stays as given and is refused later.
+ */
 const plain = (directory: string): string =>
   typeof directory === "string" && isAbsolute(directory) && !directory.split(sep).includes("..")
     ? resolve(directory)
@@ -77,11 +81,11 @@ const removeQuietly = (path: string): void => {
   try {
     Fs.unlinkSync(path)
   } catch {
-    // It has gone before.
+    // The file is already gone.
   }
 }
 
-/** Whether the name was free. */
+/** Creates a hard link. Returns false if the name is taken. */
 const link = (from: string, to: string): boolean => {
   try {
     Fs.linkSync(from, to)
@@ -102,7 +106,10 @@ export class Shelf {
     this.directory = plain(directory)
   }
 
-  /** Until the scope ends, no filesystem can be opened on the directory. Fails with "refused" for one that nothing may be kept in. */
+  /**
+   * Creates a shelf. During the scope no filesystem can be opened on the directory. Fails with "refused" for an
+   * unacceptable directory.
+   */
   static make(directory: string): Effect.Effect<Shelf, StoreFault, Scope.Scope> {
     return Effect.acquireRelease(
       Effect.suspend(() => {
@@ -120,7 +127,7 @@ export class Shelf {
     return storeFault("refused", `snapshots cannot be kept in ${JSON.stringify(this.directory)}: ${why}`)
   }
 
-  /** Whether it is there; throws where it may not be used. */
+  /** Tests whether the directory exists. Throws if it must not be used. */
   #judge(): boolean {
     if (typeof this.directory !== "string") throw this.#refuse("it is no path")
     const fault = OpenRoots.refusal("directory", this.directory)
@@ -137,7 +144,7 @@ export class Shelf {
     return true
   }
 
-  /** Makes the directory where it is missing, and removes the drafts of this installation whose process has ended. */
+  /** Creates a missing directory, and removes temporary files of dead processes of this installation. */
   get prepare(): Effect.Effect<void, StoreFault> {
     return attempt(() => {
       if (!this.#judge()) {
@@ -155,7 +162,7 @@ export class Shelf {
     }
   }
 
-  /** A hidden place for a file that is to become a snapshot; what is there goes with the scope. */
+  /** A temporary path for a future snapshot; the file is removed with the scope. */
   get draft(): Effect.Effect<string, never, Scope.Scope> {
     return Effect.acquireRelease(
       Effect.sync(() => join(this.directory, TemporaryNames.make("snapshot"))),
@@ -168,8 +175,9 @@ export class Shelf {
   }
 
   /**
-   * In one step the draft becomes the snapshot, which is then the newest of all: archives of the same moment keep the order in which
-   * they came. `undefined` where there is one and it is not to be replaced.
+   * Publishes the draft atomically as the newest snapshot, so archives of the same moment keep their order.
+   *
+   * Returns `undefined` if the id exists and must not be replaced.
    */
   publish(draft: string, id: string, replaces: boolean): Effect.Effect<Archive | undefined, StoreFault> {
     return attempt(() => {
@@ -187,7 +195,7 @@ export class Shelf {
     for (const { stat } of this.#archives()) if (stat.mtimeNs > newest) newest = stat.mtimeNs
     const { atimeMs, mtimeNs } = Fs.lstatSync(draft, { bigint: true })
     if (mtimeNs > newest) return
-    // A number of seconds with a fraction may come out a little earlier than it says.
+    // The conversion to seconds with a fraction can round down.
     Fs.utimesSync(draft, Number(atimeMs) / 1000, Number(newest / millisecond + 2n) / 1000)
   }
 
@@ -209,17 +217,17 @@ export class Shelf {
     }
   }
 
-  /** A regular file; what a link leads to is no snapshot. */
+  /** Finds an archive. Only a regular file counts, not the target of a symlink. */
   find(id: string): Effect.Effect<Archive | undefined, StoreFault> {
     return attempt(() => (this.#isThere() ? this.#archiveOf(id) : undefined))
   }
 
-  /** In any order. */
+  /** All archives, in any order. */
   get all(): Effect.Effect<ReadonlyArray<Archive>, StoreFault> {
     return attempt(() => (this.#isThere() ? [...this.#archives()] : []))
   }
 
-  /** Fails with "refused" where the archive of this id belongs to a dump. */
+  /** Fails with "refused" if the archive of this id belongs to a dump. */
   checkOwn(id: string): Effect.Effect<void, StoreFault> {
     return Effect.matchEffect(dumpOf(this.pathOf(id)), {
       onFailure: (error) => attempt<void>(() => fail(error)),
@@ -232,7 +240,7 @@ export class Shelf {
     })
   }
 
-  /** Whether it was there. */
+  /** Removes an archive; returns whether it existed. */
   remove(id: string): Effect.Effect<boolean, StoreFault> {
     return attempt(() => {
       if (!this.#isThere() || this.#archiveOf(id) === undefined) return false

@@ -1,6 +1,8 @@
 /**
- * Snapshots as ZIP archives, in a temporary directory that goes with the layer. They hold what any filesystem shows, also what no import
- * would take: links that lead out, names that differ in case alone, names that are no text. FIFOs, sockets and devices are counted.
+ * Snapshots as ZIP archives, in a temporary directory that is removed with the layer.
+ *
+ * They also hold entries that no import accepts: symlinks that leave the tree, names that collide without case, names
+ * that are not text. FIFOs, sockets and devices are only counted.
  */
 import { createHash, Fs, join, randomUUID } from "../../runtime/node.ts"
 import * as Clock from "effect/Clock"
@@ -32,7 +34,7 @@ import { FilesystemSnapshot } from "./value.ts"
 
 interface Held extends Kept {
   readonly path: string
-  /** Read when it is first asked for, and kept open until it is forgotten. */
+  /** The opened archive. It is opened at the first use and stays open until the snapshot is forgotten. */
   readonly archived: Effect.Effect<Archived, Problem>
   readonly scope: Scope.Closeable
   readonly isPassing: boolean
@@ -51,7 +53,7 @@ const hashOf = (path: string): Effect.Effect<string, Problem> =>
     catch: (error) => storeFault("io", `an archive cannot be read: ${(error as NodeJS.ErrnoException).code}`)
   })
 
-/** It is no path of the filesystem that is captured. */
+/** Converts a fault of the archive file, without its path, because the path is not one of the captured filesystem. */
 const toStoreFault = ({ _tag }: Fault): StoreFault => storeFault("io", `an archive cannot be opened: ${_tag}`)
 
 const toReadFault = (problem: ArchiveError | Fault): Fault =>
@@ -59,7 +61,10 @@ const toReadFault = (problem: ArchiveError | Fault): Fault =>
 
 const gone = storeFault("unknown", "it has been forgotten")
 
-/** Runs when it is first asked for, in the scope. A failure is not kept, and neither is what was opened until then. */
+/**
+ * Returns an effect that opens a resource at its first use, in the scope. A failure is not cached and releases
+ * everything opened so far.
+ */
 const onceOpened = <A, E>(scope: Scope.Scope, open: Effect.Effect<A, E, Scope.Scope>): Effect.Effect<Effect.Effect<A, E>> => {
   const opened = Effect.flatMap(Scope.fork(scope), (own) =>
     Effect.onExit(Scope.provide(open, own), (exit) => (Exit.isSuccess(exit) ? Effect.void : Scope.close(own, exit)))
@@ -95,7 +100,7 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
         })
       )
 
-    /** Its bytes are those that were written, or it is not used. */
+    /** Opens an archive. Fails if its bytes have changed since they were written. */
     const open = Effect.fnUntraced(function* (
       path: string,
       expected: string

@@ -1,4 +1,4 @@
-/** What a capture may not be: of too many files or bytes, of a whole machine, or more than the disk of the store has room for. */
+/** Limits of a capture: number of files and bytes, the breadth of the root, and the free space on the store's disk. */
 import * as Effect from "effect/Effect"
 import { Fs } from "../../runtime/node.ts"
 import { widthOf } from "../../runtime/wideRoots.ts"
@@ -11,7 +11,7 @@ const GiB = 1024 * 1024 * 1024
 export const maxFiles = 1_000_000
 export const maxBytes = 64 * GiB
 
-/** Refuses the whole machine, and somebody's home with all that they have; `root` is resolved. */
+/** Refuses to capture the whole machine or a home directory. `root` must have its symlinks resolved. */
 export const refusal = (root: string, options: LayerOptions): StoreFault | undefined => {
   const width = options.anyRoot === true ? undefined : widthOf(root)
   return width === undefined ? undefined : storeFault("refused", `the root is ${width}; capture it only with anyRoot`)
@@ -32,7 +32,7 @@ const room = (directory: string): number | undefined => {
   }
 }
 
-/** While files are counted, and once more before the first is read: nothing has been written then. */
+/** Checks the limits during the count of files, and once more before the first read, when nothing has been written. */
 export const check = (
   { bytes, bytesToRead, files }: Census,
   isWhole: boolean,

@@ -1,4 +1,4 @@
-/** What a snapshot changed, counted when somebody asks: taking one is not held up by it. */
+/** Statistics of a snapshot. They are computed on request, so that taking a snapshot stays fast. */
 import * as Effect from "effect/Effect"
 import { Buffer } from "../../runtime/buffer.ts"
 import { blocks, numbering } from "../../engine/lineDiff.ts"
@@ -11,10 +11,10 @@ import type { Change } from "../tree.ts"
 import type { Details } from "./operations.ts"
 import type { Kept, Problem, Strategy } from "./strategy.ts"
 
-/** Lines are counted in so many changed files, of so many bytes each. */
+/** The most changed files, and bytes per file, for which lines are counted. */
 const maxFiles = 500
 const maxBytes = 1024 * 1024
-/** Beyond that a change is counted as if lines had gone and come, which it nearly is. */
+/** The most edits that the diff looks for. Beyond that the counts are approximate. */
 const maxEdits = 100
 
 interface Lines {
@@ -24,7 +24,7 @@ interface Lines {
 
 const isBinary = (bytes: Uint8Array): boolean => bytes.includes(0)
 
-/** The bytes of a file; none for what is no file, `undefined` for what is too large. */
+/** Reads a file. Returns no bytes if the path is no file, and `undefined` if the file is too large. */
 const read = (port: Backend | undefined, path: FsPath): Effect.Effect<Uint8Array | undefined, Fault> =>
   port === undefined
     ? Effect.succeed(new Uint8Array())

@@ -1,4 +1,4 @@
-/** A `.git` at the root, where it is left alone: neither captured nor restored, whatever is in it. */
+/** Excludes a `.git` at the root from capture and restore. */
 import type { FsPath } from "../../model/FsPath.ts"
 import type { DirectoryNode } from "../tree.ts"
 

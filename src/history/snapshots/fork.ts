@@ -1,7 +1,4 @@
-/**
- * A captured tree that can be written to, for somebody who works on their own, and the way back: what was changed there is joined with
- * what has been changed here meanwhile, all of it or nothing.
- */
+/** Forks: a writable filesystem that starts as a captured tree, and the merge of its changes back, all or nothing. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as InMemory from "../../backends/InMemory.ts"
@@ -22,41 +19,41 @@ import { at, type Change, type DirectoryNode, type Node, withNode } from "../tre
 import type { Kept, Problem, Strategy } from "./strategy.ts"
 
 /**
- * What a merge does about conflicts.
+ * The handling of conflicts in a merge.
  *
  * @since 0.1.0
  */
 export interface MergeOptions {
   /**
-   * What becomes of places that both have changed, each in its own way: fail and change nothing, or take one side's. What does not
-   * conflict is joined in any case.
+   * The resolution of places that both sides changed differently: fail and change nothing, or take one side. All other
+   * changes are merged in any case.
    *
    * @default "fail"
    */
   readonly conflicts?: "fail" | "ours" | "theirs" | undefined
-  /** Answer what would change, and change nothing. @default false */
+  /** Whether to return the changes without making them. @default false */
   readonly dryRun?: boolean | undefined
 }
 
 /**
- * What a merge has changed, and which conflicts it has settled.
+ * The changes of a merge and the conflicts that it resolved.
  *
  * @since 0.1.0
  */
 export interface MergeResult {
-  /** In path order; directories are entries too. */
+  /** The changes in path order, directories included. */
   readonly changes: ReadonlyArray<Change>
-  /** Settled as the options say. */
+  /** The conflicts, resolved as the options say. */
   readonly conflicts: ReadonlyArray<Conflict>
 }
 
 /**
- * Two sides have changed the same places. Nothing has changed.
+ * Both sides have changed the same places. The merge has changed nothing.
  *
  * @since 0.1.0
  */
 export class MergeConflicts extends Schema.TaggedError<MergeConflicts>("fs-algebra/MergeConflicts")("MergeConflicts", {
-  /** In path order. */
+  /** The conflicts in path order. */
   conflicts: Schema.Array(Conflict)
 }) {
   override get message(): string {
@@ -65,7 +62,7 @@ export class MergeConflicts extends Schema.TaggedError<MergeConflicts>("fs-algeb
   }
 }
 
-/** Which snapshot each fork began with, and of whom. */
+/** The snapshot and the strategy from which each fork was made. */
 const origins = new WeakMap<Backend, { readonly strategy: Strategy; readonly kept: Kept }>()
 
 export const fork = Effect.fnUntraced(function* (
@@ -82,7 +79,7 @@ export const fork = Effect.fnUntraced(function* (
 
 const noFork = storeFault("refused", "this filesystem is no fork of a snapshot of this one")
 
-/** What stands at a path of the fork; of a directory nothing that is in it. */
+/** Returns the node at a path of the fork; a directory without its entries. */
 const nodeAt = Effect.fnUntraced(function* (port: Backend, path: FsPath): Effect.fn.Return<Node | undefined, Fault> {
   const stat = yield* port.stat(path)
   const mode = stat?.mode === undefined ? undefined : { mode: stat.mode & 0o777 }
@@ -93,7 +90,7 @@ const nodeAt = Effect.fnUntraced(function* (port: Backend, path: FsPath): Effect
   return found && { kind: "file", ...found, ...mode }
 })
 
-/** The tree of the fork: that of its snapshot with what has changed since. */
+/** Returns the tree of the fork: the tree of its snapshot with the changes since. */
 const treeOf = Effect.fnUntraced(function* (forked: Algebra, base: DirectoryNode): Effect.fn.Return<DirectoryNode, Problem> {
   let tree = base
   for (const { _tag, path } of yield* Effect.mapError(Overlay.changes(forked), toFault)) {
@@ -103,7 +100,7 @@ const treeOf = Effect.fnUntraced(function* (forked: Algebra, base: DirectoryNode
       continue
     }
     const node = yield* nodeAt(forked.port, path)
-    // What is in it is told by changes of its own.
+    // The entries of the directory have changes of their own.
     const inside = node?.kind === "directory" && before?.kind === "directory" ? { ...node, entries: before.entries } : node
     if (path !== root) tree = withNode(tree, path, inside)
   }

@@ -1,6 +1,8 @@
 /**
- * Snapshots of a directory, in git as a store of objects. What is captured comes from our own confined walk and is written as a pack of
- * ours; git reads it again, keeps it together and lets people look at it. git never sees the directory.
+ * Snapshots of a directory, with git as the object store.
+ *
+ * This library walks the directory itself and writes the captured objects as a pack. Git reads and maintains the
+ * objects and lets people inspect them, but it never accesses the directory.
  */
 import { Buffer } from "../../runtime/buffer.ts"
 import { randomUUID } from "../../runtime/node.ts"
@@ -35,7 +37,7 @@ import { expired } from "./retention.ts"
 import { type Kept, type Label, type Problem, rootOf, type Strategy, type TakeOptions } from "./strategy.ts"
 import { FilesystemSnapshot } from "./value.ts"
 
-/** What a directory has in it, as the store's trees want it. Of links the target is an object of its own. */
+/** Converts a node to an entry of a git tree. The target of a symlink is an object of its own. */
 const treeEntry = (node: Node): TreeEntry =>
   node.kind === "symlink"
     ? { kind: "symlink", id: idOf("blob", Buffer.from(node.target)) }
@@ -43,7 +45,7 @@ const treeEntry = (node: Node): TreeEntry =>
       ? { kind: "file", mode: node.mode, id: node.id }
       : { kind: "directory", id: node.id! }
 
-/** Writes what the store does not have. */
+/** Returns a sink that writes the objects that the store lacks. */
 const writing = (writer: PackWriter.PackWriter, has: (id: string) => boolean): Sink<StoreFault> => {
   const add = (kind: "blob" | "tree", body: Uint8Array): string => {
     const id = idOf(kind, body)
@@ -92,11 +94,11 @@ export const make = (
     return yield* over(port, store, options, isKept)
   })
 
-/** In a directory of its own, that goes with the scope. */
+/** Creates a strategy with a store in a temporary directory that lives as long as the scope. */
 export const makeScoped = (port: Backend, options: LayerOptions): Effect.Effect<Strategy, Problem, Scope.Scope> =>
   Effect.flatMap(Outside.temporary("fs-algebra-git-"), (directory) => make(port, directory, options, false))
 
-/** More than any tree has, for those that claim to have more. */
+/** The most entries that a commit may claim, against forged counts. */
 const mostEntries = 20_000_000
 
 const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, options: LayerOptions, isKept: boolean) {
@@ -114,9 +116,9 @@ const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, opt
   const excludesGit = options.git === "exclude"
   const isWithoutGit = (kept: Kept): boolean => excludesGit || kept.excludesGit === true
   const withoutGit = (tree: DirectoryNode, kept: Kept): DirectoryNode => (isWithoutGit(kept) ? dropGit(tree) : tree)
-  /** The one that was taken last, as far as that is known. */
+  /** The latest snapshot, as far as it is known. */
   let newest: { readonly id: string; readonly createdAt: number } | undefined
-  /** Those of transactions that run. */
+  /** The snapshots of running transactions. */
   const passing = new Set<string>()
 
   const counting =
@@ -177,7 +179,9 @@ const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, opt
   const content = (_: FsPath, file: FileNode): Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, StoreFault>, StoreFault> =>
     file.sizeBytes > wholeFile ? Effect.succeed(reader.stream(file.id)) : Effect.map(reader.object(file.id), ({ body }) => body)
 
-  /** Removes the oldest, more of them the more is too much, until the store is small enough. */
+  /**
+   * Removes the oldest snapshots until the store is small enough. The larger the excess, the more are removed at once.
+   */
   const shrink = Effect.fnUntraced(function* (maxBytes: number, spared: Kept | undefined): Effect.fn.Return<void, Problem> {
     for (;;) {
       const { bytes } = yield* store.stats
@@ -185,12 +189,12 @@ const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, opt
       if (bytes <= maxBytes || all.length === 0) return
       const some = Math.max(1, Math.floor((all.length * (1 - maxBytes / bytes)) / 2))
       for (const { snapshot } of all.slice(0, some)) yield* snapshots.remove(snapshot.snapshotId)
-      // Nothing goes while others are at the store; next time, then.
+      // Another process uses the store, so no space can be freed. A later call will retry.
       if ((yield* collect(store, { maxWaste: 0 })).outcome !== "done") return
     }
   })
 
-  /** What is kept longer than it should be goes, and packs that have become many become few. */
+  /** Applies the retention rules and merges packs if there are too many. */
   const tidy = Effect.fnUntraced(function* (spared: Kept | undefined): Effect.fn.Return<void, Problem> {
     const { retention } = options
     if (retention?.maxAge !== undefined || retention?.maxSnapshots !== undefined) {
@@ -201,11 +205,14 @@ const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, opt
     if (retention?.maxBytes !== undefined) yield* shrink(retention.maxBytes, spared)
   })
 
-  /** The snapshot has been taken, whatever becomes of the others. */
+  /** Tidies the store; a failure is only logged, because the snapshot itself has succeeded. */
   const tidying = (spared: Kept | undefined): Effect.Effect<void> =>
     Effect.ignore(tidy(spared), { log: "Warn", message: "fs-algebra: the store of snapshots could not be tidied" })
 
-  /** Later than the one before, whatever the clock says: so are they listed, and so do they expire. */
+  /**
+   * Returns a creation time later than that of the previous snapshot, whatever the clock says. Listing and expiry rely
+   * on this order.
+   */
   const moment = Effect.fnUntraced(function* (): Effect.fn.Return<number, Problem> {
     const before =
       newest ??

@@ -1,4 +1,4 @@
-/** What a view asks of a tree in the store: each directory is read when it is looked into, and remembered for a while. */
+/** Serves a view of a stored tree: reads each directory on demand and caches it. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { isBytes } from "../../model/bytes.ts"
@@ -10,10 +10,10 @@ import type { Reader } from "../git/reader.ts"
 import type { FileNode } from "../tree.ts"
 import type { Source } from "../view.ts"
 
-/** Directories remembered. */
+/** The most cached directories. */
 const capacity = 20_000
 
-/** Where a store is, and what its programs say, is nothing for those who look at a tree. */
+/** Converts a fault, without the store's path and git's messages, which a reader of the view must not see. */
 const toFault = ({ reason }: StoreFault): Fault =>
   reason === "unavailable" || reason === "gitMissing"
     ? { _tag: "Unavailable", detail: "the store of this snapshot cannot be read" }

@@ -1,4 +1,7 @@
-/** Snapshots in memory: the tree itself, kept. Taking one is free; what they hold goes with the layer, or when it is forgotten. */
+/**
+ * Snapshots in memory, which hold the tree itself. Taking one costs nothing; its memory is freed with the layer or by
+ * `forget`.
+ */
 import { randomUUID } from "../../runtime/node.ts"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -22,7 +25,10 @@ interface Held extends Kept {
 
 const keyIn = (port: Backend, path: FsPath): FsPath => (port.info.caseSensitive ? path : fold(path))
 
-/** What a restore of the paths changes: all at them and below, and above them what has to be made for that. */
+/**
+ * Returns the changes that a restore of `paths` makes: everything at the paths and below, and the missing directories
+ * above them.
+ */
 const within = Effect.fnUntraced(function* (
   port: Backend,
   history: MemoryHistory,
@@ -45,7 +51,7 @@ const within = Effect.fnUntraced(function* (
   return out
 })
 
-/** Everything but a `.git` at the root. */
+/** Returns the names at the root except `.git`. */
 const allButGit = Effect.fnUntraced(function* (port: Backend, view: Backend): Effect.fn.Return<ReadonlyArray<FsPath>, Fault> {
   const names = new Set<string>()
   for (const child of [...(yield* port.list(root)), ...(yield* view.list(root))]) names.add(keyOf(child))
@@ -55,7 +61,7 @@ const allButGit = Effect.fnUntraced(function* (port: Backend, view: Backend): Ef
 
 const isOfGit = (path: FsPath): boolean => path === ".git" || path.startsWith(".git/")
 
-/** What it holds that the tree does not have any more, counted once for each snapshot. */
+/** Returns the bytes held by the snapshots beyond the current tree, counted once per snapshot. */
 const beyond = Effect.fnUntraced(function* (history: MemoryHistory, all: ReadonlyArray<Held>): Effect.fn.Return<number, Fault> {
   const now = yield* history.capture
   let bytes = 0

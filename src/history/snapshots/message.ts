@@ -1,4 +1,7 @@
-/** What a commit says of its snapshot: a line for people, and one for us. What does not read as ours is nobody's snapshot. */
+/**
+ * The commit message of a snapshot: a line for people and a line of JSON. A message in another form belongs to no
+ * snapshot.
+ */
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import type { Label } from "./strategy.ts"
@@ -12,9 +15,9 @@ export interface Said {
   readonly label: Label
   readonly files: number
   readonly bytes: number
-  /** Directories, without the root. */
+  /** The number of directories, without the root. */
   readonly directories: number
-  /** What is neither file, link nor directory, and so is not in it. */
+  /** The number of FIFOs, sockets and devices, which are not captured. */
   readonly skipped: number
   readonly previous?: string | undefined
   readonly excludesGit?: boolean | undefined

@@ -1,4 +1,4 @@
-/** What the service does, as callers see it. */
+/** The types of the service's operations. */
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
@@ -9,47 +9,52 @@ import type { Stats } from "./strategy.ts"
 import { FilesystemSnapshot } from "./value.ts"
 
 /**
- * What is remembered with a snapshot.
+ * The label and the limits of a snapshot.
  *
  * @since 0.1.0
  */
 export interface SnapshotOptions {
   /** A line of text for people. */
   readonly tag?: string | undefined
-  /** The tool that is about to change something, and its call. */
+  /** The tool that is about to change something; `callId` identifies the call. */
   readonly tool?: string | undefined
   readonly callId?: string | undefined
-  /** Of more files than this none is kept: SnapshotError `budget`. Not in memory. @default that of the layer */
+  /** The most files to capture; beyond it, SnapshotError `budget`. Not in memory. @default that of the layer */
   readonly maxFiles?: number | undefined
-  /** The same of more bytes in all files. Not in memory. @default that of the layer */
+  /** The most bytes in all files; beyond it, SnapshotError `budget`. Not in memory. @default that of the layer */
   readonly maxBytes?: number | undefined
 }
 
 /**
- * How much a restore brings back, and whether it does.
+ * The scope of a restore and its safety options.
  *
  * @since 0.1.0
  */
 export interface RestoreOptions {
-  /** Only what is at these paths and below: what was not there then goes. @default the whole tree */
+  /**
+   * The paths to restore, with everything below; entries that the snapshot lacks are removed. @default the whole tree
+   */
   readonly paths?: ReadonlyArray<string> | undefined
-  /** Answer what would change, and change nothing. @default false */
+  /** Whether to return the changes without making them. @default false */
   readonly dryRun?: boolean | undefined
-  /** Take a snapshot of what is there first. It stays where the restore fails, and goes where nothing differs. @default false */
+  /**
+   * Whether to take a snapshot of the current state first. It is kept if the restore fails, and removed if nothing
+   * differs. @default false
+   */
   readonly safety?: boolean | undefined
-  /** Look at everything again afterwards, and fail where it is not what was captured. @default false */
+  /** Whether to scan the tree again afterwards and fail if it differs from the snapshot. @default false */
   readonly verify?: boolean | undefined
 }
 
 /**
- * What a restore has changed.
+ * The result of a restore.
  *
  * @since 0.1.0
  */
 export interface RestoreResult {
-  /** In path order; directories are entries too. */
+  /** The changes in path order, directories included. */
   readonly changes: ReadonlyArray<Change>
-  /** Of what was there before, where that was asked for and something has changed. */
+  /** The snapshot of the previous state, if `safety` was set and something changed. */
   readonly safety?: FilesystemSnapshot
 }
 
@@ -60,64 +65,75 @@ export const RestoreResult = Schema.Struct({
 })
 
 /**
- * What is known of one snapshot.
+ * The statistics of one snapshot.
  *
  * @since 0.1.0
  */
 export interface Details {
   readonly snapshot: FilesystemSnapshot
-  /** Files and links in it, and their bytes. */
+  /** The number of files and symlinks, and their bytes. */
   readonly files: number
   readonly bytes: number
-  /** Since the snapshot before it, or of everything where it was the first; `undefined` where that one is forgotten. */
+  /**
+   * Files changed since the previous snapshot; all files for the first one. `undefined` if the previous one is
+   * forgotten.
+   */
   readonly filesChanged?: number | undefined
-  /** `undefined` also where so much has changed that counting lines would take too long. */
+  /** The changed lines. Also `undefined` if so much changed that counting lines would take too long. */
   readonly linesAdded?: number | undefined
   readonly linesRemoved?: number | undefined
   readonly tool?: string | undefined
   readonly callId?: string | undefined
-  /** FIFOs, sockets and devices that were there, and are not in it; left out where there were none. */
+  /** The number of FIFOs, sockets and devices that were not captured; absent if there were none. */
   readonly skipped?: number | undefined
 }
 
 /**
- * What can be done with snapshots.
+ * The operations on snapshots.
  *
  * @since 0.1.0
  */
 export interface Operations {
-  /** Fails with SnapshotError: `budget` over the limits of the layer, `refused` for a root that must not be captured. */
+  /**
+   * Takes a snapshot. Fails with SnapshotError: `budget` over the layer's limits, `refused` for a root that must not be
+   * captured.
+   */
   readonly snapshot: (options?: SnapshotOptions) => Effect.Effect<FilesystemSnapshot, SnapshotError>
-  /** The whole tree, or only what is under `paths`. What fails has changed nothing, unless it was `verify` that failed. */
+  /** Restores the whole tree, or only `paths`. A failure has changed nothing, except a failure of `verify`. */
   readonly restore: (
     snapshot: FilesystemSnapshot,
     options?: RestoreOptions
   ) => Effect.Effect<RestoreResult, SnapshotRestoreError>
-  /** From one snapshot to another, in path order. @default to: what is there now */
+  /** Returns the changes from one snapshot to another, in path order. @default to: what is there now */
   readonly diff: (from: FilesystemSnapshot, to?: FilesystemSnapshot) => Effect.Effect<ReadonlyArray<Change>, SnapshotError>
-  /** The captured tree as a read-only Filesystem: glob it, grep it, export it. */
+  /** Returns the captured tree as a read-only Filesystem, for example to search or export it. */
   readonly view: (snapshot: FilesystemSnapshot) => Effect.Effect<Algebra, SnapshotError>
-  /** Of this filesystem, in the order in which they were taken. */
+  /** The snapshots of this filesystem, in the order of creation. */
   readonly list: Effect.Effect<ReadonlyArray<FilesystemSnapshot>, SnapshotError>
   readonly forget: (snapshot: FilesystemSnapshot) => Effect.Effect<void, SnapshotError>
-  /** Excludes other writers while it runs, and restores the tree when `effect` fails, dies or is interrupted. */
+  /** Runs the effect without other writers, and restores the tree if the effect fails, dies or is interrupted. */
   readonly transaction: <A, E, R>(
     effect: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E | SnapshotError | SnapshotRestoreError, R>
   /**
-   * Runs the effect while nobody else changes the filesystem; its own calls go through. Left out where there is nothing to hold.
+   * Runs the effect without other writers; its own calls go through. Absent if there is no lock to hold.
+   *
    * @default without excluding anybody
    */
   readonly exclusively?: (<A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>) | undefined
-  /** A writable filesystem that begins as the captured tree. What it changes stays in memory, until it is merged or let go. */
+  /**
+   * Returns a writable filesystem that starts as the captured tree. Its changes stay in memory until they are merged or
+   * dropped.
+   */
   readonly fork: (snapshot: FilesystemSnapshot) => Effect.Effect<Algebra, SnapshotError>
   /**
-   * Does here what has been done in a fork of one of these snapshots: three-way, files by lines, and all of it or nothing. Fails with
-   * MergeConflicts where both have changed the same place, each in its own way.
+   * Merges the changes of a fork of one of these snapshots: three-way, files by lines, all or nothing.
+   *
+   * Fails with MergeConflicts if both sides changed the same place differently.
    */
   readonly merge: (fork: Algebra, options?: MergeOptions) => Effect.Effect<MergeResult, SnapshotError | MergeConflicts>
   readonly details: (snapshot: FilesystemSnapshot) => Effect.Effect<Details, SnapshotError>
   readonly stats: Effect.Effect<Stats, SnapshotError>
-  /** Gives back the space of what is forgotten, which otherwise happens now and then. */
+  /** Frees the space of forgotten snapshots. Otherwise this happens from time to time. */
   readonly collect: Effect.Effect<void, SnapshotError>
 }

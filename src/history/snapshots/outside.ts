@@ -1,4 +1,4 @@
-/** Where what is kept may be: outside every workspace, where nobody who works in one can reach it. */
+/** Directories for stores, always outside every workspace, so that code in a workspace cannot reach them. */
 import { Fs, homedir, isAbsolute, join, randomBytes, tmpdir } from "../../runtime/node.ts"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -10,7 +10,7 @@ const whyNot = (directory: string): string | undefined => {
   return fault === undefined ? undefined : String(fault["detail"])
 }
 
-/** Of a directory that is given; `argument` is what the caller calls it. */
+/** Checks a directory that the caller gives; `argument` is the name of the parameter. */
 export const check = (argument: string, directory: string): Effect.Effect<void, StoreFault> =>
   Effect.suspend(() => {
     if (typeof directory !== "string" || !isAbsolute(directory)) {
@@ -20,7 +20,7 @@ export const check = (argument: string, directory: string): Effect.Effect<void, 
     return why === undefined ? Effect.void : Effect.fail(storeFault("refused", `${argument}: ${why}`))
   })
 
-/** Where a directory of our own can be made, the usual place first. */
+/** Returns the parent directories for a temporary store, in order of preference. */
 const places = (): ReadonlyArray<string> => [tmpdir(), join(homedir(), ".cache"), "/var/tmp", "/dev/shm"]
 
 const create = (prefix: string): string | undefined => {
@@ -31,13 +31,13 @@ const create = (prefix: string): string | undefined => {
       Fs.mkdirSync(directory, { mode: 0o700 })
       return directory
     } catch {
-      // The next place may do.
+      // Try the next place.
     }
   }
   return undefined
 }
 
-/** While the scope lives no filesystem can be opened on it. */
+/** Prevents filesystems from being opened on the directory during the scope. */
 export const guarded = (directory: string): Effect.Effect<void, never, Scope.Scope> =>
   Effect.asVoid(
     Effect.acquireRelease(
@@ -46,7 +46,7 @@ export const guarded = (directory: string): Effect.Effect<void, never, Scope.Sco
     )
   )
 
-/** A directory of our own, gone with the scope. */
+/** Creates a private directory that is removed with the scope. */
 export const temporary = (prefix: string): Effect.Effect<string, StoreFault, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.suspend(() => {

@@ -1,16 +1,16 @@
 /**
- * How far a capture or restore has come: first files are counted, then those are read that may have changed.
+ * The progress of a capture or restore: it counts all files, then reads those that may have changed.
  *
  * @since 0.1.0
  */
 export interface SnapshotProgress {
-  /** A restore counts and reads too, and then writes. */
+  /** The current phase. A restore also counts and reads, and then writes. */
   readonly phase: "counting" | "reading" | "writing"
   readonly files: number
-  /** 0 while it is written. */
+  /** Bytes read; 0 in the phase `writing`. */
   readonly bytes: number
-  /** What there is to read, once that is known. */
+  /** The total bytes to read, once known. */
   readonly totalBytes?: number | undefined
-  /** What there is to write. */
+  /** The total files to write. */
   readonly totalFiles?: number | undefined
 }

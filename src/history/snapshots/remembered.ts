@@ -1,7 +1,8 @@
 /**
- * What the last capture saw, for the next process: without it every file would be read again. It is a hint and nothing else, so what is
- * missing, cut off or of another root is no error. A code of this installation stands before it: otherwise a store that somebody has
- * prepared could claim for a file content that it does not have.
+ * Stores the last scan for the next process, which otherwise would read every file again.
+ *
+ * The data is only a hint, so a missing, truncated or foreign file is no error. A code of this installation
+ * authenticates the data. Otherwise an attacker could prepare a store that claims wrong content for a file.
  */
 import { createHash, Fs, join, randomBytes } from "../../runtime/node.ts"
 import * as Effect from "effect/Effect"
@@ -13,7 +14,7 @@ import type { DirectoryNode, Node } from "../tree.ts"
 
 export interface Remembered {
   readonly scan: Scan
-  /** The packs that the store had then. */
+  /** The packs of the store at that time. */
   readonly packs: ReadonlyArray<string>
 }
 
@@ -21,19 +22,19 @@ const version = 1
 
 const hashOf = (text: string): string => createHash("sha256").update(text).digest("hex")
 
-/** The text that the code is made of. Its first word keeps it apart from other texts of this installation. */
+/** Returns the text to authenticate. The first word separates it from other texts of this installation. */
 const signed = (text: string): string => `seen ${hashOf(text)}`
 
 const codeLength = 32
 
-/** Opens no link, and does not wait at a pipe. */
+/** Flags that do not follow a symlink and do not block on a pipe. */
 const readable = Fs.constants.O_RDONLY | (Fs.constants.O_NOFOLLOW ?? 0) | (Fs.constants.O_NONBLOCK ?? 0)
 
-/** One name for each root that shares the store. */
+/** Returns the file for a root; several roots can share a store. */
 const fileOf = (directory: string, root: string): string =>
   join(directory, `seen-${createHash("sha256").update(root).digest("hex").slice(0, 16)}`)
 
-/** Name, id or ">" and target, mode, size, and what the disk told: times, inode and mode; times of -1 vouch for nothing. */
+/** Name, id or ">" with the target, mode, size, and the stamp: two times, inode, mode. Times of -1 never match. */
 type Leaf = readonly [string, string, number | null, number, number, number, number, number]
 
 const Written = Schema.Struct({
@@ -47,7 +48,7 @@ const Written = Schema.Struct({
   packs: Schema.Array(Schema.String)
 })
 
-/** A directory; those in it follow, each with all that is in it. */
+/** A directory. Its subdirectories follow, each with everything in it. */
 type Line = readonly [mode: number | null, id: string, directories: ReadonlyArray<string>, leaves: ReadonlyArray<Leaf>]
 
 const nothing = { modified: -1, changed: -1, inode: 0, mode: 0 }
@@ -69,7 +70,7 @@ const lineOf = (self: DirectoryNode): Line => {
   return [self.mode ?? null, self.id ?? "", directories, leaves]
 }
 
-/** Each directory before those in it, in their order. */
+/** Yields one line per directory, each directory before its subdirectories. */
 const lines = function* (top: DirectoryNode): Generator<string> {
   const pending = [top]
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
@@ -78,12 +79,12 @@ const lines = function* (top: DirectoryNode): Generator<string> {
   }
 }
 
-/** Directories before others have their turn. */
+/** Directories between two yields to the event loop. */
 const slice = 200
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-/** At once, or not at all: who is killed meanwhile leaves the old one. */
+/** Saves a scan atomically: a process killed meanwhile leaves the old file. */
 export const save = (directory: string, root: string, { packs, scan }: Remembered): Effect.Effect<void> =>
   Effect.promise(async () => {
     const { tree, ...counts } = scan
@@ -110,7 +111,7 @@ const nodeOf = ([, what, mode, sizeBytes, modified, changed, inode, bits]: Leaf)
 
 interface Open {
   readonly entries: Map<string, Node>
-  /** Directories in it that are still to come, the next one last. */
+  /** The subdirectories still to read, the next one last. */
   readonly left: Array<string>
   readonly finish: () => DirectoryNode
 }
@@ -130,7 +131,7 @@ const opened = ([mode, id, directories, leaves]: Line): Open => {
   }
 }
 
-/** Throws for what was not written by `save`. */
+/** Parses the lines back into a tree. Throws if `save` did not write them. */
 const treeOf = async (text: ReadonlyArray<string>): Promise<DirectoryNode> => {
   const open: Array<Open> = [opened(JSON.parse(text[0]!) as Line)]
   let at = 1
@@ -166,7 +167,7 @@ const readWhole = async (path: string): Promise<string> => {
   }
 }
 
-/** Returns `undefined` where nothing is remembered of this root, or not as this installation wrote it. */
+/** Returns the saved scan of this root, or `undefined` if there is none or this installation did not write it. */
 export const load = (directory: string, root: string): Effect.Effect<Remembered | undefined> =>
   Effect.promise(async () => {
     try {

@@ -1,8 +1,11 @@
-/** Which snapshots have had their time. The newest never has. */
 import type { Retention } from "./options.ts"
 import type { Kept } from "./strategy.ts"
 
-/** `all` in the order in which they were taken; `now` in milliseconds since 1970; `spared`: one that is needed yet, and counts too. */
+/**
+ * Returns the expired snapshots, never the newest one.
+ *
+ * `all` must be in the order of creation; `now` is in milliseconds since 1970. `spared` counts but never expires.
+ */
 export const expired = (
   all: ReadonlyArray<Kept>,
   retention: Retention | undefined,

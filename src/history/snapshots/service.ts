@@ -1,6 +1,4 @@
-/**
- * The service over a strategy: what callers bring is judged here, before the strategy is asked, and what went wrong is said here.
- */
+/** The snapshot service. It validates the arguments, calls a strategy, and turns faults into errors. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -53,7 +51,7 @@ const toError =
   (problem: Problem): SnapshotError =>
     new SnapshotError({ operation, reason: reasonOf(problem), detail: withoutStore(detailOf(problem, operation), store) })
 
-/** Where the store is on the machine is nobody's business who works on what is in it. */
+/** Removes the store's path from a message, because users of the workspace must not see it. */
 const withoutStore = (detail: string, store: string | undefined): string =>
   store === undefined ? detail : detail.replaceAll(`the store ${store}`, "the store").replaceAll(store, "the store")
 
@@ -91,7 +89,7 @@ const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 const isSnapshot = Schema.is(FilesystemSnapshot)
 
-/** Of another kind, root or store: decided on the value alone. */
+/** Returns the reason why a snapshot value belongs to another strategy, root or store, by the value alone. */
 const incompatibility = (strategy: Strategy, port: Backend, snapshot: FilesystemSnapshot): string | undefined => {
   if (!strategy.commitRef.test(snapshot.commitRef)) return `its commitRef is none of a snapshot kept by ${strategy.name}`
   if (snapshot.rootPath !== strategy.rootPath && snapshot.rootPath !== port.info.root) return "it is of another root"
@@ -99,7 +97,7 @@ const incompatibility = (strategy: Strategy, port: Backend, snapshot: Filesystem
   return uuid.test(snapshot.snapshotId) ? undefined : "its snapshotId is no UUID"
 }
 
-/** The snapshot that a value stands for, with what the store itself knows of it. */
+/** Finds the stored snapshot of a value. */
 const finding = (strategy: Strategy, port: Backend, value: FilesystemSnapshot): Effect.Effect<Kept, Problem | Refusal> => {
   const refuse = (reason: Refusal["reason"], detail: string, snapshotId = ""): Effect.Effect<never, Refusal> =>
     Effect.fail({ _tag: "Refusal", snapshotId, reason, detail })
@@ -119,7 +117,7 @@ const isRefusal = (problem: Problem | Refusal): problem is Refusal => problem._t
 
 const controls = /[\u0000-\u001f\u007f]/
 
-/** Labels are kept as lines of text and shown to people. */
+/** Returns the reason why a label is refused. Labels are stored as lines of text and shown to people. */
 const refusedLabel = (label: Label): string | undefined => {
   for (const [name, text] of Object.entries(label)) {
     if (text === undefined) continue
@@ -130,7 +128,9 @@ const refusedLabel = (label: Label): string | undefined => {
   return undefined
 }
 
-/** What people know it by; of what was taken for safety that would grow with each restore. */
+/**
+ * Returns the title of a snapshot. The tag of a safety snapshot is not used, because it would grow with each restore.
+ */
 const titleOf = ({ label, snapshot }: Kept): string => {
   const { tag } = label
   return tag === undefined || tag.length > 200 || tag.startsWith("before restoring ") ? snapshot.snapshotId : tag
@@ -174,7 +174,7 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
           })
         )
 
-  /** What was captured there is not what the link leads to, so that one path could mean two places. */
+  /** Rejects paths through symlinks: the snapshot holds the symlink, not its target, so the path would be ambiguous. */
   const leadsThroughNoLink = Effect.fnUntraced(function* (path: FsPath.FsPath): Effect.fn.Return<void, Fault> {
     for (let above = FsPath.parent(path); above !== FsPath.root; above = FsPath.parent(above)) {
       if ((yield* port.stat(above))?.kind !== "symlink") continue
@@ -198,7 +198,7 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
         const restored = strategy.restore(kept, { paths, dryRun, verify })
         if (safety !== true || dryRun === true) return { changes: yield* restored }
         const before = yield* strategy.take({ tag: `before restoring ${titleOf(kept)}` }, { spared: kept })
-        // Who fails to restore, or to verify it, may need it more than anybody.
+        // If the restore fails, keep the safety snapshot: the user may need it.
         const changes = yield* restored
         if (changes.length > 0) return { changes, safety: before.snapshot }
         yield* forgetting(before)
@@ -207,13 +207,13 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
     )
   })
 
-  /** What is left of it takes room, and harms nobody. */
+  /** Forgets a snapshot; a failure only wastes space and is logged. */
   const forgetting = (kept: Kept): Effect.Effect<void> =>
     Effect.ignore(strategy.forget(kept), { log: "Warn", message: "fs-algebra: a snapshot could not be forgotten" })
 
   const viewOf = (kept: Kept): Effect.Effect<Algebra, Problem> => Effect.map(strategy.view(kept), makeAlgebra)
 
-  /** What went wrong in the effect stays the cause; that its changes could not be taken back is added to it. */
+  /** Restores the tree after a failed transaction. A failure of the restore is added to the original cause. */
   const rollBack = (kept: Kept): Effect.Effect<void, SnapshotRestoreError> =>
     Effect.asVoid(orRestoreError(kept.snapshot, Effect.andThen(strategy.restore(kept, {}), forgetting(kept))))
 

@@ -1,6 +1,6 @@
 /**
- * How snapshots are kept. Each of the three ways takes and gives the same values and fails with plain data, so that there is one place
- * (`service.ts`) that judges what callers bring and says what went wrong.
+ * The interface of the three storage strategies. They fail with plain data; `service.ts` validates arguments and
+ * creates the errors.
  */
 import type * as Effect from "effect/Effect"
 import type { Fault } from "../../model/FsError.ts"
@@ -14,7 +14,7 @@ import type { FilesystemSnapshot } from "./value.ts"
 
 export type Problem = StoreFault | Fault | Mismatch | ArchiveError
 
-/** What the caller says of a snapshot. */
+/** The label that a caller gives to a snapshot. */
 export interface Label {
   readonly tag?: string | undefined
   readonly tool?: string | undefined
@@ -24,30 +24,30 @@ export interface Label {
 export interface Kept {
   readonly snapshot: FilesystemSnapshot
   readonly label: Label
-  /** Files, links among them, and their bytes. */
+  /** The number of files and symlinks, and their bytes. */
   readonly census: Effect.Effect<{ readonly files: number; readonly bytes: number }, Problem>
-  /** The one that was the newest when this was taken. */
+  /** The id of the newest snapshot at the time when this one was taken. */
   readonly previous?: string | undefined
-  /** FIFOs, sockets and devices that were there, and are not in it. */
+  /** The number of FIFOs, sockets and devices that were not captured. */
   readonly skipped?: number | undefined
-  /** A `.git` at the root was left alone, and is left alone when this is restored. */
+  /** Whether a `.git` at the root was left alone; the restore leaves it alone too. */
   readonly excludesGit?: boolean | undefined
 }
 
 export interface TakeOptions {
-  /** A snapshot that is needed yet, whatever its age. */
+  /** A snapshot that must not expire yet. */
   readonly spared?: Kept | undefined
-  /** For as long as a transaction runs: it is in no list, counts for no retention and makes none expire. Ends by `forget`. */
+  /** Whether the snapshot belongs to a running transaction: not listed, and ignored by retention. `forget` ends it. */
   readonly isPassing?: boolean | undefined
-  /** Instead of what the layer was told. */
+  /** Limits that replace those of the layer. */
   readonly bounds?: Pick<LayerOptions, "maxFiles" | "maxBytes"> | undefined
 }
 
-/** What the snapshots take. */
+/** The space that snapshots use. */
 export interface Stats {
-  /** What the snapshots take, in bytes: on disk, or in memory beyond the tree itself where that is known. */
+  /** Bytes on disk, or in memory beyond the tree itself if known. */
   readonly bytes: number
-  /** Things that are kept once for all snapshots: git's objects, archives, captured trees. */
+  /** The number of items stored for all snapshots: git objects, archives, or captured trees. */
   readonly objects: number
   readonly snapshots: number
 }
@@ -55,34 +55,37 @@ export interface Stats {
 export interface Restoring {
   readonly paths?: ReadonlyArray<FsPath> | undefined
   readonly dryRun?: boolean | undefined
-  /** Look at the whole tree again afterwards. */
+  /** Whether to scan the whole tree again afterwards. */
   readonly verify?: boolean | undefined
 }
 
-/** By which a snapshot knows its filesystem: however a directory is spelt, it is the same. */
+/** Returns the root by which snapshots identify a filesystem; the same for every spelling of a directory. */
 export const rootOf = ({ history, info }: Backend): string => (history?._tag === "Directory" ? history.root : info.root)
 
 export interface Strategy {
   readonly name: "memory" | "git" | "archive"
   readonly commitRef: RegExp
   readonly rootPath: string
-  /** Where values say that their snapshots are. */
+  /** The git directory that snapshot values name. */
   readonly gitDir?: string | undefined
   readonly take: (label: Label, options?: TakeOptions) => Effect.Effect<Kept, Problem>
-  /** In the order in which they were taken. */
+  /** All snapshots in the order of creation. */
   readonly list: Effect.Effect<ReadonlyArray<Kept>, Problem>
   readonly find: (snapshotId: string) => Effect.Effect<Kept | undefined, Problem>
-  /** The caller holds the whole filesystem. */
+  /** Restores a snapshot. The caller must hold the lock on the whole filesystem. */
   readonly restore: (kept: Kept, options: Restoring) => Effect.Effect<ReadonlyArray<Change>, Problem>
-  /** From a snapshot to another, or to what is there now. */
+  /** Returns the changes from a snapshot to another, or to the current state. */
   readonly diff: (from: Kept, to: Kept | undefined) => Effect.Effect<ReadonlyArray<Change>, Problem>
-  /** The captured tree: read-only. */
+  /** Returns the captured tree as a read-only backend. */
   readonly view: (kept: Kept) => Effect.Effect<Backend, Problem>
-  /** The captured tree, and what is there now: for who compares both with a third. The caller holds the whole filesystem for `now`. */
+  /**
+   * Returns the captured tree; `now` is the current one. The caller must hold the lock on the whole filesystem for
+   * `now`.
+   */
   readonly tree: (kept: Kept) => Effect.Effect<DirectoryNode, Problem>
   readonly now: Effect.Effect<DirectoryNode, Problem>
   readonly forget: (kept: Kept) => Effect.Effect<void, Problem>
   readonly stats: Effect.Effect<Stats, Problem>
-  /** Gives back what no snapshot needs. */
+  /** Frees the space that no snapshot needs. */
   readonly collect: Effect.Effect<void, Problem>
 }

@@ -1,8 +1,8 @@
-/** A snapshot as a value, which says where a tree is kept and not what is in it. As input it is hostile. */
+/** A snapshot as a value: it names the place of a tree, not its content. Values from outside are untrusted. */
 import * as Schema from "effect/Schema"
 
 /**
- * A value: store it in a session, send it, restore from it in another process.
+ * A snapshot value. It can be stored in a session, sent, or used for a restore in another process.
  *
  * @since 0.1.0
  */
@@ -10,11 +10,11 @@ export class FilesystemSnapshot extends Schema.Class<FilesystemSnapshot>("fs-alg
   /** A UUID. */
   snapshotId: Schema.String,
   createdAt: Schema.DateTimeUtc,
-  /** 40 hex for git, `mem-<n>` for memory, `zip:<sha256>` for archives. */
+  /** 40 hexadecimal digits for git, `mem-<n>` for memory, `zip:<sha256>` for archives. */
   commitRef: Schema.String,
-  /** As `info.root` of the filesystem says. */
+  /** The `info.root` of the filesystem. */
   rootPath: Schema.String,
-  /** Where git keeps it. */
+  /** The git directory of the store. */
   gitDir: Schema.optionalKey(Schema.String),
   tag: Schema.optionalKey(Schema.String)
 }) {}
