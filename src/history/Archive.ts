@@ -84,8 +84,9 @@ export interface ExportOptions {
   /** Whether to fail with ArchiveError instead of skipping an entry that no import accepts. @default false */
   readonly strict?: boolean | undefined
   /**
-   * Called, before the first byte, for each entry that is skipped because no import accepts it. @default a warning in
-   * the log
+   * Called, before the first byte, for each entry that is skipped because no import accepts it.
+   *
+   * @default a warning in the log
    */
   readonly onSkipped?: ((entry: SkippedEntry) => void) | undefined
   /**

@@ -14,8 +14,9 @@ export interface LimitsShape {
   /** The largest write; code points for text, otherwise bytes. */
   readonly maxFileSize: number
   /**
-   * The most bytes that a sink accepts from a stream. @default no bound; where `maxFileSize` is less than standard,
-   * that
+   * The most bytes that a sink accepts from a stream.
+   *
+   * @default no bound; where `maxFileSize` is less than standard, that
    */
   readonly maxStreamBytes?: number | undefined
   /** The most bytes per read of bytes or text (not of streams). */

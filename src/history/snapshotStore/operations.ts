@@ -51,8 +51,9 @@ export interface Options {
    */
   readonly directory?: string | undefined
   /**
-   * The handling of an earlier snapshot with the same id; `error` fails with SnapshotError `refused`. @default
-   * "replace"
+   * The handling of an earlier snapshot with the same id; `error` fails with SnapshotError `refused`.
+   *
+   * @default "replace"
    */
   readonly onDuplicate?: "replace" | "error" | undefined
 }

@@ -48,7 +48,7 @@ export interface MergeResult {
 }
 
 /**
- * Both sides have changed the same places. The merge has changed nothing.
+ * The failure of a merge in which both sides changed the same places. Nothing has changed.
  *
  * @since 0.1.0
  */

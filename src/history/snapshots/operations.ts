@@ -32,14 +32,18 @@ export interface SnapshotOptions {
  */
 export interface RestoreOptions {
   /**
-   * The paths to restore, with everything below; entries that the snapshot lacks are removed. @default the whole tree
+   * The paths to restore, with everything below; entries that the snapshot lacks are removed.
+   *
+   * @default the whole tree
    */
   readonly paths?: ReadonlyArray<string> | undefined
   /** Whether to return the changes without making them. @default false */
   readonly dryRun?: boolean | undefined
   /**
    * Whether to take a snapshot of the current state first. It is kept if the restore fails, and removed if nothing
-   * differs. @default false
+   * differs.
+   *
+   * @default false
    */
   readonly safety?: boolean | undefined
   /** Whether to scan the tree again afterwards and fail if it differs from the snapshot. @default false */

@@ -13,7 +13,9 @@ export interface Retention {
   readonly maxAge?: number | undefined
   /**
    * The maximum size of the whole store in bytes; the oldest snapshots are removed. The newest always stays. Only for
-   * git. @default any size
+   * git.
+   *
+   * @default any size
    */
   readonly maxBytes?: number | undefined
 }
@@ -38,8 +40,9 @@ export interface LayerOptions {
    */
   readonly maxFiles?: number | undefined
   /**
-   * The most bytes in all files; beyond it, SnapshotError `budget`. Not in memory. @default 64 GiB; of archives
-   * Limits.maxArchiveBytes
+   * The most bytes in all files; beyond it, SnapshotError `budget`. Not in memory.
+   *
+   * @default 64 GiB; of archives Limits.maxArchiveBytes
    */
   readonly maxBytes?: number | undefined
   /** Whether to allow capturing the whole machine or a home directory. @default false */
