@@ -1,15 +1,17 @@
 /**
- * What a backend must do: seven primitive operations on validated paths. It never follows a link, never recurses, never retries and
- * never sees an option of a call; it answers `undefined` for what is absent and fails with a bare `Fault`. Everything else a user
- * meets is derived from this, once, so there is nothing in which two backends could differ.
+ * The interface of a backend: seven primitive operations on validated paths.
  *
- * The contract, which the port laws check:
+ * A backend never follows a symlink, never recurses, never retries and never sees the options of a call. It returns
+ * `undefined` for an absent path and fails with a plain `Fault`. The engine derives all other operations, once for all
+ * backends, so two backends cannot differ in them.
+ *
+ * The port laws check this contract:
  *
  * - The root exists, is a directory, and can be neither removed nor renamed (`AccessDenied` `root`).
- * - Nothing is followed: below a link there is nothing, as there is nothing below a file.
- * - `open` pins: the bytes read belong to the stat that it returned, whatever happens to the name meanwhile.
- * - `write` with `replace` is all or nothing, also under interruption; `create` never overwrites, not even a link.
- * - A missing parent is `NotFound`, a wrong kind a wrong-kind fault; nothing ever succeeds without doing its work.
+ * - Nothing is followed: below a symlink there is nothing, as there is nothing below a file.
+ * - `open` pins: the bytes belong to the stat that it returned, whatever happens to the name meanwhile.
+ * - `write` with `replace` is all or nothing, also under interruption; `create` never overwrites, not even a symlink.
+ * - A missing parent is `NotFound`, a wrong kind a wrong-kind fault; nothing succeeds without doing its work.
  *
  * @since 0.1.0
  */
@@ -49,17 +51,17 @@ export type {
 } from "./changes.ts"
 
 /**
- * What a backend says of itself.
+ * The properties of a backend.
  *
  * @since 0.1.0
  */
 export interface Info {
   readonly name: string
-  /** For people, never for parsing. */
+  /** The root as text for people, never for parsing. */
   readonly root: string
   readonly caseSensitive: boolean
   readonly readOnly: boolean
-  /** What containment the backend really has on this machine. */
+  /** The containment that the backend really provides on this machine. */
   readonly confinement: "virtual" | "race-free" | "race-free-open" | "best-effort"
 }
 
@@ -72,14 +74,14 @@ export interface Child {
   readonly name: string
   readonly kind: Kind
   readonly addressable: boolean
-  /** Where `addressable` is false: the segment by which this backend knows the entry. No caller's path can hold it. */
+  /** The segment by which this backend knows an entry whose `addressable` is false. No caller's path can contain it. */
   readonly key?: string
-  /** Where a listing costs nothing more for it; otherwise the engine asks `stat`. */
+  /** The size, if the listing provides it for free; otherwise the engine calls `stat`. */
   readonly sizeBytes?: number
 }
 
 /**
- * The segment by which the backend knows a child, which for almost every one is its name.
+ * Returns the segment by which the backend knows a child; almost always its name.
  *
  * @since 0.1.0
  */
@@ -91,17 +93,21 @@ export const keyOf = (child: Child): string => child.key ?? child.name
  * @since 0.1.0
  */
 export interface Handle {
-  /** Pinned: what `read` answers belongs to it. */
+  /** The stat of the open file. The bytes from `read` belong to it. */
   readonly stat: FileStat
-  /** At most `length` bytes from `offset`, fewer at will, none only at the end. The array is the caller's own. */
+  /**
+   * Reads at most `length` bytes from `offset`, possibly fewer, and none only at the end. The caller owns the array.
+   */
   readonly read: (offset: number, length: number) => Effect.Effect<Uint8Array, Fault>
-  /** The SHA-256 of the content in hex, where the backend keeps it. */
+  /** The SHA-256 of the content in hex, if the backend stores it. */
   readonly version?: Effect.Effect<string, Fault>
 }
 
 /**
- * How a write becomes visible. The backend does everything that takes time before, and runs the one step that publishes inside;
- * what `commit` adds (the path's turn, the check of a precondition) then happens as late as it can.
+ * Wraps the one step in which a write becomes visible.
+ *
+ * The backend does all slow work first and runs only the publishing step inside. So `commit` takes the path's lock and
+ * checks the precondition as late as possible.
  *
  * @since 0.1.0
  */
@@ -110,31 +116,38 @@ export interface Commit {
 }
 
 /**
- * How a backend is to carry out a write.
+ * Options of a primitive write.
  *
  * @since 0.1.0
  */
 export interface WriteHow {
-  /** Left out: publish at once. */
+  /** Wraps the publishing step. Without it the backend publishes at once. */
   readonly commit?: Commit | undefined
 }
 
 /**
- * Symbolic links, which cannot be derived.
+ * Symlinks, which cannot be derived from other operations.
  *
  * @since 0.1.0
  */
 export interface Links {
-  /** The link's text. Fails with InvalidArgument where the path is no link, NotFound where there is nothing. */
+  /** Reads the target. Fails with InvalidArgument if the path is no symlink, and with NotFound if it is absent. */
   readonly read: (path: FsPath) => Effect.Effect<string, Fault>
-  /** The same, for going on from there: fails with AccessDenied where the system would not let this user. @default read */
+  /**
+   * Reads the target in order to follow it. Fails with AccessDenied if the system forbids this user to follow it.
+   *
+   * @default read
+   */
   readonly follow?: ((path: FsPath) => Effect.Effect<string, Fault>) | undefined
-  /** The engine has checked the target. Fails with AlreadyExists, NotFound or NotADirectory for the parent. */
+  /**
+   * Creates a symlink whose target the engine has checked. Fails with AlreadyExists, and with NotFound or NotADirectory
+   * for the parent.
+   */
   readonly make: (path: FsPath, target: string) => Effect.Effect<void, Fault>
 }
 
 /**
- * Permission bits and times, where a backend can set them.
+ * Permission bits and times, if a backend can set them.
  *
  * @since 0.1.0
  */
@@ -144,47 +157,63 @@ export interface Attributes {
     attributes: {
       readonly mode?: number | undefined
       readonly modifiedAt?: DateTime.Utc | undefined
-      /** The mode is that of the original of a copy; a backend that leaves the decision to another program passes this on. */
+      /**
+       * Whether the mode comes from the original of a copy. A backend that leaves the decision to another program
+       * passes this flag on.
+       */
       readonly isCopy?: boolean | undefined
     }
   ) => Effect.Effect<void, Fault>
 }
 
 /**
- * The order of writes, owned by the backend, so that every combinator over it shares them.
+ * The locks for writes. The backend owns them, so all combinators over it share them.
  *
  * @since 0.1.0
  */
 export interface Locks {
-  /** Runs the effect while the paths, and everything below them, are nobody else's to change. */
+  /** Runs the effect with an exclusive lock on the paths and everything below. */
   readonly exclusive: <A, E, R>(paths: ReadonlyArray<FsPath>, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   /**
-   * The same, where the effect itself makes calls that want what it holds: they take turns among themselves, and those of others wait.
+   * Runs the effect with the same lock, which the effect's own calls may take again. They exclude each other; other
+   * fibers wait.
+   *
    * @default without excluding anybody
    */
   readonly alone?:
     | (<A, E, R>(paths: ReadonlyArray<FsPath>, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>)
     | undefined
   /**
-   * Where other processes work on the same files: runs the effect while none of those that claim it too has the file. It is taken
-   * with the path's turn, never before it, by one fiber for one file at a time, and only around the check of a precondition and what
-   * depends on it. What is done without a precondition neither takes a claim nor waits for one. Fails with AccessDenied `busy` when
-   * others have the file for too long.
+   * Runs the effect with a claim on the file, which excludes other processes that claim it too.
+   *
+   * A claim is taken after the path's lock, for one file at a time. It covers only the check of a precondition and what
+   * depends on it. A write without a precondition neither takes a claim nor waits for one. Fails with AccessDenied
+   * `busy` if the claim is not free in time.
    */
   readonly claim?: (<A, E, R>(path: FsPath, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | Fault, R>) | undefined
 }
 
 /**
- * What the layer's options say of every call. Combinators keep them.
+ * The options of a layer that apply to every call. Combinators keep them.
  *
  * @since 0.1.0
  */
 export interface Rules {
-  /** Without a path: whether the action is possible anywhere at all. @default everything is permitted */
+  /**
+   * Tests whether an action is permitted; without a path, whether it is possible anywhere.
+   *
+   * @default everything is permitted
+   */
   readonly permits?: ((action: "write" | "delete", path?: FsPath) => boolean) | undefined
-  /** Why something that a policy protects may not go, for who moves it out of sight instead of removing it. */
+  /**
+   * Returns the fault if a policy protects the path from removal. For code that moves an entry away instead of removing
+   * it.
+   */
   readonly keeps?: ((path: FsPath) => Fault | undefined) | undefined
-  /** Directories that, like the root, can be neither removed, moved nor replaced: what is mounted on, and what holds it. */
+  /**
+   * Tests for directories that, like the root, can be neither removed, moved nor replaced: mount points and their
+   * parents.
+   */
   readonly pinned?: ((path: FsPath) => boolean) | undefined
   /** @default "standard" */
   readonly policy?: PathPolicy | undefined
@@ -192,31 +221,40 @@ export interface Rules {
   readonly symlinks?: "follow" | "report" | "refuse" | undefined
   /** Whether a copy keeps permission bits. @default true */
   readonly preservePermissions?: boolean | undefined
-  /** `attributes.set` receives the permission bits of every copy (`isCopy`), and decides whether they are kept. @default false */
+  /**
+   * Whether `attributes.set` receives the permission bits of every copy (`isCopy`) and decides about them.
+   *
+   * @default false
+   */
   readonly decidesModeOfCopies?: boolean | undefined
 }
 
 /**
- * Faster ways to what is derived. Each is equal to the derivation, not similar, which the acceleration laws check. The engine calls
- * them when they are to happen, so one that needs no waiting may do its work in the call and answer an effect that is done.
+ * Faster implementations of derived operations.
+ *
+ * Each must behave exactly like the derivation; the acceleration laws check this. The engine calls one only when it is
+ * due, so a synchronous one may do its work in the call and return a completed effect.
  *
  * @since 0.1.0
  */
 export interface Accelerations {
   readonly stat?: (path: FsPath) => Effect.Effect<FileStat | undefined, Fault>
-  /** A whole file, when it holds at most `maxBytes`; `undefined` to decline, also where it is larger. */
+  /** Reads a whole file of at most `maxBytes`. Returns `undefined` to decline, also for a larger file. */
   readonly read?: (path: FsPath, maxBytes: number) => Effect.Effect<Whole | undefined, Fault>
   /**
-   * The same of several files at once, in their order; `undefined` for each that is declined, also where reading it would fail, which
-   * who reads it by itself is then told. Fails where nothing can be read any more.
+   * Reads several whole files, in order. Returns `undefined` for each file that it declines or cannot read; a single
+   * read then gives the fault.
+   *
+   * Fails if nothing can be read any more.
    */
   readonly readMany?:
     | ((paths: ReadonlyArray<FsPath>, maxBytes: number) => Effect.Effect<ReadonlyArray<Whole | undefined>, Fault>)
     | undefined
   /**
-   * What stands at each component of a path, from the root down to the first that is no directory, in one look: where the last of
-   * these is a directory and not the path itself, there is nothing at the next. Nothing is followed. `undefined` to decline, also
-   * where a look at one of them would fail.
+   * Returns the entry at each component of a path, from the root to the first one that is no directory.
+   *
+   * If the last entry is a directory and not the path itself, the next component does not exist. Nothing is followed.
+   * Returns `undefined` to decline, also if one of the entries cannot be read.
    */
   readonly look?: ((path: FsPath) => Effect.Effect<ReadonlyArray<Seen> | undefined, Fault>) | undefined
   /** Removes a directory and everything in it. */
@@ -224,9 +262,13 @@ export interface Accelerations {
   /** Reads the directories of a walk ahead, and searches the files in them. */
   readonly explore?: Explore
 
-  // Whole calls in one step, where they are decided by who has the files. The engine has checked what is checked before existence, and
-  // holds the turn of the paths (of a stream, within `commit`). `undefined` to decline, with nothing done and no stream run.
-  /** Answers the version where it is asked for and only known there: that of a whole content is known to who has it. */
+  // Whole calls in one step, for backends where another program decides about existence. The engine has checked
+  // everything that does not depend on existence, and holds the lock of the paths (for a stream, within `commit`).
+  // `undefined` declines: nothing is done and no stream runs.
+  /**
+   * Returns the version if it is requested and the caller cannot know it. The caller knows the version of whole content
+   * itself.
+   */
   readonly write?:
     | (<E, R>(
         path: FsPath,
@@ -240,12 +282,12 @@ export interface Accelerations {
     | undefined
   readonly remove?: ((path: FsPath, plan: RemovePlan) => Effect.Effect<DeleteResult | undefined, Fault>) | undefined
   readonly makeDirectory?: ((path: FsPath, plan: MakeDirectoryPlan) => Effect.Effect<true | undefined, Fault>) | undefined
-  /** Faults name the path of the end that they are about. */
+  /** Moves an entry. A fault names the path of the end that it concerns. */
   readonly move?: ((from: FsPath, to: FsPath, plan: MovePlan) => Effect.Effect<TransferResult | undefined, Fault>) | undefined
 }
 
 /**
- * Those that change nothing.
+ * Returns the accelerations that change nothing.
  *
  * @since 0.1.0
  */
@@ -258,31 +300,31 @@ export const looking = ({ explore, look, read, readMany, stat }: Accelerations):
 })
 
 /**
- * What a look at a path has met.
+ * An entry that a look at a path met.
  *
  * @since 0.1.0
  */
 export interface Seen {
   readonly stat: FileStat
-  /** Of a link: its text, for going on from there. */
+  /** The target of a symlink. */
   readonly target?: string | undefined
 }
 
 /**
- * A whole file, read at once.
+ * A whole file, read in one step.
  *
  * @since 0.1.0
  */
 export interface Whole {
   readonly stat: FileStat
   readonly bytes: Uint8Array
-  /** The bytes are the backend's own: they may be looked at, and are copied before they are handed out. */
+  /** Whether the backend owns the bytes: they must not be modified, and must be copied before they are handed out. */
   readonly isLent?: boolean
   readonly version?: Effect.Effect<string, Fault>
 }
 
 /**
- * Runs around whole calls of the service, streams included. Combinators keep it.
+ * Wrappers around whole calls of the service, streams included. Combinators keep them.
  *
  * @since 0.1.0
  */
@@ -292,22 +334,26 @@ export interface Calls {
 }
 
 /**
- * A backend: the seven primitive operations, and what it can do beyond them.
+ * A backend: the seven primitive operations and optional capabilities.
  *
  * @since 0.1.0
  */
 export interface Backend {
   readonly info: Info
-  /** `undefined` where nothing is, or where the way leads through a file or a link. A link answers as itself. */
+  /**
+   * Returns the stat of a path, without following a symlink. Returns `undefined` if the path is absent or leads through
+   * a file or symlink.
+   */
   readonly stat: (path: FsPath) => Effect.Effect<FileStat | undefined, Fault>
-  /** In any order. Fails with NotFound, NotADirectory. */
+  /** Lists a directory in any order. Fails with NotFound, NotADirectory. */
   readonly list: (path: FsPath) => Effect.Effect<ReadonlyArray<Child>, Fault>
-  /** Fails with NotFound, and with NotAFile for directories, links and others. */
+  /** Opens a file. Fails with NotFound, and with NotAFile for directories, symlinks and others. */
   readonly open: (path: FsPath) => Effect.Effect<Handle, Fault, Scope.Scope>
   /**
-   * `create` fails with AlreadyExists for whatever is there; `replace` and `append` make the file where nothing is, and fail with
-   * NotAFile on what is not a file (a link too). The parent must be a directory: NotFound, NotADirectory.
-   * Answers the stat of the file as published.
+   * Writes a file and returns the stat of the published file.
+   *
+   * `create` fails with AlreadyExists for any existing entry. `replace` and `append` create a missing file, and fail
+   * with NotAFile on anything but a file, also a symlink. The parent must be a directory: NotFound, NotADirectory.
    */
   readonly write: <E, R>(
     path: FsPath,
@@ -315,40 +361,46 @@ export interface Backend {
     mode: "create" | "replace" | "append",
     how?: WriteHow
   ) => Effect.Effect<FileStat, Fault | E, R>
-  /** Fails with AlreadyExists, and NotFound or NotADirectory for the parent. */
+  /** Creates a directory. Fails with AlreadyExists, and with NotFound or NotADirectory for the parent. */
   readonly makeDirectory: (path: FsPath) => Effect.Effect<void, Fault>
-  /** A file, a link, an other, an empty directory. Fails with NotFound, DirectoryNotEmpty. */
+  /** Removes a file, a symlink, an other, or an empty directory. Fails with NotFound, DirectoryNotEmpty. */
   readonly remove: (path: FsPath) => Effect.Effect<void, Fault>
   /**
-   * Fails with AlreadyExists without `replace`, NotFound for the source or the target's parent. With `replace` a file or link takes
-   * the place of a file or link, a directory that of an empty directory. IoError with code EXDEV where only copying would do.
+   * Renames an entry. Fails with AlreadyExists without `replace`, and with NotFound for the source or the target's
+   * parent.
+   *
+   * With `replace` a file or symlink replaces a file or symlink, and a directory replaces an empty directory. Fails
+   * with IoError, code EXDEV, if only a copy can do it.
    */
   readonly rename: (from: FsPath, to: FsPath, options: { readonly replace: boolean }) => Effect.Effect<void, Fault>
 
   readonly links?: Links | undefined
   readonly attributes?: Attributes | undefined
-  /** Changes below the directory, at any depth. */
+  /** Streams the changes below the directory, at any depth. */
   readonly watch?: ((path: FsPath) => Stream.Stream<WatchEvent, Fault>) | undefined
 
   readonly rules?: Rules | undefined
   readonly locks?: Locks | undefined
   readonly accelerations?: Accelerations | undefined
-  /** For those who keep the past of the tree. Combinators drop it. */
+  /** Access for snapshots. Combinators drop it. */
   readonly history?: History | undefined
   readonly calls?: Calls | undefined
-  /** Where the files lie on this machine, for records of transactions that outlive the process. Left out where they lie in memory. */
+  /**
+   * The places of the files on this machine, for transaction records that outlive the process. Absent for files in
+   * memory.
+   */
   readonly hostRoots?: HostRoots | undefined
 }
 
 /**
- * The text of a link that is to be followed.
+ * Returns the target of a symlink in order to follow it.
  *
  * @since 0.1.0
  */
 export const follow = (links: Links, path: FsPath): Effect.Effect<string, Fault> => (links.follow ?? links.read)(path)
 
 /**
- * Receives each primitive operation and the effect that would run it.
+ * A function that receives each primitive operation and the effect that runs it.
  *
  * @since 0.1.0
  */
@@ -357,7 +409,7 @@ export interface Advice {
 }
 
 /**
- * Runs `advice` around every primitive operation. Accelerations are dropped, so that nothing goes past it.
+ * Runs `advice` around every primitive operation. Accelerations are dropped, so no operation bypasses it.
  *
  * @since 0.1.0
  */
@@ -392,7 +444,8 @@ export const around = (self: Backend, advice: Advice): Backend => {
 }
 
 /**
- * The same backend through another path space: `into` leads from the new paths to its own, `out` back again for what it reports.
+ * Returns the backend in another path space: `into` maps new paths to the backend's own, `out` maps reported paths
+ * back.
  *
  * @since 0.1.0
  */
@@ -401,7 +454,7 @@ export const mapPath = (self: Backend, into: (path: FsPath) => FsPath, out: (pat
   const permits = rules?.permits
   const pinned = rules?.pinned
   const keeps = rules?.keeps
-  /** Faults of what concerns several paths name theirs. */
+  /** Maps the path in a fault of an operation on several paths. */
   const back = <A>(effect: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> =>
     Effect.mapError(effect, (fault) => {
       const path = fault["path"]
@@ -413,7 +466,7 @@ export const mapPath = (self: Backend, into: (path: FsPath) => FsPath, out: (pat
     hostRoots: hostRoots && {
       all: hostRoots.all,
       originOf: (path) => hostRoots.originOf(into(path)),
-      // What cannot be seen from here is not for those who look from here to refuse.
+      // A path that is invisible in the new path space cannot be refused there.
       settle: (permits) => hostRoots.settle((path) => into(out(path)) !== path || permits(out(path)))
     },
     stat: (path) => self.stat(into(path)),
@@ -478,7 +531,7 @@ export const mapPath = (self: Backend, into: (path: FsPath) => FsPath, out: (pat
 }
 
 /**
- * The backend without accelerations: what the engine derives is then all there is.
+ * Returns the backend without accelerations, so that the engine derives everything.
  *
  * @since 0.1.0
  */

@@ -1,12 +1,12 @@
 /**
- * Each primitive call as data. There is no other way to touch a backend, so what sees every operation sees everything.
+ * Each primitive call as data. A backend has no other calls, so an observer of operations sees everything.
  *
  * @since 0.1.0
  */
 import type { FsPath } from "../model/FsPath.ts"
 
 /**
- * A call of a primitive, or of what a backend can do beyond them.
+ * A call of a primitive or of an optional capability.
  *
  * @since 0.1.0
  */
@@ -18,7 +18,7 @@ export type Operation =
       readonly _tag: "Write"
       readonly path: FsPath
       readonly mode: "create" | "replace" | "append"
-      /** Bytes; left out for a stream, which can be run only once. */
+      /** The number of bytes; absent for a stream, which can run only once. */
       readonly size?: number
     }
   | { readonly _tag: "MakeDirectory"; readonly path: FsPath }
@@ -30,14 +30,14 @@ export type Operation =
   | { readonly _tag: "Watch"; readonly path: FsPath }
 
 /**
- * What the backend's permissions distinguish.
+ * The kinds of access that permissions distinguish.
  *
  * @since 0.1.0
  */
 export type Action = "read" | "write" | "delete"
 
 /**
- * Which permission an operation needs.
+ * Returns the permission that an operation needs.
  *
  * @since 0.1.0
  */
@@ -61,19 +61,19 @@ export const action = (operation: Operation): Action => {
 }
 
 /**
- * Whether an operation can change anything.
+ * Tests whether an operation can change anything.
  *
  * @since 0.1.0
  */
 export const isMutation = (operation: Operation): boolean => action(operation) !== "read"
 
 /**
- * One call of the service as data: what a person asked for, of which the primitive operations are the steps.
+ * One call of the service as data. The primitive operations are its steps.
  *
  * @since 0.1.0
  */
 export interface Call {
   readonly operation: string
-  /** As the caller wrote it. */
+  /** The path as the caller wrote it. */
   readonly path: string
 }

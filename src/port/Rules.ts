@@ -1,6 +1,7 @@
 /**
- * What a layer's options permit, in the one form that the engine reads before it looks at anything (`Rules`), and the guard that
- * refuses the same at the port, where no caller and no combinator can go past it.
+ * Permissions of a layer: the form that the engine reads before any other check (`Rules`), and a guard at the port.
+ *
+ * The guard enforces the same permissions again, so that no caller and no combinator can bypass them.
  *
  * @since 0.1.0
  */
@@ -11,23 +12,23 @@ import type { FsPath, PathPolicy } from "../model/FsPath.ts"
 import { type Backend, looking, type Rules } from "./Backend.ts"
 
 /**
- * What every backend's layer takes.
+ * The options that every backend's layer accepts.
  *
  * @since 0.1.0
  */
 export interface CommonOptions {
-  /** Neither write nor delete. @default false */
+  /** Whether neither writing nor deleting is permitted. @default false */
   readonly readOnly?: boolean | undefined
   /** @default true */
   readonly allowWrite?: boolean | undefined
-  /** Overwriting stays allowed where deleting is not; moving needs both. @default true */
+  /** Whether deleting is permitted. Overwriting stays permitted without it; moving needs both. @default true */
   readonly allowDelete?: boolean | undefined
   /** @default "standard" */
   readonly policy?: PathPolicy | undefined
 }
 
 /**
- * The rules that a layer's options stand for.
+ * Converts options to rules.
  *
  * @since 0.1.0
  */
@@ -41,7 +42,7 @@ export const fromOptions = (options?: CommonOptions): Rules => {
 }
 
 /**
- * Whether nothing can be changed anywhere: neither writing nor deleting is permitted.
+ * Tests whether nothing can be changed anywhere: neither writing nor deleting is permitted.
  *
  * @since 0.1.0
  */
@@ -49,8 +50,10 @@ export const isReadOnly = (rules: Rules): boolean =>
   rules.permits !== undefined && !rules.permits("write") && !rules.permits("delete")
 
 /**
- * Set by the engine around the steps by which a call that fails takes back what it has made itself: they need no permission to
- * delete, or a layer that permits writing alone could not keep its promise that a failed write leaves nothing behind.
+ * Set by the engine while a failed call removes what it has created.
+ *
+ * These steps need no permission to delete. Otherwise a layer that permits only writing could not guarantee that a
+ * failed write leaves nothing behind.
  *
  * @since 0.1.0
  */
@@ -59,8 +62,7 @@ export const TakingBack: Context.Reference<boolean> = Context.Reference<boolean>
 })
 
 /**
- * Set around the steps by which a tree becomes what was captured of one: directories of it that are empty stay, also where one that is
- * left empty goes otherwise.
+ * Set while a tree is restored: its empty directories must stay, even on a backend that removes emptied directories.
  *
  * @since 0.1.0
  */
@@ -71,8 +73,9 @@ export const BringingBack: Context.Reference<boolean> = Context.Reference<boolea
 const denied: Effect.Effect<never, Fault> = Effect.fail({ _tag: "AccessDenied", why: "readOnly" })
 
 /**
- * The backend, refusing what its own rules do not permit with AccessDenied `readOnly`, before it is asked. A rename needs "delete"
- * for the name that goes and "write" for the one that comes.
+ * Returns the backend with a guard that fails with AccessDenied `readOnly` for everything that its rules do not permit.
+ *
+ * A rename needs "delete" for the old name and "write" for the new one.
  *
  * @since 0.1.0
  */
@@ -97,7 +100,7 @@ export const enforce = (self: Backend): Backend => {
     rename: (from, to, options) => needs("delete", from, () => needs("write", to, () => self.rename(from, to, options))),
     links: links && { ...links, make: (path, target) => needs("write", path, () => links.make(path, target)) },
     attributes: attributes && { set: (path, values) => needs("write", path, () => attributes.set(path, values)) },
-    // Whole changes are made of several, each of which is to be permitted, and go step by step.
+    // A whole change consists of several operations, each of which needs permission, so it runs step by step.
     accelerations: accelerations && {
       ...looking(accelerations),
       ...(removeTree && { removeTree: (path: FsPath) => needs("delete", path, () => removeTree(path)) })

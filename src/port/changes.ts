@@ -1,14 +1,14 @@
-/** Whole changes, as a caller asked for them: what accelerations are given that make one step of many. */
+/** The arguments of accelerations that do a whole call in one step. */
 import type { WriteMode } from "../model/Entry.ts"
 import type { LimitsShape } from "../model/Limits.ts"
 
-/** A write in one step, its arguments checked. */
+/** A write in one step, with checked arguments. */
 export interface WritePlan {
   readonly mode: WriteMode
   readonly createParents: boolean
-  /** Conflict unless the file has this version; `null`: unless there is none. */
+  /** The required version, or `null` for an absent file; otherwise Conflict. */
   readonly ifMatch?: string | null | undefined
-  /** The version of the file afterwards is asked for. */
+  /** Whether the caller wants the version of the file afterwards. */
   readonly version: boolean
 }
 
@@ -18,38 +18,38 @@ export interface Edit {
   readonly match?: "unique" | "first" | "all" | undefined
 }
 
-/** An edit in one step, its arguments checked. */
+/** An edit in one step, with checked arguments. */
 export interface EditPlan {
   readonly ifMatch?: string | null | undefined
   readonly version: boolean
-  /** Of the caller. */
+  /** The limits of the caller. */
   readonly limits: LimitsShape
 }
 
-/** What an edit in one step has done. */
+/** The result of an edit in one step. */
 export interface Edited {
   readonly bytesWritten: number
   readonly replacements: number
-  /** The unified diff without its two lines of names; empty where nothing changed. */
+  /** The unified diff without its two header lines; empty if nothing changed. */
   readonly hunks: string
-  /** Where it was asked for. */
+  /** The version, if it was requested. */
   readonly version?: string | undefined
 }
 
-/** A removal in one step, its arguments checked. */
+/** A removal in one step, with checked arguments. */
 export interface RemovePlan {
   readonly recursive: boolean
   readonly missing: "fail" | "ignore"
   readonly ifMatch?: string | null | undefined
 }
 
-/** The making of a directory in one step, its arguments checked. */
+/** The creation of a directory in one step, with checked arguments. */
 export interface MakeDirectoryPlan {
   readonly parents: boolean
   readonly existOk: boolean
 }
 
-/** A move in one step, its arguments checked. */
+/** A move in one step, with checked arguments. */
 export interface MovePlan {
   readonly overwrite: boolean
   readonly createParents: boolean

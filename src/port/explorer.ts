@@ -1,6 +1,8 @@
 /**
- * How a walk reads directories where a backend can do better than one `list` after another: several at a time, each by way of the one
- * that it is in, and with what is in their files at hand.
+ * The interface by which a walk reads directories in parallel, for backends that are faster than one `list` after
+ * another.
+ *
+ * Each directory is read through its parent, and the files in it can be searched.
  */
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -10,7 +12,7 @@ import type { GrepMatch } from "../model/Entry.ts"
 import type { Query, Unsearched } from "../model/search.ts"
 import type { Child } from "./Backend.ts"
 
-/** The failure of a read that did not find what it had listed, though it was not removed. A search skips the directory. */
+/** The failure of a read whose directory was moved or replaced after it was listed. A search skips the directory. */
 export const changed: Fault = {
   _tag: "Unavailable",
   detail: "another program moved or replaced this directory while it was read; try again"
@@ -18,58 +20,63 @@ export const changed: Fault = {
 
 /** A directory of a walk. */
 export interface Visit {
-  /** The one that it is in; `undefined` where the walk starts. */
+  /** The parent directory; `undefined` at the start of the walk. */
   readonly above: Visit | undefined
-  /** By which that knows it. */
+  /** The segment by which the parent knows it. */
   readonly segment: string
 }
 
-/** What was in a directory, in the order of a walk, or why that cannot be told. */
+/** The entries of a directory in walk order, or the fault of the read. */
 export interface Reading<V extends Visit> {
   readonly visit: V
   readonly children: ReadonlyArray<Child> | Fault
 }
 
-/** Files of one directory, by the segments that it knows them by. */
+/** Files of one directory, by segment. */
 export interface Files<V extends Visit> {
   readonly visit: V
   readonly segments: ReadonlyArray<string>
 }
 
-/** What one file of a search holds. */
+/** The result of a search in one file. */
 export interface Searched {
   readonly found: ReadonlyArray<GrepMatch> | Unsearched
-  /** What was searched, where the query wants it and something was found. */
+  /** The searched text, if the query wants it and there is a match. */
   readonly text?: string | undefined
 }
 
-/** The answer for each file in order; or which of them the pattern worked on for too long, or what broke at it. */
+/**
+ * The result for each file in order, or the index of the file at which the pattern ran too long or the search failed.
+ */
 export type Findings =
   | ReadonlyArray<Searched>
   | { readonly _tag: "Overrun"; readonly index: number }
   | { readonly _tag: "Failed"; readonly index: number; readonly detail: string }
 
-/** Reads the directories of one walk, until its scope ends. */
+/** A reader of the directories of one walk, valid for its scope. */
 export interface Explorer<V extends Visit> {
-  /** How many more directories it can be asked for now. */
+  /** Returns the number of further directories that `read` accepts now. */
   readonly room: () => number
-  /** Asks for these, the most wanted first. The one above each has been read. */
+  /** Requests directories, the most urgent first. The parents have been read. */
   readonly read: (visits: ReadonlyArray<V>) => void
-  /** What has been read since this was called last. */
+  /** Returns everything that has been read since the last call. */
   readonly take: () => ReadonlyArray<Reading<V>>
-  /** Until there is something to take. Only while something is asked for. */
+  /** Waits until `take` has something to return. Only valid while a request is pending. */
   readonly wait: Effect.Effect<void>
-  /** What is in this one will be asked for, so it is kept at hand; until `leave`. */
+  /** Keeps a directory open until `leave`, because its entries will be read. */
   readonly hold: (visit: V) => void
   readonly leave: (visit: V) => void
   /**
-   * Lists a directory once more. One that is held is the one that was read: fails with NotFound where another has taken its name.
+   * Lists a directory again. A held directory must be the same one: fails with NotFound if another has its name.
+   *
    * @default `list` of its path
    */
   readonly again?: ((visit: V) => Effect.Effect<ReadonlyArray<Child>, Fault>) | undefined
   /**
-   * Searches files, in batches that are worked on side by side: the answers of a call do not depend on those of another.
-   * `from` is the line of the first file to start at. Matches carry the path that `pathOf` gives for the place of their file.
+   * Searches files in batches that run in parallel; the results of calls are independent.
+   *
+   * `from` is the first line to search in the first file. Matches carry the path that `pathOf` returns for the index of
+   * their file.
    */
   readonly search?:
     | ((
@@ -81,7 +88,10 @@ export interface Explorer<V extends Visit> {
     | undefined
 }
 
-/** `pathOf`: where a directory is, for when it is no longer at hand; `searches`: whether its files will be searched. */
+/**
+ * Starts a walk. `pathOf` gives the path of a directory that is no longer open; `searches` says whether its files will
+ * be searched.
+ */
 export interface Explore {
   <V extends Visit>(pathOf: (visit: V) => FsPath, searches: boolean): Effect.Effect<Explorer<V>, never, Scope.Scope>
 }

@@ -1,5 +1,6 @@
 /**
- * What a backend offers to those who keep its past. Combinators drop it: what they show is not what lies below.
+ * The access that a backend offers to snapshots. Combinators drop it, because their view differs from the backend
+ * below.
  */
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -10,7 +11,7 @@ import type { Explorer, Visit } from "./explorer.ts"
 
 export type History = MemoryHistory | DirectoryHistory
 
-/** A whole tree as it was at one moment. Nothing changes it any more, and it is shared with what came before and after. */
+/** A whole tree at one moment. It is immutable and shares structure with earlier and later trees. */
 export interface Captured {
   readonly root: object
 }
@@ -20,27 +21,33 @@ export interface Difference {
   readonly path: FsPath
 }
 
-/** A backend that can keep its whole tree at no cost. */
+/** A backend that can capture its whole tree at no cost. */
 export interface MemoryHistory {
   readonly _tag: "Memory"
-  /** Takes microseconds, whatever the tree holds. */
+  /** Captures the tree; takes microseconds, whatever its size. */
   readonly capture: Effect.Effect<Captured>
-  /** At once, the whole tree or what is at each of the paths and below: what was not there then goes. */
+  /**
+   * Restores the whole tree, or the given paths and everything below, in one step. Entries that the captured tree lacks
+   * are removed.
+   */
   readonly restore: (captured: Captured, paths?: ReadonlyArray<FsPath>) => Effect.Effect<void, Fault>
-  /** Read-only, and unconnected with the tree as it goes on. */
+  /** Returns a read-only backend that is independent of later changes. */
   readonly view: (captured: Captured) => Backend
-  /** Entries whose kind, bytes, target, name or mode differ, in path order; costs what differs. */
+  /**
+   * Returns entries whose kind, bytes, target, name or mode differ, in path order. The cost depends only on the
+   * differences.
+   */
   readonly differences: (before: Captured, after: Captured) => ReadonlyArray<Difference>
 }
 
-/** A backend that is a directory of the machine. */
+/** A backend that is a directory of the host. */
 export interface DirectoryHistory {
   readonly _tag: "Directory"
-  /** Its path, all links resolved. */
+  /** The path of the directory, with all symlinks resolved. */
   readonly root: string
-  /** Everything in a directory, with what tells whether it has changed. Fails with NotFound, NotADirectory. */
+  /** Lists a directory with the stamps that show changes. Fails with NotFound, NotADirectory. */
   readonly stamps: (path: FsPath) => Effect.Effect<ReadonlyArray<Stamped>, Fault>
-  /** Reads many directories ahead, where that is faster; its children are all Stamped, in any order. */
+  /** Reads many directories ahead, if this is faster. The children are all Stamped, in any order. */
   readonly explore?:
     | (<V extends Visit>(pathOf: (visit: V) => FsPath) => Effect.Effect<Explorer<V>, never, Scope.Scope>)
     | undefined
@@ -50,9 +57,9 @@ export interface Stamped extends Child {
   readonly sizeBytes: number
   /** POSIX permission bits. */
   readonly mode: number
-  /** When the content, and when anything about it, changed last: milliseconds since 1970, with a fraction. */
+  /** The last change of the content, and of anything about the entry: milliseconds since 1970, with a fraction. */
   readonly modified: number
   readonly changed: number
-  /** What the disk knows it by. */
+  /** The inode number. */
   readonly inode: number
 }

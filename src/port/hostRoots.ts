@@ -1,22 +1,24 @@
 /**
- * Where the files of a backend lie on this machine. A transaction is recorded by what its directories really are, outside of them, so
- * that it can be finished after its process was killed, whoever opens them next and by whatever combinators it was made.
+ * The places of a backend's files on this machine.
+ *
+ * A transaction is recorded outside its directories, by their real identity. So any process that opens them later,
+ * through any combinators, can finish the transaction of a killed process.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Fault } from "../model/FsError.ts"
 import type { FsPath } from "../model/FsPath.ts"
 
-/** A directory of the machine that is the root of a host, with all links on its path resolved. */
+/** A directory of the machine that is the root of a host, with all symlinks on its path resolved. */
 export interface HostRoot {
   readonly path: string
   readonly device: string
   readonly inode: string
-  /** Whether records are written to disk before anything is changed. */
+  /** Whether records are flushed to disk before anything changes. */
   readonly isDurable: boolean
 }
 
-/** A path of a backend as the host knows it. */
+/** A path of a backend in terms of the host. */
 export interface Origin {
   readonly root: HostRoot
   readonly path: FsPath
@@ -25,31 +27,36 @@ export interface Origin {
 /** The directories of the machine in which the files of a backend lie. */
 export interface HostRoots {
   readonly all: ReadonlyArray<HostRoot>
-  /** `undefined` for what lies on no disk of this machine. */
+  /** Returns the origin of a path, or `undefined` if the path is on no disk of this machine. */
   readonly originOf: (path: FsPath) => Origin | undefined
   /**
-   * Finishes what killed processes have left, as far as it concerns these directories; where `permits` refuses a path of it, it is
-   * reported instead. Fails with Unavailable where a process that lives is exchanging names and does not come to an end.
+   * Settles the transactions that killed processes left in these directories.
+   *
+   * If `permits` refuses one of its paths, a transaction is only reported. Fails with Unavailable if a live process is
+   * renaming entries and does not finish.
    */
   readonly settle: (permits: (path: FsPath) => boolean) => Effect.Effect<void, Fault>
 }
 
-/** What has become of a transaction that a killed process has left. */
+/** The outcome for a transaction of a killed process. */
 export interface Settled {
-  /** The directory in which it was made. */
+  /** The directory of the transaction. */
   readonly root: string
-  /** `cleared`: nothing had changed yet, or only what was staged was left of it. `left`: it stays as it is, for the reason given. */
+  /**
+   * The outcome. `cleared`: nothing was changed, or only staged files were left. `left`: nothing was done, for the
+   * reason in `detail`.
+   */
   readonly outcome: "finished" | "cleared" | "left"
   /** The identity of the process. */
   readonly owner: string
-  /** The paths that it was to change, below `root`; the first few of them. */
+  /** The first few paths that the transaction would change, below `root`. */
   readonly paths: ReadonlyArray<string>
-  /** How many there are. */
+  /** The number of all paths. */
   readonly count: number
   readonly detail?: string | undefined
 }
 
-/** Says in one sentence what has become of a transaction. */
+/** Describes the outcome in one sentence. */
 export const sentence = ({ count, detail, outcome, owner, paths, root }: Settled): string => {
   const much = count === 0 ? "" : count === 1 ? " of one path" : ` of ${count} paths`
   const what = `the unfinished change${much} in ${JSON.stringify(root)}`
@@ -62,14 +69,14 @@ export const sentence = ({ count, detail, outcome, owner, paths, root }: Settled
       : `left ${what}${which}${whose} as it is: ${detail ?? "nothing is known of its process"}`
 }
 
-/** What may be done about unfinished transactions when a root is opened, and who is told. */
+/** The handling of unfinished transactions when a root is opened. */
 export interface Recovery {
-  /** Whether a path of the root that is opened may be changed. */
+  /** Tests whether a path of the opened root may be changed. */
   readonly permits: (path: FsPath) => boolean
   readonly report: (settled: Settled) => Effect.Effect<void>
 }
 
-/** Everything may be finished, and is logged as a warning, unless the program that opens a root says otherwise. */
+/** The current handling. By default everything may be settled and each outcome is logged as a warning. */
 export const Recovery: Context.Reference<Recovery> = Context.Reference<Recovery>("fs-algebra/Recovery", {
   defaultValue: () => ({
     permits: () => true,

@@ -1,15 +1,15 @@
-/** The order of whole paths, in which everything that looks at trees answers: a directory comes just before what is in it. */
+/** The order of whole paths in every result: a directory comes directly before its contents. */
 import type { Kind } from "../model/Entry.ts"
 import { compare, fold } from "../model/FsPath.ts"
 import type { Child } from "./Backend.ts"
 
-/** Where an entry stands in that order: a directory as its name and "/". */
+/** Returns the sort key of an entry: the name of a directory ends with "/". */
 export const keyIn = (path: string, kind: Kind): string => (kind === "directory" ? `${path}/` : path)
 
-/** Halves of characters, of which UTF-16 has another order than code points. */
+/** Matches surrogates, which sort differently in UTF-16 and by code point. */
 const halves = /[\ud800-\udfff]/
 
-/** By name, a directory as its name and "/". */
+/** Sorts children by name, with "/" after the name of a directory. */
 export const inWalkOrder = (children: ReadonlyArray<Child>, caseSensitive: boolean): Array<Child> => {
   if (children.length < 2) return children.slice()
   const keyed = children.map((child) => {
