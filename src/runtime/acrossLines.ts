@@ -1,18 +1,23 @@
 /**
- * An expression that means one line, rewritten for a text of many lines, so that the engine is asked once for a text and not once for
- * a line. Nothing in the rewritten one can match a line feed, so that it never leaves a line, and its anchors hold at every edge of a
- * line. It finds the very same in a text without "\r" whose other line ends "^" and "$" know too (U+2028, U+2029) are missing; in
- * others it finds at least as much, and each line is to be looked at by itself.
+ * Rewrites an expression for single lines into one for a text of many lines, so that the engine runs once per text.
  *
- * Why that is so: at the edge of a line the expression meets a line feed where it would have met the end of the text. All that
- * consumes a character fails at either; for "\b", "\B" and the lookarounds of a whole word either is no word character.
+ * No part of the result can match a line feed, so a match never leaves its line, and the anchors hold at every line
+ * edge. In a text without "\r", U+2028 and U+2029, which "^" and "$" also treat as line ends, the result finds exactly
+ * the same. In other texts it may find more, and each matching line must be tested by itself.
+ *
+ * The rewrite is correct because a line feed replaces the end of the text at the edge of a line. Everything that
+ * consumes a character fails at both. For "\b", "\B" and the lookarounds of a whole word, neither is a word character.
  */
 import type { Question } from "./scan.ts"
 
-/** Undefined where that is not known to be so. It uses nothing from outside itself, so that its source can be given to a worker. */
+/**
+ * Returns the rewritten expression, or `undefined` if the rewrite is not known to be correct.
+ *
+ * The function uses nothing from outside, so that its source can run in a worker.
+ */
 export const acrossLines = (question: Question): RegExp | undefined => {
   const { flags, multiline, source } = question
-  // Nested classes of the flag `v` are not understood here.
+  // The rewrite does not understand the nested classes of the flag `v`.
   if (multiline || /[^imsu]/.test(flags) || source.includes("\n")) return undefined
   const wordEdge = /\(\?<?!\[A-Za-z0-9_\]\)/
   const piece = new RegExp(
@@ -22,19 +27,19 @@ export const acrossLines = (question: Question): RegExp | undefined => {
   let out = ""
   let isOpening = false
   for (const part of source.match(piece) ?? []) {
-    // Other lookarounds see beyond the line, and modifiers may change what an anchor means.
+    // Other lookarounds see beyond the line, and modifiers may change the meaning of an anchor.
     if (isOpening && part === "?") return undefined
     isOpening = part === "("
-    // Without `u` that is a "p" and what follows it.
+    // Without `u` this is a literal "p" and the text after it.
     if (/^\\[pP]/.test(part) && !flags.includes("u")) return undefined
     if (part === ".") out += flags.includes("s") ? "[^\\n]" : "."
     else if (part === "\\s") out += "[^\\S\\n]"
     else if (part === "[^]") out += "[^\\n]"
     else if (/^\\[WDpP]/.test(part) || (part.length > 1 && part.startsWith("["))) {
-      // A class of plain signs holds no line feed.
+      // A class of ordinary characters contains no line feed.
       out += /^\[[\w \-.,:;/@#%&"'$+*|()]+\]$/.test(part) && !part.includes("-") ? part : `(?:(?!\\n)${part})`
     }
-    // Backreferences, characters by number, and "\n" itself.
+    // Backreferences, characters by code, and "\n" itself.
     else if (/^\\[^dwSbBtvfr^$\\.*+?()[\]{}|/-]/.test(part)) return undefined
     else out += part
   }

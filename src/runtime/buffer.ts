@@ -1,9 +1,9 @@
 /**
- * Node's Buffer where there is one, and elsewhere the part of it that the code which runs without Node uses. The names and meanings are
- * Node's, so that this code is written once and is as fast as Node can make it.
+ * Node's Buffer, or without Node a replacement for the part of it that portable code uses, with the same names and
+ * meanings.
  */
 
-/** Characters made of one call, which engines limit. */
+/** The most characters per call of `String.fromCharCode`; engines limit the number of arguments. */
 const chunk = 8192
 
 const encoder = new TextEncoder()
@@ -27,14 +27,14 @@ const hexOf = (bytes: Uint8Array): string => {
   return text
 }
 
-/** Keeps a lone surrogate, which a decoder would replace. */
+/** Decodes UTF-16 and keeps a lone surrogate, which a TextDecoder would replace. */
 const utf16Of = (bytes: Uint8Array): string => {
   let text = ""
   for (let at = 0; at + 1 < bytes.length; at += 2) text += String.fromCharCode(bytes[at]! | (bytes[at + 1]! << 8))
   return text
 }
 
-/** Stops at the first pair that is not two digits, as Node does. */
+/** Decodes hexadecimal. Stops at the first pair that is not two digits, as Node does. */
 const fromHex = (text: string): Uint8Array => {
   const pairs = /^(?:[0-9a-f]{2})*/i.exec(text)![0]
   const bytes = new Uint8Array(pairs.length / 2)
@@ -42,7 +42,7 @@ const fromHex = (text: string): Uint8Array => {
   return bytes
 }
 
-/** Takes the alphabet of URLs too, passes over what is in neither, and ends at the first "=", as Node does. */
+/** Decodes base64. Also accepts the URL alphabet, ignores other characters, and ends at the first "=", as Node does. */
 const fromBase64 = (text: string): Uint8Array => {
   const digits = text
     .split("=", 1)[0]!
@@ -62,7 +62,7 @@ const encodings = {
 
 type Encoding = keyof typeof encodings
 
-/** The stand-in for Node's Buffer. */
+/** The replacement for Node's Buffer. */
 export class PortableBuffer extends Uint8Array {
   static override from(
     value: string | ArrayBuffer | ArrayLike<number> | Iterable<number>,

@@ -1,7 +1,9 @@
 /**
- * Threads that list directories and search files with synchronous calls, which together are as fast as the machine. Each has two jobs
- * at a time, so that it never waits for the next. A pattern may backtrack without end, and a thread can be ended: so they are the
- * guard against that too. They start when first needed and keep the program alive only while somebody waits for them.
+ * Worker threads that list directories and search files with synchronous calls, in parallel on all cores.
+ *
+ * Each worker has two jobs at a time, so that it never waits for the next one. A regular expression can backtrack
+ * without end, and ending its thread is the only way to stop it. Workers start at the first use and keep the program
+ * alive only while a job is pending.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -22,19 +24,21 @@ import { progress, type Report } from "./serve.ts"
 export type { Searched } from "./job.ts"
 
 /**
- * Both answer by callback, once, and never before they have returned; the function returned withdraws the question, which is then not
- * answered. `over` is called once in any case: no thread uses the paths of the question any more.
+ * A group of workers.
+ *
+ * `list` and `search` call back once, and never before they return. The function that they return withdraws the job,
+ * which then gets no answer. `over` is called once in any case: when no thread uses the paths of the job any more.
  */
 export interface Crew {
   readonly size: number
-  /** Each directory's listing, or the code of the system's error. `withStats`: each entry is looked at too. */
+  /** Lists directories: each result is a listing or a system error code. `withStats` also stats each entry. */
   readonly list: (
     directories: ReadonlyArray<string>,
     done: (answer: ReadonlyArray<Listing | string>) => void,
     over?: () => void,
     withStats?: boolean
   ) => () => void
-  /** `budget` is milliseconds for each file; without workers there is none. */
+  /** Searches a batch. `budget` is in milliseconds per file; without workers there is no budget. */
   readonly search: (
     query: Query,
     batch: Batch,
@@ -42,24 +46,24 @@ export interface Crew {
     done: (answer: Searched) => void,
     over?: () => void
   ) => () => void
-  /** Ends the threads. Who still waits hears that the search has failed, or EIO of the directories. */
+  /** Ends the threads. Pending searches fail, and pending directories get EIO. */
   readonly end: () => Promise<void>
 }
 
 const builtin = <A>(name: string): A => process.getBuiltinModule(name) as A
 
-/** Starts a worker with this program, which is given `shared`. Throws where there can be none. */
+/** A function that starts a worker with this program and the `shared` memory. Throws if workers are not available. */
 export type Start = (program: string, shared: Int32Array) => WorkerThreads.Worker
 
 const startWorker: Start = (program, shared) => {
   const { Worker } = builtin<typeof WorkerThreads>("node:worker_threads")
-  // Nothing of the program's own flags and environment is of use to it.
+  // The worker needs none of the program's flags and environment.
   return new Worker(program, { eval: true, execArgv: [], env: {}, workerData: shared })
 }
 
 let searcher: Searcher | undefined
 
-/** The one of this thread. */
+/** Returns the searcher of this thread. */
 export const inlineSearcher = (): Searcher => {
   if (searcher !== undefined) return searcher
   const { isAscii, isUtf8 } = builtin<typeof NodeBuffer>("node:buffer")
@@ -70,20 +74,20 @@ export const inlineSearcher = (): Searcher => {
 
 const makeInline = (): Inline => ({ list: makeLister(builtin<typeof Fs>("node:fs")), searcher: inlineSearcher() })
 
-/** A job at a worker at a time, and the next. */
+/** The number of jobs per worker: the current one and the next. */
 const most = 2
 
-/** Milliseconds that a worker is given to leave a question that was withdrawn, before it is ended: a new one takes as long to start. */
+/** Milliseconds for a worker to leave a withdrawn job before it is ended. Starting a new worker takes as long. */
 const grace = 40
 
-/** Milliseconds before another worker is started after one that ended before it was there; and how many of those in a row. */
+/** Milliseconds between failed starts of a worker, and the most failed starts in a row. */
 const pausing = 50
 const mostStillborn = 40
 
-/** How often a file is looked at within its budget. */
+/** The number of times that a file is checked within its budget. */
 const looks = 8
 
-/** Milliseconds for which the end of a thread is waited for. It runs nothing of ours any more, but what it is at may take long. */
+/** Milliseconds to wait for the end of a thread. It runs no more of our code, but a system call may take long. */
 const patience = 1000
 
 const ended = (worker: WorkerThreads.Worker): Promise<void> =>
@@ -95,7 +99,7 @@ const ended = (worker: WorkerThreads.Worker): Promise<void> =>
     })
   })
 
-/** Looks whether the worker has begun no other file since long. `overrun` is told which one that is. */
+/** Watches for a file that exceeds the budget, and calls `overrun` with its index. */
 const watch = (job: Job, { shared }: Slot, overrun: (index: number) => void): void => {
   if (job.budget === Number.POSITIVE_INFINITY) return
   let begun = -1
@@ -114,17 +118,17 @@ export const make = (size: number, start: Start = startWorker): Crew => {
   const slots: Array<Slot> = []
   const lists: Array<Job> = []
   const searches: Array<Job> = []
-  /** Threads that have been told to end. */
+  /** The pending ends of threads. */
   const ending = new Set<Promise<unknown>>()
-  /** Whether there can be no workers here. */
+  /** Whether workers are not available here. */
   let isImpossible = false
-  /** Whether it is waited before another is started: workers that ended before they were there, one after another. */
+  /** Whether the next start is delayed after a worker that ended before it was online. */
   let isPausing = false
   let stillborn = 0
   let isBusy = false
   let isEnded = false
 
-  /** While somebody waits for an answer the program may not end. */
+  /** Keeps the program alive while an answer is pending. */
   const hold = ({ jobs, worker }: Slot): void => {
     if (jobs.length > 0) worker.ref()
     else worker.unref()
@@ -145,12 +149,12 @@ export const make = (size: number, start: Start = startWorker): Crew => {
     slot.jobs.splice(at, 1)
     release(job)
     hold(slot)
-    // First more work, then who waits: the worker shall not.
+    // Give the worker its next job first, so that it does not wait for the caller.
     dispatch()
     if (!job.isWithdrawn) job.answer(report)
     finish(job)
   }
-  /** Ends a thread. Its other jobs are the next that others get. */
+  /** Ends a thread. Its other jobs go to the front of the queues. */
   const retire = (slot: Slot, ...done: ReadonlyArray<Job>): void => {
     slot.isRetired = true
     slots.splice(slots.indexOf(slot), 1)
@@ -170,7 +174,7 @@ export const make = (size: number, start: Start = startWorker): Crew => {
     }
     if (isEnded) for (const job of left) if (!job.isWithdrawn) job.answer(failed(noMore))
   }
-  /** One job's end is that of the thread too. */
+  /** Ends a job together with its thread. */
   const retireFor = (slot: Slot, job: Job, end: End | undefined): void => {
     slot.jobs.splice(slot.jobs.indexOf(job), 1)
     release(job)
@@ -182,7 +186,8 @@ export const make = (size: number, start: Start = startWorker): Crew => {
     if (slot.isRetired) return
     const ticket = Atomics.load(slot.shared, progress.ticket)
     const current = slot.jobs.find((job) => job.ticket === ticket)
-    // Where it is not known which job it was, it may have been the first; so each death answers one.
+    // If the current job is unknown, blame the first one. So each death ends one job, and a bad job cannot kill workers
+    // for ever.
     const job = current ?? slot.jobs[0]
     if (job !== undefined && slot.isOnline) {
       const index = current === undefined ? 0 : Atomics.load(slot.shared, progress.file)
@@ -192,7 +197,10 @@ export const make = (size: number, start: Start = startWorker): Crew => {
     if (!slot.isOnline) pause()
     dispatch()
   }
-  /** For want of memory or descriptors, perhaps; what needs a thread to be ended with waits for one, for a while. */
+  /**
+   * Waits before the next start, perhaps for lack of memory or descriptors. Searches with a budget fail after too many
+   * failed starts.
+   */
   const pause = (): void => {
     isPausing = true
     setTimeout(() => {
@@ -239,7 +247,7 @@ export const make = (size: number, start: Start = startWorker): Crew => {
     slots.push(slot)
     return slot
   }
-  /** For the next job: a worker that waits, a new one, or one that will wait soon. */
+  /** Returns a worker for the next job: an idle one, a new one, or one with room for a second job. */
   const next = (): Slot | undefined => {
     if (lists.length + searches.length === 0) return undefined
     const idle = slots.find(({ jobs }) => jobs.length === 0)
@@ -267,13 +275,13 @@ export const make = (size: number, start: Start = startWorker): Crew => {
     if (slots.length === 0) work()
   }
 
-  /** What can be done without a thread: where there can be none, all. */
+  /** Returns a job that can run on this thread: one without a budget, or any job if workers are not available. */
   const inlineJob = (): Job | undefined => {
     if (lists.length > 0 || isImpossible) return lists.shift() ?? searches.shift()
     const at = searches.findIndex(({ budget }) => budget === Number.POSITIVE_INFINITY)
     return at === -1 ? undefined : searches.splice(at, 1)[0]
   }
-  /** One job on this thread, in slices. */
+  /** Runs one job on this thread, in slices. */
   const work = (): void => {
     const job = isBusy ? undefined : inlineJob()
     if (job === undefined) return
@@ -301,9 +309,9 @@ export const make = (size: number, start: Start = startWorker): Crew => {
     if (slot === undefined) return
     Atomics.store(slot.shared, progress.withdrawn + (job.ticket & 1), job.ticket)
     clearInterval(job.timer)
-    // A worker looks at the flag when it comes to a job, before it does anything for it; so one that it has not come to is over.
+    // A worker reads the flag before it starts a job, so a job that it has not reached is over.
     if (Atomics.load(slot.shared, progress.ticket) !== job.ticket) finish(job)
-    // And the pattern might never let it come to the next file.
+    // The pattern may never let the worker reach the next file.
     else job.timer = setTimeout(() => retireFor(slot, job, undefined), grace)
   }
   const ask = (job: Job): (() => void) => {
@@ -347,10 +355,10 @@ let everybodys: Held | undefined
 
 const defaultSize = (): number => Math.min(4, builtin<typeof Os>("node:os").availableParallelism())
 
-/** Milliseconds for which threads that nobody has are kept, in case that somebody asks again. */
+/** Milliseconds for which unused threads are kept for the next user. */
 const lingering = 5000
 
-/** The one shared by everybody in this program who has acquired it; ended some time after the last has given it back. */
+/** The crew of the whole program. It ends some time after its last user has released it. */
 export const shared: Effect.Effect<Crew, never, Scope.Scope> = Effect.map(
   Effect.acquireRelease(
     Effect.sync(() => {

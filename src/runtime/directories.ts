@@ -1,6 +1,8 @@
 /**
- * Directories with those above them. Node's own recursive mkdir asks for ever where a directory is there and takes no entries, as in
- * /proc, and nothing can interrupt it. It also fails with ENOENT where another process removes the directory at the same time.
+ * Creates directories with their parents.
+ *
+ * Node's recursive mkdir has two defects. It loops without end, uninterruptibly, in a directory that takes no entries,
+ * such as /proc. It fails with ENOENT if another process removes the directory at the same time.
  */
 import { dirname, Fs } from "./node.ts"
 
@@ -8,15 +10,19 @@ const codeOf = (error: unknown): unknown => (error as NodeJS.ErrnoException).cod
 
 const isDirectory = (path: string): boolean => Fs.statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
-/** A directory that is there now was made anew since the look before, and is no obstacle. */
+/**
+ * Tests whether an entry other than a directory blocks the path. An existing directory was created meanwhile and blocks
+ * nothing.
+ */
 const isInTheWay = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === false
 
-/** How often one directory is tried while other processes make and remove it or the directory above it. */
+/** The most attempts per directory while other processes create and remove it or its parent. */
 const maxTries = 8
 
 /**
- * Makes a directory and those above it. Returns the first directory that it made, or `undefined` where all were there. Throws the
- * system's error.
+ * Creates a directory and its parents. Returns the first directory that it created, or `undefined` if all existed.
+ *
+ * Throws system errors.
  */
 export const makeDirectories = (path: string, mode?: number): string | undefined => {
   let first: string | undefined

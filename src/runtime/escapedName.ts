@@ -1,8 +1,9 @@
-/** How a name that no path can express is shown: everywhere the same, and in no two ways. */
-
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
-/** Readable, and different for different names: what cannot be shown is `\xff`, a backslash is doubled. */
+/**
+ * Escapes a name that no path can express. The result is readable and unique: an invalid byte becomes `\xff`, a
+ * backslash is doubled.
+ */
 export const escaped = (name: Buffer): string => {
   let out = ""
   for (let at = 0; at < name.length;) {

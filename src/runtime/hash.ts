@@ -1,13 +1,13 @@
-/** Content versions are SHA-256, by the machine's own implementation where there is Node. */
+/** Content versions: SHA-256, by Node's implementation if there is one. */
 import { createHash, hash } from "./node.ts"
 
-/** Returns the SHA-256 of the bytes, as 64 hexadecimal digits in lower case. */
+/** Returns the SHA-256 of the bytes, as 64 lower-case hexadecimal digits. */
 export const sha256 = (bytes: Uint8Array): string => hash("sha256", bytes)
 
-/** A SHA-256 that grows. */
+/** An incremental SHA-256. */
 export interface Hasher {
   readonly update: (bytes: Uint8Array) => void
-  /** Of all bytes so far, in hex. More may follow. */
+  /** Returns the hash of all bytes so far, in hex. More bytes may follow. */
   readonly digest: () => string
 }
 

@@ -1,9 +1,12 @@
 /**
- * The private directory of this installation, in which records of running work and one secret key lie. Files in a workspace may come from
- * strangers, so a file there is obeyed only where a record in this directory names it or its name carries a code made with the key.
+ * The private directory of this installation, which holds records of running work and one secret key.
  *
- * The directory is `fs-algebra` in the user's state directory. Where that cannot be used (no home, a read-only disk, another owner), a
- * directory of the user's own in the temporary directory takes its place, and without that the key lives as long as the process.
+ * Files in a workspace may come from strangers. So a file there is trusted only if a record in this directory names it,
+ * or if its name carries a code made with the key.
+ *
+ * The directory is `fs-algebra` in the user's state directory. Without a usable one (no home, a read-only disk, another
+ * owner), a private directory in the temporary directory replaces it. Without both, the key lives as long as the
+ * process.
  */
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
@@ -14,7 +17,7 @@ import type * as NodePath from "node:path"
 import { isPrivate, makePrivateDirectory, throwPassing } from "./privateDirectory.ts"
 import { stateDirectory } from "./stateDirectory.ts"
 
-// Looked up when they are needed: a program that works in memory alone loads none of them.
+// Loaded at the first use, so that a program that works only in memory loads none of them.
 const crypto = (): typeof NodeCrypto => process.getBuiltinModule("node:crypto")
 const fs = (): typeof NodeFs => process.getBuiltinModule("node:fs")
 const os = (): typeof NodeOs => process.getBuiltinModule("node:os")
@@ -47,8 +50,10 @@ const find = (): string | undefined => {
 let found: { readonly path: string | undefined } | undefined
 
 /**
- * Returns the private directory of this installation, made with mode 0700 at the first call; `undefined` where none can be made. Throws
- * the system's error where a descriptor or memory is lacking at this moment.
+ * Returns the private directory of this installation, created with mode 0700 at the first call; `undefined` if that is
+ * impossible.
+ *
+ * Throws the system's error if descriptors or memory are exhausted.
  */
 export const directory = (): string | undefined => (found ??= { path: find() }).path
 
@@ -73,7 +78,7 @@ const readKey = (path: string): Buffer | undefined => {
   }
 }
 
-/** Publishes a complete key under the name, so that of two processes that start at once both end with the same one. */
+/** Publishes a complete key atomically, so that two processes that start at once end up with the same key. */
 const makeKey = (path: string): Buffer | undefined => {
   const draft = `${path}.${crypto().randomBytes(9).toString("hex")}`
   try {
@@ -88,7 +93,7 @@ const makeKey = (path: string): Buffer | undefined => {
     try {
       fs().linkSync(draft, path)
     } catch {
-      // Another process was first, or the name is taken by something else; the read below decides.
+      // Another process was first, or another entry has the name; the following read decides.
     } finally {
       fs().unlinkSync(draft)
     }
@@ -110,13 +115,15 @@ const key = (): Buffer => {
   return known
 }
 
-/** Reads the key, which is known from then on, also when no descriptor is left to read it. Throws as `directory` does. */
+/** Reads the key into memory, so that it is known even when no descriptor is left. Throws like `directory`. */
 export const remember = (): void => void key()
 
-/** Returns the code of a text: 32 hexadecimal digits (128 bits of HMAC-SHA-256) that only this installation can make. */
+/**
+ * Returns the code of a text: 32 hexadecimal digits (128 bits of HMAC-SHA-256) that only this installation can make.
+ */
 export const codeOf = (text: string): string => crypto().createHmac("sha256", key()).update(text).digest("hex").slice(0, 32)
 
-/** Returns whether this installation made the code of this text. */
+/** Tests whether this installation made the code of this text. */
 export const isCodeOf = (text: string, code: string): boolean => {
   const expected = Buffer.from(codeOf(text))
   const given = Buffer.from(code)

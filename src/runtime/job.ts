@@ -1,4 +1,4 @@
-/** What is asked of the crew: how it is put to a worker, how it is done on this thread, and how it is answered. */
+/** The jobs of a crew: how a job is sent to a worker, runs on this thread, and is answered. */
 import type * as WorkerThreads from "node:worker_threads"
 import type { Query } from "../model/search.ts"
 import type { Lister, Listing } from "./lister.ts"
@@ -6,32 +6,32 @@ import type { Packed } from "./packed.ts"
 import type { Batch, Contents, Search, Searcher } from "./searcher.ts"
 import type { Order, Report } from "./serve.ts"
 
-/** What became of the files of a batch; or which of them took too long or broke the engine. */
+/** The results of a batch, or the file at which the search ran too long or failed. */
 export type Searched =
   | Packed
   | { readonly _tag: "Overrun"; readonly index: number }
   | { readonly _tag: "Failed"; readonly index: number; readonly detail: string }
 
-/** The same parts on this thread. */
+/** The lister and the searcher of this thread. */
 export interface Inline {
   readonly list: Lister
   readonly searcher: Searcher
 }
 
-/** Files and directories that are worked on here before others have their turn. */
+/** Files and directories processed on this thread between two yields. */
 const slice = 16
 
-/** Queries that a worker remembers. */
+/** The number of queries that a worker caches. */
 const places = 8
 
 export type End = Report | { readonly _tag: "Overrun"; readonly index: number }
 
 export interface Job {
   readonly budget: number
-  /** A list goes before a search. */
+  /** Whether this is a list job, which goes before searches. */
   readonly isList: boolean
   readonly order: (slot: Slot, ticket: number) => Order
-  /** Some work on this thread; true when all is done and answered. */
+  /** Returns a function that does some work on this thread and returns true when the job is answered. */
   readonly inline: (parts: Inline) => () => boolean
   readonly answer: (end: End) => void
   readonly over: () => void
@@ -39,14 +39,14 @@ export interface Job {
   slot: Slot | undefined
   ticket: number
   timer: ReturnType<typeof setInterval> | undefined
-  /** The end of a thread that was given this job before. */
+  /** The end of a thread that had this job before. */
   gone: Promise<unknown> | undefined
 }
 
 export interface Slot {
   readonly worker: WorkerThreads.Worker
   readonly shared: Int32Array
-  /** In the order in which they are worked on. */
+  /** The jobs in the order of execution. */
   readonly jobs: Array<Job>
   readonly queries: Array<Query>
   nextPlace: number
@@ -57,7 +57,7 @@ export interface Slot {
 
 export const failed = (detail: string, index = 0): End => ({ _tag: "Failed", ticket: 0, index, detail })
 
-/** What is to be called, called only the first time. */
+/** Returns a function that calls `run` only the first time. */
 const once = (run: (() => void) | undefined): (() => void) => {
   let left = run
   return () => {
@@ -96,7 +96,7 @@ export const listJob = (
   gone: undefined
 })
 
-/** In one buffer of their own, which can be given away: of a part of a buffer the whole would be copied. */
+/** Copies the contents into one buffer that can be transferred. Sending a part of a buffer would copy the whole. */
 const together = ({ contents, from }: Contents): Contents => {
   const all = new Uint8Array(contents.reduce((sum, { length }) => sum + length, 0))
   let end = 0
@@ -108,7 +108,7 @@ const together = ({ contents, from }: Contents): Contents => {
   return { contents: copies, from }
 }
 
-/** The buffer that goes with an order. */
+/** Returns the buffers to transfer with an order. */
 export const buffers = (order: Order): Array<ArrayBuffer> =>
   order._tag === "Search" && "contents" in order.batch && order.batch.contents.length > 0
     ? [order.batch.contents[0]!.buffer as ArrayBuffer]

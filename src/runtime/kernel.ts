@@ -1,41 +1,53 @@
 /**
- * What looks for lines in bytes: with WebAssembly's SIMD (kernel.wat, a few GB a second whatever the text), and without it, by
- * the engine's own search. Both mean the same. The makers use nothing from outside themselves, so that their own source can be
- * given to a worker.
+ * Finds lines in bytes: with WebAssembly SIMD (kernel.wat, a few GB per second for any text), or with the engine's own
+ * search.
+ *
+ * Both behave the same. The two makers use nothing from outside, so that their source can run in a worker.
  */
 
-/** Finds lines in bytes that lie in its memory. */
+/** A line finder for bytes in its own memory. */
 export interface Kernel {
-  /** All of its memory, as a view that is good until the next `grow`. Files are read straight into it, from `data` on. */
+  /**
+   * Returns the whole memory as a view that is valid until the next `grow`. Files are read directly into it, from
+   * `data` on.
+   */
   readonly memory: () => Buffer
-  /** Where in the memory the caller's bytes begin. All other offsets are counted from here. */
+  /** The offset at which the caller's bytes begin. All other offsets are relative to it. */
   readonly data: number
-  /** How many bytes may lie there. */
+  /** Returns the number of bytes that fit. */
   readonly capacity: () => number
-  /** Makes room for that many bytes; what lies there stays. Throws a RangeError beyond 2,000 MiB and where memory is short. */
+  /**
+   * Makes room for that many bytes and keeps the content. Throws a RangeError beyond 2,000 MiB or if memory is
+   * exhausted.
+   */
   readonly grow: (bytes: number) => void
   /**
-   * What is looked for from now on: at most 16 texts of at least one byte, of which the first 64 count; with `fold` ASCII letters in
-   * either case. One with a line feed among those is in no line.
+   * Sets the texts to find: at most 16 of at least one byte; only their first 64 bytes count.
+   *
+   * With `fold`, ASCII letters match in either case. A text with a line feed in its first 64 bytes never matches a
+   * line.
    */
   readonly needles: (needles: ReadonlyArray<Uint8Array>, fold: boolean) => void
   /**
-   * Finds the lines of [from, end) that hold a needle, says how many and leaves them in `found`. `from` is the start of the line
-   * with the number `line`. As many as there is room for: then one goes on at the last end + 1 with the last number + 1.
+   * Finds the lines of [from, end) that contain a needle, writes them to `found` and returns their number.
+   *
+   * `from` is the start of line number `line`. If `found` is full, continue at the last end + 1 with the last number +
+   * 1.
    */
   readonly lines: (from: number, end: number, line: number) => number
   /**
-   * What the last `lines` found: of each line its number, its start and its end without the "\n". The view, good until the next
-   * `grow`, holds as many triples as there is room for; those beyond the answer of `lines` mean nothing.
+   * Returns the lines of the last call of `lines`: number, start and end (without the "\n") of each.
+   *
+   * The view is valid until the next `grow`. Only as many triples as `lines` returned are meaningful.
    */
   readonly found: () => Int32Array
-  /** How many line feeds are in [from, end). */
+  /** Counts the line feeds in [from, end). */
   readonly count: (from: number, end: number) => number
-  /** Whether a zero byte is in [from, end). */
+  /** Tests for a zero byte in [from, end). */
   readonly hasNul: (from: number, end: number) => boolean
 }
 
-/** kernel.wat, assembled by `npm run kernel`. */
+/** The assembled kernel.wat, made by `npm run kernel`. */
 export const code =
   "AGFzbQEAAAABKwZgA39/fwF/YAR7e3t7AX5gAn9/AX9gAX8AYAR/f39/AX9gBX9/f39/AX8DDAsAAQICAgICAAMEBQUGAQFF//8BBiMFfwBBAAt/AEGAIAt/" +
   "AEGAgBALfwBB/////wcLfwBBgIACCwc+BwZtZW1vcnkCAAduZWVkbGVzAwAHcmVzdWx0cwMBBGRhdGEDAgVjb3VudAACBmhhc051bAADBWxpbmVzAAoK1QkL" +
@@ -54,7 +66,7 @@ export const code =
   "CyAAIQYCQANAIAogC08NASAGIAdPBEAgBiABTw0CIAYjBGohByAFEAgLIAYgByABIAUQCSEIIAgjA0YEQCAHIQYMAQsgAiAAIAgQAmohAiAIIAEQBSEJIAog" +
   "AjYCACAKIAAgCBAEIwJrNgIEIAogCSMCazYCCCAKQQxqIQogAkEBaiECIAlBAWohACAAIQYMAAsLIAojAWtBDG4L"
 
-/** The kernel that `code` is; undefined where WebAssembly or its SIMD is missing, or no memory for it. */
+/** Creates the SIMD kernel from `code`. Returns `undefined` if WebAssembly, its SIMD or memory is missing. */
 export const makeSimd = (code: string, room = 16_384): Kernel | undefined => {
   interface Exports {
     readonly memory: { readonly buffer: ArrayBuffer; readonly grow: (pages: number) => number }
@@ -84,12 +96,12 @@ export const makeSimd = (code: string, room = 16_384): Kernel | undefined => {
   if (wasm === undefined) return undefined
 
   const page = 65_536
-  /** What the kernel may read beyond the end. */
+  /** Bytes that the kernel may read beyond the end. */
   const slack = 64
   const longest = 64
   const data = wasm.data.value
   const results = wasm.results.value
-  // The results end where the data begin.
+  // The results end where the data begins.
   const most = Math.max(1, Math.min(room, Math.floor((data - results) / 12)))
   const view = () => ({
     memory: Buffer.from(wasm.memory.buffer),
@@ -99,13 +111,13 @@ export const makeSimd = (code: string, room = 16_384): Kernel | undefined => {
   let now = view()
   let count = 0
 
-  // From what is in nearly every line of a text to what is rare; what is not named is rarer still.
+  // Characters from the most frequent to rare ones; all others are even rarer.
   const common = " etaoinsrlcdupmfhg.,_()=0\"bvy1xwk/-2;:'jqz\n"
   const rarity = (byte: number): number => {
     const index = common.indexOf(String.fromCharCode(byte))
     return index === -1 ? common.length : index
   }
-  /** Where the two rarest bytes of a needle are. */
+  /** Returns the positions of the two rarest bytes of a needle. */
   const probes = (needle: Uint8Array): readonly [number, number] => {
     const order = Array.from(needle.keys()).sort((a, b) => rarity(needle[b]!) - rarity(needle[a]!))
     return [order[0]!, order[1] ?? order[0]!]
@@ -149,10 +161,10 @@ export const makeSimd = (code: string, room = 16_384): Kernel | undefined => {
   }
 }
 
-/** The same without WebAssembly. */
+/** Creates a kernel without WebAssembly. */
 export const makePlain = (room = 16_384): Kernel => {
   const longest = 64
-  /** Texts are searched by pieces of so many bytes, so that what is missing is not looked for to the end again and again. */
+  /** Bytes per piece. Searching in pieces prevents repeated scans to the end for a needle that does not occur. */
   const block = 65_536
   let memory: Buffer = Buffer.alloc(4 * 1024 * 1024)
   const found = new Int32Array(Math.max(1, room) * 3)
@@ -161,7 +173,7 @@ export const makePlain = (room = 16_384): Kernel => {
   const lowered = Buffer.alloc(block + longest)
 
   const lower = (byte: number): number => (byte >= 0x41 && byte <= 0x5a ? byte | 0x20 : byte)
-  /** The bytes of [at, end) to search in. */
+  /** Returns the bytes of [at, end) to search in. */
   const piece = (at: number, end: number): Buffer => {
     if (!folds) return memory.subarray(at, end)
     for (let i = at; i < end; i++) lowered[i - at] = lower(memory[i]!)
@@ -180,14 +192,14 @@ export const makePlain = (room = 16_384): Kernel => {
     let at = from
     let out = 0
 
-    /** Goes on to the next piece. */
+    /** Moves to the next piece. */
     const advance = (): void => {
       start = at
       stop = Math.min(at + block, end)
       text = piece(start, Math.min(stop + longest - 1, end))
       hits.fill(-1)
     }
-    /** Where the first needle is from `at` on; `stop` where there is none before. */
+    /** Returns the position of the first needle from `at` on, or `stop` if there is none before. */
     const best = (): number => {
       let first = stop
       for (let i = 0; i < wanted.length; i++) {

@@ -1,28 +1,34 @@
 /**
- * What is in directories, read one after another with synchronous calls. All is in one function, which uses nothing from outside
- * itself, so that its source can be given to a worker.
+ * Lists directories with synchronous calls. All code is in one function without outside references, so that its source
+ * can run in a worker.
  */
 import type * as Fs from "node:fs"
 
 export interface Listing {
-  /** Joined by "/", sorted by code point as if a directory's ended with a "/". */
+  /** The names joined by "/", sorted by code point as if a directory's name ended with "/". */
   readonly names: string
-  /** Per name: 0 file, 1 directory, 2 symlink, 3 other. */
+  /** The kind of each name: 0 file, 1 directory, 2 symlink, 3 other. */
   readonly kinds: Uint8Array<ArrayBuffer>
-  /** A name holds U+FFFD, which may stand for bytes that are no text: ask again for bytes. */
+  /**
+   * Whether a name contains U+FFFD, which may stand for invalid bytes. The caller must list the directory again as
+   * bytes.
+   */
   readonly isDoubtful: boolean
-  /** Where it was asked for, per name: size, mode, mtimeMs, ctimeMs, inode; NaN of what had gone when it was looked at. */
+  /** Size, mode, mtimeMs, ctimeMs and inode of each name, if requested. NaN marks an entry that had disappeared. */
   readonly stats?: Float64Array<ArrayBuffer> | undefined
 }
 
-/** `withStats`: look at each entry too. */
+/** A function that lists a directory; `withStats` also stats each entry. */
 export type Lister = (directory: string, withStats?: boolean) => Listing | string
 
-/** Makes what answers a directory's listing, or the code of the system's error. The last name of the path is not followed. */
+/**
+ * Creates a lister. It returns a listing or the system's error code, and does not follow a symlink in the last name of
+ * the path.
+ */
 export const makeLister = (
   fs: Pick<typeof Fs, "openSync" | "readdirSync" | "readlinkSync" | "lstatSync" | "closeSync" | "constants">
 ): Lister => {
-  /** O_PATH, which node does not name. */
+  /** Open flags with O_PATH, for which Node has no constant. */
   const flags = 0o10000000 | fs.constants.O_DIRECTORY | fs.constants.O_NOFOLLOW
 
   const rank = (unit: number): number => (unit >= 0xe000 ? unit - 0x800 : unit >= 0xd800 ? unit + 0x2000 : unit)
@@ -38,7 +44,7 @@ export const makeLister = (
   const kindOf = (entry: Fs.Dirent): number => (entry.isFile() ? 0 : entry.isDirectory() ? 1 : entry.isSymbolicLink() ? 2 : 3)
 
   const listing = (entries: ReadonlyArray<Fs.Dirent>): Listing => {
-    // The kind goes with the name through the sorting, behind a NUL, which is in no name and before every other character.
+    // The kind travels with the name through the sort, behind a NUL, which no name contains and which sorts first.
     const keys = entries.map((entry) => {
       const kind = kindOf(entry)
       return `${entry.name}${kind === 1 ? "/" : ""}\0${kind}`
@@ -57,15 +63,15 @@ export const makeLister = (
 
   const quietly = { throwIfNoEntry: false } as const
 
-  /** The number of this process, by which its descriptors are found faster. */
+  /** The pid of this process; a path with it finds descriptors faster than `/proc/self`. */
   let self = "self"
   try {
     self = fs.readlinkSync("/proc/self")
   } catch {
-    // Then it is looked up each time.
+    // Without it, the system resolves `self` each time.
   }
 
-  /** What each is now, which may not be what it was when the directory was read. */
+  /** Stats each entry. The kind may have changed since the directory was read. */
   const looked = (found: Listing, base: string): Listing => {
     if (found.kinds.length === 0 || found.isDoubtful) return found
     const names = found.names.split("/")

@@ -1,26 +1,28 @@
 /**
- * Writes to one path happen one after another, in order of arrival, while other paths go on. A request takes its own paths
- * exclusively and every directory above them shared, so that removing or moving a directory waits for the writers below it, and
- * taking the root excludes everything. All paths of a request are taken at once, which is why two requests cannot deadlock.
+ * Path locks: writes to one path run one after another, in order of arrival, while other paths proceed.
+ *
+ * A request locks its paths exclusively and every directory above them shared. So removing or moving a directory waits
+ * for the writers below it, and locking the root excludes everything. A request takes all its locks at once, so two
+ * requests cannot deadlock.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { fold, type FsPath, isWithin, parent, root } from "../model/FsPath.ts"
 
 export interface Locks {
-  /** Runs `effect` while `paths` are held exclusively. Interruption while waiting gives the place in the queue back. */
+  /** Runs `effect` with exclusive locks on `paths`. An interruption while waiting leaves the queue. */
   readonly exclusive: <A, E, R>(paths: ReadonlyArray<FsPath>, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-  /** The same, where the effect itself makes such requests for what it holds: they take turns among themselves. */
+  /** Runs `effect` with the same locks. Requests of the effect itself for these paths exclude only each other. */
   readonly alone: <A, E, R>(paths: ReadonlyArray<FsPath>, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
-/** What a fiber holds already, and the turns of those who work under that. */
+/** The locks that a fiber holds, and the inner locks for requests under them. */
 interface Held {
   readonly owner: object
   readonly keys: ReadonlyArray<FsPath>
   readonly turns: Locks
   readonly above: Held | undefined
-  /** What outlives the effect that held it, holds it no more. */
+  /** Whether the holder has ended; a fiber that outlives it no longer holds its locks. */
   isOver: boolean
 }
 
@@ -134,7 +136,7 @@ export const make = (options?: { readonly caseSensitive?: boolean | undefined })
     })
 
   const keyOf = (path: FsPath): FsPath => (folds ? fold(path) : path)
-  /** Takes each path from the innermost holder that has it, and what no holder has from everybody. */
+  /** Takes each path from the innermost holder that covers it, and all other paths from the shared locks. */
   const takingFrom = <A, E, R>(
     holding: Held | undefined,
     paths: ReadonlyArray<FsPath>,
@@ -142,7 +144,7 @@ export const make = (options?: { readonly caseSensitive?: boolean | undefined })
   ): Effect.Effect<A, E, R> => {
     if (holding === undefined) return takingTurns(paths, effect)
     const isOurs = (path: FsPath): boolean => holding.keys.some((key) => isWithin(key, keyOf(path)))
-    // What holds ours could only be waited for in vain.
+    // A path that contains a held one would wait for ever, so it is not requested.
     const isFree = (path: FsPath): boolean => !isOurs(path) && !holding.keys.some((key) => isWithin(keyOf(path), key))
     const elsewhere = paths.filter(isFree)
     const ours = holding.turns.exclusive(paths.filter(isOurs), effect)
@@ -164,7 +166,7 @@ export const make = (options?: { readonly caseSensitive?: boolean | undefined })
             above: fiber.getRef(Holding),
             isOver: false
           }
-          // What has got a turn under this and outlives it is waited for: it may not meet those who come next.
+          // Wait for fibers that still hold an inner lock, so that they cannot meet the next holder.
           const over = Effect.suspend(() => {
             holding.isOver = true
             return holding.turns.exclusive([root], Effect.void)
@@ -176,8 +178,10 @@ export const make = (options?: { readonly caseSensitive?: boolean | undefined })
 }
 
 /**
- * The locks of what is part of something larger: who has any of it alone holds that first, by `whole`, which holds these too. So whoever
- * goes on from there to the larger thing, be it from a directory that is all he knows, finds it his own, and waits for nobody.
+ * Returns the locks of a part of a larger whole. `alone` locks the whole first, by `whole`, which covers these locks
+ * too.
+ *
+ * So a holder that goes on from a part to the whole already holds it and cannot deadlock.
  */
 export const within = (whole: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>, own: Locks): Locks => ({
   exclusive: own.exclusive,
@@ -185,8 +189,9 @@ export const within = (whole: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effec
 })
 
 /**
- * What is acquired by this forgets who held what then, so that its release, which is run with what was in force when it was acquired,
- * goes through where it is run by who holds something.
+ * Acquires a resource without the current holder in its context.
+ *
+ * Its release runs with that context, so a release by a holder of locks does not wait for them.
  */
 export const unheld = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.updateContext(effect, (context: Context.Context<R>) => Context.omit(Holding)(context) as Context.Context<R>)

@@ -1,6 +1,8 @@
 /**
- * The search of contents that somebody has read already: on this thread where an expression is known to be quick, else by the workers,
- * with a budget of time for each file. A regular expression cannot be interrupted, but the thread that runs it can be ended.
+ * Searches contents in memory: on this thread for an expression known to be fast, otherwise in workers with a time
+ * budget per file.
+ *
+ * A regular expression cannot be interrupted, but its thread can be ended.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -13,26 +15,27 @@ import { scan } from "./scan.ts"
 
 export interface Matched {
   readonly found: FileFound
-  /** What was searched, where the query wants it and something was found. */
+  /** The searched text, if the query wants it and there is a match. */
   readonly text?: string | undefined
 }
 
-/** For each content in order; or which of them took too long or broke the engine. */
+/** The result for each content in order, or the content at which the search ran too long or failed. */
 export type Answer =
   | ReadonlyArray<Matched>
   | { readonly _tag: "Overrun"; readonly index: number }
   | { readonly _tag: "Failed"; readonly index: number; readonly detail: string }
 
 export interface Matching {
-  /** On this thread. `from` is the line to start at in the first. */
+  /** Searches on this thread. `from` is the first line to search in the first content. */
   readonly here: (query: Query, contents: ReadonlyArray<Uint8Array>, from: number) => ReadonlyArray<Matched>
-  /** By the workers. */
+  /** Searches in the workers. */
   readonly away: (query: Query, contents: ReadonlyArray<Uint8Array>, from: number) => Effect.Effect<Answer>
 }
 
 /**
- * Asks a crew and waits until no thread is at the question any more, also when it was answered before. A question that nobody waits
- * for any more is withdrawn, and its end waited for too.
+ * Sends a job to a crew and waits for its answer, and until no thread works on it any more.
+ *
+ * An interruption withdraws the job and also waits for its end.
  */
 export const asked = <A>(ask: (done: (answer: A) => void, over: () => void) => () => void): Effect.Effect<A> =>
   Effect.callback<A>((resume) => {
@@ -56,10 +59,10 @@ export const asked = <A>(ask: (done: (answer: A) => void, over: () => void) => (
     })
   })
 
-/** Matches made before others have their turn: some milliseconds. */
+/** Matches built between two yields to other fibers: some milliseconds. */
 const slice = 2 ** 15
 
-/** What a worker has answered, made into matches. */
+/** Converts the answer of a worker to matches. */
 export const unpacked = (packed: Packed, pathOf?: (file: number) => FsPath): Effect.Effect<ReadonlyArray<Matched>> =>
   Effect.suspend(() => {
     const { all, step } = unpacking(packed, pathOf)
@@ -81,7 +84,7 @@ const isText = (bytes: Uint8Array): boolean => {
   }
 }
 
-/** The same without anything of Node. */
+/** Searches without any module of Node. */
 export const plainly: Matching["here"] = ({ maxBytes, most, question, withText }, contents, from) =>
   contents.map((bytes, index): Matched => {
     if (bytes.length > maxBytes) return { found: "tooLarge" }
@@ -92,7 +95,7 @@ export const plainly: Matching["here"] = ({ maxBytes, most, question, withText }
     return withText && found.length > 0 ? { found, text } : { found }
   })
 
-/** A worker answers for the first files only where that is much already. */
+/** Searches in workers. An answer may cover only the first contents, so the rest is sent again. */
 const byWorkers: Matching["away"] = (query, contents, from) =>
   Effect.scoped(
     Effect.flatMap(shared, (crew) => {
@@ -124,12 +127,12 @@ const standard: Matching = {
     }
     return out
   },
-  // Where there are no workers there is no budget either.
+  // Without workers there is no budget.
   away: (query, contents, from) =>
     isNode ? byWorkers(query, contents, from) : Effect.sync(() => plainly(query, contents, from))
 }
 
-/** Where contents are searched. Replaceable. */
+/** The current implementation of the search. Replaceable. */
 export const Matching: Context.Reference<Matching> = Context.Reference<Matching>("fs-algebra/Matching", {
   defaultValue: () => standard
 })

@@ -1,8 +1,9 @@
 /**
- * The modules of Node that this library uses, looked up instead of imported: what works in memory alone then loads, bundles and runs where
- * there is no Node. What the code that runs there needs has a stand-in; what only files of a host need says so when it is called.
+ * The modules of Node that this library uses, looked up instead of imported. So code that works only in memory also
+ * runs without Node.
  *
- * `crypto` and what else is slow to load is looked up when it is first used.
+ * Portable code gets a replacement; a function that needs host files throws when it is called. Modules that load
+ * slowly, such as `crypto`, are looked up at the first use.
  */
 import type * as NodeBuffer from "node:buffer"
 import type * as NodeCrypto from "node:crypto"
@@ -17,10 +18,10 @@ import type * as NodeZlib from "node:zlib"
 import { Buffer } from "./buffer.ts"
 import { Sha } from "./sha.ts"
 
-/** Whether this is Node, or a runtime that has its modules, such as Bun and Deno. */
+/** Whether this is Node, or a runtime with its modules, such as Bun and Deno. */
 export const isNode: boolean = typeof process !== "undefined" && typeof process.getBuiltinModule === "function"
 
-/** An object whose functions are there to be named, and throw when they are called. */
+/** Returns an object whose functions exist but throw when called. */
 const missing = (name: string): object =>
   new Proxy(
     {},
@@ -36,7 +37,7 @@ const missing = (name: string): object =>
     }
   )
 
-/** Returns the module, or an object whose functions say that it is missing. */
+/** Returns the module, or an object whose functions throw an error that names the missing module. */
 export const builtin = <A extends object>(name: string): A =>
   ((isNode ? process.getBuiltinModule(name) : undefined) ?? missing(name)) as A
 
@@ -71,7 +72,7 @@ export const resolve: NodePath.PlatformPath["resolve"] = (...parts) => Path.reso
 export const sep: string = isNode ? Path.sep : "/"
 export const delimiter: string = isNode ? Path.delimiter : ":"
 
-/** The system, as `process.platform` names it; empty where there is no process. */
+/** The system, as `process.platform` names it; empty without a process. */
 export const platform: string = isNode ? process.platform : ""
 
 const os = lazily<typeof NodeOs>("node:os")
@@ -82,7 +83,7 @@ export const tmpdir: typeof NodeOs.tmpdir = () => os().tmpdir()
 export const getSystemErrorMessage: typeof NodeUtil.getSystemErrorMessage = (errno) =>
   builtin<typeof NodeUtil>("node:util").getSystemErrorMessage(errno)
 
-/** Node's streams, and what is done with them. */
+/** Node's streams and their promise functions. */
 export const stream = lazily<typeof NodeStream>("node:stream")
 export const streams = lazily<typeof NodeStreamPromises>("node:stream/promises")
 
@@ -91,7 +92,7 @@ export const zlib = lazily<typeof NodeZlib>("node:zlib")
 const buffer = lazily<typeof NodeBuffer>("node:buffer")
 const strict = new TextDecoder("utf-8", { fatal: true })
 
-/** Returns whether the bytes are well-formed UTF-8. */
+/** Tests whether the bytes are well-formed UTF-8. */
 export const isUtf8 = (bytes: Uint8Array): boolean => {
   if (isNode) return buffer().isUtf8(bytes)
   try {
@@ -107,7 +108,7 @@ export const randomBytes = (length: number): Buffer =>
   isNode ? crypto().randomBytes(length) : Buffer.from(globalThis.crypto.getRandomValues(new Uint8Array(length)))
 export const randomInt = (max: number): number => crypto().randomInt(max)
 
-/** Returns a random UUID. Browsers have `randomUUID` only on pages from HTTPS, and this everywhere. */
+/** Returns a random UUID. Works on every page; a browser's `randomUUID` needs HTTPS. */
 export const randomUUID = (): string => {
   if (isNode) return crypto().randomUUID()
   const bytes = randomBytes(16)
@@ -118,7 +119,7 @@ export const randomUUID = (): string => {
 
 export type Hash = NodeCrypto.Hash
 
-/** Returns a hash that grows. Without Node it has `update`, `copy` and `digest("hex")`. */
+/** Returns an incremental hash. Without Node it has only `update`, `copy` and `digest("hex")`. */
 export const createHash = (algorithm: "sha1" | "sha256"): Hash =>
   isNode ? crypto().createHash(algorithm) : (new Sha(algorithm) as unknown as Hash)
 

@@ -1,15 +1,19 @@
 /**
- * Directories of the machine compared by what they really are: by the path to which all links have been resolved, component by
- * component, so that neither a link nor a common beginning of two names (`/srv/app`, `/srv/app-old`) is taken for being inside. What
- * this library keeps beside a workspace, such as the store of its snapshots, must lie inside none of the roots that are open, where
- * whoever works in them could reach it.
+ * Compares host directories by their real paths, component by component.
+ *
+ * So a symlink, or a common prefix of two names (`/srv/app`, `/srv/app-old`), is never mistaken for containment. Data
+ * that this library keeps beside a workspace, such as a snapshot store, must lie outside all open roots, so that users
+ * of a workspace cannot reach it.
  */
 import { dirname, Fs, isAbsolute, join, parse, sep } from "./node.ts"
 import type { Fault } from "../model/FsError.ts"
 
 const isMissing = (error: unknown): boolean => error instanceof Error && "code" in error && error.code === "ENOENT"
 
-/** Some disks of Windows tell no final names, or none of long paths; there the links on the way are resolved one by one. */
+/**
+ * Resolves symlinks. Some Windows disks give no final name, or none for a long path; Node then resolves the symlinks
+ * one by one.
+ */
 const realOf = (path: string): string => {
   try {
     return Fs.realpathSync.native(path)
@@ -22,8 +26,9 @@ const realOf = (path: string): string => {
 const isClimbing = (path: string): boolean => path.split(sep).includes("..")
 
 /**
- * Where a path leads, or would lead if it were made: `undefined` where that cannot be said, because it is not absolute, climbs, or has
- * a link on its way that leads nowhere.
+ * Returns the real path, also of a path that does not exist yet.
+ *
+ * Returns `undefined` for a relative path, one with "..", or one through a broken symlink.
  */
 export const resolved = (path: string): string | undefined => {
   if (!isAbsolute(path) || path.includes("\0") || isClimbing(path)) return undefined
@@ -40,11 +45,11 @@ export const resolved = (path: string): string | undefined => {
   }
 }
 
-/** Whether a resolved path is the base, which is resolved too, or below it. */
+/** Tests whether a resolved path is the resolved base or lies below it. */
 export const isInside = (base: string, path: string): boolean =>
   path === base || path.startsWith(base.endsWith(sep) ? base : base + sep)
 
-/** As many links as Linux follows. */
+/** The number of symlinks that Linux follows. */
 const mostLinks = 40
 
 const textOf = (path: string): string | undefined => {
@@ -58,12 +63,14 @@ const textOf = (path: string): string | undefined => {
 const namesOf = (path: string): ReadonlyArray<string> => path.split(sep).filter((name) => name !== "" && name !== ".")
 
 /**
- * Whether an absolute path lies in one of the directories, which are resolved, or has a link on its way that does: who works there decides
- * where such a path leads. A link that leads nowhere is followed to where a file would be made.
+ * Tests whether an absolute path lies in one of the resolved directories, or has a symlink that does. Users of that
+ * directory control such a path.
+ *
+ * A broken symlink is followed to its target.
  */
 export const leadsInto = (path: string, directories: ReadonlyArray<string>): boolean => {
   const isIn = (at: string): boolean => directories.some((directory) => isInside(directory, at))
-  // Only the system knows a name in another case, or a short one of Windows, for what it is.
+  // Only the system can resolve a name in another case, or a short name of Windows.
   const real = resolved(path)
   if (real !== undefined && isIn(real)) return true
   let at = parse(path).root
@@ -87,7 +94,7 @@ export const leadsInto = (path: string, directories: ReadonlyArray<string>): boo
   return false
 }
 
-/** The path resolved, where it lies in one of the allowed directories; with none allowed, none does. */
+/** Returns the real path if it lies in one of the allowed directories; without any, nothing is allowed. */
 export const allowed = (path: string, bases: ReadonlyArray<string>): string | undefined => {
   const real = resolved(path)
   if (real === undefined) return undefined
@@ -99,10 +106,10 @@ export const allowed = (path: string, bases: ReadonlyArray<string>): string | un
     : undefined
 }
 
-/** Resolved directories, each as often as it is in use. */
+/** A multiset of resolved directories that are in use. */
 interface Register {
   readonly directories: Iterable<string>
-  /** Until what it answers is called, the directory, which is there, is in it. */
+  /** Adds an existing directory until the returned function is called. */
   readonly add: (directory: string) => () => void
 }
 
@@ -128,13 +135,13 @@ const makeRegister = (): Register => {
 const roots = makeRegister()
 const stores = makeRegister()
 
-/** Until what it answers is called, the directory, which is there, is the root of a filesystem. */
+/** Registers an existing directory as the root of a filesystem until the returned function is called. */
 export const register = roots.add
 
-/** The roots of the filesystems that are open, resolved. */
+/** Returns the resolved roots of all open filesystems. */
 export const open = (): ReadonlyArray<string> => [...roots.directories]
 
-/** The same for what no workspace may reach. */
+/** Registers an existing directory that no workspace may reach, until the returned function is called. */
 export const registerStore = stores.add
 
 const isInsideAny = (bases: Iterable<string>, path: string): boolean => {
@@ -142,7 +149,10 @@ const isInsideAny = (bases: Iterable<string>, path: string): boolean => {
   return false
 }
 
-/** Why a directory may not hold what no workspace may reach; `undefined` where it may. `argument` is what the caller calls it. */
+/**
+ * Returns the fault for a directory that a workspace could reach, or `undefined`. `argument` is the name of the
+ * parameter.
+ */
 export const refusal = (argument: string, directory: string): Fault | undefined => {
   const real = resolved(directory)
   const detail =
@@ -163,8 +173,9 @@ const realIfAny = (directory: string): string | undefined => {
 }
 
 /**
- * Whether a directory is or lies in a store, where nobody may work. What holds a store may be opened: the store was there first, and
- * whoever opens the other knows what is in it.
+ * Tests whether a directory is a store or lies in one; no filesystem may be opened there.
+ *
+ * A directory that contains a store may be opened, because the store existed first.
  */
 export const isInStore = (directory: string): boolean => {
   const real = resolved(directory) ?? realIfAny(directory)

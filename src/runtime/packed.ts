@@ -1,20 +1,24 @@
 /**
- * What a search has found, in few buffers that go from thread to thread without being copied. Strings are made of it as late as
- * possible, and many at a time: one text is cut in pieces faster than many are decoded.
+ * The results of a search in a few buffers that move between threads without a copy.
+ *
+ * Strings are made as late as possible and in bulk, because slicing one string is faster than decoding many.
  */
 import type * as NodeBuffer from "node:buffer"
 import type { FsPath } from "../model/FsPath.ts"
 import type { Found, Unsearched } from "../model/search.ts"
 
 export interface Packed {
-  /** Per file: lines with a match, or -1 binary, -2 tooLarge, -3 unreadable, -4 gone. Fewer than were asked for after a withdrawal. */
+  /**
+   * Per file: the number of matching lines, or -1 binary, -2 tooLarge, -3 unreadable, -4 gone. Shorter than the request
+   * after a withdrawal.
+   */
   readonly files: Int32Array<ArrayBuffer>
-  /** Per match: line number, matchStart, matchEnd, where in `bytes` its line ends. */
+  /** Per match: line number, matchStart, matchEnd, and the end of its line in `bytes`. */
   readonly meta: Int32Array<ArrayBuffer>
-  /** The lines' contents one after another, in UTF-8. */
+  /** The contents of the lines, one after another, in UTF-8. */
   readonly bytes: Uint8Array<ArrayBuffer>
   readonly isAscii: boolean
-  /** One per file that has matches, in order. */
+  /** One text per file with matches, in order. */
   readonly texts: ReadonlyArray<string> | undefined
 }
 
@@ -24,35 +28,35 @@ const reasons = ["binary", "tooLarge", "unreadable", "gone"] as const
 
 const nothing: ReadonlyArray<Found> = []
 
-/** Bytes decoded at a time: longer strings are many times slower to make. */
+/** Bytes decoded at a time; longer strings are many times slower to make. */
 const decoded = 2 ** 15
 
-/** The making of strings and matches, some at a time. */
+/** An incremental conversion to strings and matches. */
 export interface Unpacking {
-  /** At most about so many matches more; whether that was all. */
+  /** Builds about `most` more matches; returns whether all are done. */
   readonly step: (most: number) => boolean
-  /** Per file what became of it. */
+  /** The result per file. */
   readonly all: Array<FileFound>
 }
 
-/** Every match has the path that `pathOf` gives for its file, where that is given. */
+/** Starts the conversion. With `pathOf`, every match carries the path of its file. */
 export const unpacking = (packed: Packed, pathOf?: (file: number) => FsPath): Unpacking => {
   const { files, meta } = packed
   const { isAscii } = process.getBuiltinModule("node:buffer") as typeof NodeBuffer
   const bytes = Buffer.from(packed.bytes.buffer, packed.bytes.byteOffset, packed.bytes.byteLength)
   const all: Array<FileFound> = []
   let match = 0
-  /** Lines up to the match `known` are in `text`, which begins at the byte `origin`. */
+  /** `text` holds the lines up to the match `known` and begins at the byte `origin`. */
   let known = 0
   let text: string | undefined
   let origin = 0
   let start = 0
   let path: FsPath | undefined
-  /** Of the file that has been begun. */
+  /** The matches of the current file. */
   let found: Array<Found> = []
   let left = 0
 
-  /** Decodes the lines from the next one on, if they are ASCII. */
+  /** Decodes the following lines together, if they are ASCII. */
   const decode = (): void => {
     origin = start
     do known += 4
@@ -105,10 +109,10 @@ export const found = (packed: Packed): Array<FileFound> => {
   return all
 }
 
-/** Most files have nothing. */
+/** The shared result of a file without matches, because most files have none. */
 const nothingFound = { found: nothing }
 
-/** With the text of each file that has matches, where that was asked for. */
+/** Adds the text of each file with matches, if texts were requested. */
 export const withTexts = (
   all: ReadonlyArray<FileFound>,
   texts: ReadonlyArray<string> | undefined

@@ -1,28 +1,31 @@
 /**
- * A directory of the machine that belongs to this user alone. The module loads nothing, since the command line asks for it before it
- * loads anything large.
+ * Private directories of this user. The module imports nothing, because the command line uses it before it loads large
+ * modules.
  */
 import type * as NodeFs from "node:fs"
 
-// Looked up when they are needed: a program that works in memory alone loads none of them.
+// Loaded at the first use, so that a program that works only in memory loads none of them.
 const fs = (): typeof NodeFs => process.getBuiltinModule("node:fs")
 
-/** Errors that say nothing about a file: the next attempt may succeed, so nothing else may take its place. */
+/**
+ * Temporary errors that say nothing about a file: a later attempt may succeed, so a caller must not fall back to
+ * another place.
+ */
 const passing: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM"])
 
-/** Throws the error of the system if it says nothing about the file. */
+/** Throws the error if it is temporary and says nothing about the file. */
 export const throwPassing = (error: unknown): void => {
   if (error instanceof Error && "code" in error && passing.has(error.code)) throw error
 }
 
 /**
- * Returns whether nobody but this user can reach a file or directory. Windows has no such bits; the directories of a user are closed to
- * others there by inheritance.
+ * Tests whether only this user can access a file or directory. Windows has no such bits; there, a user's directories
+ * are private by inheritance.
  */
 export const isPrivate = (stats: NodeFs.Stats): boolean =>
   process.geteuid === undefined || (stats.uid === process.geteuid() && (stats.mode & 0o077) === 0)
 
-/** Makes the directory where it is missing, and returns whether it belongs to this user alone. Throws a passing error. */
+/** Creates a missing directory and returns whether it belongs to this user alone. Throws temporary errors. */
 export const makePrivateDirectory = (path: string): boolean => {
   try {
     fs().mkdirSync(path, { recursive: true, mode: 0o700 })

@@ -1,12 +1,14 @@
 /**
- * Who this process is, as a short text that can stand in the name of a file, and whether the process that such a text names has ended.
- * A number alone would not do: the system gives it to another process later. So the identity says where it counts (one boot of one
- * kernel, one namespace of process numbers), the number, and the moment at which the process started.
+ * A short text that identifies this process and fits into a file name, and a test whether the process of such a text
+ * has ended.
+ *
+ * A pid is not enough, because the system reuses it. So the identity consists of the scope of the pid (one boot of one
+ * kernel, one pid namespace), the pid, and the start time of the process.
  */
 import type * as NodeFs from "node:fs"
 import type * as NodeOs from "node:os"
 
-// Looked up when they are needed: a program that works in memory alone loads none of them.
+// Loaded at the first use, so that a program that works only in memory loads none of them.
 const fs = (): typeof NodeFs => process.getBuiltinModule("node:fs")
 const os = (): typeof NodeOs => process.getBuiltinModule("node:os")
 
@@ -22,7 +24,7 @@ const quietly = (read: () => string): string | undefined => {
   }
 }
 
-/** For what is remembered: that a descriptor was lacking at that moment is no answer. */
+/** Reads a value that will be cached. Throws if descriptors are exhausted, because that is no answer. */
 const surely = (read: () => string): string | undefined => {
   try {
     return read()
@@ -37,7 +39,9 @@ interface Status {
   readonly fields: ReadonlyArray<string>
 }
 
-/** `/proc/<which>/stat` behind the name of the program, which may hold anything: state first, then one number after another. */
+/**
+ * Parses `/proc/<which>/stat` after the program's name, which can contain any character: first the state, then numbers.
+ */
 const statusOf = (which: number | "self", tell = quietly): Status | undefined => {
   const text = tell(() => fs().readFileSync(`/proc/${which}/stat`, "latin1"))
   return text === undefined
@@ -49,7 +53,7 @@ const [STATE, THREADS, STARTED] = [0, 17, 19] as const
 
 const asText = (number: string | undefined): string => BigInt(number ?? "0").toString(36)
 
-/** FNV-1a, of 64 bits: not to be trusted with secrets, and there at once, which the machine's own hashes are not. */
+/** Returns the 64-bit FNV-1a hash. It is not cryptographic, but available without loading a module. */
 const digest = (text: string): string => {
   let hash = 0xcbf29ce484222325n
   for (const byte of Buffer.from(text)) hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n)
@@ -57,7 +61,7 @@ const digest = (text: string): string => {
 }
 
 interface Own {
-  /** Whether `/proc` counts processes as this process does; in a half-made container it may be another namespace's. */
+  /** Whether `/proc` uses the pid namespace of this process; in an incomplete container it may be another. */
   readonly isTold: boolean
   readonly place: string
   readonly identity: string
@@ -81,17 +85,20 @@ const ask = (): Own => {
   return { isTold, place, identity: `${place}-${process.pid.toString(36)}-${started}` }
 }
 
-/** Asked once, and not before somebody wants to know. */
+/** Returns the identity of this process, computed at the first call. */
 const own = (): Own => (known ??= ask())
 let known: Own | undefined
 
-/** Of this process: at most 40 of the characters `0-9`, `a-z` and `-`. No other process has had it or will ever have it. */
+/**
+ * Returns the identity of this process: at most 40 characters of `0-9`, `a-z` and `-`. No other process ever has the
+ * same.
+ */
 export const self = (): string => own().identity
 
-/** Whether a text has the form of an identity. */
+/** Tests whether a text has the form of an identity. */
 export const isIdentity = (text: string): boolean => /^[0-9a-z]{1,13}-[0-9a-z]{1,8}-[0-9a-z]{1,14}$/.test(text)
 
-/** Nobody has the number: neither a process that runs nor one that was stopped. */
+/** Tests whether no process has the pid, running or stopped. */
 const isFree = (pid: number): boolean => {
   try {
     process.kill(pid, 0)
@@ -101,13 +108,15 @@ const isFree = (pid: number): boolean => {
   }
 }
 
-/** Ended, with not one thread left, and only not yet asked after by its parent. */
+/** Tests for a zombie without remaining threads. */
 const hasEnded = (fields: ReadonlyArray<string>): boolean =>
   (fields[STATE] === "Z" || fields[STATE] === "X") && Number(fields[THREADS]) <= 1
 
 /**
- * Whether the process has ended. `undefined` where that cannot be told: the process is another machine's or container's, or somebody
- * has its number and the system does not say since when.
+ * Tests whether the process has ended.
+ *
+ * Returns `undefined` if that is unknown: the process belongs to another machine or container, or another process may
+ * have its pid and the system gives no start time.
  */
 export const isDead = (identity: string): boolean | undefined => {
   const { isTold, place } = own()
@@ -118,11 +127,11 @@ export const isDead = (identity: string): boolean | undefined => {
   if (isFree(pid)) return true
   if (!isTold) return undefined
   const status = statusOf(pid)
-  // Without an answer the owner of /proc hides other people's processes, or the process ends at this moment.
+  // Without a status, /proc hides other users' processes, or the process is ending right now.
   return status === undefined ? undefined : asText(status.fields[STARTED]) !== started || hasEnded(status.fields)
 }
 
-/** A machine and the time since it was started, by which a process of an earlier boot is known to have ended. */
+/** A machine and its current boot. A process of an earlier boot has certainly ended. */
 export interface Boot {
   readonly machine: string
   readonly boot: string
@@ -136,6 +145,6 @@ const askBoot = (): Boot | undefined => {
     : { boot, machine: digest(JSON.stringify([machine, os().hostname()])) }
 }
 
-/** Returns the boot of this machine; `undefined` where the system does not tell one boot from another. */
+/** Returns the boot of this machine, or `undefined` if the system does not identify boots. */
 export const boot = (): Boot | undefined => (knownBoot ??= { boot: askBoot() }).boot
 let knownBoot: { readonly boot: Boot | undefined } | undefined

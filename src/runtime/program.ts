@@ -1,6 +1,8 @@
 /**
- * The program of a worker, made of the sources of the functions that it runs. The build of the package puts the finished text in the place
- * of this module: a bundler may rename what the functions refer to, or wrap them, and their sources would be no program any more.
+ * Builds the program of a worker from the sources of the functions that it runs.
+ *
+ * The build of the package replaces this module by the finished text, because a bundler may rename or wrap the
+ * functions and break their sources.
  */
 import { acrossLines } from "./acrossLines.ts"
 import { code, makePlain, makeSimd } from "./kernel.ts"
@@ -9,7 +11,10 @@ import { scan } from "./scan.ts"
 import { makeSearcher } from "./searcher.ts"
 import { progress, serve } from "./serve.ts"
 
-/** Some tools that run the sources directly wrap functions in calls of `__name`. */
+/**
+ * Returns the program. It defines `__name`, because some tools that run the sources directly wrap functions in calls of
+ * it.
+ */
 export const program = (): string => `
 const __name = (target) => target;
 const fs = require("node:fs");

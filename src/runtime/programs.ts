@@ -1,7 +1,8 @@
 /**
- * Finds the programs that this library starts, such as git and podman. A directory of the PATH counts only when nobody who works in a
- * served directory can decide what lies there: a relative or empty entry depends on the working directory, and an entry that leads into
- * a root, also by a link on the way, holds the programs of strangers.
+ * Finds the programs that this library starts, such as git and podman.
+ *
+ * A PATH entry counts only if no user of a served directory can control it. A relative or empty entry depends on the
+ * working directory. An entry that leads into a root, also through a symlink, may contain untrusted programs.
  */
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
@@ -9,16 +10,16 @@ import { delimiter, Fs, isAbsolute, join } from "./node.ts"
 import * as OpenRoots from "./openRoots.ts"
 
 export interface Program {
-  /** Absolute. */
+  /** The absolute path of the program. */
   readonly program: string
-  /** The PATH without the entries that do not count, for the program and what it starts itself. */
+  /** The PATH without the rejected entries, for the program and its children. */
   readonly path: string
 }
 
-/** Where programs are when the PATH is not set. */
+/** The PATH to use if none is set. */
 const usual = "/usr/local/bin:/usr/bin:/bin"
 
-/** The PATH of this process, as its configuration says. */
+/** The PATH from the configuration of this process. */
 export const configuredPath: Effect.Effect<string> = Effect.orElseSucceed(Config.String("PATH"), () => usual)
 
 const isProgram = (path: string): boolean => {
@@ -31,8 +32,8 @@ const isProgram = (path: string): boolean => {
 }
 
 /**
- * Finds a program in a PATH. Entries and programs in the roots of open filesystems and in the directories to `avoid`, which are
- * absolute, do not count.
+ * Finds a program in a PATH. Ignores everything in the roots of open filesystems and in the absolute directories of
+ * `avoid`.
  */
 export const find = (name: string, path: string, avoid: ReadonlyArray<string>): Program | undefined => {
   const shunned = [...avoid.map((directory) => OpenRoots.resolved(directory) ?? directory), ...OpenRoots.open()]

@@ -1,22 +1,23 @@
 /**
- * The matching of one file, by itself: no import, nothing from outside the function, so that its own source can be given to a worker.
- * The lines around a match are not its business: in a worker's answer each would be a copy, here they are parts of the text.
+ * Searches the text of one file. No imports or outside references, so that the function's source can run in a worker.
+ *
+ * It does not return context lines: a worker would have to copy each, while the caller can slice the text.
  */
 import type { Found, Question } from "../model/search.ts"
 
 export type { Found, Question } from "../model/search.ts"
 
-/** At most `most` lines with a match, from line `from` (1-based) on; the first match of each. */
+/** Returns up to `most` matching lines from line `from` (1-based) on, with the first match of each. */
 export const scan = (question: Question, text: string, from: number, most: number): Array<Found> => {
   const { literal, multiline } = question
-  // Text with a line end in it is in no line.
+  // Text with a line end occurs in no line.
   if (literal !== undefined && !multiline && literal.includes("\n")) return []
   const regex = new RegExp(question.source, multiline ? `${question.flags}g` : question.flags)
   const size = text.length
   const start = text.charCodeAt(0) === 0xfeff ? 1 : 0
   const found: Array<Found> = []
 
-  /** Where the line that starts at `at` ends, without and with its terminator. */
+  /** Returns the end of the line that starts at `at`, without and with its terminator. */
   const ends = (at: number): readonly [content: number, next: number] => {
     const lf = text.indexOf("\n", at)
     if (lf === -1) return [size, size]
@@ -31,7 +32,7 @@ export const scan = (question: Question, text: string, from: number, most: numbe
 
   let line = start
   let lineNumber = 1
-  /** Goes on to the line that holds `index`. */
+  /** Moves to the line that contains `index`. */
   const goTo = (index: number): void => {
     for (let lf = text.indexOf("\n", line); lf !== -1 && lf < index; lf = text.indexOf("\n", line)) {
       line = lf + 1
@@ -40,13 +41,15 @@ export const scan = (question: Question, text: string, from: number, most: numbe
   }
 
   /**
-   * What finds `wanted` from an index on, in time linear in the text. The engine's own search is that up to 250 characters; what is
-   * longer is compared by Knuth, Morris and Pratt's rule wherever the engine has found its beginning.
+   * Returns a function that finds `wanted` from an index on, in linear time.
+   *
+   * The engine's own search is linear up to 250 characters. A longer text is compared by the Knuth-Morris-Pratt
+   * algorithm wherever the engine has found its beginning.
    */
   const finder = (wanted: string): ((from: number) => number) => {
     const head = wanted.slice(0, 200)
     if (head === wanted) return (from) => text.indexOf(wanted, from)
-    /** Of each beginning of `wanted` the length of the longest that it ends with too. */
+    /** For each prefix of `wanted`, the length of its longest proper prefix that is also its suffix. */
     const again = new Int32Array(wanted.length)
     for (let i = 1, same = 0; i < wanted.length; again[i++] = same) {
       while (same > 0 && wanted.charCodeAt(i) !== wanted.charCodeAt(same)) same = again[same - 1]!
@@ -72,7 +75,7 @@ export const scan = (question: Question, text: string, from: number, most: numbe
   const find = literal === undefined ? undefined : finder(literal)
 
   if (multiline) {
-    /** The first match from an index on. */
+    /** Returns the first match from an index on. */
     const seek = (from: number): readonly [index: number, length: number] | undefined => {
       if (find !== undefined) {
         const index = find(from)
@@ -127,14 +130,14 @@ export interface FoundAmong extends Found {
   readonly after: ReadonlyArray<string>
 }
 
-/** The line from `begin` to the line feed at `lf`. */
+/** Returns the line from `begin` to the line feed at `lf`. */
 const lineOf = (text: string, begin: number, lf: number): string =>
   text.slice(begin, lf > begin && text.charCodeAt(lf - 1) === 13 ? lf - 1 : lf)
 
 const linesAbove = (text: string, start: number, at: number, most: number): Array<string> => {
   const lines: Array<string> = []
   for (let end = at; lines.length < most && end > start;) {
-    // An index below 0 would count as 0, where the line feed of an empty first line is.
+    // A negative index would count as 0, where an empty first line has its line feed.
     const begin = end < 2 ? start : Math.max(text.lastIndexOf("\n", end - 2) + 1, start)
     lines.push(lineOf(text, begin, end - 1))
     end = begin
@@ -152,7 +155,10 @@ const linesBelow = (text: string, at: number, most: number): Array<string> => {
   return lines
 }
 
-/** The matches of a text, in order, with the lines around them, one by one: together they can be many times the text. */
+/**
+ * Yields the matches of a text with their context lines, one at a time, because together they can be many times the
+ * text.
+ */
 export const among = function* (
   text: string,
   found: Iterable<Found>,

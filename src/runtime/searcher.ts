@@ -1,9 +1,10 @@
 /**
- * The search of many files, one after another, with synchronous calls into one buffer that is used again for each: on a thread of its
- * own nothing is faster. Bytes are searched before anything is decoded, and only lines are. It means exactly what `scan` means for
- * the whole text; what a file that is no text is, engine/grep.ts says.
+ * Searches many files, one after another, with synchronous calls and one reused buffer, which is the fastest way on a
+ * thread of its own.
  *
- * All is in one function, which uses nothing from outside itself, so that its source can be given to a worker.
+ * Bytes are searched before they are decoded, and only lines are decoded. The result is exactly that of `scan` on the
+ * whole text; engine/grep.ts defines which files are binary. All code is in one function without outside references, so
+ * that its source can run in a worker.
  */
 import type * as Fs from "node:fs"
 import type { acrossLines } from "./acrossLines.ts"
@@ -14,28 +15,33 @@ import type { scan } from "./scan.ts"
 
 export type Batch = Paths | Contents
 
-/** Files to search: the first `counts[0]` names are in the directory `bases[0]`, the next `counts[1]` in `bases[1]`, and so on. */
+/**
+ * Files to search: the first `counts[0]` names are in the directory `bases[0]`, the next `counts[1]` in `bases[1]`, and
+ * so on.
+ */
 export interface Paths {
   readonly bases: ReadonlyArray<string>
   readonly counts: ReadonlyArray<number>
-  /** All of them, joined by "/". */
+  /** All names, joined by "/". */
   readonly names: string
-  /** 1-based line to start at in the first file. */
+  /** The 1-based first line to search in the first file. */
   readonly from: number
-  /** A file with more than one name is "unreadable". */
+  /** Whether a file with several hard links is "unreadable". */
   readonly refuseHardlinks?: boolean
 }
 
-/** What files hold, where somebody has read them already. */
+/** Contents of files that are already in memory. */
 export interface Contents {
   readonly contents: ReadonlyArray<Uint8Array>
   readonly from: number
 }
 
 export interface Search {
-  /** Searches the next file; false when there was none, when much was found already, or no descriptor was left to open it. */
+  /** Searches the next file. Returns false if none is left, the answer is large enough, or no descriptor was free. */
   readonly next: () => boolean
-  /** What was found until now, perhaps in the first files only; once: its buffers are given away. */
+  /**
+   * Returns the results so far, perhaps for the first files only. Call it once, because its buffers are transferred.
+   */
   readonly answer: () => Packed
 }
 
@@ -50,32 +56,32 @@ export interface Tools {
   readonly kernel: Kernel
   readonly scan: typeof scan
   readonly acrossLines: typeof acrossLines
-  /** Milliseconds since some moment. */
+  /** Returns milliseconds since an arbitrary moment. */
   readonly now: () => number
 }
 
 export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, scan }: Tools): Searcher => {
-  /** What @types/node does not know; `toString` says the same, and takes longer to. */
+  /** Methods that @types/node lacks. `toString` does the same but is slower. */
   interface Slices {
     readonly latin1Slice: (from: number, to: number) => string
     readonly utf8Slice: (from: number, to: number) => string
   }
 
-  /** The last says nothing of the file: there was no descriptor left to open it. */
+  /** The codes of skipped files. `again` says nothing about the file: no descriptor was free to open it. */
   const [binary, tooLarge, unreadable, gone, again] = [-1, -2, -3, -4, -5]
 
   /** Bytes of a large file that are searched at a time. */
   const piece = 2 ** 20
-  /** Bytes decoded at a time where each line is: longer strings are many times slower to make. */
+  /** Bytes decoded at a time when every line is tested; longer strings are many times slower to make. */
   const decoded = 2 ** 16
-  /** Bytes after which it is known which of two ways is faster. */
+  /** Bytes after which the faster of two methods is known. */
   const tried = 2 ** 17
   const sniffed = 8192
-  /** Bytes after which an answer goes, and the rest of the files is left for another question. */
+  /** The size in bytes at which an answer is sent; the other files are left to another job. */
   const enough = 2 ** 22
-  /** UTF-16 units that a string can hold in V8, and so bytes of a file that may become one. */
+  /** The longest string of V8 in UTF-16 units, and so the largest file that is decoded. */
   const maxStringLength = 2 ** 29 - 24
-  /** The engine's own search is linear for text up to about this length. */
+  /** The length up to which the engine's own text search is linear. */
   const shortText = 200
 
   const { O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = fs.constants
@@ -83,13 +89,13 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
   const base = kernel.data
   let memory = kernel.memory()
 
-  /** What a query needs that is worth making only once. */
+  /** A query with everything that is computed once. */
   interface Prepared {
     readonly query: Query
     readonly isWhole: boolean
     readonly needles: ReadonlyArray<Uint8Array> | undefined
     readonly regex: RegExp | undefined
-    /** The ways to search where nothing is known of the lines: text by text, if that may be, and line by line. */
+    /** The methods for a query without needles: on the text as a whole, if possible, and line by line. */
     readonly ways: Array<Way>
     readonly maxBytes: number
   }
@@ -101,7 +107,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
 
   const needlesOf = ({ needles, question: { literal, multiline } }: Query): ReadonlyArray<Uint8Array> | undefined => {
     const texts = needles?.texts ?? (literal === undefined ? [] : [literal])
-    // U+FFFD stands in the text for bytes that are none; half a character has no bytes; a line feed is in no line.
+    // U+FFFD in a text stands for invalid bytes, a lone surrogate has no bytes, and a line feed is in no line.
     const isUsable = (text: string) =>
       text !== "" && text.isWellFormed() && !text.includes("\ufffd") && !(multiline && text.includes("\n"))
     if (texts.length === 0 || texts.length > 16 || !texts.every(isUsable)) return undefined
@@ -112,9 +118,10 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
   const waysOf = (across: RegExp | undefined): Array<Way> =>
     across === undefined ? [wayOf(undefined)] : [wayOf(across), wayOf(undefined)]
   /**
-   * Which way is faster depends on the expression and the text: an engine that sees only a line gives up where too few characters
-   * are left, and is asked a hundred times as often. So both are tried, the first bytes of each, which include its compilation, not
-   * counted.
+   * Chooses the faster method, which depends on the expression and the text.
+   *
+   * On a single line the engine stops early if too few characters are left, but it is called a hundred times as often.
+   * So both are measured; the first bytes of each, which include its compilation, do not count.
    */
   const choose = (ways: Array<Way>): Way => {
     if (ways.length === 1) return ways[0]!
@@ -146,7 +153,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
   }
 
   let recent: Prepared | undefined
-  /** The kernel knows the needles of one query. */
+  /** Loads the needles of a query into the kernel, which holds one set at a time. */
   const use = (prepared: Prepared): void => {
     if (recent === prepared) return
     recent = prepared
@@ -159,7 +166,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     return prepared
   }
 
-  /** Not by `subarray`, which takes several times as long. */
+  /** Returns a view of the bytes. `subarray` takes several times as long. */
   const bytesOf = (start: number, end: number): Uint8Array =>
     new Uint8Array(memory.buffer, memory.byteOffset + base + start, end - start)
   const latin1 = (start: number, end: number): string => (memory as unknown as Slices).latin1Slice(base + start, base + end)
@@ -186,10 +193,10 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     let meta = new Int32Array(2 ** 8)
     let filled = 0
 
-    /** Of the file that is being searched: lines with a match until now, and the line to start at. */
+    /** The state of the current file: the number of matching lines so far, and the first line to search. */
     let count = 0
     let from = 1
-    /** The first match in the line that `first` was asked about last. */
+    /** The first match in the line that `first` tested last. */
     let matchStart = 0
     let matchEnd = 0
 
@@ -225,7 +232,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       note(line)
     }
 
-    /** Whether a line has a match, and where its first one is. */
+    /** Tests a line, and stores the position of its first match. */
     const first = (line: string): boolean => {
       if (regex !== undefined) {
         const match = regex.exec(line)
@@ -235,7 +242,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
         return true
       }
       if (literal!.length > shortText) {
-        // It takes the first mark for that of a file.
+        // `scan` skips a leading byte order mark, so one is prepended.
         const match = scan(question, `\ufeff${line}`, 1, 1)[0]
         if (match === undefined) return false
         matchStart = match.matchStart
@@ -244,16 +251,16 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       return matchStart !== -1
     }
 
-    /** Where the content of a line ends whose line feed, or the end of the text, is at `end`. */
+    /** Returns the end of a line's content, given the position of its line feed or of the end of the text. */
     const contentEnd = (start: number, end: number, stop: number): number =>
       end < stop && end > start && memory[base + end - 1] === 13 ? end - 1 : end
 
-    /** The candidates of the kernel, each looked at by itself. */
+    /** Tests each candidate line of the kernel. */
     const test = (triples: Int32Array, candidates: number, stop: number): void => {
       const low = triples[1]!
       const high = triples[candidates * 3 - 1]!
       const ascii = isAscii(bytesOf(low, high))
-      // Candidates that lie close together are decoded together.
+      // Candidates that are close together are decoded together.
       const text = ascii && high - low <= Math.min(decoded, candidates * 1024) && candidates > 2 ? latin1(low, high) : undefined
       for (let i = 0; i < candidates * 3 && !isEnough(); i += 3) {
         if (triples[i]! < from) continue
@@ -275,7 +282,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       }
     }
 
-    /** Every line of a decoded text by itself. */
+    /** Tests every line of a decoded text. */
     const eachLine = (text: string, line: number): void => {
       for (let at = 0; at < text.length && !isEnough(); line++) {
         const lf = text.indexOf("\n", at)
@@ -287,7 +294,10 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
         at = lf === -1 ? text.length : lf + 1
       }
     }
-    /** Lines where the expression finds something in the text as a whole. `start` is where the bytes of an ASCII text are. */
+    /**
+     * Tests the lines in which the expression matches the text as a whole. `start` is the offset of an ASCII text in
+     * the memory.
+     */
     const somewhere = (expression: RegExp, text: string, start: number | undefined, line: number): void => {
       const isExact = start !== undefined && !text.includes("\r")
       let counted = 0
@@ -295,7 +305,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       for (let match = expression.exec(text); match !== null; match = expression.exec(text)) {
         const { index } = match
         const begin = index === 0 ? 0 : text.lastIndexOf("\n", index - 1) + 1
-        // After the last line feed there is no line.
+        // No line follows the last line feed.
         if (begin === text.length) return
         const lf = text.indexOf("\n", index)
         const end = lf === -1 ? text.length : lf > begin && text.charCodeAt(lf - 1) === 13 ? lf - 1 : lf
@@ -314,7 +324,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
         expression.lastIndex = lf + 1
       }
     }
-    /** All lines, a few at a time. */
+    /** Tests all lines, a piece at a time. */
     const everything = (start: number, stop: number, line: number): void => {
       for (let at = start; at < stop && !isEnough();) {
         let end = stop
@@ -334,14 +344,14 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
         at = end
       }
     }
-    /** Whole lines, of which the first has the number `line`. */
+    /** Searches a range of whole lines; the first has the number `line`. */
     const lines = (start: number, stop: number, line: number): void => {
       if (isEnough()) return
       if (needles !== undefined) candidates(start, stop, line)
       else everything(start, stop, line)
     }
 
-    /** What a text is in which something was found. */
+    /** Searches the text as a whole, for a query that matches across lines. */
     const whole = (size: number): void => {
       if (needles !== undefined && kernel.lines(0, size, 1) === 0) return
       const text = isAscii(bytesOf(0, size)) ? latin1(0, size) : utf8(0, size)
@@ -352,7 +362,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       }
     }
 
-    /** A file all of whose bytes are there. */
+    /** Searches a file that is completely in memory. */
     const content = (size: number): number => {
       if (kernel.hasNul(0, Math.min(size, sniffed))) return binary
       if (isWhole) whole(size)
@@ -367,12 +377,14 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       return count
     }
 
-    /** The first bytes of a file are there, and it has more. What is appended meanwhile is not of this file. */
+    /**
+     * Searches a file that is larger than its first piece, which is in memory. Bytes appended meanwhile are ignored.
+     */
     const large = (bytes: number, read: (at: number, length: number, from: number) => number): number => {
       if (bytes > maxBytes) return tooLarge
       const isTogether = isWhole || withText
       let size = bytes
-      /** What lies in the buffer, and how much of the file was read. */
+      /** The bytes in the buffer, and the bytes read from the file so far. */
       let held = piece
       let done = piece
       const more = (target: number): void => {
@@ -413,7 +425,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     const refuseHardlinks = "refuseHardlinks" in batch && batch.refuseHardlinks === true
     const opened = (file: number): number => {
       if (refuseHardlinks && fs.fstatSync(file).nlink > 1) return unreadable
-      // By position, which pipes and terminals refuse.
+      // Read by position, because pipes and terminals refuse that.
       const size = fs.readSync(file, memory, base, piece, 0)
       if (size === piece) {
         const stats = fs.fstatSync(file)
@@ -422,7 +434,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
           : unreadable
       }
       const found = size > maxBytes ? tooLarge : content(size)
-      // A device may give less than it was asked for. Its kind matters only where the answer says something of its bytes.
+      // A device may return fewer bytes. The kind matters only if the answer depends on the bytes.
       return (found === 0 && size > 0) || fs.fstatSync(file).isFile() ? found : unreadable
     }
 
@@ -450,7 +462,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       try {
         return opened(file)
       } catch (error) {
-        // What the system refuses is the file's fault, anything else is not.
+        // A system error makes the file unreadable; any other error is a defect.
         if (typeof (error as { readonly syscall?: unknown }).syscall === "string") return unreadable
         throw error
       } finally {
@@ -462,7 +474,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     let isShort = false
     let directory = -1
     let left = 0
-    /** The base of the next file. */
+    /** Returns the directory of the next file. */
     const at = ({ bases, counts }: Paths): string => {
       while (left === 0) left = counts[++directory]!
       left--

@@ -1,11 +1,16 @@
-/** What a worker of the crew does, in one function that uses nothing from outside itself, so that its source is its program. */
+/**
+ * The main loop of a worker, in one function without outside references, so that its source is the worker's program.
+ */
 import type * as WorkerThreads from "node:worker_threads"
 import type { Lister, Listing } from "./lister.ts"
 import type { Packed } from "./packed.ts"
 import type { Query } from "../model/search.ts"
 import type { Batch, Searcher } from "./searcher.ts"
 
-/** `ticket` counts the jobs of a worker from 1 on. A query is sent with the first job that needs it, and kept at `place`. */
+/**
+ * A job for a worker. `ticket` counts jobs from 1. A query is sent with the first job that needs it and stored at
+ * `place`.
+ */
 export type Order =
   | {
       readonly _tag: "List"
@@ -27,9 +32,10 @@ export type Report =
   | { readonly _tag: "Failed"; readonly ticket: number; readonly index: number; readonly detail: string }
 
 /**
- * What both threads see while the worker is at work, and so cannot be told or tell: which of the job's files it is at, how many files
- * it has begun, which job it is at (0 is none), and which jobs nobody waits for any more. At most two are at a worker at a time, so
- * that one place for odd tickets and one for even ones are enough.
+ * The positions in the memory shared between a worker and its crew, used while the worker cannot receive messages.
+ *
+ * They hold the current file of the job, the number of files begun, the ticket of the current job (0 for none), and the
+ * withdrawn tickets. A worker has at most two jobs, so one position for odd tickets and one for even tickets suffice.
  */
 export const progress = { file: 0, begun: 1, ticket: 2, withdrawn: 3, length: 5 } as const
 

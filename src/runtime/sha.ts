@@ -1,12 +1,12 @@
 /**
- * SHA-1 and SHA-256 (FIPS 180-4) where there is no Node: the runtime's own `crypto.subtle` answers only later, and a version is asked for
- * within a synchronous step.
+ * SHA-1 and SHA-256 (FIPS 180-4) for runtimes without Node. `crypto.subtle` is asynchronous, but versions are computed
+ * synchronously.
  */
 import { Buffer } from "./buffer.ts"
 
 interface Algorithm {
   readonly start: ReadonlyArray<number>
-  /** Mixes the block of 16 words that `words` begins with into the state. */
+  /** Mixes the block of 16 words at the start of `words` into the state. */
   readonly mix: (state: Uint32Array, words: Uint32Array) => void
 }
 
@@ -36,7 +36,7 @@ const isPrime = (value: number): boolean => {
   return true
 }
 
-/** The first 32 bits behind the point of the cube roots of the first 64 primes. */
+/** Returns the first 32 fractional bits of the cube roots of the first 64 primes. */
 const makeConstants = (): Int32Array => {
   const out = new Int32Array(64)
   for (let prime = 2, i = 0; i < 64; prime++) if (isPrime(prime)) out[i++] = (Math.cbrt(prime) % 1) * 2 ** 32
@@ -76,7 +76,7 @@ const algorithms = { sha1, sha256 } as const
 
 const block = 64
 
-/** A hash that grows, with the part of `node:crypto`'s Hash that this library uses. */
+/** An incremental hash with the part of `node:crypto`'s Hash that this library uses. */
 export class Sha {
   readonly #algorithm: Algorithm
   readonly #state: Uint32Array

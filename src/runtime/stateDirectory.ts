@@ -1,9 +1,8 @@
-/** The directory in which a user's programs keep their state, as each system defines it. */
 import type * as NodePath from "node:path"
 
 const paths = (): typeof NodePath => process.getBuiltinModule("node:path")
 
-/** The facts of a machine on which the place of the state directory depends. */
+/** The properties of a machine that determine the state directory. */
 export interface Machine {
   readonly platform: string
   readonly environment: Readonly<Record<string, string | undefined>>
@@ -14,8 +13,9 @@ const absolute = (path: string | undefined, { isAbsolute }: NodePath.PlatformPat
   path !== undefined && isAbsolute(path) ? path : undefined
 
 /**
- * Returns the state directory, or `undefined` where the system names none. A relative path in XDG_STATE_HOME counts as none
- * (https://specifications.freedesktop.org/basedir-spec).
+ * Returns the directory for the state of a user's programs, or `undefined` if the system defines none.
+ *
+ * A relative path in XDG_STATE_HOME is ignored (https://specifications.freedesktop.org/basedir-spec).
  */
 export const stateDirectory = ({ environment, home, platform }: Machine): string | undefined => {
   const { posix, win32 } = paths()

@@ -1,23 +1,28 @@
 /**
- * Long computations in steps. A computation over content of a stranger is a generator that yields how much work it has done, so that
- * the one who runs it decides when other fibers get their turn: the event loop is never held for long, and an interruption is met
- * between two slices. The same generator runs to its end at once where the content is known to be small.
+ * Long computations in steps, for content of unknown size.
+ *
+ * A computation is a generator that yields the amount of work done, and its runner decides when other fibers run. So
+ * the event loop is never blocked for long, and an interruption takes effect between two slices. For small content the
+ * same generator can run without a pause.
  */
 import * as Effect from "effect/Effect"
 
-/** A computation that pauses at each yield. It yields the units of work since the pause before; one unit is about one character compared. */
+/**
+ * A computation that pauses at each yield and yields the work done since the last pause, in units of about one compared
+ * character.
+ */
 export type Steps<A> = Generator<number, A, void>
 
-/** The units of work after which a computation must have paused. */
+/** The most units of work between two pauses. */
 export const stride = 2 ** 14
 
-/** The units of work done before other fibers run: a few milliseconds. */
+/** The units of work between two yields to other fibers: a few milliseconds. */
 export const slice = 2 ** 18
 
-/** The work of handling one line, match or list element, in units. */
+/** The work for one line, match or list element, in units. */
 export const perItem = 16
 
-/** Runs the computation, and lets other fibers run after each slice. Begins when the effect is run. */
+/** Runs the computation and yields to other fibers after each slice. The computation starts when the effect runs. */
 export const inSlices = <A>(steps: () => Steps<A>): Effect.Effect<A> =>
   Effect.suspend(() => {
     const running = steps()
@@ -32,7 +37,7 @@ export const inSlices = <A>(steps: () => Steps<A>): Effect.Effect<A> =>
     return next
   })
 
-/** Runs the computation to its end, without a pause. */
+/** Runs the computation without a pause. */
 export const atOnce = <A>(steps: Steps<A>): A => {
   for (;;) {
     const { done, value } = steps.next()
@@ -40,13 +45,15 @@ export const atOnce = <A>(steps: Steps<A>): A => {
   }
 }
 
-/** Collects pieces of text. Joining a million pieces at the end would take as long as all work before. */
+/**
+ * A builder for text. It joins pieces in groups, because joining a million pieces at the end would block for too long.
+ */
 export class TextBuilder {
   #some: Array<string> = []
   #joined: Array<string> = []
   #length = 0
 
-  /** UTF-16 units so far. */
+  /** The length so far in UTF-16 units. */
   get length(): number {
     return this.#length
   }
@@ -58,7 +65,7 @@ export class TextBuilder {
     this.#some = []
   }
 
-  /** Answers the text and begins anew. */
+  /** Returns the text and starts again. */
   take(): string {
     const text = [...this.#joined, ...this.#some].join("")
     this.#some = []

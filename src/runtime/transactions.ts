@@ -1,9 +1,11 @@
 /**
- * The records of transactions that are under way, and of those that wait for their turn: one file each, in the private directory of this
- * installation and outside every root. Recovery acts on these records alone; nothing that lies in a root tells it what to do.
+ * The records of transactions: one file each, in the private directory of this installation and outside every root.
  *
- * A file is named `<id>.<state>`. Its first line says which process made it and which roots it is about; what follows the first line is
- * the business of those who write it. A file is complete when it has its name, and a rename gives it another state.
+ * Transactions that run or wait for the lock have records. Recovery trusts only these records and nothing inside a
+ * root.
+ *
+ * A file is named `<id>.<state>`. Its first line gives the process and the roots; the writer defines the rest. A file
+ * is complete when it has its name, and a rename changes its state.
  */
 import * as Effect from "effect/Effect"
 import { Fs, join, randomBytes } from "./node.ts"
@@ -14,14 +16,19 @@ import { isInside } from "./openRoots.ts"
 import * as Identity from "./processIdentity.ts"
 
 /**
- * `turn`: waits for its turn, or has it. `preparing`: nothing in the tree has changed. `forward`: names are being exchanged. `back`: they
- * are being put back. `done`: only staged files are left to remove.
+ * The state of a transaction.
+ *
+ * - `turn`: waits for the lock or holds it
+ * - `preparing`: nothing in the tree has changed
+ * - `forward`: entries are being renamed into place
+ * - `back`: entries are being renamed back
+ * - `done`: only staged files remain to be removed
  */
 export type State = "turn" | "preparing" | "forward" | "back" | "done"
 
-/** A directory of the machine, known by what it is and not by what its path says. */
+/** A host directory, identified by device and inode as well as by path. */
 export interface Root {
-  /** All links resolved. */
+  /** The path with all symlinks resolved. */
   readonly path: string
   readonly device: string
   readonly inode: string
@@ -46,7 +53,7 @@ export interface Entry {
   readonly modified: number
 }
 
-/** The ids of this process that are at work, and those that it could not finish. */
+/** The ids of running transactions of this process, and of those that it could not finish. */
 export const inUse = new Set<string>()
 export const abandoned = new Set<string>()
 
@@ -57,7 +64,9 @@ export const makeId = (): string => randomBytes(9).toString("hex")
 
 const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : undefined)
 
-/** The directory of the records; `undefined` where this user can have no private directory. It need not be there. */
+/**
+ * Returns the directory of the records, which may not exist; `undefined` if this user can have no private directory.
+ */
 export const directory = (): string | undefined => {
   const top = Installation.directory()
   return top === undefined ? undefined : join(top, "transactions")
@@ -67,10 +76,10 @@ export const fileOf = (directory: string, id: string, state: State): string => j
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = Fs.constants
 
-/** A record that names more roots than fit into this is none of ours. */
+/** The longest header in bytes. A longer one is not from this library. */
 const longestHeader = 256 * 1024
 
-/** A record is read whole when it is finished. */
+/** The largest record in bytes, because recovery reads a record whole. */
 export const largest = 256 * 1024 * 1024
 
 const isOwn = (stats: Fs.Stats): boolean => process.geteuid === undefined || stats.uid === process.geteuid()
@@ -104,10 +113,13 @@ const parseHeader = (line: string): Header | undefined => {
   }
 }
 
-/** Errors that say nothing about a file: the next attempt may succeed. */
+/** Temporary errors that say nothing about a file: a later attempt may succeed. */
 const passing: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM"])
 
-/** Runs `use` with the opened record; `undefined` where it is no regular file of this user. Throws a passing error of the system. */
+/**
+ * Runs `use` with the opened record. Returns `undefined` if it is no regular file of this user. Throws temporary system
+ * errors.
+ */
 const opened = <A>(file: string, use: (descriptor: number, stats: Fs.Stats) => A): A | "gone" | undefined => {
   let descriptor: number | undefined
   try {
@@ -123,7 +135,7 @@ const opened = <A>(file: string, use: (descriptor: number, stats: Fs.Stats) => A
   }
 }
 
-/** Runs a step that reads records. Fails with Unavailable where the system fails with a passing error. */
+/** Runs a step that reads records. Fails with Unavailable on a temporary system error. */
 const reading = <A>(read: () => A): Effect.Effect<A, Fault> =>
   Effect.try({
     try: read,
@@ -143,7 +155,7 @@ const readEntry = (file: string, id: string, state: State): Entry | "gone" | und
     return header === undefined ? undefined : { id, state, header: asItIs(header), file, modified: stats.mtimeMs }
   })
 
-/** Returns what follows the header of a record; `undefined` where it cannot be read any more. */
+/** Returns the part after the header of a record, or `undefined` if it cannot be read any more. */
 export const bodyOf = ({ file }: Entry): Effect.Effect<string | undefined, Fault> =>
   reading(() => {
     const text = opened(file, (descriptor) => Fs.readFileSync(descriptor, "utf8"))
@@ -152,38 +164,38 @@ export const bodyOf = ({ file }: Entry): Effect.Effect<string | undefined, Fault
 
 export interface Listing {
   readonly entries: ReadonlyArray<Entry>
-  /** Files that have the name of a record and are none. They have been put aside, under another name. */
+  /** Files with the name of a record but invalid content. They have been renamed. */
   readonly broken: ReadonlyArray<string>
 }
 
 const none: Listing = { entries: [], broken: [] }
 
-/** Keeps a record that cannot be used under a name that is not read again, and returns that name. */
+/** Renames an unusable record so that it is not read again, and returns the new name. */
 export const putAside = (file: string): string => {
   const kept = `${file}.broken`
   try {
     Fs.renameSync(file, kept)
   } catch {
-    // Another process was first, or the disk permits nothing; then it is met again.
+    // Another process was first, or the disk is read-only; in that case the record will be found again.
   }
   return kept
 }
 
-/** Milliseconds after which a draft belongs to a process that was killed while it wrote it. */
+/** Milliseconds after which an unfinished record is the leftover of a killed process. */
 const draftStaleAfter = 60 * 60 * 1000
 
 const sweepDraft = (file: string, now: number): void => {
   try {
     if (now - Fs.lstatSync(file).mtimeMs > draftStaleAfter) Fs.unlinkSync(file)
   } catch {
-    // The next one tries again.
+    // The next call tries again.
   }
 }
 
-/** How often the records are listed while others come, go and change their states. */
+/** The most times that the records are listed while other processes change them. */
 const maxLists = 8
 
-/** A record that is gone may have another state by now, and another name, so that all are listed again. */
+/** Reads all records. If one disappears it may have a new state and name, so all are listed again. */
 const readAll = (now: number | undefined, left = maxLists): Listing => {
   const top = directory()
   if (top === undefined) return none
@@ -212,13 +224,10 @@ const readAll = (now: number | undefined, left = maxLists): Listing => {
   return isWhole || left === 0 ? { entries, broken } : readAll(now, left - 1)
 }
 
-/**
- * Returns all records. Where there are none this is one call of the system, which finds no directory or an empty one. `now`: remove drafts
- * that are older than an hour.
- */
+/** Returns all records. Without records this is a single system call. With `now`, removes drafts older than an hour. */
 export const list = (now?: number): Effect.Effect<Listing, Fault> => reading(() => readAll(now))
 
-/** Whether two roots have files in common. */
+/** Tests whether two roots have files in common. */
 export const isRelated = (one: Root, other: Root): boolean =>
   isSame(one, other) || (one.path !== other.path && (isInside(one.path, other.path) || isInside(other.path, one.path)))
 
@@ -226,7 +235,7 @@ export const isSame = (one: Root, other: Root): boolean => one.device === other.
 
 const token = /^\.~fsa-[0-9a-z-]+\.tmp$/
 
-/** Returns whether a record may call its staging directories by this name. */
+/** Tests whether a record may use this name for its staging directories. */
 export const isToken = (name: string): boolean => token.test(name)
 
 const isDirectory = (path: string): boolean => {
@@ -238,8 +247,10 @@ const isDirectory = (path: string): boolean => {
 }
 
 /**
- * Returns the root of a record as it is known now. A disk may get another number when the machine starts anew or the disk is mounted
- * again; the directory is still the same one where path and inode are, and what the transaction has staged lies in it.
+ * Returns the current identity of a recorded root.
+ *
+ * A disk may get another device number after a reboot or a remount. The directory is the same if path and inode are
+ * equal and it contains the staging directory of the transaction.
  */
 const renumbered = (root: Root, name: string): Root => {
   const there = rootAt(root.path)
@@ -250,7 +261,7 @@ const renumbered = (root: Root, name: string): Root => {
 const asItIs = (header: Header): Header =>
   isToken(header.token) ? { ...header, roots: header.roots.map((root) => renumbered(root, header.token)) } : header
 
-/** Returns the directory that a path leads to; `undefined` where there is none. */
+/** Returns the directory at a path, following symlinks; `undefined` if there is none. */
 export const rootAt = (path: string): Root | undefined => {
   try {
     const stats = Fs.statSync(path, { bigint: true })
@@ -260,7 +271,7 @@ export const rootAt = (path: string): Root | undefined => {
   }
 }
 
-/** Whether the process that made a record works on it. `undefined` where that cannot be told. */
+/** Tests whether the process of a record still works on it; `undefined` if that is unknown. */
 export const isAlive = ({ header, id }: Entry): boolean | undefined => {
   if (inUse.has(id)) return true
   if (abandoned.has(id)) return false
@@ -283,7 +294,7 @@ const syncDirectory = (path: string): void => {
   }
 }
 
-/** Makes the directory of the records; `undefined` where it cannot be made. Fails as the system does. */
+/** Creates the directory of the records; returns `undefined` if that is impossible. Throws system errors. */
 const makeDirectory = (): string | undefined => {
   const top = directory()
   if (top === undefined) return undefined
@@ -296,15 +307,15 @@ const makeDirectory = (): string | undefined => {
   return stats.isDirectory() && isOwn(stats) ? top : undefined
 }
 
-/** A record that is being written. */
+/** A record during its writing. */
 export interface Draft {
   readonly write: (text: string) => void
-  /** Gives the record its name; then it is complete. */
+  /** Gives the record its final name, which makes it complete. */
   readonly publish: (state: State) => void
   readonly discard: () => void
 }
 
-/** Begins a record; `undefined` where this user can have no private directory. Throws what the system fails with. */
+/** Starts a record; returns `undefined` if this user can have no private directory. Throws system errors. */
 export const draft = (id: string, header: Header, isDurable: boolean): Draft | undefined => {
   const top = makeDirectory()
   if (top === undefined) return undefined
@@ -346,23 +357,23 @@ export const draft = (id: string, header: Header, isDurable: boolean): Draft | u
   }
 }
 
-/** Returns the header of a record of this process. */
+/** Returns the header for a record of this process. */
 export const ownHeader = (token: string, roots: ReadonlyArray<Root>): Header => {
   const boot = Identity.boot()
   return { version: 1, owner: Identity.self(), ...(boot && { boot }), token, roots }
 }
 
-/** Gives a record another state. */
+/** Changes the state of a record. */
 export const advance = (id: string, from: State, to: State): void => {
   const top = directory()
   if (top !== undefined) Fs.renameSync(fileOf(top, id, from), fileOf(top, id, to))
 }
 
-/** Removes a record, if it is still there. */
+/** Removes a record if it exists. */
 export const drop = (id: string, state: State): void => {
   const top = directory()
   if (top !== undefined) Fs.rmSync(fileOf(top, id, state), { force: true })
 }
 
-/** Removes the file of a record, if it is still there. */
+/** Removes the file of a record if it exists. */
 export const dropFile = (file: string): void => Fs.rmSync(file, { force: true })

@@ -1,4 +1,4 @@
-/** Directories that hold far more than one project: nobody means to capture them, or to hand them to an agent, by leaving something out. */
+/** Directories too wide for one project. Capturing one, or giving it to an agent, is almost certainly a mistake. */
 import { dirname, Fs, homedir, userInfo } from "./node.ts"
 import { isInside } from "./openRoots.ts"
 
@@ -10,7 +10,7 @@ const real = (path: string): string | undefined => {
   }
 }
 
-/** A user that the system does not know has no home. */
+/** Returns a resolved home directory. A user unknown to the system has none. */
 const homeOf = (find: () => string): ReadonlyArray<string> => {
   try {
     const home = find()
@@ -21,10 +21,10 @@ const homeOf = (find: () => string): ReadonlyArray<string> => {
   }
 }
 
-/** The home of the environment and that of the user, which a program that starts others may have set apart. */
+/** Returns the home of the environment and that of the user; a parent program may have made them differ. */
 const homes = (): ReadonlyArray<string> => [...homeOf(homedir), ...homeOf(() => userInfo().homedir)]
 
-/** Names the kind of a resolved directory that is too wide for one project: `undefined` for any other. */
+/** Returns the kind of a resolved directory that is too wide for one project, or `undefined`. */
 export const widthOf = (root: string): string | undefined => {
   if (dirname(root) === root) return "the whole machine"
   const places = homes()
