@@ -1,9 +1,9 @@
 /**
- * What changes one filesystem into another that does the same with a difference: less is permitted, less is seen, less fits, more is
- * known, more is tried. Each is written on the port, where there is no way past it, and made a filesystem again by `make`.
+ * Decorators: functions from a filesystem to one with less permission, a smaller view, a quota, tracing or retries.
  *
- * All keep the rules, the locks and the order of writes of what they decorate, and the accelerations that only read. Other
- * accelerations, and history, go unless it is said that they stay.
+ * Each one wraps the port, so no call can bypass it, and `make` turns the port into a filesystem again. All keep the
+ * rules, locks and write order of the original, and the accelerations that only read. Other accelerations, and history,
+ * are dropped unless the decorator says otherwise.
  *
  * @since 0.1.0
  */
@@ -25,11 +25,11 @@ import * as Traced from "./traced.ts"
 
 const denied = (why: "readOnly" | "root"): Effect.Effect<never, Fault> => Effect.fail({ _tag: "AccessDenied", why })
 
-/** The fast ways to what only reads, which may stay where only changing is decorated. */
+/** Returns the accelerations that only read; they may stay if only changes are decorated. */
 const reading = ({ accelerations }: Backend): Accelerations | undefined => accelerations && looking(accelerations)
 
 /**
- * Neither write nor delete, whoever asks and by whatever way: AccessDenied `readOnly`, before any look at the backend.
+ * Makes a filesystem read-only: every change fails with AccessDenied `readOnly`, before any call of the backend.
  *
  * @since 0.1.0
  */
@@ -47,15 +47,16 @@ export const readOnly = (self: Algebra): Algebra => {
 
 const isRoot = (path: FsPath.FsPath): boolean => path === FsPath.root
 
-/** A file that must be there needs no parents. */
+/** Tests whether the plan requires an existing file, which needs no parents. */
 const isThere = ({ ifMatch, mode }: WritePlan): boolean =>
   typeof ifMatch === "string" || mode === "replace" || mode === "appendExisting"
 
 const declined = Effect.succeed(undefined)
 
 /**
- * Whole changes below a directory that is no root to those who make them. They may make no directories on the way, or they would make
- * that one too where it has gone.
+ * Returns the accelerations for whole changes below a directory that is the root of the view.
+ *
+ * They must not create parents, because they would also create that directory if it had been removed.
  */
 const changingBelow = ({ makeDirectory, move, remove, write }: Accelerations): Accelerations => {
   const isTop = (path: FsPath.FsPath): boolean => isRoot(FsPath.parent(path))
@@ -105,7 +106,7 @@ const below = (self: Backend, base: FsPath.FsPath): Backend => {
       ...port.accelerations,
       ...(!isRoot(base) && changingBelow(port.accelerations)),
       ...(removeTree && { removeTree: (path: FsPath.FsPath) => (isRoot(path) ? denied("root") : removeTree(path)) }),
-      // Where there is no such directory any more, the look ends before what is seen from here begins.
+      // If the directory no longer exists, the look ends above the view.
       ...(look && {
         look: (path: FsPath.FsPath) =>
           Effect.map(look(into(path)), (seen) => (seen !== undefined && seen.length > depth ? seen.slice(depth) : undefined))
@@ -117,9 +118,11 @@ const below = (self: Backend, base: FsPath.FsPath): Backend => {
 const directory: Caller.Tags = new Set([...Caller.tags.stat, "NotADirectory"])
 
 /**
- * A directory as a filesystem of its own, with that directory as its root. Links on the way to it are followed now, once; links
- * inside that lead out of it are AccessDenied `escape` from then on, also where they would have stayed within the whole.
- * Fails with NotFound where there is nothing: the directory is not made.
+ * Returns a directory as a filesystem of its own, with that directory as its root.
+ *
+ * Symlinks on the way to the directory are followed once, now. Symlinks that lead out of the directory are AccessDenied
+ * `escape` from then on, even if they stay within the original filesystem. Fails with NotFound if the directory is
+ * missing; it is not created.
  *
  * @since 0.1.0
  */
@@ -139,14 +142,14 @@ export const subdirectory =
   }
 
 /**
- * How much a filesystem may hold.
+ * The limits of a quota.
  *
  * @since 0.1.0
  */
 export interface QuotaOptions {
-  /** Of all regular files together, in bytes. @default no bound */
+  /** The bytes of all regular files together. @default no bound */
   readonly maxBytes?: number | undefined
-  /** Files, links and others; directories are free. @default no bound */
+  /** The number of files, symlinks and others; directories are free. @default no bound */
   readonly maxFiles?: number | undefined
 }
 
@@ -156,11 +159,13 @@ const bound = (name: string, value = Number.POSITIVE_INFINITY): number => {
 }
 
 /**
- * No more than so many bytes and files: what would pass a bound is DiskFull and leaves nothing behind, a stream as soon as it comes to
- * that. What is there is counted now, once; from then on what goes through this filesystem is. A file that replaces another counts
- * by the difference. What is over a bound already stays, and may shrink.
+ * Limits the bytes and files of a filesystem. A change that exceeds a limit fails with DiskFull and leaves nothing
+ * behind, a stream as soon as it exceeds it.
  *
- * A bound that is negative or not a number is a mistake in the program, not something that a caller could handle: a defect.
+ * The existing content is counted once, now; afterwards every change through this filesystem is. A file that replaces
+ * another counts by the difference. Content that already exceeds a limit stays, and may shrink.
+ *
+ * A limit that is negative or not a number is a defect, because no caller can handle it.
  *
  * @since 0.1.0
  */
@@ -178,34 +183,37 @@ export const quota =
     })
 
 /**
- * One span `Filesystem.<operation>` per call, with the attributes `path` (as the caller wrote it) and `backend`, and metrics:
+ * Adds one span `Filesystem.<operation>` per call, with the attributes `path` (as the caller wrote it) and `backend`,
+ * and metrics:
  *
  * - `fs_algebra_calls_total` and `fs_algebra_call_duration_ms`, by operation and backend
  * - `fs_algebra_errors_total`, by operation, backend and the error's tag
  * - `fs_algebra_read_bytes_total` and `fs_algebra_written_bytes_total`, by backend
  *
- * Without it there are none of these. What is traced already stays as it is.
+ * Without this decorator there are none. A filesystem that is already traced is returned unchanged.
  *
  * @since 0.1.0
  */
 export const traced = (self: Algebra): Algebra => (Traced.isTraced(self.port) ? self : make(Traced.around(self.port)))
 
 /**
- * How often, and after which pauses, a call that failed for the moment is tried again.
+ * The number of retries and the pauses between them.
  *
  * @since 0.1.0
  */
 export interface RetryOptions {
-  /** After the first attempt. A whole number, at least 0; anything else is a defect. */
+  /** The number of retries after the first attempt: a whole number of at least 0, otherwise a defect. */
   readonly times: number
-  /** The first pause; each following one is twice as long, and all vary by a fifth either way. @default 50 milliseconds */
+  /**
+   * The first pause; each following one is twice as long, and all vary randomly by a fifth. @default 50 milliseconds
+   */
   readonly base?: Duration.Input | undefined
 }
 
-/** The backend says that it could not begin. */
+/** Error codes that mean that nothing was done. */
 const undone = new Set<unknown>(["EMFILE", "ENFILE", "EAGAIN"])
 
-/** It may be otherwise the next time, and reading twice does no harm. */
+/** Error codes that may not occur again; retrying a read is always safe. */
 const passing = new Set<unknown>([
   ...undone,
   "EBUSY",
@@ -230,9 +238,11 @@ const isPassing = (error: unknown): boolean =>
   (isFault(error, "IoError") && passing.has(error["code"]))
 
 /**
- * Tries again what failed for a reason that passes. Reads: Timeout, Unavailable, AccessDenied `busy`, and IoError with a code such as
- * EMFILE, EAGAIN, EINTR or ECONNRESET. Changes: only where the fault says that nothing was done (`busy`, EMFILE, ENFILE, EAGAIN).
- * Never a write of a stream, which can be run only once.
+ * Retries calls that fail for a temporary reason.
+ *
+ * Reads are retried after Timeout, Unavailable, AccessDenied `busy`, and IoError with a code such as EMFILE, EAGAIN,
+ * EINTR or ECONNRESET. Changes are retried only if the fault means that nothing was done (`busy`, EMFILE, ENFILE,
+ * EAGAIN). A write of a stream is never retried, because a stream can run only once.
  *
  * @since 0.1.0
  */
@@ -241,7 +251,7 @@ export const retry = (options: RetryOptions): ((self: Algebra) => Algebra) => {
   if (!Number.isSafeInteger(times) || times < 0)
     throw new RangeError(`retry: times must be a whole number, not ${String(times)}`)
   const first = Duration.toMillis(Duration.fromInputUnsafe(base))
-  // What succeeds at once pays for one handler, and for no schedule.
+  // A call that succeeds at once costs only one error handler.
   const again = <A, E, R>(self: Effect.Effect<A, E, R>, passes: (error: unknown) => boolean): Effect.Effect<A, E, R> => {
     const attempt = (left: number, pause: number): Effect.Effect<A, E, R> =>
       Effect.catch(self, (error) =>

@@ -1,6 +1,8 @@
 /**
- * The service: strings in, `FsPath` out, each failure its own tagged error. Operation and path are added to a fault here and nowhere
- * else, and checks come in one order for every operation: permissions, path, arguments, limits, precondition, existence and kind.
+ * The filesystem service: it takes strings as paths, and each failure is a tagged error of its own.
+ *
+ * Only this module adds operation and path to a fault. Every operation checks in the same order: permissions, path,
+ * arguments, limits, precondition, existence and kind.
  *
  * @since 0.1.0
  */
@@ -69,30 +71,31 @@ export type {
 } from "../engine/options.ts"
 
 /**
- * What must be true of a file for it to be changed.
+ * A condition on a file that must hold for a change.
  *
  * @since 0.1.0
  */
 export interface Precondition {
   /**
-   * Fail with `Conflict` unless the file's version is this; `null`: unless there is no such file. `undefined` would guard nothing, so it
-   * is InvalidArgument: leave the key out instead.
+   * The required version, or `null` if the file must not exist; otherwise the call fails with `Conflict`.
+   *
+   * `undefined` is InvalidArgument, because it would guard nothing: leave the key out instead.
    */
   readonly ifMatch?: string | null
 }
 
 /**
- * Whether the answer holds the content version, the SHA-256 of the bytes in hex.
+ * Whether the result includes the content version: the SHA-256 of the bytes, in hex.
  *
  * @since 0.1.0
  */
 export interface Versioned {
-  /** Answer the content version too; costs a hash of the whole file. @default false */
+  /** Whether to return the content version; costs a hash of the whole file. @default false */
   readonly version?: boolean | undefined
 }
 
 /**
- * An answer to a call with `version: true`.
+ * The result of a call with `version: true`.
  *
  * @since 0.1.0
  */
@@ -102,7 +105,8 @@ export interface VersionedResult {
 }
 
 /**
- * A call whose answer has a version exactly where `version: true` asks for one: `ifMatch` cannot get one that is absent by mistake.
+ * A call whose result has a version exactly if `version: true` is given, so that `ifMatch` never gets an absent version
+ * by mistake.
  *
  * @since 0.1.0
  */
@@ -115,7 +119,7 @@ export interface Versioning<Arguments extends ReadonlyArray<unknown>, Options, R
 }
 
 /**
- * Types a function that answers a version only when asked as such a call. Decorators wrap their `read`, `write` and the like in it.
+ * Types a function as `Versioning`. Decorators wrap their `read`, `write` and similar functions in it.
  *
  * @since 0.1.0
  */
@@ -124,7 +128,7 @@ export const versioning = <Arguments extends ReadonlyArray<unknown>, Options, Re
 ): Versioning<Arguments, Options, Result, Error> => call as Versioning<Arguments, Options, Result, Error>
 
 /**
- * The same for `sink`.
+ * The type of `sink`, with the same guarantee as `Versioning`.
  *
  * @since 0.1.0
  */
@@ -141,7 +145,7 @@ export interface VersioningSink {
 }
 
 /**
- * How `write`, `writeBytes` and `sink` go about it.
+ * The options of `write`, `writeBytes` and `sink`.
  *
  * @since 0.1.0
  */
@@ -153,69 +157,69 @@ export interface WriteOptions extends Precondition, Versioned {
 }
 
 /**
- * Which lines `read` answers, and in which encoding.
+ * The page and the encoding for `read`.
  *
  * @since 0.1.0
  */
 export interface ReadOptions extends Versioned {
-  /** 0-based line of the first one answered. @default 0 */
+  /** The 0-based first line. @default 0 */
   readonly offset?: number | undefined
-  /** Lines; -1 is all, 0 none. @default Limits.defaultReadLimit */
+  /** The number of lines; -1 means all, 0 none. @default Limits.defaultReadLimit */
   readonly limit?: number | undefined
-  /** A label that TextDecoder knows. @default "utf-8" */
+  /** An encoding label of TextDecoder. @default "utf-8" */
   readonly encoding?: string | undefined
 }
 
 /**
- * Which bytes `readBytes` answers.
+ * The range of bytes for `readBytes`.
  *
  * @since 0.1.0
  */
 export interface ReadBytesOptions extends Versioned {
-  /** 0-based byte; past the end is the end. @default 0 */
+  /** The 0-based first byte; beyond the end means the end. @default 0 */
   readonly offset?: number | undefined
-  /** Bytes. @default all */
+  /** The number of bytes. @default all */
   readonly limit?: number | undefined
 }
 
 /**
- * Which bytes `stream` brings, and in what portions.
+ * The range of bytes for `stream`, and the chunk size.
  *
  * @since 0.1.0
  */
 export interface StreamOptions {
-  /** 0-based byte. @default 0 */
+  /** The 0-based first byte. @default 0 */
   readonly offset?: number | undefined
-  /** Bytes. @default all */
+  /** The number of bytes. @default all */
   readonly length?: number | undefined
-  /** Bytes of a chunk; only the last is shorter. @default 65,536 */
+  /** Bytes per chunk; only the last one is shorter. @default 65,536 */
   readonly chunkSize?: number | undefined
 }
 
 /**
- * How `edit` goes about it.
+ * The options of `edit`.
  *
  * @since 0.1.0
  */
 export interface EditOptions extends Precondition, Versioned {
-  /** Answer what would happen, and change nothing. @default false */
+  /** Whether to return the result without making the change. @default false */
   readonly dryRun?: boolean | undefined
 }
 
 /**
- * What `delete` may take, and what it needs.
+ * The options of `delete`.
  *
  * @since 0.1.0
  */
 export interface DeleteOptions extends Precondition {
-  /** A directory with all that is in it. @default false */
+  /** Whether to delete a directory with everything in it. @default false */
   readonly recursive?: boolean | undefined
-  /** Whether deleting nothing is NotFound or answers 0. @default "fail" */
+  /** The outcome for a missing path: NotFound, or a count of 0. @default "fail" */
   readonly missing?: "fail" | "ignore" | undefined
 }
 
 /**
- * What `mkdir` makes on the way, and whether the directory may be there.
+ * The options of `mkdir`.
  *
  * @since 0.1.0
  */
@@ -227,17 +231,17 @@ export interface MkdirOptions {
 }
 
 /**
- * How `copy` and `move` treat what is at the target.
+ * The options of `copy` and `move`.
  *
  * @since 0.1.0
  */
 export interface TransferOptions {
-  /** A file takes the place of a file, a directory that of an empty directory. @default false */
+  /** Whether a file may replace a file, and a directory an empty directory. @default false */
   readonly overwrite?: boolean | undefined
 }
 
 /**
- * What `setAttributes` sets; what is left out stays.
+ * The attributes for `setAttributes`; absent ones stay unchanged.
  *
  * @since 0.1.0
  */
@@ -248,94 +252,100 @@ export interface AttributeValues {
 }
 
 /**
- * The operations: what a program has in its hands, and what combinators take and give.
+ * The operations of a filesystem. Programs use them; combinators take and return them.
  *
  * @since 0.1.0
  */
 export interface Algebra {
-  /** For people, never for parsing. */
+  /** The root as text for people, never for parsing. */
   readonly root: string
   readonly readOnly: boolean
-  /** The backend's name. */
+  /** The name of the backend. */
   readonly name: string
-  /** For combinators and capabilities; programs do not need it. */
+  /** The port, for combinators and capabilities; programs do not need it. */
   readonly port: Backend
 
-  /** False for whatever cannot be reached, also for an invalid path; fails only when the backend is gone. */
+  /** Tests whether a path is reachable; false also for an invalid path. Fails only if the backend is gone. */
   readonly exists: (path: string) => Effect.Effect<boolean, BackendError>
   readonly stat: (path: string) => Effect.Effect<FileStat, StatError>
-  /** The entries of one directory, by name. */
+  /** Lists the entries of one directory, by name. */
   readonly list: (path?: string) => Effect.Effect<ReadonlyArray<FileEntry>, ListError>
-  /** Everything below a directory. Every stream of entries or matches is in path order. */
+  /** Walks everything below a directory. Every stream of entries or matches is in path order. */
   readonly walk: (path?: string, options?: WalkOptions) => Stream.Stream<FileEntry, ListError>
   readonly glob: (pattern: string | ReadonlyArray<string>, options?: GlobOptions) => Effect.Effect<GlobResult, GlobError>
   readonly globStream: (pattern: string | ReadonlyArray<string>, options?: GlobOptions) => Stream.Stream<GlobMatch, GlobError>
   readonly grep: (pattern: string | RegExp, options?: GrepOptions) => Effect.Effect<GrepResult, GrepError>
   readonly grepStream: (pattern: string | RegExp, options?: GrepOptions) => Stream.Stream<GrepMatch, GrepError>
 
-  /** A page of lines. */
+  /** Reads a page of lines. */
   readonly read: Versioning<[path: string], ReadOptions, ReadResult, ReadError>
-  /** The whole text, exactly: a byte order mark is U+FEFF, line endings are as they are. */
+  /** Reads the whole text exactly: a byte order mark is U+FEFF, and line endings stay as they are. */
   readonly readString: (path: string, encoding?: string) => Effect.Effect<string, ReadError>
   readonly readBytes: Versioning<[path: string], ReadBytesOptions, ReadBytesResult, ReadBytesError>
-  /** The SHA-256 of the file's bytes, in hex. */
+  /** Returns the SHA-256 of the file's bytes, in hex. */
   readonly version: (path: string) => Effect.Effect<string, StreamError>
   readonly stream: (path: string, options?: StreamOptions) => Stream.Stream<Uint8Array, StreamError>
-  /** Without their terminators. */
+  /** Streams the lines without their terminators. */
   readonly lines: (path: string) => Stream.Stream<string, StreamError | NotText>
 
   readonly write: Versioning<[path: string, content: string], WriteOptions, WriteResult, WriteError>
   readonly writeBytes: Versioning<[path: string, content: Uint8Array], WriteOptions, WriteResult, WriteError>
-  /** Nothing is visible until the stream has ended; a failed or interrupted stream leaves the old content. */
+  /** Writes a stream. Nothing is visible before its end; a failed or interrupted stream keeps the old content. */
   readonly sink: VersioningSink
-  /** All edits or none, spliced into the bytes: everything outside a match stays as it was. */
+  /** Applies all edits or none. Every byte outside a match stays as it was. */
   readonly edit: Versioning<[path: string, edits: Edit | ReadonlyArray<Edit>], EditOptions, EditResult, EditError>
   readonly delete: (path: string, options?: DeleteOptions) => Effect.Effect<DeleteResult, DeleteError>
   readonly mkdir: (path: string, options?: MkdirOptions) => Effect.Effect<void, MkdirError>
-  /** Acts on a link itself. Parents are made. Permission bits are kept, unless `preservePermissions` is false. */
+  /**
+   * Copies an entry; a symlink is copied itself. Creates parents. Keeps permission bits unless `preservePermissions` is
+   * false.
+   */
   readonly copy: (from: string, to: string, options?: TransferOptions) => Effect.Effect<TransferResult, TransferError>
-  /** Atomic where the backend can rename. */
+  /** Moves an entry, atomically if the backend can rename. */
   readonly move: (from: string, to: string, options?: TransferOptions) => Effect.Effect<TransferResult, TransferError>
 
   readonly readLink: (path: string) => Effect.Effect<string, StatError | InvalidArgument | Unsupported>
-  /** The target is relative to the link's directory and may not leave the root. */
+  /** Creates a symlink. The target is relative to the symlink's directory and must not leave the root. */
   readonly symlink: (path: string, target: string) => Effect.Effect<void, LinkError>
   readonly setAttributes: (
     path: string,
     attributes: AttributeValues
   ) => Effect.Effect<void, StatError | InvalidArgument | Unsupported>
-  /** Changes below a directory, at any depth, from now on. */
+  /** Streams the changes below a directory, at any depth, from now on. */
   readonly watch: (path?: string) => Stream.Stream<WatchEvent, StatError | NotADirectory | Unsupported>
 }
 
 /**
- * The tag that programs ask for: `yield* Filesystem.Filesystem`. The identifier is a class apart from the operations, since structural
- * services would let any larger service stand in for this one unnoticed.
+ * The service key for programs: `yield* Filesystem.Filesystem`.
+ *
+ * The identifier is a class of its own, because a structural key would accept any larger service by accident.
  *
  * @since 0.1.0
  */
 export class Filesystem extends Context.Service<Filesystem, Algebra>()("fs-algebra/Filesystem") {}
 
 /**
- * The whole algebra from one small port.
+ * Derives all operations from a port.
  *
  * @since 0.1.0
  */
 export const make: (backend: Backend) => Algebra = derive
 
 /**
- * The order of writes for a backend that has none of its own: to one path one after another, in order of arrival, while other paths go
- * on; who takes a directory waits for all below it. Made once for each backend, whose `locks` they are.
+ * Creates locks for a backend that has none of its own.
+ *
+ * Writes to one path run one after another, in order of arrival, while other paths proceed. A lock on a directory waits
+ * for all paths below it. Create them once per backend, as its `locks`.
  *
  * @since 0.1.0
  */
 export const locks = (options?: {
-  /** Whether names that differ in case alone are different paths. @default true */
+  /** Whether names that differ only in case are different paths. @default true */
   readonly caseSensitive?: boolean | undefined
 }): Locks => makeLocks(options)
 
 /**
- * A layer from an effect that builds a backend.
+ * Creates a layer from an effect that builds a backend.
  *
  * @since 0.1.0
  */
@@ -366,7 +376,7 @@ export const decorate: {
         return Effect.isEffect(out) ? out : Effect.succeed(out)
       })
     )
-    // The layer's type says that it provides Filesystem, which the parameter's type has checked.
+    // The parameter's type has checked that the layer provides Filesystem.
     return Layer.provideMerge(decorated, layer as Layer.Layer<A | Filesystem, E, R>) as Layer.Layer<
       A,
       E | E2,

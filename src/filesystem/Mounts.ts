@@ -1,6 +1,8 @@
 /**
- * One filesystem in a directory of another. To whoever holds the whole there is one tree: paths, searches, copies and links go through
- * it as if it were one, and only a move between the sides has to copy.
+ * Mounts a filesystem in a directory of another. The whole appears as one tree for paths, searches, copies and
+ * symlinks.
+ *
+ * Only a move between the sides has to copy.
  *
  * @since 0.1.0
  */
@@ -19,7 +21,7 @@ const noSpace: Fault = { _tag: "IoError", code: "ENOSPC", detail: "there is no s
 
 const tags: Caller.Tags = new Set([...Caller.tags.stat, "NotADirectory", "AlreadyExists"])
 
-/** The directory to mount on, links followed; made where nothing is. */
+/** Returns the mount point, following symlinks. Creates the directory if the path is free. */
 const place = (caller: Caller.Caller, path: FsPath.FsPath): Effect.Effect<FsPath.FsPath, Fault> => {
   const { may, port } = caller
   if (path === FsPath.root) return Effect.fail(root)
@@ -37,17 +39,21 @@ const place = (caller: Caller.Caller, path: FsPath.FsPath): Effect.Effect<FsPath
 }
 
 /**
- * `mounted` in the directory `at` of the filesystem, which is made if it is missing, with its parents. What was below it is hidden as
- * long as this filesystem is used, and neither it nor a directory that holds it can be deleted, moved or replaced: AccessDenied
- * `root`. Mounts may be on and in mounts.
+ * Mounts `mounted` in the directory `at`, which is created with its parents if it is missing.
  *
- * - each side keeps its own permissions, limits and locks; `policy` is that of the filesystem mounted on, links are treated as the
- *   stricter of the two does, and names are distinguished by case only where both sides distinguish them
- * - links resolve in the whole tree, as their text says: one that climbs out of the mount leads into the rest, as on any system
- *   with mounts, and is an escape again where the mounted side is looked at alone
- * - links, attributes and watching are there where one side has them, and Unsupported on the other
+ * The old content of the directory is hidden while the result is used. Neither the directory nor one above it can be
+ * deleted, moved or replaced: AccessDenied `root`. Mounts can be nested.
  *
- * Fails with NotADirectory where `at` is something else or lies below it, AlreadyExists where it is a link that leads nowhere.
+ * - each side keeps its own permissions, limits and locks
+ * - the path policy is that of the outer filesystem, symlinks get the stricter treatment of the two, and names are
+ * case-sensitive only if both sides are
+ * - a symlink resolves in the whole tree, so one that climbs out of the mount leads into the outer tree; seen from
+ *   the
+ * mounted side alone it is an escape
+ * - symlinks, attributes and watching are available if one side has them, and Unsupported on the other
+ *
+ * Fails with NotADirectory if `at` is no directory or lies below a file, and with AlreadyExists if it is a broken
+ * symlink.
  *
  * @since 0.1.0
  */

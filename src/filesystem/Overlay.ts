@@ -1,6 +1,7 @@
 /**
- * A filesystem over another that is never touched: reads fall through, every change goes to the upper one, and what was deleted is
- * remembered in the overlay. What has changed can be told, written down, or forgotten.
+ * An overlay over a filesystem that is never modified: reads fall through, and all changes go to an upper filesystem.
+ *
+ * The overlay remembers deletions. Its changes can be listed, committed or discarded.
  *
  * @since 0.1.0
  */
@@ -18,7 +19,7 @@ import * as Port from "./overlay/port.ts"
 import { forget, writeDown } from "./overlay/writeDown.ts"
 
 /**
- * One entry that differs from the lower filesystem.
+ * An entry that differs from the lower filesystem.
  *
  * @since 0.1.0
  */
@@ -30,14 +31,18 @@ export interface Change {
 const overlays = new WeakMap<Backend, Layers.Layers>()
 
 /**
- * `lower` as it is, changed by what is in `upper`, where every further change goes. The lower one is never touched, so it may be read
- * only; the upper one is best empty at first, and belongs to the overlay from then on.
+ * Creates an overlay: `lower` with the changes in `upper`, where every further change goes.
  *
- * - a file is copied up whole before it is appended to, moved or given attributes; moving a directory copies up what is in it
- * - deletions are remembered in memory, not in names that a user could see, and are gone with the overlay
- * - permissions and locks are the upper's, the reading of paths the lower's; links are treated as the stricter of the two does
- * - links and attributes need both to have them; watching tells what is changed here and, where the lower one can be watched, there
- * - names are distinguished by case only where both distinguish them
+ * `lower` is never modified, so it may be read-only. `upper` should be empty at first, and belongs to the overlay from
+ * then on.
+ *
+ * - a file is copied up whole before it is appended to, moved or given attributes; moving a directory copies up its
+ *   contents
+ * - deletions are remembered in memory, not as visible names, and are lost with the overlay
+ * - permissions and locks come from `upper`, the path policy from `lower`; symlinks get the stricter treatment of the
+ *   two
+ * - symlinks and attributes need support in both; watching reports changes here and, if `lower` can be watched, there
+ * - names are case-sensitive only if both are
  *
  * @since 0.1.0
  */
@@ -51,14 +56,14 @@ export const overlay =
   }
 
 /**
- * What `changes` can fail with.
+ * The errors of `changes`.
  *
  * @since 0.1.0
  */
 export type ChangesError = ListError | Unsupported
 
 /**
- * What `commit` can fail with.
+ * The errors of `commit`.
  *
  * @since 0.1.0
  */
@@ -80,7 +85,7 @@ const withLayers = <A, E>(
     return layers === undefined ? Effect.fail(Caller.unsupported("overlay")) : use(layers)
   })
 
-/** While nothing else is changed, above or below. */
+/** Runs the effect with exclusive locks on both filesystems. */
 const alone = <A>({ lower, upper }: Layers.Layers, effect: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> =>
   exclusively(
     [
@@ -90,13 +95,15 @@ const alone = <A>({ lower, upper }: Layers.Layers, effect: Effect.Effect<A, Faul
     effect
   )
 
-/** A file that was only touched shows no other content. */
+/** Drops differences of the time only. */
 const told = (all: ReadonlyArray<Difference>): ReadonlyArray<Change> =>
   all.flatMap(({ _tag, extent, path }) => (extent === "time" ? [] : [{ _tag, path }]))
 
 /**
- * What the overlay shows otherwise than what it lies over, in path order: files, links and directories, by kind, content, target and
- * permission bits. Fails with Unsupported on a filesystem that `overlay` has not made (one that is decorated further, too).
+ * Returns the differences to the lower filesystem in path order: kind, content, target and permission bits of all
+ * entries.
+ *
+ * Fails with Unsupported on a filesystem that `overlay` did not return, also on a decorated overlay.
  *
  * @since 0.1.0
  */
@@ -104,9 +111,11 @@ export const changes = (self: Algebra): Effect.Effect<ReadonlyArray<Change>, Cha
   withLayers(self, "changes", tags.changes, (layers) => Effect.map(differences(layers), told))
 
 /**
- * Writes the changes down into the filesystem below, answers them, and leaves the overlay empty. What is new comes first and what is
- * gone goes last, each file whole. A commit that fails or is interrupted may have written some of them; the overlay then still
- * has them all and shows the same as before, and committing again goes on. Waits for all other writes, and they for it.
+ * Writes the changes to the lower filesystem, returns them, and leaves the overlay empty.
+ *
+ * New entries come first and removals last, each file atomically. A failed or interrupted commit may have written some
+ * of them. The overlay then still has all changes and shows the same as before, and another commit continues. Excludes
+ * all other writes.
  *
  * @since 0.1.0
  */
@@ -114,7 +123,7 @@ export const commit = (self: Algebra): Effect.Effect<ReadonlyArray<Change>, Comm
   withLayers(self, "commit", tags.commit, (layers) => alone(layers, Effect.map(writeDown(layers), told)))
 
 /**
- * Forgets the changes: the overlay shows again what it lies over.
+ * Discards the changes, so that the overlay shows the lower filesystem again.
  *
  * @since 0.1.0
  */

@@ -1,5 +1,5 @@
 /**
- * Effect's own FileSystem and ours, in both directions.
+ * Converts between effect's own FileSystem and this library's, in both directions.
  *
  * @since 0.1.0
  */
@@ -36,19 +36,23 @@ const served = (fs: Algebra): FileSystem.FileSystem => {
 }
 
 /**
- * Effect's own FileSystem, confined to whatever Filesystem is provided. A leading slash is its root, and every answer is what effect's
- * Node implementation would give on the same tree, errors by the same tags with ours as their `cause`, except:
+ * Provides effect's own FileSystem, confined to the current Filesystem, whose root is "/".
  *
- * - Paths mean what they mean in the service: `..` and a trailing slash are resolved by name, and nothing leads out of the root.
- * - Links that are absolute or leave the root are neither made nor followed (PermissionDenied). Walks do not enter linked directories,
- *   and a copied link keeps its text.
- * - There are no hard links, owners, access times, set-user-ID bits and device numbers: what asks for them fails with BadArgument, what
- *   tells of them says nothing. `access` goes by permission bits, whoever asks.
- * - What is written is staged and takes the file's place in one step. A `sink` does so at its end. A handle opened with `r+` or `w` (and
- *   `x`, `+`) does so at `sync`, which fails typed, and when its scope closes well, where a failure is a defect; until then, and for
- *   good when the scope fails, everyone else sees the old file. A file that opening has made is there at once, and empty. What
- *   has been written through such a handle is held in memory, at most `Limits.maxFileSize`. A handle opened with `a` appends at once.
- * - Temporary files are in the root, unless `directory` says where.
+ * Every result is what effect's Node implementation gives on the same tree. Errors have the same tags, with ours as
+ * their `cause`. The exceptions:
+ *
+ * - Paths have the meaning of the service: `..` and a trailing slash are resolved by name, and nothing leads out of
+ *   the root.
+ * - Symlinks that are absolute or leave the root are neither made nor followed (PermissionDenied). Walks do not enter
+ * symlinked directories, and a copied symlink keeps its target.
+ * - There are no hard links, owners, access times, set-user-ID bits and device numbers. Requests for them fail with
+ * BadArgument, and results omit them. `access` checks only permission bits, for any user.
+ * - Writes are staged and replace the file in one step. A `sink` does so at its end.
+ * - A handle opened with `r+` or `w` (and `x`, `+`) publishes at `sync`, which fails typed, and when its scope closes
+ * successfully, where a failure is a defect. Until then, and for good if the scope fails, everyone else sees the old
+ * file. A file created by opening exists at once, empty. Written data is held in memory, at most `Limits.maxFileSize`.
+ * - A handle opened with `a` appends at once.
+ * - Temporary files are in the root, unless `directory` is given.
  *
  * @since 0.1.0
  */
@@ -58,14 +62,14 @@ export const toFileSystem: Layer.Layer<FileSystem.FileSystem, never, Filesystem>
 )
 
 /**
- * Which directory of effect's FileSystem becomes a filesystem of ours, and under which rules.
+ * The directory of effect's FileSystem that becomes a filesystem, and its rules.
  *
  * @since 0.1.0
  */
 export interface FileSystemOptions extends CommonOptions {
-  /** A directory of the FileSystem, or a link to one: what it leads to is then the root for good. */
+  /** A directory of the FileSystem, or a symlink to one; the target is resolved once and stays the root. */
   readonly root: string
-  /** Whether case distinguishes names there, which effect's FileSystem does not tell. @default true */
+  /** Whether the directory is case-sensitive, which effect's FileSystem does not report. @default true */
   readonly caseSensitive?: boolean | undefined
 }
 
@@ -92,12 +96,13 @@ const backend = Effect.fnUntraced(function* (
 })
 
 /**
- * Any FileSystem of effect as a Filesystem, for runtimes without a native backend here. It promises what the others do, as far as that
- * can be had from such a FileSystem: no link that stands in the tree is followed out of the root, but a process that exchanges
- * directories for links while a call runs could win a race against it. Creating is atomic where there are hard links; elsewhere
- * an empty file may be seen for a moment.
+ * Provides any FileSystem of effect as a Filesystem, for runtimes without a native backend.
  *
- * Fails with NotFound, NotADirectory and what else the root may meet.
+ * It gives the guarantees of the other backends as far as such a FileSystem permits. An existing symlink is never
+ * followed out of the root, but a process that replaces a directory by a symlink during a call could win a race.
+ * Creating is atomic if there are hard links; otherwise an empty file may be visible for a moment.
+ *
+ * Fails with NotFound, NotADirectory, and the other errors of the root's path.
  *
  * @since 0.1.0
  */

@@ -1,6 +1,6 @@
 /**
- * Commands where the files are: what a container runs sees the tree that the Filesystem beside it shows. How it is kept from the rest
- * of the machine is the backend's matter; this is only the service.
+ * Runs commands beside the files: a container sees the tree of the Filesystem next to it. The backend provides the
+ * isolation; this module is only the service.
  *
  * @since 0.1.0
  */
@@ -11,66 +11,75 @@ import type * as Stream from "effect/Stream"
 import type { BackendError, InvalidArgument, NotADirectory, NotFound, PathError } from "../model/FsError.ts"
 
 /**
- * Where and how a command runs.
+ * The options of a command.
  *
  * @since 0.1.0
  */
 export interface ExecOptions {
-  /** Relative to the root. @default the root */
+  /** The working directory, relative to the root. @default the root */
   readonly cwd?: string | undefined
-  /** Beside what the sandbox itself sets. @default none */
+  /** Environment variables in addition to those of the sandbox. @default none */
   readonly env?: Readonly<Record<string, string>> | undefined
-  /** A stream is read as the command reads it, and no further once the command has ended. @default empty */
+  /**
+   * The standard input. A stream is read at the command's pace, and no further after the command has ended.
+   *
+   * @default empty
+   */
   readonly stdin?: string | Uint8Array | Stream.Stream<Uint8Array> | undefined
-  /** At least 1 second. For `exec` `Infinity` is no limit; `eval` has at most 120 seconds. @default 30 seconds */
+  /**
+   * The time limit, at least 1 second. `Infinity` means none for `exec`; `eval` has at most 120 seconds.
+   *
+   * @default 30 seconds
+   */
   readonly timeout?: Duration.Input | undefined
-  /** Receives all that the command writes, as it comes. The command waits while the effect runs. @default nothing */
+  /** Receives all output as it arrives. The command waits while the effect runs. @default nothing */
   readonly onOutput?: ((bytes: Uint8Array, stream: "stdout" | "stderr") => Effect.Effect<void>) | undefined
   /**
-   * Leaves processes running that the command has started and left behind; they end with the container. Without it they end with the
+   * Whether processes that the command leaves behind keep running until the container ends. Otherwise they end with the
    * command.
+   *
    * @default false
    */
   readonly detach?: boolean | undefined
 }
 
 /**
- * What a command has written, and its exit code.
+ * The output and the exit code of a command.
  *
  * @since 0.1.0
  */
 export interface ExecResult {
-  /** 124 when the time was up, 128 and the number of the signal where a signal has ended the command. */
+  /** The exit code: 124 after a timeout, 128 plus the signal number after a signal. */
   readonly exitCode: number
-  /** Of long output the beginning and the end, with a mark between them. */
+  /** The output; a long one is reduced to its beginning and end, with a mark between them. */
   readonly stdout: string
   readonly stderr: string
-  /** As they came: all of them, or the first where `stdout` is cut for its length. */
+  /** The raw bytes: all of them, or the first ones if `stdout` is cut. */
   readonly stdoutBytes: Uint8Array
   readonly durationMillis: number
   readonly timedOut: boolean
   /** Whether one of the streams was cut. */
   readonly truncated: boolean
-  /** The number of processes that the container may have; left out unless the command was refused another. */
+  /** The limit on processes; present only if the command hit it. */
   readonly processLimit?: number | undefined
 }
 
 /**
- * What `exec` can fail with; a command that ends with another code than 0 has not failed.
+ * The errors of `exec`. An exit code other than 0 is not an error.
  *
  * @since 0.1.0
  */
 export type ExecError = PathError | BackendError | NotFound | NotADirectory | InvalidArgument
 
 /**
- * Runs commands where the container's files are.
+ * The service that runs commands beside the container's files.
  *
  * @since 0.1.0
  */
 export class Sandbox extends Context.Service<
   Sandbox,
   {
-    /** A command that fails is a result too; what fails here could not be run. */
+    /** Runs a command. A failing command is a result; an error means that it could not run. */
     readonly exec: (command: ReadonlyArray<string>, options?: ExecOptions) => Effect.Effect<ExecResult, ExecError>
     readonly eval: (
       code: string,

@@ -1,4 +1,6 @@
-/** What a filesystem made of two says of itself: it promises no more than each of them, and permits no more with links. */
+/**
+ * The properties of a combination of two filesystems: the weaker confinement and the stricter treatment of symlinks.
+ */
 import type { Info, Rules } from "../port/Backend.ts"
 
 const confinements: ReadonlyArray<Info["confinement"]> = ["best-effort", "race-free-open", "race-free", "virtual"]

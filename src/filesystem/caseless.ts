@@ -1,6 +1,8 @@
 /**
- * A backend that tells "a" from "A", used as one that does not: each path is taken to the spelling that is there. Combinators of two
- * backends need it where only one of them distinguishes, since a tree can follow but one rule.
+ * Makes a case-sensitive backend case-insensitive: each path is mapped to the existing spelling.
+ *
+ * A combination of two backends needs this if only one of them is case-sensitive, because a tree can have only one
+ * rule.
  */
 import * as Effect from "effect/Effect"
 import type { Fault } from "../model/FsError.ts"
@@ -8,7 +10,7 @@ import * as FsPath from "../model/FsPath.ts"
 import { type Backend, type Child, follow } from "../port/Backend.ts"
 import { composed } from "./locking.ts"
 
-/** Of two names that are the same, the one that comes first is shown. */
+/** Keeps the first of names that differ only in case. */
 const distinct = (children: ReadonlyArray<Child>): ReadonlyArray<Child> => {
   const shown = new Map<string, Child>()
   for (const child of children) {
@@ -37,7 +39,7 @@ export const caseless = (self: Backend): Backend => {
     return here
   })
 
-  /** The path in the spelling that is there, as far as anything is there. */
+  /** Returns the path in its existing spelling, as far as it exists. */
   const spelt = (path: FsPath.FsPath): Effect.Effect<FsPath.FsPath, Fault> =>
     Effect.flatMap(self.stat(path), (stat) => (stat === undefined ? search(path) : Effect.succeed(path)))
 
@@ -49,7 +51,7 @@ export const caseless = (self: Backend): Backend => {
     info: { ...self.info, caseSensitive: false },
     accelerations: undefined,
     history: undefined,
-    // A path has several spellings here, of which a record could hold only one.
+    // A path has several spellings here, but a transaction record can hold only one.
     hostRoots: undefined,
     stat: (path) => on(path, self.stat),
     list: (path) => on(path, (at) => Effect.map(self.list(at), distinct)),
@@ -79,7 +81,7 @@ export const caseless = (self: Backend): Backend => {
   }
 }
 
-/** Both with one rule of case: names are distinguished only where both distinguish them. */
+/** Gives both backends the same rule: case-sensitive only if both are. */
 export const alike = (self: Backend, that: Backend): readonly [self: Backend, that: Backend] =>
   self.info.caseSensitive === that.info.caseSensitive
     ? [self, that]

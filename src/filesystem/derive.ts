@@ -1,4 +1,4 @@
-/** The service out of the port: each room of operations takes the same caller. */
+/** Derives the service from a port. All groups of operations share one caller. */
 import type { Backend } from "../port/Backend.ts"
 import type { Algebra } from "./Filesystem.ts"
 import * as Caller from "./operations/call.ts"

@@ -1,14 +1,16 @@
 /**
- * A request over the locks of several backends. It is first traced down to the locks that really exist, through every combinator that
- * was made here, and those are then taken one after another in one order for the whole program, each with all its paths at once. So
- * no two requests can wait for each other, and none for itself, even where both sides of a mount lie on the same backend.
+ * Locks across several backends.
+ *
+ * A request is first traced through all combinators down to the real locks. These are taken one after another in one
+ * global order, each with all its paths at once. So no two requests can deadlock, and no request with itself, even if
+ * both sides of a mount are on the same backend.
  */
 import type * as Effect from "effect/Effect"
 import type { FsPath } from "../model/FsPath.ts"
 import type { Fault, Locks } from "../port/Backend.ts"
 
 export interface Request {
-  /** Left out where the backend has none: then there is nothing to take. */
+  /** The locks of the backend; absent if it has none. */
   readonly locks: Locks | undefined
   readonly paths: ReadonlyArray<FsPath>
 }
@@ -36,7 +38,7 @@ const collect = (requests: ReadonlyArray<Request>, into: Map<Locks, Array<FsPath
   return into
 }
 
-/** Runs `effect` while all of it is held. */
+/** Runs `effect` with exclusive locks on all paths of the requests. */
 export const exclusively = <A, E, R>(
   requests: ReadonlyArray<Request>,
   effect: Effect.Effect<A, E, R>
@@ -45,7 +47,7 @@ export const exclusively = <A, E, R>(
     .sort(([self], [that]) => rank(that) - rank(self))
     .reduce((inner, [locks, paths]) => locks.exclusive(paths, inner), effect)
 
-/** Runs `effect` while all of it is the effect's own to change. */
+/** Runs `effect` with locks that the effect's own calls may take again. */
 export const alone = <A, E, R>(requests: ReadonlyArray<Request>, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   [...collect(requests, new Map())]
     .sort(([self], [that]) => rank(that) - rank(self))
@@ -61,7 +63,7 @@ const claimThrough =
       effect
     )
 
-/** Locks that are other locks', as `divide` says. `claim` is for where the file lies at another path than its turn is taken for. */
+/** Composes locks from others, as `divide` says. `claim` is needed if the file's path differs from its lock's path. */
 export const composed = (divide: Divide, claim: Claim | undefined = claimThrough(divide)): Locks => {
   const locks: Locks = {
     exclusive: (paths, effect) => exclusively(divide(paths), effect),

@@ -1,7 +1,9 @@
 /**
- * What a write may take is reserved before it is taken, in one synchronous step, so that many writers together cannot pass a bound that
- * each alone would keep; what was not needed in the end is given back. Reservations grow as a stream comes, and are settled against
- * the file that is really replaced when the write is published, under the path's lock.
+ * A quota. Space is reserved before a write, in one synchronous step, so concurrent writers cannot exceed the limit
+ * together.
+ *
+ * A reservation grows with the stream. When the write is published, under the path's lock, it is settled against the
+ * file that is really replaced, and the rest is released.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -25,7 +27,10 @@ export interface Usage {
 const none: Usage = { bytes: 0, files: 0 }
 const full: Effect.Effect<never, Fault> = Effect.fail({ _tag: "DiskFull" })
 
-/** What an entry counts for: all but directories are files, unless they have yet to get their name; only regular ones have bytes. */
+/**
+ * Returns what an entry counts: everything but directories counts as a file, except under a temporary name; only
+ * regular files have bytes.
+ */
 const worth = (path: FsPath.FsPath, stat: FileStat | undefined): Usage =>
   stat === undefined || stat.kind === "directory"
     ? none
@@ -33,7 +38,7 @@ const worth = (path: FsPath.FsPath, stat: FileStat | undefined): Usage =>
 
 const isNamed = (path: FsPath.FsPath): boolean => !TemporaryNames.isOurs(FsPath.name(path))
 
-/** Everything there is, but writes in progress. */
+/** Measures the whole tree without writes in progress. */
 export const measure = Effect.fnUntraced(function* (port: Backend): Effect.fn.Return<Usage, Fault> {
   let bytes = 0
   let files = 0
@@ -56,7 +61,7 @@ export const measure = Effect.fnUntraced(function* (port: Backend): Effect.fn.Re
   return { bytes, files }
 })
 
-/** Adds to what is counted. Growth beyond a bound is refused, and then nothing has changed. */
+/** A function that adds to the usage. It returns false, and changes nothing, if growth would exceed a limit. */
 type Count = (bytes: number, files: number) => boolean
 
 const ledger = (bounds: Bounds, initial: Usage): Count => {
@@ -70,7 +75,7 @@ const ledger = (bounds: Bounds, initial: Usage): Count => {
   }
 }
 
-/** What one change holds until it is settled. */
+/** Creates a reservation for one change. */
 const makeClaim = (count: Count) => {
   let held = none
   const raise = ({ bytes, files }: Usage): Effect.Effect<void, Fault> =>
@@ -83,7 +88,7 @@ const makeClaim = (count: Count) => {
     count(-held.bytes, -held.files)
     held = none
   })
-  /** What is held is what is there now, and this much is there no more. */
+  /** Keeps the reservation as usage, less the freed amount. */
   const settle = ({ bytes, files }: Usage) =>
     Effect.sync(() => {
       held = none
@@ -94,10 +99,10 @@ const makeClaim = (count: Count) => {
 
 type Mode = "create" | "replace" | "append"
 
-/** Where something is to be written, as it is before. */
+/** The target of a write before the write. */
 interface Place {
   readonly old: FileStat | undefined
-  /** The backend will refuse it, for a reason of its own, which is then the one to be told. */
+  /** Whether the backend will refuse the write. Its own fault is then reported instead of DiskFull. */
   readonly isDoomed: boolean
 }
 
@@ -117,7 +122,7 @@ export const around = (self: Backend, bounds: Bounds, usage: Usage): Backend => 
         : Effect.succeed({ old, isDoomed: mode === "create" || old.kind !== "file" })
     )
 
-  /** By how much a write of this size makes more of what is there; by how much less, when it is negative. */
+  /** Returns the growth caused by a write of this size; negative if the content shrinks. */
   const growth = (path: FsPath.FsPath, mode: Mode, size: number, { isDoomed, old }: Place): Usage =>
     isDoomed
       ? none
@@ -160,7 +165,7 @@ export const around = (self: Backend, bounds: Bounds, usage: Usage): Backend => 
       return Effect.ensuring(Effect.andThen(reserve, written), claim.release)
     })
 
-  /** One step that puts so much there in place of what was. */
+  /** Runs one change with its reservation. */
   const step = (change: Usage, run: Effect.Effect<void, Fault>): Effect.Effect<void, Fault> => {
     const claim = makeClaim(count)
     return Effect.ensuring(

@@ -1,6 +1,7 @@
 /**
- * What a call costs and how it ends is seen around the whole call, in the one place where the service runs it; how many bytes it moves
- * is seen at the port, because only there is every byte that was read or written, also by a search.
+ * Tracing and metrics. Duration and outcome are measured around whole calls of the service.
+ *
+ * Bytes are counted at the port, because only there are all of them visible, including those of searches.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -44,7 +45,10 @@ const reason = (cause: Cause.Cause<unknown>): string => {
   return hasTag(error) ? error._tag : Cause.hasInterruptsOnly(cause) ? "Interrupt" : "Defect"
 }
 
-/** What is recorded when a call ends. The metrics of an operation are made once, because making one costs more than updating it. */
+/**
+ * Returns a function that records the end of a call. It caches the metrics per operation, because creating one costs
+ * more than an update.
+ */
 const recorder = (backend: string) => {
   const made = new Map<string, { readonly calls: typeof calls; readonly duration: typeof duration }>()
   const metricsOf = (operation: string) => {
@@ -77,7 +81,7 @@ const hooks = (backend: string): Calls => {
       Effect.clockWith((clock) => {
         const start = clock.currentTimeNanosUnsafe()
         const recorded = Effect.onExit(self, (exit) => record(call.operation, clock.currentTimeNanosUnsafe() - start, exit))
-        // A span is what is provided here, and nothing that `self` could need besides.
+        // The span is the only service provided here; `self` needs no other.
         return Effect.withSpan(recorded, ...span(call)) as Effect.Effect<A, E, R>
       }),
     stream: <A, E, R>(call: Call, self: Stream.Stream<A, E, R>) =>
@@ -101,7 +105,7 @@ const within = (outer: Calls, inner: Calls | undefined): Calls =>
 
 const traces = new WeakSet<Calls>()
 
-/** Whether the calls are traced already: a second span around the first would tell nothing new. */
+/** Tests whether the calls are traced already, because a second span would add nothing. */
 export const isTraced = (port: Backend): boolean => port.calls !== undefined && traces.has(port.calls)
 
 export const around = (self: Backend): Backend => {
@@ -116,7 +120,7 @@ export const around = (self: Backend): Backend => {
     read: (offset, length) => Effect.tap(handle.read(offset, length), (bytes) => Metric.update(read, bytes.length))
   })
 
-  /** Nothing is counted where nothing is answered: then it was declined. */
+  /** Counts written bytes. A declined acceleration returns `undefined` and counts nothing. */
   const counted = <A, E, R, E2, R2>(
     content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
     write: (content: Uint8Array | Stream.Stream<Uint8Array, E, R>) => Effect.Effect<A, E2, R2>

@@ -186,7 +186,7 @@ export const make = (size: number, start: Start = startWorker): Crew => {
     if (slot.isRetired) return
     const ticket = Atomics.load(slot.shared, progress.ticket)
     const current = slot.jobs.find((job) => job.ticket === ticket)
-    // If the current job is unknown, blame the first one. So each death ends one job, and a bad job cannot kill workers
+    // If the current job is unknown, assume the first one. So each death ends one job, and a bad job cannot kill workers
     // for ever.
     const job = current ?? slot.jobs[0]
     if (job !== undefined && slot.isOnline) {

@@ -189,9 +189,10 @@ export const within = (whole: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effec
 })
 
 /**
- * Acquires a resource without the current holder in its context.
+ * Runs an acquisition without the current lock holder in its context.
  *
- * Its release runs with that context, so a release by a holder of locks does not wait for them.
+ * A release runs with the context of its acquisition. Without a holder in that context, the release uses the locks of the
+ * releasing fiber, and so does not wait for them.
  */
 export const unheld = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.updateContext(effect, (context: Context.Context<R>) => Context.omit(Holding)(context) as Context.Context<R>)

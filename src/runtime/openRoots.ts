@@ -2,8 +2,8 @@
  * Compares host directories by their real paths, component by component.
  *
  * So a symlink, or a common prefix of two names (`/srv/app`, `/srv/app-old`), is never mistaken for containment. Data
- * that this library keeps beside a workspace, such as a snapshot store, must lie outside all open roots, so that users
- * of a workspace cannot reach it.
+ * that this library keeps beside a workspace, such as a snapshot store, must lie outside all open roots. Otherwise users
+ * of a workspace could reach the data.
  */
 import { dirname, Fs, isAbsolute, join, parse, sep } from "./node.ts"
 import type { Fault } from "../model/FsError.ts"

@@ -1,7 +1,8 @@
 /**
- * The port over two trees, of which one stands in a directory of the other. Each path belongs to one side, which does with it what it
- * would do alone: its permissions, its locks, its faults. What concerns both is a rename between them, which is not possible and must be
- * copied, and the directories that lead to the mount, which stay.
+ * The port over two trees, one mounted in a directory of the other.
+ *
+ * Each path belongs to one side, with that side's permissions, locks and faults. A rename between the sides is
+ * impossible and needs a copy. The directories that lead to the mount point cannot be removed.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -23,7 +24,7 @@ const unsupported = (feature: string): Effect.Effect<never, Fault> => Effect.fai
 
 const opaque = (kind: Kind): Kind => (kind === "symlink" ? "other" : kind)
 
-/** What has no means to read its links shows them as something that cannot be read. */
+/** Shows symlinks as `other` on a backend that cannot read them. */
 const withoutLinks = (self: Backend): Backend =>
   self.links !== undefined
     ? self
@@ -35,11 +36,11 @@ const withoutLinks = (self: Backend): Backend =>
           Effect.map(self.list(path), (children) => children.map((child): Child => ({ ...child, kind: opaque(child.kind) })))
       }
 
-/** Where the paths of both sides lie. */
+/** The mapping of paths to the two sides. */
 interface Map {
-  /** Belongs to the mounted side. */
+  /** Tests whether the path belongs to the mounted side. */
   readonly isInside: (path: FsPath.FsPath) => boolean
-  /** Is mounted on, or holds what is. */
+  /** Tests whether the path is the mount point or lies above it. */
   readonly isPinned: (path: FsPath.FsPath) => boolean
   readonly into: (path: FsPath.FsPath) => FsPath.FsPath
 }
@@ -57,7 +58,7 @@ const mapOf = (at: FsPath.FsPath, caseSensitive: boolean): Map => {
   return {
     isInside: (path) => FsPath.isWithin(top, FsPath.fold(path)),
     isPinned: (path) => FsPath.isWithin(FsPath.fold(path), top),
-    // Another spelling need not be equally long.
+    // Another spelling may have another length.
     into: (path) => FsPath.fromSegments(FsPath.segments(path).slice(depth))
   }
 }
@@ -72,7 +73,7 @@ export const make = (outerSide: Backend, at: FsPath.FsPath, innerSide: Backend):
   const on = <A>(path: FsPath.FsPath, use: (side: Backend, path: FsPath.FsPath) => A): A =>
     isInside(path) ? use(inner, into(path)) : use(outer, path)
 
-  /** The directory that is mounted on is there, whatever has become of what it hides. */
+  /** Lists the mount point as a directory, whatever happens to the entry that it hides. */
   const showing = (children: ReadonlyArray<Child>): ReadonlyArray<Child> => {
     const name = FsPath.name(at)
     const isIt = (child: Child): boolean =>
@@ -137,7 +138,7 @@ export const make = (outerSide: Backend, at: FsPath.FsPath, innerSide: Backend):
 
 type Values = Parameters<Attributes["set"]>[1]
 
-/** Sets attributes on one side. The permission bits of a copy are left where there are none, or where copies keep none. */
+/** Sets attributes on one side. The mode of a copy is skipped if the side has no modes or copies do not keep them. */
 const setOn = (side: Backend, rules: Rules | undefined, path: FsPath.FsPath, values: Values): Effect.Effect<void, Fault> => {
   const { isCopy, modifiedAt } = values
   const isKept = side.rules?.decidesModeOfCopies === true || rules?.preservePermissions !== false
@@ -189,7 +190,7 @@ const rulesOf = (outer: Backend, inner: Backend, { into, isInside, isPinned }: M
   decidesModeOfCopies: decidesModes(outer) || decidesModes(inner)
 })
 
-/** What holds the mount is not anybody's alone unless the whole of the mounted side is too. */
+/** Composes the locks: a lock on a directory above the mount point includes the whole mounted side. */
 const locksOf = (outer: Backend, inner: Backend, { into, isInside, isPinned }: Map): Locks =>
   composed((paths) => [
     { locks: outer.locks, paths: paths.filter((path) => !isInside(path)) },

@@ -1,6 +1,8 @@
 /**
- * What every operation has in common: the order of the first checks (permissions, path, then its own arguments), the limits of the
- * calling fiber, and the one place where a fault becomes an error with operation and path.
+ * The common part of all operations: the order of the first checks (permissions, path, arguments), the caller's limits,
+ * and the conversion of faults.
+ *
+ * Only here does a fault become an error with operation and path.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -22,7 +24,7 @@ const inProgress: Fault = { _tag: "InvalidPath", detail: "it belongs to a write 
 export const invalid = (argument: string, detail: string): Fault => ({ _tag: "InvalidArgument", argument, detail })
 export const unsupported = (feature: string): Fault => ({ _tag: "Unsupported", feature })
 
-/** The tags that an operation's type names. */
+/** The error tags that the type of an operation lists. */
 export type Tags = ReadonlySet<string>
 
 export const tags = {
@@ -48,9 +50,9 @@ export const tags = {
 export type Action = "read" | "write" | "delete"
 
 export const reading: ReadonlyArray<Action> = ["read"]
-/** Changes of what exists. */
+/** Changes of existing entries. */
 export const writing: ReadonlyArray<Action> = ["write"]
-/** Changes that may make something new, for which some names are refused. */
+/** Changes that may create an entry; some names are refused for these. */
 export const creating: ReadonlyArray<Action> = ["write"]
 export const deleting: ReadonlyArray<Action> = ["delete"]
 export const moving: ReadonlyArray<Action> = ["write", "delete"]
@@ -65,17 +67,17 @@ export const checkWhole = (argument: string, value: number | undefined, least = 
 
 export interface Caller {
   readonly port: Backend
-  /** Without a path: whether the action is possible anywhere at all. */
+  /** Tests whether an action is permitted; without a path, whether it is possible anywhere. */
   readonly may: (action: Action, path?: FsPath.FsPath) => boolean
   readonly parse: (input: string, limits: LimitsShape) => FsPath.FsPath | Fault
-  /** The error type is what `expected` lists. */
+  /** Runs an operation. `expected` must list the tags of `E`. */
   readonly run: <A, E>(
     operation: string,
     input: string,
     expected: Tags,
     body: (limits: LimitsShape) => Effect.Effect<A, Fault>
   ) => Effect.Effect<A, E>
-  /** The same for an operation on one path: permissions, then the path, then `body`. */
+  /** Runs an operation on one path: checks permissions, then the path, then runs `body`. */
   readonly call: <A, E>(
     operation: string,
     input: string,

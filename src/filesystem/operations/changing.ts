@@ -1,4 +1,4 @@
-/** Names changed: delete, mkdir, copy, move, and links and attributes where the backend has them. */
+/** The operations that change names: delete, mkdir, copy, move, and symlinks and attributes if the backend has them. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import { inTurn, mkdir, withParents } from "../../engine/directories.ts"
@@ -61,7 +61,7 @@ export const changing = (
       if (operation === "move" && source === FsPath.root) return Effect.fail(located(pinnedRoot, from))
       const fault = Transfer.checkNames(port, operation, source, target)
       if (fault !== undefined) return Effect.fail(located(fault, to))
-      // The caller's own spelling, where the fault is at one of the two ends.
+      // Report the caller's own spelling if the fault concerns one of the two ends.
       return Effect.mapError(body(source, target), (fault) =>
         fault["path"] === source ? { ...fault, path: from } : fault["path"] === target ? { ...fault, path: to } : fault
       )
@@ -128,7 +128,7 @@ export const changing = (
           stat === undefined
             ? Effect.fail(notFound)
             : Effect.mapError(ability.set(at, values), (fault) =>
-                // The values are what they should be: what takes none has become a link since it was looked at.
+                // The values are valid, so the path must have become a symlink meanwhile.
                 fault._tag === "InvalidArgument" && stat.kind !== "symlink" ? unsteady : fault
               )
         )

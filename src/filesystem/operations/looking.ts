@@ -1,4 +1,4 @@
-/** What is there: exists, stat, list, walk, watch. */
+/** The operations that inspect entries: exists, stat, list, walk, watch. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as Eager from "../../engine/eager.ts"
@@ -13,7 +13,7 @@ import { type Caller, isFault, notADirectory, notFound, reading, tags, unsupport
 
 const shown = (stat: FileStat, path: FsPath.FsPath): FileStat => (stat.path === path ? stat : { ...stat, path })
 
-/** The directory at `path`, and where it really is. */
+/** Returns the directory at `path` with its resolved path. */
 const directory = (self: Caller, path: FsPath.FsPath): Effect.Effect<{ path: FsPath.FsPath; at: FsPath.FsPath }, Fault> =>
   Effect.flatMap(resolve(self.port, path), ({ path: at, stat }) =>
     stat === undefined

@@ -1,4 +1,4 @@
-/** Contents: pages, texts, bytes, versions, streams. */
+/** The operations that read contents: pages, texts, bytes, versions, streams. */
 import * as Effect from "effect/Effect"
 import * as Eager from "../../engine/eager.ts"
 import * as Read from "../../engine/read.ts"
@@ -15,10 +15,10 @@ const chunkSize = 65_536
 
 const nothing = new Uint8Array(0)
 
-/** Bytes of a file that is decoded and cut at once. */
+/** The largest file, in bytes, that is decoded and split without a pause. */
 const smallFile = 65_536
 
-/** Decodes a file, and lets other fibers run meanwhile where it is large. */
+/** Decodes a file; yields to other fibers if it is large. */
 const textOf = (bytes: Uint8Array, encoding: string | undefined): Effect.Effect<string, Fault> => {
   const answer = (text: string | Fault) => (typeof text === "string" ? Effect.succeed(text) : Effect.fail(text))
   return bytes.length <= smallFile

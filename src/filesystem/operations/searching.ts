@@ -1,4 +1,4 @@
-/** glob and grep: a plan made of the arguments, a base with its links resolved, and the engine. */
+/** The operations glob and grep: they build a plan from the arguments, resolve the base, and call the engine. */
 import * as Effect from "effect/Effect"
 import * as Glob from "../../engine/glob.ts"
 import * as Grep from "../../engine/grep.ts"
@@ -12,25 +12,25 @@ import type { Algebra, SearchOptions } from "../Filesystem.ts"
 import { type Caller, isFault, notADirectory, notFound, reading, tags } from "./call.ts"
 
 interface Base {
-  /** As the caller names it. */
+  /** The path as the caller gave it. */
   readonly path: FsPath
-  /** Where that leads. */
+  /** The path with its symlinks resolved. */
   readonly at: FsPath
   readonly kind: Kind
 }
 
 const pathOf = (options: SearchOptions | undefined): string => (options?.path === undefined ? "." : options.path)
 
-/** A base of a glob. */
+/** The kinds of base for a glob. */
 const directories: ReadonlyArray<Kind> = ["directory"]
-/** A base of a grep, which may also be a single file. */
+/** The kinds of base for a grep, which may also be a single file. */
 const searchable: ReadonlyArray<Kind> = ["directory", "file"]
 
 export const searching = (self: Caller): Pick<Algebra, "glob" | "globStream" | "grep" | "grepStream"> => {
   const { call, port, streaming } = self
   const context = (limits: LimitsShape) => ({ limits, caseSensitive: port.info.caseSensitive })
 
-  /** Fails for a base that is missing, and names what looks like it, where the backend can be asked for that. */
+  /** Fails for a missing base, and suggests similar paths if the backend can find them. */
   const missing = (path: FsPath, kinds: ReadonlyArray<Kind>): Effect.Effect<never, Fault> =>
     Effect.flatMap(
       Effect.orElseSucceed(nearestPaths(port, path, kinds), () => []),

@@ -1,4 +1,4 @@
-/** Contents changed: write, writeBytes, sink, edit. */
+/** The operations that change contents: write, writeBytes, sink, edit. */
 import * as Effect from "effect/Effect"
 import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
@@ -22,7 +22,7 @@ import { type Caller, creating, invalid, isFault, notAFile, notFound, reading, t
 
 const modes: ReadonlyArray<WriteMode> = ["create", "overwrite", "append", "replace", "appendExisting"]
 
-/** Checks `ifMatch`. One that is there and undefined was meant to guard something: often `version: true` was left out of a read. */
+/** Checks `ifMatch`. A key with the value `undefined` is an error: the caller probably read without `version: true`. */
 export const checkPrecondition = (options: Precondition | undefined): Fault | undefined => {
   if (typeof options !== "object" || options === null || !("ifMatch" in options)) return undefined
   const expected: unknown = options.ifMatch
@@ -37,7 +37,7 @@ export const checkPrecondition = (options: Precondition | undefined): Fault | un
     : invalid("ifMatch", "it must be a version, or null for no file")
 }
 
-/** The root is no file; a caller who names nothing has forgotten the name. */
+/** Rejects an empty path. The root is no file, so the caller has forgotten the name. */
 const checkName = (input: string): Fault | undefined =>
   input === "" ? { _tag: "InvalidPath", detail: "it is empty; name a file" } : undefined
 
@@ -65,8 +65,8 @@ const checkSize = (actual: number, { maxFileSize }: LimitsShape): Fault | undefi
   exceeding("maxFileSize", maxFileSize, actual)
 
 /**
- * Checks the bytes that a sink has taken. A stream is written as it comes, so memory needs no bound. A `maxFileSize` below the standard
- * one is meant for streams too.
+ * Checks the number of bytes of a sink. A stream needs no limit for memory, but a `maxFileSize` below the standard
+ * applies to streams too.
  */
 const checkStream = (actual: number, { maxFileSize, maxStreamBytes }: LimitsShape): Fault | undefined =>
   maxStreamBytes !== undefined
@@ -75,7 +75,7 @@ const checkStream = (actual: number, { maxFileSize, maxStreamBytes }: LimitsShap
       ? exceeding("maxFileSize", maxFileSize, actual)
       : undefined
 
-/** One text that is too long is so wherever it goes. */
+/** Checks the length of each new text before the file is read. */
 const checkTexts = (edits: ReadonlyArray<Edit.Edit>, limits: LimitsShape): Fault | undefined => {
   for (const { newText } of edits) {
     const fault = newText.length > limits.maxFileSize ? checkSize(FsPath.codePoints(newText), limits) : undefined
@@ -84,7 +84,7 @@ const checkTexts = (edits: ReadonlyArray<Edit.Edit>, limits: LimitsShape): Fault
   return undefined
 }
 
-/** Text that may be written, as bytes. */
+/** Checks and encodes a text. */
 const encoded = (content: string, limits: LimitsShape): Uint8Array | Fault => {
   if (typeof content !== "string") return invalid("content", "it must be a string; bytes are for writeBytes")
   if (!content.isWellFormed()) return invalid("content", "it holds a lone surrogate, which no encoding can write")
@@ -121,7 +121,7 @@ export const writing = (self: Caller): Pick<Algebra, "write" | "writeBytes" | "s
       ? Effect.fail(notAFile)
       : Effect.map(Write.bytes(port, path, bytes, plan), ({ version }) => result(path, bytes.length, plan, version))
 
-  /** Counts, checks and hashes what goes by, and knows afterwards what it was. */
+  /** Wraps a stream to count, check and hash its bytes. */
   const observed = (source: Stream.Stream<Uint8Array>, plan: Write.Plan, limits: LimitsShape) => {
     const digest = plan.version ? hasher() : undefined
     let size = 0
@@ -219,7 +219,7 @@ export const writing = (self: Caller): Pick<Algebra, "write" | "writeBytes" | "s
             if (stat.kind !== "file") return Effect.fail(notAFile)
             const run = editAt(path, at, list, options, limits)
             if (dryRun) return run
-            // Another process may have removed it, before or while this one waited for it.
+            // Another process may have removed the file before or during the wait for the claim.
             return Effect.catch(claiming(port, at, run), (fault) => Effect.fail(fault._tag === "NotFound" ? missing : fault))
           }
           const found = resolve(port, path)

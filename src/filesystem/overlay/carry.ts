@@ -1,7 +1,10 @@
 /**
- * One entry taken from one backend to another, as it is: a file with its bytes, mode and time, a link with its text, a directory without
- * what is in it, which the owner may still fill. It is made under a hidden name, never more open than the original, and gets its own name in one step, so that
- * nobody sees half of it and two fibers that carry the same do not disturb each other.
+ * Copies one entry between backends unchanged: a file with bytes, mode and time; a symlink with its target; a directory
+ * without entries.
+ *
+ * The copy is made under a temporary name, never with more permissions than the original, and then renamed. So nobody
+ * sees a partial copy, and fibers that copy the same entry do not disturb each other. The owner may still fill a new
+ * directory.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -19,7 +22,7 @@ const notAFile: Fault = { _tag: "NotAFile" }
 const chunk = 64 * 1024
 const nothing = new Uint8Array(0)
 
-/** Gives `use` a hidden name in the directory of `path`; what is left under it is taken away when that has failed. */
+/** Calls `use` with a temporary name beside `path`, and removes the file if `use` fails. */
 export const aside = <A, E, R>(
   port: Backend,
   path: FsPath.FsPath,
@@ -30,11 +33,11 @@ export const aside = <A, E, R>(
     return Effect.onExit(use(hidden), (exit) => (Exit.isSuccess(exit) ? Effect.void : Effect.ignore(port.remove(hidden))))
   })
 
-/** Permission bits where both know them. */
+/** Sets the permission bits if both sides have them. */
 export const setMode = (to: Backend, path: FsPath.FsPath, mode: number | undefined): Effect.Effect<void, Fault> =>
   mode === undefined || to.attributes === undefined ? Effect.void : to.attributes.set(path, { mode: mode & 0o777 })
 
-/** A link has no time that could be set everywhere, and keeps that of its making. */
+/** Sets the time, except on a symlink, because not every backend can set its time. */
 export const setTime = (to: Backend, path: FsPath.FsPath, { kind, modifiedAt }: FileStat): Effect.Effect<void, Fault> =>
   modifiedAt === undefined || to.attributes === undefined || kind === "symlink"
     ? Effect.void
@@ -42,7 +45,7 @@ export const setTime = (to: Backend, path: FsPath.FsPath, { kind, modifiedAt }: 
 
 const ownerMayFill = 0o700
 
-/** A new file with the mode of an old one, which is set before the first byte is there to be read. */
+/** Creates a file with the mode of an old one. The mode is set before the first byte is readable. */
 export const writeLike = <E, R>(
   to: Backend,
   path: FsPath.FsPath,
@@ -56,7 +59,7 @@ export const writeLike = <E, R>(
         Effect.asVoid
       )
 
-/** The bytes of a file, a block at a time. */
+/** Opens a file and passes its content to `use` as a stream. */
 export const withContent = <A, E, R>(
   from: Backend,
   path: FsPath.FsPath,
@@ -84,10 +87,10 @@ const makeAt = (
     : Effect.flatMap(from.links.read(path), (target) => links.make(at, target))
 }
 
-/** Whether names may be given up here, without which nothing can be made aside and then get its own. */
+/** Tests whether renames are permitted. Without them, an entry cannot be staged under a temporary name. */
 export const mayRename = (port: Backend, path: FsPath.FsPath): boolean => port.rules?.permits?.("delete", path) !== false
 
-/** Under its own name at once: the content is whole all the same, only the mode comes after it. */
+/** Creates an entry directly under its own name. The content is still atomic; only the mode is set later. */
 const makeInPlace = (
   from: Backend,
   path: FsPath.FsPath,
@@ -99,7 +102,7 @@ const makeInPlace = (
     ? withContent(from, path, (content, stat) => Effect.andThen(to.write(path, content, mode), setMode(to, path, stat.mode)))
     : makeAt(from, path, stat, to, path)
 
-/** Fails with AlreadyExists where something is, unless it may be replaced. */
+/** Copies an entry. Fails with AlreadyExists if the path is taken, unless `replace` is set. */
 export const carry = (
   from: Backend,
   path: FsPath.FsPath,

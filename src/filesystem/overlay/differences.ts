@@ -1,7 +1,8 @@
 /**
- * What differs between the lower tree and what the overlay shows. Only where the upper tree has something, or something is hidden, can
- * there be a difference, so nothing else is looked at; and what is in both is compared, because a file that was copied up need not
- * have changed.
+ * Finds the differences between the lower tree and the overlay.
+ *
+ * Only paths with an upper entry, and hidden paths, can differ, so all others are skipped. Entries of both trees are
+ * compared, because a file that was copied up may be unchanged.
  */
 import * as Effect from "effect/Effect"
 import { Buffer } from "../../runtime/buffer.ts"
@@ -16,7 +17,9 @@ import type { Layers } from "./layers.ts"
 export interface Difference {
   readonly _tag: "Added" | "Modified" | "Removed"
   readonly path: FsPath.FsPath
-  /** What differs at least: "kind" is also what is in one tree only, "mode" also the spelling of a name. */
+  /**
+   * The most significant difference. `kind` includes entries of one tree only; `mode` includes the spelling of a name.
+   */
   readonly extent: "kind" | "content" | "mode" | "time"
 }
 
@@ -47,7 +50,7 @@ const sameLink = (self: Backend, that: Backend, path: FsPath.FsPath): Effect.Eff
     ? Effect.succeed(false)
     : Effect.zipWith(self.links.read(path), that.links.read(path), (a, b) => a === b)
 
-/** Modes count where both sides can set them. */
+/** Compares modes. They count only if both sides can set them. */
 const sameMode = (layers: Layers, a: FileStat, b: FileStat): boolean =>
   layers.upper.attributes === undefined ||
   layers.lower.attributes === undefined ||
@@ -66,7 +69,7 @@ interface Place {
   readonly path: FsPath.FsPath
   readonly inUpper: boolean
   readonly inLower: boolean
-  /** Nothing of the lower tree shows here. */
+  /** Whether nothing of the lower tree shows here. */
   readonly isGone: boolean
 }
 
@@ -89,7 +92,7 @@ export const differences = Effect.fnUntraced(function* (layers: Layers): Effect.
     return byName
   })
 
-  /** What stands in both trees. */
+  /** Compares an entry that exists in both trees. */
   const compare = Effect.fnUntraced(function* (
     path: FsPath.FsPath,
     above: Child,

@@ -1,7 +1,9 @@
 /**
- * Two trees seen as one. The upper one is what has changed, and stands before the lower one; what was deleted is remembered here as the
- * set of paths at which the lower one is hidden, with everything below them. Where something stands in the upper tree at a hidden path
- * it is opaque, where nothing does it is gone: one set for both, and no name in either tree that a user could see.
+ * Two trees seen as one: the upper tree holds the changes and takes precedence over the lower one.
+ *
+ * A set of hidden paths records deletions: the lower tree does not show through at these paths and below. A hidden path
+ * with an upper entry is opaque; a hidden path without one is deleted. So neither tree contains marker names that a
+ * user could see.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -13,13 +15,13 @@ import type { Backend, Child } from "../../port/Backend.ts"
 export const notFound: Effect.Effect<never, Fault> = Effect.fail({ _tag: "NotFound" })
 export const notADirectory: Effect.Effect<never, Fault> = Effect.fail({ _tag: "NotADirectory" })
 
-/** The paths at which the lower tree does not show. */
+/** The paths at which the lower tree does not show through. */
 export interface Hidden {
-  /** The path, or something above it. */
+  /** Tests whether the path or a directory above it is hidden. */
   readonly covers: (path: FsPath.FsPath) => boolean
-  /** Every directory that holds such a path, at whatever depth. */
+  /** Returns all directories above hidden paths. */
   readonly holders: () => ReadonlySet<FsPath.FsPath>
-  /** Hides the path while `effect` runs, and from then on unless it fails. */
+  /** Hides the path while `effect` runs, and permanently if it succeeds. */
   readonly while: <A>(path: FsPath.FsPath, effect: Effect.Effect<A, Fault>) => Effect.Effect<A, Fault>
   readonly clear: () => void
 }
@@ -34,7 +36,7 @@ const makeHidden = (keyOf: Layers["keyOf"]): Hidden => {
       if (at === FsPath.root) return false
     }
   }
-  /** What is hidden anyway by something above it need not be remembered. */
+  /** Forgets paths below other hidden paths. */
   const prune = (): void => {
     for (const path of hidden) if (path !== FsPath.root && covers(FsPath.parent(path))) hidden.delete(path)
     roomy = Math.max(1024, hidden.size * 2)
@@ -69,11 +71,11 @@ export interface Layers {
   readonly upper: Backend
   readonly lower: Backend
   readonly hidden: Hidden
-  /** The form in which paths are compared. */
+  /** Returns the form of a path for comparisons. */
   readonly keyOf: (path: FsPath.FsPath) => FsPath.FsPath
-  /** What the lower tree shows at a path, whether or not something stands before it. */
+  /** Returns what the lower tree shows at a path, whether or not the upper tree has an entry there. */
   readonly below: (path: FsPath.FsPath) => Effect.Effect<FileStat | undefined, Fault>
-  /** The path with its last name as the lower tree spells it, which may be another way where case does not distinguish. */
+  /** Returns the path with its last name in the spelling of the lower tree, which may differ in case. */
   readonly spelt: (path: FsPath.FsPath) => Effect.Effect<FsPath.FsPath, Fault>
   readonly stat: Backend["stat"]
   readonly list: Backend["list"]
@@ -84,7 +86,10 @@ export const make = (upper: Backend, lower: Backend): Layers => {
   const keyOf: Layers["keyOf"] = upper.info.caseSensitive ? (path) => path : FsPath.fold
   const hidden = makeHidden(keyOf)
 
-  /** Whether the upper tree has something on the way to a path that is no directory, so that nothing below shows through. */
+  /**
+   * Tests whether the upper tree has something other than a directory above the path, which hides the lower tree below
+   * it.
+   */
   const isBlocked = Effect.fnUntraced(function* (path: FsPath.FsPath): Effect.fn.Return<boolean, Fault> {
     for (let slash = path.indexOf("/"); slash !== -1; slash = path.indexOf("/", slash + 1)) {
       const stat = yield* upper.stat(path.slice(0, slash) as FsPath.FsPath)

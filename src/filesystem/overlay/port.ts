@@ -1,6 +1,8 @@
 /**
- * The port over two layers. Each change first brings into the upper tree what it needs there, then is one step in that tree alone; so
- * nobody sees anything of it before it is done, and a change that fails has changed nothing that shows.
+ * The port of an overlay.
+ *
+ * A change first copies the entries that it needs to the upper tree and then happens there in one step. So nobody sees
+ * a partial change, and a failed change has no visible effect.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -36,7 +38,7 @@ const intoItself: Effect.Effect<never, Fault> = Effect.fail({
 
 type Mode = "create" | "replace" | "append"
 
-/** What must be true of a place before a file can be written there. */
+/** Checks that a file can be written over an existing entry. */
 const admitted = (mode: Mode, found: FileStat): Effect.Effect<void, Fault> =>
   mode === "create" ? exists : found.kind === "file" ? Effect.void : notAFile
 
@@ -55,7 +57,7 @@ export const make = (layers: Layers): Backend => {
   const telling = <A, E, R>(effect: Effect.Effect<A, E, R>, news: () => void): Effect.Effect<A, E, R> =>
     Effect.onExit(effect, (exit) => (Exit.isSuccess(exit) ? Effect.sync(news) : Effect.void))
 
-  /** Where something new can be made: nothing is there, in a directory. */
+  /** Checks that a new entry can be made: the path is free and its parent is a directory. */
   const vacant = (path: FsPath.FsPath): Effect.Effect<void, Fault> =>
     Effect.flatMap(stat(path), (found) => (found === undefined ? inDirectory(path) : exists))
 
@@ -64,11 +66,11 @@ export const make = (layers: Layers): Backend => {
       above === undefined ? notFound : above.kind === "directory" ? Effect.void : notADirectory
     )
 
-  /** Hidden in the lower tree where that shows anything, while and after the upper one changes. */
+  /** Runs a change of the upper tree and hides the lower entry, if there is one, during and after the change. */
   const hiding = (path: FsPath.FsPath, effect: Effect.Effect<void, Fault>): Effect.Effect<void, Fault> =>
     Effect.flatMap(below(path), (stat) => (stat === undefined ? effect : hidden.while(path, effect)))
 
-  /** What is written to or replaced keeps its name as it is spelt: where only the lower tree has it, the upper one must be told. */
+  /** Returns the path in the existing spelling. An entry of the lower tree only may differ in case. */
   const place = (path: FsPath.FsPath): Effect.Effect<{ readonly at: FsPath.FsPath; readonly isBelow: boolean }, Fault> =>
     Effect.flatMap(upper.stat(path), (above): ReturnType<typeof place> =>
       above === undefined
@@ -94,7 +96,7 @@ export const make = (layers: Layers): Backend => {
       const commit: Commit = <A, E2, R2>(publish: Effect.Effect<A, E2, R2>) => {
         const told = telling(publish, () => tell(found === undefined ? "Created" : "Updated", path))
         if (outer === undefined) return Effect.andThen(copied, told)
-        // What was found before a stream was staged need not hold when it has ended.
+        // The entry may have changed while the stream was staged, so check again.
         return outer<A, E2 | Fault, R2>(Effect.andThen(Effect.andThen(ready, copied), told))
       }
       const written = Effect.suspend((): Effect.Effect<FileStat, Fault | E, R> => {
@@ -109,7 +111,7 @@ export const make = (layers: Layers): Backend => {
       return Effect.andThen(ready, written)
     })
 
-  /** With the mode of a file that only the lower tree has, of which the upper one does not know. */
+  /** Replaces a file that exists only in the lower tree, and keeps its mode, which the upper tree does not know. */
   const replaceLike = <E, R>(
     path: FsPath.FsPath,
     like: FileStat,
@@ -202,7 +204,7 @@ export const make = (layers: Layers): Backend => {
   const showsThrough = (path: FsPath.FsPath): Effect.Effect<boolean, Fault> =>
     Effect.map(upper.stat(path), (above) => above === undefined && !hidden.covers(path))
 
-  /** What others change in the lower tree, as far as it shows. */
+  /** Streams the changes of other programs in the lower tree that show through. */
   const changesBelow = (path: FsPath.FsPath): Stream.Stream<WatchEvent, Fault> =>
     Stream.unwrap(
       Effect.map(below(path), (stat) =>
@@ -246,7 +248,10 @@ const infoOf = (upper: Info, lower: Info): Info => ({
   confinement: weakest(upper, lower)
 })
 
-/** Changes go to the upper tree, so it says which are permitted; how a path is read is for the tree that is overlaid to say. */
+/**
+ * Combines the rules: permissions come from the upper tree, because changes go there; path policy comes from the lower
+ * one.
+ */
 const rulesOf = (upper: Backend, lower: Backend): Rules => ({
   permits: upper.rules?.permits,
   pinned: (path) => lower.rules?.pinned?.(path) === true || upper.rules?.pinned?.(path) === true,

@@ -1,6 +1,7 @@
 /**
- * Copying up: what is about to change is brought into the upper tree as it is, which nobody can see, and changed there. Whoever comes
- * second to the same entry finds it raised, and goes on with that.
+ * Copies entries up: an entry that is about to change is first copied, unchanged and invisibly, to the upper tree.
+ *
+ * A fiber that comes second finds the copy and uses it.
  */
 import * as Effect from "effect/Effect"
 import type { FileStat } from "../../model/Entry.ts"
@@ -12,11 +13,11 @@ import { carry, setMode, setTime } from "./carry.ts"
 import { type Layers, notFound } from "./layers.ts"
 
 export interface Raise {
-  /** A directory that is there, with all above it. */
+  /** Copies up an existing directory and all directories above it. */
   readonly directory: (path: FsPath.FsPath) => Effect.Effect<void, Fault>
-  /** Whatever is there; where nothing is, only the directories above. */
+  /** Copies up an entry if it exists; otherwise only the directories above it. */
   readonly entry: (path: FsPath.FsPath) => Effect.Effect<void, Fault>
-  /** A directory with everything in it. */
+  /** Copies up a directory with everything in it. */
   readonly tree: (path: FsPath.FsPath) => Effect.Effect<void, Fault>
 }
 
@@ -41,7 +42,10 @@ export const make = ({ below, list, lower, spelt, upper }: Layers): Raise => {
     }
   })
 
-  /** What was made in a directory has changed its time; and one that is not to be written to could not have been filled. */
+  /**
+   * Restores times and modes of new directories last: filling a directory changes its time, and needs permission to
+   * write.
+   */
   const settle = (made: Made): Effect.Effect<void> =>
     Effect.forEach(
       made,

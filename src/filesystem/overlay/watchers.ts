@@ -1,6 +1,8 @@
 /**
- * An overlay tells its own changes, because the upper tree cannot: it does not know what was deleted, and what it sees appear may only
- * have been copied up. Each watcher has a queue without a bound, so that a slow one holds nobody up and misses nothing.
+ * The watchers of an overlay. The overlay reports its changes itself, because the upper tree does not see deletions and
+ * mistakes copies for changes.
+ *
+ * Each watcher has an unbounded queue, so a slow one blocks nobody and misses nothing.
  */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
@@ -10,7 +12,7 @@ import { type FsPath, isWithin } from "../../model/FsPath.ts"
 
 export interface Watchers {
   readonly tell: (tag: WatchEvent["_tag"], path: FsPath) => void
-  /** What changes below the path from now on. */
+  /** Streams the changes below the path from now on. */
   readonly watch: (path: FsPath) => Stream.Stream<WatchEvent>
 }
 

@@ -1,8 +1,10 @@
 /**
- * Committing: what is new or different is written down first, parents before what is in them, then what takes the place of another kind
- * of thing, and what is gone is removed last; so what was moved is at its new place before it leaves the old one. Each step is
- * whole, and until the last is done the overlay keeps everything: an interruption loses nothing and shows nothing half, and
- * committing again goes on.
+ * Commits an overlay. New and different entries are written first, parents before children; then entries that replace
+ * another kind.
+ *
+ * Removed entries go last, so a moved entry exists at its new place before it leaves the old one. Each step is atomic,
+ * and the overlay keeps all changes until the last step. So an interruption loses nothing, and another commit
+ * continues.
  */
 import * as Effect from "effect/Effect"
 import { removeTree } from "../../engine/remove.ts"
@@ -24,7 +26,7 @@ const removeAll = (port: Backend, path: FsPath.FsPath): Effect.Effect<void, Faul
         : port.remove(path)
   )
 
-/** Empties a directory that the lower tree has too, but for writes in progress, which will want to find it. */
+/** Empties an upper directory that the lower tree has too. Keeps writes in progress, which still need the directory. */
 const empty = Effect.fnUntraced(function* (layers: Layers, directory: FsPath.FsPath): Effect.fn.Return<void, Fault> {
   const { lower, upper } = layers
   for (const child of yield* upper.list(directory)) {
@@ -40,7 +42,7 @@ const empty = Effect.fnUntraced(function* (layers: Layers, directory: FsPath.FsP
   }
 })
 
-/** Afterwards the lower tree is all there is. */
+/** Drops all changes; afterwards only the lower tree shows. */
 export const forget = (layers: Layers): Effect.Effect<void, Fault> =>
   Effect.uninterruptible(
     Effect.suspend(() => {
@@ -49,7 +51,7 @@ export const forget = (layers: Layers): Effect.Effect<void, Fault> =>
     })
   )
 
-/** A file keeps its place, and whatever else the lower tree knows of it, such as its owner. */
+/** Updates a file in place, so that the lower tree keeps its other attributes, such as the owner. */
 const rewrite = (layers: Layers, { extent, path }: Difference, above: FileStat): Effect.Effect<void, Fault> => {
   const { lower, upper } = layers
   const content =
@@ -75,7 +77,7 @@ const writeOne = Effect.fnUntraced(function* (layers: Layers, difference: Differ
   yield* carry(upper, path, above, lower, { replace: under !== undefined })
 })
 
-/** Where case does not distinguish, what is there may have to take another spelling. */
+/** Renames the existing entry to the new spelling, on a tree that ignores case. */
 const respell = (lower: Backend, path: FsPath.FsPath): Effect.Effect<void, Fault> =>
   lower.info.caseSensitive
     ? Effect.void
@@ -95,7 +97,9 @@ const settleDirectory = Effect.fnUntraced(function* (
   if (above?.kind === "directory") yield* setMode(lower, path, above.mode)
 })
 
-/** First what takes no other thing's place, then what does, with all that is in it. */
+/**
+ * Sorts the differences: first entries that replace nothing of another kind, then the others with everything in them.
+ */
 const inOrder = (all: ReadonlyArray<Difference>): ReadonlyArray<Difference> => {
   const later = new Set<FsPath.FsPath>()
   const waits = (path: FsPath.FsPath): boolean => later.has(path) || (path !== FsPath.root && waits(FsPath.parent(path)))

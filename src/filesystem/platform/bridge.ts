@@ -1,6 +1,6 @@
 /**
- * What the methods of effect's FileSystem share: the service that answers them, a look at what a path is, and the one place where an
- * error of ours becomes a `PlatformError`.
+ * The common part of the methods of effect's FileSystem: the service, path lookups, and the conversion of errors to
+ * `PlatformError`.
  */
 import * as ByteSize from "effect/ByteSize"
 import * as DateTime from "effect/DateTime"
@@ -22,18 +22,18 @@ export interface Bridge {
   readonly fs: Algebra
   readonly port: Backend
   readonly may: Caller["may"]
-  /** A step on the port, as an operation of the service: with its checks, limits and errors. */
+  /** Runs a step on the port as an operation of the service, with its checks, limits and errors. */
   readonly step: <A>(
     method: string,
     path: string,
     run: (path: FsPath.FsPath) => Effect.Effect<A, Fault>,
     actions?: ReadonlyArray<Action>
   ) => Effect.Effect<A, FsError>
-  /** What is at the path, links followed. */
+  /** Looks up a path, following symlinks. */
   readonly look: (method: string, path: string, actions?: ReadonlyArray<Action>) => Effect.Effect<Resolved, FsError>
-  /** What is at the path, a link being a link. */
+  /** Looks up a path without following a symlink in its last name. */
   readonly lookAtLink: (method: string, path: string, actions?: ReadonlyArray<Action>) => Effect.Effect<Resolved, FsError>
-  /** The entries of a directory, by name. */
+  /** Returns the entries of a directory, sorted by name. */
   readonly children: (method: string, path: string) => Effect.Effect<ReadonlyArray<Child>, FsError>
   readonly failure: (method: string, path: string, error: FsError) => Effect.Effect<never, PlatformError>
   readonly answer: <A, R>(
@@ -49,7 +49,9 @@ export const make = (fs: Algebra): Bridge => {
 
   const step: Bridge["step"] = (method, path, run, actions = reading) => caller.call(method, path, tags.write, actions, run)
 
-  /** What Node calls ENOTDIR, our errors call NotFound. It is told apart only where a call has failed already. */
+  /**
+   * Tests whether a NotFound of ours is ENOTDIR in Node's terms. This costs a lookup, so it runs only after a failure.
+   */
   const isBlocked = (path: FsPath.FsPath): Effect.Effect<boolean> =>
     Effect.match(resolve(port, path), { onFailure: () => false, onSuccess: ({ blocked }) => blocked })
 
@@ -86,7 +88,7 @@ export const make = (fs: Algebra): Bridge => {
   }
 }
 
-/** What may be asked of a `mode`. The bits of the file's type are looked past, as the system does. */
+/** Checks a `mode` argument and returns its permission bits. File type bits are ignored, as the system does. */
 export const permissionBits = (method: string, mode: number): Effect.Effect<number, PlatformError> =>
   !Number.isInteger(mode) || mode < 0 || mode > 0xffff_ffff
     ? Effect.fail(badArgument(method, "the mode must be a whole number from 0 to 2^32 - 1"))
@@ -95,8 +97,9 @@ export const permissionBits = (method: string, mode: number): Effect.Effect<numb
       : Effect.fail(badArgument(method, "set-user-ID, set-group-ID and sticky bits are not given here"))
 
 /**
- * What the mode asked for comes to for something just made, whose own mode tells what the backend's mask takes away. A file is made
- * without the bits to execute it, which are taken to be masked as those to read it.
+ * Masks the requested mode of a new entry as the backend masked its default mode.
+ *
+ * A file is created without execute bits, so these are masked like its read bits.
  */
 export const masked = (mode: number, made: FileStat): number =>
   made.mode === undefined ? mode : mode & (made.isDirectory ? made.mode : made.mode | ((made.mode >> 2) & 0o111))
@@ -105,19 +108,19 @@ export const typeOf: { readonly [K in Kind]: File.Type } = {
   file: "File",
   directory: "Directory",
   symlink: "SymbolicLink",
-  // A FIFO, a socket or a device: the port does not say which.
+  // The port does not distinguish FIFOs, sockets and devices.
   other: "Unknown"
 }
 
 const typeBits: { readonly [K in Kind]: number } = { file: 0o100000, directory: 0o040000, symlink: 0o120000, other: 0 }
 
-/** For backends that know nothing of permissions. */
+/** The modes for backends without permissions. */
 const usualMode: { readonly [K in Kind]: number } = { file: 0o644, directory: 0o755, symlink: 0o777, other: 0o644 }
 
 const dateOf = (time: DateTime.Utc | undefined): Option.Option<Date> =>
   Option.map(Option.fromNullishOr(time), DateTime.toDateUtc)
 
-/** Owner, device and number of names are not known here, nor when it was read last. */
+/** Converts a stat. Owner, device, number of hard links and access time are unknown. */
 export const infoOf = (stat: FileStat): File.Info => ({
   type: typeOf[stat.kind],
   mtime: dateOf(stat.modifiedAt),

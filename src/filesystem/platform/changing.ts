@@ -28,7 +28,7 @@ type Changing = Pick<
   | "writeFile"
 >
 
-/** The flags for which the service has a mode; the others need a handle. */
+/** The service's write modes for the flags that have one. Other flags need a handle. */
 const modes: { readonly [Flag in OpenFlag]?: "overwrite" | "create" | "append" } = {
   w: "overwrite",
   "w+": "overwrite",
@@ -45,7 +45,7 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): Changing => {
 
   const notFound = (operation: string, path: string) => new FsError.NotFound({ operation, path })
 
-  /** The service makes parents; effect's FileSystem does not. */
+  /** Fails if the parent is no directory. The service creates parents, but effect's FileSystem does not. */
   const parentOf = Effect.fnUntraced(function* (
     method: string,
     path: string,
@@ -60,7 +60,7 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): Changing => {
     )
   })
 
-  /** What exists is in the way of a create, whatever it is. */
+  /** Converts the error of an exclusive create: any existing entry means AlreadyExists. */
   const exclusive = (error: FsError.FsError, mode: string | undefined): FsError.FsError =>
     mode === "create" && error._tag === "NotAFile"
       ? new FsError.AlreadyExists({ operation: error.operation, path: error.path })
@@ -73,7 +73,7 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): Changing => {
       Effect.andThen(fs.stat(path), Effect.fail(new FsError.Unsupported({ operation: method, path, feature })))
     )
 
-  /** The directories that the making will make, the deepest first. */
+  /** Returns the directories that the call will create, the deepest first. */
   const missing = Effect.fnUntraced(function* (
     path: string,
     recursive: boolean
@@ -157,7 +157,7 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): Changing => {
     yield* fs.symlink(path, target)
   })
 
-  /** Node's own reading of a time: seconds, and now for what no time can be. */
+  /** Converts a time as Node does: numbers are seconds, and an impossible number means now. */
   const millis = (method: string, time: Date | number): Effect.Effect<number, PlatformError> => {
     const value = typeof time === "number" ? time : time.getTime()
     if (Number.isNaN(value)) return Effect.fail(badArgument(method, "it is not a time"))

@@ -1,4 +1,6 @@
-/** The three contents that a handle can have: a file as it was opened, one that grows, and one that is put together to take its place. */
+/**
+ * The three contents of a handle: a file as it was opened, a file that grows, and staged changes that replace the file.
+ */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
@@ -12,7 +14,7 @@ import * as Pages from "./pages.ts"
 
 type Failed = FsError.FsError
 
-/** A content, and what is still to be done when its scope closes. */
+/** A content, and the work to do when its scope closes. */
 export interface Opened {
   readonly content: Content
   readonly close: (exit: Exit.Exit<unknown, unknown>) => Effect.Effect<void>
@@ -23,7 +25,7 @@ export const promoted =
   (fault: FsError.Fault): Failed =>
     FsError.promote(fault, "open", path)
 
-/** The file as it was opened. */
+/** Returns the file as it was opened. */
 export const pinned = (path: string, handle: Handle): Content => ({
   stat: Effect.succeed(handle.stat),
   read: (offset, length) => {
@@ -36,7 +38,7 @@ export const pinned = (path: string, handle: Handle): Content => ({
   appends: false
 })
 
-/** That a directory can be opened, and then not read, is how programs look at one through a handle. */
+/** Returns the content of a directory. Programs open directories only for their stat; reading fails. */
 export const directory = (path: string, stat: FileStat): Content => ({
   stat: Effect.succeed(stat),
   read: () => Effect.fail(new FsError.NotAFile({ operation: "open", path })),
@@ -44,7 +46,7 @@ export const directory = (path: string, stat: FileStat): Content => ({
   appends: false
 })
 
-/** The file that has the name, which grows with each write. `truncate` cuts it. */
+/** Returns the current file of that name, which grows with each write. `truncate` shortens it. */
 export const appending = (
   { fs }: Bridge,
   path: string,
@@ -65,18 +67,18 @@ interface Staging {
   readonly path: string
   readonly reads: boolean
   readonly before: FileStat
-  /** What it begins with; it must stay open as long as the content is used. */
+  /** The initial content. The handle must stay open while the content is used. */
   readonly base: Handle | undefined
   /** The version of `base` when it was opened. Another program may write into the same file later. */
   readonly version: string | undefined
   /** Whether there is something to publish from the start. */
   readonly isChanged: boolean
-  /** When the scope fails and nothing was published. */
+  /** Runs when the scope fails before anything was published. */
   readonly discard: Effect.Effect<void>
   readonly limits: LimitsShape
 }
 
-/** What `base` holds and what is written over it, which takes the name's place at `sync` and when the scope closes well. */
+/** Returns staged changes over `base`. They replace the file at `sync` and when the scope closes successfully. */
 export const staged = ({ answer, fs }: Bridge, staging: Staging): Opened => {
   const { base, before, discard, limits, path, reads, version } = staging
   const pages = Pages.make(base)
@@ -95,9 +97,9 @@ export const staged = ({ answer, fs }: Bridge, staging: Staging): Opened => {
       Effect.map(Effect.mapError(run, promoted(path)), () => void (isChanged = true))
     )
   const content = Stream.mapError(pages.content, promoted(path))
-  /** The version that this handle was opened with, or has published last. */
+  /** The version that this handle opened or last published. */
   let current = version
-  /** Replaces the version that the handle was opened to change, and nothing that others have written since. */
+  /** Replaces only the version that this handle knows. Fails with Conflict if others have written since. */
   const replace = (ifMatch: string): Effect.Effect<void, Failed> =>
     Effect.map(Stream.run(content, fs.sink(path, { mode: "replace", ifMatch, version: true })), (written) => {
       current = written.version
@@ -106,7 +108,7 @@ export const staged = ({ answer, fs }: Bridge, staging: Staging): Opened => {
     current === undefined ? Stream.run(content, fs.sink(path, { mode: "overwrite", createParents: false })) : replace(current)
   )
   const settled = Effect.sync(() => void (isChanged = false))
-  // A Conflict is final: publishing again could not succeed, and whoever called `sync` has been told.
+  // A Conflict is final: publishing again cannot succeed, and the caller of `sync` has received the error.
   const publish = Effect.tapError(Effect.andThen(Effect.provideService(take, Limits, limits), settled), (error) =>
     error._tag === "Conflict" ? settled : Effect.void
   )

@@ -1,6 +1,8 @@
 /**
- * `cp -r` as effect's Node implementation has it. What is not there yet the service copies, whole or not at all; what it refuses, since
- * something is there, is decided here: directories are merged, and without `overwrite` files that exist are silently kept.
+ * A copy like effect's Node implementation (`cp -r`).
+ *
+ * The service copies to a free path atomically. An existing target is handled here: directories are merged, and without
+ * `overwrite` existing files are silently kept.
  */
 import * as Effect from "effect/Effect"
 import type { FileSystem } from "effect/FileSystem"
@@ -22,7 +24,7 @@ export const make = ({ answer, children, fs, lookAtLink, port }: Bridge): FileSy
   const cannot = (path: string, detail: string) =>
     Effect.fail(new FsError.InvalidArgument({ operation, path, argument: "to", detail }))
 
-  /** The service's copies have the permissions and times of new files. */
+  /** Copies permissions and times, because the service gives copies those of new files. */
   const keep = Effect.fnUntraced(function* (
     from: FsPath.FsPath,
     to: FsPath.FsPath,
@@ -35,7 +37,10 @@ export const make = ({ answer, children, fs, lookAtLink, port }: Bridge): FileSy
     })
   })
 
-  /** Directories last, since one that may not be written to lets nothing in it be changed. */
+  /**
+   * Copies the attributes of a tree. Directories come last, because nothing can change in a directory without write
+   * permission.
+   */
   const keepTree = Effect.fnUntraced(function* (
     from: FsPath.FsPath,
     to: FsPath.FsPath,
@@ -55,7 +60,7 @@ export const make = ({ answer, children, fs, lookAtLink, port }: Bridge): FileSy
       ? Effect.void
       : (source.isDirectory ? keepTree : keep)(from, to, how)
 
-  /** Where nothing is, or a leaf in the place of another. */
+  /** Copies to a free path, or replaces one file or symlink by another. */
   const put = (from: FsPath.FsPath, source: FileStat, to: FsPath.FsPath, how: How): Effect.Effect<void, FsError.FsError> =>
     Effect.andThen(
       Effect.catchTag(fs.copy(from, to, { overwrite: true }), "NotAFile", ({ path }) =>
@@ -88,7 +93,7 @@ export const make = ({ answer, children, fs, lookAtLink, port }: Bridge): FileSy
     if (found === undefined) return yield* put(source, stat, target.path, how)
     if (stat.isDirectory !== found.isDirectory) return yield* cannot(to, "a file and a directory do not replace each other")
     if (stat.isDirectory) return yield* merge(source, target.path, how)
-    // Node puts a link in the place of a link, whatever `overwrite` says, and never in that of a file.
+    // Node replaces a symlink by a symlink, whatever `overwrite` says, but never a file.
     if (stat.kind === "symlink" && found.kind !== "symlink") {
       return yield* Effect.fail(new FsError.AlreadyExists({ operation, path: to }))
     }

@@ -1,21 +1,24 @@
 /**
- * The two tables between our errors and effect's `PlatformError`. Outward each error gets the tag that effect's Node implementation
- * gives in the same situation, with our error as its `cause`; inward the code of the cause counts first, because effect's tags fold
- * together what has to be told apart.
+ * Converts between our errors and effect's `PlatformError`.
+ *
+ * Outward, each error gets the tag that effect's Node implementation gives in the same situation, with our error as its
+ * `cause`. Inward, the code of the cause comes first, because effect's tags are too coarse.
  */
 import * as PlatformError from "effect/PlatformError"
 import { type Fault, type FsError, tagsOf, FsError as FsErrors, toFault } from "../../model/FsError.ts"
 
 type Tag = PlatformError.SystemErrorTag | "BadArgument"
 
-/** EINVAL of the system, where the caller named a path that cannot be meant, and the argument that Node itself refuses. */
+/**
+ * Returns the tag for an invalid argument: Unknown, as for EINVAL, if it is a path; otherwise BadArgument, as in Node.
+ */
 const invalidArgument = (argument: string): Tag => (["path", "from", "to"].includes(argument) ? "Unknown" : "BadArgument")
 
 const outward: { readonly [T in FsError["_tag"]]: Tag | ((error: Extract<FsError, { readonly _tag: T }>) => Tag) } = {
   NotFound: "NotFound",
   AlreadyExists: "AlreadyExists",
   AccessDenied: (error) => (error.why === "busy" ? "Busy" : "PermissionDenied"),
-  // Of a path that could be read, all that is left is where its links lead.
+  // The path itself was readable, so only its symlinks can be invalid.
   InvalidPath: "BadResource",
   PathTooLong: "Unknown",
   NotADirectory: "BadResource",
@@ -46,7 +49,7 @@ export const systemError = (
 ): PlatformError.PlatformError =>
   PlatformError.systemError({ module, method, _tag, pathOrDescriptor: path, description, cause })
 
-/** `path` is the one that the caller of effect's method named. */
+/** Converts an error. `path` is the path that the caller of effect's method gave. */
 export const toPlatform = (error: FsError, method: string, path: string, instead?: Tag): PlatformError.PlatformError => {
   const row = outward[error._tag] as Tag | ((error: FsError) => Tag)
   const tag = instead ?? (typeof row === "string" ? row : row(error))
@@ -104,8 +107,9 @@ const codeOf = (cause: unknown): string | undefined =>
   typeof cause === "object" && cause !== null && "code" in cause && typeof cause.code === "string" ? cause.code : undefined
 
 /**
- * `wrongKind` is what the call can only mean by BadResource where there is no code. What an error says in words may hold paths of the
- * filesystem underneath, so none of it is kept but the cause, for the debug log.
+ * Converts an error to a fault. `wrongKind` is the meaning of a BadResource without a code.
+ *
+ * Messages may contain paths of the underlying filesystem, so only the cause is kept, for the debug log.
  */
 export const fromPlatform = (error: PlatformError.PlatformError, wrongKind: Fault = { _tag: "NotAFile" }): Fault => {
   const { reason } = error

@@ -1,6 +1,6 @@
 /**
- * A handle is a cursor over a content, and which content is decided by the flag it was opened with (open.ts). Its rules are those of
- * effect's `File`; after closing, every call fails.
+ * A file handle: a cursor over a content, which the open flag determines (open.ts). It follows the rules of effect's
+ * `File`; after closing, every call fails.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -13,13 +13,13 @@ import { badArgument, systemError } from "./errors.ts"
 
 export interface Content {
   readonly stat: Effect.Effect<FileStat, FsError>
-  /** Missing: not opened for reading. Answers nothing at the end and past it. */
+  /** Reads bytes; returns none at the end and beyond. Absent if the file is not open for reading. */
   readonly read?: (offset: number, length: number) => Effect.Effect<Uint8Array, FsError>
-  /** Missing: not opened for writing. */
+  /** Writes bytes. Absent if the file is not open for writing. */
   readonly write?: (offset: number, bytes: Uint8Array) => Effect.Effect<void, FsError>
   readonly truncate?: (size: number) => Effect.Effect<void, FsError | PlatformError>
   readonly sync: Effect.Effect<void, FsError>
-  /** Writes go to the end, wherever the cursor is. */
+  /** Whether writes go to the end, regardless of the cursor. */
   readonly appends: boolean
 }
 
@@ -69,7 +69,7 @@ export const make = (bridge: Bridge, path: string, content: Content, isClosed: (
     [FileSystem.FileTypeId]: FileSystem.FileTypeId,
     stat: call("stat", () => Effect.map(content.stat, infoOf)),
     sync: call("sync", () => content.sync),
-    // "end" is not in effect's type yet, but it is what every file can do.
+    // Effect's type lacks "end", but every file supports it.
     seek: (offset, from: FileSystem.SeekMode | "end") =>
       call("seek", () => {
         const base =

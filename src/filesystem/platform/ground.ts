@@ -1,7 +1,8 @@
 /**
- * The ground under a port that stands on effect's FileSystem: paths of ours become paths of it, nothing on the way to them may be a
- * link, and its errors become faults. It cannot be asked to stay within a directory, so every way is looked at, step by step, before
- * it is taken; what someone exchanges in between is followed, which is why the confinement is only `best-effort`.
+ * The basis of a port over effect's FileSystem: maps paths, rejects symlinks on the way, and converts errors to faults.
+ *
+ * Effect's FileSystem cannot confine a path to a directory. So each component is checked before use. A process that
+ * replaces one in between can escape, so the confinement is only `best-effort`.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -21,23 +22,25 @@ const reserved: Fault = { _tag: "InvalidPath", detail: "names of this form are k
 
 export interface Ground {
   readonly fs: FileSystem
-  /** The path on `fs`. */
+  /** Returns the path on `fs`. */
   readonly at: (path: FsPath.FsPath) => string
-  /** What has the name, or `undefined`. Only after `reach`, `seek` or `place`. */
+  /** Looks up a path; `undefined` if it is absent. Only valid after `reach`, `seek` or `place`. */
   readonly look: (path: FsPath.FsPath) => Effect.Effect<File.Info | undefined, Fault>
-  /** What has the name; `undefined` also where the way leads through what is no directory. */
+  /** Looks up a path; `undefined` also if a component is no directory. */
   readonly seek: (path: FsPath.FsPath) => Effect.Effect<File.Info | undefined, Fault>
-  /** What has the name, or NotFound. */
+  /** Looks up a path; fails with NotFound if it is absent. */
   readonly reach: (path: FsPath.FsPath) => Effect.Effect<File.Info, Fault>
-  /** What has the name, where something could be put: its directory is there. */
+  /** Looks up a path at which an entry could be created: its directory must exist. */
   readonly place: (path: FsPath.FsPath) => Effect.Effect<File.Info | undefined, Fault>
-  /** A name of `fs` as one of ours. */
+  /** Converts a name of `fs` to one of ours. */
   readonly nameOf: (name: string) => string
 }
 
 /**
- * With the fault that an error stands for. `wrongKind` is what BadResource without a code can only mean here. The limits in force are
- * for who calls the service; were this FileSystem one of ours, they would bind its own steps too.
+ * Converts errors to faults. `wrongKind` is the meaning of a BadResource without a code.
+ *
+ * The caller's limits do not apply here. If `fs` is a filesystem of this library, they would otherwise restrict its own
+ * steps.
  */
 export const ask = <A, R>(effect: Effect.Effect<A, PlatformError, R>, wrongKind?: Fault): Effect.Effect<A, Fault, R> =>
   Effect.provideService(
@@ -47,8 +50,10 @@ export const ask = <A, R>(effect: Effect.Effect<A, PlatformError, R>, wrongKind?
   )
 
 /**
- * A FileSystem that is one of ours refuses the names that writes in progress have. There they have a number at their end, which what
- * stands on this port never sees: the first that is not refused, since one of ours may stand on another.
+ * Returns the suffix that this port adds to temporary names on `fs`.
+ *
+ * A FileSystem of this library refuses names of writes in progress. There the names get a number at the end, which
+ * users of this port never see. Such filesystems can be stacked, so the first accepted number is used.
  */
 const numberOf = Effect.fnUntraced(function* (fs: FileSystem, above: string): Effect.fn.Return<string> {
   for (let number = 0; ; number++) {
@@ -63,7 +68,7 @@ const numberOf = Effect.fnUntraced(function* (fs: FileSystem, above: string): Ef
   }
 })
 
-/** `top` is a real path. */
+/** Creates the ground for a directory. `top` must be a real path. */
 export const make = (fs: FileSystem, top: string): Effect.Effect<Ground> => {
   const above = top.endsWith("/") ? top : `${top}/`
   return Effect.map(numberOf(fs, above), (suffix) => {
@@ -83,7 +88,7 @@ export const make = (fs: FileSystem, top: string): Effect.Effect<Ground> => {
         fault._tag === "NotFound" || fault._tag === "NotADirectory" ? Effect.undefined : Effect.fail(fault)
       )
 
-    /** What bars the way to the path, if anything does. */
+    /** Returns the fault of the first obstacle above the path, if there is one. */
     const obstacle = Effect.fnUntraced(function* (path: FsPath.FsPath): Effect.fn.Return<Fault | undefined, Fault> {
       for (let end = path.indexOf("/"); end !== -1; end = path.indexOf("/", end + 1)) {
         const info = yield* look(path.slice(0, end) as FsPath.FsPath)

@@ -27,7 +27,7 @@ export const make = (bridge: Bridge): Looking => {
   const mayWrite = (stat: FileStat): boolean =>
     may("write", stat.path) && (stat.mode === undefined || (stat.mode & 0o222) !== 0)
 
-  /** A file is asked by opening it. Of the rest only the permission bits can be known without doing something. */
+  /** Tests readability: a file is opened; for all others only the permission bits can be checked. */
   const readable = (path: string, stat: FileStat): Effect.Effect<void, PlatformError> =>
     stat.isFile
       ? answer(
@@ -53,7 +53,7 @@ export const make = (bridge: Bridge): Looking => {
       )
     )
 
-  /** Below the directory, in path order. A linked directory is listed and not entered. */
+  /** Returns all paths below the directory in path order. A symlink to a directory is listed but not entered. */
   const everything = (path: string): Effect.Effect<Array<string>, PlatformError> =>
     answer(
       "readDirectory",
@@ -71,7 +71,9 @@ export const make = (bridge: Bridge): Looking => {
         : Effect.succeed({ path: found.path, stat: found.stat })
     )
 
-  /** Of the direct entries, unless `deep`; of a file, what its directory tells about it. */
+  /**
+   * Streams events of the direct entries, or of all if `deep`; for a file, the events of its directory that concern it.
+   */
   const events = (path: string, at: Place, deep: boolean): Stream.Stream<WatchEvent, PlatformError> => {
     const base = at.stat.isDirectory ? at.path : FsPath.parent(at.path)
     const concerns = (event: OurEvent): boolean =>
@@ -134,7 +136,7 @@ interface Place {
   readonly stat: FileStat
 }
 
-/** A watch is installed when it is first pulled, so it is pulled before that is told. */
+/** Pulls the stream before it calls `onReady`, because a watch starts with the first pull. */
 const announced = <A, E>(stream: Stream.Stream<A, E>, onReady: () => void): Stream.Stream<A, E> =>
   Stream.callback<A, E>((queue) =>
     Effect.andThen(Effect.forkScoped(Stream.runIntoQueue(stream, queue), { startImmediately: true }), Effect.sync(onReady))

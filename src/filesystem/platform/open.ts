@@ -1,13 +1,14 @@
 /**
- * What a handle reads and writes, by the flag it is opened with.
+ * Opens handles. The flag determines what a handle reads and writes.
  *
- * - `r` reads the file as it was when it was opened, whatever happens to the name meanwhile.
- * - `r+`, `w` and their kin write to a staged content, which takes the file's place in one step: at `sync`, which fails typed, and when
- *   the scope closes well, where a failure is a defect. What `r+` was opened to change takes the place of that content alone: where
- *   another has written or removed the file since, publishing is a Conflict. Until then everyone else reads the old content; when the scope closes with a
- *   failure they go on doing so. A file that opening has made is there at once, and empty; it goes again when the scope fails and
- *   nothing was published.
- * - `a` and its kin append at once, each write whole or not at all, to whatever file then has the name, which must still be there.
+ * - `r` reads the file as it was opened, whatever happens to the name meanwhile.
+ * - `r+`, `w` and variants write to staged content, which replaces the file in one step.
+ * - `a` and variants append at once, each write atomically, to the current file of that name, which must still exist.
+ *
+ * Staged content is published at `sync`, which fails typed, and when the scope closes successfully, where a failure is
+ * a defect. Until then everyone else reads the old content; if the scope fails, nothing is published. With `r+`,
+ * publishing fails with Conflict if another program has changed or removed the file. A file created by opening exists
+ * at once, empty. It is removed if the scope fails before anything was published.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -80,7 +81,7 @@ export const make = (bridge: Bridge): FileSystem["open"] => {
         )
     )
 
-  /** An empty file where there is none. Answers whether it was this call that made it. */
+  /** Creates an empty file if there is none. Returns whether this call created it. */
   const create = (path: string, exclusive: boolean): Effect.Effect<boolean, FsError.FsError> =>
     exclusive
       ? Effect.as(fs.writeBytes(path, empty, { mode: "create", createParents: false }), true)
@@ -96,7 +97,7 @@ export const make = (bridge: Bridge): FileSystem["open"] => {
     (size: number): Effect.Effect<void, PlatformError> =>
       Effect.scoped(Effect.flatMap(open(path, { flag: "r+" }), (file) => Effect.andThen(file.truncate(size), file.sync)))
 
-  /** What must be there for the plan, or must not. */
+  /** Returns the error if the plan does not permit the existing entry or its absence. */
   const admits = (path: string, plan: Plan, found: FileStat | undefined): FsError.FsError | undefined => {
     const operation = "open"
     if (found === undefined) return plan.creates === "never" ? new FsError.NotFound({ operation, path }) : undefined
@@ -120,7 +121,7 @@ export const make = (bridge: Bridge): FileSystem["open"] => {
       return yield* Effect.fail(new FsError.Unsupported({ operation: "open", path, feature: "attributes" }))
     }
     const made = found.stat === undefined && (yield* create(path, exclusive))
-    // What opening has made, when it comes to nothing; unless someone has written to it.
+    // Removes the created file again, unless another program has written to it.
     const discard = made ? Effect.ignore(fs.delete(found.path, { ifMatch: sha256(empty) })) : Effect.void
     const prepared = Effect.gen(function* () {
       if (made && setsMode) yield* setMode(path, mode)

@@ -1,7 +1,8 @@
 /**
- * Content that is being changed in place where the port can only replace it whole: pages of 64 KiB, of which those that were written
- * to are in memory and the others still show the file as it was opened. So the memory taken is what was written, however large the
- * file, and no write costs more than the pages it touches.
+ * Content that changes in place, on a port that can only replace whole files.
+ *
+ * The content consists of pages of 64 KiB. Written pages are in memory; all others are read from the opened file. So
+ * memory depends only on the written pages, and a write costs only the pages that it touches.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -13,19 +14,19 @@ const pageSize = 64 * 1024
 
 export interface Pages {
   readonly size: () => number
-  /** Fewer bytes than `length` only at the end. */
+  /** Reads `length` bytes, or fewer at the end. */
   readonly read: (offset: number, length: number) => Effect.Effect<Uint8Array, Fault>
-  /** Copies the bytes. What is between the end and `offset` becomes zeros. */
+  /** Writes a copy of the bytes. A gap between the end and `offset` is filled with zeros. */
   readonly write: (offset: number, bytes: Uint8Array) => Effect.Effect<void, Fault>
   readonly truncate: (size: number) => Effect.Effect<void>
   readonly content: Stream.Stream<Uint8Array, Fault>
 }
 
-/** `base` must stay open as long as the pages are used; without one there is no content yet. */
+/** Creates pages over `base`, which must stay open during their use; without it, the content is empty. */
 export const make = (base: Handle | undefined): Pages => {
   const written = new Map<number, Uint8Array>()
   let size = base?.stat.sizeBytes ?? 0
-  /** What was once cut off the base does not come back. */
+  /** The readable part of `base`. A part that was cut off stays zero if the content grows again. */
   let visible = size
 
   const fromBase = (index: number): Effect.Effect<Uint8Array, Fault> => {

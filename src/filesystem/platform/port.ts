@@ -1,4 +1,7 @@
-/** Any FileSystem of effect as a port: a look at what is there, one call, and the rules of the port for what it meant. */
+/**
+ * A port over any FileSystem of effect. Each operation looks up the path, makes one call, and interprets the result by
+ * the port's rules.
+ */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import type { File } from "effect/FileSystem"
@@ -24,7 +27,7 @@ const ofLinks: Fault = { _tag: "InvalidArgument", argument: "path", detail: "a l
 
 const tagOf = { Create: "Created", Update: "Updated", Remove: "Removed" } as const
 
-/** Readable, and different for different names: what cannot be shown is `\x01`, a backslash is doubled. */
+/** Escapes a name. The result is readable and unique: a control character becomes `\x01`, a backslash is doubled. */
 const escaped = (name: string): string =>
   name.replace(/[\\\u0000-\u001f\u007f]/g, (unit) =>
     unit === "\\" ? "\\\\" : `\\x${unit.charCodeAt(0).toString(16).padStart(2, "0")}`
@@ -32,10 +35,13 @@ const escaped = (name: string): string =>
 
 const isExpressible = (name: string): boolean => FsPath.parse(name) === name
 
-/** What decoders put in the place of bytes that are no text: a name that has it may be none that can be asked for. */
+/** Tests for U+FFFD, which replaces invalid bytes. A name that contains it may not be usable in a path. */
 const isDoubtful = (name: string): boolean => name.includes("\ufffd")
 
-/** Seconds. Half a microsecond more, so that a fraction is not cut below its millisecond; before 1970 only a Date is understood. */
+/**
+ * Returns seconds, plus half a microsecond so that the fraction is not rounded below its millisecond. Before 1970 only
+ * a Date works.
+ */
 const secondsOf = (time: DateTime.Utc): number | Date =>
   time.epochMilliseconds < 0
     ? DateTime.toDateUtc(time)
@@ -51,7 +57,7 @@ export const make = (ground: Ground, info: Info, rules: Rules): Backend => {
       ? { name, kind: kindOf(type), addressable: true }
       : { name: escaped(name), kind: kindOf(type), addressable: false, key: name }
 
-  /** An entry whose kind or name the listing leaves open. */
+  /** Looks up an entry whose kind or name the listing does not show reliably. */
   const settled = (directory: FsPath.FsPath, name: string): Effect.Effect<Child | undefined, Fault> =>
     Effect.map(look(FsPath.join(directory, name)), (found) =>
       found !== undefined
@@ -83,7 +89,7 @@ export const make = (ground: Ground, info: Info, rules: Rules): Backend => {
     return {
       stat,
       read: (offset, length) => {
-        // What has been appended since is not of this file as it was opened.
+        // Bytes appended since are not part of the file as it was opened.
         const size = Math.max(0, Math.min(length, stat.sizeBytes - offset))
         return Effect.uninterruptible(
           Effect.map(ask(file.readAlloc(size, { position: BigInt(offset) })), (bytes) =>
@@ -98,7 +104,7 @@ export const make = (ground: Ground, info: Info, rules: Rules): Backend => {
   }
 
   const open: Backend["open"] = Effect.fnUntraced(function* (path) {
-    // A FIFO would hang.
+    // Opening a FIFO would block.
     if ((yield* reach(path)).type !== "File") return yield* Effect.fail(notAFile)
     const file = yield* ask(
       Effect.catch(fs.open(at(path), { flag: "r", noFollow: true }), (error) =>
@@ -117,8 +123,10 @@ export const make = (ground: Ground, info: Info, rules: Rules): Backend => {
         )
 
   /**
-   * Effect's FileSystem removes a directory with all that is in it or not at all, so an empty one is moved out of everyone's way and
-   * looked at again before it goes.
+   * Removes an empty directory.
+   *
+   * Effect's FileSystem removes a directory with everything in it. So the directory is renamed first, and checked again
+   * before the removal.
    */
   const removeDirectory = Effect.fnUntraced(function* (path: FsPath.FsPath): Effect.fn.Return<void, Fault> {
     if ((yield* entries(path)).length > 0) return yield* Effect.fail(notEmpty)
@@ -143,7 +151,7 @@ export const make = (ground: Ground, info: Info, rules: Rules): Backend => {
   const isSameName = (from: FsPath.FsPath, to: FsPath.FsPath): boolean =>
     info.caseSensitive ? from === to : FsPath.fold(from) === FsPath.fold(to)
 
-  /** Whether what is at `to` may give way to what comes. */
+  /** Checks that an entry may replace the target. */
   const replaces = Effect.fnUntraced(function* (
     source: File.Info,
     target: File.Info,

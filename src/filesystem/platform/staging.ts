@@ -1,7 +1,8 @@
 /**
- * Writing on effect's FileSystem: into a file of its own beside the target, which then takes the target's name in one step. So an
- * observer sees the old file or the new one, and a write that fails or is interrupted leaves nothing. Each call that changes
- * something is waited for, also by a fiber that is being interrupted.
+ * Writes on effect's FileSystem: into a temporary file beside the target, which then is renamed.
+ *
+ * So an observer sees the old file or the new one, and a failed or interrupted write leaves nothing. Every call that
+ * changes something runs uninterruptibly.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -51,7 +52,10 @@ export const make = (ground: Ground): Backend["write"] => {
 
   const discard = (path: FsPath): Effect.Effect<void> => Effect.ignore(ask(fs.remove(at(path), { force: true })))
 
-  /** Gives `use` a name beside the path. What has it then is removed, unless `use` succeeds and has `given` it away. */
+  /**
+   * Calls `use` with a temporary name beside the path. The file is removed afterwards, unless `given` is set and `use`
+   * succeeds.
+   */
   const withAside = <A, E, R>(
     path: FsPath,
     given: boolean,
@@ -62,7 +66,7 @@ export const make = (ground: Ground): Backend["write"] => {
       return Effect.onExit(use(aside), (exit) => (given && Exit.isSuccess(exit) ? Effect.void : discard(aside)))
     })
 
-  /** The old file's owner, where that is permitted, and its permission bits, which a change of owner may take away. */
+  /** Copies the old file's owner, if permitted, and its permission bits, which a change of owner may clear. */
   const inherit = Effect.fnUntraced(function* (path: FsPath, old: File.Info): Effect.fn.Return<void, Fault> {
     const made = yield* look(path)
     if (made === undefined) return
@@ -78,7 +82,7 @@ export const make = (ground: Ground): Backend["write"] => {
     if (permissions(old) !== permissions(made)) yield* ask(fs.chmod(at(path), permissions(old)))
   }, Effect.uninterruptible)
 
-  /** The whole content in a file of its own, which is at no time more open than the old one. */
+  /** Writes the whole content to a temporary file that never has more permissions than the old one. */
   const stage = Effect.fnUntraced(function* <E, R>(
     aside: FsPath,
     content: Content<E, R>,
@@ -90,7 +94,7 @@ export const make = (ground: Ground): Backend["write"] => {
     if (old !== undefined) yield* inherit(aside, old)
   })
 
-  /** Where there are no hard links, the name is taken with an empty file first, which the content replaces at once. */
+  /** Renames without hard links: an empty file takes the name first, and the content replaces it at once. */
   const reserve = (aside: FsPath, path: FsPath): Effect.Effect<void, Fault> =>
     Effect.andThen(
       put(path, empty, "wx"),
@@ -129,7 +133,7 @@ export const make = (ground: Ground): Backend["write"] => {
         )
     )
 
-  /** Adds to the end, and cuts back what was added when not all of it could be. */
+  /** Appends, and removes the appended part if not all of it could be written. */
   const extend = <E, R>(path: FsPath, add: Effect.Effect<void, Fault | E, R>): Effect.Effect<FileStat, Fault | E, R> =>
     Effect.flatMap(
       Effect.tap(look(path), (found) => admits(found, "append")),

@@ -1,6 +1,6 @@
 /**
- * Temporary files and directories are ordinary ones with a random name, in the directory that the caller names, and in the root where
- * none is named: a filesystem of ours has no place of the system's to put them.
+ * Temporary files and directories: ordinary ones with a random name, in the given directory or in the root, because a
+ * filesystem has no system directory for them.
  */
 import * as Effect from "effect/Effect"
 import type { FileSystem } from "effect/FileSystem"
@@ -55,7 +55,7 @@ export const make = ({ answer, fs, port }: Bridge): Temporary => {
       })
     )
 
-  /** There is nobody left to fail to; so that it is not lost, it is logged. */
+  /** A finalizer cannot fail, so a failure is logged. */
   const release = (directory: string) => Effect.ignore(withdraw(directory), { log: "Warn" })
 
   return {

@@ -1,6 +1,4 @@
-/**
- * How much a command may be, judged before anything runs. What the sandbox itself refuses is a matter of the backend.
- */
+/** The limits of a command, checked before it runs. The sandbox itself may refuse more. */
 import { InvalidArgument } from "../../model/FsError.ts"
 import { codePoints, root } from "../../model/FsPath.ts"
 
@@ -15,9 +13,9 @@ export const maxCode = 4096
 export const minTimeout = 1
 export const maxTimeout = 120
 export const evalTimeout = 5
-/** Bytes of each stream. */
+/** Bytes per stream. */
 export const maxStream = 32 * 1024
-/** Characters of each stream. */
+/** Characters per stream. */
 export const maxEvalStream = 4096
 
 type Finding = readonly [argument: string, detail: string] | undefined
@@ -100,7 +98,7 @@ const codeFinding = (code: string): Finding => {
     : undefined
 }
 
-/** What is wrong with what was asked for, if anything. */
+/** Returns the first violation of a limit, if there is one. */
 export const check = (
   tool: string,
   { code, command, cwd, env, stdin, timeout_seconds: seconds }: Asked
@@ -115,5 +113,5 @@ export const check = (
   return finding && new InvalidArgument({ operation: tool, path: cwd ?? root, argument: finding[0], detail: finding[1] })
 }
 
-/** Seconds, taken to the nearer end where they lie outside. */
+/** Clamps a timeout in seconds to the allowed range. */
 export const clampedTimeout = (seconds: number): number => Math.min(maxTimeout, Math.max(minTimeout, seconds))

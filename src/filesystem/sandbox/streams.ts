@@ -1,4 +1,4 @@
-/** Shortens what a program has written: the beginning and the end stay, whole characters of them, and a mark stands where it was cut. */
+/** Shortens program output: keeps the beginning and the end in whole characters, with a mark at the cut. */
 import { codePoints } from "../../model/FsPath.ts"
 
 export const mark = "\n[cut here]\n"
@@ -8,13 +8,13 @@ export interface Cut {
   readonly isCut: boolean
 }
 
-/** Returns the text without the mark of a former cut. */
+/** Returns the text without the mark of an earlier cut, or `undefined` if there is none. */
 const unmarked = (text: string): string | undefined => {
   const at = text.indexOf(mark)
   return at === -1 ? undefined : text.slice(0, at) + text.slice(at + mark.length)
 }
 
-/** The first and the last of a text that is too long. */
+/** The beginning and the end of a text that is too long. */
 type Ends = readonly [first: string, last: string]
 
 const cutting = (text: string, fits: (text: string) => boolean, ends: (text: string) => Ends): Cut => {
@@ -27,14 +27,14 @@ const cutting = (text: string, fits: (text: string) => boolean, ends: (text: str
 
 const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80
 
-/** Returns where a character begins, at or before this byte; the byte itself in what is no text. */
+/** Returns the start of the character at or before this byte; in invalid UTF-8, the byte itself. */
 const edgeBefore = (bytes: Uint8Array, at: number): number => {
   let edge = at
   while (edge > at - 4 && edge > 0 && isContinuation(bytes[edge])) edge--
   return edge > at - 4 ? edge : at
 }
 
-/** Returns where a character begins, at or after this byte; the byte itself in what is no text. */
+/** Returns the start of the next character at or after this byte; in invalid UTF-8, the byte itself. */
 const edgeAfter = (bytes: Uint8Array, at: number): number => {
   let edge = at
   while (edge < at + 4 && isContinuation(bytes[edge])) edge++
@@ -42,22 +42,24 @@ const edgeAfter = (bytes: Uint8Array, at: number): number => {
 }
 
 const encoder = new TextEncoder()
-// A byte order mark is part of what a program writes.
+// A byte order mark is part of the output.
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
 
-/** The whole characters among the first `max` bytes. */
+/** Returns the whole characters in the first `max` bytes. */
 export const textOf = (bytes: Uint8Array, max: number): string =>
   decoder.decode(bytes.length <= max ? bytes : bytes.subarray(0, edgeBefore(bytes, max)))
 
-/** The whole characters of bytes whose end was cut off. */
+/** Returns the whole characters of bytes whose end was cut off. */
 export const textOfStart = (bytes: Uint8Array): string =>
   new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes, { stream: true })
 
-/** The whole characters among the last `max` bytes. `isCut`: whether bytes are missing before the first. */
+/**
+ * Returns the whole characters in the last `max` bytes. `isCut` says whether bytes are missing before the first one.
+ */
 export const textOfEnd = (bytes: Uint8Array, max: number, isCut = bytes.length > max): string =>
   decoder.decode(isCut ? bytes.subarray(edgeAfter(bytes, Math.max(0, bytes.length - max))) : bytes)
 
-/** How many of `max` stand before the mark, and how many after it. */
+/** Splits `max` into the shares before and after the mark. */
 export const halves = (max: number): readonly [first: number, last: number] => [Math.ceil(max / 2), Math.floor(max / 2)]
 
 export const cutBytes = (text: string, max: number): Cut =>
@@ -93,7 +95,7 @@ export const cutCharacters = (text: string, max: number): Cut =>
     }
   )
 
-/** Shortens both streams so that the message that shows them stays within its limit. */
+/** Shortens both streams so that the message stays within its limit. */
 export const fitting = (
   streams: readonly [stdout: string, stderr: string],
   fits: (stdout: string, stderr: string) => boolean
