@@ -48,9 +48,10 @@ const served = (fs: Algebra): FileSystem.FileSystem => {
  * - There are no hard links, owners, access times, set-user-ID bits and device numbers. Requests for them fail with
  * BadArgument, and results omit them. `access` checks only permission bits, for any user.
  * - Writes are staged and replace the file in one step. A `sink` does so at its end.
- * - A handle opened with `r+` or `w` (and `x`, `+`) publishes at `sync`, which fails typed, and when its scope closes
- * successfully, where a failure is a defect. Until then, and for good if the scope fails, everyone else sees the old
- * file. A file created by opening exists at once, empty. Written data is held in memory, at most `Limits.maxFileSize`.
+ * - A handle opened with `r+` or `w` (and `x`, `+`) publishes at `sync`, which fails typed. It also publishes when its
+ *   scope closes successfully, where a failure is a defect. Until then, and for good if the scope fails, everyone else sees
+ *   the old file. A file created by opening exists at once, empty. Written data is held in memory, at most
+ *   `Limits.maxFileSize`.
  * - A handle opened with `a` appends at once.
  * - Temporary files are in the root, unless `directory` is given.
  *

@@ -55,7 +55,7 @@ export const make = ({ answer, fs, port }: Bridge): Temporary => {
       })
     )
 
-  /** A finalizer cannot fail, so a failure is logged. */
+  /** Removes the directory. A finalizer cannot fail, so a failure is logged. */
   const release = (directory: string) => Effect.ignore(withdraw(directory), { log: "Warn" })
 
   return {
