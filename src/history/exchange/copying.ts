@@ -1,6 +1,7 @@
 /**
- * A rename for ports that answer EXDEV to every rename: a copy, and then the removal of the original. A failure leaves the original as it
- * was and nothing of the copy. Unlike a rename, a copy that is killed can leave a part of a directory behind.
+ * Renames on ports that fail every rename with EXDEV: copies the entry and then removes the original.
+ *
+ * A failure keeps the original and removes the copy. Unlike a rename, a killed copy can leave a partial directory.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -41,14 +42,14 @@ const copyLink = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): Effect
   return links === undefined ? Effect.fail(noCopy) : Effect.flatMap(links.read(from), (target) => links.make(to, target))
 }
 
-/** Copies one entry; of a directory only itself, writable until it has been filled. */
+/** Copies one entry; a directory without its contents, writable until it is filled. */
 const copyOne = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath, stat: FileStat): Effect.Effect<void, Fault> => {
   if (stat.kind === "file") return copyFile(port, from, to, false)
   if (stat.kind === "symlink") return Effect.andThen(copyLink(port, from, to), setAttributes(port, to, stat))
   return stat.kind === "directory" ? port.makeDirectory(to) : Effect.fail(noCopy)
 }
 
-/** Copies what is missing at `to` of what stands at `from`, and gives directories their modes and times at the end. */
+/** Copies the entries of `from` that `to` lacks. Sets modes and times of directories at the end. */
 const fill = Effect.fnUntraced(function* (
   port: Backend,
   from: FsPath.FsPath,
@@ -76,11 +77,11 @@ const removeWhole = (port: Backend, path: FsPath.FsPath): Effect.Effect<void, Fa
     return stat.kind === "directory" ? Effect.asVoid(removeTree(port, path)) : port.remove(path)
   })
 
-/** Repeats an effect that must not fail for long, since what it does keeps the tree whole. */
+/** Retries an effect whose failure would leave the tree incomplete; returns whether it succeeded. */
 const surely = (effect: Effect.Effect<void, Fault>): Effect.Effect<boolean> =>
   Effect.map(Effect.exit(Effect.retry(effect, { times: 2 })), Exit.isSuccess)
 
-/** Lets everything below be removed, whatever modes it came with. */
+/** Makes all directories below writable, so that everything can be removed. */
 const loosened = Effect.fnUntraced(function* (port: Backend, top: FsPath.FsPath): Effect.fn.Return<void, Fault> {
   const { attributes } = port
   if (attributes === undefined || (yield* port.stat(top))?.kind !== "directory") return
@@ -91,7 +92,7 @@ const loosened = Effect.fnUntraced(function* (port: Backend, top: FsPath.FsPath)
   }
 })
 
-/** The copy stands whole before the first byte of the original goes. */
+/** Moves an entry. The copy is complete before the removal of the original starts. */
 const moved = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath, replace: boolean): Effect.Effect<void, Fault> =>
   Effect.uninterruptibleMask(
     Effect.fnUntraced(function* (restore) {
@@ -105,14 +106,15 @@ const moved = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath, replace: b
       yield* Effect.onError(restore(copied), () => withdrawn)
       const loose = source.kind === "directory" ? Effect.ignore(loosened(port, from)) : Effect.void
       const gone = yield* Effect.exit(restore(Effect.andThen(loose, removeWhole(port, from))))
-      // The original is made whole again before the copy goes; where it cannot be, the copy is the only whole one.
+      // Complete the original again before removing the copy. If that fails, the copy is the only complete version, so
+      // keep it.
       if (Exit.isSuccess(gone) || !(yield* surely(fill(port, to, from)))) return
       yield* withdrawn
       return yield* Effect.failCause(gone.cause)
     })
   )
 
-/** Returns the port with renames that copy where it answers EXDEV. */
+/** Returns the port with renames that copy if the port fails with EXDEV. */
 export const copying = (port: Backend): Backend => ({
   ...port,
   rename: (from, to, options) =>

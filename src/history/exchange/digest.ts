@@ -1,6 +1,8 @@
 /**
- * A digest of what is staged for one step, a file, a link or a whole tree: its kinds, names, link texts and content, and its permission
- * bits where all of them were given. Recovery compares it before it puts anything in place.
+ * The digest of a staged file, symlink or tree: its kinds, names, targets and contents, and its permission bits if all
+ * are known.
+ *
+ * Recovery compares the digest before it puts an entry in place.
  */
 import * as Effect from "effect/Effect"
 import { createHash, type Hash } from "../../runtime/node.ts"
@@ -11,16 +13,16 @@ import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, keyOf } from "../../port/Backend.ts"
 import type { Move } from "./plan.ts"
 
-/** The hash of a file's content. */
+/** Returns a hasher for the content of a file. */
 export const hasher = (): Hash => createHash("sha256")
 
-/** `mode`: left out of the digest where it is undefined. */
+/** The common fields of staged entries. An undefined `mode` is not part of the digest. */
 interface Common {
   readonly path: FsPath.FsPath
   readonly mode: number | undefined
 }
 
-/** An entry that was staged. */
+/** A staged entry. */
 export type Staged =
   | (Common & { readonly kind: "file"; readonly hash: string })
   | (Common & { readonly kind: "symlink"; readonly target: string })
@@ -28,7 +30,7 @@ export type Staged =
 
 const sha256 = (value: unknown): string => hasher().update(JSON.stringify(value)).digest("hex")
 
-/** Returns the digest of a tree from its entries, in which every directory comes before what is in it. */
+/** Returns the digest of a tree. In `entries` every directory must come before its contents. */
 const digestOf = (entries: ReadonlyArray<Staged>, hasBits: boolean): string => {
   const inside = new Map<FsPath.FsPath, Array<readonly [name: string, digest: string]>>()
   let digest = ""
@@ -51,10 +53,10 @@ const digestOf = (entries: ReadonlyArray<Staged>, hasBits: boolean): string => {
   return digest
 }
 
-/** What a record says of a staged entry. */
+/** The digest of a staged entry, as a record stores it. */
 export type Digested = Required<Pick<Move, "digest" | "hasBits">>
 
-/** Returns what a record says of these entries: the bits are part of the digest where all of them are known. */
+/** Returns the digest of these entries. It includes the permission bits if all of them are known. */
 export const digested = (entries: ReadonlyArray<Staged>): Digested => {
   const hasBits = entries.every(({ kind, mode }) => kind === "symlink" || mode !== undefined)
   return { digest: digestOf(entries, hasBits), hasBits }
@@ -86,7 +88,7 @@ const entryAt = (port: Backend, path: FsPath.FsPath, { kind, mode }: FileStat): 
   return Effect.map(port.links?.read(path) ?? Effect.fail(located(noLinks, path)), (target) => ({ ...common, kind, target }))
 }
 
-/** Whether what stands at a path, of which `stat` tells, is what was staged for the step. */
+/** Tests whether the entry at a path is the one that was staged for the step. `stat` is the stat of the path. */
 export const isAsStaged = Effect.fnUntraced(function* (
   port: Backend,
   top: FsPath.FsPath,

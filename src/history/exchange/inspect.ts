@@ -1,6 +1,7 @@
 /**
- * Before anything is made, everything that is to go is looked at: it must be what the tree says, and hold nothing that the tree does
- * not have, because what no snapshot holds could not be brought back.
+ * Inspects every entry that a transaction will remove or replace, before anything is made.
+ *
+ * Each entry must be as the tree says and contain nothing that the tree lacks, because such content would be lost.
  */
 import * as Effect from "effect/Effect"
 import { at as locate } from "../../engine/directories.ts"
@@ -31,7 +32,7 @@ export const markOf = (stat: FileStat): Mark | undefined => {
   return kind === "other" ? undefined : { kind, sizeBytes, ...(modifiedAt && { modified: modifiedAt.epochMilliseconds }) }
 }
 
-/** Of a directory only that it is one. */
+/** Tests whether an entry is unchanged; for a directory, only the kind counts. */
 export const isMarked = (stat: FileStat, mark: Mark): boolean =>
   stat.kind === mark.kind &&
   (mark.kind === "directory" ||
@@ -77,6 +78,6 @@ const inspectStep = Effect.fnUntraced(function* (port: Backend, step: Step): Eff
   yield* inspectWhole(port, path, before)
 })
 
-/** Looks at what every step takes away, and notes how it is. */
+/** Inspects the entries that the steps remove or replace, and records their state. */
 export const inspect = (port: Backend, { steps }: Plan): Effect.Effect<void, Fault> =>
   Effect.forEach(steps, (step) => inspectStep(port, step), { discard: true })

@@ -1,22 +1,23 @@
 /**
- * Where a transaction keeps what is not yet, or no longer, in its place: one hidden directory at the root, so that a rename is all that
- * is left to do, and one more in every other disk that lies in the tree.
+ * The places of staged and replaced entries: one hidden directory at the root, and one on every other disk in the tree.
+ *
+ * So renames are all that remains to be done.
  */
 import * as FsPath from "../../model/FsPath.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 
-/** A part of the tree within which a rename is enough. */
+/** A part of the tree within which renames work. */
 export interface Region {
-  /** The directory that holds the hidden one. */
+  /** The directory that contains the staging directory. */
   readonly path: FsPath.FsPath
-  /** Where not even a directory of the same directory can be renamed from: what is hidden stands in `path` itself. */
+  /** Whether renames work only inside `path` itself; staged entries are then directly in `path`. */
   readonly isFlat: boolean
 }
 
-/** Of what is to come, and of what has gone. */
+/** The side of a slot: entries to put in place, or replaced ones. */
 export type Side = "new" | "old"
 
-/** Makes the name of the staging directories of a transaction, which is in progress until `TemporaryNames.forget`. */
+/** Makes the name of a transaction's staging directories, which is in progress until `TemporaryNames.forget`. */
 export const makeToken = (): string => TemporaryNames.make("exchange")
 
 export const stagingIn = (region: Region, token: string): FsPath.FsPath => FsPath.join(region.path, token)
@@ -30,11 +31,11 @@ export const slotIn = (region: Region, token: string, side: Side, slot: number):
 
 const slotPart = /-((?:new|old)[0-9]+)-[0-9a-f]{32}\.tmp$/
 
-/** Of the slots that a flat region has. */
+/** Tests whether a name is a slot of a flat region. */
 export const isSlotOf = (token: string, name: string): boolean => {
   const part = slotPart.exec(name)?.[1]
   return part !== undefined && TemporaryNames.derive(token, part) === name
 }
 
-/** A name by which two directories are tried for being on one disk. */
+/** Returns the name of the probe that tests whether two directories are on one disk. */
 export const probeOf = (token: string): string => TemporaryNames.derive(token, "probe")

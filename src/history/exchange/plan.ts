@@ -1,6 +1,8 @@
 /**
- * What has to be done is worked out from the two trees alone, as a list of moves: each puts at most one thing in its place and takes at
- * most one away, whole subtrees as one. A directory that is in both trees is never moved; it may change its mode.
+ * Computes the steps of a transaction from the two trees alone.
+ *
+ * Each step puts at most one entry in place and removes at most one, whole subtrees as one. A directory of both trees
+ * is never moved, but its mode may change.
  */
 import { type Fault, located } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
@@ -8,63 +10,63 @@ import type { Backend } from "../../port/Backend.ts"
 import { type DirectoryNode, isSame, type Node } from "../tree.ts"
 import type { Region } from "./places.ts"
 
-/** How something was when the exchange began, by which later work of others is told. */
+/** The state of an entry at the start of the transaction, to detect later changes by other programs. */
 export interface Mark {
   readonly kind: Node["kind"]
   readonly sizeBytes: number
-  /** Milliseconds since 1970; left out where the backend knows none. */
+  /** Milliseconds since 1970; absent if the backend has no times. */
   readonly modified?: number
 }
 
-/** What a record has to say of one place. */
+/** The part of a step that a record stores. */
 export interface Move {
   readonly path: FsPath.FsPath
-  /** Index of its region. */
+  /** The index of the region. */
   readonly region: number
   readonly slot: number
-  /** What is to stand there; nothing when left out. */
+  /** The kind of the new entry; absent for none. */
   readonly next?: Node["kind"]
-  /** What stands there; nothing when left out. */
+  /** The state of the old entry; absent for none. */
   was?: Mark
-  /** The old one stays in its place until the new one takes it, and what has been put aside is its copy. */
+  /** Whether the old entry stays until the new one replaces it; the set-aside entry is then a copy. */
   keeps: boolean
-  /** Mode of an old directory that has to be made writable before it can go. */
+  /** The mode of an old directory that must be made writable before it can be moved. */
   opens?: number
-  /** Mode of a new directory that could not have come with it, since that does not let it be moved. */
+  /** The mode of a new directory that is set after the move, because the directory could not be moved with it. */
   shuts?: number
-  /** Of what is staged for it, as `digest.ts` says; only known to a record. */
+  /** The digest of the staged entry (see `digest.ts`); only in records. */
   digest?: string
-  /** Whether the digest is of permission bits too. */
+  /** Whether the digest includes permission bits. */
   hasBits?: boolean
 }
 
 export interface Step extends Move {
   readonly before: Node | undefined
   readonly after: Node | undefined
-  /** Where case does not distinguish: an old name, which goes before, is another spelling of this one. */
+  /** Whether, on a tree that ignores case, an old name that is removed first is another spelling of this one. */
   readonly isRespelt: boolean
 }
 
-/** Of what stays where it is. */
+/** A change of mode of an entry that stays in place. */
 export interface ModeChange {
   readonly path: FsPath.FsPath
   readonly kind: "file" | "directory"
   readonly was: number
   readonly becomes: number
-  /** The directory has to be made writable before anything in it can be changed. */
+  /** Whether the directory must be made writable before its entries can change. */
   readonly opens: boolean
 }
 
 export interface Plan {
   readonly regions: ReadonlyArray<Region>
   readonly steps: ReadonlyArray<Step>
-  /** A directory comes before what is in it. */
+  /** The mode changes; a directory comes before its contents. */
   readonly modes: ReadonlyArray<ModeChange>
 }
 
-/** What the owner needs to change what is in a directory. */
+/** The bits that the owner needs to change the entries of a directory. */
 const enough = 0o300
-/** What a directory's owner needs to give it another parent. */
+/** The bit that the owner needs to move a directory to another parent. */
 const movable = 0o200
 
 export const isShut = (mode: number | undefined): mode is number => mode !== undefined && (mode & enough) !== enough
@@ -73,13 +75,13 @@ export const opened = (mode: number): number => mode | 0o700
 
 const permissions = 0o777
 
-/** The permission bits of a node; of anything else nobody may be given any. */
+/** Returns the permission bits of a node; `undefined` for symlinks and unknown modes. */
 export const modeOf = (node: Node | undefined): number | undefined =>
   node === undefined || node.kind === "symlink" || node.mode === undefined ? undefined : node.mode & permissions
 
 const root: Fault = { _tag: "AccessDenied", why: "root" }
 
-/** A region that gets its number when something is first moved in it. */
+/** A region that gets its index when the first entry is moved in it. */
 interface Lazy extends Region {
   index: number | undefined
 }
@@ -96,7 +98,10 @@ const haveOneContent = (a: Node, b: Node): boolean =>
 
 const isEqualBelow = (a: DirectoryNode, b: DirectoryNode): boolean => a === b || (a.id !== undefined && a.id === b.id)
 
-/** `crossings`: directories known to be on other disks than what is above them, and whether they have to be flat. */
+/**
+ * Computes the plan. `crossings` holds directories on other disks than their parents, and whether their regions are
+ * flat.
+ */
 export const make = (
   port: Backend,
   before: DirectoryNode,
@@ -147,7 +152,7 @@ export const make = (
     if (becomes !== was || isOpened) modes.push({ path, kind: before.kind, was, becomes, opens: isOpened })
   }
 
-  /** What goes comes first: a new name may be another spelling of an old one. */
+  /** Compares two directories. Removals come first, because a new name may be another spelling of an old one. */
   const compare = (frame: Frame, pending: Array<Frame>): Fault | undefined => {
     const { after, before, path } = frame
     const spellings = port.info.caseSensitive ? undefined : new Set<string>()

@@ -1,7 +1,9 @@
 /**
- * What must be known after a crash to finish a transaction or to throw it away, written outside of the tree before the first change in
- * it. A record does not say how far the transaction has come: that is seen from which of the staged entries are still there. It holds a
- * digest of each of them, so that recovery puts nothing in place but what was staged.
+ * Records: the data that recovery needs to complete or discard a transaction, written outside the tree before the first
+ * change.
+ *
+ * A record does not store the progress, because the staged entries that still exist show it. It stores a digest of each
+ * of them, so that recovery puts only those in place.
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -15,19 +17,19 @@ import type { Digested } from "./digest.ts"
 import type { Region } from "./places.ts"
 import type { ModeChange, Move, Plan } from "./plan.ts"
 
-/** The part of a transaction that lies in one root, by the paths of that root. */
+/** The part of a transaction in one root, by paths of that root. */
 export interface Part {
-  /** Of all roots, by the numbers that steps know them by; `undefined` for one that lies in another root. */
+  /** The regions by the indexes that steps use; `undefined` for a region in another root. */
   readonly regions: ReadonlyArray<Region | undefined>
   readonly steps: ReadonlyArray<Move>
   readonly modes: ReadonlyArray<ModeChange>
-  /** Directories at which, or above which, a probe may stand. */
+  /** The directories at or above which a probe may exist. */
   readonly probes: ReadonlyArray<FsPath.FsPath>
-  /** When the exchange began, by the clock of the root: milliseconds since 1970. */
+  /** The start of the exchange by the clock of the root: milliseconds since 1970. */
   readonly since: number | undefined
 }
 
-/** The key of a name that is no text. */
+/** The key of a name that is not text. */
 const key = /^\u0000(?:[0-9a-f]{2})+$/
 
 const isSegment = (segment: string): boolean =>
@@ -105,7 +107,7 @@ interface Growing {
   since: number | undefined
 }
 
-/** More disks than any tree has. */
+/** The most regions in a record: more disks than any tree has. */
 const mostRegions = 100_000
 
 const take = (into: Growing, line: Line): void => {
@@ -123,7 +125,9 @@ const take = (into: Growing, line: Line): void => {
   } else into.probes.push(rest.path)
 }
 
-/** Reads the parts of a record, one for each of its roots; `undefined` for what is no whole record. */
+/**
+ * Decodes the parts of a record, one for each of its roots; returns `undefined` for an invalid or incomplete record.
+ */
 export const decode = (body: string, roots: number): ReadonlyArray<Part> | undefined => {
   const parts = Array.from({ length: roots }, (): Growing => ({
     regions: [],
@@ -160,7 +164,7 @@ const linesOf = function* (part: Part, root: number): Generator<string> {
   for (const path of part.probes) yield lineOf({ _tag: "probe", root, path })
 }
 
-/** Lines that are written at once, before others may run. */
+/** Lines written before a yield to other fibers. */
 const atOnce = 1000
 
 const unkept = (cause?: unknown): Fault => ({
@@ -173,7 +177,7 @@ const unkept = (cause?: unknown): Fault => ({
 
 const trying = <A>(run: () => A): Effect.Effect<A, Fault> => Effect.try({ try: run, catch: unkept })
 
-/** Writes a record anew and gives it its state; what it said before is replaced in one step where the state is the same. */
+/** Writes a record and gives it its state. A record with the same state is replaced atomically. */
 const publish = (
   id: string,
   header: Transactions.Header,
@@ -207,7 +211,7 @@ const publish = (
     )
   )
 
-/** The roots of the machine that a plan concerns, and what it does in each. */
+/** The host roots of a plan, and its part in each. */
 interface Divided {
   readonly roots: ReadonlyArray<HostRoot>
   readonly parts: ReadonlyArray<Part>
@@ -259,20 +263,23 @@ const identityOf = ({ device, inode, path }: HostRoot): Transactions.Root => ({ 
 /** The record of one transaction of this process. */
 export interface Record {
   readonly id: string
-  /** Whether there is anything of it on a disk, where others could find it. */
+  /** Whether the transaction changes a disk, where a later process could find its leftovers. */
   readonly isKept: boolean
-  /** Before anything is made. */
+  /** Writes the record before anything is made. */
   readonly prepare: Effect.Effect<void, Fault>
-  /** Before the first change that can be seen: `since` is the time, by region, and `digests` what was staged, by slot. */
+  /**
+   * Completes the record before the first visible change. `since` holds times by region, `digests` the staged entries
+   * by slot.
+   */
   readonly forward: (digests: ReadonlyMap<number, Digested>, since: ReadonlyMap<number, number>) => Effect.Effect<void, Fault>
   readonly advance: (from: Transactions.State, to: Transactions.State) => Effect.Effect<void, Fault>
-  /** When nothing of it is left in the tree. */
+  /** Removes the record when the tree contains nothing of the transaction. */
   readonly drop: (state: Transactions.State) => Effect.Effect<void>
 }
 
 const [noDigests, noTimes] = [new Map<number, Digested>(), new Map<number, number>()]
 
-/** The record of a plan, or of the directories at which a probe is made. */
+/** Creates the record of a plan, or of the directories for a probe. */
 export const make = (port: Backend, plan: Plan, token: string, probes: ReadonlyArray<FsPath.FsPath> = []): Record => {
   const id = Transactions.makeId()
   const prepared = divide(port, { ...plan, steps: [] }, noDigests, probes, noTimes)
@@ -295,7 +302,7 @@ export const make = (port: Backend, plan: Plan, token: string, probes: ReadonlyA
     id,
     isKept: true,
     prepare: write(prepared, "preparing"),
-    // Of two that are there the later state counts.
+    // If both files exist, the later state counts.
     forward: (digests, since) =>
       Effect.andThen(
         Effect.suspend(() => write(divide(port, plan, digests, probes, since), "forward")),
@@ -306,11 +313,11 @@ export const make = (port: Backend, plan: Plan, token: string, probes: ReadonlyA
   }
 }
 
-/** Says of the transaction of a dead process that only what it has staged is left. */
+/** Marks the transaction of a dead process as done, except for its staged files. */
 export const finished = ({ id, state }: Transactions.Entry): Effect.Effect<void, Fault> =>
   trying(() => Transactions.advance(id, state, "done"))
 
-/** Takes the part of one root out of the record of a dead process: what is left of it, or nothing. */
+/** Removes the part of one root from the record of a dead process, and the record with its last part. */
 export const conclude = (
   { file, header, id, state }: Transactions.Entry,
   parts: ReadonlyArray<Part>,

@@ -1,7 +1,8 @@
 /**
- * A transaction of a process that was killed is thrown away where nobody could have seen anything of it yet, and finished elsewhere, as
- * far as the places still are as that process found them: what has been changed since is somebody's later work, and stays. Everything
- * that is put in place is compared first with what the record says of it; where one entry is another, nothing is changed.
+ * Recovers the transaction of a killed process: discards it if nothing was visible yet, and otherwise completes it.
+ *
+ * A place that has changed since then is somebody's later work and stays. Every entry is compared with the record
+ * before it is put in place; if one differs, nothing is changed.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -23,11 +24,13 @@ const time = (stat: FileStat | undefined): number => stat?.modifiedAt?.epochMill
 
 const isGone = ({ _tag }: Fault): boolean => _tag === "NotFound" || _tag === "NotADirectory"
 
-/** Returns what stands at a path; `undefined` for nothing, also where the directories that lead to it are not there any more. */
+/** Returns the stat of a path, or `undefined` if the path or a directory above it is absent. */
 const statOf = (port: Backend, path: FsPath.FsPath): Effect.Effect<FileStat | undefined, Fault> =>
   Effect.catchIf(locate(path, port.stat(path)), isGone, () => Effect.succeed(undefined))
 
-/** Whether anything in a directory has been changed since the exchange began; what lies in the future has not. */
+/**
+ * Tests whether anything in a directory has changed since the start of the exchange. Times in the future do not count.
+ */
 const isTouched = Effect.fnUntraced(function* (
   port: Backend,
   top: FsPath.FsPath,
@@ -49,14 +52,14 @@ interface Unfinished {
   readonly port: Backend
   readonly part: Part
   readonly token: string
-  /** It was being taken back when it ended. */
+  /** Whether the transaction was being rolled back when its process ended. */
   readonly isBack: boolean
 }
 
 const slotOf = ({ part, token }: Unfinished, move: Move, side: "new" | "old"): FsPath.FsPath =>
   slotIn(part.regions[move.region]!, token, side, move.slot)
 
-/** What has its name but not yet its mode. */
+/** Sets the final mode of a directory that is already in place. */
 const shut = (port: Backend, { path, shuts }: Move, there: FileStat | undefined): Effect.Effect<void, Fault> =>
   shuts !== undefined && there?.kind === "directory" && there.mode === opened(shuts) ? setMode(port, path, shuts) : Effect.void
 
@@ -88,8 +91,10 @@ const regionsOf = ({ regions }: Part): ReadonlyArray<Region> =>
   regions.flatMap((region) => (region === undefined ? [] : [region]))
 
 /**
- * Why a transaction cannot be finished; `undefined` where it can. Nothing is changed. Where a directory is gone, what is staged for it may
- * be the only copy: another program can have renamed the directory for a moment.
+ * Returns the reason why a transaction cannot be completed, or `undefined`. Changes nothing.
+ *
+ * If a directory is absent, the entry staged for it may be the only copy: another program may have renamed the
+ * directory for a moment.
  */
 const refusal = Effect.fnUntraced(function* (self: Unfinished): Effect.fn.Return<string | undefined, Fault> {
   const { part, port, token } = self
@@ -115,8 +120,10 @@ const refusal = Effect.fnUntraced(function* (self: Unfinished): Effect.fn.Return
 })
 
 /**
- * Finishes the part of a transaction that lies in the root of this port. Answers why it cannot be finished, and has changed nothing then;
- * `undefined` where it is done.
+ * Completes the part of a transaction in this port's root.
+ *
+ * Returns `undefined` on success. Otherwise returns the reason why the part cannot be completed, and has changed
+ * nothing.
  */
 export const finish = Effect.fnUntraced(
   function* (self: Unfinished): Effect.fn.Return<string | undefined, Fault> {
@@ -146,7 +153,7 @@ const removeProbe = Effect.fnUntraced(function* (
   }
 })
 
-/** A directory that was opened so that something could be staged in it. */
+/** Restores the mode of a directory that was made writable for staging. */
 const close = (port: Backend, { opens, path, was }: ModeChange): Effect.Effect<void, Fault> =>
   opens
     ? Effect.flatMap(statOf(port, path), (there) =>
@@ -154,7 +161,10 @@ const close = (port: Backend, { opens, path, was }: ModeChange): Effect.Effect<v
       )
     : Effect.void
 
-/** Removes what a transaction has staged in the root of this port, and its probes. `isUnchanged`: nothing had been put in place. */
+/**
+ * Removes the staged entries of a transaction in this port's root, and its probes. `isUnchanged` means that nothing was
+ * put in place.
+ */
 export const clear = (port: Backend, part: Part, token: string, isUnchanged: boolean): Effect.Effect<void, Fault> =>
   Effect.provideService(
     Effect.gen(function* () {

@@ -1,6 +1,8 @@
 /**
- * What becomes, when a root is opened, of the transactions that killed processes have left in it, in a directory of it, or in one that
- * holds it: they are finished or cleared away where that is permitted and can be proven to be what was recorded, and reported elsewhere.
+ * Settles, when a root is opened, the transactions that killed processes left in it, below it or above it.
+ *
+ * A transaction is completed or cleared if that is permitted and its files are proven to be the recorded ones.
+ * Otherwise it is reported.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -15,19 +17,19 @@ import { conclude, decode, finished, type Part } from "./record.ts"
 import * as Recover from "./recover.ts"
 import { pause, takingRoots } from "./turn.ts"
 
-/** A root that is opened, and how. */
+/** A root that is being opened. */
 export interface Opened {
   readonly root: Transactions.Root
   readonly port: Backend
-  /** Opens a directory that holds the root. */
+  /** Opens a directory above the root. */
   readonly open: (path: string) => Effect.Effect<Backend, Fault, Scope.Scope>
   readonly permits: (path: FsPath.FsPath) => boolean
   readonly report: Recovery["report"]
-  /** What has been reported by this root, which is not repeated. */
+  /** The reports already made for this root, which are not repeated. */
   readonly reported: Set<string>
 }
 
-/** Milliseconds that are waited for a process that is exchanging names. */
+/** Milliseconds to wait for a process that is renaming entries. */
 const patience = 2_000
 
 const isSwapping = ({ state }: Transactions.Entry): boolean => state === "forward" || state === "back"
@@ -45,14 +47,14 @@ const toPath = (from: string, to: string): FsPath.FsPath => {
   return FsPath.fromSegments(path === "" ? [] : path.split(sep))
 }
 
-/** A root of a record as it concerns the root that is opened. */
+/** A root of a record in its relation to the opened root. */
 interface Concern {
   readonly index: number
-  /** The root of the record seen from the one that is opened: itself, a directory in it, or one that holds it. */
+  /** The position of the record's root: the opened root itself, a directory in it, or one above it. */
   readonly relation: "same" | "inside" | "above"
 }
 
-/** The roots of a record with which the one that is opened has files in common, as long as they are the directories that they were. */
+/** Returns the roots of a record that share files with the opened root and are still the same directories. */
 const concerns = (roots: ReadonlyArray<Transactions.Root>, opened: Transactions.Root): ReadonlyArray<Concern> =>
   roots.flatMap((root, index): ReadonlyArray<Concern> => {
     if (Transactions.isSame(root, opened)) return [{ index, relation: "same" }]
@@ -62,7 +64,7 @@ const concerns = (roots: ReadonlyArray<Transactions.Root>, opened: Transactions.
     return there !== undefined && Transactions.isSame(there, root) ? [{ index, relation: isBelow ? "inside" : "above" }] : []
   })
 
-/** The paths that a transaction was to change. */
+/** Returns the paths that a transaction would change. */
 const pathsOf = ({ modes, steps }: Part): ReadonlyArray<FsPath.FsPath> => [...steps, ...modes].map(({ path }) => path)
 
 const isReached = (part: Part, at: FsPath.FsPath): boolean =>
@@ -77,11 +79,11 @@ const told = (entry: Transactions.Entry, index: number, part: Part | undefined):
 
 const notPermitted = "this filesystem may not change what it changes"
 
-/** What has to be put in order by hand. */
+/** Adds the instructions for a manual cleanup to a reason. */
 const blocked = (detail: string, { file }: Transactions.Entry): string =>
   `${detail}; look at both, and remove its record ${JSON.stringify(file)}`
 
-/** Finishes the part of one root, by a port of that root. */
+/** Completes or clears the part of one root, through a port of that root. */
 const settlePart = Effect.fnUntraced(function* (
   entry: Transactions.Entry,
   port: Backend,
@@ -92,7 +94,7 @@ const settlePart = Effect.fnUntraced(function* (
   if (hasBegun) {
     const detail = yield* Recover.finish({ port, part, token: header.token, isBack: state === "back" })
     if (detail !== undefined) return { outcome: "left", detail: blocked(detail, entry) }
-    // This process may be killed too. A record of several roots has one state for all of them, and stays as it is.
+    // This process may be killed too. A record of several roots has one common state, so it stays as it is.
     if (header.roots.length === 1) yield* finished(entry)
   }
   yield* Recover.clear(port, part, header.token, state === "preparing")
@@ -139,7 +141,10 @@ const settleConcern = Effect.fnUntraced(function* (
 
 const unreadable = "its record could not be read; what it has staged stays where it is"
 
-/** Under the turn of the roots: what it was about may have been settled by others since. */
+/**
+ * Settles one record under the lock of its roots. Reads it again, because another process may have settled it
+ * meanwhile.
+ */
 const settleEntry = Effect.fnUntraced(function* (self: Opened, id: string): Effect.fn.Return<void, Fault, Scope.Scope> {
   for (let left = 0; ;) {
     const entry = latest((yield* Transactions.list()).entries).find((each) => each.id === id)
@@ -171,7 +176,10 @@ const report = (self: Opened, { id, state }: Transactions.Entry, settled: Settle
 
 const isLeft = (entry: Transactions.Entry): boolean => Transactions.isAlive(entry) === false
 
-/** A record that was written anew may still be there as it was before: of two with one id the later state counts. */
+/**
+ * Returns the latest record of each id. A rewritten record may still exist in its earlier state; the later state
+ * counts.
+ */
 const latest = (entries: ReadonlyArray<Transactions.Entry>): ReadonlyArray<Transactions.Entry> => {
   const later = new Set(entries.flatMap(({ id, state }) => (state === "preparing" || state === "turn" ? [] : [id])))
   return entries.filter(({ id, state }) => state !== "turn" && (state !== "preparing" || !later.has(id)))
@@ -182,7 +190,7 @@ const related = ({ root }: Opened): Effect.Effect<ReadonlyArray<Transactions.Ent
     latest(entries).filter(({ header }) => header.roots.some((one) => Transactions.isRelated(one, root)))
   )
 
-/** Waits until nobody exchanges names in the root any more. */
+/** Waits until no process renames entries in the root. */
 const awaited = (self: Opened): Effect.Effect<void, Fault> => {
   const attempt = (waited: number): Effect.Effect<void, Fault> =>
     Effect.flatMap(related(self), (entries) => {
@@ -194,7 +202,7 @@ const awaited = (self: Opened): Effect.Effect<void, Fault> => {
   return attempt(0)
 }
 
-/** What goes wrong with one of them is told, and keeps nobody from working with the rest. */
+/** Settles one record. A failure is reported and does not block the others. */
 const settleOne = (self: Opened, entry: Transactions.Entry): Effect.Effect<void> =>
   Effect.scoped(Effect.suspend(() => takingRoots([...entry.header.roots, self.root], settleEntry(self, entry.id)))).pipe(
     Effect.catch((fault) => {
@@ -209,8 +217,10 @@ const why = (fault: Fault): string => {
 }
 
 /**
- * Settles what concerns a root. Fails with Unavailable where a process that lives is exchanging names in it and does not come to an end in
- * two seconds; whatever else goes wrong is reported.
+ * Settles all transactions that concern a root.
+ *
+ * Fails with Unavailable if a live process is renaming entries in it and does not finish within two seconds. Every
+ * other failure is reported.
  */
 export const settle = Effect.fnUntraced(function* (self: Opened): Effect.fn.Return<void, Fault> {
   yield* awaited(self)

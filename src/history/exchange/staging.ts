@@ -1,6 +1,7 @@
 /**
- * The hidden directories themselves: made before anything else, readable by nobody else, and taken away whatever has become of the
- * exchange, unless there is something in them that could not be put back.
+ * The staging directories: created first, private to this user, and removed at the end of every transaction.
+ *
+ * They stay only if they contain an entry that could not be put back.
  */
 import * as Effect from "effect/Effect"
 import { at as locate } from "../../engine/directories.ts"
@@ -12,7 +13,7 @@ import { TakingBack } from "../../port/Rules.ts"
 import { isSlotOf, type Region, sideIn, stagingIn } from "./places.ts"
 import { isShut, opened } from "./plan.ts"
 
-/** Runs the effect while the directory can be written to, if that can be brought about. */
+/** Runs the effect while the directory is writable, if its mode can be changed. */
 const writable = <A, E>(port: Backend, path: FsPath.FsPath, effect: Effect.Effect<A, E>): Effect.Effect<A, E | Fault> => {
   const { attributes } = port
   if (attributes === undefined) return effect
@@ -44,7 +45,7 @@ const isGone = ({ _tag }: Fault): boolean => _tag === "NotFound" || _tag === "No
 const nothingIfGone = (fault: Fault): Effect.Effect<void, Fault> =>
   fault._tag === "NotFound" ? Effect.void : Effect.fail(fault)
 
-/** What may not be written to may not be emptied either. */
+/** Makes directories writable, because they cannot be emptied otherwise. */
 const loosen = Effect.fnUntraced(function* (port: Backend, top: FsPath.FsPath): Effect.fn.Return<void, Fault> {
   const pending = [top]
   for (let path = pending.pop(); path !== undefined; path = pending.pop()) {
@@ -84,7 +85,7 @@ const removeIn = Effect.fnUntraced(function* (port: Backend, region: Region, tok
   yield* writable(port, region.path, removeWhole(port, staging))
 })
 
-/** Removes the staging directories, and the slots of regions that have none. */
+/** Removes the staging directories, and the slots of flat regions. */
 export const remove = (port: Backend, regions: ReadonlyArray<Region>, token: string): Effect.Effect<void, Fault> =>
   Effect.provideService(
     Effect.forEach([...regions].reverse(), (region) => locate(region.path, removeIn(port, region, token)), { discard: true }),

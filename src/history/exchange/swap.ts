@@ -1,7 +1,8 @@
 /**
- * The visible part: renames in one order, and the same in the reverse order when one of them cannot be done. Putting back needs no
- * space. Each step, and each step back, is told done or not by which hidden entries are there, so it does not matter where exactly it
- * was broken off.
+ * The visible part of a transaction: renames in order, undone in reverse order if one fails. Undoing needs no disk
+ * space.
+ *
+ * The hidden entries show which steps, and which undo steps, are done. So a crash at any point is recoverable.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -15,7 +16,7 @@ import { isCrossing } from "./copying.ts"
 import { type Region, type Side, slotIn } from "./places.ts"
 import { isShut, type ModeChange, type Move, opened } from "./plan.ts"
 
-/** A rename leads from one disk to another. */
+/** The failure of a rename between two disks. */
 export interface Crossing {
   readonly _tag: "Crossing"
   readonly directory: FsPath.FsPath
@@ -45,14 +46,14 @@ const renamed = (
     isCrossing(fault) ? { _tag: "Crossing", directory: FsPath.parent(path), fault: located(fault, path) } : located(fault, path)
   )
 
-/** Takes the old one away. */
+/** Moves the old entry away. */
 export const putAside = (port: Backend, move: Move, aside: FsPath.FsPath): Effect.Effect<void, Fault | Crossing> => {
   const gone = renamed(port, move.path, aside, move, false)
-  // It may be possible all the same.
+  // The rename may work even without the new mode.
   return move.opens === undefined ? gone : Effect.andThen(Effect.ignore(setMode(port, move.path, opened(move.opens))), gone)
 }
 
-/** Gives the new one its name. */
+/** Renames the new entry into place. */
 export const putInPlace = (port: Backend, move: Move, staged: FsPath.FsPath): Effect.Effect<void, Fault | Crossing> => {
   const placed = renamed(port, staged, move.path, move, move.keeps)
   return move.shuts === undefined ? placed : Effect.andThen(placed, setMode(port, move.path, move.shuts))
@@ -98,7 +99,7 @@ const back = Effect.fnUntraced(function* (
   if (move.opens !== undefined) yield* setMode(port, path, move.opens)
 })
 
-/** Each as often as it takes, within reason: a step back that fails leaves a mixture. */
+/** Retries an undo step a few times, because a failed one leaves a mixture; returns whether it succeeded. */
 const surely = (step: Effect.Effect<void, Fault>): Effect.Effect<boolean> => {
   const attempt = (left: number): Effect.Effect<boolean> =>
     Effect.flatMap(Effect.exit(step), (exit) =>
@@ -114,10 +115,10 @@ const reopen = (port: Backend, { modes }: Moves): Effect.Effect<void> =>
     { discard: true }
   )
 
-/** At some time on the way there or back. */
+/** Tests whether the directory was made writable during the steps or their undoing. */
 const wasOpened = ({ becomes, kind, was }: ModeChange): boolean => kind === "directory" && (isShut(was) || isShut(becomes))
 
-/** Whether everything is as it was. */
+/** Undoes all steps; returns whether everything is as before. */
 const undo = Effect.fnUntraced(function* (
   port: Backend,
   moves: Moves,
@@ -141,7 +142,7 @@ const undo = Effect.fnUntraced(function* (
 })
 
 interface Reached {
-  /** Those that have at least been begun. */
+  /** The number of steps that were at least started. */
   steps: number
   modes: boolean
 }
@@ -167,7 +168,7 @@ const stuck = (cause: Cause.Cause<Fault | Crossing>): Fault => ({
   cause
 })
 
-/** `turning` is done before anything is put back, `onStuck` where not everything could be. */
+/** Runs all steps, and undoes them on failure. `turning` runs before the undoing, `onStuck` if it is incomplete. */
 export const swap = (
   port: Backend,
   moves: Moves,

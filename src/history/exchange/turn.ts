@@ -1,7 +1,8 @@
 /**
- * One tree is exchanged by one transaction at a time, in whatever process of this installation: what one has looked at before may not be
- * what another one leaves. Each makes an entry of its own among the records first and looks for those of others second, so of two that
- * come at once at least one sees the other, and gives way.
+ * Mutual exclusion of transactions on one tree, across all processes of this installation.
+ *
+ * A transaction must not see the intermediate state of another. Each process creates a record of its own before it
+ * looks for others. So of two that start at once, at least one sees the other and gives way.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -12,20 +13,23 @@ import * as FsPath from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
 import * as Transactions from "../../runtime/transactions.ts"
 
-/** Milliseconds that are waited between two looks at least, in all, and for a process of which nothing can be told. */
+/**
+ * Milliseconds: the least pause between two checks, the longest wait, and the longest wait for a process of unknown
+ * state.
+ */
 const [between, patience, shortPatience] = [10, 120_000, 2_000] as const
 
-/** Milliseconds after which a turn has ended whose process nothing can be told of. */
+/** Milliseconds after which a turn of a process of unknown state has expired. */
 const staleAfter = 60 * 60 * 1000
 
-/** Of the real time, whatever clock the program has: what is waited for is another process. */
+/** Waits in real time, even under a test clock, because another process is waited for. */
 export const pause = (milliseconds: number): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
     const timer = setTimeout(() => resume(Effect.void), milliseconds)
     return Effect.sync(() => clearTimeout(timer))
   })
 
-/** The turns that the fiber has, within which others are no strangers. */
+/** The turns that this fiber holds; they do not exclude it. */
 const Held: Context.Reference<ReadonlySet<string>> = Context.Reference<ReadonlySet<string>>("fs-algebra/exchange/Held", {
   defaultValue: () => new Set()
 })
@@ -58,7 +62,10 @@ const enter = (id: string, roots: ReadonlyArray<Transactions.Root>): Effect.Effe
     catch: (cause) => ({ ...unkept, cause })
   })
 
-/** What cannot be removed is left for whoever comes next, and nobody takes it for one that is at work. */
+/**
+ * Removes the turn. If the removal fails, the turn is marked as abandoned, so that it blocks nobody and the next
+ * process removes it.
+ */
 const leave = (id: string): Effect.Effect<void> =>
   Effect.try(() => Transactions.drop(id, "turn")).pipe(
     Effect.retry({ times: 2 }),
@@ -66,7 +73,7 @@ const leave = (id: string): Effect.Effect<void> =>
     Effect.ensuring(Effect.sync(() => void Transactions.inUse.delete(id)))
   )
 
-/** The first of those that keep these roots from being changed. What dead processes have left of turns goes. */
+/** Returns the first record that blocks these roots. Removes turns of dead processes. */
 const other = Effect.fnUntraced(function* (
   own: string,
   held: ReadonlySet<string>,
@@ -80,15 +87,18 @@ const other = Effect.fnUntraced(function* (
     if (isAlive === true) return { entry, isKnown: true }
     const isTurn = entry.state === "turn"
     if (isAlive === undefined && !(isTurn && now - entry.modified > staleAfter)) return { entry, isKnown: false }
-    // A dead turn that stays keeps nobody off, and the next one tries again.
+    // A dead turn that cannot be removed blocks nobody, and the next process tries again.
     if (isTurn) yield* Effect.ignore(Effect.try(() => Transactions.dropFile(entry.file)))
   }
   return undefined
 })
 
 /**
- * Runs the effect while nobody else exchanges this tree, or one that it is part of or holds. In memory there is nobody else. Fails with
- * AccessDenied `busy` where others take too long, and with Unavailable where nothing can be told of them.
+ * Runs the effect while no other transaction changes this tree, a part of it, or a tree around it. Without files on
+ * disk, no lock is needed.
+ *
+ * Fails with AccessDenied `busy` if another process takes too long, and with Unavailable if the state of its process is
+ * unknown.
  */
 export const taking = <A, E, R>(port: Backend, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R> => {
   const roots = port.hostRoots?.all ?? []
