@@ -51,7 +51,6 @@ export const refuses = (
     yield* leaves(port, files)
   })
 
-/** Writes a text in one piece. */
 export const put = (
   port: Backend,
   path: string,

@@ -37,7 +37,6 @@ export const versionOf = ({ all, isPartial }: Pieces): string | undefined => {
   return only !== undefined && isRef(only) ? only.sha256 : undefined
 }
 
-/** Returns the last piece that begins at or before the offset. */
 const at = (all: ReadonlyArray<Piece>, offset: number): Piece => {
   let low = 0
   let high = all.length - 1

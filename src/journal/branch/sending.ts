@@ -24,7 +24,6 @@ export interface Job<E, R, A, E2, R2> {
   readonly waiter: Waiter
   readonly write: Sending
   readonly content: Stream.Stream<Uint8Array, E, R>
-  /** Receives the step that makes the content visible, and runs it. */
   readonly finish: (publish: Effect.Effect<FileWritten | FileFault, RequestError>) => Effect.Effect<A, E2, R2>
   readonly timeout: Duration.Duration
   readonly chunkSize: number
@@ -40,7 +39,6 @@ const isEarly = (error: unknown): error is Early => error === early
 
 const noBytes = new Uint8Array(0)
 
-/** Returns the fields that only the first chunk has. */
 const headOf = ({ createMode = "overwrite", createParents, ifMatch, links, path, version }: Sending) => ({
   path,
   createMode,

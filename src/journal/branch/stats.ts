@@ -1,4 +1,3 @@
-/** Maps the metadata in answers to the types of the port. */
 import type { FileEntry, FileStat } from "../../model/Entry.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { Fault } from "../../model/FsError.ts"
@@ -21,7 +20,6 @@ const untold: Fault = {
 }
 const noLink: Fault = { _tag: "InvalidArgument", argument: "path", detail: "it is not a symbolic link" }
 
-/** Returns the text of the link, if it is a valid one. */
 export const targetOf = (found: Metadata): string | Fault => {
   if (asItself(found).kind !== "symlink") return noLink
   if (found.target === undefined) return untold

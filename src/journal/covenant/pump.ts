@@ -37,7 +37,6 @@ const settled = (after: Settled, branch: DeclaredBranch): number =>
 const saying = (error: unknown): string =>
   error instanceof Error && error.message !== "" ? error.message : typeof error === "string" ? error : JSON.stringify(error)
 
-/** Collects the ids of the route's target entries that a branch already has. */
 const idsIn = (branch: DeclaredBranch, types: ReadonlySet<string>, after: Settled) =>
   Stream.runFold(
     branch.journal.stored(settled(after, branch)),

@@ -5,7 +5,6 @@
 import { randomBytes } from "../../runtime/node.ts"
 import * as Identity from "../../runtime/processIdentity.ts"
 
-/** The ids of the runs in this process. */
 const running = new Set<string>()
 
 export const make = (): string => `${Identity.self()}.${randomBytes(8).toString("hex")}`

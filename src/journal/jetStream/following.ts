@@ -28,7 +28,6 @@ export const make = (connection: Connection, log: Log, start: number): Effect.Ef
     const recent = Recent.make(start)
     const signal = Signal.make()
     const { ended } = connection
-    /** The sequence of the last delivered message. */
     let reached = start
     let isBroken = false
 

@@ -55,7 +55,6 @@ export interface Options {
 const refuse = (detail: string): Effect.Effect<never, JournalError> =>
   Effect.fail(new JournalError({ operation: "JetStream.open", reason: "invalid", detail }))
 
-/** Fails if an option is invalid. */
 export const check = ({ maxBytes, name, replicas = 1, servers }: Options): Effect.Effect<void, JournalError> => {
   if (!/^[\w-]{1,200}$/.test(name)) return refuse(`the name ${JSON.stringify(name)} is not of letters, digits, "-" and "_"`)
   if (servers.length === 0) return refuse("no server is named")

@@ -104,7 +104,6 @@ export const noteAll = (pages: Pick<Pages.Pages<never>, "add">, group: ReadonlyA
   for (const { length } of group) pages.add(length)
 }
 
-/** Runs a read and turns a returned error into a failure. */
 export const reading = <A>(run: () => A | JournalError): Effect.Effect<A, JournalError> =>
   Effect.flatMap(attempt("Journal.read", run), (found) =>
     found instanceof JournalError ? Effect.fail(found) : Effect.succeed(found)

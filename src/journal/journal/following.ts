@@ -34,7 +34,6 @@ const withoutPut = (contents: ContentStore): ContentStore => ({
 })
 
 interface Nudges {
-  /** The number of notifications since the file was opened. */
   readonly count: () => number
   /** Waits until there are more than `after` notifications. */
   readonly next: (after: number) => Effect.Effect<void>

@@ -109,7 +109,6 @@ export const lineOf = (position: number, at: number, more: number, entry: string
 export interface Line {
   readonly at: number
   readonly more: number
-  /** The entry as decoded JSON. */
   readonly entry: unknown
 }
 

@@ -19,7 +19,6 @@ export const largest = 4_096
 
 type Fields = Record<string, unknown>
 
-/** Bytes that are too large to stay in the entry. */
 interface Large {
   readonly holder: Fields
   readonly field: string

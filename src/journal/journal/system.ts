@@ -45,7 +45,6 @@ export const awaited = <A>(
 export const sync = (operation: string, descriptor: number): Effect.Effect<void, JournalError> =>
   awaited<void>(operation, (done) => Fs.fsync(descriptor, (error) => done(error, undefined)))
 
-/** Syncs the entries of a directory to disk. */
 export const syncDirectory = (operation: string, directory: string): Effect.Effect<void, JournalError> =>
   Effect.acquireUseRelease(
     attempt(operation, () => Fs.openSync(directory, Fs.constants.O_RDONLY)),

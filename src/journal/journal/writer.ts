@@ -44,7 +44,6 @@ interface Composed {
   readonly first: number
   readonly lengths: ReadonlyArray<number>
   readonly text: string
-  /** The point after the append. */
   readonly point: Point
 }
 

@@ -16,7 +16,6 @@ export interface Open {
   /** The path as the caller wrote it. */
   readonly shown: string
   readonly path: FsPath.FsPath | undefined
-  /** The position of the request. */
   readonly position: number
   readonly transfer: Transfer | undefined
   /** The position at which the request is complete: for a chunked write, that of its last chunk. */

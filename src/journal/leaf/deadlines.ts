@@ -6,7 +6,6 @@ import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 
-/** The number of nanoseconds in a millisecond. */
 const nanos = 1_000_000
 
 export interface Deadlines<Key> {

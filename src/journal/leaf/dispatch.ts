@@ -55,7 +55,6 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
     owns: (path) => leaves.ownerOf(path)?.instance === instance,
     isPinned: leaves.isPinned
   }
-  /** The open requests by correlation id, in the order of the journal. */
   const open = new Map<string, Charge.Open>()
   /** Leaves that do not announce changes and have not ended normally: their requests may have been carried out. */
   const silent = new Map(survey.silent)
@@ -72,7 +71,6 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
   const isMine = (request: Charge.Open): boolean => request.charge?.instance === instance
   const isOpen = (request: Charge.Open): boolean => open.get(request.intent.correlationId) === request
 
-  /** Runs the effects of all requests, one after another. */
   const all = (requests: ReadonlyArray<Charge.Open>, what: (request: Charge.Open) => Doing): Doing =>
     requests.length === 0
       ? undefined
@@ -158,7 +156,6 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
         Instance.isOver(leaf.instance) !== true
     )
 
-  /** Continues with a request that this leaf is in charge of. */
   const onMine = (request: Charge.Open): Doing => {
     if (!request.serves) return request.isDue ? due(request) : undefined
     if (isHeldByAnother(request)) return void pulses.renew(request)
@@ -309,7 +306,6 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
     return isAfterStart() ? onCharge(request) : undefined
   }
 
-  /** Adds a chunk to a write, and checks its offset and path. */
   const append = (request: Charge.Open, transfer: Transfer, chunk: FileWriteChunk): void => {
     const { first, next } = transfer
     if (request.fault !== undefined || request.wholeAt !== undefined) return

@@ -1,4 +1,3 @@
-/** Turns errors of operations into FileFault answers. */
 import { FsError, IoError, promote, type Fault } from "../../model/FsError.ts"
 import * as Schema from "effect/Schema"
 import { FaultKind, FileFault, type Efferent } from "../FileSystemEntry.ts"

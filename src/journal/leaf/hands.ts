@@ -49,7 +49,6 @@ export interface Options {
   readonly settings: Settings
   readonly caseSensitive: boolean
   readonly clock: Clock.Clock
-  /** The context in which requests run. */
   readonly context: Context.Context<never>
   readonly answered: Pick<Answered, "add">
 }

@@ -90,7 +90,6 @@ const opened = (self: Serving, work: Work, intent: FileRead): Effect.Effect<Term
     })
   )
 
-/** Reads a whole small file in one step, if the backend supports this. */
 const atOnce = (self: Serving, work: Work, intent: FileRead): Effect.Effect<Terminal, Fault> | undefined => {
   const { fs, settings } = self
   const read = fs.port.accelerations?.read
@@ -177,7 +176,6 @@ export const stat = (self: Serving, work: Work, intent: FileStat): Effect.Effect
 
 const kinds: ReadonlyArray<Kind> = ["file", "directory", "symlink", "other"]
 
-/** Returns all matching entries in a directory, or at any depth if recursive. */
 const found = (self: Serving, work: Work, intent: FileList): Effect.Effect<ReadonlyArray<FileEntry>, FsError> => {
   const { fs, settings } = self
   const most = settings.limits.maxListEntries

@@ -25,13 +25,11 @@ export interface Incoming {
 export interface Transfer {
   readonly first: FileWriteChunk
   readonly path: FsPath
-  /** The position of the first chunk. */
   readonly position: number
   /** The offset at which the next chunk must begin. */
   next: number
 }
 
-/** A request that the leaf carries out. */
 export interface Work {
   readonly intent: Efferent
   /** The path as the caller wrote it. */

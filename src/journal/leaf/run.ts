@@ -46,7 +46,7 @@ export const make = (fs: Algebra, settings: Settings): DaemonOptions<JournalErro
     const journal = yield* Journal
     const { extended, grace, name, prefix } = settings
     const me = { daemon: name, instance, prefix, extended, grace, position }
-    // A leaf finishes its begun requests within one timeout, and drops the others after it.
+    // An ending leaf drops the requests that have not begun after one timeout. A request that began just before may take another timeout.
     const survey = yield* Survey.make(journal, me, 2 * settings.timeout)
     if (survey === undefined) return
     const clock = yield* Clock.Clock

@@ -16,7 +16,6 @@ export interface Chunks {
   readonly discard: Effect.Effect<void, Fault>
   /** Records an empty write if no chunk was recorded, so that a fault has a request to answer. */
   readonly begin: Effect.Effect<unknown, Fault>
-  /** The number of bytes that have passed. */
   readonly size: () => number
   readonly hasEnded: () => boolean
   readonly hasFailed: () => boolean

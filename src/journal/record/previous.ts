@@ -71,7 +71,6 @@ const nothing = Effect.succeed(null)
 const untellable = Effect.succeed(undefined)
 const declined = Effect.succeed("declined" as const)
 
-/** Finds the previous content for a backend without a fast read. */
 const lookedUp = (port: Backend, contents: ContentStore, path: FsPath.FsPath): Effect.Effect<Previous, JournalError> =>
   Eager.flatMap(
     Eager.catch(statAt(port, path), () => Effect.succeed<"unknown">("unknown")),

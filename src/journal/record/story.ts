@@ -39,7 +39,6 @@ const doubtful: ReadonlySet<Fault["_tag"]> = new Set<Fault["_tag"]>(["IoError", 
 
 export interface Step<A, E, R> {
   readonly id: string
-  /** The operation's name in errors. */
   readonly operation: string
   readonly path: FsPath
   readonly asked: Entry
@@ -50,7 +49,6 @@ export interface Step<A, E, R> {
   readonly look: () => Look
 }
 
-/** Records the result of a step that has not succeeded. */
 const tellFailure = <A, E, R>(
   story: Story,
   { answer, id, look, operation, path }: Step<A, E, R>,

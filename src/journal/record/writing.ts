@@ -97,7 +97,6 @@ const atOnce = (writing: Writing, path: FsPath, bytes: Uint8Array, mode: Mode): 
   })
 
 interface Progress {
-  /** Whether `commit` has been called. */
   isCommitted: boolean
   isBegun: boolean
   /** Whether the file has been published and the answer recorded. */
@@ -144,7 +143,6 @@ const telling = (
         )
 }
 
-/** Records the failure of a write whose answer was not recorded. */
 const tellFailure = (
   writing: Writing,
   id: string,

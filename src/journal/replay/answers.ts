@@ -9,7 +9,6 @@ import * as Stream from "effect/Stream"
 
 export type Fields = { readonly [field: string]: unknown }
 
-/** Returns the size and the SHA-256 of the concatenated parts. */
 export const digestOf = (
   journal: Scrivener<Entry>,
   parts: ReadonlyArray<Content>

@@ -76,7 +76,6 @@ const partOf = (source: Source, path: FsPath, part: Single): Stream.Stream<Uint8
 const streamOf = (source: Source, path: FsPath, parts: ReadonlyArray<Part>): Stream.Stream<Uint8Array, ContentError> =>
   Stream.flatMap(Stream.fromIterable(singles(parts)), (part) => partOf(source, path, part))
 
-/** Streams the file's content. `path` is used in errors. */
 export const content = (source: Source, path: FsPath, { parts }: File): Stream.Stream<Uint8Array, ContentError> =>
   streamOf(source, path, parts)
 

@@ -208,7 +208,6 @@ const putFile = Effect.fnUntraced(function* (
   return yield* fileOf(sizeBytes, bytes, told(file.attributes))
 })
 
-/** Returns the target tree at a path. */
 export const goalAt = Effect.fnUntraced(function* (
   undoing: Undoing,
   as: FsPath.FsPath,

@@ -21,7 +21,6 @@ export interface Operation {
   readonly parts: ReadonlyArray<Content>
   /** Whether the last part of the content was requested. */
   readonly isWhole: boolean
-  /** The leaf's announcement that it began, if there was one. */
   readonly started: FileStarted | undefined
   /** The chunks of the content that was read, if it was answered in several. */
   readonly chunks: ReadonlyArray<FileContentChunk>

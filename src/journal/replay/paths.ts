@@ -37,7 +37,6 @@ export class Hidden {
     if (!isStaged) this.#made.add(name)
   }
 
-  /** Tests whether a path contains a temporary name. */
   has(path: FsPath.FsPath): boolean {
     return path.includes(mark) && FsPath.segments(path).some((name) => this.hasName(name))
   }

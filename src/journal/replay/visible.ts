@@ -61,7 +61,6 @@ export class Visible {
     else if (isMaking(kind)) this.#set(path, prepared(kind, { bytes, version }))
   }
 
-  /** Returns the changes for a staged entry and everything in it. */
   #made({ answered, at, correlationId, fault, message, outcome, position }: Change, to: FsPath.FsPath, top: Prepared) {
     const out: Array<Change> = []
     const pending: Array<readonly [path: FsPath.FsPath, node: Prepared]> = [[to, top]]

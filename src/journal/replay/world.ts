@@ -26,7 +26,6 @@ export interface Cell<A> {
 }
 
 export interface Attributes {
-  /** The permission bits. */
   readonly mode: Cell<number>
   /** The modification time. Each write starts a new cell. */
   readonly modified: Cell<DateTime.Utc>

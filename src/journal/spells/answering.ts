@@ -29,12 +29,10 @@ import type { Step } from "./ids.ts"
 
 export type FileAnswer = FileContent | FileContentChunk | FileWritten | FileListing | FileDeleted | FileEdited | FileFault
 
-/** The spell and the step that an answer belongs to. */
 export interface Context {
   readonly journal: Scrivener<Entry>
   readonly invocation: SpellInvocation
   readonly step: Step
-  /** Returns the correlation id of another step of the same spell. */
   readonly id: (step: Step) => string
   /** The largest content in bytes that a result may include. */
   readonly maxBytes: number

@@ -31,7 +31,6 @@ export interface Book {
   readonly reached: (position: number) => Effect.Effect<void, Unanswered>
   /** Returns the state of an invocation, as far as the book has read. */
   readonly page: (correlationId: string) => Page | undefined
-  /** Returns the stored answer, or waits for it. */
   readonly answer: (correlationId: string) => Effect.Effect<SpellAnswer, Unanswered>
   /** Returns the position of the first open invocation, as far as the book has read. */
   readonly firstOpen: () => number | undefined

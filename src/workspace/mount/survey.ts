@@ -44,7 +44,6 @@ const says: Partial<Record<Fault["_tag"], readonly [reason: MountError["reason"]
   AccessDenied: ["unreadable", "may not be read"]
 }
 
-/** Returns the error for one file or directory of the source. */
 export const failed = ({ hostPath }: Request, path: FsPath.FsPath, fault: Fault): MountError => {
   const [reason, detail] =
     says[fault._tag] ?? (["unreadable", `cannot be read: ${String(fault["detail"] ?? fault._tag)}`] as const)

@@ -110,7 +110,6 @@ export const sweep = (places: Places): void => {
 
 export const hiddenArchive = (path: string, sha256: string): string => join(path, `${sha256}${archiveEnding}`)
 
-/** Returns the archives with this hash in the hidden directories of a dump. */
 export const hiddenArchives = (places: Places, sha256: string): ReadonlyArray<string> =>
   hiddenOf(places)
     .map((entry) => hiddenArchive(join(places.directory, entry), sha256))

@@ -80,7 +80,6 @@ export class State {
     return this.#reducing(() => kept(entry.slice.reduce(entry.items, event)))
   }
 
-  /** Returns the items of all slices after a published event. */
   published(event: unknown): ReadonlyArray<Step> {
     return this.#reducing(() =>
       this.entries.map((entry) => {

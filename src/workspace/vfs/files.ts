@@ -57,7 +57,6 @@ export const written = (self: Files, { at, created, encoding, mode, path, sizeBy
   return { ...self, byPath: HashMap.set(self.byPath, keyOf(self, path), file) }
 }
 
-/** Records the removal of a file, or of everything below a directory. */
 export const removed = (self: Files, path: FsPath.FsPath): Files => {
   const gone = within(self, path).map((each) => keyOf(self, each))
   return gone.length === 0 ? self : { ...self, byPath: HashMap.removeMany(self.byPath, gone) }
@@ -94,7 +93,6 @@ export const isHidden: (path: FsPath.FsPath) => boolean = TemporaryNames.isPathO
 const shown = (self: Files): ReadonlyArray<VfsFile> =>
   [...HashMap.values(self.byPath)].filter((file) => !isHidden(pathOf(file))).sort(bySegments)
 
-/** Returns the value for the session's slice. */
 export const valueOf = (self: Files, rootPath: string): VirtualFileSystem => {
   let sorted: ReadonlyArray<VfsFile> | undefined
   return Object.freeze({
