@@ -1,6 +1,6 @@
 /**
- * The text and the tools for a model: ordered sections, rendered as Markdown, with all their tools. The choice of the
- * filesystem is made before anything is rendered.
+ * The text and the tools for a model: ordered sections, rendered as Markdown, with all their tools. The filesystem of a prompt
+ * is known before anything is rendered.
  *
  * @since 0.1.0
  */

@@ -41,7 +41,7 @@ const withoutRoot = (detail: string, { filesystem: { root } }: Call): string =>
 const kitOfFour: ReadonlySet<string> = new Set(["list_directory", "delete_file"])
 const kitOfBoth: ReadonlySet<string> = new Set(["read_file", "write_file"])
 
-/** Advises a tool that lists a directory. The two kits share names, and advice must not name a tool that is not offered. */
+/** Returns the advice to list a directory. It must name only a tool that is offered, and the two kits share names. */
 const listing = ({ tool }: Call, directory: string): string =>
   kitOfFour.has(tool)
     ? `Call list_directory with ${shown(directory)} to see what there is.`

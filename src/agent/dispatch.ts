@@ -33,14 +33,12 @@ import { ToolEvents, type ToolInvoked } from "./ToolEvents.ts"
 import * as Result from "./ToolResult.ts"
 import { ToolSettings } from "./ToolSettings.ts"
 
-/** The filesystem and the services that a tool works with. */
 export interface Ground {
   readonly filesystem: Algebra | undefined
   /** The refusal if there is no filesystem. */
   readonly missing: Refused
   /** The versions that the session has seen on this filesystem. @default the memory of the call */
   readonly memory?: Memory | undefined
-  /** The other services for the tool. */
   readonly services: Context.Context<never>
 }
 
@@ -63,7 +61,6 @@ export interface Options {
   readonly host?: Host | undefined
 }
 
-/** A result, and the first path that the call touches. */
 interface Outcome<V> {
   readonly result: Result.ToolResult<V>
   readonly path?: string | undefined
@@ -162,7 +159,7 @@ const answering = <N extends string, P extends Schema.Struct.Fields, V extends S
       })
       const inTime = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E | Refused, R> =>
         Option.match(host?.context.deadline ?? Option.none(), { onNone: () => self, onSome: (at) => until(at, self) })
-      // A deadline interrupts the call. The rollback around it then decides by the failed result.
+      // Apply the deadline inside the host's rollback, so that the rollback sees a failed result.
       const working = Effect.catch(inTime(wrapped(policies, invocation, run)), (late) => described(late, call))
       const permitted = Effect.andThen(
         inTime(asked(policies, invocation)),
@@ -238,7 +235,6 @@ const running = Effect.fnUntraced(function* <N extends string, P extends Schema.
   )
 })
 
-/** Runs the tool on decoded arguments. */
 export const invoke = <N extends string, P extends Schema.Struct.Fields, V extends Schema.Top, R>(
   definition: Definition<N, P, V, R>,
   params: Schema.Struct<P>["Type"],

@@ -75,6 +75,5 @@ const advice: Advice = {
       : "Start what the files are on, then try again.")
 }
 
-/** Returns one sentence on what to do next. */
 export const adviceOn = (error: FsError.FsError, line: CommandLine): string =>
   (advice[error._tag] as (error: FsError.FsError, line: CommandLine) => string)(error, line)

@@ -1,4 +1,3 @@
-/** Colours a unified difference as git does. */
 import type { Look } from "./look.ts"
 
 const inHunk = (look: Look, line: string): string => {

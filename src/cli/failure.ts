@@ -20,7 +20,6 @@ import { type OutputFailed, Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
 import { type CommandLine, commandLine, quote } from "./shell.ts"
 
-/** The failures of a command. */
 export type Failure = FsError.FsError | HistoryError | NotRecorded | Complaint | OutputFailed | Quit
 
 const didYouMean = (paths: ReadonlyArray<string>): string =>

@@ -1,4 +1,3 @@
-/** The flags that several commands share. */
 import * as Option from "effect/Option"
 import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"

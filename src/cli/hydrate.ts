@@ -47,7 +47,7 @@ export const hydrate = Effect.fnUntraced(
       yield* to.setAttributes(path, { mode, modifiedAt })
     })
 
-    /** Counts files before they are read, so that concurrent reads count too. */
+    /** The files and bytes counted before they are read, so that concurrent reads count too. */
     const planned = { files: 0, bytes: 0 }
     const fits = (size: number): boolean => {
       if (options.upTo === undefined) return true

@@ -1,4 +1,3 @@
-/** The limits of commands that a person types. */
 import { standard } from "../model/Limits.ts"
 
 /** The limits: none on what a person writes and lists on their own machine; patterns keep their budget. */

@@ -119,7 +119,9 @@ const similarFlags = ({ option, suggestions }: CliError.UnrecognizedOption): Rea
   return least > farthest ? [] : known.filter((_, i) => distances[i] === least)
 }
 
-/** Returns the message for an unknown flag. A single letter gets no suggestion, because any flag would be far from it. */
+/**
+ * Returns the message for an unknown flag. A single letter gets no suggestion, because no flag is a likely misspelling of it.
+ */
 const unrecognized = (error: CliError.UnrecognizedOption): string =>
   /^-[^-]$/.test(error.option)
     ? `Unrecognized flag: ${error.option} in command ${error.command?.join(" ") ?? program}`
@@ -181,7 +183,6 @@ const settings = (screen: ScreenShape, json: boolean) => {
   )
 }
 
-/** Applies `--color`. */
 const colored = (screen: ScreenShape, flags: ReadonlyArray<string>): ScreenShape => {
   const color = flags.find((flag) => flag === "--color" || flag.startsWith("--color="))
   if (color === undefined || color === "--color=auto") return screen

@@ -37,7 +37,7 @@ export interface Found {
   readonly leftOut: ReadonlyArray<{ readonly root: string; readonly why: string }>
 }
 
-/** The largest number of roots to serve. Each costs memory and descriptors, and nobody works in more folders at once. */
+/** The largest number of roots to serve. Each root costs memory and descriptors. */
 const mostRoots = 32
 
 const longestUri = 200

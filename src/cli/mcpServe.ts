@@ -210,7 +210,6 @@ export const ground = Effect.fnUntraced(function* (input: Input) {
   ).pipe(Layer.provideMerge(snapshotsLayer(input)))
 })
 
-/** Returns the name of the files as a whole. */
 const workspaceOf = Effect.fnUntraced(function* () {
   const { directories, root } = yield* Settings
   const { directory } = yield* Screen
@@ -252,7 +251,6 @@ const running = Effect.fnUntraced(function* (options: McpServer.Options, address
   return yield* serve(address, options)
 })
 
-/** Serves until the client disconnects. */
 const serve = Effect.fnUntraced(function* ({ input, version }: Told) {
   const { backend } = yield* Settings
   const options = yield* optionsOf(input, backend, version, yield* workspaceOf())
@@ -316,7 +314,6 @@ export const checkedOptions = (told: Told) => {
   return checked(told, both)
 }
 
-/** Provides the files, the settings and the limits. */
 export const settled = (told: Told) => {
   const settings = Layer.succeed(Settings, settingsOf(told))
   return Layer.merge(

@@ -4,7 +4,6 @@ import { Complaint, systemFailed } from "./exit.ts"
 
 export const name = "@effect/platform-node"
 
-/** Tests whether an import failed because the package is not installed. */
 export const isMissing = (cause: unknown): boolean =>
   cause instanceof Error && "code" in cause && cause.code === "ERR_MODULE_NOT_FOUND" && cause.message.includes(name)
 

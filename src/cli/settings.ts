@@ -1,4 +1,3 @@
-/** The settings that all commands share. */
 import * as Context from "effect/Context"
 
 /** The container as requested; the values may be inconsistent. */
@@ -21,7 +20,6 @@ export interface Directory {
   readonly path: string
 }
 
-/** The default settings of the container. */
 export const noContainer: Container = { engine: "podman", image: undefined, rootfs: undefined, pids: undefined }
 
 export const program = "fs-algebra"

@@ -7,7 +7,6 @@ import * as flags from "./flags.ts"
 import { parse } from "./mounts.ts"
 import { type MountFlag, program } from "./settings.ts"
 
-/** The parent of all commands. */
 export const base = Command.make(program).pipe(
   Command.withSharedFlags({
     root: Flag.Directory("root").pipe(
@@ -101,5 +100,4 @@ export const toSettings = (
   json
 })
 
-/** Reads the settings for a subcommand. */
 export const settingsOf = (command: string) => Effect.map(base, (flags) => toSettings(flags, command))

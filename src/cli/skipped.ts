@@ -8,7 +8,6 @@ import { Screen } from "./screen.ts"
 
 export interface Collected {
   readonly onSkip: (path: string, why: "ignored" | "binary" | "tooLarge" | "unreadable") => void
-  /** Adds the counts of a result. */
   readonly add: (skipped: Skipped) => void
   readonly counts: { ignored: number; binary: number; tooLarge: number; unreadable: number }
   readonly unreadablePaths: Array<string>

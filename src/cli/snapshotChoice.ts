@@ -34,7 +34,6 @@ const ambiguous = (all: All, found: All, text: string): Complaint => {
   return new Complaint({ error: { _tag: "UsageError" }, message, hint, code: wrongUsage })
 }
 
-/** Fails because no snapshot of this root exists. */
 export const noSnapshots = (store: string | undefined) =>
   Effect.flatMap(lineFor(store), (line) => Effect.fail(nothingKept(line)))
 

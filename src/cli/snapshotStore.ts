@@ -29,7 +29,6 @@ export interface StoreOptions {
 export interface Store {
   readonly directory: string
   readonly snapshots: Operations
-  /** Formats command lines for this root and this store. */
   readonly line: CommandLine
   /** Shows the progress of a capture. */
   readonly showing: (what: string) => <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R | Screen>

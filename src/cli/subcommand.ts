@@ -24,7 +24,6 @@ export interface About {
 
 type Example = readonly [args: string, description: string]
 
-/** Adds the texts to a command. */
 export const described =
   (about: About) =>
   <Name extends string, Input, ContextInput, E, R>(

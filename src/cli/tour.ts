@@ -17,7 +17,6 @@ import { copyInMemory } from "./workspace.ts"
 
 interface Step<A> {
   readonly title: string
-  /** The code to show. */
   readonly code: string
   readonly run: Effect.Effect<A, FsError, Screen | Settings>
   readonly show: (value: A, look: Look) => ReadonlyArray<string>
@@ -96,7 +95,6 @@ const some = <A>(items: ReadonlyArray<A>, most: number, line: (item: A) => strin
   ...(items.length > most ? [`... and ${humanise.whole(items.length - most)} more`] : [])
 ]
 
-/** Returns the error of an effect that should fail. */
 const failing = <A, R>(self: Effect.Effect<A, FsError, R>): Effect.Effect<FsError | undefined, never, R> =>
   Effect.match(self, { onFailure: (error) => error, onSuccess: () => undefined })
 

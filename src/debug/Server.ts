@@ -73,7 +73,7 @@ export interface Options {
 }
 
 /**
- * The address cannot be used, for example because another program listens on it.
+ * An address that the server cannot listen on, for example because another program does.
  *
  * @since 0.1.0
  */

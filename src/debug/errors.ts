@@ -1,4 +1,3 @@
-/** The error of the debug view, for people and, by its reason, for programs. */
 import * as Schema from "effect/Schema"
 import type { FsError } from "../model/FsError.ts"
 

@@ -64,7 +64,7 @@ export const page =
       }
       const last = yield* journal.last
       const reverse = after === undefined
-      // One more than is shown reveals whether there is more.
+      // Read one entry more than the page, to learn whether there are more.
       const window = { after, before, max: limit + 1, reverse }
       const found = yield* Stream.runCollect(entriesOf(journal, filter, window))
       const shown = found.slice(0, limit)
@@ -116,7 +116,7 @@ export const changesPage =
     Effect.gen(function* () {
       const last = yield* journal.last
       const filter: Filter = path === undefined ? {} : { paths: [path] }
-      // One more than is shown reveals whether there is more.
+      // Keep one change more than the page, to learn whether there are more.
       const kept: Array<Change> = []
       yield* Stream.runForEach(changes(journal, filter), (change) =>
         Effect.sync(() => {

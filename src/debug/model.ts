@@ -91,7 +91,7 @@ export const SlicePage = Schema.Struct({
 export type SlicePage = typeof SlicePage.Type
 
 /**
- * A call of a tool, or another timed item of a log. Events are in the order of time, over all sessions.
+ * A call of a tool, or another timed item of a log. Lists are in the order of time, over all sessions.
  *
  * @since 0.1.0
  */
@@ -128,7 +128,7 @@ export const EventPage = Schema.Struct({ total: Count, offset: Count, items: Sch
 export type EventPage = typeof EventPage.Type
 
 /**
- * A dump of the served directory; lists are newest first.
+ * A dump of the served directory. Lists are newest first.
  *
  * @since 0.1.0
  */
@@ -268,7 +268,7 @@ export const Diff = Schema.Struct({
 export type Diff = typeof Diff.Type
 
 /**
- * A tree that `at` and `with` can name, latest first: a snapshot of a workspace, or another dump with an archive.
+ * A tree that `at` and `with` can name: a snapshot of a workspace, or another dump with an archive. Lists are latest first.
  *
  * @since 0.1.0
  */
@@ -285,7 +285,7 @@ export const SnapshotInfo = Schema.Struct({
 export type SnapshotInfo = typeof SnapshotInfo.Type
 
 /**
- * A change of a path; lists are latest first.
+ * A change of a path. Lists are latest first.
  *
  * @since 0.1.0
  */
@@ -315,7 +315,7 @@ export const HistoryItem = Schema.Struct({
 export type HistoryItem = typeof HistoryItem.Type
 
 /**
- * An entry of the journal, in a line.
+ * An entry of the journal as one line.
  *
  * @since 0.1.0
  */

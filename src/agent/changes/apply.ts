@@ -20,7 +20,6 @@ import type { Backend } from "../../port/Backend.ts"
 import { TakingBack } from "../../port/Rules.ts"
 import { type End, find, type Place, type Trees } from "./places.ts"
 
-/** The change of one file. */
 export interface FileChange {
   readonly path: FsPath.FsPath
   /** The version that the file must have, or `null` if there must be no file. */
@@ -138,8 +137,8 @@ const applyAll = Effect.fnUntraced(function* (port: Backend, ends: ReadonlyArray
 })
 
 /**
- * Makes all changes or none. Paths follow links as those of a write do; a removed file's path follows them as a delete does.
- * Missing directories are created and no directory is removed. The caller must check how much may be written.
+ * Makes all changes or none. Paths follow links as in a write; the path of a removed file follows links as in a delete. Missing
+ * directories are created and no directory is removed. The caller must check how much may be written.
  *
  * Fails with Conflict for a file at another version, InvalidArgument for two changes of one file, NotAFile, NotADirectory, and
  * the errors of a write or a delete. After a failure nothing has changed.

@@ -63,7 +63,6 @@ interface Worked {
   readonly change: FileChange
 }
 
-/** Computes the new content of a file. */
 const work = Effect.fnUntraced(function* (call: Call, file: FileEdits): Effect.fn.Return<Worked, FsError> {
   const { edits, ifMatch, path } = file
   const { content, version } = yield* call.filesystem.readBytes(path, { version: true })

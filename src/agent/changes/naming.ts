@@ -8,7 +8,6 @@ const names: ReadonlyMap<string, string> = new Map([
   ["changes", "edits"]
 ])
 
-/** Returns the name on the wire for an argument of the filesystem. */
 export const nameOf = (argument: string): string =>
   argument
     .split(".")
@@ -19,6 +18,5 @@ export const nameOf = (argument: string): string =>
 export const reworded = (detail: string): string =>
   detail.replace("; give more of the text around it so that one place is left, or ask for the first or for all of them", "")
 
-/** Turns the error into one of the tool. */
 export const renamed = (error: InvalidArgument, tool: string): InvalidArgument =>
   new InvalidArgument({ operation: tool, path: error.path, argument: nameOf(error.argument), detail: reworded(error.detail) })

@@ -10,7 +10,6 @@ const known = (): ReadonlyArray<AnyDefinition> => [...seven, ...extras, ...snaps
 
 export const names = (): ReadonlyArray<string> => known().map(({ name }) => name)
 
-/** Returns the tool that a name selects. */
 export const toolOf = (name: string): AnyDefinition | undefined => known().find((tool) => tool.name === name)
 
 export const isOfSnapshots = (tool: AnyDefinition): boolean => snapshotTools.includes(tool)

@@ -2,7 +2,6 @@
 import type { LimitsShape } from "../../model/Limits.ts"
 
 export interface Facts {
-  /** The names of the listed tools. */
   readonly names: ReadonlySet<string>
   readonly limits: LimitsShape
   readonly readOnly: boolean

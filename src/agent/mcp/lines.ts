@@ -78,7 +78,6 @@ const idOf = (value: unknown): Id => (isRecord(value) && isId(value["id"]) ? val
 const requestId = (value: unknown): ReadonlyArray<string | number> =>
   isRecord(value) && typeof value["method"] === "string" && isId(value["id"]) ? [value["id"]] : []
 
-/** Returns the id of the request that a cancel notice names. */
 const cancelledBy = (value: unknown): string | number | undefined => {
   if (!isRecord(value) || value["method"] !== "notifications/cancelled" || !isRecord(value["params"])) return undefined
   const id = value["params"]["requestId"]

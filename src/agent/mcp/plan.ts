@@ -34,7 +34,6 @@ export interface Plan<R = Filesystem> {
 /** The largest number of tools that run at once, over all clients; further calls wait. */
 const maxWorking = 16
 
-/** Makes the service that runs and limits calls. */
 export const serving = (
   flow: Flow,
   isStructured: boolean | undefined,

@@ -1,4 +1,3 @@
-/** Registers the one prompt of the server, its guide. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as McpSchema from "effect/ai/McpSchema"

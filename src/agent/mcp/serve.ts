@@ -27,7 +27,6 @@ export const protocols = [
   McpProtocol.v2026_07_28
 ] as const
 
-/** The server information in the greeting. */
 export interface Info {
   readonly name: string
   readonly version: string
@@ -123,8 +122,8 @@ export const serve = Effect.fnUntraced(function* <E, R>({ certain, ends, flow, i
     Layer.provide(Layer.succeed(Stdio, stdio)),
     Layer.provide(logsToStderr)
   )
-  // Run in this scope, not in this fiber. An interruption then waits until the tools have rolled back, and the files close
-  // after that.
+  // Fork into the scope: an interruption of this fiber then waits until the tools have rolled back, and the files close after
+  // that.
   const serving = yield* Effect.forkScoped(Layer.launch(server as unknown as Layer.Layer<never, E, R>))
   yield* Effect.raceFirst(Deferred.await(failed), Effect.raceFirst(Effect.exit(Fiber.join(serving)), gone))
   yield* Fiber.interrupt(serving)

@@ -17,7 +17,6 @@ import * as Turns from "./turns.ts"
 
 type Message = Extract<Lines.Line, { readonly _tag: "Message" }>
 
-/** The two ends of a pipe to a client. */
 export interface Ends {
   readonly input: Stream.Stream<Uint8Array, unknown>
   /** Completes when the text has been written. */
@@ -33,7 +32,6 @@ export interface Guarding {
   readonly flow: Flow
   /** Inspects every message before anything waits; a message that it takes is not passed on. */
   readonly takes: (message: Message) => boolean
-  /** Runs for every message that comes in. */
   readonly onMethod: (method: string) => Effect.Effect<void>
   /** Completes when messages after the greeting may proceed. */
   readonly ready: Effect.Effect<void>

@@ -29,7 +29,6 @@ export interface Applied {
   readonly deviations: ReadonlyArray<Deviation>
 }
 
-/** The line endings of added lines. */
 type Endings = "as the patch" | "as the file"
 
 const endingsOf = (lines: Lines, hunk: Hunk, level: Level, speaks: boolean): Endings => {
@@ -175,7 +174,6 @@ export const applyTo = function* (patch: FilePatch, text: string, path: string):
   return { replacements, deviations, addedLines: count(patch, "+"), removedLines: count(patch, "-") }
 }
 
-/** Returns the text with the replacements made. */
 export const replaced = (text: string, replacements: ReadonlyArray<Replacement>): string => {
   let out = ""
   let at = 0

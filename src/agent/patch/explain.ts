@@ -9,7 +9,6 @@ import { finder } from "./place.ts"
 export interface Where {
   readonly path: string
   readonly patch: FilePatch
-  /** The index of the hunk. */
   readonly index: number
   readonly lines: Lines
   /** The line below the previous hunk. */

@@ -6,8 +6,8 @@
 import { perItem, type Steps, stride } from "../../runtime/steps.ts"
 
 /**
- * The looseness of the comparison. 0: every character counts; 1: line endings are ignored; 2: blanks at the end too; 3: blanks
- * at both ends.
+ * The looseness of a comparison. 0: exact; 1: ignores line endings; 2: also ignores blanks at the end of a line; 3: also
+ * ignores blanks at its beginning.
  */
 export type Level = 0 | 1 | 2 | 3
 

@@ -71,7 +71,6 @@ export const misformed = ({ at, lines }: Hunk): Refused | undefined => {
 
 export interface Heading {
   readonly anchor?: string
-  /** The line numbers, if the heading has them. */
   readonly numbers?: { readonly old: number; readonly oldCount: number; readonly newCount: number }
 }
 

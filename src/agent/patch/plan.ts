@@ -121,7 +121,6 @@ const lineCount = (bytes: Uint8Array): number => {
   return lines
 }
 
-/** The results of the earlier sections. */
 interface Plan {
   /** The outcomes by the new path of each file. */
   readonly outcomes: Map<FsPath, Outcome>

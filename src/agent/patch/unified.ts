@@ -7,7 +7,6 @@ import { beginsFile, hunkAt, isDivider } from "./body.ts"
 import { type FilePatch, headingOf, type Hunk, problem, quoted } from "./model.ts"
 import { commonName, nameIn, nameOf, pairOf } from "./names.ts"
 
-/** The information about a file before its hunks. */
 interface Head {
   readonly at: number
   readonly git: boolean
@@ -94,7 +93,6 @@ const start = (at: number, git: boolean): Head => ({
   renamed: false
 })
 
-/** Reads the two lines with the names. */
 const readNames = (head: Head, lines: ReadonlyArray<string>, at: number): void => {
   const [from, to] = pairOf(nameOf(lines[at]!.slice(4)), nameOf(lines[at + 1]!.slice(4)))
   if (head.renamed) return

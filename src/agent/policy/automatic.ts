@@ -28,14 +28,12 @@ const mostKept = 20
 
 const tagPrefix = "automatic checkpoint before "
 
-/** A checkpoint, or the reason why there is none. */
 interface Outcome {
   readonly snapshot?: FilesystemSnapshot
   readonly short?: string
   readonly why?: string
 }
 
-/** The checkpoints of one session. */
 interface State {
   /** Lets one call at a time take a checkpoint; other calls wait for it. */
   readonly taking: Semaphore.Semaphore

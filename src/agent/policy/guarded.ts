@@ -92,8 +92,8 @@ export const guarded = (self: Algebra, memory: Memory, mutates: boolean): Algebr
     })
 
   /**
-   * Fails unless the file read for a change is at the version seen. The type of a read has no Conflict, but callers that read
-   * in order to change handle it, and only they use this.
+   * Fails unless the file read for a change is at the version seen. The type of a read has no Conflict. This runs only in tools
+   * that change files, whose callers handle a Conflict.
    */
   const pinned = <A extends { readonly version?: string }, E>(
     operation: string,

@@ -36,7 +36,6 @@ export const invalid = (argument: string, detail: string): InvalidArgument =>
 
 type AnyCommon = Common<AnyDefinition<unknown>, Section<unknown>>
 
-/** Collects the tools, with overridden descriptions. */
 const toolsOf = Effect.fnUntraced(function* (own: ReadonlyArray<AnyDefinition<unknown>>, options: AnyCommon) {
   const { acceptsOverrides = false, overrides = {}, snapshotTools = false } = options
   const { snapshotTools: more } = snapshotTools

@@ -24,7 +24,6 @@ export interface Opened {
   readonly directory?: string | undefined
 }
 
-/** The share of one section. */
 export interface Held {
   /** The list of mounts for a text; before the opening, the planned ones. */
   readonly mounted: Effect.Effect<string>
@@ -37,7 +36,6 @@ export interface Held {
 export type Holder = Effect.Effect<Held, Unavailable, Scope.Scope>
 
 export interface Options {
-  /** The planned mounts. */
   readonly previews?: Previews | undefined
   /** The directory for archives of snapshots. @default a temporary directory */
   readonly snapshotDirectory?: string | undefined

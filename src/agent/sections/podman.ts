@@ -96,7 +96,6 @@ interface Named {
   readonly strategy: Strategy
 }
 
-/** The services that the tools of these sections get beside the files. */
 type Provided = Sandbox | Snapshots
 
 const build = <T extends AnyDefinition<unknown>, C extends Section<unknown>>(

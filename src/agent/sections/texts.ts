@@ -84,7 +84,6 @@ const fixed = "What is mounted was chosen before you began. You cannot bring in 
 
 const mirroring = "Do not copy whole repositories or large binary files in here."
 
-/** Returns general rules for work with files. */
 const working = (kit: Kit, limits: LimitsShape): string =>
   list(
     fixed,

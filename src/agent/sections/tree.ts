@@ -46,7 +46,7 @@ export const clonedEach = <R>(
 ): Effect.Effect<ReadonlyArray<Section<R>>, SectionError, Scope.Scope> =>
   Effect.forEach(sections, (section) => cloned(section, session))
 
-/** Releases everything made with the scope, or at once if a part fails. */
+/** Runs an effect whose resources are released with the scope, or at once if the effect fails. */
 export const allOrNothing = <A, E, R>(make: Effect.Effect<A, E, R>): Effect.Effect<A, E, R | Scope.Scope> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {

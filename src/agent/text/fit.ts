@@ -49,7 +49,6 @@ export const fitted = (lines: ReadonlyArray<string>, settings: Budget, rest: (sh
 /** The largest part of a diff that is shown, in UTF-16 units. */
 const maxDiff = 48_000
 
-/** The beginning of a diff, for a model. */
 export interface ShownDiff {
   /** The shown lines. Long lines are cut, with a mark. */
   readonly lines: ReadonlyArray<string>

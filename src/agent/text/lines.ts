@@ -3,7 +3,6 @@
 /** The largest part of a line that is shown, in UTF-16 units. */
 export const maxLine = 2000
 
-/** The shown part of a line. */
 export interface Excerpt {
   /** The text, with a mark if it is cut. */
   readonly shown: string

@@ -9,7 +9,6 @@ import { plural } from "./words.ts"
 
 export type Encoding = "utf-8" | "utf-16le" | "utf-16be"
 
-/** Lines of a file, and their position in it. */
 export interface Window {
   readonly path: string
   /** The lines as in the file, without the last one's terminator. */

@@ -80,7 +80,6 @@ const look = Effect.fnUntraced(function* (
 })
 
 interface Shown {
-  /** The shown entries of each directory. */
   readonly opened: ReadonlyMap<string, ReadonlyArray<GlobMatch>>
   readonly count: number
 }

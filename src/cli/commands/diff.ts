@@ -39,7 +39,6 @@ interface Compared {
   readonly isDirectory: boolean
 }
 
-/** The changes, and the trees on both sides. */
 interface Comparison {
   readonly changes: ReadonlyArray<typeof Change.Type>
   readonly before: Backend

@@ -34,7 +34,6 @@ const perFile = <E, R>(matches: Stream.Stream<GrepMatch, E, R>) =>
     Stream.map(([path, group]) => ({ path, matches: group.length }))
   )
 
-/** Searches one base after another until there are enough matches. */
 const firstMatches = Effect.fnUntraced(function* (
   fs: Algebra,
   pattern: string,

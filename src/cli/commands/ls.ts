@@ -28,11 +28,9 @@ const Detailed = Schema.Struct({
 interface Detailed extends FileEntry {
   readonly mode?: number
   readonly modifiedAt?: DateTime.Utc
-  /** The target of a link. */
   readonly target?: string
 }
 
-/** Adds the details of an entry that can be read. */
 const detailed = Effect.fnUntraced(function* (fs: Algebra, entry: FileEntry) {
   if (!entry.addressable) return entry
   const isLink = entry.kind === "symlink"

@@ -1,6 +1,6 @@
 /**
- * Draws everything below a directory. A branch can be drawn only when its last entry is known, so people see it at the end.
- * Programs get line after line.
+ * Draws everything below a directory. A branch can be drawn only when its last entry is known, so a terminal shows the tree at
+ * the end. Programs get the entries line by line.
  */
 import * as Effect from "effect/Effect"
 import * as Flag from "effect/cli/Flag"

@@ -19,7 +19,9 @@ const next: Readonly<Record<JournalError["reason"], readonly [code: number, hint
   io: [systemFailed, "Check the disk and what may be read and written, then try again."]
 }
 
-/** Advises how to keep the sound part. The first line is no entry, so this number of lines ends before the position. */
+/**
+ * Advises how to keep the sound part. The first line of the file is a header, so this number of lines ends before the position.
+ */
 export const soundPart = (position: number): string =>
   `What is before it is sound: head -n ${position} of the file is a journal of that.`
 

@@ -1,4 +1,3 @@
-/** Removes the oldest entries of a journal. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"

@@ -1,4 +1,3 @@
-/** Selects the entries of a journal by flags. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"

@@ -1,4 +1,3 @@
-/** Checks positions of a journal in arguments. */
 import * as Effect from "effect/Effect"
 import type { Entry, Scrivener } from "../../journal/Journal.ts"
 import * as humanise from "../humanise.ts"

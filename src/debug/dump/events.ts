@@ -34,7 +34,6 @@ type Draft = Omit<Event, "index"> & { readonly millis: number | undefined }
 
 type Drafted<A> = { -readonly [K in keyof A]?: A[K] | undefined }
 
-/** Drops undefined fields. */
 const known = <A extends object>(fields: Drafted<A>): A =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as A
 

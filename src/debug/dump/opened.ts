@@ -50,7 +50,6 @@ interface Sessions {
   readonly problems: ReadonlyArray<string>
 }
 
-/** Reads every line that can be read. */
 const sessionsIn = (lines: string): Effect.Effect<Sessions> =>
   Effect.gen(function* () {
     const all: Array<Saved> = []

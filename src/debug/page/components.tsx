@@ -1,4 +1,3 @@
-/** The components that several views use. */
 import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from "@tanstack/virtual-core"
 import type { ComponentChildren } from "preact"
 import { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from "preact/hooks"

@@ -1,4 +1,3 @@
-/** The root component of the page. */
 import { render } from "preact"
 import { useEffect } from "preact/hooks"
 import * as Api from "./api.ts"

@@ -179,7 +179,7 @@ export const switchTo = async (path: string): Promise<void> => {
   if (await byHand(Api.switchTo(path))) go(hrefOf("files"))
 }
 
-/** Combines changes in quick succession into one request, and waits for the previous answer. */
+/** Whether a delayed load is running. Changes in quick succession cause one load, after the previous answer. */
 let isComing = false
 let isWanted = false
 const soon = (): void => {

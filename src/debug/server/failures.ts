@@ -1,4 +1,3 @@
-/** The failures of all routes. */
 import * as Schema from "effect/Schema"
 import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"

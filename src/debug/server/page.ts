@@ -58,7 +58,6 @@ const policy = (nonce: string): string =>
     "frame-ancestors 'none'"
   ].join("; ")
 
-/** Returns the headers of every answer. */
 export const headers = (nonce: string): Readonly<Record<string, string>> => ({
   "content-security-policy": policy(nonce),
   "x-content-type-options": "nosniff",

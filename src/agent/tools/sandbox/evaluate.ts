@@ -1,4 +1,3 @@
-/** Runs a few lines of code, without a file for them. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { define } from "../../definition.ts"

@@ -40,7 +40,6 @@ const complaint = (
   )
 }
 
-/** The parameter that names a snapshot. */
 export const which = Schema.String.annotate({
   description: 'Beginning of its id, a tag, or "latest". Default: latest'
 })

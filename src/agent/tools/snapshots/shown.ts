@@ -1,4 +1,3 @@
-/** Formats snapshots and their changes for the tools. */
 import * as DateTime from "effect/DateTime"
 import * as Schema from "effect/Schema"
 import type { Details } from "../../../history/snapshots/operations.ts"

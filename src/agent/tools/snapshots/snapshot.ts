@@ -1,4 +1,3 @@
-/** Takes a snapshot of all files. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { InvalidArgument } from "../../../model/FsError.ts"

@@ -1,4 +1,3 @@
-/** Deletes a file, or a directory with everything in it. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { removeDirectory } from "../../changes/removeDirectory.ts"

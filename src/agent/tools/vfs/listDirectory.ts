@@ -63,7 +63,6 @@ export const listDirectory = define({
   }),
   value: Schema.Struct({
     path: Schema.String,
-    /** The names, in order. */
     directories: Schema.Array(Schema.String),
     files: Schema.Array(Schema.String)
   }),

@@ -1,4 +1,3 @@
-/** The metadata of a file in the four tools. */
 import * as DateTime from "effect/DateTime"
 import * as Schema from "effect/Schema"
 import type { FileStat } from "../../../model/Entry.ts"
@@ -25,7 +24,7 @@ export const times = ({ createdAt, modifiedAt }: FileStat): Pick<typeof File.Typ
 
 const shortest = 12
 
-/** Shortens a version. The rest identifies it, and `if_version` accepts it. */
+/** Shortens a version to a prefix that identifies it; `if_version` accepts the prefix. */
 export const short = (version: string): string => version.slice(0, shortest)
 
 export const isShort = (version: string): boolean =>

@@ -26,7 +26,6 @@ const alike: Readonly<Record<string, string>> = {
   conf: "properties"
 }
 
-/** Finds the language of a file by its name. */
 export const descriptionOf = (path: string): LanguageDescription | null => {
   const name = path.slice(path.lastIndexOf("/") + 1)
   const ending = /\.([^.]+)$/.exec(name)?.[1]?.toLowerCase() ?? ""

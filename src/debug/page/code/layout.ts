@@ -7,7 +7,6 @@
 const maxPiece = 5000
 
 export interface Layout {
-  /** The text for the editor. */
   readonly text: string
   /** Returns the number to show beside a line of the editor, both from 1; "" for the rest of a long line. */
   readonly labelOf: (shown: number) => string

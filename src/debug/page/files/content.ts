@@ -1,4 +1,3 @@
-/** Chooses the form in which a file's content is shown. */
 import type { FileContent } from "../../model.ts"
 
 const endingOf = (path: string): string => /\.([^./]+)$/.exec(path)?.[1]?.toLowerCase() ?? ""

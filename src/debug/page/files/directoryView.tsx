@@ -1,4 +1,3 @@
-/** Shows a directory; for the root also the source and its README. */
 import * as Api from "../api.ts"
 import { bytes, Empty, Name, plainName, Time, useAsked } from "../components.tsx"
 import { Drawing, FileIcon } from "../shell/icons.tsx"

@@ -1,4 +1,3 @@
-/** Shows a file in the form of its kind, and optionally as its source text. */
 import { useEffect, useMemo, useState } from "preact/hooks"
 import type { FileContent } from "../../model.ts"
 import * as Api from "../api.ts"

@@ -1,4 +1,3 @@
-/** Shows the tree and the chosen file; on a narrow screen only one of them. */
 import { useRef } from "preact/hooks"
 import { useFileKeys } from "../shell/shell.tsx"
 import { go, fileHref, place } from "../store.ts"

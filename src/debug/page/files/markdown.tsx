@@ -1,6 +1,6 @@
 /**
  * Renders Markdown. DOMPurify reduces the HTML to the elements of Markdown, in a document that loads nothing. Only then do
- * links and images get their targets; images from outside load only on request.
+ * links and images get their targets. Images from outside become links.
  */
 import { highlightCode, classHighlighter } from "@lezer/highlight"
 import { LanguageDescription } from "@codemirror/language"
@@ -33,8 +33,9 @@ const allowed = {
 const quoted = (text: string): string => text.replace(/[<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`)
 
 /**
- * Rewrites HTML within Markdown: known elements with known attributes; the rest becomes text or is dropped. This does not make
- * it safe. But DOMPurify must parse the HTML, and the page's policy would report each parsed handler or style.
+ * Rewrites HTML within Markdown: known elements keep known attributes, and the rest becomes text or is dropped. This is not the
+ * protection against scripts, which DOMPurify provides. DOMPurify must parse the HTML first, and the page's policy would log an
+ * error for each handler or style in it.
  */
 const written = (html: string): string => {
   const parts: Array<string> = []
@@ -129,7 +130,6 @@ const mendLinks = (root: DocumentFragment, path: string): void => {
   }
 }
 
-/** Replaces an image that is not shown. */
 const instead = (image: Element, text: string, href?: string): void => {
   const label = image.getAttribute("alt") ?? ""
   const made = document.createElement(href === undefined ? "span" : "a")

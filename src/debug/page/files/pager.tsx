@@ -1,4 +1,3 @@
-/** The bar above a large text, with the range of the shown lines and links to the other parts. */
 import { useState } from "preact/hooks"
 import type { FileContent } from "../../model.ts"
 import { go, hereWith, place } from "../store.ts"

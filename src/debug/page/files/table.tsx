@@ -1,4 +1,3 @@
-/** Shows comma or tab separated values as a table. */
 import Papa from "papaparse"
 import { useMemo } from "preact/hooks"
 import { Empty, plainName, VirtualList } from "../components.tsx"

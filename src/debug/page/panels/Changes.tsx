@@ -1,4 +1,3 @@
-/** Compares two trees: the list of changed files, and the change of each. */
 import { useLayoutEffect, useMemo, useState } from "preact/hooks"
 import type { DiffEntry, SnapshotInfo } from "../../model.ts"
 import * as Api from "../api.ts"

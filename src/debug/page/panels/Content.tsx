@@ -1,4 +1,3 @@
-/** Shows the content of a journal entry or one side of a change: highlighted text, an image, or a description. */
 import type { Extension } from "@codemirror/state"
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
 import type { FileContent } from "../../model.ts"

@@ -1,4 +1,3 @@
-/** Shows one event in full: the parameters of the tool, its result, and related links. */
 import type { Event } from "../../model.ts"
 import { bytes } from "../components.tsx"
 import { hrefOf, snapshots } from "../store.ts"

@@ -1,4 +1,3 @@
-/** Shows the timed items of the logs: on a time line, as a list, and in detail. */
 import { useMemo } from "preact/hooks"
 import type { Event } from "../../model.ts"
 import { bytes, Empty, Trouble, VirtualList } from "../components.tsx"

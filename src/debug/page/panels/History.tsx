@@ -1,4 +1,3 @@
-/** Lists the changes of a file, latest first. Each links to its call, or to its journal entry. */
 import type { HistoryItem } from "../../model.ts"
 import * as Api from "../api.ts"
 import { bytes, Empty, Trouble, useAsked } from "../components.tsx"

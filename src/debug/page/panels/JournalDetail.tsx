@@ -1,4 +1,3 @@
-/** Shows an entry of the journal in full, with its content and the rest of its exchange. */
 import type { JournalItem } from "../../model.ts"
 import * as Api from "../api.ts"
 import { bytes, Trouble, useAsked } from "../components.tsx"

@@ -47,7 +47,6 @@ const Scalar = ({ tail, value }: { readonly value: unknown; readonly tail?: Comp
     </>
   )
 
-/** Tests whether a list is short enough for one line. */
 const isShort = (value: object): value is ReadonlyArray<unknown> =>
   Array.isArray(value) &&
   value.length > 0 &&

@@ -1,4 +1,3 @@
-/** Shows the sessions as a tree of descent, and the slices of each. */
 import { useMemo } from "preact/hooks"
 import type { SessionInfo, SliceInfo } from "../../model.ts"
 import * as Api from "../api.ts"

@@ -1,4 +1,3 @@
-/** The components that the panels share. */
 import type { ComponentChildren } from "preact"
 import { useEffect, useLayoutEffect, useReducer, useRef, useState } from "preact/hooks"
 import { useKeys } from "../shell/keys.ts"

@@ -1,4 +1,3 @@
-/** Formats times, durations and texts for people. */
 import type { JournalItem } from "../../model.ts"
 import { plainName } from "../components.tsx"
 

@@ -1,4 +1,3 @@
-/** Lists the keyboard shortcuts that work at present. */
 import { createRef } from "preact"
 import { Drawing } from "./icons.tsx"
 import { keys } from "./keys.ts"

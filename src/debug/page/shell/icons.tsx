@@ -1,4 +1,3 @@
-/** The icons of the page, drawn in the colour of the text. */
 import type { ComponentChildren } from "preact"
 
 const Icon = ({ children, class: name }: { readonly children: ComponentChildren; readonly class?: string | undefined }) => (

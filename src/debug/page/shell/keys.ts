@@ -27,7 +27,6 @@ addEventListener("keydown", (event) => {
   bound.run()
 })
 
-/** Binds keys while the component is mounted. */
 export const useKeys = (bound: ReadonlyArray<Key>): void => {
   const latest = useRef(bound)
   latest.current = bound

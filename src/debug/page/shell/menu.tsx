@@ -1,4 +1,3 @@
-/** A button that opens a list of choices, for mouse and keyboard; a long list can be searched. */
 import type { ComponentChildren } from "preact"
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks"
 import { Drawing } from "./icons.tsx"

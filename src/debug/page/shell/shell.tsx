@@ -1,4 +1,3 @@
-/** The frame around every view: header, tabs, banners and footer. */
 import { computed, signal } from "@preact/signals"
 import type { ComponentChildren } from "preact"
 import { useEffect, useRef } from "preact/hooks"
