@@ -288,7 +288,7 @@ export type RunTools = Record<
 >
 
 /**
- * Makes the tools of a run a toolkit of effect/ai with its handlers, for
+ * Converts the tools of a run to a toolkit of effect/ai with handlers, for
  * `LanguageModel.generateText({ prompt: run.rendered.text, toolkit })`.
  *
  * @since 0.1.0

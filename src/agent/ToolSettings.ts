@@ -24,8 +24,9 @@ export interface ToolSettingsShape {
   /** The largest size of a result's message that is sent, in the unit of `measure`. @default 48,000 */
   readonly budget: number
   /**
-   * Returns the size of a text, for example its number of tokens. The size must not shrink when text is added. @default UTF-16
-   * code units
+   * Returns the size of a text, for example its number of tokens. The size must not shrink when text is added.
+   *
+   * @default UTF-16 code units
    */
   readonly measure: (text: string) => number
   /** Whether "overwrite" and "append" of the four-tool kit fail if the file does not exist. @default false */

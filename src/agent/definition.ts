@@ -83,7 +83,7 @@ export interface Definition<Name extends string, Params extends Schema.Struct.Fi
   readonly description: string
   readonly parameters: Schema.Struct<Params>
   readonly value: Value
-  /** The tool's effect on files: `reads` changes nothing, `adds` destroys nothing, `changes` may do both. */
+  /** The tool's effect on files: `reads` changes nothing, `adds` only adds, `changes` may also replace or remove. */
   readonly does: "reads" | "adds" | "changes"
   /** Whether repeating a call has no further effect. */
   readonly idempotent: boolean

@@ -368,7 +368,7 @@ const retyped = (value: unknown, node: Node): unknown => {
   )
 }
 
-/** Rewrites arguments that do not decode into the tool's own, as far as their meaning is certain. */
+/** Rewrites arguments that do not decode to the tool's own names and types, as far as their meaning is certain. */
 export const understood = (definition: AnyDefinition<unknown>, sent: unknown): unknown => {
   if (!isRecord(sent)) return sent
   const { schema } = documentOf(definition)

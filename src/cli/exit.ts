@@ -41,7 +41,7 @@ export class Quit extends Data.TaggedError("Quit")<{ readonly code: number }> {}
 
 /** An error of the command line itself, about snapshots, archives or arguments, with its advice. */
 export class Complaint extends Data.TaggedError("Complaint")<{
-  /** The error for programs. */
+  /** The error in a JSON answer. */
   readonly error: { readonly _tag: string; readonly [field: string]: unknown }
   readonly message: string
   readonly hint: string

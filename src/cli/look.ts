@@ -1,4 +1,4 @@
-/** Formats text for a terminal: with colours, and with names that cannot control it. Piped output is bare data. */
+/** Formats text for a terminal: adds colours, and escapes control characters in names. Piped output is bare data. */
 import type { Kind } from "../model/Entry.ts"
 import { printableName, printableText } from "./printable.ts"
 import type { ScreenShape } from "./screen.ts"

@@ -45,7 +45,7 @@ const plainTools = ({ backend, input, mounts }: Quick, { stateDirectory }: Scree
   const hasSnapshots = snapshots !== false && (backend === "memory" || stateDirectory !== undefined)
   const isKit = !tools.includes(",") && (tools === "all" || tools === "seven" || tools === "vfs")
   const isPlain =
-    // The full command line has parsed the mounts, even an empty list.
+    // `mounts` is defined only if the full command line has parsed the arguments; they are then not plain.
     mounts === undefined &&
     backend !== "container" &&
     http === undefined &&

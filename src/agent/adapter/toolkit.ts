@@ -1,4 +1,4 @@
-/** Makes the tools of a run a toolkit for effect's LanguageModel; every call of the model goes through the run. */
+/** Converts the tools of a run to a toolkit for effect's LanguageModel. Every call of the model goes through the run. */
 import * as Effect from "effect/Effect"
 import type * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"

@@ -149,8 +149,8 @@ const placesOf = (top: Spot): ReadonlyArray<Place> | Fault => {
 }
 
 /**
- * Resolves every end. Fails with InvalidArgument if two ends are the same file or exclude each other. Fails with NotAFile or
- * NotADirectory for other kinds, and with the errors of links. Faults have the caller's path.
+ * Resolves every end. Fails with InvalidArgument if two ends are the same file or exclude each other, and with NotAFile or
+ * NotADirectory for entries of another kind. Also fails with the errors of links. Faults have the caller's path.
  */
 export const find = Effect.fnUntraced(function* (port: Backend, ends: ReadonlyArray<End>): Effect.fn.Return<Trees, Fault> {
   const stat = yield* port.stat(FsPath.root)

@@ -28,7 +28,7 @@ export interface Index {
   readonly ids: Int32Array
   /** Returns the number of lines with the id. */
   readonly countOf: (id: number) => number
-  /** Returns the lines with the id, ascending. */
+  /** Returns the numbers of the lines with the id, ascending. */
   readonly places: (id: number) => Int32Array
 }
 

@@ -24,7 +24,7 @@ const refusalOf = ({ access, path }: Touch): Refused =>
 
 /**
  * Tests whether a touch is allowed. A call that writes to or deletes at the root, such as a program in a sandbox, may touch any
- * path. Snapshot tools are confined separately.
+ * path, so it needs unrestricted access. Snapshot tools are confined separately.
  */
 const permits = (rules: Rules.Rules, { past }: Invocation, { access, path }: Touch): boolean =>
   path === FsPath.root && access !== "read"

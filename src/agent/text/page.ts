@@ -1,6 +1,6 @@
 /**
- * A page of a text. Its message and its value hold the same lines. A page over the budget ends earlier, and every field that
- * says where it ends agrees.
+ * A page of a text. Its message and its value hold the same lines. A page over the budget ends earlier, and all its fields give
+ * that end.
  */
 import * as Text from "../../engine/text.ts"
 import { fit, joined, type PageBudget } from "./fit.ts"

@@ -65,7 +65,7 @@ export const toWrite = Effect.fnUntraced(function* (file: string) {
   return kindAt(place) === "other" ? yield* isNone(file) : place
 })
 
-/** Tests whether the journal has content, which decides whether it is chained. */
+/** Tests whether the journal has content; only a new journal can be made chained. */
 export const isBegun = (place: string): boolean => (statSync(place, { throwIfNoEntry: false })?.size ?? 0) > 0
 
 /** Opens the journal for reading, even while another process writes it. */

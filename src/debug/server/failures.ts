@@ -19,7 +19,7 @@ export const Unreadable = failure(422, "Unreadable", "It is there, and cannot be
 
 export const failures = [NotFound, Forbidden, BadRequest, Unreadable] as const
 
-/** Reports input that does not match the schemas of a route like any other failure. */
+/** A middleware that reports input outside a route's schemas like any other failure. */
 export class Checked extends HttpApiMiddleware.Service<Checked>()("fs-algebra/debug/Checked", { error: BadRequest }) {}
 
 /** The number of items of a page without a `limit`. */

@@ -12,7 +12,7 @@ export const Snapshot = Schema.Struct({
   /** The time in UTC, with milliseconds. */
   created_at: Schema.String,
   tag: Schema.optionalKey(Schema.String),
-  /** The tool that took it, or the tool whose change it precedes, and its call. */
+  /** The tool that took the snapshot, or the tool whose change it precedes, and the id of the call. */
   tool: Schema.optionalKey(Schema.String),
   call_id: Schema.optionalKey(Schema.String),
   files: Count,
