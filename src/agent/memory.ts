@@ -21,7 +21,6 @@ const maxPaths = 10_000
 const maxCharacters = 8 * 1024 * 1024
 const maxCharactersOfOne = 1024 * 1024
 
-/** Removes the oldest entries until the map is no longer full. */
 const trim = <K, V>(map: Map<K, V>, isFull: () => boolean, dropped: (value: V) => void): void => {
   for (const [key, value] of map) {
     if (!isFull()) return

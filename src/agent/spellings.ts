@@ -74,7 +74,6 @@ const snake = (name: string): string =>
 
 const longestName = 60
 
-/** Returns the parameter that another name means, if one does. */
 export const parameterFor = (name: string, known: ReadonlyArray<string>): string | undefined => {
   if (name.length > longestName) return undefined
   const word = snake(name)

@@ -42,7 +42,6 @@ const make = <const N extends string, P extends Schema.Struct.Fields, V extends 
     description: definition.description,
     parameters: announced(definition.parameters),
     success: ToolResult(definition.value),
-    // Return failures to the model.
     failureMode: "return",
     toModelOutput: (answered) => {
       const { message, value } = answered as ToolResult<V["Type"]>
@@ -67,7 +66,6 @@ export const toTool = <const N extends string, P extends Schema.Struct.Fields, V
 /** The filesystem of a session. Changes of several files that a killed process left half done are finished first. */
 export const recovered = Effect.tap(Filesystem, recoverChanges)
 
-/** A function that makes the handler of a definition. */
 export type Bind = <N extends string, P extends Schema.Struct.Fields, V extends Schema.Top>(
   definition: Definition<N, P, V, never>
 ) => (

@@ -26,7 +26,6 @@ export const changeLine = (look: Look, { _tag, path }: Change): string =>
 
 const shown = 20
 
-/** Formats the first changes, or all of them. */
 export const someChanges = (look: Look, changes: ReadonlyArray<Change>, all: boolean): string => {
   const some = all || changes.length <= shown + 1 ? changes : changes.slice(0, shown)
   const rest = changes.length - some.length

@@ -25,7 +25,6 @@ export type Failure = FsError.FsError | HistoryError | NotRecorded | Complaint |
 const didYouMean = (paths: ReadonlyArray<string>): string =>
   `Did you mean ${paths.map(quote).join(paths.length === 2 ? " or " : ", ")}?`
 
-/** Suggests existing paths in place of a missing one. */
 const instead = Effect.fnUntraced(function* (fs: Algebra, error: FsError.NotFound, line: CommandLine) {
   const { path } = error
   if (/^~(?:\/|$)/.test(path)) return "Only a shell makes the home directory of ~, and only where no quote or = is before it."

@@ -62,7 +62,6 @@ const make = (colors: boolean, isTerminal: boolean): Look => {
   }
 }
 
-/** Returns the look for standard output. */
 export const look = (screen: ScreenShape): Look => make(screen.colors, screen.isTerminal)
 
 /** Returns the look for standard error, which people read even if it is redirected. */

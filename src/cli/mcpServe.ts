@@ -60,7 +60,6 @@ const kits: ReadonlySet<string> = new Set(["all", "seven", "vfs"])
 const removes = (tool: AnyDefinition | { readonly name: string }): boolean =>
   ["rm", "delete_file", "move", "shell", "eval"].includes(tool.name)
 
-/** Returns why a requested tool would not be offered. */
 const whyNot = (tool: AnyDefinition, input: Input, backend: string): string | undefined => {
   if (input.readOnly && tool.does !== "reads") return "it changes something, and --read-only offers nothing that does"
   if (!input.deletes && removes(tool)) return "it may remove something, and --no-delete offers nothing that does"
@@ -189,7 +188,6 @@ const checkpoints = Effect.fnUntraced(function* (input: Input) {
     : automatic((short) => `"${line("restore", short)}" brings them back`)
 })
 
-/** Provides the settings, policies and snapshots of the tools. */
 export const ground = Effect.fnUntraced(function* (input: Input) {
   const { directories } = yield* Settings
   const settings: ToolSettings.ToolSettingsShape = {

@@ -36,7 +36,6 @@ export class Settings extends Context.Service<
      */
     readonly directories?: ReadonlyArray<Directory> | undefined
     readonly backend: "host" | "memory" | "container"
-    /** The settings of the container, for commands that use one. */
     readonly container: Container
     /** Whether files with several hard links may be read and appended to. @default "allow" */
     readonly hardlinks?: "allow" | "reject" | undefined

@@ -30,7 +30,6 @@ export interface Store {
   readonly directory: string
   readonly snapshots: Operations
   readonly line: CommandLine
-  /** Shows the progress of a capture. */
   readonly showing: (what: string) => <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R | Screen>
 }
 

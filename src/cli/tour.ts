@@ -89,7 +89,6 @@ const makeGuide = Effect.gen(function* () {
 
 const quoted = (text: string): string => JSON.stringify(text)
 
-/** Formats the first items, and the number of the others. */
 const some = <A>(items: ReadonlyArray<A>, most: number, line: (item: A) => string): ReadonlyArray<string> => [
   ...items.slice(0, most).map(line),
   ...(items.length > most ? [`... and ${humanise.whole(items.length - most)} more`] : [])

@@ -39,7 +39,6 @@ const patterns = [
   String.raw`\w{3,}`
 ]
 
-/** Returns the first pattern that has a match. */
 export const findablePattern = Effect.fnUntraced(function* (fs: Algebra) {
   for (const pattern of patterns) {
     const { matches } = yield* fs.grep(pattern, { maxMatches: 1 })

@@ -18,7 +18,6 @@ const inOrder = (files: Array<TreeFile>): Tree => files.sort((a, b) => FsPath.co
 const sizeOf = (node: Node): number =>
   node.kind === "file" ? node.sizeBytes : node.kind === "symlink" ? Buffer.byteLength(node.target) : 0
 
-/** Lists a captured tree. */
 export const ofNode = (top: DirectoryNode): Tree => {
   const files: Array<TreeFile> = []
   const pending: Array<readonly [FsPath.FsPath, DirectoryNode]> = [[FsPath.root, top]]
@@ -90,7 +89,6 @@ const stamped = Effect.fnUntraced(function* (history: DirectoryHistory, collecto
   }
 })
 
-/** Lists the current tree of a filesystem. */
 export const ofFilesystem = (fs: Algebra): Effect.Effect<Tree, DebugError> =>
   Effect.suspend(() => {
     const collector = new Collector()
@@ -215,7 +213,6 @@ const withoutFilled = (looked: ReadonlyArray<Looked>): ReadonlyArray<Looked> => 
   return looked.filter(({ after, before, path }) => (after ?? before)?.kind !== "directory" || !filled.has(path))
 }
 
-/** Describes the changes, with sizes and renames. */
 export const entriesOf = Effect.fnUntraced(
   function* (changes: ReadonlyArray<Change>, before: Algebra, after: Algebra) {
     const looked = withoutFilled(

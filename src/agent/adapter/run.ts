@@ -26,7 +26,6 @@ import { taking } from "./checkpoint.ts"
 import * as Grounds from "./grounds.ts"
 import { noSuchTool, otherSession, over, shownName, spent } from "./refusals.ts"
 
-/** The options of a call, beside those that its caller gives. */
 export interface How extends CallOptions {
   /**
    * Whether another program does the work. Such a program does not know of our locks and must not wait for them. @default false

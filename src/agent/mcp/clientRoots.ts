@@ -22,7 +22,6 @@ export interface ClientRoots {
   readonly changed: Effect.Effect<void>
 }
 
-/** The time to wait for an answer of the client. */
 const patience = "10 seconds"
 
 /** The prefix of our request ids. Effect's server numbers its requests, so the ids never collide. */

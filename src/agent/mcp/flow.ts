@@ -5,13 +5,10 @@
 import * as Effect from "effect/Effect"
 
 export interface Flow {
-  /** Tests whether there is room for another call. */
   readonly hasRoom: () => boolean
-  /** Waits until there is room for another call. */
   readonly room: Effect.Effect<void>
   /** Waits until the client reads answers again, if it has stopped. */
   readonly calm: Effect.Effect<void>
-  /** Records one more message of the given size. */
   readonly took: (bytes: number) => void
   readonly call: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   readonly write: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>

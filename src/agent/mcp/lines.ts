@@ -16,9 +16,7 @@ export type Line =
       readonly method: string | undefined
       /** Whether the message expects an answer; a batch may expect one. */
       readonly isRequest: boolean
-      /** The ids of the requests in the message. */
       readonly ids: ReadonlyArray<string | number>
-      /** The id of the request to cancel. */
       readonly cancels?: string | number | undefined
     }
   | { readonly _tag: "Bad"; readonly answer: string }

@@ -19,7 +19,6 @@ export const origins = (port: number): ReadonlyArray<string> => hosts(port).map(
 
 const forbidden = HttpServerResponse.text("Forbidden: this server is for programs of this machine.\n", { status: 403 })
 
-/** Applies to all routes of the router. */
 export const layer = (port: number): Layer.Layer<never, never, HttpRouter.HttpRouter> => {
   const [allowedHosts, allowedOrigins] = [hosts(port), origins(port)]
   return HttpRouter.middleware(

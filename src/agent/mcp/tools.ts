@@ -22,12 +22,9 @@ import * as Schemas from "./schemas.ts"
 import { uriOf } from "./uri.ts"
 
 export interface Serving {
-  /** Runs the tool for the client of the request. */
   readonly invoke: (definition: AnyDefinition<unknown>, input: unknown) => Effect.Effect<ToolResult<unknown>, never, unknown>
   readonly flow: Flow
-  /** Limits the number of tools that run at once. */
   readonly permits: Semaphore.Semaphore
-  /** Whether values are sent as structured content. */
   readonly isStructured: boolean
 }
 

@@ -64,7 +64,6 @@ const indentOf = (lines: Lines, hunk: Hunk, at: number): Indent | undefined => {
   return indent
 }
 
-/** Indents the added lines like the lines around them. */
 const indented = (hunk: Hunk, { less, more }: Indent): Hunk => ({
   ...hunk,
   lines: hunk.lines.map((line) =>

@@ -14,7 +14,6 @@ const divider =
 
 export const isDivider = (line: string): boolean => divider.test(line)
 
-/** Tests for the signature line of a mail. */
 const isSignature = (line: string): boolean => line === "-- " || line === "--"
 
 export const beginsFile = (lines: ReadonlyArray<string>, at: number): boolean =>

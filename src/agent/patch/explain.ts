@@ -47,7 +47,6 @@ export const ambiguous = (where: Where, places: ReadonlyArray<number>, anchor?: 
   )
 }
 
-/** Compares the hunk with the lines at its stated place. */
 const stated = (where: Where): string | undefined => {
   const { above } = hunkOf(where)
   if (above === undefined) return undefined

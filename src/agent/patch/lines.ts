@@ -26,7 +26,6 @@ export interface Index {
   /** Returns the id of a line of the patch; -1 if the file has no such line. */
   readonly idOf: (text: string, open: boolean) => number
   readonly ids: Int32Array
-  /** Returns the number of lines with the id. */
   readonly countOf: (id: number) => number
   /** Returns the numbers of the lines with the id, ascending. */
   readonly places: (id: number) => Int32Array

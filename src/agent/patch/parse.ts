@@ -1,4 +1,3 @@
-/** Parses a patch of either form; its text shows which form it has. */
 import { type Refused, refused } from "../definition.ts"
 import { again, type FilePatch } from "./model.ts"
 import { parseUnified } from "./unified.ts"

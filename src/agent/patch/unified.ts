@@ -22,7 +22,6 @@ type Header = readonly [prefix: string, read: (head: Head, rest: string) => stri
 
 const kinds: Readonly<Record<string, string>> = { 120: "a symbolic link", 160: "a submodule" }
 
-/** Returns why a file of this mode cannot be patched. */
 const unlikeFile = (mode: string): string | undefined => {
   const kind = kinds[mode.trim().slice(0, 3)]
   return kind === undefined ? undefined : `makes or changes ${kind}, and only files can be patched`

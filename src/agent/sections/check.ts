@@ -70,7 +70,6 @@ const toolsError = (sections: ReadonlyArray<Section<unknown>>): Problem | undefi
   return undefined
 }
 
-/** Returns why the template is invalid, or `undefined`. */
 export const templateError = ({ key, name, ns, sections }: Template<unknown>): Problem | undefined => {
   if (!isNamespace(ns)) return invalid(`${shown(ns)} cannot be a namespace: keys with "/" between them; ${keyRule}`)
   if (!isKey(key)) return invalid(`${shown(key)} cannot be the key of a prompt: ${keyRule}`)
@@ -93,7 +92,6 @@ const describing = <R>(tool: AnyDefinition<R>, description: string): AnyDefiniti
 export const overridden = <R>(tool: AnyDefinition<R>, overrides: Overrides): AnyDefinition<R> | undefined =>
   Object.hasOwn(overrides, tool.name) ? describing(tool, overrides[tool.name]!) : tool
 
-/** Returns what is wrong with an override for a tool of the section, or `undefined`. */
 export const whyNotOverridden = (
   { acceptsOverrides, tools }: Pick<Section<unknown>, "acceptsOverrides" | "tools">,
   name: string,

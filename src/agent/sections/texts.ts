@@ -5,7 +5,6 @@
 import type { LimitsShape } from "../../model/Limits.ts"
 import { plural, size } from "../text/words.ts"
 
-/** The tool names that a text mentions. */
 export interface Kit {
   readonly look: string
   readonly read: string
@@ -13,7 +12,6 @@ export interface Kit {
   readonly change: string
   readonly remove: string
   readonly search: ReadonlyArray<string>
-  /** Whether the kit can write binary content. */
   readonly writesBinary: boolean
   /** The argument that takes the version that was read. */
   readonly version: string
@@ -137,7 +135,6 @@ export const digest = (text: string, kit: Kit | undefined): string => {
   return `Nothing is known of the workspace yet. Explore it before you change anything: ${explore}.`
 }
 
-/** The resources and restrictions of a container. */
 export interface Profile {
   readonly workdir: string
   readonly network: string

@@ -1,4 +1,3 @@
-/** Walks and clones the tree of sections. */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"

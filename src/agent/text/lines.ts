@@ -1,5 +1,3 @@
-/** Formats lines for every tool: with their numbers, and cut if they are very long. */
-
 /** The largest part of a line that is shown, in UTF-16 units. */
 export const maxLine = 2000
 

@@ -1,4 +1,3 @@
-/** Formats counts, sizes and lists in the same words for every tool. */
 import type { Skipped } from "../../model/Entry.ts"
 
 export { plural, size } from "../../model/words.ts"

@@ -109,7 +109,6 @@ interface Search {
 
 const signs = /[\\^$.*+?()[\]{}|]/
 
-/** Suggests other arguments when nothing was found. */
 const nothing = ({ options, path, pattern }: Search, skipped: GrepResult["skipped"]): string => {
   const { glob, literal } = options
   const isText = literal !== true && signs.test(pattern) ? "; to find the pattern as it stands, set literal=true" : ""

@@ -1,4 +1,3 @@
-/** The common part of the searches: their parameters, their summary of skipped files, and their progress reports. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -51,7 +50,6 @@ export const footer = (found: string, skipped: Entry.Skipped, next: string | und
     .join("; ")
 }
 
-/** Suggests to a model why a search may have found nothing. */
 export const nothingFound = ({ ignored }: Entry.Skipped): string =>
   ignored > 0 ? "; include_ignored=true searches what is ignored" : ""
 

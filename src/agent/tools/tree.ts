@@ -35,7 +35,6 @@ const Value = Schema.Struct({
 })
 
 interface Seen {
-  /** The entries of each directory, in order. */
   readonly children: ReadonlyMap<string, ReadonlyArray<GlobMatch>>
   readonly ignored: ReadonlyArray<string>
   readonly unreadable: ReadonlyArray<string>

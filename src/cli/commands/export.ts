@@ -1,4 +1,3 @@
-/** Exports the whole tree, current or of a snapshot, as one archive. */
 import { statSync } from "node:fs"
 import { dirname } from "node:path"
 import * as Effect from "effect/Effect"
@@ -31,7 +30,6 @@ const Answer = Schema.Struct({
 /** The number of entries shown to people; the JSON answer has all. */
 const mostShown = 20
 
-/** Lists the entries that were left out on standard error. */
 const saySkipped = Effect.fnUntraced(function* (skipped: ReadonlyArray<SkippedEntry>) {
   if (skipped.length === 0) return
   const screen = yield* Screen

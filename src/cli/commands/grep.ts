@@ -1,4 +1,3 @@
-/** Searches files by regular expression, and writes the matches as they are found, in the format of ripgrep. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"

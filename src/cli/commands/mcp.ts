@@ -1,4 +1,3 @@
-/** Serves the directory over the Model Context Protocol, on standard input and output. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"

@@ -1,4 +1,3 @@
-/** Shows the metadata of a path, with the version that `--if-match` takes. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Filesystem } from "../../filesystem/Filesystem.ts"

@@ -1,4 +1,3 @@
-/** Shows where the root differs from the state that the journal recorded. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"

@@ -17,7 +17,6 @@ export const time = (at: number): string => {
   }
 }
 
-/** Joins the cells of a row; trailing spaces are removed. */
 export const row = (look: Look, at: number, millis: number, cells: ReadonlyArray<string>): string =>
   `${[position(look, at), look.dim(time(millis)), ...cells].join("  ").trimEnd()}\n`
 

@@ -36,7 +36,6 @@ export interface Chosen {
 
 const given = <A>(list: ReadonlyArray<A>): ReadonlyArray<A> | undefined => (list.length === 0 ? undefined : list)
 
-/** Parses the paths, and refuses invalid ones. */
 export const pathsOf = (paths: ReadonlyArray<string>, command: string) =>
   Effect.map(
     Effect.forEach(paths, (text) => {

@@ -36,7 +36,6 @@ const unmade = (directory: string, error: unknown): Complaint =>
     code: systemFailed
   })
 
-/** Returns the names in a directory, or `undefined` if it does not exist. */
 const namesIn = (place: string): ReadonlyArray<string> | undefined => {
   try {
     return readdirSync(place)

@@ -1,4 +1,3 @@
-/** Prints journals, for `journal show` and `journal tail`. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"

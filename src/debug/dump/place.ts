@@ -109,7 +109,6 @@ const listedIn = (directory: string): ReadonlyArray<Listed> => {
     .sort((a, b) => b.modified - a.modified || (a.path < b.path ? -1 : 1))
 }
 
-/** Returns the dumps of a directory, newest first. */
 export const list = (directory: string): Effect.Effect<ReadonlyArray<DumpFile>, DebugError> =>
   looking(directory, () => listedIn(Fs.realpathSync(resolve(directory))).map(({ modified: _, ...file }) => file))
 

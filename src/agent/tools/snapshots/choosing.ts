@@ -1,4 +1,3 @@
-/** Finds the snapshot service, and the snapshot that a model names. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
@@ -22,7 +21,6 @@ const shownOf = 5
 const named = (all: ReadonlyArray<FilesystemSnapshot>, { tag, ...snapshot }: FilesystemSnapshot): string =>
   `${shortIds(all)({ tag, ...snapshot } as FilesystemSnapshot)}${tag === undefined ? "" : ` (${tag})`}`
 
-/** Refuses an ambiguous or unknown snapshot, with the candidates. */
 const complaint = (
   all: ReadonlyArray<FilesystemSnapshot>,
   found: ReadonlyArray<FilesystemSnapshot>,

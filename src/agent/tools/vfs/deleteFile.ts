@@ -15,7 +15,6 @@ export const deleteFile = define({
   }),
   value: Schema.Struct({
     path: Schema.String,
-    /** The number of deleted files. */
     deleted: Schema.Int
   }),
   does: "changes",

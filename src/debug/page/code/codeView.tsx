@@ -45,7 +45,6 @@ export const CodeView = ({
   readonly path: string
   readonly text: string
   readonly label: string
-  /** The number of the text's first line. */
   readonly firstLine?: number | undefined
   readonly isWrapping: boolean
   /** The line to mark and scroll to, counted like `firstLine`. */

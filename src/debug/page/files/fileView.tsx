@@ -70,7 +70,6 @@ const CopyButton = ({
   readonly label: string
   readonly text: string
   readonly class?: string
-  /** The beginning of the text, to display. */
   readonly shown?: string
 }) => {
   const [said, say] = useState<"done" | "refused">()

@@ -1,4 +1,3 @@
-/** The shown tree, its open directories and its filter. */
 import { computed, effect, signal } from "@preact/signals"
 import type { FilesystemMeta } from "../../model.ts"
 import * as Api from "../api.ts"

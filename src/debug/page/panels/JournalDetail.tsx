@@ -18,7 +18,6 @@ const File = ({ path }: { readonly path: string }) => (
   </>
 )
 
-/** Lists the entries of an exchange in order. */
 const Exchange = ({ id, position }: { readonly id: string; readonly position: number }) => {
   const { value } = useAsked((signal) => Api.journal({ correlation: id, limit: 100 }, signal), [id, journalLast.value])
   const steps = [...(value?.items ?? [])].sort((a, b) => a.position - b.position)

@@ -17,7 +17,6 @@ const label = (text: string): Extension => EditorView.contentAttributes.of({ "ar
 
 export type Mode = "split" | "unified"
 
-/** Two compared texts. */
 export interface Compared {
   readonly added: number
   readonly deleted: number

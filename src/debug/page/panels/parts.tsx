@@ -84,7 +84,6 @@ export const Split = ({
   isOpen,
   label
 }: {
-  /** The label of the list. */
   readonly label: string
   readonly children: ComponentChildren
   readonly detail: ComponentChildren
