@@ -10,7 +10,6 @@ import type { FsPath } from "../model/FsPath.ts"
 import type { Fault, Locks } from "../port/Backend.ts"
 
 export interface Request {
-  /** The locks of the backend; absent if it has none. */
   readonly locks: Locks | undefined
   readonly paths: ReadonlyArray<FsPath>
 }

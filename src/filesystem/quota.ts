@@ -88,7 +88,7 @@ const makeClaim = (count: Count) => {
     count(-held.bytes, -held.files)
     held = none
   })
-  /** Keeps the reservation as usage, less the freed amount. */
+  /** Turns the reservation into usage and subtracts the freed amount. */
   const settle = ({ bytes, files }: Usage) =>
     Effect.sync(() => {
       held = none
@@ -99,7 +99,6 @@ const makeClaim = (count: Count) => {
 
 type Mode = "create" | "replace" | "append"
 
-/** The target of a write before the write. */
 interface Place {
   readonly old: FileStat | undefined
   /** Whether the backend will refuse the write. Its own fault is then reported instead of DiskFull. */
@@ -165,7 +164,6 @@ export const around = (self: Backend, bounds: Bounds, usage: Usage): Backend => 
       return Effect.ensuring(Effect.andThen(reserve, written), claim.release)
     })
 
-  /** Runs one change with its reservation. */
   const step = (change: Usage, run: Effect.Effect<void, Fault>): Effect.Effect<void, Fault> => {
     const claim = makeClaim(count)
     return Effect.ensuring(

@@ -10,7 +10,6 @@ import { mergeText, type Side } from "./merge/text.ts"
 import { type FileMerge, inPathOrder, mergeTrees } from "./merge/trees.ts"
 import { at, blobId, type Change, differences, type DirectoryNode, type FileNode, type Node } from "./tree.ts"
 
-/** A tree with access to its contents. */
 export interface Source<E> {
   readonly tree: DirectoryNode
   /** Reads a file of this tree, at the path that the tree has. */
@@ -19,7 +18,6 @@ export interface Source<E> {
 
 export interface Merge<E> {
   readonly after: DirectoryNode
-  /** Reads a file of `after`. */
   readonly content: (path: FsPath, file: FileNode) => Effect.Effect<Uint8Array, E>
   /** The changes from `ours` to `after`, in path order. */
   readonly changes: ReadonlyArray<Change>
@@ -76,7 +74,6 @@ const readFrom = <E>({ read, tree }: Source<E>, path: FsPath, file: FileNode, ca
 
 const nowhere = (path: FsPath) => Effect.die(new Error(`${JSON.stringify(path)} is no file of this merge`))
 
-/** Returns the tree with some files replaced. */
 const replaceFiles = (
   top: DirectoryNode,
   files: ReadonlyArray<readonly [names: ReadonlyArray<string>, file: FileNode]>,
@@ -98,7 +95,6 @@ const replaceFiles = (
   return out
 }
 
-/** A file that both sides changed, merged or resolved. */
 interface Joined {
   readonly path: FsPath
   readonly bytes?: Uint8Array

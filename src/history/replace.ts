@@ -22,7 +22,6 @@ export interface Goal<E> {
   readonly dryRun?: boolean | undefined
   /** Called with the number of files and symlinks created so far, and the total. */
   readonly onProgress?: ((done: number, of: number) => Effect.Effect<void>) | undefined
-  /** Options for the scan of the current state. */
   readonly scan?: Pick<ScanOptions<E>, "previous" | "excludes"> | undefined
 }
 

@@ -53,7 +53,6 @@ export interface Census {
   readonly bytes: number
   readonly directories: number
   readonly others: number
-  /** Bytes that the scan must read. */
   readonly bytesToRead: number
 }
 
@@ -62,11 +61,9 @@ export interface ScanOptions<E> {
   readonly sink?: Sink<E> | undefined
   /** Tests whether the sink still has the content of an id from the previous scan. @default it is */
   readonly isHeld?: ((id: string) => boolean) | undefined
-  /** Tests whether to skip a path of any kind. */
   readonly excludes?: ((path: FsPath) => boolean) | undefined
   /** Called during the walk, and once more before the first file is read. */
   readonly onCensus?: ((census: Census, isWhole: boolean) => Effect.Effect<void, E>) | undefined
-  /** Called as files are read. */
   readonly onProgress?: ((done: Pick<Census, "files" | "bytes">, of: Census) => Effect.Effect<void>) | undefined
 }
 
@@ -130,7 +127,6 @@ interface Draft {
   readonly before: DirectoryNode | undefined
   readonly entries: Map<string, Node>
   readonly directories: Array<readonly [segment: string, draft: Draft]>
-  /** Files that must be read. */
   readonly unread: Array<Looked>
   /** Whether the directory disappeared after its parent was read. */
   isGone: boolean
@@ -211,7 +207,6 @@ const linkAt = (port: Backend, path: FsPath): Effect.Effect<string | undefined, 
 interface Step extends Visit {
   readonly above: Step | undefined
   readonly draft: Draft
-  /** The number of subdirectories that are not read yet. */
   unread: number
 }
 
@@ -231,7 +226,6 @@ const lookFor = (port: Backend, path: FsPath, left = maxLooks): Effect.Effect<Re
     return left === 1 ? Effect.succeed(undefined) : Effect.andThen(Effect.yieldNow, lookFor(port, path, left - 1))
   })
 
-/** Walks the tree one directory at a time. */
 const oneByOne = Effect.fnUntraced(function* <E>(port: Backend, top: Draft, enter: Enter<E>) {
   const pending = [top]
   for (let here = pending.pop(); here !== undefined; here = pending.pop()) {

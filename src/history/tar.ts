@@ -98,7 +98,6 @@ const corrupt = (detail: string, entry?: string) => refuse("corrupt", detail, en
 const asArchiveError = ({ kind, message }: Tar.TarError): ArchiveError =>
   kind === "Unsupported" ? refuse("unsupported", message) : corrupt(message)
 
-/** Tests for the magic bytes of gzip. */
 const isGzip = (bytes: Uint8Array): boolean => bytes[0] === 0x1f && bytes[1] === 0x8b
 
 const isBroken = (error: unknown): error is Codec.Broken =>
@@ -158,7 +157,6 @@ interface Placed {
 
 const root = "."
 
-/** Strips a leading `./` and a trailing slash from a name. */
 const placeOf = (name: string): string => {
   const inside = name.startsWith("./") ? name.slice(2) : name
   return inside.endsWith("/") ? inside.slice(0, -1) : inside

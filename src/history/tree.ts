@@ -53,7 +53,6 @@ export const Change: Schema.Codec<Change, { readonly _tag: Change["_tag"]; reado
   path: Schema.String as unknown as Schema.Codec<FsPath, string>
 })
 
-/** Returns the id of the git blob with this content. */
 export const blobId = (bytes: Uint8Array): string => idOf("blob", bytes)
 
 /** Returns a hasher for content of known size that arrives in chunks. */

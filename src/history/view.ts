@@ -68,7 +68,6 @@ const sequential = (stream: Stream.Stream<Uint8Array, Fault>, scope: Scope.Scope
     let pull: Pull.Pull<ReadonlyArray<Uint8Array>, Fault> | undefined
     let pulling: Scope.Closeable | undefined
     let rest: Uint8Array = new Uint8Array()
-    /** The offset of `rest`. */
     let at = 0
     const begin = Effect.gen(function* () {
       if (pulling !== undefined) yield* Scope.close(pulling, Exit.void)
@@ -173,7 +172,6 @@ export const make = (source: Source): Backend => {
   }
 }
 
-/** Counts all files and symlinks of a backend, and their bytes. */
 export const countIn = Effect.fnUntraced(function* (
   port: Backend
 ): Effect.fn.Return<{ readonly files: number; readonly bytes: number }, Fault> {

@@ -13,7 +13,6 @@ export const isBytes = (value: unknown): value is Uint8Array =>
 
 const sourceOf = Object.getOwnPropertyDescriptor(RegExp.prototype, "source")!.get!
 
-/** Tests whether the value is a regular expression of any realm. */
 export const isRegExp = (value: unknown): value is RegExp => {
   if (value instanceof RegExp) return true
   if (typeof value !== "object" || value === null || typeof (value as { readonly exec?: unknown }).exec !== "function")

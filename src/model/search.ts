@@ -1,6 +1,5 @@
 /** The messages between the search engine, the backends and the worker threads that search file contents. */
 
-/** A pattern, ready to compile. */
 export interface Question {
   readonly source: string
   readonly flags: string
@@ -28,7 +27,6 @@ export interface Query {
   readonly budget: number
 }
 
-/** The first match of a line. */
 export interface Found {
   /** The 1-based line number. */
   readonly lineNumber: number

@@ -62,7 +62,6 @@ const encodings = {
 
 type Encoding = keyof typeof encodings
 
-/** The replacement for Node's Buffer. */
 export class PortableBuffer extends Uint8Array {
   static override from(
     value: string | ArrayBuffer | ArrayLike<number> | Iterable<number>,

@@ -63,7 +63,6 @@ const startWorker: Start = (program, shared) => {
 
 let searcher: Searcher | undefined
 
-/** Returns the searcher of this thread. */
 export const inlineSearcher = (): Searcher => {
   if (searcher !== undefined) return searcher
   const { isAscii, isUtf8 } = builtin<typeof NodeBuffer>("node:buffer")
@@ -118,7 +117,6 @@ export const make = (size: number, start: Start = startWorker): Crew => {
   const slots: Array<Slot> = []
   const lists: Array<Job> = []
   const searches: Array<Job> = []
-  /** The pending ends of threads. */
   const ending = new Set<Promise<unknown>>()
   /** Whether workers are not available here. */
   let isImpossible = false
@@ -281,7 +279,6 @@ export const make = (size: number, start: Start = startWorker): Crew => {
     const at = searches.findIndex(({ budget }) => budget === Number.POSITIVE_INFINITY)
     return at === -1 ? undefined : searches.splice(at, 1)[0]
   }
-  /** Runs one job on this thread, in slices. */
   const work = (): void => {
     const job = isBusy ? undefined : inlineJob()
     if (job === undefined) return

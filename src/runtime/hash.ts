@@ -4,7 +4,6 @@ import { createHash, hash } from "./node.ts"
 /** Returns the SHA-256 of the bytes, as 64 lower-case hexadecimal digits. */
 export const sha256 = (bytes: Uint8Array): string => hash("sha256", bytes)
 
-/** An incremental SHA-256. */
 export interface Hasher {
   readonly update: (bytes: Uint8Array) => void
   /** Returns the hash of all bytes so far, in hex. More bytes may follow. */

@@ -123,7 +123,6 @@ export const remember = (): void => void key()
  */
 export const codeOf = (text: string): string => crypto().createHmac("sha256", key()).update(text).digest("hex").slice(0, 32)
 
-/** Tests whether this installation made the code of this text. */
 export const isCodeOf = (text: string, code: string): boolean => {
   const expected = Buffer.from(codeOf(text))
   const given = Buffer.from(code)

@@ -12,7 +12,6 @@ export type Searched =
   | { readonly _tag: "Overrun"; readonly index: number }
   | { readonly _tag: "Failed"; readonly index: number; readonly detail: string }
 
-/** The lister and the searcher of this thread. */
 export interface Inline {
   readonly list: Lister
   readonly searcher: Searcher
@@ -46,7 +45,6 @@ export interface Job {
 export interface Slot {
   readonly worker: WorkerThreads.Worker
   readonly shared: Int32Array
-  /** The jobs in the order of execution. */
   readonly jobs: Array<Job>
   readonly queries: Array<Query>
   nextPlace: number
@@ -57,7 +55,6 @@ export interface Slot {
 
 export const failed = (detail: string, index = 0): End => ({ _tag: "Failed", ticket: 0, index, detail })
 
-/** Returns a function that calls `run` only the first time. */
 const once = (run: (() => void) | undefined): (() => void) => {
   let left = run
   return () => {
@@ -108,7 +105,6 @@ const together = ({ contents, from }: Contents): Contents => {
   return { contents: copies, from }
 }
 
-/** Returns the buffers to transfer with an order. */
 export const buffers = (order: Order): Array<ArrayBuffer> =>
   order._tag === "Search" && "contents" in order.batch && order.batch.contents.length > 0
     ? [order.batch.contents[0]!.buffer as ArrayBuffer]

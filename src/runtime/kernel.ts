@@ -161,7 +161,6 @@ export const makeSimd = (code: string, room = 16_384): Kernel | undefined => {
   }
 }
 
-/** Creates a kernel without WebAssembly. */
 export const makePlain = (room = 16_384): Kernel => {
   const longest = 64
   /** Bytes per piece. Searching in pieces prevents repeated scans to the end for a needle that does not occur. */
@@ -192,7 +191,6 @@ export const makePlain = (room = 16_384): Kernel => {
     let at = from
     let out = 0
 
-    /** Moves to the next piece. */
     const advance = (): void => {
       start = at
       stop = Math.min(at + block, end)

@@ -28,7 +28,6 @@ export type Answer =
 export interface Matching {
   /** Searches on this thread. `from` is the first line to search in the first content. */
   readonly here: (query: Query, contents: ReadonlyArray<Uint8Array>, from: number) => ReadonlyArray<Matched>
-  /** Searches in the workers. */
   readonly away: (query: Query, contents: ReadonlyArray<Uint8Array>, from: number) => Effect.Effect<Answer>
 }
 

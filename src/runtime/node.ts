@@ -92,7 +92,6 @@ export const zlib = lazily<typeof NodeZlib>("node:zlib")
 const buffer = lazily<typeof NodeBuffer>("node:buffer")
 const strict = new TextDecoder("utf-8", { fatal: true })
 
-/** Tests whether the bytes are well-formed UTF-8. */
 export const isUtf8 = (bytes: Uint8Array): boolean => {
   if (isNode) return buffer().isUtf8(bytes)
   try {
@@ -123,6 +122,5 @@ export type Hash = NodeCrypto.Hash
 export const createHash = (algorithm: "sha1" | "sha256"): Hash =>
   isNode ? crypto().createHash(algorithm) : (new Sha(algorithm) as unknown as Hash)
 
-/** Returns the hash of the bytes in hexadecimal. */
 export const hash = (algorithm: "sha1" | "sha256", bytes: Uint8Array): string =>
   isNode ? crypto().hash(algorithm, bytes, "hex") : new Sha(algorithm).update(bytes).digest("hex")

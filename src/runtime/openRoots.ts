@@ -138,7 +138,6 @@ const stores = makeRegister()
 /** Registers an existing directory as the root of a filesystem until the returned function is called. */
 export const register = roots.add
 
-/** Returns the resolved roots of all open filesystems. */
 export const open = (): ReadonlyArray<string> => [...roots.directories]
 
 /** Registers an existing directory that no workspace may reach, until the returned function is called. */

@@ -35,7 +35,6 @@ const decoded = 2 ** 15
 export interface Unpacking {
   /** Builds about `most` more matches; returns whether all are done. */
   readonly step: (most: number) => boolean
-  /** The result per file. */
   readonly all: Array<FileFound>
 }
 
@@ -52,7 +51,6 @@ export const unpacking = (packed: Packed, pathOf?: (file: number) => FsPath): Un
   let origin = 0
   let start = 0
   let path: FsPath | undefined
-  /** The matches of the current file. */
   let found: Array<Found> = []
   let left = 0
 

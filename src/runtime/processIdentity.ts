@@ -95,7 +95,6 @@ let known: Own | undefined
  */
 export const self = (): string => own().identity
 
-/** Tests whether a text has the form of an identity. */
 export const isIdentity = (text: string): boolean => /^[0-9a-z]{1,13}-[0-9a-z]{1,8}-[0-9a-z]{1,14}$/.test(text)
 
 /** Tests whether no process has the pid, running or stopped. */

@@ -32,7 +32,6 @@ export const scan = (question: Question, text: string, from: number, most: numbe
 
   let line = start
   let lineNumber = 1
-  /** Moves to the line that contains `index`. */
   const goTo = (index: number): void => {
     for (let lf = text.indexOf("\n", line); lf !== -1 && lf < index; lf = text.indexOf("\n", line)) {
       line = lf + 1
@@ -75,7 +74,6 @@ export const scan = (question: Question, text: string, from: number, most: numbe
   const find = literal === undefined ? undefined : finder(literal)
 
   if (multiline) {
-    /** Returns the first match from an index on. */
     const seek = (from: number): readonly [index: number, length: number] | undefined => {
       if (find !== undefined) {
         const index = find(from)

@@ -344,7 +344,6 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
         at = end
       }
     }
-    /** Searches a range of whole lines; the first has the number `line`. */
     const lines = (start: number, stop: number, line: number): void => {
       if (isEnough()) return
       if (needles !== undefined) candidates(start, stop, line)
@@ -474,7 +473,6 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     let isShort = false
     let directory = -1
     let left = 0
-    /** Returns the directory of the next file. */
     const at = ({ bases, counts }: Paths): string => {
       while (left === 0) left = counts[++directory]!
       left--

@@ -112,7 +112,6 @@ export class Sha {
     return new Sha(this.#algorithm === sha1 ? "sha1" : "sha256", this)
   }
 
-  /** Returns the hash of all bytes so far, in hexadecimal. */
   digest(_encoding: "hex"): string {
     const end = this.copy()
     const held = this.#size % block

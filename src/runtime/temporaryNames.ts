@@ -115,7 +115,6 @@ export const isLeftover = (name: string): boolean => {
   return verified?.state === "leftover" && !verified.isPart
 }
 
-/** Tests whether this installation made the name, in work that runs or has ended. */
 export const isOurs = (name: string): boolean => verify(name) !== undefined
 
 const some = (path: string, test: (name: string) => boolean): boolean => path.includes(".~fsa-") && path.split("/").some(test)

@@ -36,7 +36,6 @@ export interface Root {
 
 export interface Header {
   readonly version: 1
-  /** The identity of the process. */
   readonly owner: string
   readonly boot?: Identity.Boot
   /** The name of the staging directories; empty for a turn. */
@@ -307,7 +306,6 @@ const makeDirectory = (): string | undefined => {
   return stats.isDirectory() && isOwn(stats) ? top : undefined
 }
 
-/** A record during its writing. */
 export interface Draft {
   readonly write: (text: string) => void
   /** Gives the record its final name, which makes it complete. */
@@ -357,23 +355,19 @@ export const draft = (id: string, header: Header, isDurable: boolean): Draft | u
   }
 }
 
-/** Returns the header for a record of this process. */
 export const ownHeader = (token: string, roots: ReadonlyArray<Root>): Header => {
   const boot = Identity.boot()
   return { version: 1, owner: Identity.self(), ...(boot && { boot }), token, roots }
 }
 
-/** Changes the state of a record. */
 export const advance = (id: string, from: State, to: State): void => {
   const top = directory()
   if (top !== undefined) Fs.renameSync(fileOf(top, id, from), fileOf(top, id, to))
 }
 
-/** Removes a record if it exists. */
 export const drop = (id: string, state: State): void => {
   const top = directory()
   if (top !== undefined) Fs.rmSync(fileOf(top, id, state), { force: true })
 }
 
-/** Removes the file of a record if it exists. */
 export const dropFile = (file: string): void => Fs.rmSync(file, { force: true })

@@ -36,7 +36,6 @@ const withoutLinks = (self: Backend): Backend =>
           Effect.map(self.list(path), (children) => children.map((child): Child => ({ ...child, kind: opaque(child.kind) })))
       }
 
-/** The mapping of paths to the two sides. */
 interface Map {
   /** Tests whether the path belongs to the mounted side. */
   readonly isInside: (path: FsPath.FsPath) => boolean

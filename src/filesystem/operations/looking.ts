@@ -13,7 +13,6 @@ import { type Caller, isFault, notADirectory, notFound, reading, tags, unsupport
 
 const shown = (stat: FileStat, path: FsPath.FsPath): FileStat => (stat.path === path ? stat : { ...stat, path })
 
-/** Returns the directory at `path` with its resolved path. */
 const directory = (self: Caller, path: FsPath.FsPath): Effect.Effect<{ path: FsPath.FsPath; at: FsPath.FsPath }, Fault> =>
   Effect.flatMap(resolve(self.port, path), ({ path: at, stat }) =>
     stat === undefined

@@ -21,7 +21,6 @@ interface Base {
 
 const pathOf = (options: SearchOptions | undefined): string => (options?.path === undefined ? "." : options.path)
 
-/** The kinds of base for a glob. */
 const directories: ReadonlyArray<Kind> = ["directory"]
 /** The kinds of base for a grep, which may also be a single file. */
 const searchable: ReadonlyArray<Kind> = ["directory", "file"]

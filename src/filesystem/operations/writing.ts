@@ -84,7 +84,6 @@ const checkTexts = (edits: ReadonlyArray<Edit.Edit>, limits: LimitsShape): Fault
   return undefined
 }
 
-/** Checks and encodes a text. */
 const encoded = (content: string, limits: LimitsShape): Uint8Array | Fault => {
   if (typeof content !== "string") return invalid("content", "it must be a string; bytes are for writeBytes")
   if (!content.isWellFormed()) return invalid("content", "it holds a lone surrogate, which no encoding can write")

@@ -92,7 +92,6 @@ export const differences = Effect.fnUntraced(function* (layers: Layers): Effect.
     return byName
   })
 
-  /** Compares an entry that exists in both trees. */
   const compare = Effect.fnUntraced(function* (
     path: FsPath.FsPath,
     above: Child,

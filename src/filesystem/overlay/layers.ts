@@ -19,7 +19,6 @@ export const notADirectory: Effect.Effect<never, Fault> = Effect.fail({ _tag: "N
 export interface Hidden {
   /** Tests whether the path or a directory above it is hidden. */
   readonly covers: (path: FsPath.FsPath) => boolean
-  /** Returns all directories above hidden paths. */
   readonly holders: () => ReadonlySet<FsPath.FsPath>
   /** Hides the path while `effect` runs, and permanently if it succeeds. */
   readonly while: <A>(path: FsPath.FsPath, effect: Effect.Effect<A, Fault>) => Effect.Effect<A, Fault>
@@ -71,7 +70,6 @@ export interface Layers {
   readonly upper: Backend
   readonly lower: Backend
   readonly hidden: Hidden
-  /** Returns the form of a path for comparisons. */
   readonly keyOf: (path: FsPath.FsPath) => FsPath.FsPath
   /** Returns what the lower tree shows at a path, whether or not the upper tree has an entry there. */
   readonly below: (path: FsPath.FsPath) => Effect.Effect<FileStat | undefined, Fault>

@@ -29,7 +29,6 @@ export interface Bridge {
     run: (path: FsPath.FsPath) => Effect.Effect<A, Fault>,
     actions?: ReadonlyArray<Action>
   ) => Effect.Effect<A, FsError>
-  /** Looks up a path, following symlinks. */
   readonly look: (method: string, path: string, actions?: ReadonlyArray<Action>) => Effect.Effect<Resolved, FsError>
   /** Looks up a path without following a symlink in its last name. */
   readonly lookAtLink: (method: string, path: string, actions?: ReadonlyArray<Action>) => Effect.Effect<Resolved, FsError>

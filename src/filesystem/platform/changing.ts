@@ -157,7 +157,7 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): Changing => {
     yield* fs.symlink(path, target)
   })
 
-  /** Converts a time as Node does: numbers are seconds, and an impossible number means now. */
+  /** Converts a time as Node does: numbers are seconds, and a negative or infinite number means the current time. */
   const millis = (method: string, time: Date | number): Effect.Effect<number, PlatformError> => {
     const value = typeof time === "number" ? time : time.getTime()
     if (Number.isNaN(value)) return Effect.fail(badArgument(method, "it is not a time"))

@@ -25,7 +25,6 @@ export const promoted =
   (fault: FsError.Fault): Failed =>
     FsError.promote(fault, "open", path)
 
-/** Returns the file as it was opened. */
 export const pinned = (path: string, handle: Handle): Content => ({
   stat: Effect.succeed(handle.stat),
   read: (offset, length) => {

@@ -24,7 +24,7 @@ export const make = ({ answer, children, fs, lookAtLink, port }: Bridge): FileSy
   const cannot = (path: string, detail: string) =>
     Effect.fail(new FsError.InvalidArgument({ operation, path, argument: "to", detail }))
 
-  /** Copies permissions and times, because the service gives copies those of new files. */
+  /** Copies the mode, and the time if requested. The service's own copies have the mode and time of new files. */
   const keep = Effect.fnUntraced(function* (
     from: FsPath.FsPath,
     to: FsPath.FsPath,

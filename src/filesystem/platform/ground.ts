@@ -22,7 +22,6 @@ const reserved: Fault = { _tag: "InvalidPath", detail: "names of this form are k
 
 export interface Ground {
   readonly fs: FileSystem
-  /** Returns the path on `fs`. */
   readonly at: (path: FsPath.FsPath) => string
   /** Looks up a path; `undefined` if it is absent. Only valid after `reach`, `seek` or `place`. */
   readonly look: (path: FsPath.FsPath) => Effect.Effect<File.Info | undefined, Fault>
@@ -32,7 +31,6 @@ export interface Ground {
   readonly reach: (path: FsPath.FsPath) => Effect.Effect<File.Info, Fault>
   /** Looks up a path at which an entry could be created: its directory must exist. */
   readonly place: (path: FsPath.FsPath) => Effect.Effect<File.Info | undefined, Fault>
-  /** Converts a name of `fs` to one of ours. */
   readonly nameOf: (name: string) => string
 }
 

@@ -14,7 +14,6 @@ const unmarked = (text: string): string | undefined => {
   return at === -1 ? undefined : text.slice(0, at) + text.slice(at + mark.length)
 }
 
-/** The beginning and the end of a text that is too long. */
 type Ends = readonly [first: string, last: string]
 
 const cutting = (text: string, fits: (text: string) => boolean, ends: (text: string) => Ends): Cut => {
@@ -95,7 +94,6 @@ export const cutCharacters = (text: string, max: number): Cut =>
     }
   )
 
-/** Shortens both streams so that the message stays within its limit. */
 export const fitting = (
   streams: readonly [stdout: string, stderr: string],
   fits: (stdout: string, stderr: string) => boolean

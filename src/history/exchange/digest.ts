@@ -13,7 +13,6 @@ import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, keyOf } from "../../port/Backend.ts"
 import type { Move } from "./plan.ts"
 
-/** Returns a hasher for the content of a file. */
 export const hasher = (): Hash => createHash("sha256")
 
 /** The common fields of staged entries. An undefined `mode` is not part of the digest. */
@@ -22,7 +21,6 @@ interface Common {
   readonly mode: number | undefined
 }
 
-/** A staged entry. */
 export type Staged =
   | (Common & { readonly kind: "file"; readonly hash: string })
   | (Common & { readonly kind: "symlink"; readonly target: string })

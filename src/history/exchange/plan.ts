@@ -21,7 +21,6 @@ export interface Mark {
 /** The part of a step that a record stores. */
 export interface Move {
   readonly path: FsPath.FsPath
-  /** The index of the region. */
   readonly region: number
   readonly slot: number
   /** The kind of the new entry; absent for none. */

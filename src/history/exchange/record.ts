@@ -17,7 +17,6 @@ import type { Digested } from "./digest.ts"
 import type { Region } from "./places.ts"
 import type { ModeChange, Move, Plan } from "./plan.ts"
 
-/** The part of a transaction in one root, by paths of that root. */
 export interface Part {
   /** The regions by the indexes that steps use; `undefined` for a region in another root. */
   readonly regions: ReadonlyArray<Region | undefined>
@@ -260,7 +259,6 @@ const divide = (
 
 const identityOf = ({ device, inode, path }: HostRoot): Transactions.Root => ({ path, device, inode })
 
-/** The record of one transaction of this process. */
 export interface Record {
   readonly id: string
   /** Whether the transaction changes a disk, where a later process could find its leftovers. */

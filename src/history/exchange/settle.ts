@@ -17,7 +17,6 @@ import { conclude, decode, finished, type Part } from "./record.ts"
 import * as Recover from "./recover.ts"
 import { pause, takingRoots } from "./turn.ts"
 
-/** A root that is being opened. */
 export interface Opened {
   readonly root: Transactions.Root
   readonly port: Backend
@@ -64,7 +63,6 @@ const concerns = (roots: ReadonlyArray<Transactions.Root>, opened: Transactions.
     return there !== undefined && Transactions.isSame(there, root) ? [{ index, relation: isBelow ? "inside" : "above" }] : []
   })
 
-/** Returns the paths that a transaction would change. */
 const pathsOf = ({ modes, steps }: Part): ReadonlyArray<FsPath.FsPath> => [...steps, ...modes].map(({ path }) => path)
 
 const isReached = (part: Part, at: FsPath.FsPath): boolean =>

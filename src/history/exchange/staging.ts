@@ -85,7 +85,6 @@ const removeIn = Effect.fnUntraced(function* (port: Backend, region: Region, tok
   yield* writable(port, region.path, removeWhole(port, staging))
 })
 
-/** Removes the staging directories, and the slots of flat regions. */
 export const remove = (port: Backend, regions: ReadonlyArray<Region>, token: string): Effect.Effect<void, Fault> =>
   Effect.provideService(
     Effect.forEach([...regions].reverse(), (region) => locate(region.path, removeIn(port, region, token)), { discard: true }),

@@ -46,14 +46,12 @@ const renamed = (
     isCrossing(fault) ? { _tag: "Crossing", directory: FsPath.parent(path), fault: located(fault, path) } : located(fault, path)
   )
 
-/** Moves the old entry away. */
 export const putAside = (port: Backend, move: Move, aside: FsPath.FsPath): Effect.Effect<void, Fault | Crossing> => {
   const gone = renamed(port, move.path, aside, move, false)
   // The rename may work even without the new mode.
   return move.opens === undefined ? gone : Effect.andThen(Effect.ignore(setMode(port, move.path, opened(move.opens))), gone)
 }
 
-/** Renames the new entry into place. */
 export const putInPlace = (port: Backend, move: Move, staged: FsPath.FsPath): Effect.Effect<void, Fault | Crossing> => {
   const placed = renamed(port, staged, move.path, move, move.keeps)
   return move.shuts === undefined ? placed : Effect.andThen(placed, setMode(port, move.path, move.shuts))

@@ -72,7 +72,6 @@ export const needsCollecting = (store: Store, options: Options = {}): Effect.Eff
 interface Work {
   readonly store: Store
   readonly turn: Turns.Turn
-  /** The targets of all references at the start. */
   readonly tips: ReadonlySet<string>
   /** Whether nobody held the store at the start. */
   readonly canPrune: boolean
@@ -117,7 +116,6 @@ const sweep = ({ directory, packDirectory }: Store, turn: Turns.Turn, isHeld: bo
   }
 }
 
-/** Returns the targets of all references. */
 const tipsOf = ({ git }: Store): Effect.Effect<ReadonlySet<string>, StoreFault> =>
   Effect.map(
     git.run(["for-each-ref", "--format=%(objectname)"]),

@@ -7,7 +7,6 @@ import * as Result from "effect/Result"
 import { storeFault, type StoreFault } from "../errors.ts"
 
 export interface Commit {
-  /** The id of the root directory's tree. */
   readonly tree: string
   /** Whole milliseconds since 1970. */
   readonly createdAt: number

@@ -45,7 +45,6 @@ export const readDirectory = (reader: Reader, id: string): Effect.Effect<Shallow
 const linkOf = (reader: Reader, { id }: TreeEntry): Effect.Effect<LinkNode, StoreFault> =>
   Effect.map(targetOf(reader, id), (target) => ({ kind: "symlink", target }))
 
-/** A file whose size is not known yet. */
 interface Unsized {
   readonly into: Map<string, Node>
   readonly segment: string

@@ -24,5 +24,4 @@ export const idOf = (kind: ObjectKind, body: Uint8Array): string => {
   return hash("sha1", scratch.subarray(0, start + body.length))
 }
 
-/** Returns a hasher for a body of `size` bytes that arrives in chunks. */
 export const hasherOf = (kind: ObjectKind, size: number) => createHash("sha1").update(`${kind} ${size}\0`)

@@ -179,7 +179,6 @@ const isWhole = (path: string, { checksum }: Loaded): boolean => {
  */
 const maxReadings = 5
 
-/** Opens all packs in this directory. */
 export const open = Effect.fnUntraced(function* (directory: string): Effect.fn.Return<PackIndex, StoreFault> {
   let packs: ReadonlyMap<string, Loaded> = new Map()
   let all: Array<Loaded> = []

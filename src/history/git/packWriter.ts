@@ -27,7 +27,6 @@ export interface PackWriter {
     size: number,
     stream: Stream.Stream<Uint8Array, E, R>
   ) => Effect.Effect<string, E | SizeMismatch | StoreFault, R>
-  /** Tests whether this pack contains the object. */
   readonly has: (id: string) => boolean
   /**
    * Publishes the pack for git and returns its name, `pack-…`, or `undefined` if it is empty. A failure leaves no
@@ -88,7 +87,6 @@ const adler32 = (bytes: Uint8Array): number => {
   return b * 65536 + a
 }
 
-/** Returns the body as one stored zlib block. */
 const stored = (body: Uint8Array): Buffer => {
   const size = body.length
   const out = Buffer.allocUnsafe(size + 11)
@@ -171,7 +169,6 @@ const quietly = (run: () => void): void => {
 /** Returns a name like those of git's own temporary files, so that git removes leftovers of a killed process. */
 const temporaryName = (kind: "pack" | "idx"): string => `tmp_${kind}_${randomBytes(8).toString("hex")}`
 
-/** Creates a file that holds encoded objects one after another. */
 const makePart = (path: string) => {
   const descriptor = Fs.openSync(path, "wx+", 0o600)
   const buffer = Buffer.allocUnsafeSlow(bufferBytes)
@@ -200,7 +197,6 @@ const makePart = (path: string) => {
     path,
     descriptor,
     packed: { ids, offsets, crcs },
-    /** Whether a stream is being written to this part. */
     isBusy: false,
     size: () => flushed + used,
     put,
@@ -211,7 +207,6 @@ const makePart = (path: string) => {
       offsets.push(offset)
       crcs.push(crc)
     },
-    /** Truncates the part to an earlier size. */
     cut: (size: number): void => {
       if (size >= flushed) used = size - flushed
       else {
@@ -302,7 +297,6 @@ const readThrough = Effect.fnUntraced(function* (descriptor: number, size: numbe
   }
 })
 
-/** Appends the whole `part` to `main` and removes the part. */
 const append = Effect.fnUntraced(function* (main: Part, part: Part) {
   const base = main.size()
   yield* attempt(part.flush)
@@ -382,7 +376,6 @@ export const open = Effect.fnUntraced(function* (
   const use = (): void => {
     if (isOver) throw new Error("the pack is closed")
   }
-  /** Returns a part to which no stream is being written. */
   const free = (): Part => {
     const there = parts.find(({ isBusy }) => !isBusy)
     if (there !== undefined) return there

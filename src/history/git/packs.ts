@@ -86,7 +86,6 @@ export const read = (directory: string): Effect.Effect<ReadonlyArray<Pack>, Stor
         : storeFault("io", `the packs in ${directory} cannot be read: ${String(error)}`)
   })
 
-/** Marks an object as reachable. */
 export const mark = (packs: ReadonlyArray<Pack>, id: Buffer): void => {
   for (const { find, isLive } of packs) {
     const at = find(id)

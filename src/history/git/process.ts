@@ -14,11 +14,9 @@ import { configuredPath, find, type Program } from "../../runtime/programs.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
 
 export interface Git {
-  /** The absolute path of the program. */
   readonly program: string
   /** The version that git reports, such as "2.39.5". */
   readonly version: string
-  /** The absolute path of the git directory. */
   readonly directory: string
   /**
    * Runs git to its end. Fails with git's message unless the exit code is 0. An interruption ends the process and waits
@@ -129,7 +127,6 @@ const meanings: ReadonlyArray<readonly [words: RegExp, reason: StoreFault["reaso
   ]
 ]
 
-/** Converts the end of a failed process to a fault. */
 export const failureOf = (command: string, { code, error, signal, stderr }: End): StoreFault => {
   if (error !== undefined) return storeFault("io", `git could not be started: ${readable(error.message)}`)
   const said = readable(stderr)

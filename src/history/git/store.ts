@@ -19,7 +19,6 @@ import * as Turns from "./turns.ts"
 export interface Store {
   /** The absolute path, without symlinks. */
   readonly directory: string
-  /** The directory of the packs. */
   readonly packDirectory: string
   readonly git: Process.Git
   readonly reader: Reader.Reader

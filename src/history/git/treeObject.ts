@@ -29,7 +29,6 @@ export interface DecodedTree {
   readonly modes: string | undefined
 }
 
-/** The id of the tree of an empty directory. */
 export const emptyTreeId = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 const directoryMode = 0o755
@@ -137,7 +136,6 @@ export const decodeTree = (body: Buffer): Result.Result<DecodedTree, StoreFault>
 }
 
 export interface TreeWithModes {
-  /** The mode of the directory itself. */
   readonly mode: number
   readonly entries: ReadonlyMap<string, TreeEntry>
 }

@@ -108,7 +108,6 @@ export const somebody = (store: string, role: Role, self: Turn): string | undefi
   return found
 }
 
-/** Tests whether another turn in this role exists. */
 export const isAnybody = (store: string, role: Role, self: Turn): boolean => somebody(store, role, self) !== undefined
 
 /** Waits in real time, even under a test clock, because another process is waited for. */

@@ -79,7 +79,6 @@ const compare = function* (before: ReadonlyArray<number>, after: ReadonlyArray<n
 const slide = function* (ids: ReadonlyArray<number>, gaps: Array<number>, others: ReadonlyArray<number>): Steps<void> {
   const last = gaps.length - 1
   let gap = 0
-  /** The first line of the run. */
   let at = 0
   const up = (): void => {
     const size = gaps[gap]!

@@ -8,7 +8,6 @@ import { Buffer } from "../../runtime/buffer.ts"
 import { perItem, type Steps } from "../../runtime/steps.ts"
 import { type Edit, edits, type Lines, numbering } from "./lines.ts"
 
-/** A range of whole lines. */
 export interface LineRange {
   /** The 1-based first line; for an empty range, the line that would follow. */
   readonly start: number
@@ -43,7 +42,6 @@ interface Region {
   readonly theirs: ReadonlyArray<Edit>
 }
 
-/** Yields groups of edits that overlap or touch. */
 const regions = function* (ours: ReadonlyArray<Edit>, theirs: ReadonlyArray<Edit>): Generator<Region> {
   let o = 0
   let t = 0

@@ -21,7 +21,6 @@ export interface TreeMerge {
   /** The merged tree, with the preferred side at every conflict. */
   readonly merged: DirectoryNode
   readonly toMerge: ReadonlyArray<FileMerge>
-  /** All conflicts in path order. */
   readonly conflicts: ReadonlyArray<Conflict>
 }
 

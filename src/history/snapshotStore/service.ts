@@ -99,7 +99,6 @@ const filesIn = (top: DirectoryNode): ReadonlyArray<TreeEntry> => {
   return out.sort((a, b) => compare(a.path, b.path))
 }
 
-/** A checked archive and its path. */
 export interface Contents extends Archived {
   readonly path: string
 }
@@ -107,7 +106,6 @@ export interface Contents extends Archived {
 const toFault = (problem: ArchiveError | Fault): Fault =>
   problem instanceof ArchiveError ? { _tag: "IoError", detail: problem.message } : problem
 
-/** Returns the content as a read-only filesystem. */
 export const viewOf = ({ content, path, tree }: Contents): Algebra =>
   makeAlgebra(
     makeView({

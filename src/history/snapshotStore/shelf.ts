@@ -85,7 +85,6 @@ const removeQuietly = (path: string): void => {
   }
 }
 
-/** Creates a hard link. Returns false if the name is taken. */
 const link = (from: string, to: string): boolean => {
   try {
     Fs.linkSync(from, to)
@@ -222,7 +221,6 @@ export class Shelf {
     return attempt(() => (this.#isThere() ? this.#archiveOf(id) : undefined))
   }
 
-  /** All archives, in any order. */
   get all(): Effect.Effect<ReadonlyArray<Archive>, StoreFault> {
     return attempt(() => (this.#isThere() ? [...this.#archives()] : []))
   }

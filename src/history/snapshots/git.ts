@@ -45,7 +45,6 @@ const treeEntry = (node: Node): TreeEntry =>
       ? { kind: "file", mode: node.mode, id: node.id }
       : { kind: "directory", id: node.id! }
 
-/** Returns a sink that writes the objects that the store lacks. */
 const writing = (writer: PackWriter.PackWriter, has: (id: string) => boolean): Sink<StoreFault> => {
   const add = (kind: "blob" | "tree", body: Uint8Array): string => {
     const id = idOf(kind, body)
@@ -118,7 +117,6 @@ const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, opt
   const withoutGit = (tree: DirectoryNode, kept: Kept): DirectoryNode => (isWithoutGit(kept) ? dropGit(tree) : tree)
   /** The latest snapshot, as far as it is known. */
   let newest: { readonly id: string; readonly createdAt: number } | undefined
-  /** The snapshots of running transactions. */
   const passing = new Set<string>()
 
   const counting =

@@ -10,7 +10,6 @@ import type { Reader } from "../git/reader.ts"
 import type { FileNode } from "../tree.ts"
 import type { Source } from "../view.ts"
 
-/** The most cached directories. */
 const capacity = 20_000
 
 /** Converts a fault, without the store's path and git's messages, which a reader of the view must not see. */

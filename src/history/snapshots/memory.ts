@@ -51,7 +51,6 @@ const within = Effect.fnUntraced(function* (
   return out
 })
 
-/** Returns the names at the root except `.git`. */
 const allButGit = Effect.fnUntraced(function* (port: Backend, view: Backend): Effect.fn.Return<ReadonlyArray<FsPath>, Fault> {
   const names = new Set<string>()
   for (const child of [...(yield* port.list(root)), ...(yield* view.list(root))]) names.add(keyOf(child))

@@ -97,7 +97,6 @@ const incompatibility = (strategy: Strategy, port: Backend, snapshot: Filesystem
   return uuid.test(snapshot.snapshotId) ? undefined : "its snapshotId is no UUID"
 }
 
-/** Finds the stored snapshot of a value. */
 const finding = (strategy: Strategy, port: Backend, value: FilesystemSnapshot): Effect.Effect<Kept, Problem | Refusal> => {
   const refuse = (reason: Refusal["reason"], detail: string, snapshotId = ""): Effect.Effect<never, Refusal> =>
     Effect.fail({ _tag: "Refusal", snapshotId, reason, detail })

@@ -14,7 +14,6 @@ import type { FilesystemSnapshot } from "./value.ts"
 
 export type Problem = StoreFault | Fault | Mismatch | ArchiveError
 
-/** The label that a caller gives to a snapshot. */
 export interface Label {
   readonly tag?: string | undefined
   readonly tool?: string | undefined
@@ -76,7 +75,6 @@ export interface Strategy {
   readonly restore: (kept: Kept, options: Restoring) => Effect.Effect<ReadonlyArray<Change>, Problem>
   /** Returns the changes from a snapshot to another, or to the current state. */
   readonly diff: (from: Kept, to: Kept | undefined) => Effect.Effect<ReadonlyArray<Change>, Problem>
-  /** Returns the captured tree as a read-only backend. */
   readonly view: (kept: Kept) => Effect.Effect<Backend, Problem>
   /**
    * Returns the captured tree; `now` is the current one. The caller must hold the lock on the whole filesystem for

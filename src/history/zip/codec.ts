@@ -30,7 +30,6 @@ export interface Broken {
 
 const broken = (detail: string): Broken => ({ _tag: "Broken", detail })
 
-/** A step-by-step transform of bytes. */
 export interface Transformer {
   /** Takes a chunk and returns the output so far. */
   readonly push: (bytes: Uint8Array) => Effect.Effect<ReadonlyArray<Uint8Array>, Broken>

@@ -17,7 +17,6 @@ export interface Manifest {
 
 /** The counts of entries that only their original filesystem can restore. */
 export interface Verbatim {
-  /** The kind of that filesystem. */
   readonly backend: string
   /** The number of files, symlinks and directories. */
   readonly entries: number

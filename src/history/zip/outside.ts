@@ -142,7 +142,6 @@ const unmake = (made: ReadonlyArray<string>): void => {
   }
 }
 
-/** The kind in the temporary names of archives. */
 const kind = "archive"
 
 const removeQuietly = (path: string): void => {

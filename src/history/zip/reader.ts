@@ -26,7 +26,6 @@ import type { Layout } from "./writer.ts"
 /** A fully checked tree from an archive. */
 export interface Contents {
   readonly tree: DirectoryNode
-  /** Returns the content of a file of the tree. */
   readonly content: (
     path: FsPath,
     file: FileNode
@@ -51,18 +50,15 @@ interface Read extends Contents {
 
 type Drafted<A> = { -readonly [K in keyof A]: A[K] }
 
-/** An entry of the archive and its place in the tree. */
 interface Entry extends Listed {
   readonly kind: Node["kind"]
   readonly mode: number | undefined
   /** The path in the archive, without a trailing slash. */
   readonly place: FsPath
-  /** Whether the entry belongs to the tree. */
   readonly isInside: boolean
   /** The file node; its id is set when the content has been read. */
   readonly file: Drafted<FileNode>
   readonly link: Drafted<LinkNode>
-  /** The offset of the data. */
   data: number
 }
 
@@ -107,7 +103,6 @@ const checkSizes = (entry: Listed, kind: Node["kind"], layout: Layout): void => 
 /** The longest symlink target, in bytes. */
 const largestLink = 4095
 
-/** Returns the prefix of the names that belong to the tree. */
 const prefixOf = (layout: Layout): string => (layout === "plain" ? "" : Manifest.filesPrefix)
 
 const entryOf = (listed: Listed, rules: NameRules, layout: Layout): Entry => {

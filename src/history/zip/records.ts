@@ -12,7 +12,6 @@ import { deflated, flag, max16, max32, signatures, stored } from "./format.ts"
 import { judged, refuse } from "./names.ts"
 import type { Source } from "./spool.ts"
 
-/** An entry of the central directory. */
 export interface Listed {
   readonly name: string
   readonly rawName: Uint8Array
@@ -122,7 +121,6 @@ const end64 = (record: Buffer, small: End): End => {
   return found
 }
 
-/** Locates the central directory. */
 const findEnd = Effect.fnUntraced(function* (source: Source): Effect.fn.Return<End, ArchiveError | Fault> {
   const length = Math.min(source.size, endLength + max16 + locatorLength + end64Length)
   const start = source.size - length
@@ -175,7 +173,6 @@ const nameOf = (bytes: Uint8Array, flags: number): string => {
   return name
 }
 
-/** Returns the content of the extra field with this number. */
 const extraOf = (extra: Buffer, wanted: number, entry: string): Buffer | undefined => {
   let found: Buffer | undefined
   for (let at = 0; at < extra.length;) {

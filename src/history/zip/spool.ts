@@ -85,7 +85,6 @@ export class Spool implements Source {
   #descriptor: number | undefined
   #size = 0
 
-  /** Creates a spool that accepts at most `most` bytes. */
   constructor(most: number) {
     this.#most = most
   }
@@ -146,14 +145,12 @@ export class Spool implements Source {
   }
 }
 
-/** Creates a spool that is closed with the scope. */
 export const make = (most: number): Effect.Effect<Spool, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.sync(() => new Spool(most)),
     (spool) => Effect.sync(() => spool.close())
   )
 
-/** Returns a source with all bytes of a stream. */
 export const filled = <E, R>(
   bytes: Stream.Stream<Uint8Array, E, R>,
   most: number

@@ -69,7 +69,6 @@ export const unlessGone = <A, E, R>(effect: Effect.Effect<A, E | Fault, R>): Eff
       : Effect.fail(error)
   )
 
-/** Returns the ArchiveError that `run` throws, if any. */
 const caught = (run: () => void): ArchiveError | undefined => {
   try {
     run()
@@ -227,7 +226,6 @@ export const survey = Effect.fnUntraced(function* (
 /** The largest file, in bytes, that is read whole. */
 export const wholeFile = 256 * 1024
 
-/** The content of a file that is being archived. */
 export type Content =
   | { readonly _tag: "Whole"; readonly bytes: Uint8Array; readonly isLent: boolean; readonly mode: number | undefined }
   | { readonly _tag: "Large"; readonly handle: Handle }

@@ -16,15 +16,11 @@ export const verbatimPrefix = "verbatim/"
 
 const letters = { file: "f", symlink: "l", directory: "d" } as const
 
-/** Returns the name of an entry in the archive. */
 export const nameOf = ({ kind, path }: Item): string => `${verbatimPrefix}${letters[kind]}/${Buffer.from(path).toString("hex")}`
 
-/** A verbatim entry of an archive. */
 export interface Found {
-  /** The name in the archive. */
   readonly name: string
   readonly file: FileNode
-  /** The target, if the entry is a symlink. */
   readonly text?: string | undefined
 }
 
@@ -76,7 +72,6 @@ const placed = ({ file, name, text }: Found): Placed => {
   return { names, node: { kind: "symlink", target: text }, entry: name }
 }
 
-/** Tests whether the content of an entry is a symlink target. */
 export const isLink = (name: string): boolean => name.startsWith(`${verbatimPrefix}${letters.symlink}/`)
 
 /** Returns the directory of an entry for modification. The caller owns the tree. */

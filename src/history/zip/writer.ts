@@ -95,7 +95,6 @@ export class Writer {
     )
   }
 
-  /** Returns groups of small entries, and each large entry alone. */
   #parts(items: ReadonlyArray<Item>): Stream.Stream<Bytes<ArchiveError | Fault>, ArchiveError | Fault> {
     const gathered = Effect.fnUntraced({ self: this }, function* (from: number): Effect.fn.Return<
       readonly [Bytes<ArchiveError | Fault>, number] | undefined,
