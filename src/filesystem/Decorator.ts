@@ -106,7 +106,7 @@ const below = (self: Backend, base: FsPath.FsPath): Backend => {
       ...port.accelerations,
       ...(!isRoot(base) && changingBelow(port.accelerations)),
       ...(removeTree && { removeTree: (path: FsPath.FsPath) => (isRoot(path) ? denied("root") : removeTree(path)) }),
-      // If the directory no longer exists, the look ends above the view.
+      // If the base directory no longer exists, the look returns at most `depth` entries, so decline.
       ...(look && {
         look: (path: FsPath.FsPath) =>
           Effect.map(look(into(path)), (seen) => (seen !== undefined && seen.length > depth ? seen.slice(depth) : undefined))

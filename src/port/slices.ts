@@ -54,7 +54,7 @@ export interface Prepared {
 export interface Participant {
   readonly name: string
   /**
-   * Wraps every capture, restore, reset, clone and save: nobody else may change this component's state meanwhile.
+   * Wraps every capture, restore, reset, clone and save: no other fiber may change this component's state meanwhile.
    *
    * Code that holds the component while a caller's effect runs must use the session's `exclusively`.
    */
@@ -78,9 +78,9 @@ export interface Slices {
     changed: (latest: A | undefined) => void
   ) => Effect.Effect<Cell<A>, SessionError, Scope.Scope>
   /**
-   * Runs the effect while nobody else changes the participants; its own calls go through.
+   * Runs the effect while no other fiber changes the participants; its own calls go through.
    *
-   * Everybody locks the session first and the participants second, so a deadlock is impossible.
+   * All callers lock the session first and the participants second, so a deadlock is impossible.
    */
   readonly exclusively: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   /** Adds a participant for the scope. Fails with SessionError `invalid` if the name is taken. */

@@ -67,7 +67,7 @@ const form =
   /^((\.~fsa-(?:([a-z]+)-)?([0-9a-z]{1,13}-[0-9a-z]{1,8}-[0-9a-z]{1,14})-([0-9a-f]{18}))(-[a-z]+[0-9]*)?)-([0-9a-f]{32})\.tmp$/
 
 /**
- * Returns a name for a part of a named entry, in progress as long as the entry's name. `part` is letters, then digits.
+ * Returns a name for a part of an entry. The part's name is in progress as long as the entry's name. `part` is letters, then digits.
  */
 export const derive = (name: string, part: string): string => sign(`${form.exec(name)?.[2] ?? name}-${part}`)
 
@@ -98,7 +98,7 @@ export const verify = (name: string): Verified | undefined => {
     : { owner, kind, isOwnProcess, isPart: part !== undefined, state: isDead ? "leftover" : "in progress" }
 }
 
-/** Tests whether a name has the form of names from `make` and `derive`, whoever made it. */
+/** Tests whether a name has the form of names from `make` and `derive`, from any installation. */
 export const hasForm = (name: string): boolean => name.startsWith(".~fsa-") && form.test(name)
 
 /** Tests whether running work of this installation uses the name. Listings hide such an entry. */

@@ -1,7 +1,7 @@
 /**
  * Recovers the transaction of a killed process: discards it if nothing was visible yet, and otherwise completes it.
  *
- * A place that has changed since then is somebody's later work and stays. Every entry is compared with the record
+ * A place that has changed since then is later work of another program and stays. Every entry is compared with the record
  * before it is put in place; if one differs, nothing is changed.
  */
 import * as Clock from "effect/Clock"

@@ -4,7 +4,7 @@
  * Collection works pack by pack, so at any moment only a few packs have a second copy on the disk. A file is deleted
  * only after its replacement is on the disk, so a crash at any moment loses only work.
  *
- * An object may be in use although no reference reaches it yet. So objects are removed only if nobody holds the store
+ * An object may be in use although no reference reaches it yet. So objects are removed only if the store is not held
  * and no reference has appeared since the reachable objects were marked. New holders wait during the removal (see
  * turns.ts).
  */
@@ -27,7 +27,7 @@ export interface Options {
 
 export interface Collected {
   /**
-   * `busy`: another process collects. `held`: packs were merged, but somebody holds the store, so no object was
+   * `busy`: another process collects. `held`: packs were merged, but the store is held, so no object was
    * removed.
    */
   readonly outcome: "done" | "busy" | "held"
@@ -73,7 +73,7 @@ interface Work {
   readonly store: Store
   readonly turn: Turns.Turn
   readonly tips: ReadonlySet<string>
-  /** Whether nobody held the store at the start. */
+  /** Whether the store was not held at the start. */
   readonly canPrune: boolean
   readonly maxPacks: number
   readonly maxWaste: number
@@ -276,7 +276,7 @@ const discard = (packDirectory: string, { name }: Pack): void => {
 }
 
 /**
- * Runs `run` while new holders wait. Returns false, without a run, if somebody holds the store or a reference is new.
+ * Runs `run` while new holders wait. Returns false, without a run, if the store is held or a reference is new.
  */
 const aloneWith = ({ store, tips, turn: self }: Work, run: () => void): Effect.Effect<boolean, StoreFault> =>
   Effect.acquireUseRelease(

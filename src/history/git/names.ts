@@ -24,7 +24,7 @@ const control = /[\u0000-\u001f\u007f]/
 /** The characters that HFS+ ignores when it compares names. */
 const invisible = /[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g
 
-/** The noncharacters at which git's check for HFS+ ends a name, with the rest of the name. */
+/** The noncharacters at which git's check for HFS+ ends a name, and everything after them. */
 const end = /[\ufffe\uffff][^]*/
 
 /**

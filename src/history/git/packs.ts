@@ -64,7 +64,7 @@ const load = (directory: string, name: string): Pack | undefined => {
   }
 }
 
-/** Returns the names of complete packs. Packs that somebody marked to be kept must not change, so they are left out. */
+/** Returns the names of complete packs. Packs marked to be kept must not change, so they are left out. */
 export const listed = (directory: string): ReadonlyArray<string> => {
   const all = new Set(Fs.readdirSync(directory))
   return [...all]
