@@ -17,7 +17,7 @@ import { blobHasher, blobId, count, type FileNode, type Node } from "../tree.ts"
 import { modeOf, opened, type Plan, type Step } from "./plan.ts"
 import { slotIn } from "./places.ts"
 
-/** The content that was given for a file is not the file's. */
+/** The failure of content that does not match the file's size or id. */
 export interface Mismatch {
   readonly _tag: "Mismatch"
   readonly path: FsPath.FsPath
@@ -35,7 +35,7 @@ interface Staging<E> {
 
 export interface Source<E> {
   readonly content: Content<E>
-  /** Files and links that have been made, of how many. */
+  /** Called with the number of files and symlinks staged so far, and the total. */
   readonly onProgress?: ((done: number, of: number) => Effect.Effect<void>) | undefined
 }
 
@@ -43,13 +43,13 @@ const mismatch = (path: FsPath.FsPath): Effect.Effect<never, Mismatch> => Effect
 
 const noLinks: Fault = { _tag: "IoError", code: "ENOTSUP", detail: "there are no links on this backend" }
 
-/** Under its hidden name, and under the one that it will have. */
+/** The temporary path of an entry and its final path. */
 interface Named {
   readonly at: FsPath.FsPath
   readonly path: FsPath.FsPath
 }
 
-/** The same bytes; fails as soon as they are too many, and at their end where they are not those of the file. */
+/** Returns the same bytes, but fails as soon as they are too many, and at the end if they are not the file's. */
 const checked = <E>(
   content: Stream.Stream<Uint8Array, E>,
   file: FileNode,
@@ -103,7 +103,7 @@ const writeFile = Effect.fnUntraced(function* <E>(
 const isPlain = (error: unknown): error is Readonly<Record<string, unknown>> =>
   typeof error === "object" && error !== null && Object.getPrototypeOf(error) === Object.prototype
 
-/** A fault of the hidden name told as one of the name that it stands for. What the content fails with stays what it is. */
+/** Converts a fault of the temporary path to one of the final path. Errors of the content stay unchanged. */
 const shown = <E>(error: E, at: FsPath.FsPath, path: FsPath.FsPath): E =>
   isPlain(error) && (error["path"] === undefined || error["path"] === at) ? { ...error, path } : error
 
@@ -156,14 +156,14 @@ const stageStep = Effect.fnUntraced(function* <E>(
   return staged
 })
 
-/** A file that takes the place of another takes its mode too, where nothing else is known. */
+/** Returns the mode of the replaced file, for a new file of unknown mode. */
 const replacedMode = ({ after, before }: Step): number | undefined =>
   after?.kind === "file" && before?.kind === "file" ? modeOf(before) : undefined
 
 const leavesOf = (node: Node | undefined): number =>
   node === undefined ? 0 : node.kind === "directory" ? count(node).files : 1
 
-/** Answers, where the transaction is recorded, what its record has to say of each slot. */
+/** Stages all steps. Returns the digest of each slot if the transaction is recorded. */
 export const stage = Effect.fnUntraced(function* <E>(
   port: Backend,
   { regions, steps }: Plan,
@@ -184,7 +184,7 @@ export const stage = Effect.fnUntraced(function* <E>(
   return digests
 })
 
-/** What is larger is put aside itself, in the moment in which it is replaced. */
+/** The largest file, in bytes, that is copied aside. A larger one is itself moved aside at its replacement. */
 const small = 1024 * 1024
 
 const copyFile = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): Effect.Effect<void, Fault> =>
@@ -199,7 +199,7 @@ const copyFile = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): Effect
     )
   )
 
-/** With its time, by which it is known again when it has been put back. */
+/** Copies a symlink with its time, which identifies it after it has been put back. */
 const copyLink = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): Effect.Effect<void, Fault> => {
   const { attributes, links } = port
   if (links === undefined) return Effect.fail(noLinks)
@@ -208,7 +208,7 @@ const copyLink = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): Effect
   )
 }
 
-/** Whatever stands in the way of a copy, the old one can still be put aside itself. */
+/** Copies the old entry aside. If that fails, the entry itself can still be moved aside. */
 const keepStep = (port: Backend, step: Step, to: FsPath.FsPath): Effect.Effect<void> => {
   const { path, was } = step
   const copied = was?.kind === "symlink" ? copyLink(port, path, to) : copyFile(port, path, to)
