@@ -196,7 +196,7 @@ export const make = (size: number, start: Start = startWorker): Crew => {
     dispatch()
   }
   /**
-   * Waits before the next start, perhaps for lack of memory or descriptors. Searches with a budget fail after too many
+   * Delays the next start, because memory or descriptors may be exhausted. Searches with a budget fail after too many
    * failed starts.
    */
   const pause = (): void => {

@@ -18,7 +18,7 @@ const outward: { readonly [T in FsError["_tag"]]: Tag | ((error: Extract<FsError
   NotFound: "NotFound",
   AlreadyExists: "AlreadyExists",
   AccessDenied: (error) => (error.why === "busy" ? "Busy" : "PermissionDenied"),
-  // The path itself was readable, so only its symlinks can be invalid.
+  // The path itself is valid, so only its symlinks can be the cause.
   InvalidPath: "BadResource",
   PathTooLong: "Unknown",
   NotADirectory: "BadResource",

@@ -319,7 +319,7 @@ const bySize = (packs: ReadonlyArray<Pack>): ReadonlyArray<Pack> => packs.toSort
 /**
  * Returns, smallest first, the packs that are less than twice as large as all smaller packs together.
  *
- * Merging only these keeps the number of times that each object is rewritten small.
+ * With this choice each object is rewritten only a few times.
  */
 const crowded = (packs: ReadonlyArray<Pack>): ReadonlyArray<Pack> => {
   const sorted = packs.toReversed()

@@ -116,7 +116,7 @@ const join = function* (base: Lines, ours: Lines, theirs: Lines, prefer: Side): 
 }
 
 /**
- * Merges the changes of `ours` and `theirs` to `base`, in steps. `base` is empty if there is no common origin.
+ * Merges `ours` and `theirs`, whose common origin is `base`, in steps. `base` is empty if there is none.
  *
  * @default prefer: "ours"
  */
